@@ -136,7 +136,7 @@ def test_what_passes_in_the_last_second_is_captured_too(lab: Lab, tmp_path: Path
         (["ams-lon"], "no link 'ams-lon'"),
         (["nix"], "no machine or link 'nix'"),
         (["--at", "lon", "ams-bra"], "'lon' is no end of ams-bra: ams and bra are"),
-        (["--at", "bra", "ams"], "ams is a machine: an end is of a link"),
+        (["--at", "bra", "ams"], "ams is a machine: only a link has ends"),
         (["-w", "/nowhere/x.pcap", "ams"], "/nowhere/x.pcap cannot be written"),
     ],
 )

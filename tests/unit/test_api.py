@@ -87,7 +87,7 @@ def test_a_link_takes_what_can_be_set_in_the_language_s_words(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"delay": "1ms", "rtt": "2ms"}, "change: say delay, which is one way, or rtt, which is both"),
+        ({"delay": "1ms", "rtt": "2ms"}, "change: set either delay, which is one-way, or rtt"),
         ({"delay": "1"}, "change: delay: '1' lacks its unit"),
         ({"mtu": "9000"}, "change: 'mtu' is nothing that can be set: write delay, jitter, loss, "),
         ({"burst": "8packets"}, "h1-h2 has no loss from h1, so there are no bursts"),
@@ -167,7 +167,7 @@ def test_a_change_is_recorded_shown_and_gone_when_the_link_is_mended(lab: Lab) -
         ({"delay": "20"}, "change: delay: '20' lacks its unit: write a time as in 10ms"),
         ({"loss": "200%"}, "change: loss: '200%' is out of range"),
         ({"rate": "fast"}, "change: rate: 'fast' is not"),
-        ({"delay": "1ms", "rtt": "2ms"}, "not both of them"),
+        ({"delay": "1ms", "rtt": "2ms"}, "rtt, not both"),
     ],
 )
 def test_a_wrong_change_changes_nothing(lab: Lab, wrong: dict[str, str], says: str) -> None:

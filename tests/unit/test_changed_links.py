@@ -197,7 +197,7 @@ def test_a_partition_cuts_what_joins_its_groups_and_healing_mends_all(lab: Lab) 
         (["ams", ","], "name two groups or more"),
         (["ams,bra", "bra,lon"], "bra is in two groups"),
         (["ams,bra", "nix"], "no machine 'nix'"),
-        (["ams", "lon"], "joined by way of machines that are in none: bra, mil"),
+        (["ams", "lon"], "joined through machines that are in no group: bra, mil"),
     ],
 )
 def test_groups_that_cannot_be_parted_are_refused(lab: Lab, words: list[str], says: str) -> None:

@@ -195,11 +195,11 @@ def of_size(size: int) -> bytes:
 @pytest.mark.parametrize(
     ("name", "packed", "says"),
     [
-        ("a.zip", as_zip({"../lesson.yaml": "lesson: 1\n"}), "lies outside of it"),
-        ("a.zip", as_zip({"/lesson.yaml": "lesson: 1\n"}), "lies outside of it"),
-        ("a.zip", as_zip({"a\\..\\..\\lesson.yaml": "lesson: 1\n"}), "lies outside of it"),
-        ("a.tar", as_tar({"a/../../lesson.yaml": "lesson: 1\n"}), "lies outside of it"),
-        ("a.tar", as_tar({"/tmp/lesson.yaml": "lesson: 1\n"}), "lies outside of it"),
+        ("a.zip", as_zip({"../lesson.yaml": "lesson: 1\n"}), "leads out of the archive"),
+        ("a.zip", as_zip({"/lesson.yaml": "lesson: 1\n"}), "leads out of the archive"),
+        ("a.zip", as_zip({"a\\..\\..\\lesson.yaml": "lesson: 1\n"}), "leads out of the archive"),
+        ("a.tar", as_tar({"a/../../lesson.yaml": "lesson: 1\n"}), "leads out of the archive"),
+        ("a.tar", as_tar({"/tmp/lesson.yaml": "lesson: 1\n"}), "leads out of the archive"),
         ("a.tar", as_tar(content(), link), "is no regular file"),
         ("a.zip", link_in_zip(), "is no regular file"),
         ("a.zip", as_zip({"lesson.yaml": "x" * 3000}), "more than 2 kB"),

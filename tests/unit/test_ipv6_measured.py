@@ -148,7 +148,7 @@ def test_a_variant_s_name_says_what_it_goes_over(tmp_path: Path) -> None:
 
 def test_the_probe_says_that_it_speaks_ipv4() -> None:
     provider = registry.make("uml", Path())
-    with pytest.raises(InputError, match="over IPv4 alone"):
+    with pytest.raises(InputError, match="knows only IPv4"):
         calibration.probe(provider, "ams", AN_ADDRESS["ipv6"], count=1)
 
 

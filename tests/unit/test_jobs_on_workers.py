@@ -245,7 +245,7 @@ def test_parts_that_cannot_be_sent_cost_a_job_one_attempt(
 
 
 @pytest.mark.timeout(LIMIT_S)
-@pytest.mark.parametrize(("why", "said"), [("", "though it was sent that"), ("too little room", "too little room")])
+@pytest.mark.parametrize(("why", "said"), [("", "though they were sent there"), ("too little room", "too little room")])
 def test_a_worker_that_parts_are_no_use_to_is_given_no_more_jobs(
     jobs: Sequence[Job], monkeypatch: pytest.MonkeyPatch, why: str, said: str
 ) -> None:

@@ -170,7 +170,7 @@ def test_a_lab_that_was_never_complete_cannot_be_kept(lab: Lab) -> None:
 def test_a_verb_for_labs_that_are_up_says_that_one_is_kept(lab: Lab) -> None:
     labs.keep(lab, quiet)
     for name in (None, "chain"):
-        with pytest.raises(InputError, match="lab chain is kept, and not up: bring it up by minigts up"):
+        with pytest.raises(InputError, match="lab chain is kept, and not up: bring it up with minigts up"):
             labs.open_lab(name)
     assert labs.open_lab(also_kept=True) == lab
     second = up(name="second")
@@ -293,7 +293,7 @@ def test_a_full_disk_is_one_error_and_leaves_nothing(lab: Lab, monkeypatch: pyte
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("minigts.lab.saved.sparse.copy", full)
-    with pytest.raises(EnvironmentLacks, match=r"not the room for the disks in .* MB are free"):
+    with pytest.raises(EnvironmentLacks, match=r"no room for the disks in .* MB are free"):
         labs.save(lab, "one", None, quiet)
     assert (labs.all_saved(), (lab.rundir / "saving").exists()) == ([], False)
 

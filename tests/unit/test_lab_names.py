@@ -95,7 +95,7 @@ def test_a_run_directory_too_deep_for_hosts_is_refused(tmp_path: Path, monkeypat
     """A kernel of User-Mode Linux made directories elsewhere, where the path was cut off."""
     deep = tmp_path / ("d" * 90) / ("e" * 90)
     monkeypatch.setenv("MINIGTS_STATE", str(deep))
-    with pytest.raises(InputError, match=r"bytes more than the 200 that hosts can do with: choose a shorter name"):
+    with pytest.raises(InputError, match=r"bytes longer than the 200 that hosts allow: choose a shorter name"):
         up()
     assert not deep.exists()
 

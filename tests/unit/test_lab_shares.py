@@ -99,7 +99,7 @@ def test_a_share_is_written_down_and_not_changed_of_a_lab_that_is_up(monkeypatch
     lab = labs.up(PLAN, tc_hosts.TcHosts.name, None, quiet, Share(processors=1))
     assert (handed, lab.read_record().share) == ([Share(processors=1)], Share(processors=1))
     labs.up(PLAN, tc_hosts.TcHosts.name, None, quiet)
-    with pytest.raises(InputError, match="pair is up with 1 processors: a share is handed as a lab comes up"):
+    with pytest.raises(InputError, match="pair is up with 1 processors: a share is set as a lab comes up"):
         labs.up(PLAN, tc_hosts.TcHosts.name, None, quiet, Share(memory_mb=512))
 
 

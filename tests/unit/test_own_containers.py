@@ -109,8 +109,8 @@ class Hosts:
 @pytest.mark.parametrize(
     ("engine", "overlay", "words"),
     [
-        ("docker", "none", "overlay none has no place for containers, and x has some: overlays that have are .*swarm"),
-        ("namespace", "swarm", "provider some has no place for containers"),
+        ("docker", "none", "overlay none has no place for the containers of x: overlays that have are .*swarm"),
+        ("namespace", "swarm", "provider some has no place for the containers of x"),
         ("docker", "swarm", "container cache of host a: there is no /labs/mine/cache.tar"),
     ],
 )
@@ -134,7 +134,7 @@ def test_a_plans_own_words_are_distrusted(plan: Plan, tmp_path: Path) -> None:
     [
         ("web", ADDRESSES, ("c", "web", "10.0.0.3")),
         ("cache.b", ADDRESSES, ("b", "cache", "10.0.0.2")),
-        ("web.c", {}, "container web.c is not up: its lab has no overlay joined that it can be on"),
+        ("web.c", {}, "container web.c is not up: no overlay with a place for containers is joined"),
         ("webb", ADDRESSES, "no container 'webb'; did you mean"),
         ("cache", ADDRESSES, "no container 'cache'"),
     ],

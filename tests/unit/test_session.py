@@ -248,7 +248,7 @@ def test_a_run_goes_on_on_the_provider_that_it_was_begun_on(place: Path, monkeyp
     (folder,) = (place / "results").iterdir()
     refused = runner.invoke(app, ["run", "--resume", str(folder), "--provider", KeepingHosts.name])
     assert refused.exit_code == 2
-    assert f"it was begun on {PingingHosts.name}, and goes on there" in refused.stderr
+    assert f"the run was begun on {PingingHosts.name}, and continues there" in refused.stderr
     done = runner.invoke(app, ["run", "--resume", str(folder)])
     assert (done.exit_code, len(api.open_results(folder).summary)) == (0, 2), done.stderr
 
@@ -256,7 +256,7 @@ def test_a_run_goes_on_on_the_provider_that_it_was_begun_on(place: Path, monkeyp
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        ({"on": "local"}, "--on: alone would be in real time"),
+        ({"on": "local"}, "--on: alone would run in real time"),
         ({"on": "nowhere"}, "--on nowhere: an engine is local"),
         ({"quick": True, "paper": True}, "--paper and --quick exclude each other"),
         ({"replicates": 5}, "in real time, where each repetition is an independent sample"),

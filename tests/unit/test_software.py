@@ -253,7 +253,9 @@ def test_nothing_is_ended_on_a_word_that_is_no_group(tmp_path: Path, written: st
 def test_a_command_that_does_not_end_is_told_how_it_could(lab_of: LabOf) -> None:
     lab, hosts = lab_of("hosts: {a: {run: [one]}, b: }\nlinks: [{ends: [a, b]}]")
     hosts.answers["one"] = CommandTimeout("a", ["sh"], 300, "", "")
-    with pytest.raises(HostFailed, match=r"`one` was ended after 300 s: behind what is to run on, write &"):
+    with pytest.raises(
+        HostFailed, match=r"`one` was ended after 300 s: write & after a command that should keep running"
+    ):
         software.bring(lab, lambda _: None)
 
 

@@ -426,7 +426,7 @@ def test_a_job_whose_files_are_written_in_half_is_done_again(
 def test_what_is_no_file_of_the_job_is_not_kept(experiment: Path, tmp_path: Path) -> None:
     top, directories = begun(experiment, tmp_path / "results")
     job = next(split(top, directories))
-    with pytest.raises(MinigtsError, match="is of no sample that it was asked for"):
+    with pytest.raises(MinigtsError, match="belongs to no sample of this job"):
         gathering.keep(top, job, {"raw/other.json": "{}", manifests.FILE: job.manifest.model_dump_json(by_alias=True)})
 
 

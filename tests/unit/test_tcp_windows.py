@@ -156,7 +156,7 @@ def test_from_the_least_to_the_most_it_is_within_its_ceiling(mbit: float, *, ok:
     assert not reaches_ceiling(over(225, least=None))
     flow = Throughput("h1", "h2", "plain hosts", mbit, MOST, LEAST)
     assert flow.reaches_ceiling is ok
-    assert "of the hosts' TCP buffers, which carry 167.77 at the least" in str(flow)
+    assert "by the hosts' TCP buffers, which carry at least 167.77" in str(flow)
     assert not replace(flow, mbit=225, least_mbit=None).reaches_ceiling
 
 

@@ -309,7 +309,7 @@ def test_reshape_reads_back(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_port_that_is_not_known_between_the_hosts_is_named(lab: Lab) -> None:
     del wiring(lab).wires[TO_LON]
-    with pytest.raises(HostFailed, match="what carries the links of lab chain does not know the ports bra eth2"):
+    with pytest.raises(HostFailed, match="lab chain has no wires for the ports bra eth2"):
         links.read_wires(lab)
 
 

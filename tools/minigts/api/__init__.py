@@ -6,9 +6,9 @@
         print(lab.host("ams").run("uname", "-r").stdout)
         print(lab.rtt("ams", "bra"))
 
-What stands here is what other people's programs may rely on; all other rooms may change from day to day.
-docs/python.md shows it whole. Errors are `minigts.errors.MinigtsError`s: `InputError` for what was asked wrongly,
-`EnvironmentLacks` for what this machine has not, `CommandFailed` with all that a command said.
+Users' programs may rely on the names in this module; all other modules may change at any time. docs/python.md is the
+guide. Errors are `minigts.errors.MinigtsError`s: `InputError` for wrong arguments, `EnvironmentLacks` for what this
+machine lacks, `CommandFailed` with the output of a command.
 """
 
 from minigts.api.experiments import Results, open_results, run_experiment
@@ -17,8 +17,8 @@ from minigts.api.measured import RoundTrips, Throughput
 from minigts.session.plans import planned
 
 VERSION = (1, 2)
-"""Of this interface. The first number grows when something goes or means something else, the second when something
-comes."""
+"""The version of this interface. The first number grows when something is removed or changes its meaning, the second
+when something is added."""
 
 __all__ = [
     "VERSION",

@@ -1,4 +1,4 @@
-"""An experiment, run from Python as `minigts run` runs its file; its results as objects."""
+"""Runs experiments from Python as `minigts run` does, and reads their results as objects."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ from minigts.topology.time import Time
 
 @dataclass(frozen=True)
 class Results:
-    """A results folder: what was measured, and what became of the claims.
+    """A results folder: measurements, and verdicts on claims.
 
-    Of a sweep and of a campaign it has the rows and claims of all its runs, which `runs` has one by one.
+    A sweep and a campaign have the rows and claims of all their runs; `runs` has the results of each run.
     """
 
     directory: Path
     manifest: Manifest | None
-    """Of a sweep that of its first lab, with the values of all; None for a campaign of several experiments."""
+    """The run's manifest; a sweep's is its first lab's with the values of all; None for several experiments."""
     summary: tuple[SummaryRow, ...]
-    """A row for the samples that differ in nothing but their repetition: median and interval, by overlay and path. A
-    sweep's rows have their lab's values among their settings."""
+    """A row for all samples that differ only in their repetition: median and interval, by overlay and path. A sweep's
+    rows have their lab's values among their settings."""
     claims: tuple[Claim, ...]
-    """A sweep's has the gravest verdict of its labs."""
+    """The claims with their verdicts; a sweep's claim has the worst verdict of its labs."""
     failed: int
-    """Samples that no attempt brought a result for."""
+    """The number of samples for which every attempt failed."""
     runs: tuple[Results, ...] = ()
-    """Of a sweep its labs', of a campaign its experiments'; none of a run alone."""
+    """The results of a sweep's labs, or of a campaign's experiments; empty for a single run."""
 
     def report(self) -> Path:
-        """Draw the figures and write report.html; where it lies."""
+        """Draw the figures and write report.html; return its path."""
         return render(self.directory)
 
 
 @dataclass(frozen=True)
 class _Telling:
-    """Tells `say` all that goes on; see `session.campaign.Watcher`."""
+    """Passes the progress to `say`; see `session.campaign.Watcher`."""
 
     say: Progress
 
@@ -60,7 +60,7 @@ class _Telling:
         self.say(line)
 
     def outcome(self, outcome: Outcome, directory: Path) -> None:
-        """It is in the results."""
+        """Nothing is said: the outcome is in the results."""
 
     @contextmanager
     def preparing(self) -> Iterator[Progress]:
@@ -85,15 +85,15 @@ def run_experiment(
     results: Path | str = "results",
     say: Progress = lambda _text: None,
 ) -> Results:
-    """Run an experiment as `minigts run` does: a file, or a mapping with what such a file would say, whose `topology`
-    is seen from the working directory; or several of them, a folder or a sequence of files, as one campaign.
+    """Run an experiment as `minigts run` does: a file, or a mapping with a file's content, whose `topology` is relative
+    to the working directory; or several as one campaign: a folder, or a sequence of files.
 
-    In the lab given, which has to be of its topology and stays up; else in labs of its own, one for each topology and
+    It runs in `lab`, which has to be of its topology and stays up; by default in new labs, one for each topology and
     each value of a sweep. With `on`, in virtual time, an engine's workers measure: `local`, `local:N`, a Dask
-    scheduler's address, a file. `replicates` takes the place of the file's own number. `say` is told what goes on.
+    scheduler's address, or a file. `replicates` replaces the file's number. `say` is called with each step.
 
-    Raises InputError with every problem, EnvironmentLacks, HostFailed. What was measured until then lies in the results
-    folder. Of several labs one that fails ends none of the others: `say` is told why, and its samples are missing.
+    Raises InputError with every problem, EnvironmentLacks, HostFailed; earlier samples are then in the results folder.
+    Of several labs a failed one does not end the others: `say` is told why, and its samples are missing.
     """
     means = campaign.Means(provider) if lab is None else campaign.Means(lab.provider, lab.name)
     with _files(experiment) as files:
@@ -111,7 +111,7 @@ def run_experiment(
 
 
 def open_results(directory: Path | str) -> Results:
-    """The results in a folder that `minigts run` has made: a run's, a sweep's or a campaign's. Raises InputError."""
+    """The results of a run, a sweep or a campaign in a folder that `minigts run` has made. Raises InputError."""
     place = Path(directory)
     if is_sweep(place):
         return _as_read(read_sweep(place), [*_each_of(labs_of(place))])
@@ -129,7 +129,7 @@ def open_results(directory: Path | str) -> Results:
 
 
 def _each_of(directories: Sequence[Path]) -> Iterator[Results]:
-    """Those that have samples."""
+    """The results of the directories that have samples."""
     for each in directories:
         if store.runs_in(each):
             with suppress(NothingYet):

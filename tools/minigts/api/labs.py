@@ -1,4 +1,4 @@
-"""A lab, its hosts, its containers and its links, as another program holds them."""
+"""The objects of `minigts.api`: a lab, its hosts, its containers and its links."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def _quiet(_text: str) -> None:
-    """Progress that nobody reads."""
+    """Progress that is not shown."""
 
 
 @dataclass(frozen=True)
 class Lab:
-    """A lab that is up. As a context manager it is taken down at the end, if `up` brought it up; another stays."""
+    """A lab that is up. A `with` block takes it down at the end if `up` brought it up; otherwise it stays up."""
 
     _lab: recorded.Lab
     ours: bool = False
@@ -64,7 +64,7 @@ class Lab:
 
     @property
     def plan(self) -> Plan:
-        """What its topology file means: hosts, links, paths, and what is predicted of them."""
+        """The plan of its topology file: hosts, links, paths, and predictions for them."""
         return self._lab.plan
 
     @property
@@ -77,12 +77,12 @@ class Lab:
 
     @property
     def kernel(self) -> str:
-        """The release of its first host's kernel."""
+        """The kernel release of its first host."""
         return self.hosts[0].run("uname", "-r").stdout.strip()
 
     @property
     def overlay(self) -> str | None:
-        """The overlay that is joined now, by its name."""
+        """The name of the overlay that is joined now; None: none."""
         joined = overlays.joined(self._lab)
         return joined.name if joined is not None and joined.ends else None
 
@@ -96,12 +96,12 @@ class Lab:
         return tuple(Host(self._lab, host.name) for host in self.plan.hosts)
 
     def host(self, name: str) -> Host:
-        """Raises InputError when there is none of that name."""
+        """The host of that name. Raises InputError when there is none."""
         return Host(self._lab, self._known(name))
 
     def container(self, name: str) -> Container | OwnContainer:
-        """By a host's name the measuring container of what is joined there; else the topology's own container of that
-        name, NAME.HOST where several hosts have it. Raises MinigtsError when nothing is joined, or when there is none.
+        """The overlay's measuring container on the host `name`; or else the topology's container `name`, which is
+        NAME.HOST where several hosts have it. Raises MinigtsError when no overlay is joined, or there is none.
         """
         if any(host.name == name for host in self.plan.hosts):
             end_of(self._lab, name)
@@ -122,8 +122,9 @@ class Lab:
         count: int = PROBES,
         interval_s: float | None = None,
     ) -> RoundTrips:
-        """Send `count` echo requests from host to host, or from container to container; the provider's own pace, if no
-        `interval_s` is given, is no load. Raises InputError where the one does not reach the other.
+        """Send `count` echo requests from host to host, or with `containers` from container to container, one each
+        `interval_s` (default: the provider's pace, which is no load). Raises InputError where `source` does not reach
+        `target`.
         """
         self._known(source), self._known(target)
         return round_trips(self._lab, source, target, containers=containers, count=count, interval_s=interval_s)
@@ -131,28 +132,29 @@ class Lab:
     def throughput(
         self, source: str, target: str, *, containers: bool = False, seconds: int = 2, slow_start_s: int | None = None
     ) -> Throughput:
-        """Let one TCP flow run for `seconds`, once it has left slow start: after thirty round trips unless
-        `slow_start_s` says otherwise. Raises MinigtsError when nothing arrives.
+        """Measure one TCP flow for `seconds` after its slow start, which is given `slow_start_s` (default: thirty RTTs,
+        at least 1 s). Raises MinigtsError when nothing arrives.
         """
         self._known(source), self._known(target)
         return throughput(self._lab, source, target, containers=containers, seconds=seconds, slow_start_s=slow_start_s)
 
     def add_host(self, name: str, neighbour: str, **settings: str) -> Lab:
-        """A host more, with a link to a neighbour, which is started again on its own disk; `rtt="10ms", memory="1GB"`,
-        as in a topology. The lab as it is then: this object knows it as it was. Raises InputError, EnvironmentLacks.
+        """Add a host with a link to a neighbour, which is restarted on its own disk; `settings` are as in a topology:
+        `rtt="10ms", memory="1GB"`. Return the altered lab; this object still has the old plan. Raises InputError,
+        EnvironmentLacks.
         """
         return self._altered(altering.with_host(self.plan, name, neighbour, settings))
 
     def add_link(self, first: str, second: str, **settings: str) -> Lab:
-        """A link more, for which both its ends are started again. As `add_host`."""
+        """Add a link; both its ends are restarted. Otherwise as `add_host`."""
         return self._altered(altering.with_link(self.plan, first, second, settings))
 
     def remove_host(self, name: str) -> Lab:
-        """A host less, with its links and its disk; its neighbours are started again. As `add_host`."""
+        """Remove a host with its links and its disk; its neighbours are restarted. Otherwise as `add_host`."""
         return self._altered(altering.without_host(self.plan, name))
 
     def remove_link(self, name: str) -> Lab:
-        """The link of that name less; both its ends are started again. As `add_host`."""
+        """Remove the link of that name; both its ends are restarted. Otherwise as `add_host`."""
         return self._altered(altering.without_link(self.plan, name))
 
     def _altered(self, after: Plan) -> Lab:
@@ -160,34 +162,34 @@ class Lab:
         return replace(self, _lab=now)
 
     def join(self, overlay: str) -> None:
-        """Lay an overlay over the lab, in place of the one that is there. Raises InputError, EnvironmentLacks."""
+        """Join an overlay, in place of the one that is joined. Raises InputError, EnvironmentLacks."""
         overlays.join(self._lab, overlay, self._say)
 
     def leave(self) -> None:
-        """Take off what is joined."""
+        """Leave the overlay that is joined."""
         overlays.leave(self._lab, self._say)
 
     def certificate(self, *, anew: bool = False) -> Certificate:
-        """The lab against its plan: settings, round trips, loss and rate of its links. Measured, unless it has been
-        since its links were last set and is not wanted `anew`."""
+        """The certificate, which compares the lab with its plan: settings, RTTs, loss and rate of its links. It is
+        measured with `anew`, or if there is none since links were last set."""
         return measure.certify(self._lab, self._say) if anew else measure.after_up(self._lab, self._say)
 
     def check(self) -> Certificate:
-        """The certificate anew, and what the topology's `expect:` wants, as `minigts check`."""
+        """Measure the certificate and the topology's `expect:`, as `minigts check` does."""
         return expectations.check(self._lab, self._say)
 
     def expectations(self, certificate: Certificate | None = None) -> Measurements:
-        """What the topology's `expect:` is judged by, measured when it is first asked for; what the certificate has
-        measured is not measured again."""
+        """The measurements by which the topology's `expect:` is judged. Each is made on first use; values that
+        `certificate` has are not measured again."""
         return Measurements(self._lab, self._say, certificate.rows if certificate is not None else ())
 
     def diagnose(self, host: str, into: Path) -> None:
-        """Write what explains a failure of a host or switch, its console and its kernel's log, into `into`."""
+        """Write the console and the kernel log of a host or switch into the folder `into`."""
         self._lab.provider.diagnose(host, into)
 
     @contextmanager
     def links_given_back(self) -> Iterator[Self]:
-        """Afterwards links are cut and changed as they were before, whatever was done to them meanwhile."""
+        """A context at whose end links are cut and changed as they were before it."""
         before = self._lab.read_record()
         try:
             yield self
@@ -196,7 +198,7 @@ class Lab:
 
     @contextmanager
     def given_back(self) -> Iterator[Self]:
-        """Afterwards its links, its calibration, its certificate and its overlay are what they were."""
+        """A context at whose end links, calibration, certificate and overlay are as they were before it."""
         lab = self._lab
         record, certificate, overlay = lab.read_record(), measure.last(lab), overlays.joined(lab)
         try:
@@ -214,7 +216,7 @@ class Lab:
                 overlays.join(lab, overlay.name, self._say)
 
     def down(self) -> None:
-        """Take it down: no process, socket or file of it is left."""
+        """Take the lab down: no process, socket or file of it is left."""
         recorded.down(self._lab)
 
     def _known(self, name: str) -> str:
@@ -233,12 +235,12 @@ class Host:
 
     @property
     def address(self) -> str:
-        """Its own IPv4 address, by whichever segment a packet comes."""
+        """Its own IPv4 address, which is reached over all of its links."""
         return self._lab.plan.host(self.name).address
 
     def run(self, *argv: str, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True, stdin: str = "") -> Result:
-        """Run a command as root; its words are given one by one: `run("ip", "route")`. With `check`, a code other than
-        0 raises CommandFailed, which shows what it said. Raises CommandTimeout.
+        """Run a command as root; each word is an argument: `run("ip", "route")`. With `check`, an exit code other than
+        0 raises CommandFailed with the output. Raises CommandTimeout after `timeout_s`.
         """
         words = software.in_environment(self._lab, self.name, argv)
         return self._lab.provider.run(self.name, words, timeout_s=timeout_s, check=check, stdin=stdin.encode())
@@ -261,12 +263,12 @@ class Container:
 
     @property
     def address(self) -> str:
-        """Where other containers reach it."""
+        """The address at which other containers reach it."""
         return end_of(self._lab, self.host)[1].address
 
     @property
     def mtu(self) -> int:
-        """Of its interface, in bytes."""
+        """The MTU of its interface, in bytes."""
         return end_of(self._lab, self.host)[1].mtu
 
     def run(self, *argv: str, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True, stdin: str = "") -> Result:
@@ -292,7 +294,7 @@ class OwnContainer:
 
     @property
     def address(self) -> str:
-        """Where other containers reach it; by its name they find it, too."""
+        """The address at which other containers reach it; they know its name, too."""
         return self._place.address
 
     def run(self, *argv: str, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True, stdin: str = "") -> Result:
@@ -303,11 +305,11 @@ class OwnContainer:
 
 _KEYWORDS = {each.word.replace(".", "_"): each for each in SETTABLE.values()}
 _KEYWORDS["rtt"] = SETTABLE["delay"]
-"""Of `Link.change`."""
+"""The keyword arguments of `Link.change`, and the settings that they set."""
 
 
 def _with_keywords(change: _F) -> _F:
-    """So that `help` and editors name them."""
+    """Give `change` a signature with all keywords, for `help` and editors."""
     kind = Parameter.KEYWORD_ONLY
     own = (Parameter("self", Parameter.POSITIONAL_OR_KEYWORD),)
     named = (Parameter(word, kind, default=None, annotation="str | None") for word in _KEYWORDS)
@@ -317,36 +319,37 @@ def _with_keywords(change: _F) -> _F:
 
 @dataclass(frozen=True)
 class Link:
-    """Every link between two hosts or switches. What is set of it stays so until it is set otherwise."""
+    """Every link between two hosts or switches. A change stays until the next one."""
 
     _lab: recorded.Lab = field(repr=False)
     first: str
     second: str
 
     def cut(self) -> None:
-        """What is sent is lost, both ways. The interfaces stay up and do not notice."""
+        """Cut the links: frames are lost in both directions. The interfaces stay up and do not notice."""
         recorded.set_link(self._lab, self.first, self.second, up=False)
 
     def mend(self) -> None:
-        """Whole again, and as the topology declares it."""
+        """Mend the links, and set them as the topology declares them."""
         recorded.change_link(self._lab, self.first, self.second, Change())
         recorded.set_link(self._lab, self.first, self.second, up=True)
 
     @_with_keywords
     def change(self, **settings: str | None) -> None:
-        """Set it so in both directions, in the topology language's words and units: `change(delay="50ms", loss="1%")`.
-        What is left open is as declared; of delay there is rtt, too. Raises InputError, and nothing has been changed.
+        """Set the links in both directions, in the topology language's words and units:
+        `change(delay="50ms", loss="1%")`. Settings that are not named become as declared. `rtt` sets half of it as
+        delay. Raises InputError before anything is changed.
         """
         given = {word: written for word, written in settings.items() if written is not None}
         if "delay" in given and "rtt" in given:
-            raise InputError("change: say delay, which is one way, or rtt, which is both; not both of them")
+            raise InputError("change: set either delay, which is one-way, or rtt, not both")
         change = Change(**dict(_amount(word, written) for word, written in given.items()))
         require_effect(self._lab, self.first, self.second, change)
         recorded.change_link(self._lab, self.first, self.second, change)
 
 
 def _amount(keyword: str, written: str) -> tuple[str, Amount]:
-    """The field that a keyword names, and what it is set to."""
+    """The field that a keyword sets, and its value. Raises InputError."""
     if keyword not in _KEYWORDS:
         raise InputError(f"change: {shown(keyword)} is nothing that can be set: write {listed([*_KEYWORDS])}")
     try:
@@ -367,12 +370,12 @@ def up(
     overlay: str | None = None,
     say: Progress = _quiet,
 ) -> Lab:
-    """Bring a lab up, as `minigts up` does: hosts, links, certificate, and `overlay`, else the one that a kept lab had,
-    else the topology's.
+    """Bring a lab up, as `minigts up` does: hosts, links, certificate and overlay. `overlay` None: the overlay that a
+    kept lab had, without that the topology's.
 
     `topology` is a file, a text of several lines, or a plan. A lab of that name that is up with the same plan is left
-    as it is; one that is kept comes up on its hosts' disks, and is not taken down at the end of a `with`.
-    `say` is told what is being done. Raises InputError, EnvironmentLacks, HostFailed; then nothing is left.
+    as it is; a kept lab comes up on its hosts' disks. Neither is taken down at the end of a `with` block. `say` is
+    called with each step. Raises InputError, EnvironmentLacks, HostFailed; then nothing is left of a new lab.
     """
     plan = topology if isinstance(topology, Plan) else planned(topology, provider=provider, time=time)
     ready = bring_up.ready(bring_up.Request(plan, provider, name, overlay))
@@ -380,10 +383,10 @@ def up(
 
 
 def open_lab(name: str | None = None, *, say: Progress = _quiet) -> Lab:
-    """The lab called `name`, or the only one there is. Raises InputError that says which there are."""
+    """The lab called `name`; None: the only lab. Raises InputError, which lists the labs."""
     return Lab(recorded.open_lab(name), _say=say)
 
 
 def all_labs() -> tuple[Lab, ...]:
-    """Every lab of this user that is up, by name; one whose making was broken off is left out."""
+    """Every lab of this user that is up, in the order of names; a lab that never came up is left out."""
     return tuple(Lab(each) for each in recorded.all_labs() if each.read_state() == "up")

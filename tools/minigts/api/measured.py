@@ -1,4 +1,4 @@
-"""What is measured between two hosts, or between their containers, beside what the plan says of it."""
+"""Measurements between two hosts or two containers, with the values that the plan predicts."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from minigts.topology.plan import Plan
 
 PROBES = 60
 SERVER_PORT = 5290
-"""Where a server for one measurement between hosts listens: containers have one that always does."""
+"""The port of a server for one measurement between hosts; containers have a server that always runs."""
 START_TIMEOUT_S = 30.0
 EXACT_MS = 0.002
-"""In virtual time a guest's clock ticks in steps of 256 ns, and a program reads it before and after."""
+"""The tolerance in virtual time: a guest's clock has steps of 256 ns, and a program reads it twice."""
 PLAIN_HOSTS = "plain hosts"
 
 
 @dataclass(frozen=True)
 class RoundTrips:
-    """Echo requests from `source` to `target` over `over`: plain hosts, or an overlay by its name.
+    """Echo requests from `source` to `target` over `over`: `plain hosts`, or an overlay's name.
 
-    `rtts_ms` are those that were answered, of `sent`. `expected_ms` is what the links on the way add up to, as they are
-    set now; in virtual time with the frames' own time on them. `tolerance_ms` is how far the median may lie from it:
-    2 microseconds in virtual time; the topology's `tolerances:` in real time, with jitter, and over an overlay whose
-    headers nobody knows beforehand.
+    `rtts_ms` are the RTTs of requests that were answered, of `sent`. `expected_ms` is the sum of the links' delays as
+    they are set now, in virtual time with the frames' transmission times. `tolerance_ms` is how far the median may be
+    from it: 2 microseconds in virtual time; the topology's `tolerances:` in real time, with jitter, and over an overlay
+    whose headers are not known.
     """
 
     source: str
@@ -54,12 +54,12 @@ class RoundTrips:
 
     @property
     def median_ms(self) -> float:
-        """NaN when nothing was answered."""
+        """The median RTT; NaN when nothing was answered."""
         return statistics.median(self.rtts_ms) if self.rtts_ms else math.nan
 
     @property
     def lowest_ms(self) -> float:
-        """NaN when nothing was answered."""
+        """The lowest RTT; NaN when nothing was answered."""
         return min(self.rtts_ms, default=math.nan)
 
     @property
@@ -83,9 +83,9 @@ class RoundTrips:
 
 @dataclass(frozen=True)
 class Throughput:
-    """One TCP flow from `source` to `target`: what arrived, in Mbit/s of payload. `ceiling_mbit` is the most that the
-    links on the way allow as they are set now, and the buffers of the two hosts as their file has them; None where the
-    links have no rate. Where the buffers may be the limit, `least_mbit` is what they carry at the least.
+    """One TCP flow from `source` to `target`; `mbit` is the payload that arrived, in Mbit/s. `ceiling_mbit` is the most
+    that the path's links as they are set now and the two hosts' TCP buffers allow; None where the links have no rate.
+    Where the buffers may be the limit, `least_mbit` is the least that they carry.
     """
 
     source: str
@@ -97,8 +97,8 @@ class Throughput:
 
     @property
     def reaches_ceiling(self) -> bool:
-        """Whether it is 85 to 102 % of the ceiling, or between 85 % of the least and 102 % of the most that the hosts'
-        buffers carry; False without one."""
+        """Whether `mbit` is 85 to 102 % of the ceiling, or with `least_mbit` between 85 % of that and 102 % of the
+        ceiling; False without a ceiling."""
         if self.ceiling_mbit is None:
             return False
         least_mbit = self.ceiling_mbit if self.least_mbit is None else self.least_mbit
@@ -107,13 +107,13 @@ class Throughput:
     def __str__(self) -> str:
         wanted = "" if self.ceiling_mbit is None else f"; the ceiling is {self.ceiling_mbit:.2f} Mbit/s"
         if self.least_mbit is not None:
-            wanted += f", of the hosts' TCP buffers, which carry {self.least_mbit:.2f} at the least"
+            wanted += f" by the hosts' TCP buffers, which carry at least {self.least_mbit:.2f}"
         return f"{self.source} to {self.target} over {self.over}: {self.mbit:.2f} Mbit/s of TCP{wanted}"
 
 
 @dataclass(frozen=True)
 class _Way:
-    """From where to where something is measured, and over what."""
+    """The path of a measurement: its two ends, and what it runs over."""
 
     plan: Plan
     path: Path
@@ -121,18 +121,18 @@ class _Way:
     source: Endpoint
     target: Endpoint
     exact: bool
-    """Whether what is expected is known to the nanosecond."""
+    """Whether the expected RTT is known to the nanosecond."""
     added_bytes: int = 0
-    """What the overlay puts around a frame; where that is the program's own affair, by how much its MTU is smaller."""
+    """The bytes that the overlay adds to a frame; where the program decides that, by how much its MTU is smaller."""
 
 
 def round_trips(
     lab: Lab, source: str, target: str, *, containers: bool, count: int, interval_s: float | None
 ) -> RoundTrips:
-    """Raises InputError where the one does not reach the other, and what `Provider.run` raises."""
+    """Measure RTTs. Raises InputError where `source` does not reach `target`, and what `Provider.run` raises."""
     way = _way(lab, source, target, containers=containers)
     address, inside = way.target.address, way.source.network
-    calibration.probe(lab.provider, source, address, count=1, prefix=inside)  # who is where comes with a first packet
+    calibration.probe(lab.provider, source, address, count=1, prefix=inside)  # the first packet pays for ARP
     measured = calibration.probe(lab.provider, source, address, count=count, interval_s=interval_s, prefix=inside)
     expected_ms = _expected_ms(way)
     return RoundTrips(
@@ -149,7 +149,8 @@ def round_trips(
 def throughput(
     lab: Lab, source: str, target: str, *, containers: bool, seconds: int, slow_start_s: int | None
 ) -> Throughput:
-    """Raises InputError where the one does not reach the other, MinigtsError when nothing arrives."""
+    """Measure one TCP flow. Raises InputError where `source` does not reach `target`, MinigtsError when nothing
+    arrives."""
     way = _way(lab, source, target, containers=containers)
     if slow_start_s is None:
         slow_start_s = max(1, math.ceil(SLOW_START_ROUND_TRIPS * way.path.rtt_ms / 1000))
@@ -184,7 +185,7 @@ def end_of(lab: Lab, host: str) -> tuple[str, Endpoint]:
 def _way(lab: Lab, source: str, target: str, *, containers: bool) -> _Way:
     plan = labs.plan_now(lab.plan, lab.read_record())
     if source == target:
-        raise InputError(f"from {source} to {source} there is nothing to measure: name two hosts")
+        raise InputError(f"{source} is both source and target: name two hosts")
     try:
         path = plan.path(source, target)
     except KeyError:

@@ -1,5 +1,5 @@
-"""A campaign in virtual time as many jobs, each with a lab of its own, on the workers of a Dask cluster.
+"""A campaign in virtual time is split into jobs, each with its own lab, for the workers of a Dask cluster.
 
-`jobs` splits it, `engine` is the cluster, `doing` has the jobs done, `worker` does one, on a `processor` of its own
-where several are on this machine, `gathering` puts what comes of them into results folders.
+`jobs` splits it, `engine` opens the cluster, `doing` hands jobs to workers, `worker` does one job, `processor` gives
+each worker on this machine its own processor, `gathering` writes the results into results folders.
 """

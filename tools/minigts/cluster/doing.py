@@ -1,4 +1,4 @@
-"""Jobs, done by the workers of a cluster: handed out, asked for again, gathered as they come."""
+"""Lets the workers of a cluster do jobs: hands them out, repeats failed ones, and collects the results."""
 
 from __future__ import annotations
 
@@ -26,38 +26,37 @@ if TYPE_CHECKING:
     from distributed import Future
 
 ATTEMPTS = 3
-"""To how many workers a job is given at the most, when its lab fails. How many may die under it is the scheduler's to
-count: engine.MOST_DEATHS."""
+"""How often a job is tried at most when its lab fails. The scheduler counts workers that die: engine.MOST_DEATHS."""
 PIECE_BYTES = 8 << 20
 _BOUNDS = documents.Bounds(elements=1_000_000, bytes=1 << 30)
-"""Of an answer, which has the raw samples of a job as texts."""
+"""Bounds of an answer, which has the raw samples of a job as texts."""
 REFUSING_S = 1.0
-"""Who refuses a job is idle, and would be given the next one at once, and so all of them."""
+"""How long a worker waits before it refuses a job: as it is idle, it would otherwise get all other jobs at once."""
 Keep = Callable[[Job, Mapping[str, str]], None]
-"""What becomes of the files that a job has brought."""
+"""A function that stores the files of a job."""
 
 
 @dataclass(frozen=True)
 class _Given:
-    """A job in a worker's hands, or on its way there."""
+    """A job that was submitted and has not ended."""
 
     job: Job
     attempt: int
     sent: frozenset[str]
-    """The machines that had been sent what labs are made of, before."""
+    """The machines that had been sent the parts of labs (image, kernel, clock) before it was submitted."""
 
 
 @dataclass
 class Outcome:
-    """Jobs that nobody could do, each with the reason; and workers that were not given any more, each with its own."""
+    """The jobs that failed, and the workers that get no more jobs, each with the reason."""
 
     failed: dict[str, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
 
 
 def perform(engine: Opened, jobs: Sequence[Job], keep: Keep, say: Say, on_progress: OnProgress) -> Outcome:
-    """Have the jobs done; `keep` gets what comes of each as it comes. Raises MinigtsError when the engine is lost, and
-    what `keep` raises; then no more jobs are begun, and the labs on this cluster's machines are taken down.
+    """Let the engine do the jobs; `keep` gets the files of each job as it ends. Raises MinigtsError when the engine is
+    lost, and what `keep` raises; then no more jobs begin, and the labs on the cluster's machines are taken down.
     """
     doing = _Doing(engine, say)
     try:
@@ -68,7 +67,7 @@ def perform(engine: Opened, jobs: Sequence[Job], keep: Keep, say: Say, on_progre
 
 
 class _Standing:
-    """How far the jobs are: samples of those that have ended, and what the workers say of others meanwhile."""
+    """The progress of all jobs: samples of ended jobs, and those that workers report meanwhile."""
 
     def __init__(self, jobs: Sequence[Job], on_progress: OnProgress, workers: int) -> None:
         self._under_way = {job.number: job for job in jobs}
@@ -80,7 +79,7 @@ class _Standing:
         self._show("beginning")
 
     def heard(self, told: Mapping[str, int]) -> None:
-        """What a worker says, on the client's own thread. A job that is given once more begins again."""
+        """Take a worker's report of its progress, in a thread of the client. A repeated job begins at 0 again."""
         with self._turn:
             if (job := self._under_way.get(told["job"])) is not None:
                 self._is_at(job, told["done"])
@@ -141,14 +140,14 @@ class _Doing:
             key=f"minigts-{self._id}-{job.number}-{attempt}-{secrets.token_hex(2)}",
             pure=False,
             workers=workers,
-            # Or it would wait for ever once these are gone. Who refuses it says so at once.
+            # Otherwise the job would wait for ever once these workers are gone. Other workers may refuse it.
             allow_other_workers=workers is not None,
         )
         self._under_way[future] = _Given(job, attempt, frozenset(self._sent))
         return future
 
     def _answer(self, future: Future) -> tuple[Answer, str]:
-        """What a worker said, and its address; empty when it is gone."""
+        """A worker's answer, and the worker's address; it is empty when the worker is gone."""
         from distributed import KilledWorker  # noqa: PLC0415
 
         if future.status in ("cancelled", "lost"):
@@ -162,7 +161,7 @@ class _Doing:
         return documents.model(future.result(), Answer, _BOUNDS), where
 
     def _again(self, given: _Given, answer: Answer, where: str) -> Future | None:
-        """The job given to a worker once more; None when it is given up."""
+        """Submit the job once more; None when it is given up."""
         if answer.kind == "lacks-parts":
             wrong = self._wrong_with_parts(given, answer.machine, where)
             if wrong is None:
@@ -179,25 +178,25 @@ class _Doing:
         return None
 
     def _wrong_with_parts(self, given: _Given, machine: str, where: str) -> Answer | None:
-        """A machine that had not what labs are made of is sent that, once. When that is no use, what its worker should
-        have said instead; None when the job can be given again."""
+        """Send the parts of labs to a machine that lacks them, once. None when the job can be submitted again;
+        otherwise the answer to use instead of the worker's."""
         if machine in given.sent:
-            return Answer(kind="refused", why="it lacks what labs are made of, though it was sent that")
+            return Answer(kind="refused", why="it lacks the parts of labs, though they were sent there")
         if machine not in self._sent:
             try:
                 if why := self._ship(given.job, where):
                     return Answer(kind="refused", why=why)
             except OSError as error:  # the worker is gone, or its disk is full
-                return Answer(kind="failed", why=f"{where}: what labs are made of cannot be sent there: {error}")
+                return Answer(kind="failed", why=f"{where}: the parts of labs cannot be sent there: {error}")
             self._sent.add(machine)
         return None
 
     def _ship(self, job: Job, where: str) -> str:
-        """Send what labs are made of to a worker's machine; why that is no use there, in words. Raises OSError."""
+        """Send the parts of labs to a worker's machine; return why it cannot use them, or "". Raises OSError."""
         manifest = job.manifest
         provider = registry.make(manifest.provider, Path(), manifest.plan.time)
         if not isinstance(provider, Ships):
-            return f"it lacks what provider {manifest.provider} has built; build it there"
+            return f"it lacks the parts that provider {manifest.provider} builds; build them there"
         with tempfile.TemporaryDirectory() as place:
             packed = Path(place) / worker.PACKED
             digest = provider.pack(packed, self._say)
@@ -216,7 +215,8 @@ class _Doing:
         return list(self._client.scheduler_info(n_workers=-1)["workers"])
 
     def _not_refused(self) -> list[str]:
-        """When there is none, one that has died may be coming again. Raises EnvironmentLacks when none has come."""
+        """The workers that have not refused jobs. If there is none, it waits for a restarted one, and raises
+        EnvironmentLacks when none comes in WAITING_S."""
         every = self._workers()
         if not set(every) - self.outcome.refused.keys():
             try:
@@ -231,10 +231,10 @@ class _Doing:
         return max(1, len(self._workers()) - len(self.outcome.refused))
 
     def end(self) -> None:
-        """Begin no more jobs. When some are under way, their workers' labs are theirs to take down; what is left of
-        dead ones is taken down here."""
+        """Begin no more jobs, and take labs down on all machines: those of dead workers, and while jobs are under way
+        only those."""
         unfinished = bool(self._under_way)
-        with contextlib.suppress(OSError, RuntimeError):  # of an engine that is gone nothing can be asked
+        with contextlib.suppress(OSError, RuntimeError):  # the engine may be gone
             self._client.cancel(list(self._under_way), force=True)
             told = self._client.run(_on_worker(), "remove_labs", self._id, unfinished, on_error="return")
             for where, why in told.items():
@@ -243,8 +243,8 @@ class _Doing:
 
 
 def _on_worker() -> Callable[..., str]:
-    """Calls what `worker` has of a name. It goes to a worker as it stands here, so that a scheduler needs no minigts,
-    and a worker without one can say so."""
+    """A function that calls a function of module `worker` by its name. Dask sends its code, so that a scheduler needs
+    no minigts, and a worker without minigts can say so."""
 
     def call(name: str, *words: object) -> str:
         import json  # noqa: PLC0415
@@ -266,5 +266,5 @@ def _on_worker() -> Callable[..., str]:
 
 
 def _cost_s(job: Job) -> float:
-    """For the time left: lab and join take some, whatever is measured."""
+    """The seconds that a job takes, for the estimate of the time left: 10 for its lab, and those that it measures."""
     return 10.0 + job.seconds

@@ -1,4 +1,4 @@
-"""The Dask cluster that `--on` names: one that is begun here, one of Dask's own classes, or one that runs."""
+"""The Dask cluster that `--on` names: local workers, a new cluster of one of Dask's classes, or one that runs."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from distributed.deploy import Cluster
 
 PACKAGES = ("distributed", "cryptography")
-"""Of the extra `campaign`."""
+"""The packages of the extra `campaign`."""
 LOCAL = "local"
 RUNNING = ("tcp://", "tls://", "ws://", "wss://")
-"""How the address of a scheduler that runs begins."""
+"""The prefixes of a running scheduler's address."""
 MOST_WORKERS = 4096
 WAITING_S = 30.0
-"""For a scheduler, when it is begun and when it does not answer any more; and for its first worker."""
+"""How long to wait for a scheduler to start or answer, and for its first worker."""
 MOST_DEATHS = 3
-"""A job is given up when so many workers have died while they had it, by a scheduler that is begun here."""
+"""A scheduler that minigts starts gives a job up when this many workers have died while doing it."""
 ONE_JOB_EACH = 1.0
-"""So many jobs a scheduler that is begun here gives to each thread of a worker; of one that waits behind another nobody
-could tell which of them the worker has died of."""
+"""How many jobs a scheduler that minigts starts gives to each thread of a worker at once: with more, it would not be
+known which of them a worker has died of."""
 CLASSES = (
     *(f"distributed.{name}" for name in ("LocalCluster", "SSHCluster")),
     *(f"dask_jobqueue.{name}Cluster" for name in ("SLURM", "PBS", "SGE", "LSF", "OAR", "Moab", "HTCondor")),
@@ -52,7 +52,7 @@ CLASSES = (
     *("dask_cloudprovider.openstack.OpenStackCluster", "dask_cloudprovider.hetzner.HetznerCluster"),
     "dask_cloudprovider.digitalocean.DropletCluster",
 )
-"""What a file may have begun: Dask's own cluster classes. Any other callable would be run by its name alone."""
+"""The classes that a file may name. With any name allowed, a file could call any function."""
 LANGUAGE = Language(
     name="engine", opening="`cluster:`", largest_bytes=100_000, instead_of_aliases="write out what is meant"
 )
@@ -64,37 +64,37 @@ def _class(value: object) -> str:
     if value not in CLASSES:
         hint = did_you_mean(value, CLASSES) if isinstance(value, str) else ""
         known = hint or f"; those are {listed(CLASSES)}"
-        raise ValueError(f"{shown(value)} is no cluster class of Dask's that may be begun{known}")
+        raise ValueError(f"{shown(value)} is no cluster class of Dask that a file may name{known}")
     return str(value)
 
 
 class EngineFile(BaseModel):
-    """A file that says which cluster to begin."""
+    """A file that describes the cluster to start."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     cluster: Annotated[str, BeforeValidator(_class)]
     """One of Dask's classes, such as distributed.SSHCluster or dask_jobqueue.SLURMCluster."""
     options: dict[str, Any] = {}
-    """What that class takes."""
+    """The arguments of that class."""
     workers: Annotated[int, Field(ge=1, le=MOST_WORKERS)] | None = None
-    """How many it is asked for; None: as many as the options make."""
+    """The number of workers; None: as many as the options make."""
 
 
 @dataclass(frozen=True)
 class Opened:
-    """An engine, and what the labs of its jobs are called by."""
+    """An engine, and the id in the names of its jobs' labs."""
 
     client: Client
     campaign_id: str
 
 
 def missing() -> list[str]:
-    """What this installation lacks, a sentence each."""
+    """What this installation lacks for an engine, a sentence each."""
     if all(importlib.util.find_spec(name) is not None for name in PACKAGES):
         return []
     return [
-        "--on takes Dask's distributed, and cryptography for its keys, which are not both installed here; with pipx: "
+        "--on needs the packages distributed, and cryptography for its keys; install them, with pipx by: "
         f"pipx inject minigts {' '.join(PACKAGES)}"
     ]
 
@@ -107,7 +107,7 @@ def checked(on: str) -> str | EngineFile:
         count = on.removeprefix(f"{LOCAL}:")
         if not count.isdecimal() or not 1 <= int(count) <= MOST_WORKERS:
             raise InputError(
-                f"--on {on[:60]}: write local:N with as many workers as are wanted, from 1 to {MOST_WORKERS}"
+                f"--on {on[:60]}: write local:N, where N is the number of workers, from 1 to {MOST_WORKERS}"
             )
         found = on
     elif on.endswith((".yaml", ".yml")):
@@ -146,7 +146,7 @@ def _read(path: Path) -> EngineFile:
 
 
 def _typed(data: Data) -> Any:
-    """With numbers and truth values as such, which a class's options want."""
+    """The tree with numbers and booleans parsed, for a class's options."""
     if isinstance(data, dict):
         return {key: _typed(value) for key, value in data.items()}
     if isinstance(data, list):
@@ -160,12 +160,12 @@ def _typed(data: Data) -> Any:
 
 @contextmanager
 def opened(engine: str | EngineFile, say: Say) -> Iterator[Opened]:
-    """The engine, with a worker at least. What was begun for it ends with the context, and no lab of a job that was
-    broken off stays on this machine. Raises EnvironmentLacks, InputError.
+    """The engine, with at least one worker. Processes that were started for it end with the context, and no lab of an
+    interrupted job stays on this machine. Raises EnvironmentLacks, InputError.
     """
     from distributed import Client  # noqa: PLC0415
 
-    for name in [*logging.root.manager.loggerDict]:  # what they would say of a worker that went is said here
+    for name in [*logging.root.manager.loggerDict]:  # minigts itself reports lost workers
         if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     campaign_id = secrets.token_hex(3)
@@ -180,7 +180,7 @@ def opened(engine: str | EngineFile, say: Say) -> Iterator[Opened]:
                     cluster.scale(engine.workers)
                 client = stack.enter_context(Client(cluster, timeout=WAITING_S, set_as_default=False))
             say("waiting for the first worker")
-            # A queue may be long.
+            # A batch system's queue may be long.
             client.wait_for_workers(1, timeout=None if isinstance(engine, EngineFile) else WAITING_S)
         except (OSError, TimeoutError) as error:
             raise EnvironmentLacks(f"the engine does not answer: {error or 'no worker came'}") from error
@@ -189,7 +189,7 @@ def opened(engine: str | EngineFile, say: Say) -> Iterator[Opened]:
 
 def _remove_labs_of_the_dead(campaign_id: str, say: Say) -> None:
     if wrong := worker.remove_labs(campaign_id, True):
-        say(f"left of jobs that were broken off: {wrong}")
+        say(f"labs of interrupted jobs could not be taken down: {wrong}")
 
 
 def _client_of(address: str) -> Client:
@@ -217,7 +217,7 @@ def _begun(engine: str | EngineFile, stack: ExitStack) -> Cluster:
         return _of_class(engine)
     count = int(engine.partition(":")[2] or os.cpu_count() or 1)
     stack.enter_context(dask.config.set({f"distributed.{of}.http.routes": [] for of in ("scheduler", "worker")}))
-    # It would warn that the port for its pages, of which there are none, is another one.
+    # Dask would warn of another port for its dashboard, though there is no dashboard.
     with warnings.catch_warnings(action="ignore", category=UserWarning):
         return LocalCluster(
             n_workers=count,
@@ -229,7 +229,7 @@ def _begun(engine: str | EngineFile, stack: ExitStack) -> Cluster:
             silence_logs=logging.CRITICAL,
             memory_limit=0,
             preload=[processor.__name__] if count > 1 else [],
-            # Who reaches a scheduler without a key has it run whatever they like, and others may use this machine.
+            # Without keys other users of this machine could let the scheduler run any program.
             security=True,
         )
 
@@ -241,14 +241,16 @@ def _of_class(engine: EngineFile) -> Cluster:
     try:
         wanted = getattr(importlib.import_module(module), name, None)
     except ImportError as error:
-        raise EnvironmentLacks(f"engine {engine.cluster}: {error}; its package has to be beside minigts") from error
-    # SSHCluster is a function that makes one.
+        raise EnvironmentLacks(
+            f"engine {engine.cluster}: {error}; install its package in minigts' environment"
+        ) from error
+    # SSHCluster is a function that makes a cluster.
     if not callable(wanted):
         raise InputError(f"engine {engine.cluster}: {module} has no such class")
     try:
         made = wanted(**engine.options)
     except (TypeError, ValueError, RuntimeError, OSError) as error:
-        raise InputError(f"engine {engine.cluster}: cannot be begun with these options: {error}") from error
+        raise InputError(f"engine {engine.cluster}: cannot be started with these options: {error}") from error
     if not isinstance(made, Cluster):
-        raise InputError(f"engine {engine.cluster}: is no cluster of Dask's")
+        raise InputError(f"engine {engine.cluster}: is no Dask cluster")
     return made

@@ -1,4 +1,4 @@
-"""What came of a job, put into its run's directory."""
+"""Writes the results of a job into its run's directory."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from minigts.results.folder import OF_A_FILE, inside, refused, write
 from minigts.results.schema import CERTIFICATE, LOG, RAW, Manifest
 
 DESCRIBES = ("tools", "parts", "packages", "emulator", "certificate", "readback")
-"""Of a manifest: what the lab says of itself."""
+"""The fields of a manifest that describe the lab."""
 
 
 def keep(top: Path, job: Job, files: Mapping[str, str]) -> None:
-    """Write what the manifest says besides, then the job's samples. A job counts as done when all its samples are here,
-    so they come last; whatever one before it, broken off, has left of them goes first. Raises MinigtsError for what is
-    no file of the job's.
+    """Remove what an interrupted job has left of these samples, then write the job's part of the manifest, and last its
+    samples: a job counts as done when all its samples are here. Raises MinigtsError for a file of another job.
     """
     directory = inside(top, *Path(job.run).parts)
     raw = {name.removeprefix(f"{RAW}/"): text for name, text in files.items() if name.startswith(f"{RAW}/")}
@@ -29,7 +28,7 @@ def keep(top: Path, job: Job, files: Mapping[str, str]) -> None:
         name for name in raw if name.split(".failed-")[0].split(".tainted-")[0].removesuffix(".json") not in job.samples
     ]
     if strange:
-        raise MinigtsError(f"{job.name}: {strange[0][:200]!r} is of no sample that it was asked for")
+        raise MinigtsError(f"{job.name}: {strange[0][:200]!r} belongs to no sample of this job")
     theirs = documents.model(files[manifests.FILE], Manifest, OF_A_FILE)
     for sample in job.samples:
         store.remove(directory, sample)

@@ -1,4 +1,4 @@
-"""Jobs, done one after the other in this process: what a run of replicates does without an engine."""
+"""Does jobs one after the other in this process: a run of replicates without an engine."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from minigts.experiments.run import OnProgress, Progress
 
 
 def perform(top: Path, directories: Sequence[Path], say: Callable[[str], None], on_progress: OnProgress) -> None:
-    """Do the jobs that the directories below `top` lack something of. Whatever ends it, what the jobs before have
-    brought is kept. Raises what a lab raises, and MinigtsError."""
+    """Do the jobs of which samples are missing in the directories below `top`. However it ends, the results of
+    completed jobs are kept. Raises what a lab raises, and MinigtsError."""
     campaign_id = secrets.token_hex(4)
     jobs = tuple(split(top, directories))
     total, total_s, done, done_s = sum(len(job.samples) for job in jobs), sum(job.seconds for job in jobs), 0, 0.0

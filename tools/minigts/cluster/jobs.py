@@ -1,10 +1,10 @@
-"""A campaign split into jobs: samples of one run over one overlay that are taken in one lab. Pure but for reading runs.
+"""Splits a campaign into jobs: samples of one run over one overlay, taken in one lab. Pure but for reading runs.
 
-How a run is split follows from its experiment and plan alone. So whatever takes the jobs, one after the other or on a
-thousand workers, every sample is taken in the same lab after the same ones, and in virtual time gets the same bytes.
+How a run is split follows from its experiment and plan alone. So every sample is taken in the same lab after the same
+samples, in one process or on a thousand workers, and in virtual time has the same bytes.
 
-Each lab begins anew with the same state. So a lab of later repetitions has seeds of its own, or its samples would be
-those of the lab before it once more. A replicate over one overlay is one lab, whoever takes it: its course is not cut.
+Each lab begins with the same state. So a lab of later repetitions has seeds of its own: otherwise it would repeat the
+samples of the first lab. A replicate over one overlay is one lab, and is never split.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from minigts.topology.chance import drawn_anew, replicate
 from minigts.topology.plan import Plan
 
 MEASURING_S = 60.0
-"""A job measures at least so long, where there is as much: a lab and a join take as long as some samples."""
+"""How long a job measures at least, if its run is that long: a lab's start and join take as long as some samples."""
 
 
 class Job(BaseModel):
-    """What a worker is told. Its lab is of the manifest's plan."""
+    """The samples that a worker takes, in a lab of the manifest's plan."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     number: int
     run: str
-    """The run's directory, from that of the campaign; `.` is that itself."""
+    """The run's directory, relative to the campaign's; `.` is the campaign's itself."""
     manifest: Manifest
-    """The run's, before anything came of it; its plan's seeds are the lab's own."""
+    """The run's manifest without results; its plan has the seeds of this job's lab."""
     overlay: str
     samples: tuple[str, ...]
     describes: bool
-    """Whether it measures its lab for the run's manifest, before the samples: the first of a run does, also when it is
-    done again, or its samples would not be taken after the same."""
+    """Whether it first measures its lab for the run's manifest. The first job of a run does, also when it is repeated,
+    so that its samples always follow the same measurements."""
     seconds: float
-    """How long it measures, by the lab's clock."""
+    """How long it measures, in seconds of the lab's clock."""
 
     @property
     def name(self) -> str:
@@ -54,8 +54,8 @@ class Job(BaseModel):
 
 
 def split(top: Path, directories: Sequence[Path]) -> Iterator[Job]:
-    """The jobs for what the directories lack. One that was broken off is done again as a whole: its samples are taken
-    after the same ones as they would have been."""
+    """The jobs of which samples are missing in the directories. An interrupted job is repeated as a whole, so that its
+    samples follow the same samples as always."""
     number = 0
     for directory in directories:
         manifest = manifests.read(directory)
@@ -76,7 +76,7 @@ def split(top: Path, directories: Sequence[Path]) -> Iterator[Job]:
 
 
 def _blocks(manifest: Manifest) -> Iterator[tuple[str, list[Sample]]]:
-    """Repetitions one after the other over one overlay, as many as make a job long enough; of a replicate all."""
+    """The overlay and samples of each job: as many repetitions as take MEASURING_S, or all of a replicate."""
     for (number, overlay), own in groupby(meaning.samples(manifest), key=lambda each: (each.replicate, each.overlay)):
         over_it = list(own)
         if number:
@@ -90,7 +90,7 @@ def _blocks(manifest: Manifest) -> Iterator[tuple[str, list[Sample]]]:
 
 
 def _as_begun(manifest: Manifest, first: Sample) -> Manifest:
-    """Without what has come of it: the same job, whatever was done before. `first` is the job's first sample."""
+    """The manifest without results, so that the job is always the same. `first` is the job's first sample."""
     kept = ("minigts", "commit", "experiment", "topology_sha256", "provider", "machine", "left_out")
     return Manifest(
         **{name: getattr(manifest, name) for name in kept},

@@ -1,8 +1,8 @@
-"""A processor for each worker of an engine that is begun here. Dask loads it in every worker, in those that are
-started again, too.
+"""Binds each worker of an engine on this machine to one processor. Dask loads this module in every worker, also in one
+that it restarts.
 
-The kernels of a lab in virtual time take turns most of the time. To wake a process on another processor costs more than
-the little that two processors gain for it; so several labs are done sooner with one processor each.
+The kernels of a lab in virtual time mostly take turns. Waking a process on another processor costs more than a second
+processor gains, so several labs run faster with one processor each.
 """
 
 from __future__ import annotations
@@ -16,5 +16,5 @@ if TYPE_CHECKING:
 
 
 def dask_setup(worker: Worker) -> None:
-    """Workers of a LocalCluster are called by their numbers. What a worker starts has its processor, too."""
+    """Bind a worker to a processor by its number, which is its name in a LocalCluster; child processes inherit it."""
     processors.hold_to_one(0, int(worker.name))

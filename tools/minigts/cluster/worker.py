@@ -1,6 +1,6 @@
-"""One job, done by whoever is asked to: in a process of a worker, on whatever machine that is.
+"""Does one job, in a process of a worker on any machine.
 
-Question and answer are JSON, so that another version of minigts can read the one and give a reason in the other.
+Job and answer are JSON, so that another version of minigts can read the job and answer why it refuses it.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ from minigts.results.folder import OF_A_FILE, inside, read_text
 from minigts.results.schema import CERTIFICATE, LOG, RAW
 
 PREFIX = "job"
-"""How the names of jobs' labs begin."""
+"""The prefix of the names of jobs' labs."""
 PACKED = "parts"
 TOLD_EVERY_S = 1.0
 
 
 class Answer(BaseModel):
-    """What came of a job. `files` are by their place in the run's directory, `why` says what else happened."""
+    """The result of a job. `files` are by their path in the run's directory, `why` is the reason of a failure."""
 
     model_config = ConfigDict(extra="ignore")
 
     kind: Literal["done", "failed", "killed", "refused", "lacks-parts"]
-    """killed is what is said for workers that died."""
+    """`killed` is set for a job whose workers died."""
     why: str = ""
     machine: str = ""
-    """Where it was done: processes of one machine and one cache share what is built."""
+    """The machine and cache of the worker, as `machine` returns it: its processes share what is built."""
     files: dict[str, str] = {}
 
 
 @functools.cache
 def identity() -> str:
-    """Of this program: its version, and a sum of all that decides what a lab does."""
+    """The identity of this minigts: its version, and a digest of all files that decide how a lab behaves."""
     root = paths.project_root()
     package = Path(minigts.__file__).parent
     files = [*package.rglob("*.py"), *(path for path in (root / "provision").rglob("*") if path.is_file())]
@@ -69,26 +69,26 @@ def identity() -> str:
 
 
 def machine() -> str:
-    """This machine and the cache on it."""
+    """The name of this machine, and the cache directory on it."""
     return f"{socket.gethostname()}:{paths.cache_root()}"
 
 
 @functools.cache
 def where_processes_are() -> str:
-    """Eight digits that stand for where a process's number means the process: this machine since it was started, or a
-    container on it. The state directory may lie on a disk that other machines have, too."""
+    """Eight hexadecimal digits for the scope of process numbers: this machine since its start, or a container on it.
+    Other machines may share the state directory."""
     numbered = f"{socket.gethostname()} {boot_id()} {(PROC / 'self/ns/pid').readlink()}"
     return hashlib.sha256(numbered.encode()).hexdigest()[:8]
 
 
 def perform(job: str, wanted: str, campaign_id: str) -> str:
-    """Do a job that a minigts of this identity has made."""
+    """Do a job, if `wanted` is the identity of this minigts; return the answer as JSON."""
     return _perform(job, wanted, campaign_id).model_dump_json()
 
 
 def _perform(text: str, wanted: str, campaign_id: str) -> Answer:
     if wanted != identity():
-        return _answer("refused", f"it has minigts {identity()}, and the campaign is of {wanted}")
+        return _answer("refused", f"it has minigts {identity()}, but the campaign was made by {wanted}")
     job = documents.model(text, Job, OF_A_FILE)
     try:
         provider = registry.make(job.manifest.provider, Path(), job.manifest.plan.time)
@@ -110,7 +110,7 @@ def _answer(kind: Literal["failed", "refused", "lacks-parts"], why: str = "") ->
 
 
 def measured(job: Job, campaign_id: str, say: Callable[[str], None], on_progress: run.OnProgress) -> dict[str, str]:
-    """The files that the job adds to its run."""
+    """Take the job's samples in a new lab; return the files that it adds to its run. Raises what a lab raises."""
     remove_labs(campaign_id, True)
     with tempfile.TemporaryDirectory(prefix="minigts-job-") as place, _lab(job, campaign_id, say) as lab:
         directory = Path(place)
@@ -126,13 +126,13 @@ def measured(job: Job, campaign_id: str, say: Callable[[str], None], on_progress
 
 
 def topic(campaign_id: str) -> str:
-    """On which workers of a campaign say how far their jobs are."""
+    """The Dask topic on which workers of a campaign report their progress."""
     return f"minigts-{campaign_id}"
 
 
 def telling(campaign_id: str, number: int) -> run.OnProgress:
-    """Says on the campaign's topic how many samples of the job are done: the first at once, then every second at most.
-    Where no worker of Dask's does the job nobody hears it."""
+    """A function that reports on the campaign's topic how many samples of the job are done, at most once a second.
+    Outside a Dask worker it reports nothing."""
     told_s = -math.inf
 
     def tell(at: run.Progress) -> None:
@@ -150,7 +150,7 @@ def telling(campaign_id: str, number: int) -> run.OnProgress:
 
 
 def lab_name(campaign_id: str, number: int, process: int) -> str:
-    """Of a job's lab, by which `remove_labs` finds it."""
+    """The name of a job's lab, by which `remove_labs` finds it."""
     return f"{PREFIX}-{campaign_id}-{number}-{where_processes_are()}-{process}"
 
 
@@ -164,8 +164,8 @@ def _lab(job: Job, campaign_id: str, say: Callable[[str], None]) -> Iterator[Lab
 
 
 def remove_labs(campaign_id: str, of_the_dead: bool) -> str:
-    """Take down the labs that jobs of the campaign have left on this machine: all of them, or those whose process is
-    gone. What could not be taken down, in words."""
+    """Take down labs of the campaign's jobs on this machine: all, or with `of_the_dead` those whose process is gone.
+    Return the errors in words; empty when there was none."""
     wrong = []
     for each in labs.all_labs():
         prefix, campaign, _, where, process = [*each.name.split("-"), *5 * [""]][:5]
@@ -180,7 +180,7 @@ def remove_labs(campaign_id: str, of_the_dead: bool) -> str:
 
 
 def receive(name: str, offset: int, data: bytes) -> str:
-    """Keep a piece of what is shipped, until `unpack`."""
+    """Write a piece of the shipped parts to a file, for `unpack`."""
     place = _shipped(name)
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.open("r+b" if offset else "wb") as file:
@@ -190,11 +190,11 @@ def receive(name: str, offset: int, data: bytes) -> str:
 
 
 def unpack(name: str, sha256: str, provider: str, labs_time: Literal["real", "virtual"]) -> str:
-    """Put what was shipped in its place, unless its sum is another; why not, in words."""
+    """Unpack the shipped parts if their digest is `sha256`; return the error in words, empty when there was none."""
     place = _shipped(name)
     try:
         made = registry.make(provider, Path(), labs_time)
-        assert isinstance(made, Ships)  # who asks for parts is one
+        assert isinstance(made, Ships)  # only such a provider lacks parts
         made.unpack(place, sha256, _silent)
     except MinigtsError as error:
         return str(error)

@@ -1,10 +1,10 @@
 """A lab: a plan that a provider has brought up. It outlives the command that made it, in one run directory.
 
-`record`: names, run directories, what is written down of a lab, and its lock. `events`: what has happened to it.
-`life`: up, down, kill, restart. `altering`: hosts and links that come and go. `kept` and `saved`: what outlives a lab.
-`links`: what every port should look like now, and all shaping. `playing`: links that change by a schedule. `routes`:
-what a routing protocol has found. `calibration`: the emulator's own latency, measured. Overlays and measurements stand
-on it and are elsewhere.
+`record`: names, run directories, a lab's records and its lock. `events`: the log of a lab's changes.
+`life`: up, down, kill, restart. `altering`: adding and removing hosts and links. `kept` and `saved`: disks that outlive
+a lab. `links`: how every port should be set now, and all shaping. `playing`: links that change by a schedule. `routes`:
+the routes that a routing protocol has found. `calibration`: the emulator's own latency, measured. Overlays and
+measurements use this room and are elsewhere.
 """
 
 from minigts.lab.kept import disk_bytes, keep, running

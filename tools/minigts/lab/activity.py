@@ -1,7 +1,7 @@
 """What a lab does now: what each link carries in each direction and drops, and what its hosts use.
 
-Two readings, and what lies between them. The hosts count, or the links' wires, where they have such. Rates are by the
-lab's clock: of a lab in virtual time that nobody asked for anything nothing has passed.
+Each figure is the difference of two readings of counters: the hosts' own, or the wires' where links have wires. Rates
+are per second of the lab's clock, which stands still in an idle lab in virtual time.
 """
 
 from __future__ import annotations
@@ -33,47 +33,47 @@ tc -s -j qdisc show
 
 @dataclass(frozen=True)
 class Carried:
-    """In one direction of a link, from the port that sends into it, since the lab came up."""
+    """Counters of one direction of a link, from the port that sends into it, since the lab came up."""
 
     bytes: int
     frames: int
     dropped: int
-    """Frames that found the queue before the rate full."""
+    """Frames that were dropped because the queue in front of the rate was full."""
     lost: int
-    """Frames that were lost on the way."""
+    """Frames that the link's loss took."""
     queued: int = 0
-    """Bytes that wait in front of the rate as it is read."""
+    """Bytes in the queue in front of the rate at the time of the reading."""
     overrun: int = 0
-    """Frames for which a host at one of the link's ends had no room."""
+    """Frames that were dropped because a host at one of the link's ends had no room."""
 
 
 @dataclass(frozen=True)
 class Used:
-    """By one machine with a kernel of its own, since that started."""
+    """What one machine with a kernel of its own has used since that kernel started."""
 
     busy_share: tuple[int, int]
-    """Ticks in which its processor had something to do, of all ticks."""
+    """Ticks in which its processor was busy, and all ticks."""
     memory_bytes: tuple[int, int]
-    """In use, of all."""
+    """Memory in use, and all memory."""
 
 
 @dataclass(frozen=True)
 class Counted:
-    """By one machine, as COUNTERS prints it."""
+    """The counters of one machine, as COUNTERS prints them."""
 
     at_ns: int
     used: Used
     sent: Mapping[str, tuple[int, int]]
-    """By interface: bytes and frames."""
+    """Bytes and frames sent, by interface."""
     drops: Mapping[str, int]
-    """By interface, of its qdiscs."""
+    """Frames that its qdiscs dropped, by interface."""
     queued: Mapping[str, int]
-    """Bytes that wait, by interface."""
+    """Bytes that wait in its qdiscs, by interface."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """All counters of a lab. By machine, and by machine and link."""
+    """All counters of a lab, by machine; `carried` by the machine that sends and the link."""
 
     at_ns: Mapping[str, int]
     carried: Mapping[tuple[str, str], Carried]
@@ -88,25 +88,26 @@ class Flow:
     source: str
     target: str
     mbit: float
-    """Mbit/s, Ethernet headers counted."""
+    """Mbit/s, Ethernet headers included."""
     frames: float
-    """A second."""
+    """Frames per second."""
     dropped: int
     lost: int
     rate_mbit: float | None
-    """What it is limited to now."""
+    """The rate of this direction now; None: it has no limit."""
     up: bool
     queued_bytes: int
-    """What waits in front of the rate now."""
+    """Bytes in the queue in front of the rate now."""
     rtt_ms: float | None
-    """Of its link as it is now: the delays of both directions, and what waits in front of both. None: it is cut."""
+    """The link's RTT now: delay and queueing time of both directions. None: the link is cut."""
     overrun: int = 0
-    """Frames for which a host had no room."""
+    """Frames that were dropped because a host had no room."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """What a machine has used between two readings. `processor` is a share of one; None where it is free."""
+    """What a machine has used between two readings. `processor` is from 0 to 1; None in virtual time, where processor
+    time costs the lab nothing."""
 
     host: str
     processor: float | None
@@ -117,17 +118,17 @@ class Load:
 @dataclass(frozen=True)
 class Activity:
     seconds: float
-    """Of the lab's, between the readings."""
+    """Seconds of the lab's clock between the readings."""
     flows: tuple[Flow, ...]
     loads: tuple[Load, ...]
 
 
 def read(lab: Lab) -> Reading:
-    """Ask all machines side by side. Raises HostFailed when one does not answer."""
+    """Read the counters of all machines at once. Raises HostFailed when a machine does not answer."""
     on = lab.machines_on(lab.read_record())
     counted = lab.on_each(on, partial(_ask, lab))
     wires = links.read_wires(lab)
-    # A host that can be started again by itself has a kernel of its own, which counts for it alone.
+    # A host that can be restarted alone has a kernel of its own, whose counters are of this host alone.
     own_kernels = isinstance(lab.provider, Restarts)
     return Reading(
         at_ns={name: each.at_ns for name, each in counted.items()},
@@ -145,7 +146,7 @@ def read(lab: Lab) -> Reading:
 def between(lab: Lab, before: Reading, after: Reading) -> Activity:
     """What happened from one reading to the next."""
     record = lab.read_record()
-    both = before.at_ns.keys() & after.at_ns.keys()  # not those that were off
+    both = before.at_ns.keys() & after.at_ns.keys()  # without machines that were off
     seconds = {name: max(0, after.at_ns[name] - before.at_ns[name]) / _NS for name in both}
     flows = []
     outgoing = {
@@ -183,7 +184,7 @@ def between(lab: Lab, before: Reading, after: Reading) -> Activity:
 
 
 def _one_way_ms(direction: Shaping, carried: Carried) -> float:
-    """Of what is sent now."""
+    """The one-way delay of a frame that is sent now: queueing time and the link's delay."""
     waits_ms = carried.queued * _BITS / (direction.rate_mbit * 1000) if direction.rate_mbit else 0.0
     return direction.delay_ms + waits_ms
 
@@ -195,7 +196,7 @@ def _load(lab: Lab, name: str, before: Used, after: Used) -> Load:
 
 
 def _rate(count: int, seconds: float) -> float:
-    """A second; 0 where a machine was started again meanwhile, so that its counters began anew."""
+    """`count` per second; 0 where a machine was restarted in between, so that its counters began at 0 again."""
     return max(0, count) / seconds if seconds > 0 else 0.0
 
 
@@ -206,7 +207,7 @@ def _ask(lab: Lab, machine: Host | Switch) -> Counted:
 
 
 def parsed(text: str) -> Counted:
-    """What COUNTERS has printed. Raises ValueError, IndexError or KeyError for anything else."""
+    """The counters in the output of COUNTERS. Raises ValueError, IndexError or KeyError for any other text."""
     at, ticks, *rest = text.splitlines()
     times = [int(word) for word in ticks.split()[1:9]]
     memory = {words[0]: int(words[1]) * 1024 for words in map(str.split, rest[:2])}
@@ -228,12 +229,12 @@ def parsed(text: str) -> Counted:
 
 
 def by_wire(state: WireState) -> Carried:
-    """Of a link that has rate and delay of its own."""
+    """The counters of a direction from the state of its wire."""
     return Carried(state.bytes, state.frames, state.dropped, state.lost, state.queued, state.overrun)
 
 
 def _by_ends(lab: Lab, machine: str, port: End, counted: Mapping[str, Counted]) -> Carried:
-    """The queue is where a direction begins, delay and loss where it ends."""
+    """The counters of a direction from both of its hosts: the sender has the queue, the receiver delay and loss."""
     far = next(end for end in lab.plan.machine(port.peer_host).ports if end.link == port.link)
     near, peer = counted[machine], counted.get(port.peer_host)
     sent_bytes, frames = near.sent[port.name]

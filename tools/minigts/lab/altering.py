@@ -1,4 +1,4 @@
-"""Hosts and links that come into a lab that is up, and leave it, while the others run on."""
+"""Hosts and links are added to a lab that is up, and removed from it, while the others run on."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from minigts.topology.parts import Host, Switch
 from minigts.topology.plan import Plan
 
 Started = frozenset[str]
-"""Hosts and switches that were started, for the first time or again."""
+"""The names of hosts and switches that were started, for the first time or again."""
 
 
 def require(lab: Lab, record: Record) -> Alters:
-    """The lab's provider, which can alter it now. Raises EnvironmentLacks, InputError."""
+    """The lab's provider, if it can alter the lab now. Raises EnvironmentLacks, InputError."""
     provider = lab.provider
     if not isinstance(provider, Alters):
         raise EnvironmentLacks(f"provider {provider.name} cannot add or remove hosts or links; uml can")
     if record.state != "up":
         raise InputError(f"lab {lab.name} is not up")
     if record.unsettled:
-        raise InputError(f"lab {lab.name}: a command that set it was broken off; first: minigts up, as before")
+        raise InputError(f"lab {lab.name}: a command was interrupted while it set links; run minigts up first")
     if record.paused:
         raise InputError(f"{min(record.paused)} is paused: minigts resume {min(record.paused)}")
     return provider
 
 
 def alter(lab: Lab, after: Plan, progress: Progress) -> Started:
-    """Make the lab that of `after`, a plan that was made of its own (`topology.altering`). Machines whose ports are
-    others are started again on their own disks; the rest run on, with new routes. What is set of links stays set.
+    """Alter the lab so that it has plan `after`, which was made from its own plan (`topology.altering`). Machines whose
+    ports differ are restarted on their own disks; the others run on, with new routes. Changed links stay changed.
 
-    No overlay is laid over it meanwhile. Raises InputError for a plan of a lab that has changed, EnvironmentLacks,
+    The caller has taken the overlay off. Raises InputError when the lab's plan has changed since, EnvironmentLacks,
     HostFailed.
     """
     with exclusive(lab.rundir):
         found, before = lab.read_record(), lab.plan
         provider = require(lab, found)
         if lab.read_plan(found) != before:
-            raise InputError(f"lab {lab.name} has been altered meanwhile; say it again")
+            raise InputError(f"another command has altered lab {lab.name} meanwhile; try again")
         supported.require(after, lab.provider.name, lab.provider.supports)
         machines, names = {each.name for each in after.machines}, {link.name for link in after.links}
         started = provider.alter(after, progress)
@@ -68,7 +68,7 @@ def alter(lab: Lab, after: Plan, progress: Progress) -> Started:
 
 
 def _happened(before: Plan, after: Plan) -> Iterator[events.Event]:
-    """Of a host that comes or goes, its links do not count."""
+    """The events of the alteration. Links of a host that is added or removed have none of their own."""
     for what, one, other in (("added", after, before), ("removed", before, after)):
         known = {machine.name for machine in other.machines}
         hosts = [host.name for host in one.hosts if host.name not in known]

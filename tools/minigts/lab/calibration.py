@@ -1,4 +1,4 @@
-"""The emulator's own latency: what a link takes beyond its declared delay, measured so that it can be taken off."""
+"""The emulator's own latency: by how much a link is slower than its declared delay. The shaping subtracts it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from minigts.topology.plan import Plan
 WINDOWS = 3
 PROBES = 40
 AGREEMENT_MS = 0.04
-"""How near each other the two lowest windows are, for each hop, when nothing else uses the machine."""
+"""By how many ms per hop the two lowest windows may differ, which they do not on an idle machine."""
 CALLS = 5
-"""How often the windows are measured at the most."""
+"""How often the windows are measured at most."""
 PROBE = "/usr/lib/minigts/probe"
 
 
@@ -32,7 +32,7 @@ class _Answer(BaseModel):
 
 @dataclass(frozen=True)
 class RoundTrips:
-    """Every answered probe's RTT in milliseconds, in order of arrival, out of `sent` probes."""
+    """The RTT in ms of every probe that was answered, in order of arrival, and the number of probes sent."""
 
     sent: int
     rtts_ms: tuple[float, ...]
@@ -51,11 +51,11 @@ def probe(
     interval_s: float | None = None,
     prefix: tuple[str, ...] = (),
 ) -> RoundTrips:
-    """Send `count` echo requests from `host` to `address`, at the provider's own pace if no other is asked for; see
-    provision/agent/src/probe.rs.
+    """Send `count` echo requests from `host` to `address`, one each `interval_s` (default: the provider's pace); see
+    provision/agent/src/probe.rs. Raises InputError for an IPv6 address, HostFailed.
     """
     if family_of(address) == "ipv6":
-        raise InputError(f"{address}: this is measured over IPv4 alone; over IPv6 by `ping`, or by an experiment")
+        raise InputError(f"{address}: this probe knows only IPv4; measure over IPv6 by `ping`, or by an experiment")
     pace_s = provider.pace_s if interval_s is None else interval_s
     argv = [*prefix, PROBE, address, str(count), str(pace_s)]
     said = provider.run(host, argv, timeout_s=count * pace_s + 30).stdout
@@ -65,15 +65,15 @@ def probe(
 
 
 def emulator_overhead_ms(provider: Provider, plan: Plan, among: Sequence[Path], taken_off_ms: float = 0.0) -> float:
-    """What the RTT over a path exceeds its declared RTT, for one link and one way; 0 if no link has a delay to take it
-    off, or no two hosts reach each other.
+    """The emulator's own latency in ms: by how much the RTT over a path exceeds its declared RTT, per link and
+    direction. It is 0 if no link has a delay from which it could be subtracted, or no two hosts reach each other.
 
-    The RTT is the lowest of three windows' lower quartiles, since a busy machine only ever adds. As long as the two
-    lowest are apart, three more are measured: what a busy machine adds must not be taken off the link for good.
+    The RTT is the lowest of three windows' lower quartiles, since a busy machine only adds latency. While the two
+    lowest windows disagree, three more are measured: what a busy machine adds must not be subtracted for good.
 
-    Call it when links are shaped as declared, but for `taken_off_ms` of each delay. A provider makes all links alike,
-    so one path stands for all: the one with the most hops, of those without loss or jitter if there are any. What the
-    two hosts at its ends take themselves then weighs least, and does not add up over hops. Raises HostFailed.
+    The caller has shaped links as declared, less `taken_off_ms` of each delay. A provider makes all links alike, so one
+    path stands for all: the one with the most hops, if possible without loss or jitter. Over many hops the latency of
+    the two end hosts matters least. Raises HostFailed.
     """
     paths = [path for path in among if path.reachable]
     if not paths or not any(link.rtt_ms > 0 for link in plan.links):
@@ -86,7 +86,7 @@ def emulator_overhead_ms(provider: Provider, plan: Plan, among: Sequence[Path], 
         round_trips = probe(provider, path.source, plan.address_over(path), count=count)
         if len(round_trips.rtts_ms) < 2:
             answered = f"{len(round_trips.rtts_ms)} of {count} echo requests answered"
-            raise HostFailed(f"the path from {path.source} to {path.target} carries next to nothing: {answered}")
+            raise HostFailed(f"the path from {path.source} to {path.target} carries almost nothing: {answered}")
         quartiles_ms = sorted([*quartiles_ms, *_quartiles_ms(round_trips.rtts_ms)])
         if len(quartiles_ms) < 2 or quartiles_ms[1] - quartiles_ms[0] <= AGREEMENT_MS * path.hops:
             break
@@ -94,7 +94,7 @@ def emulator_overhead_ms(provider: Provider, plan: Plan, among: Sequence[Path], 
 
 
 def _quartiles_ms(rtts_ms: Sequence[float]) -> list[float]:
-    """Every window's lower quartile; what is left behind the last whole window is left out."""
+    """The lower quartile of every window in ms; RTTs after the last complete window are left out."""
     size = max(2, len(rtts_ms) // WINDOWS)
     starts = range(0, max(1, len(rtts_ms) - size + 1), size)
     return [statistics.quantiles(rtts_ms[start : start + size], n=4)[0] for start in starts]

@@ -1,7 +1,7 @@
-"""Frames that pass interfaces of machines, as they pass: tcpdump on each machine, read over its control line.
+"""Captures of frames: tcpdump runs on each machine, and its output is read over the machine's control line.
 
-No packet takes a link of the lab for it. What stands in a capture is what the machine's kernel sees: what it sends
-before the link's delay, and what arrives after it, with the lab's own time.
+A capture sends nothing over the lab's links. It has the frames that the machine's kernel sees: frames that it sends
+before the link's delay, frames that arrive after it. Times are by the lab's clock.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ ANY = "any"
 
 @dataclass(frozen=True)
 class Point:
-    """Where is captured: a machine, and one of its interfaces or `ANY`; by `prefix`, in a container's network."""
+    """Where frames are captured: a machine, and one of its interfaces or `ANY`. A `prefix` in front of the command runs
+    it in a container's network."""
 
     machine: str
     interface: str
@@ -37,11 +38,11 @@ class Point:
 
 
 def points(lab: Lab, name: str, ends: Sequence[str] = ()) -> list[Point]:
-    """Of a link its first end, or `ends`; of a machine all its interfaces. Raises InputError."""
+    """The points for `name`: a link's first end, or its `ends`; all interfaces of a machine. Raises InputError."""
     machines = [machine.name for machine in lab.plan.machines]
     if name in machines:
         if ends:
-            raise InputError(f"{name} is a machine: an end is of a link")
+            raise InputError(f"{name} is a machine: only a link has ends")
         return [Point(name, ANY)]
     if name not in {link.name for link in lab.plan.links} and "-" not in name:
         known = [*machines, *(link.name for link in lab.plan.links)]
@@ -66,8 +67,8 @@ def command(
     text: bool,
     nanoseconds: bool = False,
 ) -> list[str]:
-    """What runs on the machine: pcap on its standard output, or a line a frame where `text` is. It ends by itself after
-    so many frames or the lab's seconds.
+    """The command on the machine. It prints pcap, or with `text` a line for each frame, and ends after `frames` frames
+    or `seconds` of the lab's clock; None: no such limit.
     """
     limit = [] if seconds is None else ["timeout", "--signal=INT", "--preserve-status", f"{seconds:g}"]
     count = [] if frames is None else ["-c", str(frames)]
@@ -78,7 +79,7 @@ def command(
         "-n",
         "-i",
         where.interface,
-        "--immediate-mode",  # else what has come waits for up to a second, and is lost with it at the end
+        "--immediate-mode",  # without it frames wait for up to a second, and are lost when tcpdump ends
         *(["--nano"] if nanoseconds else []),
         *(["-l"] if text else ["-U", "-w", "-"]),
         *count,
@@ -87,7 +88,7 @@ def command(
 
 
 LOOK_S = 0.5
-"""How often, by the machine's clock, `capture` says that time has passed."""
+"""How often `capture` calls `passed`, in seconds of this machine's clock."""
 
 
 def capture(
@@ -97,10 +98,10 @@ def capture(
     say: Callable[[bytes], object],
     passed: Callable[[], object] = lambda: None,
 ) -> int:
-    """Run them side by side until each has ended by itself; their highest exit code. `take` gets what one writes, with
-    its number among them, `say` what it says beside; `passed` is called each LOOK_S. All end when this is
-    broken off. In virtual time a second of the lab takes a second meanwhile, unless somebody waits for more. Raises
-    HostFailed.
+    """Run the commands in parallel until all have ended; return their highest exit code. `take` gets a command's number
+    and its output, `say` its standard error; `passed` is called every LOOK_S. An interruption ends all commands. In
+    virtual time a second of the lab meanwhile takes a second, unless another program waits for the lab. Raises
+    EnvironmentLacks, HostFailed.
     """
     if not isinstance(lab.provider, Converses):
         raise EnvironmentLacks(f"provider {lab.provider.name} cannot capture")
@@ -138,6 +139,6 @@ def _code(machine: str, frame: wire.Frame) -> int:
 
 def _beside(machine: str, frame: wire.Frame, say: Callable[[bytes], object]) -> None:
     if frame.kind == wire.CUT:
-        raise HostFailed(f"{machine}: more has passed than could be read")
+        raise HostFailed(f"{machine}: more frames passed than could be read")
     if frame.kind == wire.STDERR:
         say(frame.payload)

@@ -1,6 +1,6 @@
-"""What has happened to a lab, a line of JSON each, in its run directory. The record says what is, events what changed.
+"""The log of a lab's changes in its run directory: a line of JSON for each event.
 
-A line is appended after the change has been written down. One that a crash has cut short is no event.
+A line is appended after the change is in the lab's record. A line that a crash has cut short is ignored.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from minigts.paths import open_regular, read_whole, write_whole
 Event: TypeAlias = Mapping[str, object]
 FILE = "events.jsonl"
 LIMIT_BYTES = 2 << 20
-"""A file that would become longer loses its older half."""
+"""A file longer than this loses its older half before the next line."""
 LOOK_EVERY_S = 0.2
 
 
 def note(rundir: Path, events: Iterable[Event], lab_s: float | None) -> None:
-    """Append them; `lab_s` is the lab's own time, where it has one that somebody knows. What cannot be written is lost:
-    a lab is not to fail for it.
+    """Append events; `lab_s` is the lab's own time in seconds, None where it is not known. An event that cannot be
+    written is dropped, so that the lab does not fail.
     """
     moment: dict[str, object] = {"time": datetime.now(UTC).isoformat(timespec="milliseconds")}
     if lab_s is not None:
@@ -45,18 +45,18 @@ def note(rundir: Path, events: Iterable[Event], lab_s: float | None) -> None:
 
 
 def read(rundir: Path) -> list[Event]:
-    """All that are kept, the oldest first."""
+    """All events in the file, the oldest first."""
     return list(_events(_content(rundir / FILE)))
 
 
 def follow(rundir: Path) -> Iterator[Event]:
-    """The same, then each as it comes, until the lab is gone; also those that came just before it went."""
+    """All events in the file, then each new one until the lab is taken down, and last the event `down`."""
     told = 0
     with _Held(rundir / FILE) as held:
         while True:
             gone = not os.path.lexists(rundir)
             content = held.content()
-            told = told if told <= len(content) else 0  # its older half has gone
+            told = told if told <= len(content) else 0  # the file has lost its older half
             whole = content.rfind(b"\n") + 1
             yield from _events(content[told:whole])
             told = max(told, whole)
@@ -67,14 +67,14 @@ def follow(rundir: Path) -> Iterator[Event]:
 
 
 class _Held(AbstractContextManager["_Held"]):
-    """A file that is kept open: what is in it can be read when it has been removed."""
+    """A file that is kept open, so that it can be read after it was removed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: BinaryIO | None = None
 
     def content(self) -> bytes:
-        """All of the file that is there now, else of the one that was; empty where there was none, or too much."""
+        """The content of the file, or of the removed one if none is there; empty if both are missing, or too long."""
         self._look_again()
         if self._file is None:
             return b""

@@ -1,6 +1,7 @@
-"""Files carried between this machine and a lab's hosts: whole under their name, or not there at all.
+"""Copies of files between this machine and a lab's hosts. A target is complete or does not exist.
 
-What arrives has a name of its own beside the target until all of it is there. A copy that is broken off takes it away.
+A copy is written under a temporary name beside the target, and renamed when it is complete. An interrupted copy removes
+it.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from minigts.lab import software
 from minigts.lab.record import Lab
 
 HOME = PurePosixPath("/root")
-"""Where a path on a host begins that does not begin at the root, as for its commands."""
+"""The folder of relative paths on a host, as for its commands."""
 STEP_TIMEOUT_S = 600.0
 LOOK = """
 if [ -d "$1" ]; then echo directory; elif [ -e "$1" ]; then echo file; else echo nothing; fi
 if [ -d "$2" ]; then echo directory; else echo nothing; fi
 """
-"""What a path on a host is, and what the path above it is."""
+"""A script that prints what a path on a host is, and what its parent is."""
 FINISH = """
 cd "$1"
 if [ -d "$2" ] && [ -d "$3" ]; then cp -a -l -f -- "$2/." "$3"; rm -rf -- "$2"; else mv -f -T -- "$2" "$3"; fi
 """
-"""Give what has arrived its name. Into a directory that is there go the new one's files, each whole at once."""
+"""A script that renames a complete copy to the target. A directory's files are moved into an existing directory."""
 DISCARD = 'cd "$1" && rm -rf -- "$2"'
 
 
@@ -40,7 +41,7 @@ class There:
     host: str
     path: PurePosixPath
     into: bool = False
-    """It was written with a slash at its end: it has to be a directory."""
+    """Whether the path ends with a slash, so that it has to be a directory."""
 
     @classmethod
     def of(cls, host: str, path: str) -> There:
@@ -51,9 +52,10 @@ class There:
 
 
 def put(lab: Lab, source: Path, target: There, *, recursive: bool) -> There:
-    """Copy a file or directory of this machine to a host; where it now is there. Into a directory it goes by its name.
+    """Copy a file or directory of this machine to a host; return where it is there. A copy into a directory keeps its
+    name.
 
-    Raises InputError, before anything is changed, for what is not there or is something else than it has to be.
+    Raises InputError before anything is changed: when source or target does not exist, or is of the wrong kind.
     """
     if not source.exists():
         raise InputError(f"no file or directory {source} on this machine")
@@ -72,7 +74,7 @@ def put(lab: Lab, source: Path, target: There, *, recursive: bool) -> There:
 
 
 def get(lab: Lab, source: There, target: Path, *, recursive: bool) -> Path:
-    """Copy a file or directory of a host to this machine; where it now is. As `put`, the other way."""
+    """Copy a file or directory of a host to this machine; return where it is here. Rules and errors are `put`'s."""
     what, _ = _look(lab, source.host, source.path)
     if what == "nothing":
         raise InputError(f"no file or directory {source.path} on host {source.host}")
@@ -96,7 +98,8 @@ def get(lab: Lab, source: There, target: Path, *, recursive: bool) -> Path:
 
 
 def between(lab: Lab, source: There, target: There, *, recursive: bool) -> int:
-    """Copy a file or directory of one host to another, by way of the lab's run directory; how many bytes. As `put`."""
+    """Copy a file or directory of one host to another through the lab's run directory; return its size in bytes. Rules
+    and errors are `put`'s."""
     with tempfile.TemporaryDirectory(dir=lab.rundir, prefix="copy.") as place:
         arrived = get(lab, source, Path(place) / (source.path.name or "root"), recursive=recursive)
         put(lab, arrived, target, recursive=recursive)
@@ -104,7 +107,7 @@ def between(lab: Lab, source: There, target: There, *, recursive: bool) -> int:
 
 
 def size_bytes(path: Path) -> int:
-    """Of a file, or of all files in a directory."""
+    """The size of a file, or of all files in a directory."""
     if not path.is_dir():
         return path.stat().st_size
     return sum(each.lstat().st_size for each in path.rglob("*") if each.is_file() and not each.is_symlink())
@@ -112,7 +115,7 @@ def size_bytes(path: Path) -> int:
 
 def _require_recursive(name: str, directory: bool, recursive: bool) -> None:
     if directory and not recursive:
-        raise InputError(f"{name} is a directory: say -r to copy it with all that is in it")
+        raise InputError(f"{name} is a directory: say -r to copy it with everything in it")
 
 
 def _place_on_host(lab: Lab, target: There, name: str, directory: bool) -> There:

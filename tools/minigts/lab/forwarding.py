@@ -1,6 +1,6 @@
-"""TCP connections from this machine's loopback to a port of a host, by way of the host's own control line.
+"""TCP connections from this machine's loopback to a port of a host, over the host's control line.
 
-The host runs `relay` for each connection. No packet takes a link of the lab, nor a network of this machine.
+The host runs `relay` for each connection. No packet passes a link of the lab, nor a network of this machine.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from minigts.providers.base import Converses
 from minigts.topology.parts import Host
 
 LOOPBACK = "127.0.0.1"
-"""A host's own."""
+"""The loopback address on a host."""
 LISTENS_AT = "127.0.0.2"
-"""Of this machine's loopback. A browser keeps cookies by address and takes no notice of ports: what programs of this
-machine serve at 127.0.0.1 has cookies, and a page in a lab is not sent them."""
+"""The loopback address of this machine on which connections are accepted. A browser sends cookies by address whatever
+the port: with another address than 127.0.0.1 a page in a lab does not get cookies of this machine's programs."""
 PYTHON = "/usr/bin/python3"
 CHANNEL = 1
 PROBLEM_BYTES = 1000
-"""Of what a relay complains of."""
+"""How much of a relay's standard error is kept."""
 
 
 @dataclass(frozen=True)
 class Destination:
-    """A TCP port of a host. `inside`: what runs a command there in the network that the port is of, if another."""
+    """A TCP port of a host. `inside` in front of a command runs it in the port's network, such as a container's."""
 
     host: str
     port: int
     addresses: tuple[str, ...]
-    """Tried in this order."""
+    """The addresses, in the order in which they are tried."""
     inside: tuple[str, ...] = ()
 
     @property
@@ -47,7 +47,7 @@ class Destination:
 
 
 def listening(port: int) -> socket.socket:
-    """A socket of the loopback that listens on the port; of 0: on any that is free. Raises InputError."""
+    """A socket that listens on that port of LISTENS_AT; port 0: on any free port. Raises InputError."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -60,9 +60,9 @@ def listening(port: int) -> socket.socket:
 
 
 def forward(lab: Lab, destination: Destination, listener: socket.socket, say: Callable[[str], None]) -> None:
-    """Carry every connection to the listener, side by side, until interrupted. `say` is told what did not work.
+    """Carry all connections to the listener until interrupted. `say` gets a sentence for each that failed.
 
-    In virtual time a second of the lab takes a second, or longer, as long as there is a connection.
+    In virtual time a second of the lab takes at least a second while there is a connection. Raises EnvironmentLacks.
     """
     if not isinstance(lab.provider, Converses):
         raise EnvironmentLacks(f"provider {lab.provider.name} cannot forward")
@@ -75,7 +75,7 @@ async def _serve(
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await _Carried(reader, writer, await _far_end(provider, destination)).carry(destination, say)
-        except ConnectionError:  # the user's own program has gone
+        except ConnectionError:  # the user's program has closed the connection
             pass
         except MinigtsError as error:
             say(str(error))
@@ -94,7 +94,7 @@ async def _far_end(provider: Converses, destination: Destination) -> tuple[async
 
 
 class _Carried:
-    """One connection: the user's end, and the far one, which is the relay on the host."""
+    """One connection: the near end is the user's program, the far end the relay on the host."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class _Carried:
         await self._send(relay.data(b""))
 
     async def _back(self, destination: Destination) -> int | None:
-        """The relay's exit code; None when its host has gone."""
+        """Carry data from the host; return the relay's exit code, None when the host went away."""
         frames, records = wire.Decoder(), relay.Records()
         while piece := await self._far_reader.read(1 << 16):
             for frame in frames.feed(piece):
@@ -178,7 +178,7 @@ class _Carried:
 
 
 def addresses_of(lab: Lab, host: str) -> Sequence[str]:
-    """Where a program on a machine of the lab may listen: its loopback, its own address, and those on its links."""
+    """The addresses at which a program on a machine may listen: its loopback, its own, and those of its segments."""
     machine = lab.plan.machine(host)
     on = machine.on_segments if isinstance(machine, Host) else machine.vlans
     return list(dict.fromkeys((LOOPBACK, machine.address, *(each.address for each in on))))

@@ -1,8 +1,7 @@
-"""A lab that is kept: nothing of it runs, and its hosts' disks wait in its run directory for the next `up`.
+"""A kept lab: none of its processes runs, and its hosts' disks wait in its run directory for the next `up`.
 
-It is kept from the moment at which its record says so: when the disks are written out, and before anything is ended.
-So whatever is killed while it is being kept, or while it comes up again, the next `up` begins with its disks, as after
-a power cut, and `down` takes all away.
+Its record says `kept` once the disks are written out, before any process is ended. So when keeping it or bringing it up
+again is killed, the next `up` begins with its disks as after a power cut, and `down` removes everything.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from minigts.providers.base import Keeps
 from minigts.topology.plan import Plan
 
 CERTIFICATE = paths.CERTIFICATE
-"""What was measured of a lab in its run directory (fidelity/measure.py): true as long as its hosts run."""
+"""The certificate's file in the run directory (fidelity/measure.py), which holds as long as the hosts run."""
 
 
 def keep(lab: Lab, progress: Progress) -> int:
-    """End a lab, and leave its hosts' disks, with what is recorded of it, for the next `up`; what they take, in bytes.
+    """End a lab, but keep its hosts' disks and its records for the next `up`; return the size of the disks in bytes.
 
-    What runs on a host ends when all that it has written is on its disk. On a lab that is kept already this finishes
-    what was broken off. Raises EnvironmentLacks when the provider cannot, InputError for a lab that was never complete,
-    HostFailed when its time cannot be known any more.
+    Hosts end once everything that they wrote is on their disks. On a kept lab this completes an interrupted `keep`.
+    Raises EnvironmentLacks when the provider cannot keep disks, InputError for a lab that was never complete,
+    HostFailed when the lab's time can no longer be read.
     """
     require_own(lab.rundir)
     with exclusive(lab.rundir):
@@ -47,7 +46,8 @@ def keep(lab: Lab, progress: Progress) -> int:
 
 
 def keeping(lab: Lab, record: Record) -> Keeps:
-    """The lab's provider, which can keep it. Raises EnvironmentLacks, and InputError for a lab that is half made."""
+    """The lab's provider, if it can keep the lab. Raises EnvironmentLacks; InputError for a lab that was never complete
+    or has a paused host."""
     if record.state == "starting":
         raise InputError(f"lab {lab.name} was never complete: there is nothing to keep; minigts down {lab.name}")
     if not isinstance(lab.provider, Keeps):
@@ -58,25 +58,25 @@ def keeping(lab: Lab, record: Record) -> Keeps:
 
 
 def as_kept(plan: Plan, record: Record) -> Record:
-    """The record for the time that nothing of it runs: whoever brings it up has to join every host to its overlay."""
+    """The record of a kept lab: as its hosts come up, each has to join the overlay again."""
     hosts = frozenset(host.name for host in plan.hosts)
     nothing: frozenset[str] = frozenset()
     return record.model_copy(update={"state": KEPT, "unsettled": nothing, "off": nothing, "unjoined": hosts})
 
 
 def disk_bytes(lab: Lab) -> int | None:
-    """What the disks of a lab take, holes not counted; None with a provider that does not say."""
+    """The size of a lab's disks in bytes, without holes; None where the provider keeps no disks."""
     provider = lab.provider
     return sum(map(sparse.occupied_bytes, provider.disks().values())) if isinstance(provider, Keeps) else None
 
 
 def running(labs: Iterable[Lab]) -> list[Lab]:
-    """Those that are not kept: they run, or did."""
+    """The labs that are not kept: they run, or have failed."""
     return [lab for lab in labs if lab.read_state() != KEPT]
 
 
 def require_same(kept: Lab, record: Record, wanted: Lab) -> None:
-    """Raises InputError unless a kept lab, whose record this is, is of the plan that is wanted, on its provider."""
+    """Raises InputError unless the kept lab has the plan, time and provider of `wanted`; `record` is the kept lab's."""
     if record.provider != wanted.provider.name:
         difference = f"on provider {record.provider}, not on {wanted.provider.name}"
     elif kept.time != wanted.time:

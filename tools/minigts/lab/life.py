@@ -31,14 +31,16 @@ from minigts.topology.parts import Host, Switch
 from minigts.topology.plan import Plan
 
 LONGEST_PATH_BYTES = 200
-"""Of a run directory. User-Mode Linux cuts the paths of a host's own files below it off after 255 bytes, and makes them
-elsewhere; mount(8) takes no longer one. Sockets are reached through an open directory: their 107 bytes are no limit."""
+"""The longest path of a run directory. User-Mode Linux cuts the paths of a host's files below it off after 255 bytes,
+and mount(8) takes no longer path. Sockets are opened through a directory, so their limit of 107 bytes does not count.
+"""
 
 
 def wanted(plan: Plan, provider_name: str, name: str | None) -> Lab:
-    """The lab that `plan` is to be as `name` (the plan's own by default), whatever is there now; nothing is changed.
+    """The lab that `plan` will be under `name` (default: the plan's name), whatever has that name now; nothing is
+    changed.
 
-    Raises InputError when the name is none, or taken by something that is no lab, and when the provider has not the
+    Raises InputError when the name is not valid, belongs to something that is no lab, or when the provider lacks the
     plan's time; EnvironmentLacks when the plan asks for what the provider does not support.
     """
     rundir = lab_named(plan.name if name is None else name).rundir
@@ -50,17 +52,17 @@ def wanted(plan: Plan, provider_name: str, name: str | None) -> Lab:
 
 
 def up(plan: Plan, provider_name: str, name: str | None, progress: Progress, share: Share | None = None) -> Lab:
-    """`bring_up` of the lab that is `wanted`; raises what the two raise."""
+    """`bring_up` the lab that `wanted` returns; raises what the two raise."""
     return bring_up(wanted(plan, provider_name, name), progress, share)
 
 
 def bring_up(lab: Lab, progress: Progress, share: Share | None = None) -> Lab:
-    """Bring up a lab that is `wanted`, and return when it is configured and shaped.
+    """Bring up a lab that `wanted` returned; return when it is configured and shaped.
 
-    A lab of that name that is up with the same plan on the same provider is left as it is; only what a command that was
-    broken off has left half set is set to its end. One that is kept comes up on its hosts' disks. On failure nothing is
-    left running, and a kept lab is kept as before. All of it together takes no more of the machine than its `share`;
-    None: as before, which for a new lab is all.
+    A lab of that name that is up with the same plan on the same provider is left as it is; only machines that an
+    interrupted command has left half set are set again. A kept lab comes up on its hosts' disks. On failure nothing is
+    left running, and a kept lab stays kept. `share` limits what the whole lab takes of the machine; None: the share it
+    had, which for a new lab is the whole machine.
 
     Raises InputError when another plan or provider has the name; EnvironmentLacks, HostFailed.
     """
@@ -70,7 +72,7 @@ def bring_up(lab: Lab, progress: Progress, share: Share | None = None) -> Lab:
         record = there.read_record_if_any()
         if record is not None and record.state == KEPT:
             require_same(there, record, lab)
-            lab = Lab.known(lab.rundir, there.plan, lab.provider)  # a plan of before says less, and makes the same lab
+            lab = Lab.known(lab.rundir, there.plan, lab.provider)  # an older plan has fewer fields for the same lab
             if share is not None:
                 before, record = record, record.model_copy(update={"share": share})
                 lab.write(record, before)
@@ -80,14 +82,16 @@ def bring_up(lab: Lab, progress: Progress, share: Share | None = None) -> Lab:
             lab = Lab.known(lab.rundir, there.plan, lab.provider)
             if share not in (None, record.share):
                 had = record.share.in_words or "no share of its own"
-                raise InputError(f"lab {lab.name} is up with {had}: a share is handed as a lab comes up; down it first")
+                raise InputError(
+                    f"lab {lab.name} is up with {had}: a share is set as a lab comes up; take it down first"
+                )
             _settle(lab, record)
             return lab
         begin_anew(there)
         try:
             _bring_up(lab, progress, share or Share())
         except BaseException as error:
-            if isinstance(error, Exception):  # and not that the user broke it off
+            if isinstance(error, Exception):  # not when the user interrupted it
                 with noting_failures(error):
                     _keep_consoles(lab)
             with noting_failures(error):
@@ -97,15 +101,15 @@ def bring_up(lab: Lab, progress: Progress, share: Share | None = None) -> Lab:
 
 
 def begin_anew(lab: Lab) -> None:
-    """Make an empty run directory, in place of what was there; the caller holds the lab."""
+    """Make an empty run directory in place of the one that was there; the caller holds the lab's lock."""
     _remove(lab)
     lab.rundir.mkdir(mode=0o700)
     (lab.rundir / MARKER).touch(mode=0o600)
 
 
 def down(lab: Lab) -> None:
-    """Take a lab down and remove its run directory. Works after any crash, and whatever its records hold; a second call
-    does nothing. Raises InputError for what is no lab of minigts', which is left alone.
+    """Take a lab down and remove its run directory. It works after any crash, and with damaged records; a second call
+    does nothing. Raises InputError for a directory that is no lab of minigts, which is left alone.
     """
     require_own(lab.rundir)
     with exclusive(lab.rundir):
@@ -113,14 +117,14 @@ def down(lab: Lab) -> None:
 
 
 def restart(lab: Lab, name: str) -> None:
-    """End a host or switch without asking it, start it again on its own disk and links, and configure it as it was: a
-    link that was cut stays cut. Its `run:` runs again; its files are those of its disk.
+    """Kill a host or switch, start it again on its own disk and links, and configure it as it was: a link that was cut
+    stays cut. Its `run:` commands run again; its files are those of its disk.
 
-    What ran on it has ended; the others run on. It need not answer for that, and may be off or paused. Raises
-    EnvironmentLacks when the provider cannot do it.
+    Its processes end; other machines run on. The machine need not answer, and may be off or paused. Raises
+    EnvironmentLacks when the provider cannot restart one host.
     """
     if not isinstance(lab.provider, Restarts):
-        raise EnvironmentLacks(f"provider {lab.provider.name} cannot start one host again")
+        raise EnvironmentLacks(f"provider {lab.provider.name} cannot restart one host")
     machine = next(each for each in lab.plan.machines if each.name == name)
     with exclusive(lab.rundir):
         before = lab.read_record()
@@ -141,10 +145,10 @@ def restart(lab: Lab, name: str) -> None:
 
 
 def kill(lab: Lab, name: str) -> None:
-    """Cut a host's or switch's power: it ends without being asked, though its disk is written out before, and stays off
-    until `restart`. Its links carry nothing meanwhile.
+    """Cut a host's or switch's power: its disk is written out, it ends at once, and stays off until `restart`. Its
+    links carry nothing meanwhile.
 
-    Raises EnvironmentLacks when the provider cannot do it.
+    Raises EnvironmentLacks when the provider cannot leave one host off.
     """
     if not isinstance(lab.provider, Kills):
         raise EnvironmentLacks(f"provider {lab.provider.name} cannot leave one host off")
@@ -155,9 +159,9 @@ def kill(lab: Lab, name: str) -> None:
 
 
 def pause(lab: Lab, name: str) -> None:
-    """Let no time pass for a host or switch until `resume`. What it is sent waits, as far as its ports have room.
+    """Stop a host or switch until `resume`. Frames to it wait, as far as its ports have room.
 
-    Raises EnvironmentLacks when the provider cannot do it.
+    Raises EnvironmentLacks when the provider cannot pause one host.
     """
     provider = lab.provider
     if not isinstance(provider, Pauses):
@@ -170,9 +174,10 @@ def pause(lab: Lab, name: str) -> None:
 
 
 def resume(lab: Lab, name: str) -> None:
-    """It goes on, its clock behind by as long as it was paused. Links that were set meanwhile are set on it, too.
+    """Let a paused host or switch run on; its clock is behind by the length of the pause. Links that were set in the
+    meantime are set on it, too.
 
-    Raises InputError for one that is not paused, HostFailed for one whose kernel has ended.
+    Raises InputError when it is not paused, HostFailed when its kernel has ended.
     """
     provider = lab.provider
     with exclusive(lab.rundir):
@@ -182,7 +187,7 @@ def resume(lab: Lab, name: str) -> None:
         record = before.model_copy(update={"paused": before.paused - {name}})
         try:
             provider.resume(name)
-        except HostFailed:  # its kernel has ended meanwhile: it can be started again
+        except HostFailed:  # its kernel has ended: it can be started again
             lab.write(record, before)
             raise
         meanwhile = record.model_copy(update={"unsettled": record.unsettled | {name}})
@@ -192,7 +197,7 @@ def resume(lab: Lab, name: str) -> None:
 
 
 def _settle(lab: Lab, record: Record) -> None:
-    """Set what has not been set to its end: machines that were started again, or whose links were being set."""
+    """Configure machines that were restarted, or on which setting links was interrupted."""
     if not record.unsettled:
         return
     unsettled = [machine for machine in lab.machines_on(record) if machine.name in record.unsettled]
@@ -206,12 +211,12 @@ def _settle(lab: Lab, record: Record) -> None:
 
 
 def refuse_long_path(rundir: Path) -> None:
-    """Raises InputError for a run directory that hosts cannot do with."""
+    """Raises InputError for a run directory whose path is too long for hosts."""
     excess = len(os.fsencode(rundir)) - LONGEST_PATH_BYTES
     if excess > 0:
         raise InputError(
-            f"the run directory {rundir} has {excess} bytes more than the {LONGEST_PATH_BYTES} that hosts can do with: "
-            f"choose a shorter name with --lab, or a shorter state directory by MINIGTS_STATE"
+            f"the path of run directory {rundir} is {excess} bytes longer than the {LONGEST_PATH_BYTES} that hosts "
+            f"allow: choose a shorter name with --lab, or a shorter state directory by MINIGTS_STATE"
         )
 
 
@@ -227,12 +232,12 @@ def _bring_up(lab: Lab, progress: Progress, share: Share) -> None:
 
 
 def _bring_up_again(lab: Lab, record: Record, progress: Progress) -> None:
-    """A lab that is kept. It is so until it is up, and again when it does not come up."""
+    """Bring up a kept lab. Its record says `kept` until it is up, so it stays kept when it does not come up."""
     lacking = lab.provider.missing()
     if lacking:
         raise EnvironmentLacks("\n".join(lacking))
     try:
-        lab.provider.down()  # what a command that was broken off has left
+        lab.provider.down()  # ends what an interrupted command has left running
         (lab.rundir / CERTIFICATE).unlink(missing_ok=True)
         _start(lab, record, " on the disks that were kept", progress)
     except BaseException as error:
@@ -275,12 +280,12 @@ def _hand(provider: Provider, share: Share) -> None:
 
 
 def take_step(lab: Lab, machine: Switch, step: switch.Step) -> None:
-    """Of what makes a machine a switch (provision/switch.sh)."""
+    """Run one step of provision/switch.sh on a switch."""
     links.run_script(lab.provider, machine, switch.script(lab.plan, machine, step))
 
 
 def configure(lab: Lab, machine: Host | Switch, record: Record) -> None:
-    """A machine that has just booted: its addresses, routes and links, and what a switch does."""
+    """Set addresses, routes and links of a machine that has just booted; make it a switch if it is one."""
     text = interfaces.script(lab.plan, machine)
     if isinstance(machine, Switch):
         links.run_script(lab.provider, machine, text)
@@ -290,10 +295,10 @@ def configure(lab: Lab, machine: Host | Switch, record: Record) -> None:
 
 
 def _is_up(there: Lab, record: Record, wanted: Lab) -> bool:
-    """Whether the lab that is there, whose record this is, runs already. A lab that started and never finished, or lost
-    a host, does not count.
+    """Whether lab `there`, whose record this is, runs already. It does not when it never finished starting, or when a
+    host does not answer.
 
-    Raises InputError when what runs has another plan than is wanted, or is on another provider.
+    Raises InputError when it runs with another plan, time or provider than `wanted`.
     """
     if record.state != "up":
         return False
@@ -313,7 +318,7 @@ def _is_up(there: Lab, record: Record, wanted: Lab) -> bool:
 
 
 def _remove(lab: Lab) -> None:
-    """End what runs of the lab, then remove its run directory; the caller holds the lab."""
+    """End the lab's processes, then remove its run directory; the caller holds the lab's lock."""
     require_own(lab.rundir)
     if not lab.rundir.exists():
         return
@@ -331,7 +336,7 @@ def _remove(lab: Lab) -> None:
 
 
 def _possible_providers(lab: Lab) -> list[Provider]:
-    """The lab's provider; all of them when its records cannot be read, since each ends only what it recorded itself."""
+    """The lab's provider; all providers when its records cannot be read, since each ends only what it has recorded."""
     try:
         return [lab.provider]
     except MinigtsError:
@@ -339,7 +344,7 @@ def _possible_providers(lab: Lab) -> list[Provider]:
 
 
 def _keep_consoles(lab: Lab) -> None:
-    """What explains a failed start outlives it, in the state directory's `failed` folder; the last one only."""
+    """Copy the logs of a failed start to the state directory's `failed` folder, in place of the previous failure's."""
     kept = paths.state_root() / "failed" / checked_name(lab.name)
     if why_foreign(kept) is not None:
         return

@@ -1,8 +1,8 @@
-"""What every port of a lab should look like now, and all shaping: it comes from here, and from nowhere else.
+"""How every port of a lab should be set now; all shaping comes from here.
 
-A port is as its plan declares it, but for what lab.json records: the emulator's own latency is taken off its delay, its
-link may be cut or changed, and an experiment may have set it otherwise for as long as it measures. Where that is set is
-decided here too: on the hosts, or, with a provider whose links carry it (`carrier`), between them.
+A port is as its plan declares it, except for what lab.json records: the emulator's own latency is subtracted from its
+delay, its link may be cut or changed, and an experiment may have set it while it measures. This module also decides
+where it is set: on the hosts, or on wires between them where the provider has such (`carrier`).
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ SHAPE_TIMEOUT_S = 60.0
 ALL_PERCENT = 100.0
 
 Wires: TypeAlias = Mapping[str, WireState]
-"""What a machine sends into, by its ports; see `providers.base.CarriesLinks`."""
+"""The state of the wire into which each port sends, by the port's name; see `providers.base.CarriesLinks`."""
 
 
 def carrier(lab: Lab) -> CarriesLinks | None:
-    """Who does what links do, where that is the links' own; None where it is set on the hosts."""
+    """The provider, if its links have wires that shape; None where hosts shape."""
     return lab.provider if isinstance(lab.provider, CarriesLinks) else None
 
 
 def port_now(port: End, record: Record) -> End:
-    """The port as it should be now, its own latency not yet taken off."""
+    """The port as it should be set now, before the emulator's own latency is subtracted."""
     outgoing, incoming = port.outgoing, port.incoming
     if (change := record.changed.get(port.link)) is not None:
-        # Each direction is set at one end alone, so the seeds that are new need not agree between both ends.
+        # Each direction is set at one end alone, so new seeds need not agree between the two ends.
         sends, takes = change.sent_to(port.peer_host), change.sent_by(port.peer_host)
         rtt_ms = outgoing.model_copy(update=sends).delay_ms + incoming.model_copy(update=takes).delay_ms
         outgoing = _changed(outgoing, sends, rtt_ms, f"{port.link} from {port.mac}")
@@ -63,8 +63,8 @@ def port_now(port: End, record: Record) -> End:
 
 
 def _changed(declared: Shaping, change: Mapping[str, Amount], rtt_ms: float, name: str) -> Shaping:
-    """One direction of a link with what has been changed. Its queue is sized anew where rate or delay are others, if it
-    is not set itself; its name gives it random numbers of its own, where it had none.
+    """One direction of a link with `change` applied. Where rate or delay changes and the queue is not set, the queue is
+    sized again. Where it has no seed, `name` gives one.
     """
     given = declared.model_copy(update=change)
     otherwise = (given.rate_mbit, given.delay_ms) != (declared.rate_mbit, declared.delay_ms)
@@ -75,8 +75,8 @@ def _changed(declared: Shaping, change: Mapping[str, Amount], rtt_ms: float, nam
 
 
 def set_ports(lab: Lab, record: Record, machines: Sequence[Host | Switch], only: Collection[str] | None = None) -> None:
-    """Make these machines' ports, or those on the links named, as they should be now. One that is off gets them when it
-    is started.
+    """Set the ports of these machines as they should be now; `only` restricts it to the links named. A machine that is
+    off is set when it is started.
     """
     set_wires(lab, record, machines, only)
     machines = [machine for machine in machines if machine.name not in record.silent]
@@ -84,14 +84,14 @@ def set_ports(lab: Lab, record: Record, machines: Sequence[Host | Switch], only:
 
 
 def set_wires(lab: Lab, record: Record, machines: Iterable[Host | Switch], only: Collection[str] | None = None) -> None:
-    """What of `set_ports` is set outside the machines: what they send into, where the links have that of their own."""
+    """The part of `set_ports` outside the machines: set the wires into which they send, where links have wires."""
     if (carries := carrier(lab)) is not None:
         chosen = [(machine.name, port) for machine in machines for port in _ports(machine, record, only)]
         carries.set_wires({(name, port.name): wire.of(port.outgoing) for name, port in chosen})
 
 
 def script(lab: Lab, machine: Host | Switch, record: Record, only: Collection[str] | None = None) -> str:
-    """What of `set_ports` is set on the machine itself: for `sh -e`."""
+    """The part of `set_ports` on the machine itself, as a script for `sh -e`."""
     ports = _ports(machine, record, only)
     offload = "".join(f"ethtool -K {port.name} gro on\n" for port in ports) if record.settings.gro == "on" else ""
     if carrier(lab) is not None:
@@ -104,9 +104,9 @@ def _ports(machine: Host | Switch, record: Record, only: Collection[str] | None)
 
 
 def read_wires(lab: Lab) -> Mapping[str, Wires] | None:
-    """By machine what its ports send into, read back; None where that is set on the hosts.
+    """The wires of every machine, read back; None where hosts shape.
 
-    Raises HostFailed when a port is not among them.
+    Raises HostFailed when a port has no wire.
     """
     if (carries := carrier(lab)) is None:
         return None
@@ -114,7 +114,7 @@ def read_wires(lab: Lab) -> Mapping[str, Wires] | None:
     ports = [(machine.name, port.name) for machine in lab.plan.machines for port in machine.ports]
     missing = [" ".join(port) for port in ports if port not in shown]
     if missing:
-        raise HostFailed(f"what carries the links of lab {lab.name} does not know the ports {', '.join(missing[:12])}")
+        raise HostFailed(f"lab {lab.name} has no wires for the ports {', '.join(missing[:12])}")
     return {
         machine.name: {port.name: shown[machine.name, port.name] for port in machine.ports}
         for machine in lab.plan.machines
@@ -122,8 +122,8 @@ def read_wires(lab: Lab) -> Mapping[str, Wires] | None:
 
 
 def differences(ports: Iterable[End], record: Record, tc_json_text: str, wires: Wires | None = None) -> list[str]:
-    """How the shaping of a machine's ports differs from what it should be now, a sentence each: by what the machine
-    shows, and by the wires that they send into, where there are any.
+    """How the shaping of a machine's ports differs from what it should be now, a sentence each. It compares the output
+    of tc on the machine, and its wires, where there are any.
     """
     now = [port_now(port, record) for port in ports]
     if wires is None:
@@ -134,10 +134,9 @@ def differences(ports: Iterable[End], record: Record, tc_json_text: str, wires: 
 
 @contextmanager
 def settling(lab: Lab, before: Record, record: Record, machines: Collection[str]) -> Iterator[None]:
-    """Write `record` down, in place of `before`, before these machines are set so, and that they are when they have
-    been.
+    """Write `record` in place of `before`; within the context the caller sets these machines accordingly.
 
-    A command that is broken off in between leaves them `unsettled`, and the next `up` sets them again.
+    Meanwhile they are recorded as `unsettled`: after an interruption the next `up` sets them again.
     """
     meanwhile = record.model_copy(update={"unsettled": record.unsettled | set(machines)})
     lab.write(meanwhile, before)
@@ -146,14 +145,15 @@ def settling(lab: Lab, before: Record, record: Record, machines: Collection[str]
 
 
 def reshape(lab: Lab, record: Record) -> None:
-    """Set every link's delay and loss again as they should be now, and read all shaping back. Raises HostFailed."""
+    """Set delay and loss of every link as they should be now, and read all shaping back. Raises HostFailed when it
+    differs."""
     wrong = _reshaped_wires(lab, record) if carrier(lab) is not None else _reshaped_machines(lab, record)
     if wrong:
         raise HostFailed("links are not shaped as declared:\n" + "\n".join(wrong))
 
 
 def _reshaped_machines(lab: Lab, record: Record) -> list[str]:
-    """Set them so on the machines; how what these show then differs."""
+    """`reshape` on the machines; the differences that were read back."""
 
     def reshape_and_read_back(machine: Host | Switch) -> list[str]:
         ports = _ports(machine, record, None)
@@ -167,7 +167,7 @@ def _reshaped_machines(lab: Lab, record: Record) -> list[str]:
 
 
 def _reshaped_wires(lab: Lab, record: Record) -> list[str]:
-    """Set them so between the machines, which are not asked; how what is read back then differs."""
+    """`reshape` on the wires; the differences that were read back. No machine is asked."""
     set_wires(lab, record, lab.plan.machines)
     return [
         f"{machine}: {text}"
@@ -178,7 +178,7 @@ def _reshaped_wires(lab: Lab, record: Record) -> list[str]:
 
 
 def set_links(lab: Lab, settings: Settings) -> None:
-    """Set every link so, for as long as an experiment measures; `DECLARED` puts them back. A cut link stays cut."""
+    """Set every link by `settings` for an experiment; `DECLARED` ends that. A cut link stays cut."""
     with exclusive(lab.rundir):
         before = lab.read_record()
         record = before.model_copy(update={"settings": settings})
@@ -187,10 +187,10 @@ def set_links(lab: Lab, settings: Settings) -> None:
 
 
 def set_link(lab: Lab, first: str, second: str, *, up: bool) -> None:
-    """Cut every link between two machines, or make it whole again, as it was set before. It stays so until it is set
-    otherwise.
+    """Cut every link between two machines, or with `up` mend it, set as before the cut. It stays so until the next
+    change.
 
-    The interfaces stay up, as at a light path that breaks in its middle: what is sent is lost, and nothing tells them.
+    The interfaces stay up, as at a light path that breaks in its middle: frames are lost, and no end is told.
 
     Raises InputError when there is no such link.
     """
@@ -198,7 +198,7 @@ def set_link(lab: Lab, first: str, second: str, *, up: bool) -> None:
 
 
 def set_link_named(lab: Lab, name: str, *, up: bool) -> None:
-    """The same for one link, of several between the two as well. Raises InputError when there is no such link."""
+    """As `set_link`, for the one link of this name. Raises InputError when there is no such link."""
     _set_whole(lab, frozenset({link_named(lab.plan, name).name}), up=up)
 
 
@@ -210,8 +210,8 @@ def _set_whole(lab: Lab, names: frozenset[str], *, up: bool) -> None:
 
 
 def change_link(lab: Lab, first: str, second: str, change: Change) -> None:
-    """Set every link between two machines so; what `change` leaves open is as declared. It stays so until it is set
-    otherwise, and one that is cut stays cut.
+    """Set every link between two machines to `change`; fields that are None become as declared. It stays so until the
+    next change, and a cut link stays cut.
 
     Raises InputError when there is no such link.
     """
@@ -224,7 +224,7 @@ def change_link(lab: Lab, first: str, second: str, change: Change) -> None:
 
 
 def require_effect(lab: Lab, first: str, second: str, change: Change) -> None:
-    """Raises InputError, EnvironmentLacks where something of `change` would do nothing to a link between the two."""
+    """Raises InputError or EnvironmentLacks where a field of `change` has no effect on a link between the two."""
     for link in links_between(lab.plan, first, second):
         given = {end: change.sent_by(end).keys() for end in link.ends}
         _require_possible(lab, link, set().union(*given.values()))
@@ -232,11 +232,11 @@ def require_effect(lab: Lab, first: str, second: str, change: Change) -> None:
 
 
 def adjust_link(lab: Lab, name: str, update: Mapping[str, Amount | None], sender: str | None = None) -> Change:
-    """Set these fields of a link's `Change`, in both directions or in the one in which `sender` sends, None to be as
-    declared again; all else stays as it is. How it is changed then.
+    """Set these fields of a link, in both directions or only in the one in which `sender` sends; a value of None sets a
+    field as declared, and all other fields stay. Return the link's `Change` then.
 
-    Nothing that passes the link is broken off: what waits in its queues is sent on. Raises InputError, and nothing has
-    been changed: no such link or end, a queue where no rate is.
+    Frames on the link and in its queues are not lost. Raises InputError before anything is changed: for an unknown link
+    or end, or a queue without a rate.
     """
     link = link_named(lab.plan, name)
     if sender is not None and sender not in link.ends:
@@ -250,10 +250,11 @@ def adjust_link(lab: Lab, name: str, update: Mapping[str, Amount | None], sender
 
 
 def _require_possible(lab: Lab, link: Link, fields: Iterable[str]) -> None:
-    """Raises InputError, EnvironmentLacks for a setting that is not of the lab's time, or that its links have not."""
+    """Raises InputError for a setting that exists only in the other time, EnvironmentLacks for one that the provider
+    does not support."""
     for setting in map(BY_FIELD.__getitem__, fields):
         if setting.only not in (None, lab.time):
-            raise InputError(f"{setting.word} is of {setting.only} time, and this lab's is {lab.time}")
+            raise InputError(f"{setting.word} exists only in {setting.only} time, and this lab runs in {lab.time} time")
         if setting.feature is not None:
             asked = supported.Asked(setting.feature, f"{link.name} with `{setting.word}`")
             supported.refuse(asked, lab.provider.name, lab.provider.supports)
@@ -271,7 +272,8 @@ def _adjusted(
 
 
 def _require_sense(plan: Plan, link: Link, change: Change, named: Mapping[str, Set[str]]) -> None:
-    """Raises InputError where what is `named` now, of what an end sends, has no effect without something else."""
+    """Raises InputError where a field that is set now has no effect without another one, such as a queue without a
+    rate. `named` has the fields that are set now, by the end that sends."""
     for end, declared in zip(link.ends, plan.directions(link), strict=True):
         given = change.sent_by(end)
         now, new = declared.model_copy(update=given), given.keys() & named[end]
@@ -286,7 +288,7 @@ def _require_sense(plan: Plan, link: Link, change: Change, named: Mapping[str, S
 
 
 def at_moment(plan: Plan, record: Record, moment: Moment) -> Record:
-    """What is recorded once a schedule's change has been made. Raises InputError. Pure."""
+    """The record after a schedule's change. Raises InputError. Pure."""
     link = link_named(plan, moment.link)
     if moment.up is not None:
         cut = record.cut - {link.name} if moment.up else record.cut | {link.name}
@@ -295,8 +297,8 @@ def at_moment(plan: Plan, record: Record, moment: Moment) -> Record:
 
 
 def separate(lab: Lab, groups: Sequence[Collection[str]]) -> list[str]:
-    """Cut every link between machines of different groups; the names of those links. Raises InputError, and nothing
-    has been changed: a machine that is not there or is in two groups, or groups that a way round joins.
+    """Cut every link between machines of different groups; return the links' names. Raises InputError before anything
+    is changed: for an unknown machine, one in two groups, or groups that are still joined through other machines.
     """
     group_of = _groups(lab.plan, groups)
     apart = [link for link in lab.plan.links if _parts(link, group_of)]
@@ -304,7 +306,7 @@ def separate(lab: Lab, groups: Sequence[Collection[str]]) -> list[str]:
     for part in connected((), (link.ends for link in whole if link not in apart)):
         if len({group_of[name] for name in part if name in group_of}) > 1:
             others = listed(sorted({*part} - group_of.keys()))
-            raise InputError(f"the groups are joined by way of machines that are in none: {others}; put them into one")
+            raise InputError(f"the groups are joined through machines that are in no group: {others}; add them to one")
     names = frozenset(link.name for link in apart)
     with exclusive(lab.rundir):
         record = lab.read_record()
@@ -313,7 +315,7 @@ def separate(lab: Lab, groups: Sequence[Collection[str]]) -> list[str]:
 
 
 def mend_all(lab: Lab) -> list[str]:
-    """Make every link whole that is cut, as it was set before; their names."""
+    """Mend every cut link, set as before the cut; return the links' names."""
     with exclusive(lab.rundir):
         record = lab.read_record()
         names = cut_links(lab.plan, record)
@@ -333,12 +335,12 @@ def _groups(plan: Plan, groups: Sequence[Collection[str]]) -> dict[str, int]:
 
 
 def _parts(link: Link, group_of: Mapping[str, int]) -> bool:
-    """Whether its ends are in different groups."""
+    """Whether the link's ends are in different groups."""
     return len({group_of[end] for end in link.ends if end in group_of}) > 1
 
 
 def restore_links(lab: Lab, before: Record) -> None:
-    """Set every link that is cut or changed otherwise than it was `before` as it was then."""
+    """Set every link whose cut or change differs from record `before` as it was then."""
     with exclusive(lab.rundir):
         record = lab.read_record()
         known = record.changed.keys() | before.changed.keys()
@@ -350,21 +352,21 @@ def restore_links(lab: Lab, before: Record) -> None:
 
 
 def set_anew(lab: Lab, before: Record, record: Record, names: Collection[str], *, reading_back: bool = False) -> None:
-    """Set the ends of these links as `record` has them, in place of `before`; the caller holds the lab. Reading back
-    takes a host's time, by which a cut would last longer.
+    """Set the ends of these links by `record`, in place of `before`; the caller holds the lab's lock. `reading_back`
+    takes time on the hosts, and prolongs a cut by it.
     """
     ends = [machine for machine in lab.plan.machines if any(port.link in names for port in machine.ports)]
     with settling(lab, before, record, [machine.name for machine in ends]):
         if carrier(lab) is None:
             set_ports(lab, record, ends, names)
-        else:  # on the hosts nothing changes, and to ask them would take time
+        else:  # nothing changes on the hosts, and asking them would take time
             set_wires(lab, record, ends, names)
         if reading_back and (wrong := _read_back(lab, record, ends, names)):
             raise HostFailed("links are not as they were set:\n" + "\n".join(wrong))
 
 
 def _read_back(lab: Lab, record: Record, machines: Sequence[Host | Switch], names: Collection[str]) -> list[str]:
-    """How what these machines show of their ports on the links named differs from what was set."""
+    """How these machines' ports on the links named differ from what was set, a sentence each."""
     wires = read_wires(lab)
     if wires is not None:
         ports = [(each, port) for each in machines for port in _ports(each, record, names)]
@@ -386,7 +388,7 @@ def _read_back(lab: Lab, record: Record, machines: Sequence[Host | Switch], name
 
 
 def links_between(plan: Plan, first: str, second: str) -> tuple[Link, ...]:
-    """Every link that joins two machines, named in either order. Raises InputError when there is none."""
+    """Every link between two machines, given in either order. Raises InputError when there is none."""
     joining = tuple(link for link in plan.links if set(link.ends) == {first, second})
     if not joining:
         others = ", ".join("-".join(link.ends) for link in plan.links)
@@ -395,7 +397,7 @@ def links_between(plan: Plan, first: str, second: str) -> tuple[Link, ...]:
 
 
 def link_named(plan: Plan, name: str) -> Link:
-    """The link of that name, or of its ends in the other order. Raises InputError."""
+    """The link of that name; the name's ends may be in either order. Raises InputError when there is none."""
     for link in plan.links:
         if link.name == name:
             return link
@@ -407,21 +409,21 @@ def link_named(plan: Plan, name: str) -> Link:
 
 
 def calibrate(lab: Lab) -> float:
-    """Measure the emulator's own latency, as it is now, and take it off every delay instead of what was taken off.
+    """Measure the emulator's own latency, and subtract it from every delay in place of the old value.
 
-    The new value in ms; 0, and nothing is measured, where links take what is declared by themselves. Raises InputError
-    when no path is whole that it could be measured over.
+    Return the new value in ms; 0 without measuring where wires keep the declared delay themselves. Raises InputError
+    when every path has a cut link.
     """
     with exclusive(lab.rundir):
         return 0.0 if carrier(lab) is not None else calibrated(lab, lab.read_record()).emulator_overhead_ms
 
 
 def calibrated(lab: Lab, record: Record) -> Record:
-    """The same for who holds the lock of a lab whose links are set on its hosts: its record then."""
+    """As `calibrate`, for a lab whose hosts shape and whose lock the caller holds; return the new record."""
     plan, paths = lab.plan, whole_paths(lab.plan, record)
     if not paths and plan.pairs:
         cut = ", ".join(cut_links(plan, record))
-        raise InputError(f"every path of lab {lab.name} passes a link that is cut: {cut}")
+        raise InputError(f"every path of lab {lab.name} passes a cut link: {cut}")
     emulator_overhead_ms = calibration.emulator_overhead_ms(lab.provider, plan, paths, record.emulator_overhead_ms)
     if emulator_overhead_ms == record.emulator_overhead_ms:
         return record
@@ -445,12 +447,12 @@ def whole_paths(plan: Plan, record: Record) -> tuple[Path, ...]:
 
 
 def dead_links(plan: Plan, record: Record) -> frozenset[str]:
-    """The links that carry nothing: those that are cut, and those of machines that are off."""
+    """The links that carry nothing: cut links, and links of machines that are off or paused."""
     return record.cut | {link.name for link in plan.links if not record.silent.isdisjoint(link.ends)}
 
 
 def losing_all(plan: Plan, record: Record) -> frozenset[str]:
-    """The links that are set to lose everything in a direction, so that nothing is ever answered over them."""
+    """The links with a loss of 100 % in a direction: no request over them is answered."""
     links = plan_now(plan, record).links
     return frozenset(link.name for link in links if any(way.loss_percent >= ALL_PERCENT for way in link.ways))
 
@@ -466,16 +468,14 @@ def changed_links(plan: Plan, record: Record) -> dict[str, Change]:
 
 
 def how_to_mend(plan: Plan, record: Record) -> dict[str, str]:
-    """For every link that is cut the command that makes it whole, and for every other that is changed the one that
-    makes it as declared.
-    """
+    """For every cut link the command that mends it, for every other changed link the one that sets it as declared."""
     changed, cut = changed_links(plan, record), cut_links(plan, record)
     whole = {link.name: f"minigts link {in_a_command(plan, link)} up" for link in plan.links}
     return {name: as_declared(name) for name in changed} | {name: whole[name] for name in cut}
 
 
 def in_a_command(plan: Plan, link: Link) -> str:
-    """How `minigts link` is told which one: its hosts, or its name where several join them."""
+    """The link as an argument of `minigts link`: its hosts, or its name where several links join them."""
     return " ".join(link.ends) if len(links_between(plan, *link.ends)) == 1 else link.name
 
 
@@ -485,7 +485,7 @@ def as_declared(name: str) -> str:
 
 
 def plan_now(plan: Plan, record: Record) -> Plan:
-    """The plan with what has been changed of its links: what should be measured now. Cut links are as if whole."""
+    """The plan with its links as they are set now, against which measurements are judged. Cut links count as whole."""
     if not record.changed:
         return plan
     whole = record.model_copy(update={"cut": frozenset(), "settings": DECLARED})
@@ -499,12 +499,12 @@ def plan_now(plan: Plan, record: Record) -> Plan:
 
 
 def as_set(lab: Lab, record: Record) -> Lab:
-    """The lab, with `plan_now` as its plan: what it should be measured against."""
+    """The lab with `plan_now` as its plan."""
     return Lab.known(lab.rundir, plan_now(lab.plan, record), lab.provider)
 
 
 def _link_now(plan: Plan, link: Link) -> Link:
-    """`plan` has the ports as they are now."""
+    """The link with its figures by the ports of `plan`, which are as they are set now."""
     return link.model_copy(update=link_figures(*plan.directions(link), _mtu(plan, link)))
 
 

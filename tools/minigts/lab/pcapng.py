@@ -1,6 +1,6 @@
-"""Captures of several interfaces as one file in pcapng, which Wireshark tells apart.
+"""Captures of several interfaces as one pcapng file, in which Wireshark tells the interfaces apart.
 
-tcpdump writes a pcap for each, with nanoseconds; here their frames come together, in the order of their times.
+tcpdump writes a pcap with nanoseconds for each interface; this module merges their frames in the order of their times.
 
 Source: the pcap and pcapng capture file formats, drafts ietf-opsawg-pcap and ietf-opsawg-pcapng.
 """
@@ -16,9 +16,9 @@ from minigts.errors import HostFailed
 
 NANOSECOND_PCAP = 0xA1B23C4D
 MOST_FRAME_BYTES = 1 << 18
-"""What tcpdump keeps of a frame at the most (its MAXIMUM_SNAPLEN)."""
+"""The most that tcpdump keeps of a frame (its MAXIMUM_SNAPLEN)."""
 MOST_HELD_BYTES = 64 << 20
-"""Of all interfaces together, while it is not known in which order they go: with more they go as they are."""
+"""How much of all interfaces waits to be sorted; more is written in the order of its times so far."""
 _FILE_HEADER = struct.Struct("<IHHiIII")
 _FRAME_HEADER = struct.Struct("<IIII")
 _SECTION, _INTERFACE, _FRAME = 0x0A0D0D0A, 1, 6
@@ -29,7 +29,7 @@ _NANOSECONDS = bytes([9])
 
 @dataclass(frozen=True, order=True)
 class Frame:
-    """One frame as it passed: when, in nanoseconds; at which interface; how long it was; what was kept of it."""
+    """A captured frame: its time in ns, its interface's number, its length, and the bytes that were kept of it."""
 
     time_ns: int
     interface: int
@@ -38,7 +38,7 @@ class Frame:
 
 
 class Pcap:
-    """What tcpdump writes for one interface, piece by piece. `link_type` is known once its header has come."""
+    """Reads one interface's pcap piece by piece. `link_type` is None until the file header has been read."""
 
     def __init__(self, interface: int) -> None:
         self.interface = interface
@@ -47,7 +47,7 @@ class Pcap:
         self._held = bytearray()
 
     def feed(self, piece: bytes) -> Iterator[Frame]:
-        """The frames that are whole now. Raises ValueError for what is no pcap with nanoseconds."""
+        """The frames that `piece` completes. Raises ValueError for anything but a pcap with nanoseconds."""
         self._held += piece
         if self.link_type is None:
             if len(self._held) < _FILE_HEADER.size:
@@ -69,8 +69,8 @@ class Pcap:
 
 
 class Merged:
-    """Several pcaps as one pcapng, in the order of time. A frame is held back until nothing earlier can come, or until
-    it has waited: `release` lets those go that came before it was called the last time.
+    """Merges several pcaps into one pcapng, in the order of time. A frame waits for earlier frames of other interfaces:
+    `release` writes the frames that were there when it was called the last time.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -83,11 +83,11 @@ class Merged:
 
     @property
     def is_full(self) -> bool:
-        """Whether so much waits that everything has to be released."""
+        """Whether more than MOST_HELD_BYTES wait, so that everything has to be released."""
         return self._held_bytes > MOST_HELD_BYTES
 
     def feed(self, interface: int, piece: bytes) -> None:
-        """Raises HostFailed for what is no capture."""
+        """Add a piece of an interface's pcap. Raises HostFailed for a piece that is no capture."""
         try:
             for frame in self._pcaps[interface].feed(piece):
                 heapq.heappush(self._waiting, frame)
@@ -96,8 +96,8 @@ class Merged:
             raise HostFailed(f"what {self._names[interface]} sends is no capture: {error}") from error
 
     def release(self, *, everything: bool = False) -> bytes:
-        """What can be written now: frames that were there at the last call, or everything. Raises HostFailed where so
-        much has come of one interface, and nothing of another, that it is full.
+        """The bytes that can be written now: of frames that were there at the last call, or of all with `everything`.
+        Raises HostFailed when `is_full` and an interface has not even sent a file header.
         """
         if self.is_full and (silent := [pcap.interface for pcap in self._pcaps if pcap.link_type is None]):
             raise HostFailed(f"{self._names[silent[0]]} sends no capture")

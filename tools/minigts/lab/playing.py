@@ -1,7 +1,7 @@
-"""Plays a schedule on a lab: each change at its moment, read back, and when it was made.
+"""Plays a schedule on a lab: makes each change at its moment, reads it back, and says when it was made.
 
-Where links carry delay and rate themselves (`links.carrier`), that moment is the clock's, exactly. Elsewhere each
-machine is told its changes beforehand and makes them by its own clock, which has been compared with this machine's.
+Where links have wires (`links.carrier`), the clock makes each change exactly at its moment. Elsewhere each machine gets
+its changes beforehand and makes them by its own clock, which has been compared with this machine's.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from minigts.topology.schedule import Moment
 T = TypeVar("T")
 
 COMPARISONS = 5
-"""Of a machine's clock with this one's; the quickest counts."""
+"""How often a machine's clock is compared with this one's; the quickest comparison counts."""
 AHEAD_S = 0.5
-"""How long before its beginning machines are told a schedule: until all have begun to wait for it."""
+"""How long before its beginning machines get a schedule, so that all wait for it in time."""
 SPARE_S = 60.0
-# Hosts have no /dev/fd. `read` waits on a pipe on which nothing ever comes, which costs no process, and may be as late
-# as the kernel's tick is long: so it ends 5 ms early, and the rest is counted out.
+# Hosts have no /dev/fd. `read` waits on a pipe without input, which needs no process, but may be late by a tick of the
+# kernel: so it ends 5 ms early, and a busy loop waits for the rest.
 _PLAY = r"""
 set -u
 waiting=/run/minigts-playing.$$ orders=/run/minigts-orders.$$ said=/run/minigts-played.$$
@@ -61,12 +61,12 @@ rm "$said"
 
 @dataclass(frozen=True)
 class Played:
-    """One change, made `at_s` after the schedule's beginning by the lab's clock, and how the link is set since then."""
+    """One change, made `at_s` after the schedule's beginning by the lab's clock, and the link's values after it."""
 
     moment: Moment
     at_s: float
     amounts: Mapping[str, float]
-    """By link and quantity: `ams-bra rate_mbit`; `ams-bra up` is 0 or 1."""
+    """Values by link and quantity: `ams-bra rate_mbit`; `ams-bra up` is 0 or 1."""
 
     @property
     def in_words(self) -> str:
@@ -78,13 +78,13 @@ class Played:
 def play(
     lab: Lab, moments: Sequence[Moment], on_played: Callable[[Played], None], beside: Callable[[], T] | None = None
 ) -> T | None:
-    """Play them from now on, and begin `beside` with them. When both have ended, and when it is broken off, every link
-    is as it was before.
+    """Play the changes from now on while `beside` runs; return the result of `beside`. At the end, and after an
+    interruption, every link is set as it was before.
 
-    Raises InputError when there are none, or one cannot be; HostFailed when what is read back is not what was set.
+    Raises InputError when there are no changes, or one is impossible; HostFailed when links read back differ.
     """
     if not moments:
-        raise InputError(f"the topology of lab {lab.name} has no schedule: write one as `schedule:` into its file")
+        raise InputError(f"the topology of lab {lab.name} has no schedule: add `schedule:` to its file")
     before = lab.read_record()
     try:
         with lab.provider.together() as company:
@@ -97,7 +97,7 @@ def play(
 
 
 def played(lab: Lab, moments: Sequence[Moment]) -> Iterator[Played]:
-    """The same, and links stay as the last change has left them."""
+    """Play the changes; afterwards links stay as the last change has set them."""
     with exclusive(lab.rundir):
         states = _states(lab.plan, lab.read_record(), moments)
         if links.carrier(lab) is None:
@@ -107,7 +107,7 @@ def played(lab: Lab, moments: Sequence[Moment]) -> Iterator[Played]:
 
 
 def amounts(plan: Plan, record: Record, moments: Sequence[Moment]) -> dict[str, float]:
-    """How what these moments change is set by that record. Pure."""
+    """The values, by that record, of the settings that these moments change. Pure."""
     whole, found = record.model_copy(update={"cut": frozenset(), "settings": DECLARED}), dict[str, float]()
     for moment in moments:
         link = links.link_named(plan, moment.link)
@@ -122,7 +122,7 @@ def amounts(plan: Plan, record: Record, moments: Sequence[Moment]) -> dict[str, 
 
 
 def _states(plan: Plan, record: Record, moments: Sequence[Moment]) -> list[Record]:
-    """What is recorded before the first and after each of them."""
+    """The record before the first moment, and after each."""
     states = [record]
     for moment in moments:
         states.append(links.at_moment(plan, states[-1], moment))
@@ -161,7 +161,7 @@ def _by_machines(lab: Lab, moments: Sequence[Moment], states: Sequence[Record]) 
 
 
 def _ahead_s(lab: Lab, machine: Host | Switch) -> float:
-    """By how much the machine's clock is ahead of this one's."""
+    """By how many seconds the machine's clock is ahead of this machine's."""
     found = []
     for _ in range(COMPARISONS):
         before_s = time.time()
@@ -174,7 +174,7 @@ def _ahead_s(lab: Lab, machine: Host | Switch) -> float:
 
 
 def _devices(machine: Host | Switch, states: Sequence[Record], names: set[str]) -> str:
-    """Whatever devices any of the states needs, so that all that is left to do are changes by `tc`."""
+    """A script that makes the devices that any state needs, so that the changes themselves need only `tc`."""
     first, *others = ([links.port_now(port, state) for port in _ports(machine, names)] for state in states)
     needed = [
         next((one for one in each if shaping.holds_arrivals(one.incoming)), each[0])
@@ -186,7 +186,8 @@ def _devices(machine: Host | Switch, states: Sequence[Record], names: set[str]) 
 def _told(
     lab: Lab, machine: Host | Switch, moments: Sequence[Moment], states: Sequence[Record], begin_s: float
 ) -> dict[int, float]:
-    """Have the machine make its changes, by number of the moment, `begin_s` by its own clock; when it had made each."""
+    """Let the machine make its changes, from `begin_s` on by its own clock; return when it made each, in seconds after
+    the beginning by the moment's number."""
     steps = {
         number: [links.port_now(port, states[number + 1]) for port in _ports(machine, {moment.link})]
         for number, moment in enumerate(moments)

@@ -1,8 +1,7 @@
-"""What is known of a lab without asking it: its name, its run directory, the records in it, and its lock.
+"""A lab's name, its run directory, the records in it, and its lock.
 
-A run directory is `<state root>/labs/<name>`; it holds plan.json and lab.json beside what the provider puts there.
-Names are only names: `checked_name` is the one place where they are judged, and `require_own` the one that says what
-may be removed.
+A run directory is `<state root>/labs/<name>`; it holds plan.json, lab.json and the provider's own files. `checked_name`
+alone judges names, and `require_own` alone says which directories may be removed.
 """
 
 from __future__ import annotations
@@ -43,28 +42,28 @@ Content = TypeVar("Content", bound=BaseModel)
 Progress = Callable[[str], None]
 
 MARKER = "minigts-lab"
-"""The first thing that is made in a run directory: what lacks it, and lab.json, is no lab."""
+"""The first file that is made in a run directory: a directory without it and without lab.json is no lab."""
 RECORD, PLAN = paths.LAB, paths.PLAN
 OVERHEAD_KEYS = AliasChoices("emulator_overhead_ms", "own_latency_ms")
-"""What lab.json and certificate.json call the emulator's own latency, and what those of before called it."""
+"""The key of the emulator's own latency in lab.json and certificate.json, and its key in older files."""
 KEPT: Literal["kept"] = "kept"
 """The state of a lab whose hosts' disks wait for `up` (lab/kept.py)."""
 LIMIT_BYTES, PLAN_LIMIT_BYTES = 4 << 20, 128 << 20
-"""Of every record; plans of before had all routes and paths, 61 MB for 250 hosts in a row. A plan is parsed when its
-digest is the recorded one."""
+"""The largest record and the largest plan that are read: older plans had all routes and paths, 61 MB for a chain of 250
+hosts. A plan is parsed only when its digest is the recorded one."""
 OF_A_PLAN = documents.Bounds(elements=3_000_000, bytes=PLAN_LIMIT_BYTES)
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 
 
 class Settings(BaseModel):
-    """How an experiment has set every link of a lab for as long as it measures, instead of as declared."""
+    """How an experiment has set all links of a lab while it measures."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     unlimited: bool = False
     """No link has a rate."""
     queue_bytes: QueueBytes | None = None
-    """In front of every rate; None: as declared."""
+    """Size of the queue in front of every rate; None: as declared."""
     gro: Literal["on", "off"] = "off"
     """Generic receive offload of every port."""
 
@@ -81,12 +80,11 @@ DECLARED = Settings()
 
 
 class Amounts(link_settings.Amounts):
-    """What a direction of a link is set to instead of what is declared, by field of a plan's shaping. None: as
-    declared."""
+    """The fields of a link direction's shaping that differ from the plan. None: as declared."""
 
     @property
     def given(self) -> dict[str, Amount]:
-        """Those that are not as declared, by field."""
+        """The values that are not as declared, by field."""
         return {name: value for name in Amounts.model_fields if (value := getattr(self, name)) is not None}
 
     @property
@@ -98,23 +96,24 @@ class Amounts(link_settings.Amounts):
 
 
 class Change(Amounts):
-    """How one link is set instead of as declared, until it is set otherwise: in both directions, but for what `one_way`
-    says of one of them.
+    """How one link is set instead of as declared, until it is set again. Its own fields are of both directions, those
+    in `one_way` of one.
     """
 
     one_way: dict[HostName, Amounts] = Field(default={})
-    """By the end that sends."""
+    """The fields of one direction, by the host or switch that sends."""
 
     def sent_by(self, end: str) -> dict[str, Amount]:
-        """What is set of the direction in which that end sends, by field of a plan's shaping."""
+        """The fields that are set of the direction in which `end` sends, with their values."""
         return self.given | self.one_way.get(end, Amounts()).given
 
     def sent_to(self, end: str) -> dict[str, Amount]:
-        """The same of the other direction."""
+        """The fields that are set of the direction in which `end` receives, with their values."""
         return self.given | next((each.given for name, each in self.one_way.items() if name != end), {})
 
     def adjusted(self, senders: Mapping[str, bool], update: Mapping[str, Amount | None]) -> Change:
-        """With these fields set so as well, None to be as declared again, of what those of the two ends send."""
+        """This change with `update` added in the directions whose sender is true in `senders`. A value of None sets a
+        field as declared."""
         sent = {end: {**self.sent_by(end), **(update if chosen else {})} for end, chosen in senders.items()}
         given = [{(name, value) for name, value in each.items() if value is not None} for each in sent.values()]
         both = set.intersection(*given)
@@ -129,37 +128,38 @@ class Change(Amounts):
 
 
 class Record(BaseModel):
-    """lab.json: what the lab is of, and everything in which its links differ from the plan."""
+    """lab.json: the lab's provider, its state, and how its links and machines differ from the plan."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     provider: Annotated[str, Field(pattern=r"\A[a-z][a-z0-9-]{0,39}\z")]
     created: datetime
     time: Time | None = None
-    """The plan's; None in records of before, whose plan has to be read for it."""
+    """The plan's time; None in older records, where the plan has to be read for it."""
     state: Literal["starting", "up", "kept"] = "starting"
-    """kept: nothing of it runs, or is meant to, and its hosts' disks wait for `up` (lab/kept.py)."""
+    """In state `kept` none of its processes is meant to run, and its hosts' disks wait for `up` (lab/kept.py)."""
     plan_sha256: str = ""
-    """Of plan.json as it was written, so that another one is not taken for it."""
+    """The digest of plan.json as it was written, by which another file is noticed."""
     emulator_overhead_ms: Annotated[float, Field(ge=0, validation_alias=OVERHEAD_KEYS)] = 0.0
     """The emulator's own one-way latency over a link, taken off every link's delay."""
     cut: frozenset[str] = frozenset()
     """The names of links that have been cut."""
     changed: dict[str, Change] = {}
-    """By link how it is set instead of as declared."""
+    """How each changed link is set, by the link's name."""
     settings: Settings = DECLARED
     unsettled: frozenset[str] = frozenset()
-    """Machines that a command is setting, or was setting when it was broken off: they may not be as recorded."""
+    """Hosts and switches that a command is setting, or was setting when it was interrupted: they may differ from this
+    record."""
     share: Share = Share()
-    """What all of it together may take of the machine."""
+    """How much of this machine the whole lab may use. Default: no limit."""
     off: frozenset[str] = frozenset()
-    """Machines whose power somebody has cut, and that wait to be started."""
+    """Hosts and switches whose power was cut, until they are started."""
     paused: frozenset[str] = frozenset()
-    """Machines for which no time passes until somebody resumes them."""
+    """Hosts and switches for which no time passes until they are resumed."""
     unjoined: frozenset[str] = frozenset()
-    """Hosts that were started again and are not on the overlay again yet."""
+    """Hosts that were restarted and have not joined the overlay again."""
     altered: bool = False
-    """Whether hosts or links were added or removed, so that no topology file says what the lab is."""
+    """Whether hosts or links were added or removed, so that no topology file describes the lab."""
 
     @property
     def silent(self) -> frozenset[str]:
@@ -177,7 +177,7 @@ class Record(BaseModel):
             raise HostFailed(f"{' and '.join(off)} {'is' if len(off) == 1 else 'are'} off: minigts start {off[0]}")
 
     def since(self, before: Record | None) -> Iterator[events.Event]:
-        """What has happened when this is recorded after `before`; None: nothing was."""
+        """The events that lead from record `before` to this one; None: there was no record."""
         if before is None or before.created != self.created:
             yield {"event": "begun", "provider": self.provider, "lab_time": self.time}
             return
@@ -214,23 +214,23 @@ class Record(BaseModel):
 
     @property
     def _links(self) -> tuple[object, ...]:
-        """All that is recorded of how links are."""
+        """All fields that say how links are set."""
         return self.cut, self.changed, self.settings, self.emulator_overhead_ms
 
 
 @dataclass(frozen=True)
 class Lab:
-    """A lab, up or not, told apart by its run directory.
+    """A lab, up or not, identified by its run directory.
 
-    Its plan, its time and its provider stay the same as long as it is up: they are read when they are first asked for,
-    and remembered. All else of it changes, and is read by `read_record`, once an act, which hands the record on.
+    Its plan, time and provider stay the same as long as it is up: they are read on first use and remembered. Everything
+    else may change: each command reads it once with `read_record` and hands the record on.
     """
 
     rundir: Path
 
     @classmethod
     def known(cls, rundir: Path, plan: Plan, provider: Provider) -> Lab:
-        """One of which nothing has to be read: who makes a lab knows its plan and its provider."""
+        """A lab whose plan and provider the caller knows, so that they need not be read."""
         lab = cls(rundir)
         vars(lab).update(plan=plan, time=plan.time, provider=provider)
         return lab
@@ -241,10 +241,10 @@ class Lab:
 
     @cached_property
     def plan(self) -> Plan:
-        """Raises MinigtsError when plan.json is not what the lab was made of."""
+        """The plan of the lab. Raises MinigtsError when plan.json is not the one that the lab was made of."""
         try:
             return self.read_plan(self._first)
-        except MinigtsError:  # hosts or links may have come or gone since the record was first read
+        except MinigtsError:  # hosts or links may have been added or removed since the record was first read
             return self.read_plan(self.read_record())
 
     def read_plan(self, record: Record) -> Plan:
@@ -258,17 +258,17 @@ class Lab:
 
     @property
     def anew(self) -> Lab:
-        """The same lab, of which nothing is remembered: hosts or links may have been added or removed since."""
+        """The same lab without remembered values: its plan is read again, since hosts or links may have changed."""
         return Lab(self.rundir)
 
     @cached_property
     def time(self) -> Time:
-        """What the lab goes by. Read from its record, which is less than its plan."""
+        """Whether the lab runs in real or virtual time. It is read from the record, which is smaller than the plan."""
         return self._first.time or self.plan.time
 
     @cached_property
     def _first(self) -> Record:
-        """The record as it was first read: for what stays the same as long as the lab is up."""
+        """The record as it was first read, for values that stay the same as long as the lab is up."""
         return self.read_record()
 
     def read_record(self) -> Record:
@@ -281,22 +281,22 @@ class Lab:
         return record
 
     def read_record_if_any(self) -> Record | None:
-        """The same; None where there is no lab, or one of which nothing is recorded yet. Raises MinigtsError when the
-        record is damaged."""
+        """As `read_record`; None where there is no lab, or no record yet. Raises MinigtsError for a damaged record."""
         record = self.read(RECORD, Record)
         if record is not None:
             vars(self).setdefault("_first", record)
         return record
 
     def read_state(self) -> Literal["starting", "up", "kept", ""]:
-        """Of its record; empty where there is none that can be read."""
+        """The state in the lab's record; empty where no record can be read."""
         try:
             return self.read_record().state
         except MinigtsError:
             return ""
 
     def write(self, record: Record, before: Record | None = None) -> None:
-        """Write lab.json, and note what has changed since `before`, which is what stands there; None: it is read."""
+        """Write lab.json, and add the changes since `before` to the lab's events. `before` is the record on disk; None:
+        it is read."""
         if before is None:
             with suppress(MinigtsError):
                 before = self.read_record_if_any()
@@ -309,20 +309,21 @@ class Lab:
             events.note(self.rundir, happened, self._own_time_s())
 
     def _own_time_s(self) -> float | None:
-        """By the lab's own clock, while that runs. To ask for it lets no time pass."""
+        """The virtual clock in seconds; None in real time, or when the clock does not run. Reading it does not advance
+        it."""
         try:
             return self.provider.now_s() if self.time == "virtual" else None
         except MinigtsError:
             return None
 
     def write_plan(self, plan: Plan) -> str:
-        """Write plan.json; its SHA-256, for the record."""
+        """Write plan.json; return its SHA-256, for the record."""
         content = plan.model_dump_json(indent=1) + "\n"
         self.put(PLAN, content)
         return hashlib.sha256(content.encode()).hexdigest()
 
     def read(self, name: str, model: type[Content]) -> Content | None:
-        """The record `name` in the run directory; None when it is not there. Raises MinigtsError when it is damaged."""
+        """The JSON file `name` in the run directory; None when there is none. Raises MinigtsError if it is damaged."""
         content = self._content(name)
         return None if content is None else self._parsed(name, content, model)
 
@@ -334,7 +335,7 @@ class Lab:
             raise MinigtsError(f"lab {self.name} has been taken down") from error
 
     def damaged(self, name: str, reason: str) -> MinigtsError:
-        """The one sentence about a record that cannot be used, with what to do."""
+        """The error for a file that cannot be used; it names the command that takes the lab down."""
         return MinigtsError(f"lab {self.name}: its {name} {reason}; take it down with: minigts down {self.name}")
 
     def _content(self, name: str) -> bytes | None:
@@ -364,12 +365,12 @@ class Lab:
         return registry.make(named, self.rundir, self.time)
 
     def machines_on(self, record: Record) -> tuple[Host | Switch, ...]:
-        """Hosts and switches but those whose power is cut, or that are paused, by that record."""
+        """The hosts and switches that are neither off nor paused, by that record."""
         return tuple(machine for machine in self.plan.machines if machine.name not in record.silent)
 
     def state_of_hosts(self, record: Record | None = None) -> dict[str, str]:
-        """For each host and switch `answers`, `off`, `paused`, or why it does not answer; by that record, or the one
-        that stands on disk."""
+        """For each host and switch `answers`, `off`, `paused`, or why it does not answer; `record` says which are on
+        (default: the record on disk)."""
         by = record or self.read_record()
 
         def ask(machine: Host | Switch) -> str:
@@ -384,22 +385,23 @@ class Lab:
         return {each.name: answers.get(each.name, paused.get(each.name, "off")) for each in self.plan.machines}
 
     def on_every_host(self, work: Callable[[Host], T]) -> dict[str, T]:
-        """`on_each` of the hosts that are on, by the record that stands on disk."""
+        """`on_each` of the hosts that are on, by the record on disk."""
         return self.on_each([each for each in self.machines_on(self.read_record()) if isinstance(each, Host)], work)
 
     def on_every_machine(self, work: Callable[[Host | Switch], T]) -> dict[str, T]:
-        """The same for hosts and switches."""
+        """`on_each` of the hosts and switches that are on, by the record on disk."""
         return self.on_each(self.machines_on(self.read_record()), work)
 
     def on_each(self, machines: Sequence[M], work: Callable[[M], T]) -> dict[str, T]:
-        """Do `work` for these machines, at once; the first error is raised after all have ended."""
+        """Do `work` for these machines in parallel; return the results by name. The first error is raised once all have
+        ended."""
         with self.provider.together() as company:
             results = company.all([partial(work, machine) for machine in machines])
         return dict(zip((machine.name for machine in machines), results, strict=True))
 
 
 def checked_name(name: str) -> str:
-    """`name`, which a lab can have. Raises InputError, and nothing has been touched."""
+    """`name`, if a lab can have it. Raises InputError otherwise."""
     if not _NAME.fullmatch(name):
         shown = ascii(name) if len(name) <= 80 else f"{name[:80]!a}…"
         raise InputError(
@@ -410,20 +412,20 @@ def checked_name(name: str) -> str:
 
 
 def lab_named(name: str) -> Lab:
-    """The lab of that name, whether there is one or not. Raises InputError for what is no name."""
+    """The lab of that name, whether it exists or not. Raises InputError for an invalid name."""
     return Lab(paths.labs_root() / checked_name(name))
 
 
 def all_labs() -> list[Lab]:
-    """Every lab of this user with a run directory, up or not, by name. What is no lab of minigts' is left out."""
+    """Every lab of this user that has a run directory, up or not, in the order of names."""
     directory = paths.labs_root()
     rundirs = sorted(directory.iterdir()) if directory.is_dir() else []
     return [Lab(path) for path in rundirs if _NAME.fullmatch(path.name) and why_foreign(path) is None]
 
 
 def open_lab(name: str | None = None, *, also_kept: bool = False) -> Lab:
-    """The lab called `name`, or the only one that is not kept; with `also_kept` a kept one, too. Raises InputError that
-    says which there are."""
+    """The lab called `name`; without a name the only lab that is not kept, or with `also_kept` the only kept one.
+    Raises InputError, which lists the labs."""
     if name is not None:
         lab = lab_named(name)
         require_own(lab.rundir)
@@ -436,7 +438,7 @@ def open_lab(name: str | None = None, *, also_kept: bool = False) -> Lab:
         raise InputError("no lab is up; bring one up with: minigts up topologies/chain6.yaml")
     known = ", ".join(labs)
     if name is None:
-        # One that is kept is meant only where no other can be.
+        # A kept lab is chosen only where no other exists.
         states = {name: lab.read_state() for name, lab in labs.items()}
         chosen = [lab for name, lab in labs.items() if states[name] != KEPT] or list(labs.values())
         is_kept = states[chosen[0].name] == KEPT
@@ -453,13 +455,13 @@ def open_lab(name: str | None = None, *, also_kept: bool = False) -> Lab:
 
 
 def _is_kept(name: str) -> str:
-    return f"lab {name} is kept, and not up: bring it up by minigts up and its topology"
+    return f"lab {name} is kept, and not up: bring it up with minigts up and its topology"
 
 
 def why_foreign(rundir: Path) -> str | None:
-    """What is in a run directory's place that is no lab of minigts', in words; None when it is one, or nothing is.
+    """What `rundir` is instead of a lab, in words; None when it is a lab, or does not exist.
 
-    A directory that holds nothing is a lab whose making was broken off at once.
+    An empty directory is a lab whose making was interrupted at once.
     """
     try:
         mode = rundir.lstat().st_mode
@@ -478,7 +480,7 @@ def why_foreign(rundir: Path) -> str | None:
 
 
 def require_own(rundir: Path) -> None:
-    """Raises InputError unless what is there, if anything is, lies among the labs and is one that minigts made."""
+    """Raises InputError unless `rundir` lies in the labs' directory, and is a lab of minigts or does not exist."""
     name = checked_name(rundir.name)
     if rundir.parent != paths.labs_root():
         raise InputError(f"{rundir} does not lie in {paths.labs_root()}: it is left alone")
@@ -492,9 +494,9 @@ def require_own(rundir: Path) -> None:
 
 @contextmanager
 def exclusive(rundir: Path) -> Iterator[None]:
-    """One command at a time changes the lab of this run directory; others wait for their turn.
+    """Hold the lock of a lab: one command at a time changes it; others wait.
 
-    The lock goes with the process that holds it, and its file with the lab. Not to be nested.
+    The lock ends with the process that holds it, and its file with the lab. It cannot be nested.
     """
     path = rundir.parent / f".{rundir.name}.lock"
     with _locked(path):
@@ -502,17 +504,17 @@ def exclusive(rundir: Path) -> Iterator[None]:
             yield
         finally:
             if not os.path.lexists(rundir):
-                # By its holder alone: whoever waits for it finds that it is gone, and makes a new one.
+                # Only the holder removes the file: a process that waits for it notices, and makes a new one.
                 path.unlink(missing_ok=True)
 
 
 def _locked(path: Path) -> IO[bytes]:
-    """Waits for its turn. A lock whose file is no longer the one of that name is nobody's: then it begins anew."""
+    """The lock's open file, once this process holds it. If the file is replaced meanwhile, the new one is locked."""
     while True:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             lock = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "r+b")
-        except FileNotFoundError:  # its directory went in between
+        except FileNotFoundError:  # its directory was removed in between
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)

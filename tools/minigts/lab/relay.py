@@ -1,9 +1,9 @@
-"""Carries one TCP connection between a pair of pipes and a socket: what runs on a host for `minigts forward`.
+"""The program on a host for `minigts forward`: it carries one TCP connection between a pair of pipes and a socket.
 
-It is handed to the host's Python as a text, with `PORT ADDRESS…` as arguments, and tries the addresses in turn. On its
-standard input and output are records: four bytes in network order, and what follows them. The four bytes are how many
-bytes of the connection follow; 0 for the end of that direction; or, with the highest bit set, how many bytes of the
-other direction have been taken, so that neither side is ever ahead by more than a window. Standard library only.
+The host's Python gets this file as a text, with the arguments `PORT ADDRESS…`; it tries the addresses in turn. Standard
+input and output carry records: four bytes in network order, then data. The four bytes are the length of the data; 0
+ends that direction. With the highest bit set they acknowledge so many bytes of the other direction, and no data
+follows; no side sends more than a window ahead. It uses only the standard library.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from collections.abc import Iterator
 HEADER = struct.Struct("!I")
 TAKEN = 1 << 31
 WINDOW = 1 << 20
-"""How many bytes of a direction may be under way at the most."""
+"""How many bytes of a direction may be unacknowledged."""
 CHUNK = 1 << 15
 MOST_RECORD_BYTES = 1 << 16
-"""Of the connection, in one record; each side sends less."""
+"""The most data in a record that is accepted; each side sends less."""
 CONNECT_S = 20.0
 REFUSED = 111
 
 
 def data(content: bytes) -> bytes:
-    """A record of the connection's bytes; of none: the end of this direction."""
+    """A record with bytes of the connection; without bytes it ends this direction."""
     return HEADER.pack(len(content)) + content
 
 
 def taken(count: int) -> bytes:
-    """The record that says so."""
+    """A record that acknowledges `count` bytes."""
     return HEADER.pack(TAKEN | count)
 
 
 class Records:
-    """Turns a stream of bytes, in pieces of any size, into records: an int for what was taken, else bytes. Raises
-    ValueError for a record that is longer than any.
+    """Turns a stream of bytes, in pieces of any size, into records: an int for an acknowledgement, bytes for data.
+    Raises ValueError for a record longer than MOST_RECORD_BYTES.
     """
 
     def __init__(self) -> None:
@@ -68,9 +68,9 @@ class _Relay:
         self._output = threading.Lock()
 
     def serve(self) -> None:
-        """Until both directions have ended, or either side has gone; ends the program."""
+        """Carry until both directions have ended, or either side has closed; then end the program."""
         threading.Thread(target=self._back, daemon=True).start()
-        with contextlib.suppress(OSError):  # whoever was connected to has gone
+        with contextlib.suppress(OSError):  # the server has closed the connection
             self._there()
         os._exit(0)
 
@@ -96,7 +96,7 @@ class _Relay:
                     self._may_send.wait_for(lambda: self._under_way < WINDOW)
                     self._under_way += len(piece)
                 self._say(data(piece))
-        except OSError:  # as a reset shows it
+        except OSError:  # such as a reset
             pass
         self._say(data(b""))
         self._one_way_less()
@@ -115,7 +115,7 @@ class _Relay:
 
 
 def connected(port: int, addresses: list[str]) -> socket.socket:
-    """Raises OSError, of the last address, when there is nobody at any."""
+    """A connection to the first address that accepts one. Raises the last address's OSError when none does."""
     failure = OSError("no address")
     for address in addresses:
         try:

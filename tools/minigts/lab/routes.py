@@ -13,9 +13,10 @@ READ_TIMEOUT_S = 20.0
 
 
 def wait(lab: Lab, record: Record, progress: Progress) -> None:
-    """Return when every host has the routes that the plan says, less what links that are cut would carry.
+    """Return when every host has the routes of the plan, without those over cut links; at once in a lab without a
+    routing protocol.
 
-    Raises HostFailed, with what is missing. Nothing is waited for in a lab without a protocol.
+    Raises HostFailed, which names the routes that differ.
     """
     plan = lab.plan
     if not plan.has_routers:
@@ -34,21 +35,21 @@ def wait(lab: Lab, record: Record, progress: Progress) -> None:
 
     started_s = lab.provider.now_s()
     lab.on_each(hosts, wait_on)
-    # Each had them at a moment of its own; one that was started again may since have taken others' away for a moment.
+    # Each host had its routes at another moment; a host that was restarted may have removed others' routes since.
     while any(lab.on_each(hosts, lambda host: differences(lab, host, record)).values()):
         lab.on_each(hosts, wait_on)
         if lab.provider.now_s() - started_s > limit_s:
-            raise HostFailed(f"the routes by {plan.routing.upper()} come and go: not all were there within {limit_s} s")
-    progress(f"routes are there after {lab.provider.now_s() - started_s:.1f} s")
+            raise HostFailed(f"the routes by {plan.routing.upper()} come and go: they were not complete in {limit_s} s")
+    progress(f"routes are complete after {lab.provider.now_s() - started_s:.1f} s")
 
 
 def _without(plan: Plan, record: Record) -> frozenset[str]:
-    """The links over which no two hosts become neighbours: each has to hear the other."""
+    """The links over which no two hosts become neighbours, since one does not hear the other."""
     return dead_links(plan, record) | losing_all(plan, record)
 
 
 def differences(lab: Lab, machine: Host | Switch, record: Record) -> list[str]:
-    """How a host's routes differ from those that it should have found; none where no protocol finds them."""
+    """How a host's routes differ from those that it should have found, a sentence each; none without a protocol."""
     if not lab.plan.has_routers or not isinstance(machine, Host):
         return []
     argv = ["sh", "-c", router.show(lab.plan)]

@@ -1,8 +1,8 @@
 """Saved labs: copies of everything that makes a lab, under names of their own. They outlive the lab, and `down`.
 
-`<state root>/saved/<name>` holds saved.json and what a kept lab's run directory holds (docs/decisions/0027). It is made
-in the run directory of the lab that is saved, and moved when it is whole. So what is there is whole, and what a killed
-`save` leaves goes with the lab.
+`<state root>/saved/<name>` holds saved.json and what a kept lab's run directory holds (docs/decisions/0027). `save`
+makes it in the run directory of the lab, and moves it when it is complete. So every saved lab is complete, and what a
+killed `save` leaves behind is removed with the lab.
 """
 
 from __future__ import annotations
@@ -44,11 +44,12 @@ from minigts.topology.time import Time
 
 FILE = "saved.json"
 HALF = "saving"
-"""What is being saved, in the lab's run directory."""
+"""The folder in the lab's run directory in which `save` makes the copy."""
 GOING = ".going-"
-"""What is being deleted begins with it."""
+"""The prefix of a saved lab's folder while it is being deleted."""
 LEFT_OUT = (RECORD, FILE, paths.LAUNCH, paths.SUPERVISOR, paths.CLOCK, CERTIFICATE)
-"""What is written at the end; records of what runs, and of what was measured on it."""
+"""Files that are not copied: RECORD and FILE are written last; the others are of processes that run, and of
+measurements on them."""
 
 
 class Saved(BaseModel):
@@ -64,13 +65,13 @@ class Saved(BaseModel):
     provider: str
     time: Time
     overlay: str | None
-    """What is joined again when it is restored; None for nothing."""
+    """The overlay that is joined when the lab is restored; None: no overlay."""
     hosts: tuple[str, ...]
     at: datetime
     lab_time: datetime | None
-    """The time of day in the lab, where it is not this machine's."""
+    """The time of day in the lab; None: this machine's."""
     minigts: str
-    """The version that saved it."""
+    """The version of minigts that saved the lab."""
 
 
 def directory() -> Path:
@@ -78,10 +79,10 @@ def directory() -> Path:
 
 
 def save(lab: Lab, name: str, overlay: str | None, progress: Progress) -> Saved:
-    """Save a lab that is up, or kept, as `name`; it goes on as it was. All disks are of one moment.
+    """Save a lab that is up, or kept, as `name`; the lab itself runs on. All disks are copied as of one moment.
 
-    `overlay` is what is joined on it. Raises InputError when the name is none, or taken, EnvironmentLacks when the
-    provider cannot or the disk is full.
+    `overlay` is the overlay that is joined on it. Raises InputError when `name` is no valid name, or is taken;
+    EnvironmentLacks when the provider cannot save labs, or the disk is full.
     """
     place = _place(name)
     require_own(lab.rundir)
@@ -121,13 +122,13 @@ def save(lab: Lab, name: str, overlay: str | None, progress: Progress) -> Saved:
 
 
 def all_saved() -> list[Saved]:
-    """By name. What is no saved lab is left out."""
+    """All saved labs, in the order of their names. Folders that are no saved lab are left out."""
     found = sorted(directory().glob(f"*/{FILE}")) if directory().is_dir() else []
     return [saved for file in found if (saved := _read(file.parent)) is not None]
 
 
 def saved_named(name: str) -> Saved:
-    """Raises InputError that says which there are."""
+    """The saved lab called `name`. Raises InputError, which lists the saved labs, when there is none."""
     place = _place(name)
     saved = _read(place)
     if saved is not None:
@@ -141,26 +142,26 @@ def saved_named(name: str) -> Saved:
 
 
 def disk_bytes(saved: Saved) -> int:
-    """What its disks take, holes not counted. Blocks that it shares with a lab count as its own."""
+    """The size of a saved lab's disks in bytes, without holes. Blocks that it shares with a lab are counted."""
     return sum(map(sparse.occupied_bytes, (directory() / saved.name).glob("hosts/*/*")))
 
 
 def delete(name: str) -> None:
-    """Remove a saved lab. Raises InputError for one that there is not."""
+    """Remove a saved lab. Raises InputError when there is none of that name."""
     place = _place(name)
     if not os.path.lexists(place / FILE):
         saved_named(name)
     for left in directory().glob(f"{GOING}*"):  # of a delete that was killed
         shutil.rmtree(left)
     going = place.with_name(f"{GOING}{name}")
-    place.rename(going)  # so that nothing half is ever taken for a saved lab
+    place.rename(going)  # so that a half-deleted folder is never read as a saved lab
     shutil.rmtree(going)
 
 
 def restore(name: str, lab_name: str | None, progress: Progress) -> Lab:
-    """Make a lab of what was saved, called as it was or `lab_name`: a kept one, which `up` brings up.
+    """Copy a saved lab into a kept lab, which `up` brings up. Its name is `lab_name`; None: the name it had.
 
-    What is saved stays as it is. Raises InputError when there is no such saved lab, or a lab of that name;
+    The saved lab stays as it is. Raises InputError when there is no such saved lab, or a lab has that name already;
     EnvironmentLacks when the disk is full.
     """
     saved = saved_named(name)
@@ -179,7 +180,7 @@ def restore(name: str, lab_name: str | None, progress: Progress) -> Lab:
             with _enough_room(lab.rundir):
                 _copy(place, lab.rundir, {path.parent.name: path for path in place.glob("hosts/*/*")})
             content = paths.read_whole(place / RECORD, LIMIT_BYTES)
-            paths.write_whole(lab.rundir / RECORD, content)  # last, since with it the lab is whole
+            paths.write_whole(lab.rundir / RECORD, content)  # last, since the record makes the lab complete
             return Lab(lab.rundir)
         except BaseException as error:
             with noting_failures(error):
@@ -209,9 +210,9 @@ def _refuse_taken(place: Path) -> None:
 
 @contextmanager
 def _unchanging(lab: Lab, record: Record, provider: Keeps) -> Iterator[None]:
-    """Within it nothing is written to the lab's disks."""
+    """Within this context nothing is written to the lab's disks."""
     if record.state == KEPT:
-        lab.provider.down()  # what a `down --keep` that was killed has left
+        lab.provider.down()  # ends what a killed `down --keep` has left running
         yield
         return
     with provider.standstill():
@@ -226,13 +227,11 @@ def _enough_room(place: Path) -> Iterator[None]:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         free_mb = shutil.disk_usage(place).free >> 20
-        raise EnvironmentLacks(
-            f"there is not the room for the disks in {paths.state_root()}: {free_mb} MB are free"
-        ) from error
+        raise EnvironmentLacks(f"no room for the disks in {paths.state_root()}: {free_mb} MB are free") from error
 
 
 def _copy(source: Path, target: Path, disks: Mapping[str, Path]) -> None:
-    """All of a lab but lab.json, which says that it is one."""
+    """Copy a lab's disks and JSON files, except LEFT_OUT."""
     for host, disk in disks.items():
         copy = target / "hosts" / host / disk.name
         copy.parent.mkdir(parents=True, mode=0o700)

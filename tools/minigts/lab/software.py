@@ -1,5 +1,5 @@
-"""What the topology brings into hosts: files are copied to them, commands run there, and whoever works on a host has
-its environment. Packages are the provider's, for they are in what a host starts from.
+"""Files that a topology copies to hosts, commands that it runs there, and the environment that it sets. Packages are in
+the image that a host starts from, so the provider installs them.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from minigts.topology.software import PLACE, Command, File, Software
 from minigts.topology.taking import CannotBeTaken, digest
 
 RUN_TIMEOUT_S = 300.0
-"""Of each command, in the lab's time."""
+"""Time limit of each command, in seconds of the lab's clock."""
 STEP_TIMEOUT_S = 60.0
 OUTPUT = "run"
-"""The folder in the run directory that keeps what commands have said: `run/ams-1.log` is of host ams, its first."""
+"""The folder in the run directory with the commands' output: `run/ams-1.log` is of the first command of host ams."""
 SHOWN_LINES = 12
 RUNNING = "/run/minigts-{lab}-{host}.runs"
-"""On a host, or where hosts share a file system, beside the others': the process group of the command that runs now."""
+"""The file on a host with the process group of the command that runs now. Its name has lab and host in it, since hosts
+may share a file system."""
 RUN_LOGGED = """
 trap : TERM
 log=$1 running=$2
@@ -44,18 +45,18 @@ rm -f "$running"
 tail -c 1000000 "$log"
 exit $code
 """
-"""For `sh -euc`: a log on the host, its `RUNNING`, and a command's words, whose output goes to the log. What it leaves
-running goes on writing."""
+"""A script for `sh -euc` with the arguments LOG, RUNNING and a command's words: it runs the command with its output to
+the log. Background processes of the command keep writing there."""
 END = """
 read -r group <"$1"
 case $group in "" | 1 | *[!0-9]*) exit 1 ;; esac
 kill -s TERM -- "-$group"
 """
-"""For `sh -euc`, with `RUNNING`: the command and all that it waits for; what they have said is told all the same."""
+"""A script for `sh -euc` with the argument RUNNING: it ends the command's process group. RUN_LOGGED prints the log."""
 
 
 def require(plan: Plan) -> None:
-    """Raise InputError unless every file that the plan's hosts are to have is what it was when the plan was made."""
+    """Raise InputError unless every file that is copied to hosts is as it was when the plan was made."""
     files = {(file.source, file.sha256): file for host in plan.hosts for file in _of(host).files}
     problems = [problem for file in files.values() if (problem := _problem(file)) is not None]
     if problems:
@@ -63,7 +64,7 @@ def require(plan: Plan) -> None:
 
 
 def bring(lab: Lab, progress: Progress) -> None:
-    """Copy the files to the hosts, then run the commands, the hosts side by side. Raises HostFailed, InputError."""
+    """Copy files to hosts, then run commands, on all hosts in parallel. Raises HostFailed, InputError."""
     with_files = [host for host in lab.plan.hosts if _of(host).files]
     with_commands = [host for host in lab.plan.hosts if _of(host).run]
     if with_files:
@@ -75,7 +76,7 @@ def bring(lab: Lab, progress: Progress) -> None:
 
 
 def _run_side_by_side(lab: Lab, hosts: Sequence[Host]) -> None:
-    """The first command that fails ends those of the other hosts: what they wait for may never come."""
+    """Run the hosts' commands in parallel. The first that fails ends the other hosts', which may wait for it."""
     failed = Event()
 
     def run(host: Host) -> None:
@@ -83,10 +84,10 @@ def _run_side_by_side(lab: Lab, hosts: Sequence[Host]) -> None:
             run_commands(lab, host, failed)
         except BaseException:
             if failed.is_set():
-                return  # it was ended; the first says what is wrong
+                return  # it was ended: the first error says what is wrong
             failed.set()
             for other in (each for each in hosts if each != host):
-                with contextlib.suppress(MinigtsError):  # those that have none that runs
+                with contextlib.suppress(MinigtsError):  # a host on which no command runs now
                     argv = ["sh", "-euc", END, "sh", _running(lab, other)]
                     lab.provider.run(other.name, argv, timeout_s=STEP_TIMEOUT_S)
             raise
@@ -95,8 +96,8 @@ def _run_side_by_side(lab: Lab, hosts: Sequence[Host]) -> None:
 
 
 def run_commands(lab: Lab, host: Host, stop: Event | None = None) -> None:
-    """Run what the host runs as it boots, one after the other, to the first that fails. Raises HostFailed. With `stop`
-    none is begun once that is set."""
+    """Run the host's `run:` commands one after the other, until one fails. Raises HostFailed. No command is begun once
+    `stop` is set."""
     software = _of(host)
     for number, command in enumerate(software.run, 1):
         if stop is not None and stop.is_set():
@@ -109,7 +110,7 @@ def run_commands(lab: Lab, host: Host, stop: Event | None = None) -> None:
         except CommandTimeout:
             said = _tail(lab, host, number)
             _keep(lab, host, number, command, said)
-            ended = f"was ended after {RUN_TIMEOUT_S:g} s: behind what is to run on, write &"
+            ended = f"was ended after {RUN_TIMEOUT_S:g} s: write & after a command that should keep running"
             raise HostFailed(_describe(host, command, ended, said)) from None
         _keep(lab, host, number, command, result.stdout + result.stderr)
         if result.code != 0:
@@ -122,17 +123,17 @@ def _running(lab: Lab, host: Host) -> str:
 
 
 def in_environment(lab: Lab, host: str, argv: Sequence[str]) -> tuple[str, ...]:
-    """A command as whoever works on `host` gives it, with what the topology says of its environment."""
+    """The command `argv` with the environment that the topology sets on `host`."""
     return _software(lab, host).in_environment(tuple(argv))
 
 
 def environment_of(lab: Lab, host: str) -> tuple[str, ...]:
-    """`NAME=value` of each variable that the topology gives to whoever works on a machine."""
+    """`NAME=value` of each variable that the topology sets on a host or switch."""
     return _software(lab, host).assignments
 
 
 def shell_argv(lab: Lab, host: str) -> tuple[str, ...]:
-    """A login shell there. Such a one sets PATH itself, so the environment is set once it has begun."""
+    """The command of a login shell. A login shell sets PATH itself, so the environment is set inside it."""
     software = _software(lab, host)
     assignments = software.assignments
     if software.root is not None:
@@ -163,7 +164,7 @@ def _hosts(hosts: Sequence[Host]) -> str:
 
 
 def _problem(file: File) -> Problem | None:
-    """What keeps a file from being taken now, at its place in the topology."""
+    """Why a file cannot be copied now, with its place in the topology; None when it can."""
     try:
         found = digest(Path(file.source))
     except CannotBeTaken as problem:

@@ -1,12 +1,11 @@
-"""A lab's hosts for programs that speak SSH: a configuration for OpenSSH, an inventory for Ansible, and what carries
-their connections.
+"""A lab's hosts for programs that speak SSH: a configuration for OpenSSH, an inventory for Ansible, and the transport
+of their connections.
 
-Nothing listens, on no machine. OpenSSH starts `minigts ssh-line` for every connection (ssh_config(5), ProxyCommand),
-and that an sshd in the host, whose input and output are on the host's control line. No frame takes a link of the lab.
+No program listens on a port. OpenSSH starts `minigts ssh-line` for every connection (ssh_config(5), ProxyCommand). That
+starts an sshd in the host, whose input and output are the host's control line. No frame passes a link of the lab.
 
-The keys are the lab's own, in its run directory: one by which its hosts know the user, one by which all of them are
-known. They are made when they are first asked for. A host is given what it needs of them with each connection, so it
-may have been started again meanwhile.
+The lab has two key pairs in its run directory: the user's, and one host key for all hosts. They are made when they are
+first needed. Each connection sends the host its keys, so a host that was restarted has them, too.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ from minigts.providers.agent import wire
 from minigts.providers.base import Converses
 
 FOLDER, CONFIG, USER_KEY, HOST_KEY, KNOWN_HOSTS = "ssh", "config", "user", "host", "known_hosts"
-"""In the run directory."""
+"""A folder in the run directory, and files in it."""
 KEY_LIMIT_BYTES = 1 << 14
 KEYGEN_S = 60.0
 CHANNEL = 1
 STANDARD_ERROR = 2
 GRACE_S = 10.0
-"""How long the host's sshd may take to end, in this machine's time, when the user's end has gone."""
+"""How long the host's sshd may take to end, by this machine's clock, once the user's SSH has ended."""
 SSHD = "/usr/sbin/sshd"
 SERVE = f"""
 test -x {SSHD} || {{ echo "this host has no {SSHD}: it runs from an older image" >&2; exit 127; }}
@@ -53,9 +52,10 @@ place=$1; shift
 )
 exec {SSHD} -i -e -f "$place/config"
 """
-"""For `sh -euc`: a directory, and by name how many bytes of the input are which file in it; then it is sshd."""
+"""A script for `sh -euc`. Its arguments are a directory, then NAME and SIZE of each file: it writes so many bytes of
+its input to each, then becomes sshd."""
 PLACE = "/run/minigts-ssh-{host}"
-"""On a host, or where hosts share a file system, beside the others'."""
+"""The directory on a host. It has the host's name in it, since hosts may share a file system."""
 SERVER = """\
 HostKey {place}/host
 AuthorizedKeysFile {place}/user.pub
@@ -86,8 +86,8 @@ Host {hosts}
 """
 INTERPRETER = "/usr/bin/python3"
 CONTROL_PATH = "%(directory)s/minigts-{lab}-%%n"
-"""Of the connections that Ansible leaves open for a minute. By itself it knows them by the host's name alone, which
-another lab may have, too."""
+"""The sockets of connections that Ansible keeps open for a minute. Ansible's own name for them has only the host's
+name, which another lab may have, too."""
 
 
 @dataclass(frozen=True)
@@ -106,14 +106,14 @@ class Keys:
 
     @property
     def known_hosts(self) -> Path:
-        """Written last: where it is, the others are."""
+        """This file is written last: where it exists, the others do."""
         return self.folder / KNOWN_HOSTS
 
 
 def write_config(lab: Lab) -> str:
-    """What ssh_config(5) calls a user's configuration, of all machines of the lab; it is also in `config_file`.
+    """An ssh_config(5) for all machines of the lab; it is also written to `config_file`.
 
-    Raises EnvironmentLacks for a provider that cannot, and without ssh-keygen.
+    Raises EnvironmentLacks for a provider without control lines, and without ssh-keygen.
     """
     _converses(lab)
     keys = _keys(lab)
@@ -130,12 +130,12 @@ def write_config(lab: Lab) -> str:
 
 
 def config_file(lab: Lab) -> Path:
-    """Where it is, once it has been written."""
+    """The file that `write_config` writes."""
     return lab.rundir / FOLDER / CONFIG
 
 
 def inventory(lab: Lab) -> str:
-    """The lab's hosts as Ansible's YAML has them, its overlay's groups as groups. Writes the configuration, too."""
+    """An Ansible inventory in YAML: the lab's hosts, and its groups as groups. It writes the SSH configuration, too."""
     write_config(lab)
     settings = {
         "ansible_user": "root",
@@ -143,7 +143,7 @@ def inventory(lab: Lab) -> str:
         "ansible_ssh_common_args": f"-F {shlex.quote(str(config_file(lab)))}",
         "ansible_control_path": CONTROL_PATH.format(lab=_digest(Keys(lab.rundir / FOLDER).user)),
     }
-    # A string of JSON is one of YAML.
+    # A JSON string is also a YAML string.
     lines = [
         f"# The hosts of lab {lab.name}, for ansible -i: written by minigts inventory.",
         "all:",
@@ -152,7 +152,7 @@ def inventory(lab: Lab) -> str:
         *(["  children:"] if lab.plan.groups else []),
     ]
     for group in lab.plan.groups:
-        # What Ansible takes for a name there has no hyphens.
+        # Ansible allows no hyphens in a group's name.
         lines += [f"    {json.dumps(group.name.replace('-', '_'))}:", "      hosts:"]
         lines += [f"        {json.dumps(host)}:" for host in group.hosts]
     lines += ["  vars:", *(f"    {name}: {json.dumps(value)}" for name, value in settings.items())]
@@ -160,11 +160,11 @@ def inventory(lab: Lab) -> str:
 
 
 def carry(lab: Lab, host: str, source: int, target: int) -> int:
-    """Carry one connection between two descriptors and an sshd on the host, to its end; sshd's exit code.
+    """Carry one connection between two descriptors and an sshd on the host until it ends; return sshd's exit code.
 
-    When the user's end goes, by its end of input or a signal that says so, sshd learns it and ends by itself, and what
-    it has started goes on or not as after any SSH connection. In virtual time a second of the lab takes a second or
-    longer meanwhile. Raises EnvironmentLacks, HostFailed.
+    When the user's SSH ends, by end of input or by a signal, sshd is told and ends; programs that it started run on or
+    end as after any SSH connection. In virtual time a second of the lab meanwhile takes at least a second. Raises
+    EnvironmentLacks, HostFailed.
     """
     provider, keys = _converses(lab), Keys(lab.rundir / FOLDER)
     argv, given = session(lab, host, keys)
@@ -176,7 +176,7 @@ def carry(lab: Lab, host: str, source: int, target: int) -> int:
 
 
 def session(lab: Lab, host: str, keys: Keys) -> tuple[list[str], bytes]:
-    """What becomes sshd on that host, and what it is given before the connection itself. Raises EnvironmentLacks."""
+    """The command that starts sshd on that host, and the bytes that it reads first. Raises EnvironmentLacks."""
     place = PLACE.format(host=host)
     try:
         public, private = (
@@ -201,7 +201,7 @@ class _Connection:
         self._user_is_there = True
 
     def carry(self, told: int) -> int:
-        """`told` becomes readable when the user's end has gone."""
+        """Carry until sshd ends; return its exit code. `told` becomes readable when the user's SSH ends."""
         code = None
         try:
             while code is None:
@@ -224,7 +224,7 @@ class _Connection:
             self._frame(content[offset : offset + wire.CHUNK])
 
     def _leave(self) -> int:
-        """Nobody reads any more what comes."""
+        """Tell sshd that the user's SSH has ended, and wait for its exit code; 0 when it takes over GRACE_S."""
         self._user_is_there = False
         self._frame(b"")
         self._line.settimeout(GRACE_S)
@@ -265,8 +265,8 @@ def _write(descriptor: int, content: bytes) -> None:
 
 @contextlib.contextmanager
 def _told_of_signals() -> Iterator[int]:
-    """A descriptor that becomes readable with a signal by which a user's SSH ends its proxy command: a hang-up as a
-    rule, an interrupt from the terminal that both are on."""
+    """A descriptor that becomes readable with a signal that ends a proxy command: SSH sends SIGHUP, the user's terminal
+    SIGINT."""
     told, tell = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signals = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda *_: None) for number in signals}
@@ -288,7 +288,7 @@ def _converses(lab: Lab) -> Converses:
 
 
 def _keys(lab: Lab) -> Keys:
-    """The lab's keys, made now if they are not there yet."""
+    """The lab's keys; they are made if they do not exist yet."""
     keys = Keys(lab.rundir / FOLDER)
     if keys.known_hosts.exists():
         return keys
@@ -307,7 +307,7 @@ def _keys(lab: Lab) -> Keys:
 
 
 def _alias(lab: Lab) -> str:
-    """What all hosts of the lab are known as."""
+    """The name of all hosts of the lab in known_hosts."""
     return f"minigts-{lab.name}"
 
 
@@ -316,13 +316,13 @@ def _digest(file: Path) -> str:
 
 
 def _line(lab: Lab) -> Sequence[str]:
-    """What carries a connection to the host that is named behind it, whatever the environment is that it starts in."""
+    """The proxy command, to which the host's name is appended. It works in any environment."""
     settings = (f"MINIGTS_STATE={lab.rundir.parents[1]}", f"PYTHONPATH={paths.import_root()}")
     return ("env", *settings, sys.executable, "-P", "-m", "minigts", "ssh-line", "--lab", lab.name)
 
 
 def _quoted(path: Path) -> str:
-    """A path as ssh_config(5) takes it: one word, in which a per cent sign stands for something."""
+    """A path as one word of ssh_config(5), in which a per cent sign has to be doubled."""
     return _word(str(path).replace("%", "%%"))
 
 
@@ -333,5 +333,5 @@ def _word(text: str) -> str:
 
 
 def _settable(assignments: Sequence[str]) -> Iterator[str]:
-    """Those that stand in one line."""
+    """The assignments without line breaks: sshd_config(5) cannot hold others."""
     return (each for each in assignments if not set(each) & {"\n", "\r"})

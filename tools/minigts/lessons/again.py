@@ -1,5 +1,5 @@
-"""A student's work done anew: a lab of its own, its links as the student has set them, the files that were handed in as
-the lesson's own steps take them. All of it happens in guests; of a submission nothing is a command.
+"""Repeats a student's work: in a new lab, links are set as the student has set them, and the lesson's steps read the
+files that were handed in. Everything happens in guests, and no text of a submission is run as a command.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ STEP_S = 60.0
 
 
 def do(work: Work, measured: Kept, files: Mapping[str, bytes], say: Progress) -> tuple[Verdict, ...]:
-    """Bring up what was handed out, do it all, measure, judge, and take the lab down. What does not work is a verdict;
-    raises EnvironmentLacks when this machine has not what a lab takes."""
+    """Bring up the topology that was handed out, repeat the work, measure, judge, and take the lab down. A failure
+    becomes a verdict; raises EnvironmentLacks when this machine cannot run the lab."""
     plan = work.numbered.plan(work.seed)
     name = f"again-{os.getpid()}"
     try:

@@ -1,4 +1,4 @@
-"""The arithmetic of a lesson's file: numbers, names, + - * / and a few functions. Pure; it can reach nothing else."""
+"""The arithmetic of a lesson's file: numbers, names, + - * / and a few functions. Pure; it can do nothing else."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
 
 
 def checked(text: str) -> str:
-    """`text`, which is such an expression. Raises ValueError."""
+    """`text`, if it is a valid expression. Raises ValueError."""
     names(text)
     return text
 
 
 def names(text: str) -> frozenset[str]:
-    """The names whose values it takes. Raises ValueError for what is no such expression."""
+    """The names in an expression. Raises ValueError for an invalid expression."""
     return frozenset(_names(_parsed(text)))
 
 
 def value(text: str, known: Mapping[str, float]) -> float:
-    """`2 * (first + second)` in numbers. Raises KeyError for a name without a value, ValueError for no expression and
-    for a division by nothing."""
+    """The value of an expression such as `2 * (first + second)`. Raises KeyError for a name without a value, ValueError
+    for an invalid expression and for a division by zero."""
     try:
         return _value(_parsed(text), known)
     except ZeroDivisionError:
-        raise ValueError(f"{text!r} divides by nothing") from None
+        raise ValueError(f"{text!r} divides by zero") from None
 
 
 def _parsed(text: str) -> ast.expr:

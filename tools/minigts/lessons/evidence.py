@@ -1,4 +1,4 @@
-"""What a lab shows of a lesson: the lesson's own measurements, by which the student's work is judged."""
+"""Makes a lesson's measurements in a lab, by which the student's work is judged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LINE = re.compile(r"([a-z][a-z0-9_]{0,39}) (-?[0-9]{1,15}(?:\.[0-9]{1,9})?)")
 
 
 def measure(lab: Lab, work: Work) -> Evidence:
-    """All measurements of the lesson in this lab, which stays as it is."""
+    """Make all measurements of the lesson in this lab, which stays as it is; failures are in `lacking`."""
     if why := _another(lab.plan, work):
         return Evidence({}, (why,))
     figures: dict[str, float] = {}
@@ -39,8 +39,8 @@ def _another(plan: Plan, work: Work) -> str | None:
     if all(getattr(plan, name) == getattr(ours, name) for name in same):
         return None
     return (
-        f"lab {plan.name} is not of this folder's topology.yaml as it was handed out: minigts down, then minigts up "
-        "topology.yaml; what is to be changed is changed in the lab, by minigts set"
+        f"lab {plan.name} is not of this folder's topology.yaml as it was handed out: run minigts down, then minigts "
+        "up topology.yaml; make changes in the lab, by minigts set"
     )
 
 
@@ -62,8 +62,8 @@ def _measured(lab: Lab, work: Work, measurement: Measurement) -> dict[str, float
     read = {found[1]: float(found[2]) for line in result.stdout.splitlines() if (found := _LINE.fullmatch(line))}
     figures = {name: read[name] for name in measurement.gives if name in read and math.isfinite(read[name])}
     if len(figures) < len(measurement.gives):
-        why = (result.stderr.strip() or result.stdout.strip() or "nothing was said")[-200:]
-        raise MinigtsError(f"the measurement on {measurement.on} has not given it: {' '.join(why.split())}")
+        why = (result.stderr.strip() or result.stdout.strip() or "it printed nothing")[-200:]
+        raise MinigtsError(f"the measurement on {measurement.on} gave no figure: {' '.join(why.split())}")
     return figures
 
 

@@ -1,5 +1,5 @@
-"""A student's folder: which lesson, the prediction, and the answers. Anybody may have
-written what is in it, so it is read as every input file is, and nothing of it is run.
+"""A student's folder: its lesson, the prediction, and the answers. Its files are untrusted input: they are read with
+all checks, and nothing in them is run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ M = TypeVar("M", bound=Strict)
 
 
 class Record(Strict):
-    """lesson.yaml: which lesson, and whose figures."""
+    """lesson.yaml: the lesson's number, and the student's seed."""
 
     lesson: Annotated[int, *whole("a lesson", 0, 99)]
     seed: Annotated[str, text("a seed", LONGEST_SEED, one_line=True)] | None = None
@@ -48,7 +48,7 @@ class _Answers(Strict):
 
 @dataclass(frozen=True)
 class Work:
-    """What a student has handed in, read: figures in the units that the lesson reckons in."""
+    """The content of a student's folder, with figures in ms, Mbit/s or bytes."""
 
     numbered: Numbered
     seed: str | None
@@ -57,7 +57,7 @@ class Work:
 
 
 def start(numbered: Numbered, folder: Path, seed: str | None) -> tuple[str, ...]:
-    """Write the folder, which must not be there yet; the names of its files. Raises InputError."""
+    """Make the folder of a lesson, which must not exist; return the names of its files. Raises InputError."""
     if seed is not None and (not seed or len(seed) > LONGEST_SEED or not seed.isprintable()):
         raise InputError(f"{shown(seed)} is no seed: write at most {LONGEST_SEED} characters, such as a student's name")
     record = f"lesson: {numbered.number}\n" + ("" if seed is None else f"seed: {_quoted(seed)}\n")
@@ -71,7 +71,7 @@ def start(numbered: Numbered, folder: Path, seed: str | None) -> tuple[str, ...]
     try:
         paths.users_folder(folder)
     except FileExistsError:
-        raise InputError(f"{folder}: is there already, and left alone; name another folder with --folder") from None
+        raise InputError(f"{folder}: exists already, and is left alone; name another folder with --folder") from None
     except OSError as error:
         raise InputError(f"{folder}: cannot be made: {error.strerror}") from None
     for name, written in content.items():
@@ -80,7 +80,7 @@ def start(numbered: Numbered, folder: Path, seed: str | None) -> tuple[str, ...]
 
 
 def _asking(numbered: Numbered) -> Iterator[str]:
-    yield "# Write each answer behind its name, with its unit: 52.3ms, 40mbit, 30kB; or a plain number.\nanswers:\n"
+    yield "# Write each answer after its name, with its unit: 52.3ms, 40mbit, 30kB; or a plain number.\nanswers:\n"
     for name, asked in numbered.lesson.answers.items():
         yield f"  # {asked.ask}\n  {name}:\n"
 
@@ -91,7 +91,7 @@ def _quoted(word: str) -> str:
 
 
 def find(numbered: Numbered, given: Path | None) -> Path:
-    """The folder of that lesson: the one that is given, the working directory, or lesson-N in it. Raises InputError."""
+    """The folder of a lesson: `given`; None: the working directory, or lesson-N in it. Raises InputError."""
     candidates = [given] if given is not None else [Path(), Path(numbered.lab)]
     for folder in candidates:
         if (folder / RECORD).is_file() and read_record(folder).lesson == numbered.number:
@@ -102,15 +102,15 @@ def find(numbered: Numbered, given: Path | None) -> Path:
 
 
 def read_record(folder: Path) -> Record:
-    """Raises InputError."""
+    """The content of lesson.yaml. Raises InputError."""
     return _read(folder / RECORD, Record)
 
 
 def predict(numbered: Numbered, folder: Path, written: str) -> None:
-    """Commit a prediction, once; then the page has its figures, too. Raises InputError."""
+    """Write a prediction, which cannot be changed, and add the measured figures to the page. Raises InputError."""
     if os.path.lexists(folder / PREDICTION):
         before = _read(folder / PREDICTION, _Prediction).prediction
-        raise InputError(f"you have predicted {before} already; now measure, and see how far it was")
+        raise InputError(f"you have predicted {before} already; now measure, and compare")
     try:
         figure(numbered.lesson.predict.kind, written)
     except ValueError as error:
@@ -124,7 +124,7 @@ def has_predicted(folder: Path) -> bool:
 
 
 def read(folder: Path) -> Work:
-    """All of a student's folder. Raises InputError with every problem of the first file that has some."""
+    """The content of a student's folder. Raises InputError with every problem of the first bad file."""
     record = read_record(folder)
     numbered = lesson(record.lesson)
     prediction = None
@@ -140,7 +140,7 @@ def _read_answers(numbered: Numbered, file: Path) -> dict[str, float]:
     def check(found: _Answers) -> Iterator[Finding]:
         for name, written in found.answers.items():
             if name not in asked:
-                yield ("answers", name), f"nothing of that name is asked; questions are {listed(list(asked))}"
+                yield ("answers", name), f"there is no question of that name; questions are {listed(list(asked))}"
             elif written is not None:
                 try:
                     figure(asked[name].kind, written)

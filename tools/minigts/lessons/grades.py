@@ -1,4 +1,4 @@
-"""Grades: a row for each lesson that a student has handed in, worked out again from what the folder holds."""
+"""Grades: a row for each lesson that a student has handed in, judged again from the files of its folder."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from minigts.lessons.verdicts import Evidence, Verdict
 PASSED, NOT_YET, BROKEN = "passed", "not yet", "broken"
 LONGEST_CELL = 2000
 Again = Callable[[Work, Kept, Mapping[str, bytes]], tuple[Verdict, ...]]
-"""Does a student's work anew in a lab of its own, and judges that."""
+"""A function that repeats a student's work in a new lab, and judges it."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One student and lesson; what is not known is empty."""
+    """One student and lesson; unknown fields are empty."""
 
     student: str
     lesson: str = ""
@@ -44,7 +44,7 @@ class Row:
 
     @property
     def passed(self) -> bool:
-        """In what was handed in, and where it was done again there, too."""
+        """Whether the work as handed in passes, and its repetition, too, if there was one."""
         return self.verdict == PASSED and self.again in ("", PASSED)
 
 
@@ -52,7 +52,8 @@ COLUMNS = tuple(each.name for each in fields(Row))
 
 
 def rows(handed: Handed, seeded: bool, again: Again | None = None) -> Iterator[Row]:
-    """Of one student; `seeded`: each one's seed is to be the name under which it was handed in."""
+    """The rows of one student. With `seeded` the seed has to be the name under which the work was handed in; `again`
+    repeats the work."""
     if handed.problem is not None:
         yield Row(handed.student, wrong=handed.problem)
     for place, files in handed.folders.items():
@@ -62,7 +63,7 @@ def rows(handed: Handed, seeded: bool, again: Again | None = None) -> Iterator[R
 def _row(student: str, place: str, files: Mapping[str, bytes], seeded: bool, again: Again | None) -> Row:
     with tempfile.TemporaryDirectory(prefix="minigts-grade-") as temporary:
         directory = Path(temporary)
-        for name, content in files.items():  # names that lessons have, and no others
+        for name, content in files.items():  # `submissions` lets only names of lessons' files through
             paths.write_for_user(directory / name, content)
         try:
             work = folder.read(directory)
@@ -113,7 +114,7 @@ def _error(work: Work, came_out: float | None) -> str:
 
 
 def cell(text: str) -> str:
-    """A text as it may stand in a table: one line, and nothing that changes a terminal."""
+    """A text as a table's cell: one line without control characters."""
     return printable(" ".join(text.split()))[:LONGEST_CELL]
 
 
@@ -122,8 +123,8 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def to_csv(graded: Iterable[Row]) -> str:
-    """RFC 4180, but for its line ends; every field is quoted, and none is a formula for a spreadsheet, whatever parts
-    its fields."""
+    """The rows as CSV by RFC 4180, but with LF as line ends. Every field is quoted, and no spreadsheet reads one as a
+    formula, whatever separator it uses."""
     target = io.StringIO()
     writer = csv.writer(target, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writerow(COLUMNS)

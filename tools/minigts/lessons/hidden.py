@@ -1,4 +1,4 @@
-"""Predict, then measure: what is not shown of a lesson's lab until its student has committed a figure."""
+"""Hides the figures of a lesson's lab until the student has predicted one."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ _LAB = re.compile(r"lesson-([0-9]{1,2})")
 
 
 def why_hidden(topology: str, beside: Path | None = None) -> str | None:
-    """Why expected and measured figures of a topology of that name are not shown now, a sentence; None when they are.
+    """A sentence on why expected and measured figures of the topology of that name are hidden; None: they are shown.
 
-    A prediction is looked for `beside` the topology's file, in the working directory, and in its folder lesson-N.
+    A prediction is searched in the folder `beside` (the topology file's), the working directory, and its folder
+    lesson-N.
     """
     named = _LAB.fullmatch(topology)
     if named is None:
         return None
-    from minigts.lessons.model import lesson  # noqa: PLC0415 - the plan of no lesson is shown without
+    from minigts.lessons.model import lesson  # noqa: PLC0415 - only lessons' plans need it
 
     try:
         numbered = lesson(int(named[1]))
@@ -28,8 +29,8 @@ def why_hidden(topology: str, beside: Path | None = None) -> str | None:
     if any(_predicted(place, numbered.number) for place in places):
         return None
     return (
-        f"predict first, then figures are shown here (look from the lesson's folder): "
-        f"minigts lesson {numbered.number} predict FIGURE"
+        f"figures are hidden until you predict one: minigts lesson {numbered.number} predict FIGURE; "
+        "after that, run this command in the lesson's folder"
     )
 
 

@@ -1,6 +1,6 @@
-"""evidence.json of a student's folder: what a check has measured, and how the lab's links were set meanwhile.
+"""evidence.json of a student's folder: the figures that a check has measured, and how the lab's links were set then.
 
-Anybody may have written it. It is read within bounds, and tells what somebody says to have measured, no more.
+The student may have written it by hand: it is read within bounds, and proves nothing.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from minigts.results.folder import read_model
 
 FILE = "evidence.json"
 MOST = 100
-"""Of figures, of links, and of reasons why a figure is lacking."""
+"""The most figures, links, and reasons for missing figures in a file."""
 _Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
 
 
 class Kept(BaseModel):
-    """One check of a lab."""
+    """The content of evidence.json, of one check of a lab."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -32,17 +32,17 @@ class Kept(BaseModel):
     figures: Annotated[dict[_Name, float], Field(max_length=MOST)] = {}
     lacking: Annotated[tuple[Annotated[str, Field(max_length=500)], ...], Field(max_length=MOST)] = ()
     changed: Annotated[dict[_Name, Change], Field(max_length=MOST)] = {}
-    """By link how it was set instead of as handed out."""
+    """How each changed link was set, by the link's name."""
     cut: Annotated[frozenset[_Name], Field(max_length=MOST)] = frozenset()
 
     def evidence(self, work: Work) -> Evidence:
-        """The figures that this lesson measures, and no others."""
+        """The figures of this file that the lesson measures."""
         measured = {name for each in work.numbered.lesson.measure for name in each.gives}
         return Evidence({name: value for name, value in self.figures.items() if name in measured}, self.lacking)
 
 
 def write(folder: Path, lab: Lab, shown: Evidence) -> None:
-    """Put down what a check has measured in the lab, in place of what an earlier one has."""
+    """Write the figures of a check and the lab's links, in place of an earlier check's."""
     record = lab.read_record()
     lacking = tuple(why[:500] for why in shown.lacking[:MOST])
     kept = Kept(
@@ -56,5 +56,5 @@ def write(folder: Path, lab: Lab, shown: Evidence) -> None:
 
 
 def read(folder: Path) -> Kept:
-    """Raises InputError."""
+    """The content of evidence.json. Raises InputError."""
     return read_model(folder / FILE, Kept)

@@ -1,4 +1,4 @@
-"""What a lesson's file says, docs/lessons/N-NAME.yaml: what is drawn, asked, done, measured and wanted."""
+"""The content of a lesson's file, docs/lessons/N-NAME.yaml: random values, questions, measurements and checks."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from minigts.topology.plan import Plan
 
 FOLDER = "docs/lessons"
 FIGURES = "\n## What you see\n"
-"""What begins the part of a lesson's page that tells what is measured."""
+"""The heading of the part of a lesson's page that has the measured figures."""
 LANGUAGE = Language("lesson", "`title:`", 100_000, "write out what is meant")
 
 Expression = Annotated[str, AfterValidator(arithmetic.checked)]
 Kind = Literal["time", "rate", "size", "number"]
-"""Of a figure: in files with its unit, in arithmetic in ms, Mbit/s or bytes."""
+"""The kind of a figure. Files have it with a unit; arithmetic is in ms, Mbit/s or bytes."""
 QUANTITIES: Mapping[str, tuple[Quantity, str]] = {
     "time": (TIME_MS, "ms"),
     "rate": (RATE_MBIT, "Mbit/s"),
@@ -38,7 +38,7 @@ QUANTITIES: Mapping[str, tuple[Quantity, str]] = {
 
 
 def figure(kind: Kind, written: object) -> float:
-    """`21.5ms`, `40mbit`, `30kB` or `3` in the unit that is reckoned in. Raises ValueError."""
+    """The number for `21.5ms`, `40mbit`, `30kB` or `3`, in ms, Mbit/s or bytes. Raises ValueError."""
     return plain_number(written, "a number") if kind == "number" else QUANTITIES[kind][0].parse(written)
 
 
@@ -48,15 +48,15 @@ def in_words(kind: Kind, value: float) -> str:
 
 
 class Drawn(Strict):
-    """A value that each student's topology has in a way of its own."""
+    """A value that is drawn for each student."""
 
     kind: Kind | Literal["word"]
-    """A word is no figure: it stands in the topology, and in measurements."""
+    """The kind of the value. A `word` is no figure: only the topology and measurements use it."""
     values: Annotated[tuple[str, ...], Field(min_length=1)]
-    """One of them by the seed; the first without one."""
+    """The values of which the seed selects one; without a seed it is the first."""
 
     def of(self, lesson: int, name: str, seed: str | None) -> str:
-        """The same on every machine, and in every version of Python."""
+        """The value for a seed, which is the same on every machine and in every version of Python."""
         if seed is None:
             return self.values[0]
         digest = hashlib.sha256(f"{lesson}/{name}/{seed}".encode()).digest()
@@ -64,14 +64,14 @@ class Drawn(Strict):
 
 
 class Hint(Strict):
-    """What a wrong figure means."""
+    """An explanation of a typical wrong figure."""
 
     near: Expression
     says: str
 
 
 class Wanted(Strict):
-    """What a figure should be: `is`, give or take `within`, or from `least` to `most`."""
+    """The right values of a figure: `is` plus or minus `within` (default: 0), or from `least` to `most`."""
 
     kind: Kind
     exactly: Expression | None = Field(default=None, alias="is")
@@ -80,7 +80,7 @@ class Wanted(Strict):
     most: Expression | None = None
     hints: tuple[Hint, ...] = ()
     otherwise: str
-    """What is said of a wrong one that no hint knows."""
+    """The text for a wrong figure that fits no hint."""
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -90,14 +90,14 @@ class Wanted(Strict):
 
 
 class Asked(Wanted):
-    """What the student is asked."""
+    """A question to the student."""
 
     ask: str
 
 
 class Measurement(Strict):
-    """Commands on a host that print a line `NAME NUMBER` for each figure. A shell's variables are what was drawn, what
-    was answered, each host's address by its name, its container's as `NAME_container`, and `here`, the host's name."""
+    """Commands on a host that print a line `NAME NUMBER` for each figure. They have shell variables: the drawn values,
+    the answers, each host's address by its name, its container's as `NAME_container`, and the host's name as `here`."""
 
     on: str
     inside: Literal["host", "container"] = "host"
@@ -107,8 +107,8 @@ class Measurement(Strict):
 
 
 class Again(Strict):
-    """One step in which a teacher's machine does a student's work anew: a command on a host, which may read one of the
-    student's files, or such a file as the policy."""
+    """One step by which a teacher's machine repeats a student's work: a command on a host, which may read one of the
+    student's files, or one of these files as the policy."""
 
     on: str | None = None
     run: str | None = None
@@ -123,30 +123,30 @@ class Again(Strict):
 
     @property
     def file(self) -> str | None:
-        """The student's file that it takes."""
+        """The student's file that this step reads; None: none."""
         return self.stdin or self.policy
 
 
 class Lesson(Strict):
-    """One hour."""
+    """A lesson of one hour."""
 
     title: str
     about: str
     """A line for the list of lessons."""
     draw: dict[str, Drawn] = Field(default_factory=dict)
     topology: str
-    """With `$name` for each value that is drawn."""
+    """The text of the topology file, with `$name` for each drawn value."""
     files: dict[Annotated[str, Field(pattern=r"^[a-z]{1,20}\.(yaml|txt)$")], str] = Field(default_factory=dict)
-    """What is handed out for the student to write in, beside answers.yaml: by name how it begins."""
+    """Files for the student to complete, in addition to answers.yaml: their first content by name."""
     predict: Asked
     answers: dict[str, Asked]
     shell: str = ""
-    """Functions of a shell that all measurements may call."""
+    """Shell functions for all measurements."""
     measure: tuple[Measurement, ...] = ()
     checks: dict[str, Wanted] = Field(default_factory=dict)
-    """Of what is measured."""
+    """The right values of measured figures, by name."""
     again: tuple[Again, ...] = ()
-    """What a student does in the lab beside setting and cutting links."""
+    """The steps that repeat a student's work in the lab, apart from setting and cutting links."""
 
     @model_validator(mode="after")
     def _hangs_together(self) -> Self:
@@ -169,14 +169,14 @@ def _expressions(wanted: Wanted) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Numbered:
-    """A lesson with its number, and where its page lies."""
+    """A lesson with its number and its page."""
 
     number: int
     lesson: Lesson
     page: Path
 
     def text(self, *, figures: bool) -> str:
-        """Of its page; without `figures` up to where it tells what is measured."""
+        """The text of its page; without `figures` only the part before the measured figures."""
         whole = self.page.read_text(encoding="utf-8")
         return whole if figures else whole.partition(FIGURES)[0]
 
@@ -186,11 +186,11 @@ class Numbered:
         return f"lesson-{self.number}"
 
     def drawn(self, seed: str | None) -> dict[str, str]:
-        """As written in a topology."""
+        """The drawn values by name, as they are written in a topology."""
         return {name: each.of(self.number, name, seed) for name, each in self.lesson.draw.items()}
 
     def figures(self, seed: str | None) -> dict[str, float]:
-        """The same in numbers, without the words."""
+        """The drawn figures by name, in ms, Mbit/s or bytes."""
         kinds = {name: each.kind for name, each in self.lesson.draw.items()}
         return {name: figure(kind, text) for name, text in self.drawn(seed).items() if (kind := kinds[name]) != "word"}
 
@@ -203,13 +203,13 @@ class Numbered:
 
 
 def all_lessons() -> tuple[Numbered, ...]:
-    """In their order. Raises InputError for a file that is none."""
+    """All lessons by number. Raises InputError for a file that is no lesson."""
     files = sorted((paths.project_root() / FOLDER).glob("[0-9]-*.yaml"))
     return tuple(_read(file) for file in files)
 
 
 def lesson(number: int) -> Numbered:
-    """Raises InputError when there is none of that number."""
+    """The lesson of that number. Raises InputError when there is none."""
     found = sorted((paths.project_root() / FOLDER).glob(f"{number}-*.yaml")) if number >= 0 else []
     if not found:
         known = ", ".join(str(each.number) for each in all_lessons())

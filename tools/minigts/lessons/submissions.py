@@ -1,7 +1,7 @@
-"""What students hand in: folders of lessons, as they are or in a ZIP or tar archive. Nothing of it is believed.
+"""Reads what students hand in: folders of lessons, as they are or in a ZIP or tar archive. None of it is trusted.
 
-Files are read into memory, and only those of the names that a lesson knows, each and all together within `Limits`. No
-name of theirs becomes a path here, no link is followed, nothing is unpacked, and nothing is run.
+Only files with names that a lesson uses are read, into memory and within `Limits`. No name in an archive becomes a path
+here, no link is followed, nothing is unpacked to disk, and nothing is run.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _CARRY_NO_DATA = (tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.CHRTYPE, tarfile.BLK
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is taken of one student."""
+    """How much is read of one student."""
 
     archive_bytes: int = 10 << 20
     unpacked_bytes: int = 40 << 20
-    """Of a tar archive, which has to be gone through."""
+    """The size of a tar archive once unpacked by gzip."""
     files: int = 2000
     file_bytes: int = 100_000
     all_bytes: int = 2_000_000
-    """Of the files that are looked at."""
+    """The size of all files that are read."""
     depth: int = 6
 
 
@@ -49,25 +49,25 @@ LIMITS = Limits()
 
 @dataclass(frozen=True)
 class Handed:
-    """What one student has handed in: for each lesson's folder its place, and the content of its files by name."""
+    """The submission of one student: each lesson's folder by its path, with the content of its files by name."""
 
     student: str
     folders: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
     problem: str | None = None
-    """Why it could not be read."""
+    """Why the submission could not be read; None: it could."""
 
 
 @cache
 def known_names() -> frozenset[str]:
-    """Of the files that are looked at."""
+    """The names of the files that are read."""
     of_lessons = {name for each in model.all_lessons() for name in each.lesson.files}
     return frozenset({folder.RECORD, folder.PREDICTION, folder.ANSWERS, kept.FILE, *of_lessons})
 
 
 def students(directory: Path, limits: Limits = LIMITS) -> Iterator[Handed]:
-    """Each entry of a directory as one student's, in the order of their names; hidden ones are left out.
+    """Each entry of a directory as one student's submission, in the order of names; hidden entries are left out.
 
-    Raises InputError when it is no directory. What is wrong with one entry is that one's `problem`.
+    Raises InputError when `directory` cannot be read. A bad entry has a `problem`.
     """
     try:
         entries = sorted((each for each in os.scandir(directory) if each.name[0] != "."), key=lambda each: each.name)
@@ -87,7 +87,7 @@ def _within(error: MinigtsError, directory: Path) -> str:
 
 
 def _of(entry: os.DirEntry[str], names: frozenset[str], limits: Limits) -> Iterator[tuple[tuple[str, ...], bytes]]:
-    """The files of those names, each with the words of its path."""
+    """The files of these names: the parts of each one's path, and its content."""
     if entry.is_symlink():
         raise InputError(f"{entry.name} is a link, and links are not followed")
     if entry.is_dir(follow_symlinks=False):
@@ -100,7 +100,7 @@ def _of(entry: os.DirEntry[str], names: frozenset[str], limits: Limits) -> Itera
 
 
 def _folders(files: Iterator[tuple[tuple[str, ...], bytes]], limits: Limits) -> Mapping[str, Mapping[str, bytes]]:
-    """By folder, those alone that say which lesson they are of."""
+    """The files by folder, only of folders with a lesson.yaml."""
     found: dict[str, dict[str, bytes]] = {}
     total = 0
     for (*place, name), content in files:
@@ -147,7 +147,7 @@ def _of_zip(file: Path, names: frozenset[str], limits: Limits) -> Iterator[tuple
             if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
                 raise InputError(f"{shown(member.filename)} is no regular file")
             if member.flag_bits & 1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise InputError(f"{shown(member.filename)} is encrypted, or packed in another way than by deflate")
+                raise InputError(f"{shown(member.filename)} is encrypted, or compressed by another method than deflate")
             with archive.open(member) as source:
                 yield words, source.read(limits.file_bytes + 1)
 
@@ -165,7 +165,7 @@ def _of_tar(file: Path, names: frozenset[str], limits: Limits) -> Iterator[tuple
 
 
 def _tar(file: Path, limits: Limits) -> bytes:
-    """A tar archive, unpacked by gzip if it is packed so."""
+    """The content of a tar archive, unpacked if it is compressed by gzip. Raises InputError."""
     try:
         with paths.open_regular(file) as opened:
             if os.fstat(opened.fileno()).st_size > limits.archive_bytes:
@@ -182,8 +182,8 @@ def _tar(file: Path, limits: Limits) -> bytes:
 
 
 def _members(archive: bytes) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
-    """The headers of an archive one after the other, each with its data. Extended ones are members like all others, of
-    no name that anybody asks for: tarfile's reader lets them say how much it reads, and at which place it goes on.
+    """The headers of an archive in order, each with its data. Extended headers are members like all others, and their
+    names are never read. Python's own reader would trust them for how much to read, and where.
     """
     at = 0
     while any(block := archive[at : at + _BLOCK]):
@@ -200,9 +200,9 @@ def _members(archive: bytes) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
 
 
 def _words(name: str, limits: Limits) -> tuple[str, ...]:
-    """Of a path in an archive, as made on any system; `.` for what is too deep to be looked at. Raises InputError for
-    one that leads out of it."""
+    """The parts of a path in an archive of any system; `.` for a path that is too deep. Raises InputError for one that
+    leads out of the archive."""
     words = tuple(word for word in _SLASH.split(name) if word not in ("", "."))
     if _SLASH.match(name) or ".." in words or "\0" in name:
-        raise InputError(f"{shown(name)} lies outside of it")
+        raise InputError(f"{shown(name)} leads out of the archive")
     return words if 0 < len(words) <= limits.depth else (".",)

@@ -1,4 +1,4 @@
-"""Whether a student's figures are right, and what a wrong one means. Pure."""
+"""Judges a student's figures, and explains wrong ones. Pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from minigts.lessons.folder import Work
 from minigts.lessons.model import Wanted, in_words
 
 HINT_SHARE = 0.02
-"""A hint fits a figure this near, or as near as a right one has to be."""
+"""A hint fits a figure that differs by at most this share, or by the tolerance of a right one."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One line of a check. `ok` is None for what is told and not judged: a prediction may be wrong."""
+    """One line of a check. `ok` is None for a figure that is not judged, such as a prediction, which may be wrong."""
 
     name: str
     ok: bool | None
@@ -24,14 +24,14 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a lab has shown: figures by name, and in `lacking` why some are not there."""
+    """The measurements of a lab: figures by name, and in `lacking` the reasons for missing ones."""
 
     figures: Mapping[str, float]
     lacking: tuple[str, ...] = ()
 
 
 def came_out(work: Work, evidence: Evidence) -> float | None:
-    """What was to be predicted; None where it is a range, or nothing that is known says it."""
+    """The figure that was to be predicted, as it came out; None where it is a range, or no known figure says it."""
     exactly = work.numbered.lesson.predict.exactly
     try:
         return None if exactly is None else arithmetic.value(exactly, _known(work, evidence))
@@ -44,7 +44,7 @@ def _known(work: Work, evidence: Evidence) -> Mapping[str, float]:
 
 
 def judge(work: Work, evidence: Evidence) -> tuple[Verdict, ...]:
-    """The prediction, every answer, and everything that the lab has to show."""
+    """The verdicts on the prediction, every answer, and every check of the lab."""
     lesson = work.numbered.lesson
     known = _known(work, evidence)
     found = [_of_prediction(work, known)]

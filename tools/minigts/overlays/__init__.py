@@ -1,7 +1,7 @@
-"""Networks laid over a lab: which there are, how one is joined, proved and left, and policies between its containers.
+"""Overlay networks on a lab: their catalogue, how hosts join, verify and leave one, and policies between containers.
 
-What an overlay does on a host is shell, in provision/overlays. Here is what is known of it, and in which order its
-phases run.
+What an overlay does on a host is shell, in provision/overlays. This room reads its declaration, and runs its phases in
+order.
 """
 
 from minigts.overlays.altering import alter

@@ -1,4 +1,4 @@
-"""A lab that hosts and links come into, and leave, with an overlay laid over it: that is left, and joined anew."""
+"""Adding and removing hosts and links of a lab with an overlay: all hosts leave it first, and join it again."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from minigts.topology.plan import Plan
 
 
 def alter(lab: Lab, after: Plan, progress: Progress) -> tuple[Lab, Started]:
-    """See `lab.altering.alter`. The lab as it is then. Raises InputError too where a machine is off without which an
-    overlay can be neither left nor joined; plain hosts do without.
+    """As `lab.altering.alter`, with the overlay left before and joined after it; return the altered lab and the names
+    of machines that were started. Raises InputError also where a machine is off and the overlay is not plain hosts.
     """
     record = lab.read_record()
     altering.require(lab, record)

@@ -1,26 +1,25 @@
-"""Which overlays there are: the folders under provision/overlays, and what the `overlay.yaml` in each says of it.
+"""The catalogue of overlays: the folders under provision/overlays, each with an `overlay.yaml`:
 
-    description: the real flanneld with etcd      # README's table has it
-    engines: [docker]           # what its hosts must have, one of them: docker, a container engine (meant without this
-                                # key); namespace, for hosts that are namespaces themselves
+    description: the real flanneld with etcd      # shown in README's table
+    engines: [docker]           # kinds of hosts on which it runs: `docker` (default): hosts with a container engine;
+                                # `namespace`: hosts that are namespaces themselves
     extends: other              # another folder, whose phases and programs this one uses
-    programs: {built: true}     # by the folder's build/build.sh; or {supplied: [NAME, …]}, which the user brings
-    policy: nftables            # minigts' own rules between containers take effect on it; or `itself`: it has a phase
-                                # policy
-    containers: NETWORK         # the engine's network that the user's own containers join; without it there are none
-    second: true                # it can have a second container on a host
-    kernel_modules: [NAME, …]   # that not every host's kernel has
-    variants:                   # the first is known by the folder's name, another, udp, as `flannel-udp`
+    programs: {built: true}     # by the folder's build/build.sh; or {supplied: [NAME, …]}, by the user
+    policy: nftables            # the hosts' nftables enforce policies; `itself`: its phase policy does; default: none
+    containers: NETWORK         # the engine's network that the user's own containers join; default: they cannot
+    second: true                # it can have a second container on a host; default: false
+    kernel_modules: [NAME, …]   # modules that it needs and not every host's kernel has
+    variants:                   # the first has the folder's name, another is, for instance, `flannel-udp`
       vxlan: {encapsulation: vxlan}
       udp: {encapsulation: udp, overhead_bytes: 28}
 
-An overlay without variants has `data_path: {encapsulation: …}` in their place. Of a variant are said
+An overlay without variants has `data_path: {encapsulation: …}` instead. A variant has the keys
 
-    encapsulation: what crosses the link between two neighbours: none, ipip, vxlan, udp, esp, wireguard; over IPv6 ipv6,
-        vxlan6, wireguard6, and then the variant's name ends in v6
-    overhead_bytes: so much smaller than the links' is a container's MTU; the encapsulation's headers unless given
-    mtu: or this number, in bytes, whatever the links' is
-    prove_encryption: true, when `verify` is to look for readable words on the links
+    encapsulation: how packets cross a link: none, ipip, vxlan, udp, esp, wireguard; over IPv6 ipv6, vxlan6, wireguard6,
+        and then the variant's name ends in v6
+    overhead_bytes: by how much a container's MTU is smaller than the links'; default: the encapsulation's headers
+    mtu: a container's MTU in bytes, instead of overhead_bytes
+    prove_encryption: true, when `verify` has to search the links for readable words
     kernel_modules: as above
 """
 
@@ -50,16 +49,16 @@ Engine = Literal["docker", "namespace"]
 PolicyBy = Literal["nftables", "itself"]
 
 OVER_IPV6 = ("ipv6", "vxlan6", "wireguard6")
-"""Packets as they are, VXLAN and WireGuard, where a link carries them over IPv6."""
+"""Encapsulations over IPv6: none, VXLAN and WireGuard."""
 HEADER_BYTES: Mapping[str, int] = {"none": 0, "ipip": 20, "vxlan": 50, "ipv6": 0, "vxlan6": 70}
-"""What an encapsulation adds to a packet: outer IP, and for VXLAN UDP, VXLAN and the inner Ethernet header. Others pad,
-encrypt, or are a program's own."""
+"""The bytes that an encapsulation adds to a packet: outer IP header, and for VXLAN the headers of UDP, VXLAN and inner
+Ethernet. Other encapsulations pad, encrypt, or depend on the program."""
 
 LANGUAGE = Language(
     name="overlay",
     opening="`description:` and `data_path:`",
     largest_bytes=64_000,
-    instead_of_aliases="say what variants share in each of them",
+    instead_of_aliases="repeat in each variant what variants share",
 )
 _VARIANT = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -69,7 +68,7 @@ class _Part(BaseModel):
 
 
 class DataPath(_Part):
-    """What becomes of a packet between two hosts."""
+    """How an overlay carries packets between two hosts."""
 
     encapsulation: Annotated[Encapsulation, choice("an encapsulation", *get_args(Encapsulation))]
     overhead_bytes: int | None = Field(default=None, ge=0, le=200)
@@ -89,14 +88,14 @@ class DataPath(_Part):
         return self
 
     def mtu_over(self, link_mtu: int) -> int:
-        """A container's MTU in bytes, where the lab's smallest link has `link_mtu`."""
+        """A container's MTU in bytes, where the smallest MTU of the lab's links is `link_mtu`."""
         if self.mtu is not None:
             return self.mtu
         return link_mtu - (HEADER_BYTES[self.encapsulation] if self.overhead_bytes is None else self.overhead_bytes)
 
 
 class Programs(_Part):
-    """What an overlay's hosts need beyond their image, and no package holds."""
+    """Programs that an overlay's hosts need and that are in no package."""
 
     built: bool = False
     supplied: tuple[str, ...] = ()
@@ -109,7 +108,7 @@ class Programs(_Part):
 
 
 class Declaration(_Part):
-    """An `overlay.yaml`."""
+    """The content of an `overlay.yaml`."""
 
     description: str
     engines: tuple[Annotated[Engine, choice("an engine", *get_args(Engine))], ...] = ("docker",)
@@ -131,7 +130,7 @@ class Declaration(_Part):
 
 @dataclass(frozen=True)
 class Overlay:
-    """A folder, and one of its variants; the variant is empty where there are none."""
+    """An overlay: a folder and one of its variants; `variant` is empty where the folder has none."""
 
     name: str
     folder: Path
@@ -141,18 +140,18 @@ class Overlay:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """The one that it extends, and its own."""
+        """Its own folder, and before it the one that it extends."""
         extended = self.declaration.extends
         return (self.folder.parent / extended, self.folder) if extended else (self.folder,)
 
     @property
     def kernel_modules(self) -> tuple[str, ...]:
-        """Those that not every host's kernel has: the full one does."""
+        """Kernel modules that it needs and only the full kernel has for sure."""
         return (*self.declaration.kernel_modules, *self.data_path.kernel_modules)
 
     @property
     def lacks(self) -> str:
-        """What the user has to bring first, in a sentence; empty where there is nothing, or where it is."""
+        """A sentence on the programs that the user has to supply; empty where none are missing."""
         for folder in self.folders:
             wanted = _declaration(folder).programs
             if wanted is not None and wanted.supplied and not supplied.is_there(folder.name):
@@ -160,9 +159,9 @@ class Overlay:
         return ""
 
     def programs(self, progress: Callable[[str], None]) -> Path | None:
-        """A directory with what its hosts need beyond their image, made or taken now; None when that is nothing.
+        """The directory with its programs, which are built or copied now; None when it needs none.
 
-        Its name says what it holds. Raises EnvironmentLacks, MinigtsError.
+        The directory's name is a digest of its content. Raises EnvironmentLacks, MinigtsError.
         """
         for folder in reversed(self.folders):
             wanted = _declaration(folder).programs
@@ -178,12 +177,12 @@ def scripts() -> Path:
 
 
 def known() -> tuple[str, ...]:
-    """Names of the overlays there are, with their variants, in alphabetical order."""
+    """Names of all overlays and their variants, in alphabetical order."""
     return overlay_names.known()
 
 
 def find(name: str) -> Overlay:
-    """Raises InputError, which says which there are."""
+    """The overlay called `name`. Raises InputError, which lists all overlays, when there is none."""
     overlay = _all().get(name)
     if overlay is None:
         if (why := ipv6.why_not(name, known())) is not None:
@@ -193,7 +192,7 @@ def find(name: str) -> Overlay:
 
 
 def enforcing() -> tuple[str, ...]:
-    """Names of the overlays between whose containers a policy can be enforced."""
+    """Names of the overlays that can enforce a policy."""
     return tuple(name for name in known() if find(name).declaration.policy)
 
 
@@ -203,7 +202,7 @@ def _all() -> Mapping[str, Overlay]:
 
 
 def in_folder(folder: Path) -> tuple[Overlay, ...]:
-    """The overlays of one folder. Raises InputError with everything that is wrong in its `overlay.yaml`."""
+    """The overlays of one folder. Raises InputError with every problem of its `overlay.yaml`."""
     declared = _declaration(folder)
     if declared.data_path is not None:
         return (Overlay(folder.name, folder, "", declared, declared.data_path),)
@@ -219,7 +218,7 @@ def _declaration(folder: Path) -> Declaration:
 
 
 def _misfits(folder: Path, declared: Declaration) -> Iterator[Finding]:
-    """Names that are none, and what the declaration takes for granted beside it and is not there."""
+    """Problems of a declaration: invalid names of variants, and missing folders and files that it refers to."""
     for variant in declared.variants:
         if not _VARIANT.fullmatch(variant):
             why = f"{shown(variant)} is no variant's name: write small letters, digits and single hyphens"

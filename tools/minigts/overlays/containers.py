@@ -1,7 +1,7 @@
-"""The user's own containers on an overlay: started when it is joined, again with their host, and taken away with it.
+"""The user's own containers on an overlay: they start when it is joined and when their host restarts, and end with it.
 
-The plan says which there are; the phases on a host are provision/overlays/containers.sh. First every network is held,
-so that all addresses are known; then every container is started, and finds the others by name in its /etc/hosts.
+The plan declares them; provision/overlays/containers.sh has the phases on a host. Phase `hold` makes every container's
+network first, so that all addresses are known; then the containers start, with all names in their /etc/hosts.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ ENTER = IN_HOST / "overlays" / "enter.sh"
 COPY_TIMEOUT_S = 600.0
 TAKE_PLACE = 'mkdir -p "$(dirname "$2")" && rm -rf -- "$2" && mv -T -- "$1" "$2"'
 FILL = 'cat >"$1"'
-"""Into the file that is there: containers have it as their /etc/hosts, and would keep an old one."""
+"""It overwrites the existing file: containers mount it as /etc/hosts, and would not see a new one."""
 
 RunPhase = Callable[[str, Host, Mapping[str, str]], dict[str, str]]
-"""Runs a phase on a host, with variables; what it prints as KEY=VALUE."""
+"""A function that runs a phase on a host with variables, and returns the KEY=VALUE lines that it prints."""
 
 
 class Record(BaseModel):
@@ -46,7 +46,7 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     addresses: dict[str, str] = {}
-    """Of each container, by NAME.HOST."""
+    """The address of each container, by NAME.HOST."""
     launched: frozenset[str] = frozenset()
     """The hosts whose containers have been started."""
 
@@ -65,31 +65,31 @@ class Place:
 
     @property
     def prefix(self) -> tuple[str, ...]:
-        """In front of a command it runs it in the container."""
+        """A prefix that runs a command in the container."""
         return ("bash", str(ENTER), self.full_name)
 
     @property
     def network(self) -> tuple[str, ...]:
-        """In front of a command it runs the host's own program in the container's network, and in nothing else."""
+        """A prefix that runs a program of the host in the container's network namespace."""
         return ("bash", str(ENTER), "--network", self.full_name)
 
 
 def full_name(name: str, host: str) -> str:
-    """In the whole lab, and in the host's engine."""
+    """The container's name in the whole lab, and in the host's engine."""
     return f"{name}.{host}"
 
 
 def require(plan: Plan, provider: Provider, overlay: str) -> None:
-    """Raises InputError when the plan has containers and that overlay has no place for them, or when what they are made
-    of is not there; EnvironmentLacks when it cannot be fetched. Fetches and starts nothing."""
+    """Raises InputError when the plan has containers and the overlay or provider has no place for them, or when a file
+    of theirs does not exist. It fetches and starts nothing."""
     if not any(host.containers for host in plan.hosts):
         return
     if provider.engine != "docker" or not catalogue.find(overlay).declaration.containers:
         fitting = [name for name in catalogue.known() if catalogue.find(name).declaration.containers]
         where = f"provider {provider.name}" if provider.engine != "docker" else f"overlay {overlay}"
         raise InputError(
-            f"{where} has no place for containers, and {plan.name} has some: overlays that have are {listed(fitting)}; "
-            "write `overlay:`, or say --overlay"
+            f"{where} has no place for the containers of {plan.name}: overlays that have are {listed(fitting)}; "
+            "choose one by `overlay:` or --overlay"
         )
     for host in plan.hosts:
         for one in host.containers:
@@ -99,16 +99,17 @@ def require(plan: Plan, provider: Provider, overlay: str) -> None:
 
 
 def bring_up(lab: Lab, overlay: str, hosts: Sequence[Host], run: RunPhase, progress: Progress) -> dict[str, str]:
-    """Start the containers of `hosts` on the overlay, which is joined there; the address of each, by NAME.HOST.
+    """Make the networks of the containers of `hosts`, on which the overlay is joined; return the addresses of all
+    containers by NAME.HOST. `launch` starts the containers.
 
-    Raises InputError for an image that is none, CommandFailed when the engine refuses something.
+    Raises InputError for an image that cannot be used, CommandFailed when the engine refuses a request.
     """
     having = [host for host in hosts if host.containers]
     network = catalogue.find(overlay).declaration.containers
     if not having:
         return {}
     if not network:
-        progress(f"{overlay}: it has no place for containers; those of the topology are not started")
+        progress(f"{overlay} has no place for containers: those of the topology are not started")
         return {}
     images = _images(having, progress)
     progress(f"{overlay}: handing containers' images and files to {listed([host.name for host in having])}")
@@ -122,9 +123,8 @@ def bring_up(lab: Lab, overlay: str, hosts: Sequence[Host], run: RunPhase, progr
 
 
 def launch(lab: Lab, hosts: Sequence[Host], peers: Callable[[Host], Sequence[Host]], run: RunPhase) -> list[str]:
-    """Tell every container which others there are, and start those of `hosts`; what has ended badly, a line each.
-
-    `peers` are the hosts on a host's network, itself among them.
+    """Write all containers' names into their /etc/hosts, and start those of `hosts`; return a line for each container
+    that has failed. `peers` gives the hosts in a host's network, with that host.
     """
     addresses = _addresses(lab)
     everywhere = [
@@ -144,19 +144,20 @@ def launch(lab: Lab, hosts: Sequence[Host], peers: Callable[[Host], Sequence[Hos
 
 
 def lacking(lab: Lab, overlay: str, hosts: Sequence[Host]) -> list[Host]:
-    """The hosts whose containers are still to be started, since a command was broken off."""
+    """The hosts whose containers have not been started, since a command was interrupted."""
     if not catalogue.find(overlay).declaration.containers:
         return []
     return [host for host in hosts if host.containers and host.name not in _record(lab).launched]
 
 
 def forget(lab: Lab) -> None:
-    """They have gone with their overlay."""
+    """Remove the containers' record, after the overlay was left."""
     (lab.rundir / RECORD).unlink(missing_ok=True)
 
 
 def find(lab: Lab, name: str) -> Place:
-    """The container NAME.HOST, or NAME where only one host has it. Raises InputError when it is none, or not up."""
+    """The container NAME.HOST, or NAME where only one host has it. Raises InputError when there is none, or it is not
+    up."""
     known = declared.names({host.name: host.containers for host in lab.plan.hosts})
     if name not in known:
         hint = did_you_mean(name, known) or (f"; there are {listed(list(known))}" if known else "; this lab has none")
@@ -164,12 +165,12 @@ def find(lab: Lab, name: str) -> Place:
     host, own = known[name]
     address = _addresses(lab).get(full_name(own, host))
     if address is None:
-        raise InputError(f"container {name} is not up: its lab has no overlay joined that it can be on")
+        raise InputError(f"container {name} is not up: no overlay with a place for containers is joined")
     return Place(host, own, address)
 
 
 def states(lab: Lab, run: RunPhase) -> list[dict[str, str]]:
-    """Every container of the plan: name, host, image, address, state. On a host that does not answer none is up."""
+    """Every container of the plan: name, host, image, address, state; `not up` on a host that does not answer."""
     addresses = _addresses(lab)
 
     def ask(host: Host) -> dict[str, str]:
@@ -193,19 +194,19 @@ def states(lab: Lab, run: RunPhase) -> list[dict[str, str]]:
 
 
 def load(lab: Lab, image: Image, hosts: Sequence[Host], run: RunPhase) -> list[str]:
-    """Put an image into these hosts' engines, unless they have it; the hosts that were handed it."""
+    """Load an image into these hosts' engines, unless they have it; return the hosts that got it."""
     given = lab.on_each(hosts, lambda host: _load(lab, host, image, run))
     return [host for host, did in given.items() if did]
 
 
 def names_in_engine(image: Image) -> tuple[str, ...]:
-    """What a host's engine calls it."""
+    """The names of an image in a host's engine."""
     return image.names or (f"{_stem(image)}:latest" if image.kind == "filesystem" else image.tag,)
 
 
 def names_file(host: Host, peers: Sequence[Host], addresses: Mapping[str, str]) -> str:
-    """The /etc/hosts of a host's containers: all of its network by NAME.HOST; by NAME, too, those that are alone in
-    having it, and the host's own, which have their further names as well."""
+    """The /etc/hosts of a host's containers. It has all containers of the network by NAME.HOST, and by NAME those whose
+    name is unique or that are on this host. Containers on this host have their further names, too."""
     several = {peer.name: peer.containers for peer in peers}
     alone = declared.names(several) | {one.name: (host.name, one.name) for one in host.containers}
     lines = ["127.0.0.1 localhost"]
@@ -220,7 +221,7 @@ def names_file(host: Host, peers: Sequence[Host], addresses: Mapping[str, str]) 
 
 
 def settings(host: Host, one: Container, image: str) -> dict[str, object]:
-    """What the engine is asked for: Docker Engine API, ContainerCreate."""
+    """The request to the engine: Docker Engine API, ContainerCreate."""
     binds = [f"{IN_HOST / 'names.txt'}:/etc/hosts"]
     for number, volume in enumerate(one.volumes):
         source = str(_volume_in_host(one, number)) if declared.is_path(volume.source) else volume.source
@@ -240,7 +241,7 @@ def settings(host: Host, one: Container, image: str) -> dict[str, object]:
 
 
 def _beside(beside: Beside) -> dict[str, object]:
-    """What a Compose file alone says, in the engine's words; what it leaves to the image is left out."""
+    """Settings that only Compose files have, by the engine's keys, without those that are left to the image."""
     health = beside.health
     words: dict[str, object] = {
         "Entrypoint": list(beside.entrypoint),
@@ -260,7 +261,7 @@ def _beside(beside: Beside) -> dict[str, object]:
 
 
 def _images(hosts: Sequence[Host], progress: Progress) -> dict[str, Image]:
-    """By what the topology calls them. Raises InputError where neither image nor topology says what to run."""
+    """The images by their names in the topology. Raises InputError where neither image nor topology has a command."""
     images: dict[str, Image] = {}
     for host in hosts:
         for one in host.containers:
@@ -299,7 +300,7 @@ def _prepare(lab: Lab, host: Host, network: str, images: Mapping[str, Image], ru
 
 
 def _put_volume(lab: Lab, host: Host, source: Path, target: PurePosixPath) -> None:
-    """Anew, as it is now on this machine."""
+    """Copy a volume as it is now on this machine, in place of an earlier copy."""
     arriving = KEPT / "arriving" / target.name
     lab.provider.put(host.name, source, arriving)
     argv = ["sh", "-euc", TAKE_PLACE, "sh", str(arriving), str(target)]
@@ -311,7 +312,7 @@ def _volume_in_host(one: Container, number: int) -> PurePosixPath:
 
 
 def _load(lab: Lab, host: Host, image: Image, run: RunPhase) -> bool:
-    """Whether it had to be handed over."""
+    """Load an image into a host's engine; return whether it was missing there."""
     if run("has", host, {"IMAGE_TAG": image.tag}):
         return False
     file = KEPT / "images" / f"{image.key}.tar"
@@ -322,7 +323,7 @@ def _load(lab: Lab, host: Host, image: Image, run: RunPhase) -> bool:
 
 
 def _stem(image: Image) -> str:
-    """`web` of web.tar.gz, as an engine writes names."""
+    """The file's name without its ending as a valid image name: `web` of web.tar.gz."""
     stem = re.sub(r"[^a-z0-9._-]+", "-", image.path.name.lower().partition(".tar")[0].removesuffix(".tgz"))
     return stem.strip("._-") or "image"
 

@@ -1,4 +1,4 @@
-"""host.json: what an overlay's phases know of their host, of the lab, and of the overlay. Pure.
+"""host.json: facts of a host, its lab and its overlay for the overlay's phases. Pure.
 
 provision/overlays/host.sh reads it.
 """
@@ -33,57 +33,57 @@ class Peer(_Part):
 
 
 class LinkEnd(_Part):
-    """What a link leads to; one that goes to a switch does to every host behind it."""
+    """A link's end on this host, with a neighbour; a link to a switch has one for every host behind the switch."""
 
     interface: str
     address: str
     peer: str
     peer_address: str
     number: int
-    """The link's, the same at both ends."""
+    """The link's number, the same at both ends."""
 
 
 class HostFacts(_Part):
-    """The file. Addresses of hosts are those on their loopback; MTUs are in bytes."""
+    """The content of host.json. Addresses of hosts are on their loopback; MTUs are in bytes."""
 
     name: str
     address: str
     address_v6: str = ""
     """Empty in a lab without IPv6."""
     index: int
-    """Among all hosts of the lab, from 0: addresses are made of it, so that networks side by side share none."""
+    """The host's number in the lab, from 0: containers' addresses are made of it, so no two networks share one."""
     position: int
-    """Among those of its network, from 0."""
+    """The host's number in its network, from 0."""
     leader: str
     """The address of the first host of its network."""
     peers: tuple[Peer, ...]
-    """The others of its network."""
+    """The other hosts of its network."""
     links: tuple[LinkEnd, ...]
-    """Those that lead to one of them."""
+    """The links that lead to one of the peers."""
     link_mtu: int
-    """The smallest of the lab's links."""
+    """The smallest MTU of the lab's links."""
     engine: Engine
     clock: Time
     folders: tuple[str, ...]
     variant: str
     programs: str
-    """The directory on the host; empty without."""
+    """The directory on the host with the overlay's own programs; empty when it has none."""
     encapsulation: str
     overlay_mtu: int
     prove_encryption: bool
     kernel_modules: tuple[str, ...]
     policy: str
     patience_s: int = 1
-    """How long an echo may take to come back."""
+    """How long a phase waits for an answer to an echo request."""
 
 
 QUICK_MS = 900.0
-"""A round trip of no more is waited for as phases always did: a second, and then asked again."""
+"""Up to this RTT phases wait one second for an answer."""
 
 
 def patience_s(plan: Plan) -> int:
-    """How long an echo may take between any two hosts: twice the longest round trip, since each hop on a way that is
-    new asks for its neighbour's hardware address first."""
+    """How long phases wait for an answer, in seconds: twice the longest RTT, since on an unused path each hop first
+    asks for its neighbour's hardware address."""
     longest_ms = max((path.rtt_ms for path in plan.paths if path.reachable), default=0.0)
     return 1 if longest_ms <= QUICK_MS else math.ceil(2 * longest_ms / 1000)
 
@@ -91,7 +91,7 @@ def patience_s(plan: Plan) -> int:
 def facts_for(
     plan: Plan, host: Host, overlay: Overlay, programs: str, engine: Engine, patience_s: int = 1
 ) -> HostFacts:
-    """What lies on `host` while `overlay` is joined; `programs` is the directory there with the overlay's own."""
+    """The content of host.json on `host` for `overlay`; `programs` is the directory with the overlay's own programs."""
     team = team_of(plan, overlay.name, host.name)
     number = {link.name: link.index for link in plan.links}
     link_mtu = min((port.mtu for other in plan.hosts for port in other.ports), default=ETHERNET_MTU)

@@ -1,11 +1,11 @@
-"""The life of an overlay on a lab: joined, proved, joined again by a host that was started again, left.
+"""The life of an overlay on a lab: it is joined, verified, joined again by a restarted host, and left.
 
-What happens on a host are the phases in provision/overlays/phase.sh. Here is on which host each runs, in which order,
-and what one tells another: a phase's `KEY=VALUE` lines on stdout are variables of those after it. What does not change
-while an overlay is joined lies on each host as host.json.
+The work on a host is done by the phases in provision/overlays/phase.sh. This module decides on which hosts each phase
+runs, in which order, and what it passes on: a phase's `KEY=VALUE` lines on stdout are variables of the phases after it.
+Facts that stay the same while an overlay is joined are in host.json on each host.
 
-Where a lab has groups, each of them is a team with a leader of its own (teams.py): all teams do the same side by side,
-and none knows of another.
+Where a lab has groups, each group is a team with its own leader (teams.py): all teams run the same phases in parallel,
+independent of each other.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ IN_HOST = PurePosixPath("/run/minigts")
 PROGRAMS_IN_HOST = PurePosixPath("/var/lib/minigts/programs")
 PHASE_TIMEOUT_S = 180.0
 MOST_HOSTS = 250
-"""Containers get addresses by their host's number, which is one byte of most."""
+"""The most hosts of an overlay: its host's number is one byte of most containers' addresses."""
 ENTER = ("nsenter", "--all", "--root", "--wd", "--target")
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where an overlay can be measured from and to, on one host.
+    """A measuring end of an overlay: the measuring container on a host, or the plain host itself.
 
     `prefix` in front of a command runs it in the measuring container; `mtu` is the overlay interface's, in bytes.
     """
@@ -52,24 +52,24 @@ class Endpoint:
     mtu: int
     prefix: tuple[str, ...]
     own: str = ""
-    """The container's own address on its host, where `address` is another one: Docker's bridge with published ports."""
+    """The container's own address, where it differs from `address`: on Docker's bridge with published ports."""
 
     @property
     def network(self) -> tuple[str, ...]:
-        """In front of a command it runs the host's own program in the container's network, and in nothing else."""
+        """A prefix that runs a program of the host in the container's network namespace."""
         return ("nsenter", "--net", *self.prefix[-3:]) if self.prefix else ()
 
 
 class Joined(BaseModel):
-    """overlay.json in the run directory: the overlay that is up, with where it can be measured on each host."""
+    """overlay.json in the run directory: the overlay that is joined, with its measuring ends."""
 
     model_config = ConfigDict(extra="forbid")
 
     name: str
     programs: str
-    """Where each host has the overlay's own programs; empty when it needs none."""
+    """The directory on each host with the overlay's own programs; empty when it needs none."""
     ends: dict[str, dict[str, str]] = {}
-    """Its measuring ends: KEY=VALUE lines of phase start by host; empty while the overlay is being joined."""
+    """Its measuring ends: KEY=VALUE lines of phase `start`, by host; empty while the overlay is being joined."""
 
     @field_validator("ends")
     @classmethod
@@ -83,15 +83,16 @@ class Joined(BaseModel):
 
 
 def enforce(lab: Lab, rules: Mapping[str, str]) -> None:
-    """Have the network that is joined enforce a host's rules itself; none where there are none. The caller holds the
-    lab."""
+    """Let the overlay itself enforce `rules`, which are by host; a host without any gets none. The caller holds the
+    lab's lock."""
     now = joined(lab)
     assert now is not None, "the caller asked"
     lab.on_each(_members(lab, now), lambda host: _run(lab, "policy", host, {"POLICY": rules.get(host.name, "")}))
 
 
 def joined(lab: Lab) -> Joined | None:
-    """What is joined on this lab now. Raises MinigtsError when overlay.json is damaged, or of other hosts."""
+    """The overlay that is joined on this lab; None: no overlay. Raises MinigtsError when overlay.json is damaged, or
+    has other hosts."""
     now = lab.read(FILE, Joined)
     if now is None:
         return None
@@ -102,10 +103,10 @@ def joined(lab: Lab) -> Joined | None:
 
 
 def join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
-    """Lay overlay `name` over the lab, in place of the one that is there; return where it can be measured.
+    """Join overlay `name` on the lab, in place of the one that is joined; return its measuring ends by host.
 
-    Raises InputError for an overlay that is not there, EnvironmentLacks when its programs cannot be had, CommandFailed
-    when a script fails.
+    Raises InputError for an unknown overlay, EnvironmentLacks when its programs cannot be obtained, CommandFailed when
+    a script fails.
     """
     require_engine(lab.provider, name)
     require_fit(lab.plan, name)
@@ -115,8 +116,8 @@ def join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
 
 
 def require(plan: Plan, provider: Provider, name: str) -> None:
-    """What is asked before anything is started: that overlay `name`, and the containers of the plan, can be on this
-    provider's hosts. Raises InputError, EnvironmentLacks."""
+    """Check before anything is started that overlay `name` and the plan's containers can run on this provider's hosts.
+    Raises InputError, EnvironmentLacks."""
     require_fit(plan, name)
     require_engine(provider, name)
     containers.require(plan, provider, name)
@@ -130,13 +131,13 @@ def require_engine(provider: Provider, name: str) -> None:
         )
         raise InputError(
             f"overlay {name!r} needs Docker on every host, and a host of provider {provider.name} has none; "
-            f"overlays there are {fitting}: say which with --overlay"
+            f"choose another with --overlay: {fitting}"
         )
 
 
 def require_fit(plan: Plan, name: str) -> None:
-    """Raises InputError when overlay `name` cannot be laid over the hosts of such a plan: it goes over IPv6 and they
-    have none, or it has no addresses for as many."""
+    """Raises InputError when overlay `name` does not fit the plan: it runs over IPv6 and hosts have none, or it has too
+    few addresses for them."""
     if name not in UNDERLAYS and plan.hosts[-1].index >= MOST_HOSTS:
         more = f"topology {plan.name} has {plan.hosts[-1].index + 1}: bring it up without one, --overlay none"
         raise InputError(f"an overlay has addresses for {MOST_HOSTS} hosts, and {more}")
@@ -167,7 +168,7 @@ def _join(lab: Lab, overlay: Overlay, record: Record, progress: Progress) -> dic
     if programs is not None:
         progress(f"{overlay.name}: handing its programs to {where}")
         lab.on_each(members, lambda host: _put_programs(lab, host, programs))
-    # Written before the first script runs: a join that breaks off half-way can be left.
+    # Written before the first script runs, so that an interrupted join can be left.
     _write(lab, now)
     progress(f"{overlay.name}: installing on {where}")
     _on_all(lab, now, "install")
@@ -184,17 +185,16 @@ def _join(lab: Lab, overlay: Overlay, record: Record, progress: Progress) -> dic
 
 
 def _start_to_leave(lab: Lab, before: Joined, record: Record) -> None:
-    """On hosts that have all been started again: nothing of the overlay runs there, and its disks still know it."""
+    """Prepare leaving on hosts that were all restarted: the overlay does not run, but its state is on their disks."""
     _put_scripts(lab, catalogue.find(before.name), record, before.programs, _members(lab, before))
     _on_all(lab, before, "install")
 
 
 def rejoin(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
-    """Run on one host, which has been started again, what joins it; return, when every end reaches every other, where
-    the overlay can be measured.
+    """Join a restarted host to the overlay again; return the measuring ends once every end reaches every other.
 
-    The other hosts are left alone, but for the leader's words to those that join. Nothing is done for a switch, nor
-    without an overlay.
+    The other hosts are left alone, except that the leader runs phase `join` for its variables. It does nothing for a
+    switch, nor without an overlay.
     """
     with exclusive(lab.rundir):
         now, record = joined(lab), lab.read_record()
@@ -205,7 +205,7 @@ def rejoin(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
 
 
 def _rejoin(lab: Lab, now: Joined, record: Record, name: str, progress: Progress) -> tuple[Joined, Record]:
-    """What is joined, and the lab's record, then."""
+    """As `rejoin`; return the overlay and the lab's record after it. The caller holds the lab's lock."""
     progress(f"{now.name}: joining {name} again")
     host, leader = lab.plan.host(name), team_of(lab.plan, now.name, name).leader
     _put_scripts(lab, catalogue.find(now.name), record, now.programs, [host])
@@ -224,7 +224,7 @@ def _rejoin(lab: Lab, now: Joined, record: Record, name: str, progress: Progress
 
 
 def _bring_containers_up(lab: Lab, now: Joined, record: Record, hosts: Sequence[Host], progress: Progress) -> None:
-    """The user's own containers of these hosts, once every end reaches each of them; what ended badly is said."""
+    """Start the user's own containers on these hosts, wait until every end reaches each, and report failed ones."""
     run = partial(_run, lab)
     addresses = containers.bring_up(lab, now.name, hosts, run, progress)
     if not addresses:
@@ -242,7 +242,7 @@ def _bring_containers_up(lab: Lab, now: Joined, record: Record, hosts: Sequence[
 
 
 def second(lab: Lab, host: str) -> Endpoint:
-    """One more container of what is joined, on that host. Raises InputError for an overlay that has none."""
+    """Start a second measuring container of the overlay on a host. Raises InputError for an overlay that has none."""
     now = joined(lab)
     if now is None or not now.ends:
         raise MinigtsError(f"no overlay is joined on lab {lab.name}")
@@ -255,8 +255,8 @@ def second(lab: Lab, host: str) -> Endpoint:
 
 
 def follow(lab: Lab, before: Joined, progress: Progress) -> dict[str, Endpoint]:
-    """Plain hosts, `before`, of a lab into which hosts have come or from which they have gone, while one is off: those
-    that are on are measuring ends again, and who is off is one again when it is started.
+    """Make plain hosts measuring ends again after hosts were added or removed while a host is off. That host becomes
+    one when it is started. `before` is what was joined; return the measuring ends by host.
     """
     with exclusive(lab.rundir):
         members, record = _members(lab, before), lab.read_record()
@@ -272,7 +272,7 @@ def follow(lab: Lab, before: Joined, progress: Progress) -> dict[str, Endpoint]:
 
 
 def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
-    """Prove the data path of what is joined, from every host to the next of its network; what each host says of it."""
+    """Verify the overlay's data path from every host to the next in its network; return each host's KEY=VALUE lines."""
     now = joined(lab)
     if now is None or not now.ends:
         raise MinigtsError(f"no overlay is joined on lab {lab.name}")
@@ -284,7 +284,7 @@ def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
 
 
 def leave(lab: Lab, progress: Progress) -> None:
-    """Take the overlay that is joined, or was being joined, off the lab."""
+    """Leave the overlay that is joined, or whose joining was interrupted."""
     with exclusive(lab.rundir):
         _required(lab)
         if (now := joined(lab)) is not None:
@@ -292,8 +292,8 @@ def leave(lab: Lab, progress: Progress) -> None:
 
 
 def _required(lab: Lab) -> Record:
-    """The record of a lab all of whose machines are on. Raises HostFailed; MinigtsError for one that was taken down
-    while somebody waited for it."""
+    """The lab's record. Raises HostFailed when a machine is off or paused, MinigtsError when the lab was taken down
+    while this command waited for its lock."""
     record = lab.read_record()
     record.require_on(machine.name for machine in lab.plan.machines)
     return record
@@ -308,8 +308,8 @@ def _leave(lab: Lab, now: Joined, progress: Progress) -> None:
 
 
 def _wait_until_connected(lab: Lab, now: Joined, record: Record) -> None:
-    """Every end reaches every other of its network, unless a link on the way is cut or loses all; the plain hosts of a
-    lab in mode neighbours never will.
+    """Wait until every end reaches every other of its network, except over paths with a link that is cut or loses
+    everything. Plain hosts of a lab in mode neighbours are not waited for: they reach only neighbours.
     """
     if now.name in UNDERLAYS and lab.plan.routing == "neighbours":
         return
@@ -329,12 +329,12 @@ def _wait_until_connected(lab: Lab, now: Joined, record: Record) -> None:
 
 
 def _with_ends(now: Joined, ends: Mapping[str, Mapping[str, str]]) -> Joined:
-    """The record with these measuring ends. Raises MinigtsError when a phase has not said where one is."""
+    """`now` with these measuring ends. Raises MinigtsError when a phase has not printed one's address and MTU."""
     try:
         return Joined(name=now.name, programs=now.programs, ends={host: dict(words) for host, words in ends.items()})
     except ValidationError as error:
         lacking = ", ".join(host for host, words in ends.items() if not {"ADDRESS", "MTU"} <= words.keys())
-        raise MinigtsError(f"{now.name}: it did not say where it can be measured on {lacking or 'a host'}") from error
+        raise MinigtsError(f"{now.name}: phase start printed no ADDRESS or MTU on {lacking or 'a host'}") from error
 
 
 def _endpoint(host: str, words: Mapping[str, str]) -> Endpoint:
@@ -343,7 +343,7 @@ def _endpoint(host: str, words: Mapping[str, str]) -> Endpoint:
 
 
 def _put_scripts(lab: Lab, overlay: Overlay, record: Record, programs: str, hosts: Sequence[Host]) -> None:
-    """The overlay's folders and what its phases use, placed relative to each other as they are here; and host.json."""
+    """Copy the overlay's folders, the scripts that its phases use, and host.json to these hosts."""
     scripts, patience = catalogue.scripts(), patience_s(plan_now(lab.plan, record))
 
     def put(host: Host) -> None:
@@ -362,7 +362,7 @@ def _put_scripts(lab: Lab, overlay: Overlay, record: Record, programs: str, host
 
 
 def _put_programs(lab: Lab, host: Host, programs: Path) -> None:
-    """Unless the host has them."""
+    """Copy the overlay's programs to a host, unless it has them."""
     target = PROGRAMS_IN_HOST / programs.name
     if lab.provider.run(host.name, ["test", "-d", str(target)], timeout_s=PHASE_TIMEOUT_S, check=False).code != 0:
         arriving = target.with_name("arriving")
@@ -371,7 +371,7 @@ def _put_programs(lab: Lab, host: Host, programs: Path) -> None:
 
 
 def _members(lab: Lab, now: Joined) -> list[Host]:
-    """The hosts that are in a team, in the topology's order."""
+    """The hosts of all teams, in the topology's order."""
     joining = {name for team in teams(lab.plan, now.name) for name in team.names}
     return [host for host in lab.plan.hosts if host.name in joining]
 
@@ -385,7 +385,7 @@ def _on_all(lab: Lab, now: Joined, phase: str) -> dict[str, dict[str, str]]:
 
 
 def _leaders_first(lab: Lab, now: Joined, phase: str) -> dict[str, dict[str, str]]:
-    """Every leader, then all that follow them, each with its own leader's words."""
+    """Run a phase on every leader, then on all other hosts with the variables that their leader printed."""
     leader_of = {name: team.leader for team in teams(lab.plan, now.name) for name in team.names}
     leaders = list(dict.fromkeys(leader_of.values()))
     words = lab.on_each(leaders, lambda leader: _run(lab, phase, leader, {}))
@@ -398,7 +398,8 @@ def _leaders_first(lab: Lab, now: Joined, phase: str) -> dict[str, dict[str, str
 
 
 def run_on(lab: Lab) -> containers.RunPhase:
-    """What runs phases of what is joined. Raises InputError where nothing is whose hosts have an engine."""
+    """A function that runs phases of the overlay. Raises InputError unless an overlay with a place for containers is
+    joined."""
     now = joined(lab)
     if now is None or not now.ends or not catalogue.find(now.name).declaration.containers:
         what = (
@@ -409,14 +410,14 @@ def run_on(lab: Lab) -> containers.RunPhase:
 
 
 def own_containers(lab: Lab) -> list[dict[str, str]]:
-    """The containers that the topology declares, and how each is now; see `containers.states`."""
+    """The containers that the topology declares, with their state now; see `containers.states`."""
     return containers.states(lab, partial(_run, lab))
 
 
 def _run(
     lab: Lab, phase: str, host: Host, words: Mapping[str, str], timeout_s: float = PHASE_TIMEOUT_S
 ) -> dict[str, str]:
-    """Run a phase of what is joined on one host; its KEY=VALUE lines. `words` are those of phases before it."""
+    """Run a phase of the overlay on one host; return its KEY=VALUE lines. `words` are variables for it."""
     settings = [f"{key}={value}" for key, value in words.items()]
     argv = ["env", *settings, str(IN_HOST / "overlays" / "phase.sh"), phase]
     try:
@@ -431,7 +432,7 @@ def _run(
 
 
 def _reach_timeout_s(lab: Lab, record: Record) -> float:
-    """Phase `reach` asks one host after the other, each of which may take a round trip that is seconds long."""
+    """The time limit of phase `reach`, which asks all hosts in turn, each over an RTT of perhaps seconds."""
     return PHASE_TIMEOUT_S + 2 * (patience_s(plan_now(lab.plan, record)) - 1) * len(lab.plan.hosts)
 
 

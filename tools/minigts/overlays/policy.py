@@ -1,7 +1,7 @@
 """Which containers may reach which: a small file of rules, and the nftables rules that the hosts make of it.
 
     name: shop
-    default: deny                 # what no rule says; `allow` unless given
+    default: deny                 # for connections that no rule fits; default: allow
     groups:                       # containers, by the names of their hosts
       web: [ams]
       store: [bra, mil]
@@ -9,9 +9,8 @@
       - allow: {from: web, to: store, protocol: tcp, ports: [5201]}
       - deny: {from: web, to: store, protocol: icmp}
 
-A rule speaks of who opens a connection; answers pass by themselves. It is enforced where the network leads packets into
-the container that they are for, on that container's host: in a table of its own that is put in place in one piece, or
-by the network itself, where that has policies of its own.
+A rule is about the container that opens a connection; answers always pass. The target container's host enforces it, in
+a table of its own that is replaced in one step; or the overlay itself, where it has policies of its own.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from minigts.topology.parts import Host
 TABLE = "minigts_policy"
 NFT_TIMEOUT_S = 30.0
 ANY = "any"
-"""As `from` or `to`: every container."""
+"""The group of all containers, in `from` and `to`."""
 
 
 LANGUAGE = Language(
@@ -75,7 +74,7 @@ class Flow(_Part):
 
 
 class Rule(_Part):
-    """One key: what happens to a flow."""
+    """A rule: one key, the action, with the connections that it is for."""
 
     allow: Flow | None = Field(None, description="Connections that are let through.")
     deny: Flow | None = Field(None, description="Connections that are refused.")
@@ -93,7 +92,7 @@ class Rule(_Part):
     @property
     def flow(self) -> Flow:
         flow = self.allow or self.deny
-        assert flow is not None  # the validator saw to it
+        assert flow is not None  # by the validator
         return flow
 
 
@@ -110,7 +109,7 @@ class Policy(_Part):
     rules: tuple[Rule, ...] = Field((), description="The first rule that fits a connection decides it.")
 
     def members(self, group: str, hosts: Collection[str]) -> tuple[str, ...]:
-        """The group's hosts; `any` are all of the lab's, which are `hosts`."""
+        """The group's hosts; for `any` all `hosts`."""
         return tuple(hosts) if group == ANY else self.groups[group]
 
 
@@ -120,7 +119,7 @@ def load(path: Path, hosts: Collection[str]) -> Policy:
 
 
 def parse(text: str, file: str, hosts: Collection[str]) -> Policy:
-    """As `load`, from text; `file` is the name that messages carry. Pure."""
+    """As `load`, from text; `file` is its name in messages. Pure."""
     return read_model(read_tree(text, file, LANGUAGE), file, Policy, lambda policy: _unknown_names(policy, hosts))
 
 
@@ -139,15 +138,13 @@ def _unknown_names(policy: Policy, hosts: Collection[str]) -> Iterator[Finding]:
 
 
 def json_schema_text() -> str:
-    """The JSON Schema of a policy file: the shipped docs/policy.schema.json is this."""
+    """The JSON Schema of a policy file, which is shipped as docs/policy.schema.json."""
     return validation.schema_text(validation.json_schema(Policy))
 
 
 def ruleset(policy: Policy, ends: Mapping[str, Endpoint], host: str) -> str:
-    """What `nft -f` reads on `host`: the rules for connections to its container, where `ends` are those of its network;
-    hosts that are not among them reach it in no way. Pure; see nft(8).
-
-    Whatever rules were there before give way in the same step.
+    """Input for `nft -f` on `host`: the rules for connections to its container, where `ends` are the endpoints of its
+    network. It replaces all earlier rules in the same step. Pure; see nft(8).
     """
     own = ends[host].address
     lines = [_rule_line(policy, rule, ends) for rule in policy.rules if host in policy.members(rule.flow.target, ends)]
@@ -174,7 +171,7 @@ _VERDICT = {"allow": "accept", "deny": "drop"}
 
 
 def _rule_line(policy: Policy, rule: Rule, ends: Mapping[str, Endpoint]) -> str:
-    """One line of nftables; empty when nobody is in the group that it speaks of."""
+    """One line of nftables; empty when no host of the rule's source group is in this network."""
     flow = rule.flow
     sources = [name for name in policy.members(flow.source, ends) if name in ends]
     if not sources:
@@ -193,8 +190,7 @@ def _addresses(ends: Mapping[str, Endpoint], hosts: Collection[str]) -> str:
 
 
 def document(policy: Policy, hosts: Collection[str]) -> str:
-    """The rules as JSON, with hosts in the places of groups, those of one network; what an overlay's phase `policy`
-    reads. Pure.
+    """The rules as JSON for an overlay's phase `policy`, with each group replaced by its hosts of one network. Pure.
 
     {"default": "deny",
      "rules": [{"action": "allow", "from": ["ams"], "to": ["bra"], "protocol": "tcp", "ports": [5201]}]}
@@ -213,10 +209,10 @@ def document(policy: Policy, hosts: Collection[str]) -> str:
 
 
 def apply(lab: Lab, policy: Policy) -> None:
-    """Put the policy in force on every host, in place of what was there.
+    """Put the policy in force on every host, in place of an earlier one.
 
-    Raises MinigtsError when the overlay that is joined enforces none, InputError when the policy speaks of a host that
-    it is not laid over, EnvironmentLacks when the hosts' kernel cannot.
+    Raises MinigtsError when the overlay enforces no policies, InputError when the policy names a host that is not on
+    the overlay, EnvironmentLacks when the hosts' kernel has no nftables.
     """
     with exclusive(lab.rundir):
         now = life.joined(lab)
@@ -239,7 +235,7 @@ def apply(lab: Lab, policy: Policy) -> None:
 
 
 def remove(lab: Lab) -> None:
-    """Take whatever policy is in force off every host."""
+    """Remove the policy from every host."""
     with exclusive(lab.rundir):
         now = life.joined(lab)
         if now is not None and now.ends and _enforces_itself(now.name):
@@ -249,12 +245,12 @@ def remove(lab: Lab) -> None:
 
 
 def _network(lab: Lab, overlay: str, host: str) -> tuple[str, ...]:
-    """The hosts of the network that this one is in."""
+    """The names of the hosts in this host's network."""
     return team_of(lab.plan, overlay, host).names
 
 
 def _enforces_itself(overlay: str) -> bool:
-    """Whether it has policies of its own kind; else its hosts filter by nftables."""
+    """Whether the overlay enforces policies itself; otherwise its hosts filter by nftables."""
     return catalogue.find(overlay).declaration.policy == "itself"
 
 

@@ -1,4 +1,4 @@
-"""Over which hosts an overlay is laid: all of a lab, or each of its groups by itself. Pure."""
+"""Which hosts share an overlay network: all hosts of a lab, or those of each group. Pure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from minigts.topology.parts import Host
 from minigts.topology.plan import Plan
 
 UNDERLAY = "none"
-"""The plain hosts."""
+"""The overlay that stands for plain hosts."""
 UNDERLAYS = (UNDERLAY, "none-v6")
-"""They, by either of their addresses."""
+"""Plain hosts by their IPv4 addresses, and by their IPv6 addresses."""
 
 
 class Team(tuple[Host, ...]):
-    """The hosts of one overlay network, in their order; the first leads."""
+    """The hosts of one overlay network, in the topology's order; the first is the leader."""
 
     @property
     def leader(self) -> Host:
@@ -24,8 +24,8 @@ class Team(tuple[Host, ...]):
 
 
 def teams(plan: Plan, overlay: str) -> tuple[Team, ...]:
-    """The hosts over which `overlay` is laid: all, or each group by itself. Plain hosts that are in no group are there
-    as well, one by one.
+    """The teams of `overlay`: one of all hosts, or one for each group. With plain hosts a host in no group is a team of
+    its own; with an overlay it is in none.
     """
     if not plan.groups:
         return (Team(plan.hosts),)
@@ -36,7 +36,7 @@ def teams(plan: Plan, overlay: str) -> tuple[Team, ...]:
 
 
 def team_of(plan: Plan, overlay: str, host: str) -> Team:
-    """The team of a host that is in one. Raises KeyError."""
+    """The team of a host. Raises KeyError for a host that is in none."""
     for team in teams(plan, overlay):
         if host in team.names:
             return team

@@ -1,6 +1,6 @@
-"""`minigts serve`: a lab in the browser. Who may ask, what the page is told, terminals and echo requests, experiments,
-lessons' pages.
+"""`minigts serve`: a lab in the browser. `access` checks requests, `watch` reads the lab, `lines` has terminals and
+echo requests, `runs` experiments, `lessons` the lessons' pages, `server` puts them together.
 
-`page/` has what the browser gets; its terminal is xterm.js, as the package nicegui brings it. What is done to a lab is
-done by `lab`, and an experiment by `minigts run`: nothing is set, judged or measured here.
+`page/` has the files for the browser; its terminal is xterm.js from the package nicegui. This room sets, judges and
+measures nothing itself: room `lab` changes labs, and `minigts run` runs experiments.
 """

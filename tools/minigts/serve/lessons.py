@@ -1,4 +1,4 @@
-"""The lessons' pages as the browser shows them."""
+"""The lessons' pages for the browser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from minigts import paths
 from minigts.errors import InputError
 
 FIGURES = "\n## What you see\n"
-"""What begins the part of a lesson's page that tells what is measured."""
+"""The heading of the part of a lesson's page that has the measured figures."""
 
 
 def folder() -> Path:
@@ -20,25 +20,25 @@ def folder() -> Path:
 
 
 def names() -> list[str]:
-    """Of the lessons, as `3-queues`."""
+    """The names of all lessons, such as `3-queues`."""
     return sorted(file.stem for file in folder().glob("[0-9]*.md"))
 
 
 def state(topology: str) -> dict[str, Any]:
-    """What a page is told of them: their names, and which is that of the lab's topology, if it is one's."""
+    """The message for the page: the lessons' names, and the lesson of the lab's topology, if it has one."""
     known = names()
     return {"kind": "lessons", "names": known, "own": own(topology, known)}
 
 
 def own(topology: str, known: Sequence[str]) -> str | None:
-    """`1-delay-adds-up` for `lesson-1`. Pure."""
+    """The lesson of a topology: `1-delay-adds-up` for `lesson-1`; None: none. Pure."""
     return next((name for name in known if topology == f"lesson-{name.partition('-')[0]}"), None)
 
 
 def page(name: str) -> str:
-    """A lesson's text as HTML: no tags of its own, no pictures, and of links their words.
+    """A lesson's text as HTML without pictures and links. HTML in the text is shown as text.
 
-    What is measured is folded up, since it is to be predicted first. Raises InputError.
+    The measured figures are folded up, since students predict first. Raises InputError when there is no such lesson.
     """
     if name not in names():
         raise InputError("there is no such lesson")
@@ -49,9 +49,9 @@ def page(name: str) -> str:
 
 
 def rendered(text: str) -> str:
-    """Pure. What looks like HTML in it is shown as it is written."""
+    """Markdown as HTML; HTML in it is shown as text. Pure."""
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["image", "autolink"])
-    for rule in ("link_open", "link_close"):  # they lead to files of the project, which the page has not
+    for rule in ("link_open", "link_close"):  # they lead to files of the project, which the server does not show
         markdown.add_render_rule(rule, _nothing)
     return str(markdown.render(text))
 

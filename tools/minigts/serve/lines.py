@@ -1,5 +1,5 @@
-"""What the page talks with on a host: a shell on a terminal, and echo requests. Both end with the page's connection,
-and as long as one is open a second of a lab in virtual time takes a second.
+"""The page's terminals and echo requests on hosts. Both end with the page's connection; while one is open, a second of
+a lab in virtual time takes a second.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ async def _line(
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     provider = lab.provider
     if not isinstance(provider, Converses):
-        raise InputError(f"lab {lab.name} has no terminals: its provider cannot talk with a command on a host")
+        raise InputError(f"lab {lab.name} has no terminals: its provider has no connections to commands on a host")
     line = await asyncio.to_thread(provider.converse, host, argv, terminal=terminal)
     reader, writer = await asyncio.open_unix_connection(sock=line)
     try:
@@ -45,7 +45,7 @@ async def _line(
 
 
 async def _payloads(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """What the command says, until it has ended or its host has gone."""
+    """The command's output, until it ends or its host goes away."""
     decoder = wire.Decoder()
     while data := await reader.read(1 << 16):
         for frame in decoder.feed(data):
@@ -56,7 +56,7 @@ async def _payloads(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
 
 
 def size(text: str) -> tuple[int, int]:
-    """Rows and columns, as the page writes them: `{"rows": 24, "columns": 80}`. Raises InputError."""
+    """Rows and columns from the page's message: `{"rows": 24, "columns": 80}`. Raises InputError."""
     try:
         given = documents.document(text)
         rows, columns = int(given["rows"]), int(given["columns"])
@@ -68,7 +68,8 @@ def size(text: str) -> tuple[int, int]:
 
 
 async def terminal(socket: web.WebSocketResponse, lab: Lab, host: str) -> None:
-    """A shell on that host: bytes are what is typed and shown, a text is the terminal's size, and the first message."""
+    """Connect a websocket to a shell on that host. Bytes are input and output; a text is the terminal's size, which is
+    also the first message."""
     rows_and_columns = size(str((await socket.receive()).data))
     argv = await asyncio.to_thread(software.shell_argv, lab, host)
     async with _line(lab, host, argv, rows_and_columns) as (reader, writer):
@@ -89,7 +90,7 @@ async def terminal(socket: web.WebSocketResponse, lab: Lab, host: str) -> None:
 
 
 def _frames(kind: WSMsgType, data: Any) -> list[wire.Frame]:
-    """What the host is told of a message. Raises InputError."""
+    """The frames to the host for a message of the page. Raises InputError."""
     if kind == WSMsgType.TEXT:
         return [wire.Frame(CHANNEL, wire.RESIZE, json.dumps(size(data)).encode())]
     if kind != WSMsgType.BINARY:
@@ -99,7 +100,8 @@ def _frames(kind: WSMsgType, data: Any) -> list[wire.Frame]:
 
 
 async def echoes(socket: web.WebSocketResponse, lab: Lab, source: str, target: str, seconds: int) -> None:
-    """Echo requests for so long: for each that is answered its number and its round trip in ms; how many were sent."""
+    """Send echo requests for `seconds`; the websocket gets each answer's number and RTT in ms, at the end the number
+    sent."""
     address = address_from(lab, source, target)
     argv = ["ping", "-n", "-i", str(INTERVAL_S), "-w", str(seconds), "-W", "1", address]
     async with _line(lab, source, argv) as (reader, _):
@@ -116,14 +118,14 @@ async def echoes(socket: web.WebSocketResponse, lab: Lab, source: str, target: s
 
         following = asyncio.create_task(follow())
         try:
-            async for _message in socket:  # it says nothing; the end of its connection ends the requests
+            async for _message in socket:  # the page sends nothing; the end of its connection ends the requests
                 pass
         finally:
             following.cancel()
 
 
 def address_from(lab: Lab, source: str, target: str) -> str:
-    """Where `source` reaches `target`. Raises InputError where it does not."""
+    """The address at which `source` reaches `target`. Raises InputError where it does not."""
     with suppress(KeyError):
         if (path := lab.plan.path(source, target)).reachable:
             return lab.plan.address_over(path)

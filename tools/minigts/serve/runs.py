@@ -1,6 +1,6 @@
-"""Experiments as the page shows them: the files there are, one that runs, and the reports of those that have.
+"""Experiments on the page: their files, the one that runs, and the reports of earlier runs.
 
-One runs at a time, as `minigts run` in a process of its own with a lab of its own; what it says is its progress.
+One experiment runs at a time, as a process `minigts run` with its own lab; its output is shown as progress.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PATIENCE_S = 60.0
 
 
 def names() -> list[str]:
-    """Experiments of minigts' own, by their files' names."""
+    """The names of the experiments that minigts ships."""
     return sorted(file.stem for file in (paths.project_root() / "experiments").glob("*.yaml"))
 
 
@@ -36,7 +36,7 @@ def reports(results: Path) -> list[str]:
 
 
 def report(results: Path, name: str) -> Path:
-    """Raises InputError when no folder of that name has one."""
+    """The report in the results folder of that name. Raises InputError when there is none."""
     if name not in reports(results):
         raise InputError("there is no such report")
     return results / name / PAGE
@@ -44,7 +44,7 @@ def report(results: Path, name: str) -> Path:
 
 @dataclass
 class Runs:
-    """The run of this server, if it has begun one."""
+    """The experiment that this server runs or has run last."""
 
     results: Path
     name: str | None = None
@@ -69,11 +69,11 @@ class Runs:
         }
 
     def begin(self, name: str) -> None:
-        """Raises InputError: no such experiment, or one runs."""
+        """Run an experiment. Raises InputError when there is none of that name, or one runs already."""
         if name not in names():
             raise InputError("there is no such experiment")
         if self.running:
-            raise InputError(f"{self.name} runs; one at a time")
+            raise InputError(f"{self.name} is running; only one experiment runs at a time")
         file = paths.project_root() / "experiments" / f"{name}.yaml"
         self.start(name, ["run", "--quick", "--results", str(self.results), str(file)])
 
@@ -94,7 +94,7 @@ class Runs:
         self._process = None
 
     async def end(self) -> None:
-        """Break off what runs, and return when it has taken its lab down."""
+        """Interrupt the experiment, and return when it has taken its lab down."""
         process, following = self._process, self._following
         if process is None or following is None:
             return

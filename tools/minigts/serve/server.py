@@ -1,4 +1,4 @@
-"""The server: requests and websockets of pages, each of them looked at by `access` before anything else."""
+"""The server for pages' requests and websockets; `access` checks each of them first."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Say = Callable[[str], None]
 
 
 class SetLink(BaseModel):
-    """What a slider asks for."""
+    """The request of a slider: None sets a field as declared, a missing field stays."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
     link: str
@@ -59,17 +59,17 @@ class Run(BaseModel):
 
 
 def terminal_files() -> Path:
-    """Where xterm.js lies, which nicegui brings. Raises EnvironmentLacks."""
+    """The folder with xterm.js in the package nicegui. Raises EnvironmentLacks without it."""
     found = importlib.util.find_spec("nicegui")
     for place in (found.submodule_search_locations or []) if found is not None else []:
         folder = Path(place) / "elements" / "xterm" / "dist"
         if (folder / "index.js").is_file():
             return folder
-    raise EnvironmentLacks("xterm.js is not here: pip install 'minigts[serve]'")
+    raise EnvironmentLacks("xterm.js is not installed: pip install 'minigts[serve]'")
 
 
 def bound(address: str, port: int) -> socket.socket:
-    """A socket that listens there; port 0 is any that is free. Raises InputError."""
+    """A listening socket; port 0 means any free port. Raises InputError."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -83,7 +83,7 @@ def bound(address: str, port: int) -> socket.socket:
 
 
 class Server:
-    """One lab, for any number of pages."""
+    """Serves one lab to any number of pages."""
 
     def __init__(self, lab: Lab, access: Access, results: Path, interval_s: float) -> None:
         self.lab, self.access, self.interval_s = lab, access, interval_s
@@ -113,12 +113,13 @@ class Server:
         return application
 
     def runner(self, say: Say) -> web.AppRunner:
-        """What answers requests. `say` is told of a fault of its own, in a line; of those of requests nobody is."""
+        """The runner that answers requests. `say` gets a line for each fault of the server; faults of requests are not
+        reported."""
         return web.AppRunner(self.application(), shutdown_timeout=2.0, access_log=None, logger=_faults(say))
 
     async def serve(self, listening: socket.socket, begun: Callable[[], None], say: Say) -> None:
-        """Until SIGINT or SIGTERM. Then every connection is closed, and with it what runs on hosts for it; an
-        experiment is broken off, and takes its lab down.
+        """Serve until SIGINT or SIGTERM. Then every connection is closed, with its programs on hosts; an experiment is
+        interrupted, and takes its lab down.
         """
         runner = self.runner(say)
         ended = asyncio.Event()
@@ -196,7 +197,7 @@ class Server:
         return page
 
     def _runs(self) -> dict[str, Any]:
-        """Of experiments, with where each report lies."""
+        """The message on experiments, with a link to each report."""
         state = self.runs.state()
         reports = [
             {"name": name, "path": f"/report/{quote(name, safe='')}?ticket={self.access.ticket(name)}"}
@@ -205,7 +206,7 @@ class Server:
         return {**state, "reports": reports}
 
     async def _watch(self) -> None:
-        """Look at the lab as long as a page is open, and tell all of them."""
+        """Read the lab every `interval_s` while a page is open, and send all pages the result."""
         before, plan = None, self.lab.read_record().plan_sha256
         while True:
             if self._pages:
@@ -228,7 +229,8 @@ class Server:
         await asyncio.gather(*(self._tell_one(page, all_told) for page in list(self._pages)))
 
     async def _tell_one(self, page: web.WebSocketResponse, all_told: Sequence[dict[str, Any] | None]) -> None:
-        """A page that takes nothing, as on a laptop that sleeps, is closed, and comes again; others wait no longer."""
+        """Send messages to a page. One that accepts none within TAKES_S, such as on a sleeping laptop, is disconnected;
+        it connects again later."""
         try:
             async with asyncio.timeout(TAKES_S):
                 for told in all_told:
@@ -256,7 +258,7 @@ class Server:
         return opened
 
     async def _explained(self, opened: web.WebSocketResponse, work: Awaitable[None]) -> None:
-        """An error's message is why the connection is closed (at most 123 bytes, RFC 6455)."""
+        """Do `work`, and close the websocket with an error's message as the reason (at most 123 bytes, RFC 6455)."""
         try:
             await work
         except MinigtsError as error:
@@ -302,7 +304,7 @@ class Server:
 
 
 def _faults(say: Say) -> logging.Logger:
-    """What aiohttp tells of requests that it cannot answer. Whoever sends rubbish is not worth a line here."""
+    """A logger for aiohttp that passes faults of the server to `say`, but not malformed requests."""
 
     class Told(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -318,13 +320,13 @@ def _faults(say: Say) -> logging.Logger:
 
 async def _asked(request: web.Request, model: type[Asked]) -> Asked:
     if "Content-Encoding" in request.headers:
-        raise InputError("the request is packed (Content-Encoding), which the page's own never are")
+        raise InputError("the request has a Content-Encoding, which this server does not accept")
     try:
         return documents.model(await request.read(), model, OF_A_REQUEST)
     except documents.Unreadable as error:
         raise InputError(f"the request {error}") from error
     except (HttpProcessingError, web.RequestPayloadError) as error:
-        raise InputError(f"the request has no whole body: {type(error).__name__}") from error
+        raise InputError(f"the request's body is incomplete: {type(error).__name__}") from error
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         raise InputError(f"{'.'.join(map(str, first['loc'])) or 'the request'}: {first['msg']}") from error

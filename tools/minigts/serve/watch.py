@@ -1,6 +1,6 @@
-"""What the page is told of a lab: where everything stands, once; how it is now, again and again.
+"""The messages to the page about a lab: its topology once, its links and hosts now again and again.
 
-To look lets no virtual time pass: of such a lab the wires are read, and no host is asked.
+Watching does not advance a virtual clock: then only wires are read, and no host is asked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NS = 1_000_000_000
 
 
 def topology(lab: Lab) -> dict[str, Any]:
-    """Machines with their places, 1 apart and y downwards, and links with what is declared of them."""
+    """The message with machines, links, and positions for the drawing: neighbours are 1 apart, y grows downwards."""
     placed = positions(lab.plan)
     highest = max((y for _, y in placed.values()), default=0.0)
     lowest_x = min((x for x, _ in placed.values()), default=0.0)
@@ -40,7 +40,7 @@ def topology(lab: Lab) -> dict[str, Any]:
 
 
 def read(lab: Lab) -> activity.Reading:
-    """The lab's counters; by its wires, where it has such. Raises MinigtsError."""
+    """The lab's counters; from its wires, where it has wires. Raises MinigtsError."""
     wires = links.read_wires(lab)
     if wires is None:
         return activity.read(lab)
@@ -57,7 +57,7 @@ def read(lab: Lab) -> activity.Reading:
 
 
 def now(lab: Lab, before: activity.Reading, after: activity.Reading) -> dict[str, Any]:
-    """What has happened between two readings, and how each link is set. Raises MinigtsError."""
+    """The message with the traffic between two readings, and each link's settings. Raises MinigtsError."""
     between = activity.between(lab, before, after)
     record = lab.read_record()
     flows: dict[str, list[Mapping[str, Any]]] = {}

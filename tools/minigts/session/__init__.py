@@ -1,6 +1,6 @@
-"""The one door: a lab is brought up here, and a campaign run, whoever asks for it.
+"""Bringing labs up and running campaigns, for the command line, pytest, lessons, serve and `minigts.api` alike.
 
-`bring_up` asks all that can be refused before anything is started, then has hosts, certificate and overlay. `campaign`
-reads experiments, has their samples taken lab by lab or by an engine's workers, and leaves every table. Nothing here
-prints or draws: who asks is told what goes on. `minigts.api` is how other people's programs come in.
+`bring_up` makes all checks before it starts anything, then brings up hosts, certificate and overlay. `campaign` reads
+experiments, takes their samples lab by lab or by an engine's workers, and writes every table. This room prints and
+draws nothing: the caller is told of the progress. Users' programs call `minigts.api`.
 """

@@ -1,8 +1,8 @@
-"""A lab brought up: what is asked of the machine and the request first, then hosts, certificate and overlay.
+"""Brings a lab up: first it checks the request and this machine, then it starts hosts, certificate and overlay.
 
-Which overlay a lab comes up with is one rule: the one that was asked for; else the one that a kept lab had; else the
-topology's. A saved lab that is restored has no topology file beside it: without a request it has what it had, and
-nothing where it had nothing.
+A lab comes up with the overlay that was asked for; without one with the overlay that a kept lab had; without that with
+the topology's. A restored lab has no topology file: without a request it has the overlay with which it was saved, if
+any.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ class Request:
     plan: Plan
     provider: str = DEFAULT
     name: str | None = None
-    """The lab's; None: the plan's."""
+    """The lab's name; None: the plan's name."""
     overlay: str | None = None
-    """None: the one that a kept lab had, else the plan's."""
+    """The overlay; None: the one that a kept lab had, without that the plan's."""
     share: Share | None = None
-    """What all of it together may take of the machine; None: as before, which for a new lab is all."""
+    """How much of this machine the whole lab may use; None: as before, which for a new lab is all of it."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A request that nothing stands against which could be known without starting anything."""
+    """A request that has passed all checks that are possible before anything is started."""
 
     lab: Lab
     overlay: str | None
-    """What is joined; None: nothing."""
+    """The overlay to join; None: none."""
     share: Share | None
     is_new: bool
     """Whether nothing has the lab's name, be it up, kept or half made."""
@@ -54,26 +54,26 @@ class Ready:
 
 @dataclass(frozen=True)
 class Brought:
-    """A lab that is up, as it was wanted."""
+    """A lab that is up, as it was requested."""
 
     lab: Lab
     certificate: Certificate | None
-    """None where none was wanted."""
+    """The certificate; None where none was requested."""
     remark: str = ""
-    """Of a certificate that was measured before: when, and whether it holds still."""
+    """For a certificate of an earlier `up`: when it was measured, and whether it still holds."""
 
 
 def ready(request: Request) -> Ready:
-    """Ask everything that can be refused before anything is started; nothing is changed. Raises InputError for a name,
-    an overlay or a time that cannot be, EnvironmentLacks when this machine has not what it takes."""
+    """Make all checks that are possible before anything is started; nothing is changed. Raises InputError for an
+    impossible name, overlay or time, EnvironmentLacks when this machine lacks something."""
     return _ready(request, request.plan.overlay)
 
 
 def bring_up(wanted: Ready, say: Progress, *, certified: bool = True, left_up: bool = False) -> Brought:
-    """Bring it up: hosts and links, its certificate unless it is not to be `certified`, its overlay.
+    """Bring the lab up: hosts and links, with `certified` its certificate, and its overlay.
 
-    What fails once the hosts are up takes a new lab down again; with `left_up` every lab stays up, to be looked at, and
-    the error says so. Raises what `lab.bring_up`, `standing` and `overlays.join` raise.
+    A failure after the hosts are up takes a new lab down again; with `left_up` the lab stays up for inspection, and the
+    error says so. Raises what `lab.bring_up`, `standing` and `overlays.join` raise.
     """
     lab = labs.bring_up(wanted.lab, say, wanted.share)
     with _left_up(wanted) if left_up else _taken_down(wanted):
@@ -82,7 +82,7 @@ def bring_up(wanted: Ready, say: Progress, *, certified: bool = True, left_up: b
 
 @contextmanager
 def bare(plan: Plan, provider: str, name: str, say: Progress) -> Iterator[Lab]:
-    """A lab of hosts and links alone, for what joins overlays and measures by itself; it is taken down at the end."""
+    """A lab of hosts and links without certificate and overlay; it is taken down at the end of the context."""
     lab = labs.up(plan, provider, name, say)
     try:
         yield lab
@@ -91,8 +91,8 @@ def bare(plan: Plan, provider: str, name: str, say: Progress) -> Iterator[Lab]:
 
 
 def restore(saved: str, name: str | None, overlay: str | None, say: Progress) -> Brought:
-    """Bring up a lab from a saved one, under its own name or another. Raises InputError, EnvironmentLacks, HostFailed;
-    nothing is left of a lab whose hosts do not come up."""
+    """Bring up a lab from a saved one, called `name`; None: as it was called. Raises InputError, EnvironmentLacks,
+    HostFailed; nothing is left of a lab whose hosts do not come up."""
     found = labs.saved_named(saved)
     if overlay is not None:
         overlays.find(overlay)
@@ -110,18 +110,18 @@ def restore(saved: str, name: str | None, overlay: str | None, say: Progress) ->
 
 
 def require_room(plan: Plan, provider: Provider, names: Collection[str]) -> None:
-    """Raise EnvironmentLacks when there is not the memory for a lab with each of the overlays, one at a time."""
+    """Raise EnvironmentLacks when the memory does not suffice for a lab with each of the overlays, one at a time."""
     if isinstance(provider, Sized):
         provider.require_room(plan, sorted(names))
 
 
 def as_root(provider: Provider) -> tuple[str, ...]:
-    """A line for whoever brings hosts up as root and need not."""
+    """A note for a user who brings hosts up as root without need; none for others."""
     return (RUN_AS_ROOT,) if os.geteuid() == 0 and isinstance(provider, Metered) else ()
 
 
 def _ready(request: Request, otherwise: str | None) -> Ready:
-    """`otherwise` is joined where none was asked for, and none was kept."""
+    """As `ready`; `otherwise` is the overlay to join where none was asked for, and a kept lab had none."""
     if request.overlay is not None:
         overlays.find(request.overlay)
     lab = labs.wanted(request.plan, request.provider, request.name)
@@ -129,13 +129,13 @@ def _ready(request: Request, otherwise: str | None) -> Ready:
     overlay = request.overlay or (_kept_overlay(lab) if state == KEPT else None) or otherwise
     if overlay is not None:
         overlays.require(lab.plan, lab.provider, overlay)
-    if is_new or state == KEPT:  # one that is up has its memory
+    if is_new or state == KEPT:  # a lab that is up has its memory already
         require_room(lab.plan, lab.provider, [overlay or overlays.UNDERLAY])
     return Ready(lab, overlay, request.share, is_new)
 
 
 def _completed(wanted: Ready, lab: Lab, say: Progress, *, certified: bool) -> Brought:
-    """A lab whose hosts are up, with its certificate and its overlay."""
+    """Measure the certificate of a lab whose hosts are up, and join its overlay."""
     certificate, remark = standing(lab, say) if certified else (None, "")
     if wanted.overlay is not None:
         overlays.join(lab, wanted.overlay, say)
@@ -143,7 +143,7 @@ def _completed(wanted: Ready, lab: Lab, say: Progress, *, certified: bool) -> Br
 
 
 def _kept_overlay(lab: Lab) -> str | None:
-    """What was joined on a lab when it was kept, by its own records; None where nothing was."""
+    """The overlay that a kept lab had, by its records; None: none."""
     joined = overlays.joined(Lab(lab.rundir))
     return None if joined is None else joined.name
 

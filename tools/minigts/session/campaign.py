@@ -1,7 +1,7 @@
-"""A campaign: experiments read, their samples taken lab by lab or by an engine's workers, and every table written.
+"""Runs a campaign: reads experiments, takes their samples lab by lab or by an engine's workers, and writes the tables.
 
-A campaign has one experiment or several, and each of them one lab, or one for each value of a sweep. Whoever asks for
-it is a `Watcher`, who is told what goes on; what came of it lies in results folders.
+A campaign has one or several experiments, and each experiment one lab, or one for each value of a sweep. A `Watcher` is
+told of the progress; the results are in results folders.
 """
 
 from __future__ import annotations
@@ -40,39 +40,39 @@ if TYPE_CHECKING:
 
 
 class Watcher(Protocol):
-    """Who is told how a campaign goes."""
+    """Receives the progress of a campaign."""
 
     def note(self, line: str) -> None:
-        """A line to be read."""
+        """Take a line for the user."""
 
     def outcome(self, outcome: Outcome, directory: Path) -> None:
-        """What the run in `directory` came to; its tables are written."""
+        """Take the outcome of the run in `directory`, whose tables have been written."""
 
     def preparing(self) -> AbstractContextManager[Progress]:
-        """Within it a lab or an engine is brought up; its value is told each step."""
+        """A context in which a lab or an engine is brought up; its value is called with each step."""
         ...
 
     def measuring(self) -> AbstractContextManager[tuple[Progress, OnProgress]]:
-        """Within it samples are taken; its values are told each step, and how far it is."""
+        """A context in which samples are taken; its values are called with each step, and with the progress."""
         ...
 
 
 @dataclass(frozen=True)
 class Means:
-    """By what a campaign is measured."""
+    """The labs and workers that a campaign uses."""
 
     provider: str = DEFAULT
     lab: str | None = None
-    """A lab that is up, by its name; None: a lab for each topology, which is taken down at the end."""
+    """The name of a lab that is up; None: a new lab for each topology, which is taken down at the end."""
     keep: bool = False
-    """The labs stay up."""
+    """Whether new labs stay up at the end."""
     on: str | None = None
     """The engine whose workers take the samples; None: this process takes them."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be run: experiments, or a results folder whose run was broken off."""
+    """The campaign to run: experiments, or a results folder to resume."""
 
     files: tuple[Path, ...] = ()
     resume: Path | None = None
@@ -82,23 +82,23 @@ class Asked:
     time: Time | None = None
     replicates: int | None = None
     trusted: bool = False
-    """With `resume`: also where it was not begun here, and takes files or opens ways."""
+    """With `resume`: allow a run that was not begun on this machine and copies files or opens gateways."""
     means: Means = Means()
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A campaign, all of whose input has been checked; nothing has been started."""
+    """A campaign whose whole input has been checked; nothing has been started."""
 
     prepared: tuple[Prepared, ...]
     means: Means
     engine: str | EngineFile | None
     directories: tuple[Path, ...]
-    """Of one that is resumed; a new one gets its folders when it begins."""
+    """The results folders of a resumed campaign; a new one gets its folders when it begins."""
 
     def measure(self, results: Path, watcher: Watcher) -> Measured:
-        """Measure all, in new folders below `results` unless it is resumed; see `measure`. Raises EnvironmentLacks when
-        there is not the memory, what labs and engines raise, and what a single experiment's lab does."""
+        """Run the campaign, in new folders below `results` unless it is resumed; see `measure`. Raises EnvironmentLacks
+        when the memory does not suffice, and what labs and engines raise."""
         if self.means.lab is None and (self.means.on is None or engines.is_here(self.means.on)):
             for line in require_room(self.prepared, self.means.provider):
                 watcher.note(line)
@@ -111,19 +111,19 @@ class Opened:
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of a campaign."""
+    """The result of a campaign."""
 
     folder: Path
-    """The run's own, or that of all: the sweep's or the campaign's."""
+    """The folder of a single run, the sweep, or the campaign."""
     complete: bool
     """Whether every sample has a result."""
 
 
 @contextmanager
 def opened(asked: Asked, note: Callable[[str], None], *, dry: bool = False) -> Iterator[Opened]:
-    """Read what is asked, and say what is left out of it. Within the context no other run is in a folder that is
-    resumed; a `dry` look at it is let in. Raises InputError with every problem, EnvironmentLacks for an engine that
-    cannot be had.
+    """Read and check a campaign; `note` gets what is left out. Within the context no other run uses a folder that is
+    resumed, unless it is a `dry` run. Raises InputError with every problem, EnvironmentLacks for an engine that is not
+    available.
     """
     means = asked.means
     _require_sense(asked)
@@ -158,20 +158,20 @@ def opened(asked: Asked, note: Callable[[str], None], *, dry: bool = False) -> I
 
 @contextmanager
 def begun(results: Path, prepared: Sequence[Prepared], provider: str) -> Iterator[tuple[Path, ...]]:
-    """New results folders, in which no other run is meanwhile."""
+    """Make new results folders, which no other run uses within the context."""
     directories = campaign.begin(results, prepared, provider)
     with campaign.alone_in(folder_of(directories)):
         yield directories
 
 
 def folder_of(directories: Sequence[Path]) -> Path:
-    """The run's own folder, or that of all: the sweep's or the campaign's."""
+    """The folder of a single run, the sweep, or the campaign that these directories are of."""
     return directories[0] if len(directories) == 1 else Path(os.path.commonpath(directories))
 
 
 def require_room(prepared: Sequence[Prepared], provider: str) -> tuple[str, ...]:
-    """Raise EnvironmentLacks when there is not the memory for one of the labs, each with the heaviest of its overlays;
-    what is to be said of bringing them up on this machine."""
+    """Raise EnvironmentLacks when the memory does not suffice for one of the labs with the largest of its overlays;
+    return notes for the user, such as on running as root."""
     for plan, overlays in campaign.overlays_by_plan(prepared):
         bring_up.require_room(plan, registry.make(provider, Path(), plan.time), overlays)
     return bring_up.as_root(registry.make(provider, Path()))
@@ -184,8 +184,8 @@ def measure(
     watcher: Watcher,
     engine: str | EngineFile | None = None,
 ) -> Measured:
-    """Take every sample that the directories lack, in this process or by the engine's workers, and write their tables;
-    the caller keeps other runs out. A lab that fails ends a single run; of several it is noted, and the others go on.
+    """Take every missing sample, in this process or by the engine's workers, and write the tables; the caller keeps
+    other runs out. A failed lab ends a single run; in a campaign of several it is noted, and the others run on.
     """
     folder = folder_of(directories)
     watcher.note(_how_much(prepared))
@@ -201,11 +201,11 @@ def measure(
 
 @contextmanager
 def lab_for(plan: Plan, means: Means, say: Progress) -> Iterator[Lab]:
-    """A lab of `plan`: the one that is up by the name that the means say, or a new one of bare hosts, taken down at the
-    end unless it is kept.
+    """A lab of `plan`: the one that `means.lab` names, or a new one without overlay, which is taken down at the end
+    unless `means.keep` is set.
 
-    Raises InputError when the one that is up has other hosts, links or groups, or when a link of it is cut: the
-    results would be of another topology than their manifest says.
+    Raises InputError when the named lab has other hosts, links, groups or time, or has links that are cut or changed:
+    the results would be of another topology than their manifest says.
     """
     if means.lab is not None:
         yield _lent(plan, labs.open_lab(means.lab), say)
@@ -220,7 +220,7 @@ def lab_for(plan: Plan, means: Means, say: Progress) -> Iterator[Lab]:
 
 def _lent(plan: Plan, found: Lab, say: Progress) -> Lab:
     if (found.plan.hosts, found.plan.links, found.plan.groups) != (plan.hosts, plan.links, plan.groups):
-        raise InputError(f"lab {found.name} is {found.plan.name}; the experiment is made for {plan.name}")
+        raise InputError(f"lab {found.name} is of topology {found.plan.name}; the experiment is for {plan.name}")
     if found.time != plan.time:
         raise InputError(f"lab {found.name} is in {found.time} time; the run is in {plan.time} time")
     record = found.read_record()
@@ -230,36 +230,36 @@ def _lent(plan: Plan, found: Lab, say: Progress) -> Lab:
         commands = ", ".join(mend.values())
         raise InputError(f"lab {found.name} has links that are {kind} ({', '.join(mend)}); {verb} first: {commands}")
     if record.settings != labs.DECLARED:
-        say("links are as an experiment that was broken off has left them: setting them as declared")
+        say("an interrupted experiment has left links set: setting them as declared")
         labs.set_links(found, labs.DECLARED)
     return found
 
 
 def _require_sense(asked: Asked) -> None:
-    """Raises InputError for what cannot be asked together, whatever the experiments are."""
+    """Raises InputError for options that exclude each other."""
     if bool(asked.files) == bool(asked.resume):
         raise InputError("run: name an experiment, as in experiments/multihop.yaml, or --resume a results folder")
     _refuse_together(("--paper", asked.paper), ("--quick", asked.quick))
-    _refuse_together(("--time", asked.time), ("--resume", asked.resume))  # a run goes on in the time that it began in
+    _refuse_together(("--time", asked.time), ("--resume", asked.resume))  # a run keeps the time in which it began
     _refuse_together(("--replicates", asked.replicates), ("--resume", asked.resume))
     _refuse_together(("--on", asked.means.on), ("--lab", asked.means.lab))
     _refuse_together(("--on", asked.means.on), ("--keep", asked.means.keep))
 
 
 def _refuse_together(*options: tuple[str, object]) -> None:
-    """Raises InputError when more than one of the options is given."""
+    """Raises InputError when more than one of the options is set."""
     if sum(bool(value) for _, value in options) > 1:
         raise InputError(f"run: {' and '.join(name for name, _ in options)} exclude each other")
 
 
 def _require_possible(prepared: Sequence[Prepared], means: Means) -> None:
-    """Raises InputError where labs in real time are to share a machine, and where replicates, each of which is a lab of
-    its own, are to share one, or to stay."""
+    """Raises InputError for real time with `--on`, whose labs share a machine, and for replicates with `--lab` or
+    `--keep`, since each has a lab of its own."""
     real = dict.fromkeys(each.experiment.name for each in prepared if each.samples and each.plan.time == "real")
     if means.on is not None and real:
         raise InputError(
-            f"run: --on: {', '.join(real)} would be in real time, in which labs on one machine disturb each other: "
-            "--time virtual, or without --on"
+            f"run: --on: {', '.join(real)} would run in real time, in which labs on one machine disturb each other: "
+            "add --time virtual, or leave out --on"
         )
     several = dict.fromkeys(
         each.experiment.name for each in prepared if each.samples and each.experiment.replicates > 1
@@ -267,23 +267,23 @@ def _require_possible(prepared: Sequence[Prepared], means: Means) -> None:
     option = "--lab" if means.lab is not None else "--keep" if means.keep else ""
     if several and option:
         raise InputError(
-            f"run: {option}: each replicate of {', '.join(several)} is a lab of its own: without {option}, or with "
+            f"run: {option}: each replicate of {', '.join(several)} has a lab of its own: leave out {option}, or add "
             "--replicates 1"
         )
 
 
 def _time_of(name: str) -> Time | None:
-    """The time of a lab that is up; None when there is none, which is said when it is wanted."""
+    """The time of a lab; None when there is no such lab, which `lab_for` reports."""
     return next((each.time for each in labs.all_labs() if each.name == name), None)
 
 
 def _provider_again(directories: Sequence[Path], asked: str) -> str:
-    """The provider on which a run goes on: the one that it was begun on. Raises InputError where another was asked for
-    than that, or DEFAULT, which may be said by nobody; and for runs of several."""
+    """The provider of a resumed run: the one on which it was begun. Raises InputError where the user asked for another
+    one (DEFAULT counts as no request), or where the folders have several."""
     begun_on = list(dict.fromkeys(manifests.read(each).provider for each in directories))
     if asked in begun_on or (asked == DEFAULT and len(begun_on) == 1):
         return asked if asked in begun_on else begun_on[0]
-    raise InputError(f"run: --provider {asked}: it was begun on {listed(begun_on)}, and goes on there")
+    raise InputError(f"run: --provider {asked}: the run was begun on {listed(begun_on)}, and continues there")
 
 
 def _how_much(prepared: Sequence[Prepared]) -> str:
@@ -297,7 +297,7 @@ def _how_much(prepared: Sequence[Prepared]) -> str:
 def _by_labs(
     folder: Path, directories: Sequence[Path], prepared: Sequence[Prepared], means: Means, watcher: Watcher
 ) -> bool:
-    """Measure all, those of one topology in one lab; whether every sample has a result."""
+    """Measure all runs, those of one topology in one lab; return whether every sample has a result."""
     complete = True
     with _telling_how_to_resume(folder, "nothing that was measured is lost", watcher):
         replicated = [
@@ -323,14 +323,14 @@ def _by_labs(
         if replicated:
             complete &= _replicates(folder, replicated, watcher)
     for directory, each in zip(directories, prepared, strict=True):
-        # Nothing was left to take, or the lab failed before its tables could be derived.
+        # No sample was missing, or the lab failed before its tables could be written.
         if not each.samples or not (directory / SAMPLES).exists():
             watcher.outcome(run.finish(directory), directory)
     return complete
 
 
 def _in_one_lab(plan: Plan, directories: Sequence[Path], means: Means, watcher: Watcher) -> bool:
-    """Measure what one lab can measure; whether every sample has a result."""
+    """Measure the runs of one topology in one lab; return whether every sample has a result."""
     with ExitStack() as stack:
         with watcher.preparing() as say:
             lab = stack.enter_context(lab_for(plan, means, say))
@@ -341,14 +341,14 @@ def _in_one_lab(plan: Plan, directories: Sequence[Path], means: Means, watcher: 
 
 
 def _replicates(folder: Path, directories: Sequence[Path], watcher: Watcher) -> bool:
-    """Measure them one after the other, each in a lab of its own; whether every sample has a result."""
+    """Measure replicates one after the other, each in its own lab; return whether every sample has a result."""
     with watcher.measuring() as (step, on_progress):
         in_turn.perform(folder, directories, step, on_progress)
     return _told(watcher, directories, map(run.finish, directories))
 
 
 def _by_workers(folder: Path, directories: Sequence[Path], engine: str | EngineFile, watcher: Watcher) -> bool:
-    """Have all measured by an engine's workers; whether every sample has a result."""
+    """Let an engine's workers measure all runs; return whether every sample has a result."""
     with watcher.preparing() as say:
         for provider in dict.fromkeys(manifests.read(each).provider for each in directories):
             made = registry.make(provider, Path(), "virtual")
@@ -366,7 +366,7 @@ def _by_workers(folder: Path, directories: Sequence[Path], engine: str | EngineF
 
 
 def _told(watcher: Watcher, directories: Sequence[Path], outcomes: Iterable[Outcome]) -> bool:
-    """Say what each came to, as it is known; whether every sample has a result."""
+    """Tell the watcher each outcome as it is known; return whether every sample has a result."""
     complete = True
     for directory, outcome in zip(directories, outcomes, strict=True):
         watcher.outcome(outcome, directory)

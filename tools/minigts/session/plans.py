@@ -1,5 +1,5 @@
-"""The plan of a topology, and what this machine makes of it before anything is started. `minigts plan` asks here, so
-neither labs nor overlays are loaded for it.
+"""The plan of a topology, and notes on how it will run on this machine. `minigts plan` uses this module, so it imports
+neither labs nor overlays.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ def planned(
     time: Time | None = None,
     known_overlays: Collection[str] | None = None,
 ) -> Plan:
-    """The plan of a topology: a file's, or, where `topology` has several lines, of the text itself.
+    """The plan of a topology file, or of a text if `topology` has several lines.
 
-    Its time is `time`, else the file's, else the provider's best. `known_overlays` are their names, for who has read
-    them already. Raises InputError with every problem and its line.
+    Its time is `time`; None: the file's, and without that the provider's best. `known_overlays` are names of overlays,
+    which are read if it is None. Raises InputError with every problem and its line.
     """
     if known_overlays is None:
-        from minigts import overlays  # noqa: PLC0415  `minigts plan` does without
+        from minigts import overlays  # noqa: PLC0415  `minigts plan` starts faster without
 
         known_overlays = overlays.known()
     known, best = tuple(known_overlays), registry.best_time(provider)
@@ -38,5 +38,5 @@ def planned(
 
 
 def foreseen(plan: Plan, provider: Provider, overlay: str) -> tuple[str, ...]:
-    """What this machine makes of the plan, where that is known beforehand; a sentence each."""
+    """Notes on how the plan will run on this machine, a sentence each; none where the provider cannot tell."""
     return provider.foresight(plan, overlay) if isinstance(provider, Foresees) else ()

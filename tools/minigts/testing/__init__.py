@@ -1,2 +1,2 @@
-"""For those who test labs by pytest: `plugin` is what pytest loads, `chosen` decides which lab is tested and on what.
-Nothing here measures or judges; that is asked of `minigts.api`."""
+"""Testing labs with pytest: `plugin` is the pytest plugin, `chosen` decides which lab is tested and on which provider.
+`minigts.api` measures and judges."""

@@ -1,4 +1,4 @@
-"""Which lab pytest tests: the topology that was named, else the lab that is up, else the one that the project names."""
+"""Which lab pytest tests: of the topology that was named, else the lab that is up, else of the project's topology."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from minigts.topology.plan import Plan
 from minigts.topology.time import Time
 
 NAMED = "MINIGTS_LAB"
-"""The environment variable that says which lab, when several are up."""
+"""The environment variable with the name of the lab to test, for when several are up."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A plan on a provider: in a lab that is up already (`lab`), or in one that is brought up for the tests."""
+    """The plan and provider to test: in `lab`, which is up already, or in one that is brought up for the tests."""
 
     plan: Plan
     provider: str
     lab: api.Lab | None = None
     file: str = ""
-    """The topology's file, where a lab is brought up from one."""
+    """The topology's file from which a lab is brought up; empty without one."""
 
     @property
     def overlay(self) -> str:
-        """What is joined in the lab, or will be."""
+        """The overlay that is joined on the lab, or will be."""
         return self.plan.overlay if self.lab is None else self.lab.overlay or ""
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class Target:
 
 
 def _near(file: str) -> str:
-    """As it is seen from the working directory, where it lies below that."""
+    """The path relative to the working directory, if it lies below that."""
     here = Path.cwd()
     return str(Path(file).relative_to(here)) if Path(file).is_relative_to(here) else file
 
@@ -59,11 +59,11 @@ def facts(lab: api.Lab) -> str:
 def targets(
     *, named: Path | None, providers: Sequence[str], time: Time | None, fallback: Path | None, adopting: bool
 ) -> tuple[Target, ...]:
-    """What is tested, one for each provider.
+    """The targets of the tests, one for each provider.
 
-    `named` is the topology that the user wants, which a lab that has its plan may run already; without one it is the
-    lab that is up, and without that the topology `fallback`. With `adopting` False no lab that is up is used. Raises
-    InputError: a file with its problems, several labs of which none is named, nothing to test.
+    The topology is `named`; a lab that is up with its plan is used. Without `named` it is the lab that is up, and
+    without that the topology `fallback`. With `adopting` False no lab that is up is used. Raises InputError for
+    problems of a file, several labs without a name, and when there is nothing to test.
     """
     found = [lab for lab in api.all_labs() if adopting]
     if named is None and found and not providers:
@@ -95,7 +95,7 @@ def _chosen(found: Sequence[api.Lab]) -> api.Lab:
 
 def _target(file: Path, provider: str, time: Time | None, found: Sequence[api.Lab]) -> Target:
     plan = api.planned(file, provider=provider, time=time)
-    registry.make(provider, Path(), plan.time)  # one that has not that time refuses
+    registry.make(provider, Path(), plan.time)  # raises InputError for a provider without that time
     running = [lab for lab in found if (lab.provider, lab.plan) == (provider, plan)]
     name = os.environ.get(NAMED)
     named = [lab for lab in running if name in (None, "", lab.name)]
@@ -104,7 +104,7 @@ def _target(file: Path, provider: str, time: Time | None, found: Sequence[api.La
 
 @contextmanager
 def lab_of(target: Target) -> Iterator[api.Lab]:
-    """The target's lab: one that was up is given back as it was, another is brought up, and taken down at the end."""
+    """The target's lab: one that is up is restored at the end; a new one is brought up, and taken down at the end."""
     if target.lab is not None:
         with target.lab.given_back() as lent:
             yield lent
@@ -115,11 +115,11 @@ def lab_of(target: Target) -> Iterator[api.Lab]:
 
 
 def logs_of(lab: api.Lab, host: str, into: Path, lines: int) -> str:
-    """The last lines of what a host's console and kernel say; why there are none, where they cannot be had."""
+    """The last lines of a host's console and kernel log; a sentence with the reason where they cannot be read."""
     try:
         lab.diagnose(host, into)
         files = sorted(into.iterdir())
         tails = [file.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:] for file in files]
     except (MinigtsError, OSError) as error:
-        return f"its console cannot be had: {error}"
+        return f"its console cannot be read: {error}"
     return "\n".join(f"{file.name}: {line}" for file, tail in zip(files, tails, strict=True) for line in tail)

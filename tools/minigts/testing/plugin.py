@@ -1,6 +1,6 @@
 """The pytest plugin: options, fixtures, and what a failure shows. docs/testing.md tells how it is used.
 
-It works from pytest 7.2 on. What it needs of minigts is imported when a lab is wanted, since pytest loads it always.
+It needs pytest 7.2 or later. Since pytest always loads it, it imports the rest of minigts only when a test uses a lab.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 CONSOLE_LINES = 12
 MOST_CONSOLES = 4
-"""Of how many hosts a failure shows the console: those that the test asked something of."""
+"""How many consoles a failure shows at most, of hosts that the test used."""
 
 
 @dataclass
 class Notes:
-    """What one test did and measured, in order, and the hosts it did that to."""
+    """What one test did and measured, in order, and the hosts that it used."""
 
     lines: list[str] = field(default_factory=list)
     hosts: dict[str, None] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Notes:
 
 
 Outcomes = dict[str, dict[str, str]]
-"""By test, without the provider's name, what became of it on each provider."""
+"""The outcome of each test on each provider, by the test's id without provider, then by provider."""
 _TARGETS = pytest.StashKey["tuple[Target, ...] | str"]()
 _OUTCOMES = pytest.StashKey[Outcomes]()
 _USED = pytest.StashKey[list[str]]()
@@ -56,7 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--minigts-on",
         default="",
         metavar="PROVIDERS",
-        help="on each of these providers, one after the other: uml,mininet",
+        help="test on each of these providers, one after the other: uml,mininet (default: uml)",
     )
     group.addoption("--minigts-time", choices=("real", "virtual"), help="the lab's clock: the machine's, or its own")
     group.addoption("--minigts-fresh", action="store_true", help="use no lab that is up already")
@@ -70,7 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def targets(config: pytest.Config) -> tuple[Target, ...]:
-    """What is tested. Raises pytest.Collector.CollectError, whose message says what to do instead."""
+    """The targets of the tests. Raises pytest.Collector.CollectError, whose message says what to do instead."""
     if _TARGETS not in config.stash:
         config.stash[_TARGETS] = _look(config)
     found = config.stash[_TARGETS]
@@ -98,7 +98,7 @@ def _look(config: pytest.Config) -> tuple[Target, ...] | str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that uses a lab is made once for each provider, where there are several; its id begins with the name."""
+    """Parametrise a test that uses a lab over several providers; its parameters then begin with the provider."""
     if "minigts_target" in metafunc.fixturenames:
         found = targets(metafunc.config)
         if len(found) > 1:
@@ -107,14 +107,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def minigts_target(request: pytest.FixtureRequest) -> Target:
-    """On what the lab runs, or is to run."""
+    """The target of the tests: a plan and a provider."""
     found: Target = getattr(request, "param", None) or targets(request.config)[0]
     return found
 
 
 @pytest.fixture(scope="session")
 def minigts_bring_up(request: pytest.FixtureRequest) -> Callable[[Target], Any]:
-    """Makes a context manager of a target, whose value is its lab; what cannot be had is a failure of one sentence."""
+    """Makes a context manager from a target, whose value is its lab. If the lab does not come up, the test fails with
+    one sentence."""
     from minigts.testing import chosen  # noqa: PLC0415
 
     @contextmanager
@@ -135,14 +136,14 @@ def minigts_bring_up(request: pytest.FixtureRequest) -> Callable[[Target], Any]:
 
 @pytest.fixture(scope="session")
 def lab(minigts_target: Target, minigts_bring_up: Callable[[Target], Any]) -> Iterator[api.Lab]:
-    """The lab that is tested. One that was up is given back as it was; one that was not is taken down."""
+    """The lab that is tested. A lab that was up is restored at the end; a new one is taken down."""
     with minigts_bring_up(minigts_target) as made:
         yield made
 
 
 @pytest.fixture
 def minigts_notes() -> Notes:
-    """What this test measures; a failure shows it."""
+    """The notes of this test, which a failure shows."""
     return Notes()
 
 
@@ -160,7 +161,7 @@ def host(lab: api.Lab, minigts_notes: Notes) -> Callable[[str], api.Host]:
 @pytest.fixture
 def container(lab: api.Lab, minigts_notes: Notes) -> Callable[[str], api.Container | api.OwnContainer]:
     """`container("ams")`: the overlay's container on a host, which has `address`, `mtu` and `run`. `container("web")`:
-    the topology's own container of that name."""
+    the container of that name in the topology."""
 
     def container(name: str) -> api.Container | api.OwnContainer:
         found = lab.container(name)
@@ -172,7 +173,8 @@ def container(lab: api.Lab, minigts_notes: Notes) -> Callable[[str], api.Contain
 
 @pytest.fixture
 def run(lab: api.Lab, minigts_notes: Notes) -> Callable[..., Result]:
-    """`run("ams", "ip", "route")`: a command on a host, which has to end with 0 unless `check=False`."""
+    """`run("ams", "ip", "route")`: run a command on a host; with another exit code than 0 it raises CommandFailed,
+    unless `check=False`."""
 
     def run(host: str, *argv: str, **options: Any) -> Result:
         minigts_notes.hosts[host] = None
@@ -185,7 +187,7 @@ def run(lab: api.Lab, minigts_notes: Notes) -> Callable[..., Result]:
 
 @pytest.fixture
 def rtt(lab: api.Lab, minigts_notes: Notes) -> Callable[..., api.RoundTrips]:
-    """`rtt("ams", "lon")`: echo requests, beside what the links on the way add up to."""
+    """`rtt("ams", "lon")`: send echo requests; the result has the measured RTTs and the sum of the links' delays."""
 
     def rtt(source: str, target: str, **options: Any) -> api.RoundTrips:
         minigts_notes.hosts.update(dict.fromkeys((source, target)))
@@ -198,7 +200,7 @@ def rtt(lab: api.Lab, minigts_notes: Notes) -> Callable[..., api.RoundTrips]:
 
 @pytest.fixture
 def throughput(lab: api.Lab, minigts_notes: Notes) -> Callable[..., api.Throughput]:
-    """`throughput("ams", "lon")`: one TCP flow, beside the most that the links on the way allow."""
+    """`throughput("ams", "lon")`: run one TCP flow; the result has its rate and the most that the links allow."""
 
     def throughput(source: str, target: str, **options: Any) -> api.Throughput:
         minigts_notes.hosts.update(dict.fromkeys((source, target)))
@@ -211,7 +213,7 @@ def throughput(lab: api.Lab, minigts_notes: Notes) -> Callable[..., api.Throughp
 
 @pytest.fixture
 def link(lab: api.Lab, minigts_notes: Notes) -> Iterator[Callable[[str, str], api.Link]]:
-    """`link("ams", "bra").cut()`, or `.change(delay="50ms")`: until the test ends, then all links are as before."""
+    """`link("ams", "bra").cut()`, or `.change(delay="50ms")`: change links; when the test ends, all are as before."""
 
     def link(first: str, second: str) -> api.Link:
         minigts_notes.add(f"link {first}-{second} was asked for", first, second)
@@ -222,7 +224,7 @@ def link(lab: api.Lab, minigts_notes: Notes) -> Iterator[Callable[[str, str], ap
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Which lab is tested, on which provider, in which time, by which kernel. Nothing where nobody asks for labs."""
+    """A line for each target: lab, provider, time, kernel. No line when no option or setting asks for a lab."""
     if not (config.getoption("--minigts") or config.getoption("--minigts-on") or config.getini("minigts")):
         return []
     try:
@@ -233,7 +235,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """A failure shows what the test measured and its hosts' consoles; what holds on one provider only is noted."""
+    """Add measurements and consoles to a failure's report, and note the outcome on each provider."""
     outcome: Any = yield
     report: pytest.TestReport = outcome.get_result()
     values = getattr(item, "funcargs", {})
@@ -265,18 +267,18 @@ def _without(nodeid: str, provider: str) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """The labs that were tested, and tests that hold on some providers only."""
+    """Print the labs that were tested, and the tests that pass on some providers only."""
     for line in config.stash.get(_USED, []):
         terminalreporter.write_line(f"minigts: {line}")
     for name, outcomes in config.stash.get(_OUTCOMES, {}).items():
         held = [provider for provider, outcome in outcomes.items() if outcome == "passed"]
         missed = [provider for provider, outcome in outcomes.items() if outcome == "failed"]
         if held and missed:
-            terminalreporter.write_line(f"minigts: holds on {', '.join(held)} only, not on {', '.join(missed)}: {name}")
+            terminalreporter.write_line(f"minigts: passes on {', '.join(held)}, fails on {', '.join(missed)}: {name}")
 
 
 def _say(config: pytest.Config, line: str) -> None:
-    """A line on the terminal in the middle of a test, whose output is captured."""
+    """Print a line on the terminal during a test, whose output is captured."""
     reporter, capture = (config.pluginmanager.get_plugin(name) for name in ("terminalreporter", "capturemanager"))
     if reporter is None or capture is None or config.getoption("verbose") < 0:
         return

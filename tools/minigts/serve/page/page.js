@@ -1,5 +1,5 @@
-// The page of minigts serve. Everything that it shows comes from the server's messages, and goes in as text; but a
-// lesson's, which the server has made HTML of.
+// The page of minigts serve. It shows the server's messages, and inserts them as text; only a lesson's page is HTML,
+// which the server makes.
 import { Terminal, FitAddon } from "/xterm/index.js";
 
 const $ = (id) => document.getElementById(id);
@@ -20,8 +20,8 @@ function html(name, text = null, properties = {}) {
 const figure = (value, digits = 3) => String(Number(value.toPrecision(digits)));
 const both = (values, digits = 4) => [...new Set(values)].map((each) => figure(each, digits)).join(" / ");
 
-// The token stands behind the # of the printed address, which a browser sends to nobody. It is kept for this tab and
-// this origin, port included, and goes to the server in a header alone.
+// The token is after the # of the printed address, which a browser does not send. It is kept for this tab and this
+// origin, port included, and is sent to the server only in a header.
 const KEPT = "minigts-token";
 function takeToken() {
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
@@ -57,7 +57,7 @@ function drawTopology(topology) {
   const map = $("map");
   map.setAttribute("viewBox", `0 0 ${right} ${bottom}`);
   map.replaceChildren();
-  map.style.minWidth = `${Math.round(0.8 * right)}px`; // smaller than that no figure could be read: it scrolls
+  map.style.minWidth = `${Math.round(0.8 * right)}px`; // below that width the drawing scrolls, since figures would be too small
   $("network").classList.toggle("broad", right > 700);
   const beside = new Map();
   for (const link of topology.links) {
@@ -107,7 +107,7 @@ function drawTopology(topology) {
   for (const id of ["source", "target"]) $(id).replaceChildren(...hosts.map((name) => html("option", name)));
   $("target").value = hosts[hosts.length - 1];
   $("paced").textContent = topology.virtual
-    ? "Virtual time: while a terminal or a measurement is open, a second takes a second. To look lets none pass." : "";
+    ? "Virtual time: while a terminal or a measurement is open, a second takes a second. Watching does not advance the clock." : "";
   const chosen = topology.links.find((each) => each.name === state.chosen) ?? topology.links[0];
   if (chosen) choose(chosen.name);
 }
@@ -279,7 +279,7 @@ $("ping").onclick = () => {
     $("ping").textContent = "Measure";
     draw();
     if (event.reason) $("figures").textContent = event.reason;
-    else if (!points.length) $("figures").textContent = `${from} to ${to}: nothing was answered`;
+    else if (!points.length) $("figures").textContent = `${from} to ${to}: no request was answered`;
   };
   draw();
 };
@@ -325,7 +325,7 @@ function showRuns(runs) {
     $("experiment").replaceChildren(...runs.experiments.map((name) => html("option", name)));
   $("run").disabled = runs.running !== null;
   $("stop").hidden = runs.running === null;
-  $("run-state").textContent = runs.running ? `${runs.running} runs …`
+  $("run-state").textContent = runs.running ? `${runs.running} is running …`
     : runs.last ? `${runs.last} has ended${runs.code ? ` with code ${runs.code}` : ""}` : "";
   $("said").hidden = !runs.said.length;
   $("said").textContent = runs.said.join("\n");
@@ -354,7 +354,7 @@ function showLessons({ names, own }) {
 }
 $("lesson-name").onchange = showLesson;
 
-// --- what the server says ------------------------------------------------------------------------------------------
+// --- messages of the server ------------------------------------------------------------------------------------------
 
 const TOLD = {
   topology: drawTopology, now: showNow, runs: showRuns, lessons: showLessons, problem: (told) => problem(told.text),
