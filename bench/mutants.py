@@ -18,9 +18,12 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 from bench import stage
 from minigts import paths
@@ -31,6 +34,10 @@ sys.path.insert(0, str(stage.PROJECT / "tests"))
 import python_packages
 from faults import Fault, faults
 
+if TYPE_CHECKING:
+    import pytest
+    from called import Calls
+
 PACKAGE = Path("tools/minigts")
 UNIT = Path("tests/unit")
 LEFT_OUT = shutil.ignore_patterns(".git", ".*_cache", "__pycache__", "target", ".hypothesis", ".venv")
@@ -39,6 +46,10 @@ NEEDED = ("hypothesis", "jmespath", "networkx", "numpy", "pydantic", "pytest", "
 APART = "MINIGTS_MUTANTS_APART"
 NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 """A program with a fault may signal what it should not: it sees no process but its own."""
+OURS = ("minigts", "bench", "faults", "called")
+RECORDING_S = 1800.0
+NOT_SWAPPED = 75
+"""The exit code of a trial that takes a new process: the fault is not in what a function does."""
 MORE: dict[str, tuple[str, ...]] = {
     "judge": ("test_experiment_claims.py", "test_comparisons.py", "test_certificate.py", "test_statistics.py"),
 }
@@ -107,13 +118,8 @@ def _bench(given: argparse.Namespace) -> None:
         shutil.copytree(stage.PROJECT, copy, ignore=LEFT_OUT, symlinks=True)
         for room in given.rooms:
             files = [UNIT / name for name in given.tests] or _tests_of(room)
-            if not _passes(copy, files, given.limit):
-                said = _said(copy).read_text(errors="replace")[-2000:]
-                raise SystemExit(
-                    f"{room}: without any fault its tests fail, or take more than {given.limit:g} s\n{said}"
-                )
             possible, chosen = _chosen(room, given)
-            trials = list(_tried(copy, chosen, files, given.limit))
+            trials = list(_tried(copy, room, files, chosen, given.limit))
             noticed = sum(each.noticed for each in trials)
             rows.append((room, *map(str, (possible, len(trials), noticed)), f"{noticed / max(1, len(trials)):.0%}"))
             document = {
@@ -149,36 +155,126 @@ def _chosen(room: str, given: argparse.Namespace) -> tuple[int, list[tuple[Path,
     every = [(module, fault) for module in _modules(room) for fault in faults((stage.PROJECT / module).read_bytes())]
     every = [each for each in every if given.line in (None, each[1].line)]
     if given.faults and len(every) > given.faults:
-        return len(every), sorted(random.Random(given.seed).sample(every, given.faults))
-    return len(every), every
+        every, count = sorted(random.Random(given.seed).sample(every, given.faults)), len(every)
+        return count, [each for each in every if _is_python(*each)]
+    return len(every), [each for each in every if _is_python(*each)]
 
 
-def _tried(copy: Path, chosen: Sequence[tuple[Path, Fault]], files: Sequence[Path], limit_s: float) -> Iterator[Trial]:
-    for number, (module, fault) in enumerate(chosen, 1):
-        source = (stage.PROJECT / module).read_bytes()
-        broken, begun = fault.into(source), time.monotonic()
-        try:
-            ast.parse(broken)
-        except SyntaxError:
-            continue
-        try:
-            (copy / module).write_bytes(broken)
-            noticed = not _passes(copy, files, limit_s)
-        finally:
-            (copy / module).write_bytes(source)
-        trial = Trial(
-            str(module.relative_to(PACKAGE)), fault.in_words(source), noticed, round(time.monotonic() - begun, 1)
-        )
-        screen.note(f"{number} of {len(chosen)}: {'noticed' if noticed else 'SURVIVED'}  {trial.module}:{trial.fault}")
-        yield trial
+def _is_python(module: Path, fault: Fault) -> bool:
+    try:
+        ast.parse(fault.into((stage.PROJECT / module).read_bytes()))
+    except SyntaxError:
+        return False
+    return True
 
 
-def _passes(copy: Path, files: Sequence[Path], limit_s: float) -> bool:
-    """Whether the tests pass, in a fork of this process, which has nothing of the copy yet."""
+def _tried(
+    copy: Path, room: str, files: Sequence[Path], chosen: Sequence[tuple[Path, Fault]], limit_s: float
+) -> Iterator[Trial]:
+    """Each fault's trial: where it can be, in a process that has collected the tests, and otherwise in a new one."""
+    screen.note(f"{room}: {len(files)} files of tests, without a fault")
+    answers, tell = os.pipe()
     child = os.fork()
     if child == 0:
-        os.setpgid(0, 0)
-        os._exit(_run(copy, files))
+        _end_with(partial(_in_one_session, copy, room, files, chosen, limit_s, tell))
+    os.close(tell)
+    number = 0
+    with open(answers, encoding="utf-8") as lines:  # noqa: PTH123 - a pipe's end
+        for number, (line, (module, fault)) in enumerate(zip(lines, chosen, strict=False), 1):
+            tests, noticed, seconds = json.loads(line)
+            if noticed is None:
+                begun = time.monotonic()
+                noticed = _notices(copy, module, fault, tests, limit_s)
+                seconds = time.monotonic() - begun
+            source = (stage.PROJECT / module).read_bytes()
+            trial = Trial(str(module.relative_to(PACKAGE)), fault.in_words(source), noticed, round(seconds, 1))
+            word = "noticed" if noticed else "SURVIVED"
+            screen.note(f"{number} of {len(chosen)}: {word}  {trial.module}:{trial.fault}")
+            yield trial
+    _, status = os.waitpid(child, 0)
+    if status or number < len(chosen):
+        said = _said(copy).read_text(errors="replace")[-2000:]
+        raise SystemExit(f"{room}: without any fault its tests fail, or take more than {RECORDING_S:g} s\n{said}")
+
+
+def _in_one_session(
+    copy: Path, room: str, files: Sequence[Path], chosen: Sequence[tuple[Path, Fault]], limit_s: float, tell: int
+) -> int:
+    """In the fork: collect the tests, run them once to see what they call, and try each fault in a fork of that.
+
+    Tells a line of each fault: its tests, whether they notice it, or null where that takes a new process, and seconds.
+    """
+    _enter(copy)
+    sys.dont_write_bytecode = False  # the trials in new processes read what is compiled here, and write none
+    from called import Calls, Loop, Recorder, all_pass  # noqa: PLC0415
+
+    recorder = Recorder(copy / PACKAGE)
+    names = [each.relative_to(PACKAGE.parent).with_suffix("") for each in _modules(room)]
+    recorder.import_all(".".join(name.parts).removesuffix(".__init__") for name in names)
+
+    def recorded(session: pytest.Session) -> int:
+        passed = all_pass(session)
+        _recording(copy).write_text(json.dumps(recorder.calls.document()))
+        return 0 if passed else 1
+
+    def body(session: pytest.Session) -> None:
+        if not _passes(partial(recorded, session), RECORDING_S):
+            session.shouldfail = "without any fault"
+            raise session.Failed(session.shouldfail)
+        session.config.pluginmanager.unregister(recorder)
+        calls = Calls(**json.loads(_recording(copy).read_text()))
+        for module, fault in chosen:
+            answer = _quick_trial(copy, session, calls, module, fault, limit_s)
+            os.write(tell, (json.dumps(answer) + "\n").encode())
+
+    return _pytest(files, recorder, Loop(body))
+
+
+def _quick_trial(
+    copy: Path, session: pytest.Session, calls: Calls, module: Path, fault: Fault, limit_s: float
+) -> tuple[list[str], bool | None, float]:
+    from called import all_pass, function_at, in_a_body, swap  # noqa: PLC0415
+
+    source, begun = (stage.PROJECT / module).read_bytes(), time.monotonic()
+    function = function_at(source, fault.line, str(module.relative_to(PACKAGE)))
+    tests = calls.tests_of(function)
+    if function is None or not tests or not in_a_body(source, fault.line):
+        return tests, None if tests else False, 0.0
+
+    def tried() -> int:
+        try:
+            if swap(copy / module, fault.into(source)) == 0:
+                return NOT_SWAPPED
+        except ValueError:
+            return NOT_SWAPPED
+        return 0 if all_pass(session, tests) else 1
+
+    code = _ended(tried, limit_s)
+    again = code == NOT_SWAPPED or (code == 0 and calls.early(function))
+    return tests, None if again else code != 0, time.monotonic() - begun
+
+
+def _notices(copy: Path, module: Path, fault: Fault, tests: Sequence[str], limit_s: float) -> bool:
+    """Whether any of these tests fails in a process that has nothing of the copy yet, which has the fault meanwhile."""
+    place, times = copy / module, (copy / module).stat()
+    source = place.read_bytes()
+    try:
+        place.write_bytes(fault.into(source))
+        return not _passes(partial(_run, copy, tests), limit_s)
+    finally:
+        place.write_bytes(source)
+        os.utime(place, ns=(times.st_atime_ns, times.st_mtime_ns))  # its bytecode is that of before
+
+
+def _passes(tests: Callable[[], int], limit_s: float) -> bool:
+    return _ended(tests, limit_s) == 0
+
+
+def _ended(tests: Callable[[], int], limit_s: float) -> int:
+    """The exit code of that, in a fork of this process; 1 when it takes longer."""
+    child = os.fork()
+    if child == 0:
+        _end_with(tests)
     with contextlib.suppress(OSError):
         os.setpgid(child, child)
     deadline = time.monotonic() + limit_s
@@ -186,11 +282,24 @@ def _passes(copy: Path, files: Sequence[Path], limit_s: float) -> bool:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
             _end_group(child)
-            return os.waitstatus_to_exitcode(status) == 0
+            return os.waitstatus_to_exitcode(status)
         time.sleep(0.05)
     _end_group(child)
     os.waitpid(child, 0)
-    return False
+    return 1
+
+
+def _end_with(tests: Callable[[], int]) -> NoReturn:
+    """In the fork: whatever becomes of the tests, nothing of this process is done twice."""
+    code = 1
+    try:
+        os.setpgid(0, 0)
+        code = tests()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _end_group(group: int) -> None:
@@ -198,13 +307,20 @@ def _end_group(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-def _run(copy: Path, files: Sequence[Path]) -> int:
-    """In the fork: pytest on the copy, up to the first failure."""
-    import pytest  # noqa: PLC0415
+def _run(copy: Path, tests: Sequence[str]) -> int:
+    """In the fork: these tests of the copy, up to the first failure."""
+    _enter(copy)
+    from called import Only  # noqa: PLC0415
 
-    for name in [name for name in sys.modules if name.split(".")[0] in ("minigts", "bench", "faults")]:
+    return _pytest(dict.fromkeys(test.split("::")[0] for test in tests), Only(tests))
+
+
+def _enter(copy: Path) -> None:
+    """Be where a test of the copy is: its modules, its folders, and nobody to hear what is printed."""
+    for name in [name for name in sys.modules if name.split(".")[0] in OURS]:
         del sys.modules[name]
-    sys.path[:] = [str(copy / "tools"), *(each for each in sys.path if not each.startswith(str(stage.PROJECT)))]
+    own = [str(copy / "tools"), str(copy / "tests")]
+    sys.path[:] = [*own, *(each for each in sys.path if not each.startswith(str(stage.PROJECT)))]
     os.chdir(copy)
     os.environ |= {
         "PYTHONPATH": str(copy / "tools"),
@@ -218,10 +334,20 @@ def _run(copy: Path, files: Sequence[Path]) -> int:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(os.open(_said(copy), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), 1)
     os.dup2(1, 2)
+
+
+def _pytest(files: Iterable[object], *plugins: object) -> int:
+    import pytest  # noqa: PLC0415
+
     options = ["-x", "-q", "--no-header", "--all-tests", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    code = int(pytest.main([*options, *map(str, files)]))
+    code = int(pytest.main([*options, *map(str, files)], plugins=[*plugins]))
     sys.stdout.flush()
     return code
+
+
+def _recording(copy: Path) -> Path:
+    """What each test has called."""
+    return copy.parent / "calls.json"
 
 
 def _said(copy: Path) -> Path:
