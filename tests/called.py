@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from itertools import zip_longest
+from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
