@@ -16,7 +16,8 @@ from minigts.fidelity.expectations import Measurements, expected_rows, judged
 from minigts.judge import ranges, tolerances
 from minigts.judge.cells import PathCell, measured_once
 from minigts.judge.statistics import Estimate, estimate
-from minigts.judge.verdicts import current, together
+from minigts.judge.verdicts import SHOWN, current, together
+from minigts.judge.verdicts import WORDS as VERDICTS
 from minigts.judge.words import WORDS
 from minigts.report.points import latency_points
 from minigts.report.read import SummaryRow
@@ -255,6 +256,11 @@ def test_an_expectation_that_cannot_be_judged_is_shown_as_undecided() -> None:
 def test_verdicts_of_earlier_results_are_read_in_todays_words() -> None:
     words = ("held", "did not", "did not hold", "undecided")
     assert [current(word) for word in words] == ["held", "failed", "failed", "undecided"]
+
+
+def test_every_verdict_has_its_words_for_people() -> None:
+    assert SHOWN == {"held": "held", "failed": "failed", "undecided": "undecided", "vacuous": "vacuous here"}
+    assert {*SHOWN} == {*VERDICTS}
 
 
 def test_of_several_verdicts_one_that_failed_decides() -> None:

@@ -78,8 +78,9 @@ def allowed() -> dict[str, set[str]]:
 
 
 @functools.cache
-def tree(module: Path) -> ast.Module:
-    return ast.parse(module.read_text(encoding="utf-8"), str(module))
+def nodes(module: Path) -> tuple[ast.AST, ...]:
+    """Of the whole module, in no order."""
+    return tuple(ast.walk(ast.parse(module.read_text(encoding="utf-8"), str(module))))
 
 
 @functools.cache
@@ -89,7 +90,7 @@ def imports(module: Path) -> tuple[str, ...]:
 
 
 def _imports(module: Path) -> Iterator[str]:
-    for node in ast.walk(tree(module)):
+    for node in nodes(module):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -100,13 +101,27 @@ def _imports(module: Path) -> Iterator[str]:
 @functools.cache
 def calls(module: Path) -> tuple[str, ...]:
     """The callables that a module calls by a plain or a dotted name."""
-    return tuple(ast.unparse(node.func) for node in ast.walk(tree(module)) if isinstance(node, ast.Call))
+    return tuple(filter(None, (dotted(node.func) for node in nodes(module) if isinstance(node, ast.Call))))
+
+
+def dotted(node: ast.expr) -> str:
+    """`shell.run` as it is written; nothing of what is no name, as a call's answer."""
+    if isinstance(node, ast.Attribute):
+        before = dotted(node.value)
+        return f"{before}.{node.attr}" if before else ""
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+@functools.cache
+def words(module: Path) -> tuple[str, ...]:
+    """Its strings."""
+    return tuple(node.value for node in nodes(module) if isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def called(module: Path) -> set[str]:
     """The package's own callables that a module calls, by their dotted names below it, whatever it calls them."""
     known: dict[str, str] = {}
-    for node in ast.walk(tree(module)):
+    for node in nodes(module):
         if isinstance(node, ast.ImportFrom):
             known |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
     found = (call.partition(".") for call in calls(module))
@@ -141,8 +156,7 @@ def test_a_providers_name_stands_with_the_providers_alone() -> None:
     """So that a new provider is a folder and a line of the registry."""
 
     def named(module: Path) -> set[str]:
-        words = {node.value for node in ast.walk(tree(module)) if isinstance(node, ast.Constant)}
-        return {name for name in registry.names() if name in words}
+        return {name for name in registry.names() if name in words(module)}
 
     assert offenders(named, but=("providers",)) == {}
 
@@ -190,13 +204,7 @@ NAMED_IN = dict.fromkeys(OF_A_RUN_DIRECTORY, "paths.py") | dict.fromkeys(OF_A_RE
 
 @pytest.mark.parametrize("file", NAMED_IN)
 def test_a_files_name_that_several_rooms_know_stands_once(file: str) -> None:
-    constants = [
-        name(module)
-        for module in MODULES
-        for node in ast.walk(tree(module))
-        if isinstance(node, ast.Constant) and node.value == file
-    ]
-    assert constants == [NAMED_IN[file]]
+    assert [name(module) for module in MODULES for word in words(module) if word == file] == [NAMED_IN[file]]
 
 
 def test_the_list_of_rooms_for_contributors_is_the_whole_truth() -> None:
@@ -219,15 +227,15 @@ def test_nothing_lies_loose_beside_the_rooms() -> None:
 
 def test_no_module_comes_back_to_itself() -> None:
     """Not even for types."""
-    dotted = {
+    modules = {
         ".".join(("minigts", *module.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): module
         for module in MODULES
     }
 
     def used(module: Path) -> set[str]:
-        found = (each if each in dotted else each.rpartition(".")[0] for each in imports(module))
-        return {name for name in found if name in dotted}
+        found = (each if each in modules else each.rpartition(".")[0] for each in imports(module))
+        return {name for name in found if name in modules}
 
-    graph = {name: {other for other in used(module) if other != name} for name, module in dotted.items()}
+    graph = {name: {other for other in used(module) if other != name} for name, module in modules.items()}
     sorter = graphlib.TopologicalSorter(graph)
     sorter.prepare()  # raises CycleError, which names the modules
