@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from called import Calls
 
 PACKAGE = Path("tools/minigts")
-UNIT = Path("tests/unit")
+TESTS = ("tests/unit", "tests/topologies")
 LEFT_OUT = shutil.ignore_patterns(".git", ".*_cache", "__pycache__", "target", ".hypothesis", ".venv")
 NEEDED = ("hypothesis", "jmespath", "networkx", "numpy", "pydantic", "pytest", "ruamel.yaml", "typer.testing")
 """Imported once, by the process of which each trial is a fork."""
@@ -57,6 +57,7 @@ NOT_SWAPPED = 75
 """The exit code of a trial that takes a new process: the fault is not in what a function does."""
 MORE: dict[str, tuple[str, ...]] = {
     "judge": ("test_experiment_claims.py", "test_comparisons.py", "test_certificate.py", "test_statistics.py"),
+    "topology": ("test_bad_files.py",),
 }
 """Unit tests that concern a room and do not import it."""
 COLUMNS = ("room", ">faults possible", ">tried", ">noticed", ">share")
@@ -81,7 +82,7 @@ def main() -> None:
     arguments.add_argument("--seed", type=int, default=1, help="of that choice")
     arguments.add_argument("--line", type=int, help="only those of this line, of a module")
     arguments.add_argument(
-        "--tests", nargs="+", default=[], metavar="FILE", help="of tests/unit, instead of those that import the room"
+        "--tests", nargs="+", default=[], metavar="FILE", help="their names, instead of those that import the room"
     )
     arguments.add_argument(
         "--limit",
@@ -95,6 +96,9 @@ def main() -> None:
     for room in given.rooms:
         if not _modules(room):
             arguments.error(f"no room {room} in {PACKAGE}")
+    for name in given.tests:
+        if name not in _test_files():
+            arguments.error(f"no file {name} in {' or '.join(TESTS)}")
     _be_apart()
     stage.perform(lambda: _bench(given))
 
@@ -126,7 +130,7 @@ def _bench(given: argparse.Namespace) -> None:
         copy = Path(scratch) / "checkout"
         shutil.copytree(stage.PROJECT, copy, ignore=LEFT_OUT, symlinks=True)
         for room in given.rooms:
-            files = [UNIT / name for name in given.tests] or _tests_of(room)
+            files = [_test_files()[name] for name in given.tests] or _tests_of(room)
             possible, chosen = _chosen(room, given)
             trials = list(_tried(copy, room, files, chosen, given.limit))
             noticed = sum(each.noticed for each in trials)
@@ -149,14 +153,22 @@ def _modules(room: str) -> list[Path]:
 
 
 def _tests_of(room: str) -> list[Path]:
-    """The unit tests that import something of it, and those that are known to try it. A module's own are first."""
+    """The unit tests that import something of it, and those that are known to try it."""
     name = room.split("/", maxsplit=1)[0]
     own = re.compile(
         rf"^(from minigts\.{name}\b|from minigts import .*\b{name}\b|import minigts\.{name}\b)", re.MULTILINE
     )
-    files = sorted((stage.PROJECT / UNIT).glob("test_*.py"))
-    found = [each for each in files if own.search(each.read_text(encoding="utf-8")) or each.name in MORE.get(name, ())]
-    return [each.relative_to(stage.PROJECT) for each in found]
+    return [
+        file
+        for file in _test_files().values()
+        if file.name in MORE.get(name, ()) or own.search((stage.PROJECT / file).read_text(encoding="utf-8"))
+    ]
+
+
+def _test_files() -> dict[str, Path]:
+    """All that a room may be tried with, by name."""
+    found = (file for folder in TESTS for file in sorted((stage.PROJECT / folder).rglob("test_*.py")))
+    return {file.name: file.relative_to(stage.PROJECT) for file in found}
 
 
 def _chosen(room: str, given: argparse.Namespace) -> tuple[int, list[tuple[Path, Fault]]]:
