@@ -13,7 +13,9 @@ switch_runs() {
 
 start_switch() {
   switch_answers && return
-  modprobe -a openvswitch vport_vxlan
+  modprobe openvswitch
+  # Before Linux 7.3 a tunnel's port has a module of its own; since then it is a network device of `vxlan`.
+  modprobe -q vport_vxlan || modprobe vxlan
   mkdir -p /run/openvswitch "${switch_database%/*}"
   [[ -f $switch_database ]] || ovsdb-tool create "$switch_database" /usr/share/openvswitch/vswitch.ovsschema
   ovsdb-server "$switch_database" --remote=punix:/run/openvswitch/db.sock --pidfile --detach --no-chdir \
@@ -32,7 +34,8 @@ stop_switch() {
   ovs-appctl -t ovsdb-server exit
   wait_until 10 switch_gone || fatal "Open vSwitch does not end"
   rm -f "$switch_database"
-  modprobe -r vport_vxlan openvswitch || true
+  modprobe -qr vport_vxlan || true
+  modprobe -r openvswitch || true
 }
 
 switch_gone() { [[ ! -e /run/openvswitch/ovs-vswitchd.pid && ! -e /run/openvswitch/ovsdb-server.pid ]]; }

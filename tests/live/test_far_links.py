@@ -8,6 +8,7 @@ from live.conftest import MakeLab, quiet
 from minigts import overlays
 from minigts.fidelity.expectations import check
 from minigts.fidelity.measure import LOSES_ALL, certify
+from minigts.lab import Lab
 
 pytestmark = pytest.mark.virtual
 
@@ -52,3 +53,25 @@ def test_a_rate_that_the_hosts_windows_cannot_fill_is_held_against_what_they_car
     assert path.tcp_ceiling_mbit is not None
     assert path.tcp_least_mbit <= expected.measured <= path.tcp_ceiling_mbit < 0.4 * row.declared
     assert (expected.ok, "as the hosts' TCP buffers have it" in expected.wanted) == (True, True)
+
+
+FAST = """
+name: fast
+hosts: {h1: {}, h2: {}, h3: {}}
+links:
+  - {ends: [h1, h2], rtt: 2ms, rate: 2.5gbit}
+  - {ends: [h2, h3], rtt: 0.2ms, rate: 1.2gbit}
+"""
+
+
+def test_fast_links_are_certified_in_fractions_of_a_second(make_lab: MakeLab) -> None:
+    """A second after a second of slow start for each would carry five times as much."""
+    lab = make_lab(FAST)
+    before_s, rows = _up_s(lab), certify(lab, quiet).rows
+    rates = [row for row in rows if row.quantity.startswith("TCP")]
+    assert [(row.title, row.ok) for row in rates] == [("h1-h2", True), ("h2-h3", True)], rows
+    assert _up_s(lab) - before_s < 2.5
+
+
+def _up_s(lab: Lab) -> float:
+    return float(lab.provider.run("h1", ["cat", "/proc/uptime"], timeout_s=60).stdout.split()[0])

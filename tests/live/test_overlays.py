@@ -223,6 +223,7 @@ def test_check_proves_the_overlay_and_fails_where_its_packets_do_not_arrive(
         failed = program.run(*words, "--overlay")
     finally:
         chain.provider.run(deaf, ["nft", "delete", "table", "inet", "unheard"], timeout_s=120)
+        assert reaches(chain, meshed[0], meshed[1], 120)
     assert (failed.returncode, "Traceback" in failed.stderr) == (1, False)
     assert meshed[1].address in failed.stderr
 

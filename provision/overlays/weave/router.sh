@@ -36,7 +36,9 @@ start_router() {
   [[ $VARIANT != *encrypted ]] || options+=(--password minigts)
   mkdir -p "$weave_data"
   # The router makes a dummy interface for a moment, to set its bridge's MTU.
-  modprobe -a openvswitch vport_vxlan bridge veth dummy
+  modprobe -a openvswitch bridge veth dummy
+  [[ $VARIANT != fast ]] || modprobe vport_vxlan ||
+    fatal "Weave's fast data path needs the kernel's module vport_vxlan, which Linux 7.3 and later do not have; weave-sleeve does not"
   use_iptables
   # Where it runs it leaves a mark, by which the next one takes itself for the same, started again.
   (cd "$weave_data" && CHECKPOINT_DISABLE=1 start_daemon weaver "$PROGRAMS/weaver" "${options[@]}" "${LINK_PEER_ADDRESSES[@]}")
@@ -76,5 +78,6 @@ stop_router() {
   done
   [[ ! -e /sys/class/net/$weave_datapath ]] || ovs-dpctl del-dp "$weave_datapath"
   rm -rf "$weave_data"
-  modprobe -r vport_vxlan openvswitch || true
+  modprobe -qr vport_vxlan || true
+  modprobe -r openvswitch || true
 }

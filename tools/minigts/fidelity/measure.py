@@ -73,6 +73,10 @@ would take minutes, and a thin link is not judged."""
 SLOW_START_ROUND_TRIPS = 30
 SLOW_START_QUEUES = 6
 """Where the queue is long for its rate, as at a thin link, a round trip is as long as the queue."""
+FAST_MBIT = 1000.0
+"""Above it a second holds more than 80,000 full frames, each of which the processor carries at some 10 us…"""
+FAST_S, FAST_INTERVAL_S = 0.2, 0.1
+"""…so that in virtual time a fast link is measured for so long, after its slow start, in such intervals."""
 SERVE = """\
 while ss -Hltn "sport = :$0" | grep -q .; do sleep 0.01; done
 iperf3 -s -1 -D -p "$0" --idle-timeout 30
@@ -95,8 +99,9 @@ class MeasuredPath:
     queue_s: float = 0.0
     """How long the queue in front of the rate takes when it is full."""
 
-    seconds: int = RATE_S
-    """How long it counts."""
+    seconds: float = RATE_S
+    """How long it counts. Where that is less than a second, what the client has sent is counted, and otherwise what the
+    server has received."""
 
 
 @dataclass(frozen=True)
@@ -493,7 +498,9 @@ def _rate_row(lab: Lab, way: _OneWay, *, longer: bool = False) -> Row:
     thin = (shaping.rate_mbit or math.inf) < THIN_MBIT
     needed_bytes = max(LEAST_QUEUE_BYTES, (shaping.rate_mbit or 0) * 1e3 / 8 * link.rtt_ms)
     longer = longer or (thin and plan.time == "virtual")
-    seconds = max(RATE_S, math.ceil(THIN_QUEUES * queue_s)) if longer else RATE_S
+    seconds: float = max(RATE_S, math.ceil(THIN_QUEUES * queue_s)) if longer else RATE_S
+    if plan.time == "virtual" and (shaping.rate_mbit or 0) > FAST_MBIT and not longer:
+        seconds = FAST_S
     measured, note = tcp_mbit(
         lab, MeasuredPath(*way.ends, address, link.rtt_ms, RATE_PORT + link.index, queue_s, seconds)
     )
@@ -532,10 +539,23 @@ def tcp_mbit(
     settled_s = max(SLOW_START_ROUND_TRIPS * way.rtt_ms / 1000, SLOW_START_QUEUES * way.queue_s)
     slow_start_s = max(least_slow_start_s, math.ceil(settled_s))
     measured_s = max(way.seconds, math.ceil(least_round_trips * way.rtt_ms / 1000))
-    ask = ["iperf3", "-c", way.address, "-p", str(way.port), "-J", "-t", str(measured_s), "-O", str(slow_start_s)]
+    client = ("iperf3", "-c", way.address, "-p", str(way.port), "-J")
     try:
         serve(lab, way.target, way.port)
-        client = lab.provider.run(way.source, ask, timeout_s=30 + slow_start_s + measured_s, check=False)
-        return round(iperf3_tcp.parse(client.stdout, client.stderr).received_mbit, 4), ""
+        if measured_s < 1:
+            return round(_sent_mbit(lab, way, client, settled_s, measured_s), 4), ""
+        argv = (*client, "-t", str(math.ceil(measured_s)), "-O", str(slow_start_s))
+        said = lab.provider.run(way.source, argv, timeout_s=30 + slow_start_s + measured_s, check=False)
+        return round(iperf3_tcp.parse(said.stdout, said.stderr).received_mbit, 4), ""
     except (ParseError, CommandFailed) as error:
         return None, str(error)
+
+
+def _sent_mbit(lab: Lab, way: MeasuredPath, client: Sequence[str], settled_s: float, measured_s: float) -> float:
+    """What is sent in parts of a second: iperf3's own limits are whole seconds, so a signal ends the client."""
+    intervals = max(1, math.ceil(settled_s / FAST_INTERVAL_S)), math.ceil(measured_s / FAST_INTERVAL_S)
+    ended_s = (sum(intervals) + 0.5) * FAST_INTERVAL_S + 2 * way.rtt_ms / 1000
+    client = (*client, "-t", str(math.ceil(ended_s) + 1))
+    argv = ("timeout", "-s", "INT", f"{ended_s:.3f}", *client, "-i", f"{FAST_INTERVAL_S:g}")
+    said = lab.provider.run(way.source, argv, timeout_s=30 + ended_s, check=False)
+    return iperf3_tcp.sent_after(said.stdout, said.stderr, intervals[0] * FAST_INTERVAL_S)

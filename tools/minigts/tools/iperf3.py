@@ -5,6 +5,7 @@ Its server listens at every endpoint and serves one client at a time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
@@ -131,8 +132,25 @@ class _Iperf3(_Part):
     error: str | None = None
 
 
+INTERRUPTED = "interrupt - the client has terminated"
+"""What a client says as its error that was ended by a signal: what it had counted until then is in its report."""
+
+
 def report(stdout: str, stderr: str, protocol: str) -> tuple[_Iperf3, Sum, Sum]:
     """The report with what was sent and received. Raises ParseError, with iperf3's own words where it has some."""
+    whole = _read(stdout, stderr, protocol)
+    sent, received = whole.end.sum_sent, whole.end.sum_received
+    if sent is None or received is None:
+        raise ParseError("iperf3: the test did not end; nothing received is reported")
+    return whole, sent, received
+
+
+def interrupted(stdout: str, stderr: str, protocol: str) -> Sequence[Sum]:
+    """The intervals of a client that a signal ended, the last of which is not whole. Raises ParseError."""
+    return [interval.sum for interval in _read(stdout, stderr, protocol, may_say=INTERRUPTED).intervals]
+
+
+def _read(stdout: str, stderr: str, protocol: str, *, may_say: str | None = None) -> _Iperf3:
     if not stdout.strip():
         raise ParseError(f"iperf3: {complaint(stderr) or 'printed nothing'}")
     try:
@@ -144,12 +162,9 @@ def report(stdout: str, stderr: str, protocol: str) -> tuple[_Iperf3, Sum, Sum]:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "document"
         raise ParseError(f"iperf3: {where}: {first['msg'].lower()}") from error
-    if whole.error:
+    if whole.error and whole.error != may_say:
         raise ParseError(f"iperf3: {complaint(whole.error)}")
     test = whole.start.test_start
     if test is None or test.protocol != protocol:
         raise ParseError(f"iperf3: not a {protocol} test")
-    sent, received = whole.end.sum_sent, whole.end.sum_received
-    if sent is None or received is None:
-        raise ParseError("iperf3: the test did not end; nothing received is reported")
-    return whole, sent, received
+    return whole

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 
 from minigts.language.fields import matching, whole
 from minigts.tools import iperf3
-from minigts.tools.base import START_S, Measured, PathUnderTest, Prediction, Tool
+from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Prediction, Tool
 from minigts.tools.columns import SENT, Column, value
 from minigts.tools.goodput import tcp_goodput
 from minigts.tools.options import Duration, Size, WholeSeconds, size_bytes, written_duration
@@ -23,6 +23,8 @@ RETRANSMITS = Column("retransmits", "retransmits", "", tabled=True)
 RTT = Column("rtt_ms", "RTT", "ms")
 WINDOW = Column("cwnd_bytes", "cwnd", "bytes")
 _CONGESTION_HINT = "a congestion control: write it as in cubic or reno"
+_MOMENT_S = 0.01
+"""By so much an interval may begin before the moment from which it is to count."""
 _CONGESTION = re.compile(r"[a-z]{2,15}", re.ASCII)
 
 
@@ -103,6 +105,22 @@ def parse(stdout: str, stderr: str = "") -> TcpFlow:
         ),
         congestion=report.end.sender_tcp_congestion,
     )
+
+
+def sent_after(stdout: str, stderr: str, start_s: float) -> float:
+    """Mbit/s that a client sent in the whole intervals from `start_s` on until a signal ended it. Raises ParseError.
+
+    Once a flow has settled, as much arrives; what still lies in the sender's socket when it begins to count lies there
+    when it ends, too.
+    """
+    counted, began_s = [], 0.0
+    for each in iperf3.interrupted(stdout, stderr, "TCP")[:-1]:
+        counted += [each] if began_s >= start_s - _MOMENT_S else []
+        began_s += each.seconds
+    took_s = sum(each.seconds for each in counted)
+    if not took_s:
+        raise ParseError(f"iperf3: was ended after {began_s:.1f} s, before anything was counted")
+    return sum(each.bytes for each in counted) * 8e-6 / took_s
 
 
 def read(stdout: str, stderr: str) -> Measured:
