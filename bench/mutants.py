@@ -202,18 +202,18 @@ def _tried(
     later = []
     with open(answers, encoding="utf-8") as lines:  # noqa: PTH123 - a pipe's end
         for line, (module, fault) in zip(lines, chosen, strict=False):
-            tests, noticed, seconds = json.loads(line)
+            tests, noticed, seconds, allowed_s = json.loads(line)
             if noticed is None:
-                later.append((module, fault, tests))
+                later.append((module, fault, tests, allowed_s))
             else:
                 yield _said_of(module, fault, noticed, seconds)
     if os.waitpid(child, 0)[1]:
         said = _said(copy).read_text(errors="replace")[-2000:]
         raise SystemExit(f"{room}: without any fault its tests fail, or take more than {RECORDING_S:g} s\n{said}")
     screen.note(f"{room}: {len(later)} faults take a new process each")
-    for module, fault, tests in later:
+    for module, fault, tests, allowed_s in later:
         begun = time.monotonic()
-        noticed = _notices(copy, module, fault, tests, limit_s)
+        noticed = _notices(copy, module, fault, tests, allowed_s)
         yield _said_of(module, fault, noticed, time.monotonic() - begun)
 
 
@@ -233,7 +233,8 @@ def _in_one_session(
 ) -> int:
     """In the fork: collect the tests, run them once to see what they call, and try each fault in a fork of that.
 
-    Tells a line of each fault: its tests, whether they notice it, or null where that takes a new process, and seconds.
+    Tells a line of each fault: its tests, whether they notice it, or null where that takes a new process, the seconds
+    that it took, and those that a trial may compute.
     """
     _enter(copy)
     sys.dont_write_bytecode = False  # the trials in new processes read what is compiled here, and write none
@@ -263,14 +264,15 @@ def _in_one_session(
 
 def _quick_trial(
     copy: Path, session: pytest.Session, calls: Calls, module: Path, fault: Fault, limit_s: float
-) -> tuple[list[str], bool | None, float]:
+) -> tuple[list[str], bool | None, float, float]:
     from called import all_pass, function_at, in_a_body, swap  # noqa: PLC0415
 
     source, begun = (stage.PROJECT / module).read_bytes(), time.monotonic()
     function = function_at(source, fault.line, str(module.relative_to(PACKAGE)))
     tests = calls.tests_of(function)
+    allowed_s = limit_s + sum(calls.seconds[test] for test in tests)
     if function is None or not tests or not in_a_body(source, fault.line):
-        return tests, None if tests else False, 0.0
+        return tests, None if tests else False, 0.0, allowed_s
 
     def tried() -> int:
         try:
@@ -280,9 +282,9 @@ def _quick_trial(
             return NOT_SWAPPED
         return 0 if all_pass(session, tests) else 1
 
-    code = _ended(tried, limit_s)
+    code = _ended(tried, allowed_s)
     again = code == NOT_SWAPPED or (code == 0 and calls.early(function))
-    return tests, None if again else code != 0, time.monotonic() - begun
+    return tests, None if again else code != 0, time.monotonic() - begun, allowed_s
 
 
 def _notices(copy: Path, module: Path, fault: Fault, tests: Sequence[str], limit_s: float) -> bool:
@@ -298,6 +300,7 @@ def _notices(copy: Path, module: Path, fault: Fault, tests: Sequence[str], limit
 
 
 def _passes(tests: Callable[[], int], limit_s: float) -> bool:
+    """Whether that ends with 0, in a fork of this process."""
     return _ended(tests, limit_s) == 0
 
 
