@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from bench import stage
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.experiments import campaign
 from minigts.experiments.matrix import matrix
 from minigts.results import manifest
@@ -40,11 +41,11 @@ def take(runs: Path, experiment: Path, only: list[str], repetitions: int, wanted
     read = campaign.prepare(experiment, paper=False, quick=False, only=only)
     longer = read.experiment.model_copy(update={"repetitions": repetitions})
     prepared = dataclasses.replace(read, experiment=longer, samples=matrix(longer, read.plan))
-    with lab_for(prepared.plan, Means(), screen.note) as lab:
+    with lab_for(prepared.plan, Means(), console.note) as lab:
         for number in range(wanted):
-            screen.note(f"run {number + 1} of {wanted}")
+            console.note(f"run {number + 1} of {wanted}")
             directories = campaign.begin(runs, [prepared], lab.provider.name)
-            campaign.take(directories, lab, screen.note, lambda _at: None)
+            campaign.take(directories, lab, console.note, lambda _at: None)
 
 
 def summary(folder: Path) -> Summary:
@@ -116,7 +117,7 @@ def main() -> None:
     folders = finished(runs)
     read = [summary(folder) for folder in folders]
     pairs = [compare(read[index], read[index + 1]) for index in range(0, len(read) - 1, 2)]
-    screen.note(f"{sum(map(tainted, folders))} tainted samples in {len(folders)} runs")
+    console.note(f"{sum(map(tainted, folders))} tainted samples in {len(folders)} runs")
     if pairs:
         show(pairs)
         figures.write(chosen.out, {"pairs": pairs, "experiment": chosen.experiment.name, "only": chosen.only})

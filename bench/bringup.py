@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from bench import stage
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.errors import MinigtsError
 from minigts.machine import shell
 from minigts.providers.uml import image
@@ -144,12 +145,12 @@ def main() -> None:
     arguments.add_argument("--runs", type=int, default=5)
     arguments.add_argument("--swarm-runs", type=int, default=2)
     chosen = arguments.parse_args()
-    image.ensure(screen.note)
+    image.ensure(console.note)
     figures = stage.Figures("bringup", chosen.topology)
     lacking = why_no_mininet()
     plain, beside = [], []
     for count in range(chosen.runs):  # side by side, so that a busy moment meets both
-        screen.note(f"run {count + 1} of {chosen.runs}")
+        console.note(f"run {count + 1} of {chosen.runs}")
         plain.append(bring_up(chosen.topology, "none"))
         if not lacking:
             beside.append(mininet())
@@ -159,9 +160,9 @@ def main() -> None:
     show(found)
     compared = ratios(found)
     for what, ratio in compared.items():
-        screen.out().print(f"{what} = {ratio:g}")
+        console.out().print(f"{what} = {ratio:g}")
     if lacking:
-        screen.note(f"mininet: not measured, {lacking}")
+        console.note(f"mininet: not measured, {lacking}")
     figures.write(chosen.out, {**found, "ratios": compared, "mininet_command": " ".join(MININET)})
 
 

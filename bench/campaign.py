@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import stage
-from minigts.cli import screen
+from minigts.cli import console
 from minigts.cluster import gathering
 from minigts.cluster.engine import opened
 from minigts.cluster.jobs import Job, split
@@ -67,7 +67,7 @@ def labs(count: int, workers: Sequence[int], place: Path) -> Iterator[dict[str, 
             str(results),
             *on,
         ]
-        screen.note(f"{count} labs, {number or 'no'} workers")
+        console.note(f"{count} labs, {number or 'no'} workers")
         started = time.monotonic()
         shell.run(argv, timeout_s=LIMIT_S)
         (top,) = results.iterdir()
@@ -81,7 +81,7 @@ def parts(top: Path) -> dict[str, float]:
     directories = store.runs_in(top)
     jobs = [*_whole(top, directories)]
     texts = [job.model_dump_json() for job in jobs]
-    with opened("local:1", screen.note) as engine:
+    with opened("local:1", console.note) as engine:
         engine.client.gather(engine.client.map(len, texts[:1], pure=False))
         started = time.monotonic()
         engine.client.gather(engine.client.map(str.encode, texts, pure=False))
@@ -173,7 +173,7 @@ def main() -> None:
                 f"{row['workers'] or 'none'}",
                 f"{row['seconds']:.0f} s",
                 f"{rows[0]['seconds'] / row['seconds']:.2f}",
-                screen.yes(row["equal"]),
+                console.yes(row["equal"]),
             )
             for row in rows
         ]

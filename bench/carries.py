@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from bench import stage
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.fidelity.measure import certify
 from minigts.topology.load import parse
 
@@ -35,7 +36,7 @@ def main() -> None:
         for rate in chosen.rates:
             runs = [outside(hosts, rate) for _ in range(chosen.runs)]
             found.append({"hosts": hosts, "rate_mbit": rate, "outside": runs})
-            screen.note(f"{hosts} hosts, {rate} Mbit/s: {sum(not run for run in runs)} of {chosen.runs} within")
+            console.note(f"{hosts} hosts, {rate} Mbit/s: {sum(not run for run in runs)} of {chosen.runs} within")
     shown = [
         (
             f"{hosts}",

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench import stage
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
 from minigts.topology.load import parse
@@ -125,7 +126,7 @@ def main() -> None:
     with stage.lab_of(parse(PAIR, "ceiling.yaml", time="real")) as lab, ways(lab) as all_ways:
         found: dict[str, dict[str, list[float]]] = {what: {way.name: [] for way in all_ways} for what in measures}
         for attempt in range(chosen.tries):
-            screen.note(f"try {attempt + 1} of {chosen.tries}")
+            console.note(f"try {attempt + 1} of {chosen.tries}")
             for way in all_ways:
                 switch_offloads(lab, way)
                 for what, once in measures.items():

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bench import stage
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.fidelity.certificate import Row
 from minigts.fidelity.measure import certify, path_rows
 from minigts.lab import Lab
@@ -36,7 +37,7 @@ def measure(topology: Path, plan: Plan, provider: str) -> dict[str, Any]:
     started = time.monotonic()
     with stage.lab_of(plan, provider) as lab:
         up_s = time.monotonic() - started
-        certificate = certify(lab, screen.note, bringing_up=True)
+        certificate = certify(lab, console.note, bringing_up=True)
         rows = with_all_paths(lab, certificate.rows)
     rtts = [row for row in rows if row.quantity == "RTT"]
     return {

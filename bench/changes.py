@@ -23,7 +23,8 @@ from pathlib import Path
 
 from bench import stage
 from minigts import lab as labs
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.dataplane import wire
 from minigts.fidelity import measure
 from minigts.lab import Lab, altering, links
@@ -197,7 +198,7 @@ class Rounds:
     def _expect(self, good: bool, text: str) -> None:
         if not good:
             self.found.wrong.append(text)
-            screen.note(f"WRONG: {text}")
+            console.note(f"WRONG: {text}")
 
 
 def taken(lab: Lab) -> dict[str, float]:
@@ -244,12 +245,12 @@ def main() -> None:
             rounds.gentle(GENTLE)
             rounds.harsh(HARSH)
             rounds.look()
-            screen.note(f"{sum(rounds.found.done.values())} changes, {len(rounds.found.wrong)} wrong, {taken(lab)}")
+            console.note(f"{sum(rounds.found.done.values())} changes, {len(rounds.found.wrong)} wrong, {taken(lab)}")
         now = rounds.alone()
         after, lab_s = taken(now), now.provider.now_s()
         for link in now.plan.links:
             labs.adjust_link(now, link.name, dict.fromkeys(Amounts.model_fields))
-        certificate = measure.certify(now, screen.note)
+        certificate = measure.certify(now, console.note)
         found = rounds.found
         if not certificate.ok:
             found.wrong.append(f"the certificate: {certificate.verdict}")

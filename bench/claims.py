@@ -12,7 +12,8 @@ from collections import Counter
 from pathlib import Path
 
 from bench import stage
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.errors import InputError
 from minigts.experiments import campaign, decidable
 from minigts.experiments.campaign import Prepared
@@ -36,7 +37,7 @@ def main() -> None:
                 file, paper=False, quick=False, only=(), time=chosen.time, leaving_out=True
             )
         except InputError as error:
-            screen.note(f"{file.name}: {error}")
+            console.note(f"{file.name}: {error}")
             continue
         found = decidable.counted(several[0], DEFAULT)
         for sourced, own in found.items():

@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from bench import stage
-from minigts.cli import tables
+from minigts.cli.views import tables
 from minigts.errors import InputError
 from minigts.experiments import meaning
 from minigts.experiments.cells import Cell

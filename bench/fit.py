@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench import stage
-from minigts.cli import tables
+from minigts.cli.views import tables
 
 DATA = stage.PROJECT / "docs" / "published" / "gts-2016-throughput.csv"
 FRAMES_OF_A_SEGMENT = 1.5

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench import stage
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.errors import InputError, MinigtsError
 
 sys.path.insert(0, str(stage.PROJECT / "tests"))
@@ -123,7 +124,7 @@ def _show(tallies: dict[str, Found], most: int) -> None:
             if shown:
                 tables.show_table(title, (">files", "kind"), [(str(count), each) for each, count in shown])
     for each in (line for found in tallies.values() for line in (*found.failed, *found.silent)):
-        screen.note(each)
+        console.note(each)
     raise SystemExit(any(found.failed or found.silent for found in tallies.values()))
 
 

@@ -14,7 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench import stage
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 
 sys.path.insert(0, str(stage.PROJECT / "tests"))
 
@@ -46,7 +47,7 @@ def main() -> None:
         )
         outcomes.append(_fuzzed(name, first, last, given.out))
         for failure in outcomes[-1].failures:
-            screen.note(f"{name}, number {failure.number}: {failure.how}")
+            console.note(f"{name}, number {failure.number}: {failure.how}")
     _show(outcomes)
     raise SystemExit(any(outcome.failed for outcome in outcomes))
 

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from bench import stage
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.errors import MinigtsError
 from minigts.fidelity.host_load import LIMITS, HostLoad, recording, taints
 from minigts.lab import Lab
@@ -200,7 +201,7 @@ def show(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "others_at_work": sum(sum(row["others"].values()) > LIMITS["foreign_cores"] for row in alarms),
         "never_quiet": sum(not row["load"] for row in rows) - len(calm),
     }
-    screen.out().print(
+    console.out().print(
         f"of {found['disturbed']} disturbed samples {found['missed']} were not marked; of {found['undisturbed']} that "
         f"began on a quiet machine {found['marked']} were, {found['others_at_work']} of them while the list of "
         f"processes shows others at work; {found['never_quiet']} found no quiet machine and do not count"
@@ -237,7 +238,7 @@ def main() -> None:
                 try:
                     rows.append(take(lab, number, loads[number]))
                 except MinigtsError as error:
-                    screen.note(f"sample {number}: {error}")
+                    console.note(f"sample {number}: {error}")
                     rows.append(take(lab, number, loads[number]))
                 stream.write(json.dumps(rows[-1]) + "\n")
                 stream.flush()

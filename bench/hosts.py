@@ -15,7 +15,8 @@ from typing import Literal, get_args
 
 from bench import memory, stage
 from minigts import lab as labs
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.lab.record import lab_named
 from minigts.machine.proc import used_s
 from minigts.topology.load import parse
@@ -75,7 +76,7 @@ def main() -> None:
     figures = stage.Figures("hosts", chosen.topology)
     found = {}
     for hosts in chosen.hosts:
-        screen.note(f"{hosts} hosts")
+        console.note(f"{hosts} hosts")
         runs = [measure(hosts, chosen.time) for _ in range(chosen.runs)]
         found[str(hosts)] = {"runs": runs, "median": medians(runs)}
     rows = ((f"{hosts} hosts", *(f"{value:.2f}" for value in each["median"].values())) for hosts, each in found.items())

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench import stage
-from minigts.cli import tables
+from minigts.cli.views import tables
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
 from minigts.topology.load import parse

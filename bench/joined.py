@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 from bench import stage
-from minigts.cli import tables
+from minigts.cli.views import tables
 
 MESSAGE = bytes(64)
 VIRTUAL_S = 10.0

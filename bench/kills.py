@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import stage
-from minigts.cli import screen
+from minigts.cli import console
 from tests.live import hostile
 from tests.live.program import Program, Traces, processes_of
 
@@ -449,14 +449,14 @@ def main() -> None:
             break
         performed = perform(draw, pace)
         if performed is None:
-            screen.note(f"{draw.number}: {draw.during} was over before each of {TRIES} kills; not counted")
+            console.note(f"{draw.number}: {draw.during} was over before each of {TRIES} kills; not counted")
             continue
         trial = asdict(performed)
         trials.append(trial)
         with kept.open("a") as lines:
             lines.write(json.dumps(trial) + "\n")
         told = "; ".join(trial["faults"]) or "clean"
-        screen.note(f"{draw.number}: {draw.kind} to {draw.victim} in {draw.during}, {trial['moment_s']:.2f} s: {told}")
+        console.note(f"{draw.number}: {draw.kind} to {draw.victim} in {draw.during}, {trial['moment_s']:.2f} s: {told}")
     sys.stdout.write(markdown(trials) + "\n")
     sys.exit(any(trial["faults"] for trial in trials))
 

@@ -15,7 +15,8 @@ from typing import Any
 
 from bench import stage
 from minigts import overlays
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
@@ -35,7 +36,7 @@ def median_rtt_ms(lab: Lab, ends: Mapping[str, Endpoint], path: Path, count: int
 
 def measure_pairs(lab: Lab, overlay: str, count: int, rounds: int) -> list[dict[str, Any]]:
     """A row for each pair, the paths of one hop among them: the median of the rounds' medians."""
-    ends = overlays.join(lab, overlay, screen.note)
+    ends = overlays.join(lab, overlay, console.note)
     seen = [[median_rtt_ms(lab, ends, path, count) for path in lab.plan.paths] for _ in range(rounds)]
     rows: list[dict[str, Any]] = []
     for path, medians in zip(lab.plan.paths, zip(*seen, strict=True), strict=True):
@@ -84,7 +85,7 @@ def show(rows: list[dict[str, Any]]) -> None:
     tables.show_table("Median RTT against the sum of the segments", heads, cells)
     for overlay in dict.fromkeys(row["overlay"] for row in rows):
         worst = max((row for row in rows if row["overlay"] == overlay), key=share)
-        screen.out().print(
+        console.out().print(
             f"worst over {overlay}: {worst['path']}, {worst['surplus_ms']:+.3f} ms, {share(worst):.2f} of the tolerance"
         )
 

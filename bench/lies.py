@@ -13,7 +13,8 @@ from pathlib import Path
 
 from bench import stage
 from minigts import paths
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.errors import EnvironmentLacks
 from minigts.machine import shell
 
@@ -57,7 +58,7 @@ def main() -> None:
     ]
     tables.show_table("", COLUMNS, rows)
     if answer.code != 0:
-        screen.note(answer.stdout[-4000:] + answer.stderr[-4000:])
+        console.note(answer.stdout[-4000:] + answer.stderr[-4000:])
     raise SystemExit(answer.code != 0)
 
 

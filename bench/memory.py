@@ -16,7 +16,8 @@ from typing import Any
 
 from bench import stage
 from minigts import overlays
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.errors import MinigtsError
 from minigts.lab import Lab
 from minigts.machine.proc import PROC, shared_files_bytes, stat_fields, text_of, used_s
@@ -102,7 +103,7 @@ def idle_percent(lab: Lab, seconds: float) -> dict[str, float]:
 
 def look(lab: Lab, seconds: float) -> dict[str, Any]:
     """After a while of rest: what was started has settled."""
-    screen.note(f"resting {seconds:g} s, then watching as long")
+    console.note(f"resting {seconds:g} s, then watching as long")
     time.sleep(seconds)
     idle = idle_percent(lab, seconds)
     return {
@@ -134,7 +135,7 @@ def show(found: dict[str, dict[str, Any]], hosts: int) -> None:
     )
     tables.show_table(f"MiB of {hosts} hosts together", heads, rows)
     (bare, first), *_, (full, last) = ((name, each["mib"]["all"]) for name, each in found.items())
-    screen.out().print(f"{full} / {bare} = {last / first:.2f}; of 2 GiB {last / 2048:.2f}")
+    console.out().print(f"{full} / {bare} = {last / first:.2f}; of 2 GiB {last / 2048:.2f}")
 
 
 def main() -> None:
@@ -150,7 +151,7 @@ def main() -> None:
     for overlay in chosen.overlays:
         # A lab of its own for each: a guest's memory file never shrinks.
         with stage.lab_of(plan) as lab:
-            overlays.join(lab, overlay, screen.note)
+            overlays.join(lab, overlay, console.note)
             found[overlay] = look(lab, chosen.seconds)
     show(found, len(plan.hosts))
     figures.write(chosen.out, found)

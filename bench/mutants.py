@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from bench import stage
 from minigts import paths
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 
 sys.path.insert(0, str(stage.PROJECT / "tests"))
 
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 PACKAGE = Path("tools/minigts")
 TESTS = ("tests/unit", "tests/topologies")
 LEFT_OUT = shutil.ignore_patterns(".git", ".*_cache", "__pycache__", "target", ".hypothesis", ".venv")
-NEEDED = ("hypothesis", "jmespath", "networkx", "numpy", "pydantic", "pytest", "ruamel.yaml", "typer.testing")
+NEEDED = ("hypothesis", "jmespath", "numpy", "pydantic", "pytest", "ruamel.yaml", "typer.testing")
 """Imported once, by the process of which each trial is a fork."""
 APART = "MINIGTS_MUTANTS_APART"
 NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
@@ -193,7 +194,7 @@ def _tried(
     copy: Path, room: str, files: Sequence[Path], chosen: Sequence[tuple[Path, Fault]], limit_s: float
 ) -> Iterator[Trial]:
     """Each fault's trial: where it can be, in a process that has collected the tests, and otherwise in a new one."""
-    screen.note(f"{room}: {len(files)} files of tests, without a fault")
+    console.note(f"{room}: {len(files)} files of tests, without a fault")
     answers, tell = os.pipe()
     child = os.fork()
     if child == 0:
@@ -210,7 +211,7 @@ def _tried(
     if os.waitpid(child, 0)[1]:
         said = _said(copy).read_text(errors="replace")[-2000:]
         raise SystemExit(f"{room}: without any fault its tests fail, or take more than {RECORDING_S:g} s\n{said}")
-    screen.note(f"{room}: {len(later)} faults take a new process each")
+    console.note(f"{room}: {len(later)} faults take a new process each")
     for module, fault, tests, allowed_s in later:
         begun = time.monotonic()
         noticed = _notices(copy, module, fault, tests, allowed_s)
@@ -224,7 +225,7 @@ def _said_of(module: Path, fault: Fault, noticed: bool, seconds: float) -> Trial
         noticed,
         round(seconds, 1),
     )
-    screen.note(f"{'noticed' if noticed else 'SURVIVED'}  {trial.module}:{trial.fault}")
+    console.note(f"{'noticed' if noticed else 'SURVIVED'}  {trial.module}:{trial.fault}")
     return trial
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from bench import stage
 from minigts import lab as labs
 from minigts import overlays
-from minigts.cli import screen
+from minigts.cli import console
 from minigts.errors import CommandFailed, MinigtsError
 from minigts.lab import Lab
 from minigts.machine import proc
@@ -102,28 +102,28 @@ def take(lab: Lab, name: str) -> Row:
     underlay_ms = lowest_rtt_ms(lab, (), first, lab.plan.hosts[-1].address)
     started = time.monotonic()
     try:
-        ends = overlays.join(lab, name, screen.note)
+        ends = overlays.join(lab, name, console.note)
         joined_s = time.monotonic() - started
         figures = measure(lab, name, ends[first], ends[last])
     except CommandFailed as error:
         return replace(row, refused=reason(error))
     finally:
-        overlays.leave(lab, screen.note)
+        overlays.leave(lab, console.note)
     load = manifest.noise().load_1min
     return replace(row, join_s=round(joined_s, 1), underlay_rtt_ms=underlay_ms, load_1min=load, **figures)
 
 
 def measure(lab: Lab, name: str, source: Endpoint, target: Endpoint) -> dict[str, Any]:
-    said = overlays.verify(lab, screen.note)
+    said = overlays.verify(lab, console.note)
     rtt_ms = lowest_rtt_ms(lab, source.prefix, source.host, target.address)
-    screen.note(f"{name}: TCP and UDP")
+    console.note(f"{name}: TCP and UDP")
     before = used_s(lab)
     tcp_text = iperf3(lab, source, target, "-t", "8", "-O", "2")
     spent = [seconds - before[host] for host, seconds in used_s(lab).items()]
     payload = str(target.mtu - IP_AND_UDP)
     udp = iperf3_udp.parse(iperf3(lab, source, target, "-t", "5", "-u", "-b", f"{UDP_MBIT}M", "-l", payload))
     tcp = iperf3_tcp.parse(tcp_text)
-    screen.note(f"{name}: cutting a link")
+    console.note(f"{name}: cutting a link")
     return {
         "mtu": target.mtu,
         "encapsulation": "+".join(sorted({each["ENCAPSULATION"] for each in said.values()})),
@@ -184,13 +184,13 @@ def restart_s(lab: Lab, name: str, source: Endpoint, target: Endpoint) -> float 
     started, the ends reach each other, and `verify` finds all well. None when they do not.
     """
     host = lab.plan.hosts[1].name
-    screen.note(f"{name}: killing {host} and starting it again")
+    console.note(f"{name}: killing {host} and starting it again")
     started = time.monotonic()
     labs.restart(lab, host)
     try:
-        ends = overlays.rejoin(lab, host, screen.note)
+        ends = overlays.rejoin(lab, host, console.note)
     except CommandFailed as error:
-        screen.note(f"{name}: {reason(error)}")
+        console.note(f"{name}: {reason(error)}")
         return None
     return healthy_s(lab, ends[source.host], ends[target.host], started)
 
@@ -200,7 +200,7 @@ def healthy_s(lab: Lab, source: Endpoint, target: Endpoint, started: float) -> f
     if not reaches(lab, source, target, HEALS_WITHIN_S):
         return None
     healed_s = round(time.monotonic() - started, 1)
-    overlays.verify(lab, screen.note)
+    overlays.verify(lab, console.note)
     return healed_s
 
 
@@ -290,7 +290,7 @@ def main() -> None:
                 row = take(lab, name)
                 (directory / f"{name}.json").write_text(json.dumps(asdict(row), indent=1) + "\n")
     lines = table(read(directory))
-    screen.out().print("\n".join(lines), markup=False, soft_wrap=True)
+    console.out().print("\n".join(lines), markup=False, soft_wrap=True)
     if chosen.page:
         write_page(chosen.page, plan.name, lines)
 

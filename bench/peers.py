@@ -29,7 +29,8 @@ from typing import Any
 
 from bench import memory, stage
 from bench.hosts import CALIBRATING
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.errors import MinigtsError
 from minigts.lab import Lab
 from minigts.machine import proc, shell
@@ -297,12 +298,12 @@ def main() -> None:
     for hosts in chosen.hosts:
         runs: dict[str, list[Run]] = {}
         for count in range(chosen.runs):  # side by side, so that a busy moment meets all
-            screen.note(f"{hosts} hosts, run {count + 1} of {chosen.runs}")
+            console.note(f"{hosts} hosts, run {count + 1} of {chosen.runs}")
             for name, peer in here.items():
                 try:
                     runs.setdefault(name, []).append(measure(peer, hosts))
                 except MinigtsError as error:
-                    screen.note(f"{name}: {error}")
+                    console.note(f"{name}: {error}")
         found[str(hosts)] = {
             name: {"runs": [asdict(run) for run in each], "median": medians(each)}
             for name, each in runs.items()
@@ -311,7 +312,7 @@ def main() -> None:
     tables.show_table(f"A chain, up, pinged and gone: medians of {chosen.runs}", HEADS, rows(found))
     for name, reason in why.items():
         if reason:
-            screen.note(f"{name}: not measured, {reason}")
+            console.note(f"{name}: not measured, {reason}")
     figures.write(chosen.out, {"hosts": found, "left_out": {name: each for name, each in why.items() if each}})
 
 

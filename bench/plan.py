@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bench import stage
-from minigts.cli import tables
+from minigts.cli.views import tables
 from minigts.results import manifest
 from minigts.topology.load import parse
 from minigts.topology.plan import Plan

@@ -18,7 +18,8 @@ from typing import Any
 
 from bench import stage
 from minigts import overlays
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.experiments import commands
 from minigts.experiments.model import MEASUREMENTS
 from minigts.lab import Lab
@@ -89,14 +90,14 @@ def pair(chosen: argparse.Namespace) -> dict[str, Any]:
         delay = "{delay: 20us}" if time == "virtual" else "{}"
         with stage.lab_of(plan_in(time, f"pair: {{hosts: [left, right], link: {delay}}}", chosen)) as lab:
             for overlay in chosen.overlays:
-                ends = overlays.join(lab, overlay, screen.note)
+                ends = overlays.join(lab, overlay, console.note)
                 found.setdefault(overlay, {})[time] = list(flows(lab, ends, overlay, chosen))
     return found
 
 
 def flows(lab: Lab, ends: Mapping[str, Endpoint], overlay: str, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for flow in FLOWS:
-        screen.note(f"pair: {lab.plan.time} time, {overlay}: {flow.name}")
+        console.note(f"pair: {lab.plan.time} time, {overlay}: {flow.name}")
         tries = chosen.tries if lab.plan.time == "real" else 1
         seen = [flow.mbit(lab, ends, lab.plan.paths[0], chosen.seconds) for _ in range(tries)]
         sent, arrived = ([flow.in_its_unit(each) for each in column] for column in zip(*seen, strict=True))
@@ -108,9 +109,9 @@ def hops(chosen: argparse.Namespace) -> list[dict[str, Any]]:
     with stage.lab_of(plan_in("virtual", "chain: {hosts: 6, link: {rtt: 2ms}}", chosen)) as lab:
         first = lab.plan.hosts[0].name
         for overlay in chosen.overlays:
-            ends = overlays.join(lab, overlay, screen.note)
+            ends = overlays.join(lab, overlay, console.note)
             for flow in OVER_HOPS:
-                screen.note(f"hops: {overlay}: {flow.name}")
+                console.note(f"hops: {overlay}: {flow.name}")
                 paths = [lab.plan.path(first, host.name) for host in lab.plan.hosts[1:]]
                 seen = [flow.in_its_unit(flow.mbit(lab, ends, path, chosen.seconds)[1]) for path in paths]
                 found.append({"overlay": overlay, "flow": flow.name, "arrived": seen})

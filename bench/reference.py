@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 from bench import stage
-from minigts.cli import screen
+from minigts.cli import console
 from minigts.experiments import model as experiments
 from minigts.overlays import policy
 from minigts.topology import model as topologies
@@ -28,7 +28,7 @@ def main() -> None:
     for path, text in texts.items():
         if path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
-            screen.note(f"{path.relative_to(stage.PROJECT)} is written again")
+            console.note(f"{path.relative_to(stage.PROJECT)} is written again")
 
 
 if __name__ == "__main__":

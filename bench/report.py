@@ -15,7 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench import stage
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.machine import shell
 from tests.unit import synthetic
 
@@ -112,9 +113,9 @@ def main() -> None:
     found = {}
     with tempfile.TemporaryDirectory() as scratch:
         for name, made in SHAPES.items():
-            screen.note(f"{name}: making {given.samples} samples up")
+            console.note(f"{name}: making {given.samples} samples up")
             results = made(Path(scratch), given.samples)
-            screen.note(f"{name}: reporting")
+            console.note(f"{name}: reporting")
             found[name] = measured(results)
     tables.show_table(f"report over {given.samples} samples", HEADS, rows(found))
     figures.write(given.out, {"samples": given.samples, "runs": found})

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from minigts import overlays, paths
-from minigts.cli import screen
+from minigts.cli import console
 from minigts.lab import Lab
 from minigts.results import manifest
 from minigts.session.bring_up import bare
@@ -39,7 +39,7 @@ def plan_of(topology: Path) -> Plan:
 @contextmanager
 def lab_of(plan: Plan, provider: str = "uml") -> Iterator[Lab]:
     """A lab for this bench alone, without overlay; taken down at the end."""
-    with bare(plan, provider, f"bench-{os.getpid()}", screen.note) as made:
+    with bare(plan, provider, f"bench-{os.getpid()}", console.note) as made:
         yield made
 
 
@@ -52,9 +52,9 @@ def perform(bench: Callable[[], None]) -> None:
     try:
         bench()
     except (Exception, KeyboardInterrupt) as error:
-        if not screen.explicable(error):
+        if not console.is_expected(error):
             raise
-        raise SystemExit(screen.explain(error, debug=False)) from error
+        raise SystemExit(console.explain(error, debug=False)) from error
 
 
 class Figures:
@@ -77,4 +77,4 @@ class Figures:
         document = {**self._head, "noise_after": manifest.noise().model_dump(), **found}
         path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
         busy = document["noise_before"]["load_1min"]
-        screen.note(f"load of the machine {busy:g} before, {document['noise_after']['load_1min']:g} after; {path}")
+        console.note(f"load of the machine {busy:g} before, {document['noise_after']['load_1min']:g} after; {path}")

@@ -14,7 +14,8 @@ from typing import Any
 
 from bench import stage
 from minigts import overlays
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.errors import MinigtsError
 from minigts.experiments import commands
 from minigts.experiments.model import MEASUREMENTS, AnyMeasurement
@@ -67,14 +68,14 @@ def take(lab: Lab, ends: Mapping[str, Endpoint], overlay: str, path: Path, what:
 
 def measure(lab: Lab, overlay: str, seconds: int, repetitions: int) -> list[Sample]:
     """Every path and protocol once in each repetition, in an order of its own."""
-    ends = overlays.join(lab, overlay, screen.note)
+    ends = overlays.join(lab, overlay, console.note)
     first = lab.plan.hosts[0].name
     paths = [path for path in lab.plan.paths if path.source == first]
     samples = []
     for repetition in range(repetitions):
         round_ = [(path, what) for path in paths for what in measurements(seconds).values()]
         random.Random(repetition).shuffle(round_)
-        screen.note(f"{overlay}: repetition {repetition + 1} of {repetitions}")
+        console.note(f"{overlay}: repetition {repetition + 1} of {repetitions}")
         samples += [take(lab, ends, overlay, path, what) for path, what in round_]
     return samples
 

@@ -16,7 +16,8 @@ from typing import Any
 
 from bench import stage
 from minigts import overlays
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.experiments.provider_comparison import Figure, traffic
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
@@ -61,11 +62,11 @@ def main() -> None:
     figures = stage.Figures("tunnels", Path("a pair without shaping"))
     found: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: {"tunnel": [], "bridge": []})
     with stage.lab_of(parse(BARE, "bare"), "vagrant") as lab:
-        ends = overlays.join(lab, overlays.UNDERLAY, screen.note)
+        ends = overlays.join(lab, overlays.UNDERLAY, console.note)
         ways = {"tunnel": ends["bra"].address, "bridge": bridged_address(lab, "bra")}
         for number in range(1, chosen.rounds + 1):
             for name, address in ways.items():
-                screen.note(f"round {number} of {chosen.rounds}: {name}")
+                console.note(f"round {number} of {chosen.rounds}: {name}")
                 for quantity, unit, value in measure(lab, address, chosen.rates):
                     found[quantity, unit][name].append(value)
     rows = [{"quantity": quantity, "unit": unit, **values} for (quantity, unit), values in found.items()]

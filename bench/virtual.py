@@ -28,7 +28,8 @@ from typing import Any
 
 from bench import memory, stage
 from minigts import overlays
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.dataplane import wire
 from minigts.errors import MinigtsError
 from minigts.experiments import commands
@@ -166,7 +167,7 @@ def one_run(plan: Plan, count: int) -> dict[str, dict[str, dict[str, Any]]]:
     with stage.lab_of(plan) as lab:
         underlay = commands.underlay_mtu(plan)
         for overlay in ("none", "swarm"):
-            ends = overlays.join(lab, overlay, screen.note)
+            ends = overlays.join(lab, overlay, console.note)
             found[overlay] = {}
             for path in plan.paths:
                 frame_bytes = ECHO_BYTES + underlay - ends[path.target].mtu
@@ -184,7 +185,7 @@ def round_trips(chosen: argparse.Namespace) -> Part:
     runs: list[dict[str, Any]] = []
     for number in range(chosen.runs):
         programs = cores if number % 2 else 0
-        screen.note(f"round-trips: run {number + 1} of {chosen.runs}, beside {programs} spinning programs")
+        console.note(f"round-trips: run {number + 1} of {chosen.runs}, beside {programs} spinning programs")
         since = time.monotonic()
         with spinning(programs):
             found = one_run(plan, chosen.count)
@@ -263,7 +264,7 @@ def speed(chosen: argparse.Namespace) -> Part:
     found: list[dict[str, Any]] = []
     for cores in chosen.cores:
         for hosts in chosen.hosts:
-            screen.note(f"speed: {hosts} hosts on {cores} cores")
+            console.note(f"speed: {hosts} hosts on {cores} cores")
             with on_cores(cores), stage.lab_of(chain(hosts, max(chosen.rates))) as lab:
                 found += [{"hosts": hosts, "cores": cores, **row} for row in speeds(lab, hosts, chosen)]
     heads = ("hosts", ">cores", "what", ">virtual s", ">real s", ">virtual s a real s", ">frames × links a real s")
@@ -288,7 +289,7 @@ def speed(chosen: argparse.Namespace) -> Part:
 
 
 def speeds(lab: Lab, hosts: int, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    ends = overlays.join(lab, "none", screen.note)
+    ends = overlays.join(lab, "none", console.note)
     first, last = lab.plan.hosts[0].name, lab.plan.hosts[-1]
     with timing(lab) as passed:
         lab.provider.run(first, ["sleep", "10"], timeout_s=30)
@@ -314,7 +315,7 @@ def fast(chosen: argparse.Namespace) -> Part:
     }
     found: list[dict[str, Any]] = []
     with stage.lab_of(chain(2, rate_mbit, rtt_ms=1, memory_mb=512)) as lab:
-        ends = overlays.join(lab, "none", screen.note)
+        ends = overlays.join(lab, "none", console.note)
         for name, what in flows.items():
             with timing(lab) as passed:
                 seen = flow(lab, lab.plan, ends, what)
@@ -351,7 +352,7 @@ def joins(chosen: argparse.Namespace) -> Part:
                 for _ in range(min(chosen.fresh, chosen.joins - len(found))):
                     found.append(one_join(lab, len(found)))
                     failed = sum("fault" in each for each in found)
-                    screen.note(f"joins: {len(found)} of {chosen.joins}, {failed} failed")
+                    console.note(f"joins: {len(found)} of {chosen.joins}, {failed} failed")
                     if "fault" in found[-1]:
                         break
     rows = [
@@ -378,12 +379,12 @@ def one_join(lab: Lab, number: int) -> dict[str, Any]:
     first = overlays.joined(lab) is None
     try:
         if not first:
-            overlays.leave(lab, screen.note)
+            overlays.leave(lab, console.note)
             virtual_s, real_s = lab.provider.now_s(), time.monotonic()
-        overlays.join(lab, "swarm", screen.note)
+        overlays.join(lab, "swarm", console.note)
     except MinigtsError as error:
         fault = {"fault": f"{type(error).__name__}: {error}"}
-        screen.note(f"join {number}: {fault['fault'][:500]}")
+        console.note(f"join {number}: {fault['fault'][:500]}")
     passed = {"virtual_s": round(lab.provider.now_s() - virtual_s, 9), "real_s": round(time.monotonic() - real_s, 3)}
     return {"number": number, "first": first, **passed, **fault}
 
@@ -440,7 +441,7 @@ def long_chain(hops: int) -> dict[str, Any]:
     since, plan = time.monotonic(), chain(hops + 1, 50)
     with stage.lab_of(plan) as lab:
         up_s = time.monotonic() - since
-        ends = overlays.join(lab, "none", screen.note)
+        ends = overlays.join(lab, "none", console.note)
         path = plan.path(plan.hosts[0].name, plan.hosts[-1].name)
         return {
             "hops": path.hops,

@@ -20,7 +20,8 @@ from typing import Any
 
 from bench import stage
 from minigts import api, overlays
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.lab import Lab
 from minigts.machine import shell
 from minigts.topology.load import load
@@ -82,7 +83,7 @@ def timed(act: Callable[[], object]) -> float:
 
 
 def row(what: str, once: Callable[[], float], count: int) -> dict[str, Any]:
-    screen.note(f"{what}, {count} times")
+    console.note(f"{what}, {count} times")
     seconds = sorted(once() for _ in range(count))
     return {"what": what, "seconds": [round(each, 5) for each in seconds]}
 
@@ -105,7 +106,7 @@ def main() -> None:
     chosen = arguments.parse_args()
     figures = stage.Figures("work", chosen.topology)
     with lab_at(chosen.topology, chosen.time) as lab, tempfile.TemporaryDirectory(prefix="minigts-bench-") as place:
-        overlays.join(lab, chosen.overlay, screen.note)
+        overlays.join(lab, chosen.overlay, console.note)
         trials = Trials(lab, Path(place), chosen.megabytes, chosen.image_megabytes)
         hosts = len(lab.plan.hosts)
         rows = [

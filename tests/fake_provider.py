@@ -47,7 +47,10 @@ class FakeProvider(OnMachineTime):
 
     name = "fake"
     about = "one directory a host"
-    supports = Supports(frozenset(), dict.fromkeys(supported.names(), "its hosts are directories"))
+    supports = Supports(
+        frozenset({"memory of its own"}),
+        {name: "its hosts are directories" for name in supported.names() if name != "memory of its own"},
+    )
     engine: Literal["docker", "namespace"] = "docker"
     pace_s = 0.004
 

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[1]
-NEEDED = ("networkx", "platformdirs", "pydantic", "ruamel.yaml", "rich", "typer")
+NEEDED = ("platformdirs", "pydantic", "ruamel.yaml", "rich", "typer")
 
 
 def there(name: str) -> bool:

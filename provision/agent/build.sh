@@ -14,7 +14,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/../debian.sh"
 
 readonly packages=cargo,rustc,gcc,libc6-dev,librust-libc-dev
-readonly recipe=("$here"/{compile.sh,Cargo.toml,Cargo.lock,src})
+readonly recipe=("$here"/{compile.sh,Cargo.toml,Cargo.lock,src} "$here/../rust.sh")
 
 # Nothing remains of the root but what the hooks copy out. Of this directory only the recipe is copied in, and not what
 # a developer's own cargo has left in it.

@@ -15,7 +15,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/../debian.sh"
 
 readonly compiler=cargo,rustc,gcc,libc6-dev
-readonly recipe=("$here"/{compile.sh,Cargo.toml,Cargo.lock,src})
+readonly recipe=("$here"/{compile.sh,Cargo.toml,Cargo.lock,src} "$here/../rust.sh")
 readonly crates=(libc nix serde serde-json virtio-queue vm-memory)
 
 packages() {

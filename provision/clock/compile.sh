@@ -2,51 +2,15 @@
 # Runs inside the Debian root that build.sh makes: compiles the clock. Leaves its products in /tmp/out.
 set -euo pipefail
 
-readonly target=x86_64-unknown-linux-gnu registry=/usr/share/cargo/registry out=/tmp/out
-
-# Crates come from Debian's packages alone, in the versions that this release has: there is no network here.
-use_packaged_crates() {
-  export CARGO_HOME=/tmp/cargo CARGO_TARGET_DIR=target # whatever the user's own cargo is told
-  mkdir "$CARGO_HOME"
-  printf '[source.crates-io]\nreplace-with = "debian"\n[source.debian]\ndirectory = "%s"\n' "$registry" \
-    >"$CARGO_HOME/config.toml"
-}
-
-# Holds the build to the crates of Cargo.lock, by name and version. Sums of crates.io's Debian's packages have not; their own
-# signatures hold them. And Debian's nix takes an older memoffset than crates.io's does.
-take_lock() {
-  sed -i '/^name = "memoffset"$/{n;s/"0.9.1"/"0.8.0"/}' Cargo.lock
-  awk -v registry="$registry" '
-    /^name = /    { name = substr($3, 2, length($3) - 2) }
-    /^version = / { version = substr($3, 2, length($3) - 2) }
-    /^checksum = / {
-      if ((getline about < (registry "/" name "-" version "/.cargo-checksum.json")) > 0) {
-        match(about, /"package": *"[^"]*"/)
-        sum = substr(about, RSTART, RLENGTH)
-        sub(/"package": */, "", sum)
-        $0 = "checksum = " sum
-      } else lacking = lacking " " name " " version
-    }
-    { print }
-    END { if (lacking) { print "lacks: it has not the crates of Cargo.lock:" lacking >"/dev/stderr"; exit 1 } }
-  ' Cargo.lock >held.lock
-  mv held.lock Cargo.lock
-}
-
-# Statically, so that it runs on a machine with an older C library. The target is named for the flag to leave out what
-# runs in the compiler.
-compile() {
-  RUSTFLAGS='-C target-feature=+crt-static -C strip=symbols' \
-    cargo build --offline --locked --release --target "$target"
-}
-
-keep_products() {
-  cp "target/$target/release/clock" "$out/clock"
-  cp Cargo.lock "$out/crates.lock"
-}
+# Debian's nix takes an older memoffset than crates.io's does.
+take_debians_memoffset() { sed -i '/^name = "memoffset"$/{n;s/"0.9.1"/"0.8.0"/}' Cargo.lock; }
 
 cd "${0%/*}"
+# shellcheck source=provision/rust.sh
+source ./rust.sh
+
 use_packaged_crates
+take_debians_memoffset
 take_lock
-compile
-keep_products
+compile clock # static, so that it runs on a machine with an older C library
+keep Cargo.lock crates.lock

@@ -19,6 +19,7 @@ from minigts.topology.time import Time
 ASKING = {
     "a share of a processor": "time: real\npair: {host: {cpus: 0.5}}",
     "several processors": "pair: {host: {cpus: 2}}",
+    "memory of its own": "pair: {host: {memory: 256MB}}",
     "a modelled processor": "time: virtual\npair: {host: {processor: {frame: 1us}}}",
     "a way out": "time: real\npair: {host: {gateway: true}}",
     "sysctls of a kernel of its own": 'pair: {host: {sysctls: {net.core.rmem_max: "4194305"}}}',

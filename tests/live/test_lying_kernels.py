@@ -22,6 +22,8 @@ from minigts.lab import Lab, life
 from minigts.providers.agent import ended, process, wire
 from minigts.providers.uml import clock as clocks
 from minigts.providers.uml import kernel
+from minigts.providers.uml.clock_client import ClockClient
+from minigts.providers.uml.clock_process import SOCKET
 from minigts.providers.uml.supervisor import Launch
 from minigts.providers.uml.virtual import VirtualUmlProvider
 
@@ -41,6 +43,18 @@ links:
 @pytest.fixture
 def clock(tmp_path: Path) -> Clock:
     return Clock(clocks.ensure(quiet).program, tmp_path)
+
+
+def test_a_clock_that_does_not_know_a_word_is_another_versions(clock: Clock, tmp_path: Path) -> None:
+    (tmp_path / SOCKET).symlink_to("s")
+    try:
+        with (
+            ClockClient(tmp_path) as client,
+            pytest.raises(HostFailed, match="another version's, without no_such_word"),
+        ):
+            client.ask("no_such_word", host=1)
+    finally:
+        clock.end()
 
 
 def a_byte_on_the_calendar(liar: Kernel) -> None:

@@ -75,7 +75,7 @@ class TcHosts(OnMachineTime):
     """See `providers.base.Provider`."""
 
     name = "tc-hosts"
-    supports = Supports(frozenset({"sysctls of a kernel of its own"}), {})
+    supports = Supports(frozenset({"memory of its own", "sysctls of a kernel of its own"}), {})
     engine: Literal["docker", "namespace"] = "docker"
     pace_s = 0.004
 

@@ -15,8 +15,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from minigts.cli import screen
-from minigts.cli.app import app, build_only, main
+from minigts.cli import console, verbs
+from minigts.cli.app import app, main
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError, Problem
 from minigts.providers import DEFAULT, registry
 
@@ -70,14 +70,14 @@ def test_each_verb_teaches_by_an_example(verb: str) -> None:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    heavy = ("numpy", "scipy", "matplotlib", "networkx", "ruamel", "pydantic", "jinja2", "lark", "asyncio")
+    heavy = ("numpy", "scipy", "matplotlib", "ruamel", "pydantic", "jinja2", "lark", "asyncio")
     rooms = ("api", "experiments", "fidelity", "lab", "lessons", "overlays", "report", "results")
     parts = ("providers.base", "topology.fields", "language.tree")
     assert not loaded_by("--help") & {*heavy, *(f"minigts.{name}" for name in (*rooms, *parts))}
 
 
 def test_a_plan_is_made_without_what_it_does_not_need(tmp_path: Path) -> None:
-    unneeded = ("networkx", "lark", "minigts.lab", "minigts.overlays", "minigts.lessons.model", "minigts.experiments")
+    unneeded = ("lark", "minigts.lab", "minigts.overlays", "minigts.lessons.model", "minigts.experiments")
     file = tmp_path / "row.yaml"
     file.write_text("name: row\nchain: {hosts: 67}\n")
     assert not loaded_by("plan", str(file)) & {*unneeded}
@@ -97,16 +97,35 @@ def loaded_by(*arguments: str) -> set[str]:
     return set(done.stderr.split())
 
 
-def test_no_other_verb_is_built_than_one_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    both = app.registered_commands, app.registered_groups
-    for name, each in zip(("registered_commands", "registered_groups"), both, strict=True):
-        monkeypatch.setattr(app, name, each)
-    build_only("no-such-verb")
-    build_only("test")
-    assert (app.registered_commands, app.registered_groups) == both
-    build_only("exec")
-    assert [each.name for each in app.registered_commands] == ["exec"]
-    assert app.registered_groups == []
+def test_a_verb_starts_without_the_other_verbs() -> None:
+    loaded = {name for name in loaded_by("examples") if name.startswith("minigts.cli.verbs.")}
+    assert loaded == {"minigts.cli.verbs.examples"}
+
+
+def test_a_verb_is_a_file_in_their_folder() -> None:
+    files = (PROJECT / "tools" / "minigts" / "cli" / "verbs").glob("*.py")
+    names = {file.stem.rstrip("_").replace("_", "-") for file in files if file.stem != "__init__"}
+    assert {*COMMANDS} == names
+    assert all(command.name == name for name, command in COMMANDS.items())
+
+
+def test_each_verb_has_a_place_of_its_own_in_the_list() -> None:
+    places = [verbs.verb(name).place for name in verbs.names()]
+    assert places == sorted({*places})
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"]])
+def test_help_builds_no_verb(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    monkeypatch.delattr(verbs.Verb, "command_named")
+    assert runner.invoke(app, words).exit_code == 0
+
+
+def test_a_verb_is_listed_as_it_is() -> None:
+    """To list it, its parameters are not read; what is said of it is the same."""
+    said = ("name", "help", "hidden", "rich_help_panel", "rich_markup_mode")
+    for name, command in COMMANDS.items():
+        listed = verbs.verb(name).listed(name)
+        assert [getattr(listed, each) for each in said] == [getattr(command, each) for each in said]
 
 
 @pytest.mark.parametrize("arguments", [["no-such-verb"], ["up"], ["plan", "--no-such-option", "x"], ["exec", "h1"]])
@@ -114,6 +133,18 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
     done = runner.invoke(app, arguments)
     assert done.exit_code == 2
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("words", [["ams"], ["ams", "bra"], ["ams", "bra", "off"]])
+def test_link_wants_to_know_what_becomes_of_it(words: list[str]) -> None:
+    done = runner.invoke(app, ["link", *words])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "up" in done.stderr and "down" in done.stderr
+
+
+def test_what_link_may_be_given_is_not_said_to_be_required() -> None:
+    first, second, _ = COMMANDS["link"].params[:3]
+    assert (first.required, second.required, second.metavar) == (True, False, "[HOST]")
 
 
 def test_plan_prints_the_same_bytes_each_time(topology: Path) -> None:
@@ -255,15 +286,15 @@ def test_a_traceback_is_shown_on_request_only(tmp_path: Path) -> None:
 def test_errors_are_explained(
     capsys: pytest.CaptureFixture[str], error: BaseException, code: int, lines: list[str]
 ) -> None:
-    assert screen.explicable(error)
-    assert screen.explain(error, debug=False) == code
+    assert console.is_expected(error)
+    assert console.explain(error, debug=False) == code
     captured = capsys.readouterr()
     assert (captured.out, captured.err.splitlines()) == ("", lines)
 
 
 @pytest.mark.parametrize("error", [ValueError("a bug"), ExceptionGroup("", [MinigtsError("a"), TypeError("a bug")])])
 def test_a_bug_is_not_explained_away(error: BaseException) -> None:
-    assert not screen.explicable(error)
+    assert not console.is_expected(error)
 
 
 def own_state(folder: Path) -> dict[str, str]:
@@ -290,7 +321,6 @@ def test_interrupted_before_its_verb_begins_it_says_so(
     def interrupted(**_: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("minigts.cli.app.build_only", lambda _: None)
     monkeypatch.setattr("minigts.cli.app.app", interrupted)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     umask = os.umask(0o022)

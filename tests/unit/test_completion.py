@@ -13,9 +13,10 @@ import pytest
 from typer.completion import completion_init
 from typer.testing import CliRunner
 
-from minigts import overlays
-from minigts.cli import known
+from minigts import paths
+from minigts.cli import completion
 from minigts.cli.app import COMPLETES, app
+from minigts.overlays import catalogue
 from minigts.providers import registry
 from minigts.topology.load import load
 
@@ -79,9 +80,10 @@ def test_the_shell_is_told_what_may_come_next(state: Path, words: tuple[str, ...
 
 
 def test_it_imports_nothing_heavy() -> None:
-    heavy = ("numpy", "networkx", "ruamel", "pydantic", "jinja2")
+    heavy = ("numpy", "ruamel", "pydantic", "jinja2")
     code = (
-        "import sys, minigts.cli; from minigts.cli import known; known.labs(); known.overlays(); known.providers();"
+        "import sys; from minigts.cli import completion, verbs; [*map(verbs.verb, verbs.names())];"
+        "completion.labs(); completion.overlays(); completion.providers();"
         f"print([name for name in {heavy!r} if name in sys.modules])"
     )
     environment = {**os.environ, "PYTHONPATH": str(PROJECT / "tools")}
@@ -90,8 +92,10 @@ def test_it_imports_nothing_heavy() -> None:
 
 
 def test_overlays_and_providers_are_those_that_there_are() -> None:
-    assert known.overlays() == list(overlays.known())
-    assert known.providers() == sorted(registry.names())
+    folders = (paths.project_root() / "provision" / "overlays").iterdir()
+    declared = (each.name for folder in folders if folder.is_dir() for each in catalogue.in_folder(folder))
+    assert completion.overlays() == sorted(declared)
+    assert completion.providers() == sorted(registry.names())
 
 
 def test_the_launcher_sets_nothing_up_for_it(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 from minigts.cli.app import app
 from minigts.topology import drawing
-from minigts.topology.load import load
+from minigts.topology.fields import MOST_HOSTS
+from minigts.topology.load import load, parse
 
 TOPOLOGIES = Path(__file__).parents[2] / "topologies"
 LINK = "defaults: {link: {rtt: 10ms}}\n"
@@ -52,6 +53,32 @@ def test_a_topology_is_drawn(text: str, tmp_path: Path) -> None:
     file = tmp_path / "drawn.yaml"
     file.write_text(text)
     assert [line.rstrip() for line in drawing.draw(load(file))] == DRAWN[text]
+
+
+def test_where_no_table_fits_what_closes_a_ring_stands_behind_the_branch_that_it_ends() -> None:
+    ends = [("a", "b"), ("b", "c"), ("c", "a"), ("a", "d"), ("d", "e"), ("e", "f"), ("f", "d")]
+    hosts = ", ".join(f"{name}: {{}}" for name in "abcdef")
+    links = ", ".join(f"{{ends: [{first}, {second}]}}" for first, second in ends)
+    plan = parse(f"name: rings\n{LINK}hosts: {{{hosts}}}\nlinks: [{links}]\n", "rings.yaml")
+    assert drawing.draw(plan, width=10) == [
+        "a",
+        "├── b",
+        "│   └── c ─ a",
+        "├── d",
+        "│   ├── e",
+        "│   │   └── f ─ d",
+        "│   └──  ...",
+        "└──  ...",
+    ]
+
+
+def test_a_tree_is_drawn_however_deep_it_is() -> None:
+    hosts = ", ".join(f"h{number}: {{}}" for number in range(MOST_HOSTS))
+    ends = [(f"h{number}", f"h{number + 1}") for number in range(MOST_HOSTS - 2)] + [("h1", f"h{MOST_HOSTS - 1}")]
+    links = ", ".join(f"{{ends: [{first}, {second}]}}" for first, second in ends)
+    plan = parse(f"name: deep\n{LINK}hosts: {{{hosts}}}\nlinks: [{links}]\n", "deep.yaml")
+    lines = drawing.draw(plan)
+    assert (lines[0], len(lines), lines[-1]) == ("h1", MOST_HOSTS, f"└── h{MOST_HOSTS - 1}  10 ms")
 
 
 @pytest.mark.parametrize("file", sorted(TOPOLOGIES.glob("*.yaml")), ids=lambda file: file.stem)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from minigts.cli import screen
+from minigts.cli import console as terminal
 from minigts.errors import CommandFailed, HostFailed, MinigtsError, printable
 from minigts.experiments import counters
 from minigts.fidelity import host_settings
@@ -60,7 +60,7 @@ def _serve(text: str) -> None:
 
 
 def _host_lines(text: str) -> None:
-    shown = screen.HostLines(["ams"])
+    shown = terminal.HostLines(["ams"])
     data = text.encode()
     for at in range(0, len(data), 16384):
         shown.take("ams", data[at : at + 16384])
@@ -115,7 +115,7 @@ WORST = (
 def test_ten_million_bytes_in_a_line_or_in_lines_are_read_quickly(
     reader: str, flood: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(screen, "pass_on", lambda _: None)
+    monkeypatch.setattr(terminal, "pass_on", lambda _: None)
     text = (FLOODS[flood] * (SIZE // len(FLOODS[flood]) + 1))[:SIZE]
     began = time.process_time()
     with suppress(MinigtsError, ValueError, LookupError, RecursionError):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from minigts.cli import known
+from minigts.cli import completion
 from minigts.cli.app import app
 from minigts.errors import InputError
 from minigts.formats import gts_syntax, network, reading
@@ -257,7 +257,7 @@ def test_mermaid_and_dot_hide_what_they_would_read_as_their_own() -> None:
     assert '"end" [label="end\\n<b>\\"x\\""];' in reading.WRITERS["dot"](odd).text
 
 
-@pytest.mark.parametrize("kind", known.formats())
+@pytest.mark.parametrize("kind", completion.formats())
 def test_the_verb_writes_each_format(kind: str) -> None:
     done = runner.invoke(app, ["export", str(PROJECT / "topologies" / "pair.yaml"), "--as", kind, "--leave-out"])
     assert done.exit_code == 0
@@ -271,4 +271,4 @@ def test_the_verb_refuses_another() -> None:
 
 
 def test_completion_knows_every_format() -> None:
-    assert known.formats() == [*reading.WRITERS]
+    assert completion.formats() == [*reading.WRITERS]

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from minigts.cli import screen
+from minigts.cli import console
 from minigts.cli.app import app
 from minigts.lessons import folder, grades, submissions
 from minigts.lessons.model import lesson
@@ -295,7 +295,7 @@ def test_what_is_done_is_shown_without_escapes_on_a_terminal(tmp_path: Path, mon
 
     shown = Terminal()
     monkeypatch.setattr("sys.stderr", shown)
-    for within in (screen.progress, screen.measuring):
+    for within in (console.progress, console.measuring):
         with within() as said:
             say = said[0] if isinstance(said, tuple) else said
             say("doing the work of \x1b]0;owned\x07ana\udcff [red]x[/red] anew")

@@ -265,6 +265,7 @@ def test_verbs_read_from_the_source_are_those_of_the_program() -> None:
 
     source, program = help_from_source.verbs(), typer.main.get_command(app)
     assert read(source) == real(program)
+    assert [*source.verbs] == [name for name, each in program.commands.items() if not each.hidden]  # type: ignore[attr-defined]
     for name, verb in source.verbs.items():
         command = program.commands[name]  # type: ignore[attr-defined]
         assert verb.about.splitlines()[0] == (command.help or "").splitlines()[0]

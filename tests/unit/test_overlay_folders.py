@@ -45,6 +45,18 @@ variants:
 """
 
 
+def test_a_variant_has_a_line_of_its_own_by_which_a_shell_finds_its_name(tmp_path: Path) -> None:
+    folder = tmp_path / "narrow"
+    folder.mkdir()
+    (folder / "overlay.yaml").write_text("description: x\nvariants: {fast: {encapsulation: vxlan}}\n")
+    with pytest.raises(InputError, match=r"overlay\.yaml:2: variants: each variant stands on a line of its own"):
+        catalogue.in_folder(folder)
+
+
+def test_every_name_that_is_offered_is_an_overlays() -> None:
+    assert [overlays.find(name).name for name in overlays.known()] == [*overlays.known()]
+
+
 def test_an_overlay_is_not_laid_over_more_hosts_than_it_has_addresses_for() -> None:
     row = parse("name: row\nchain: {hosts: 251}\n", "row.yaml")
     overlays.require_fit(row, "none")

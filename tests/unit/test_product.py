@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import shutil
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from minigts import paths
 from minigts.artifacts.product import Product
 from minigts.errors import EnvironmentLacks
-from minigts.providers.uml import clock, full_kernel
+from minigts.providers.uml import clock, full_kernel, image
 
 GOOD = 'echo made >"$1/thing"; printf "\\n  CC a.o\\n  CC b.o\\n" >"$1/log"'
 BOTH = pytest.mark.parametrize("module", [full_kernel, clock], ids=["kernel", "clock"])
@@ -131,6 +132,7 @@ def test_the_two_do_not_share_a_lock() -> None:
 def test_what_cargo_leaves_in_the_folder_makes_no_other_clock(tmp_path: Path) -> None:
     product = replace(clock.product(), folder=tmp_path / "clock", store=tmp_path / "clocks", work_mb=0)
     shutil.copytree(clock.product().folder, product.folder, ignore=shutil.ignore_patterns("target"))
+    shutil.copy(clock.product().folder.with_name("rust.sh"), tmp_path)
     write(product.folder, ":")
     first = product.ensure(lambda _: None)
     (product.folder / "target").mkdir()
@@ -140,6 +142,24 @@ def test_what_cargo_leaves_in_the_folder_makes_no_other_clock(tmp_path: Path) ->
     main = product.folder / "src" / "main.rs"
     main.write_text(f"{main.read_text()}\n")
     assert product.present() is None
+
+
+@pytest.mark.parametrize("made", [lambda: clock.product().key, image.key], ids=["clock", "image"])
+def test_what_compiles_both_rust_programs_is_a_part_of_each_recipe(
+    made: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, copy = paths.project_root() / "provision", tmp_path / "provision"
+    copy.mkdir()
+    for name in ("agent", "clock", "image"):
+        shutil.copytree(own / name, copy / name, ignore=shutil.ignore_patterns("target"))
+    for file in (each for each in own.iterdir() if each.is_file()):
+        shutil.copy(file, copy)
+    before = made()
+    monkeypatch.setattr(paths, "project_root", lambda: tmp_path)
+    assert made() == before
+    with (copy / "rust.sh").open("a") as script:
+        script.write("# changed\n")
+    assert made() != before
 
 
 CONFIG = paths.project_root() / "provision" / "kernel" / "config"

@@ -42,15 +42,11 @@ def test_the_one_kernel_gets_no_more_than_it_can_use() -> None:
     assert kernel.memory_mb(plan("name: x\nchain: {hosts: 40}\n")) == kernel.LARGEST_MB
 
 
-def test_several_processors_are_refused_in_a_kernel_that_has_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kernel, "natively_missing", lambda: ["you are not root"])
-    several = plan("name: x\nhosts: {a: {cpus: 2}}\n")
-    with pytest.raises(EnvironmentLacks, match=r"a with `cpus: 2`: .* since a uml kernel has one processor"):
-        supported.require(several, "mininet", provider.MininetProvider(tmp_path).supports)
-    monkeypatch.setattr(kernel, "natively_missing", list)
-    supported.require(several, "mininet", provider.MininetProvider(tmp_path).supports)
+@pytest.mark.parametrize("setting", ["cpus: 2", "memory: 1024MB"])
+def test_what_hosts_of_one_kernel_share_is_of_none_of_them(tmp_path: Path, setting: str) -> None:
+    asking = plan(f"name: x\nhosts: {{a: {{{setting}}}}}\n")
+    with pytest.raises(EnvironmentLacks, match=rf"a with `{setting}`: .* since its hosts share .* one kernel"):
+        supported.require(asking, "mininet", provider.MininetProvider(tmp_path).supports)
 
 
 def test_natively_it_needs_what_overlays_and_tools_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from minigts import overlays
-from minigts.cli import libvirt as verbs
+from minigts.cli.verbs import libvirt as verbs
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.lab import Lab, Record
 from minigts.providers.vagrant import definition, prerequisites

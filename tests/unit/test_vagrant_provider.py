@@ -13,7 +13,7 @@ from typing import Literal
 import pytest
 
 from minigts import lab as labs
-from minigts.cli import screen
+from minigts.cli import console
 from minigts.errors import HostFailed
 from minigts.providers.vagrant import definition, prerequisites, ssh_supervisor
 from minigts.providers.vagrant import relay as module
@@ -127,7 +127,7 @@ def test_a_failure_is_what_is_shown_and_what_could_not_be_cleaned_up_stands_belo
     rundir.rmdir()
     with pytest.raises(HostFailed, match="did not bring the machines up") as raised:
         labs.up(PLAN, "vagrant", None, lambda _: None)
-    code = screen.explain(raised.value, debug=False)
+    code = console.explain(raised.value, debug=False)
     said = capsys.readouterr().err
     assert code == HostFailed.exit_code
     assert said.startswith("minigts: `vagrant up` did not bring the machines up")

@@ -11,10 +11,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from minigts.cli import screen, tables
+from minigts.cli import console
 from minigts.cli.app import app
-from minigts.cli.shown_findings import show_claims, show_comparison
-from minigts.cli.top import FLOWS, WITHOUT
+from minigts.cli.verbs.top import FLOWS, WITHOUT
+from minigts.cli.views import tables
+from minigts.cli.views.findings import show_claims, show_comparison
 from minigts.report import comparison_page
 from minigts.report.page import Table
 from minigts.results.schema import Claim
@@ -36,7 +37,7 @@ def printed(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, o
 
 
 def seen(words: Sequence[str], width: int, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(screen, "window", lambda: width)
+    monkeypatch.setattr(console, "window", lambda: width)
     ended = runner.invoke(app, list(words))
     assert ended.exit_code == 0, ended.output
     return ended.stdout
@@ -80,7 +81,7 @@ def test_what_top_shows(width: int) -> None:
 def test_a_comparison(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     row = ("multihop-overlays: tcp", "mesh-sleeve-encrypted", "ams → lon, rate 100mbit", "5", "94.12", "47.06")
     row = (*row, "−50.0 %", "−50.3 to −49.8 %", "−1.00", "0.008", "differs too little to matter")
-    monkeypatch.setattr(screen, "window", lambda: width)
+    monkeypatch.setattr(console, "window", lambda: width)
     show_comparison(["one differs"], [Table("Figures", comparison_page.COLUMNS, (row, row))], [])
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= width
@@ -92,7 +93,7 @@ def test_a_comparison(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def test_verdicts(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     detail = "all 5 paths lie within 85% to 102% of the ceiling; the furthest, ams to lon, reaches 47.0 of 47.8 Mbit/s"
     claims = [Claim(claim="throughput: within-ceiling of tcp-window", overlay="mesh", verdict="held", detail=detail)]
-    monkeypatch.setattr(screen, "window", lambda: width)
+    monkeypatch.setattr(console, "window", lambda: width)
     show_claims(claims)
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= width

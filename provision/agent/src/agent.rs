@@ -1,4 +1,4 @@
-//! Reads requests off a line, runs them side by side, and says on it what they say.
+//! Reads requests from the control line, runs their commands side by side, and writes the commands' output to the line.
 
 use crate::command::{Command, Request};
 use crate::system::done;
@@ -10,33 +10,50 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Of what a command that has ended left unread, at the most; a daemon may write to its output for ever.
+/// How many bytes of output are still read of each kind after a command has ended. A daemon that it left behind may write there
+/// for ever.
 const LEFT_BYTES: usize = 1 << 20;
+/// The exit code of a command that could not be started, as a shell has it.
 const NOT_FOUND: u8 = 127;
 
+/// What is ready to be served.
 enum Ready {
+    /// The line has requests.
     Requests,
+    /// Children have ended.
     Children,
+    /// The command of that channel has put something out, of that kind.
     Output(u32, u8),
+    /// The command of that channel takes more input.
     Input(u32),
 }
 
 pub struct Agent {
     requests: File,
     answers: File,
+    /// The control group in which each command gets one of its own.
     groups: PathBuf,
-    ended: File,
+    /// Readable when children have ended.
+    children: File,
     decoder: wire::Decoder,
+    /// The commands that run, by channel.
     commands: BTreeMap<u32, Command>,
 }
 
 impl Agent {
     pub fn new(requests: File, answers: File, groups: PathBuf) -> io::Result<Agent> {
         let commands = BTreeMap::new();
-        Ok(Agent { requests, answers, groups, ended: ends_of_children()?, decoder: wire::Decoder::default(), commands })
+        Ok(Agent {
+            requests,
+            answers,
+            groups,
+            children: ends_of_children()?,
+            decoder: wire::Decoder::default(),
+            commands,
+        })
     }
 
-    /// Returns when the line ends; then all that runs is ended.
+    /// Serve until the line ends. Then all commands are ended.
     pub fn serve(mut self) -> io::Result<()> {
         loop {
             for ready in self.wait()? {
@@ -49,7 +66,11 @@ impl Agent {
                     }
                     Ready::Children => self.collect()?,
                     Ready::Output(channel, kind) => drop(self.pass_on(channel, kind)?),
-                    Ready::Input(channel) => self.commands.get_mut(&channel).into_iter().for_each(Command::feed),
+                    Ready::Input(channel) => self
+                        .commands
+                        .get_mut(&channel)
+                        .into_iter()
+                        .for_each(Command::feed),
                 }
             }
             self.end_overdue();
@@ -57,8 +78,15 @@ impl Agent {
     }
 
     fn wait(&self) -> io::Result<Vec<Ready>> {
-        let watch = |descriptor, events| libc::pollfd { fd: descriptor, events, revents: 0 };
-        let mut watched = vec![watch(self.requests.as_raw_fd(), libc::POLLIN), watch(self.ended.as_raw_fd(), libc::POLLIN)];
+        let watch = |descriptor, events| libc::pollfd {
+            fd: descriptor,
+            events,
+            revents: 0,
+        };
+        let mut watched = vec![
+            watch(self.requests.as_raw_fd(), libc::POLLIN),
+            watch(self.children.as_raw_fd(), libc::POLLIN),
+        ];
         let mut meant = vec![Ready::Requests, Ready::Children];
         for (channel, command) in &self.commands {
             for (kind, file) in &command.outputs {
@@ -70,21 +98,40 @@ impl Agent {
                 meant.push(Ready::Input(*channel));
             }
         }
-        poll(&mut watched, self.commands.values().filter_map(|command| command.deadline).min())?;
-        Ok(meant.into_iter().zip(watched).filter(|(_, each)| each.revents != 0).map(|(ready, _)| ready).collect())
+        poll(
+            &mut watched,
+            self.commands
+                .values()
+                .filter_map(|command| command.deadline)
+                .min(),
+        )?;
+        Ok(meant
+            .into_iter()
+            .zip(watched)
+            .filter(|(_, each)| each.revents != 0)
+            .map(|(ready, _)| ready)
+            .collect())
     }
 
     fn send(&mut self, channel: u32, kind: u8, payload: &[u8]) -> io::Result<()> {
-        self.answers.write_all(&wire::encoded(channel, kind, payload))
+        self.answers
+            .write_all(&wire::encoded(channel, kind, payload))
     }
 
-    /// False when there will be no more.
+    /// Read requests and begin what they ask for. False when the line has ended.
     fn take_requests(&mut self) -> io::Result<bool> {
         let mut data = vec![0; 65536];
         let length = match self.requests.read(&mut data) {
             Ok(0) => return Ok(false),
             Ok(length) => length,
-            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => return Ok(true),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
+                ) =>
+            {
+                return Ok(true)
+            }
             Err(error) => return Err(error),
         };
         self.send(0, wire::TAKEN, &(length as u32).to_be_bytes())?;
@@ -103,22 +150,27 @@ impl Agent {
     fn run(&mut self, channel: u32, payload: &[u8]) -> io::Result<()> {
         let started = match Request::read(payload) {
             Some(request) => Command::start(&request, self.groups.join(channel.to_string()))
-                .map_err(|error| format!("{}: {error}\n", String::from_utf8_lossy(&request.argv[0]))),
+                .map_err(|error| {
+                    format!("{}: {error}\n", String::from_utf8_lossy(&request.argv[0]))
+                }),
             None => Err("this is no request\n".into()),
         };
         match started {
             Ok(command) => drop(self.commands.insert(channel, command)),
             Err(why) => {
                 self.send(channel, wire::STDERR, why.as_bytes())?;
-                self.say_ended(channel, NOT_FOUND, false)?;
+                self.send_exit(channel, NOT_FOUND, false)?;
             }
         }
         Ok(())
     }
 
-    /// How many bytes of output came.
+    /// Write a command's output to the line. Returns how many bytes there were.
     fn pass_on(&mut self, channel: u32, kind: u8) -> io::Result<usize> {
-        let data = self.commands.get_mut(&channel).map_or_else(Vec::new, |command| command.read(kind));
+        let data = self
+            .commands
+            .get_mut(&channel)
+            .map_or_else(Vec::new, |command| command.read(kind));
         if !data.is_empty() {
             self.send(channel, kind, &data)?;
         }
@@ -127,31 +179,43 @@ impl Agent {
 
     fn end_overdue(&mut self) {
         let now = Instant::now();
-        for command in self.commands.values_mut().filter(|command| command.deadline.is_some_and(|moment| moment <= now)) {
+        for command in self
+            .commands
+            .values_mut()
+            .filter(|command| command.deadline.is_some_and(|moment| moment <= now))
+        {
             (command.deadline, command.timed_out) = (None, true);
             command.kill();
         }
     }
 
-    /// Also the children that other processes have left to process 1.
+    /// Collect the children that have ended, those included that other processes have left to process 1.
     fn collect(&mut self) -> io::Result<()> {
-        let _ = self.ended.read(&mut [0; 4096]);
+        let _ = self.children.read(&mut [0; 4096]);
         loop {
             let mut status = 0;
             let pid = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };
             if pid <= 0 {
                 return Ok(());
             }
-            let channel = self.commands.iter().find(|(_, command)| command.pid == pid).map(|(channel, _)| *channel);
+            let channel = self
+                .commands
+                .iter()
+                .find(|(_, command)| command.pid == pid)
+                .map(|(channel, _)| *channel);
             if let Some(channel) = channel {
                 self.finish(channel, status)?;
             }
         }
     }
 
-    /// The command itself has ended: pass on what it said, whether or not a daemon still holds its pipes.
+    /// A command has ended: pass on the rest of its output, and say how it ended. A daemon may still hold its pipes.
     fn finish(&mut self, channel: u32, status: libc::c_int) -> io::Result<()> {
-        let kinds: Vec<u8> = self.commands[&channel].outputs.iter().map(|(kind, _)| *kind).collect();
+        let kinds: Vec<u8> = self.commands[&channel]
+            .outputs
+            .iter()
+            .map(|(kind, _)| *kind)
+            .collect();
         for kind in kinds {
             let mut left = LEFT_BYTES;
             while let length @ 1.. = self.pass_on(channel, kind)? {
@@ -161,37 +225,64 @@ impl Agent {
                 }
             }
         }
-        let timed_out = self.commands.remove(&channel).is_some_and(|command| command.timed_out);
-        let code = if libc::WIFSIGNALED(status) { 128 + libc::WTERMSIG(status) } else { libc::WEXITSTATUS(status) };
-        self.say_ended(channel, code as u8, timed_out)
+        let timed_out = self
+            .commands
+            .remove(&channel)
+            .is_some_and(|command| command.timed_out);
+        let code = if libc::WIFSIGNALED(status) {
+            128 + libc::WTERMSIG(status)
+        } else {
+            libc::WEXITSTATUS(status)
+        };
+        self.send_exit(channel, code as u8, timed_out)
     }
 
-    fn say_ended(&mut self, channel: u32, code: u8, timed_out: bool) -> io::Result<()> {
-        self.send(channel, wire::EXIT, format!("{{\"code\": {code}, \"timeout\": {timed_out}}}").as_bytes())
+    fn send_exit(&mut self, channel: u32, code: u8, timed_out: bool) -> io::Result<()> {
+        self.send(
+            channel,
+            wire::EXIT,
+            format!("{{\"code\": {code}, \"timeout\": {timed_out}}}").as_bytes(),
+        )
     }
 }
 
-/// Is readable when children have ended.
+/// A descriptor that is readable when children have ended.
 fn ends_of_children() -> io::Result<File> {
     unsafe {
         let mut signals: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut signals);
         libc::sigaddset(&mut signals, libc::SIGCHLD);
-        done(libc::sigprocmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut()))?;
+        done(libc::sigprocmask(
+            libc::SIG_BLOCK,
+            &signals,
+            std::ptr::null_mut(),
+        ))?;
         let descriptor = libc::signalfd(-1, &signals, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC);
         done(descriptor)?;
         Ok(File::from_raw_fd(descriptor as RawFd))
     }
 }
 
+/// Wait until one of these is ready, or that moment has come.
 fn poll(watched: &mut [libc::pollfd], until: Option<Instant>) -> io::Result<()> {
     let left = until.map(|moment| {
         let left = moment.saturating_duration_since(Instant::now());
-        libc::timespec { tv_sec: left.as_secs() as libc::time_t, tv_nsec: left.subsec_nanos() as libc::c_long }
+        libc::timespec {
+            tv_sec: left.as_secs() as libc::time_t,
+            tv_nsec: left.subsec_nanos() as libc::c_long,
+        }
     });
-    let left = left.as_ref().map_or(std::ptr::null(), |left| left as *const _);
-    let found =
-        unsafe { libc::ppoll(watched.as_mut_ptr(), watched.len() as libc::nfds_t, left, std::ptr::null()) };
+    let left = left
+        .as_ref()
+        .map_or(std::ptr::null(), |left| left as *const _);
+    let found = unsafe {
+        libc::ppoll(
+            watched.as_mut_ptr(),
+            watched.len() as libc::nfds_t,
+            left,
+            std::ptr::null(),
+        )
+    };
     match done(found) {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
         result => result,

@@ -1,6 +1,6 @@
-//! What a request says: JSON (RFC 8259), whose strings become the bytes that a program is started with.
+//! Reads a request, which is JSON (RFC 8259). Its strings become the bytes that a program is started with.
 //!
-//! Python writes a byte that is no UTF-8 as half a surrogate pair, U+DC80 to U+DCFF (PEP 383). Here it is that byte again.
+//! Python writes a byte that is no UTF-8 as half a surrogate pair, U+DC80 to U+DCFF (PEP 383). It becomes that byte again here.
 
 #[derive(Debug, PartialEq)]
 pub enum Value {
@@ -13,17 +13,26 @@ pub enum Value {
 }
 
 impl Value {
-    /// None for what is no JSON.
+    /// Read a value. None if the text is no JSON, or is nested deeper than DEEPEST.
     pub fn read(text: &[u8]) -> Option<Value> {
-        let mut reader = Reader { text, at: 0, depth: 0 };
+        let mut reader = Reader {
+            text,
+            at: 0,
+            depth: 0,
+        };
         let value = reader.value()?;
         reader.space();
         (reader.at == text.len()).then_some(value)
     }
 
+    /// The member of that name; the last one, if there are more. None if this is no object, or has no such member.
     pub fn of(&self, name: &str) -> Option<&Value> {
         match self {
-            Value::Object(members) => members.iter().rev().find(|(key, _)| key == name.as_bytes()).map(|(_, value)| value),
+            Value::Object(members) => members
+                .iter()
+                .rev()
+                .find(|(key, _)| key == name.as_bytes())
+                .map(|(_, value)| value),
             _ => None,
         }
     }
@@ -50,6 +59,7 @@ impl Value {
     }
 }
 
+/// How deep values may be nested.
 const DEEPEST: usize = 16;
 
 struct Reader<'a> {
@@ -75,7 +85,11 @@ impl Reader<'_> {
     fn nested(&mut self, read: fn(&mut Self) -> Option<Value>) -> Option<Value> {
         self.at += 1;
         self.depth += 1;
-        let value = if self.depth > DEEPEST { None } else { read(self) };
+        let value = if self.depth > DEEPEST {
+            None
+        } else {
+            read(self)
+        };
         self.depth -= 1;
         value
     }
@@ -114,7 +128,11 @@ impl Reader<'_> {
         let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
         let length = rest.iter().take_while(|byte| is_part(byte)).count();
         self.at += length;
-        std::str::from_utf8(&rest[..length]).ok()?.parse().ok().map(Value::Number)
+        std::str::from_utf8(&rest[..length])
+            .ok()?
+            .parse()
+            .ok()
+            .map(Value::Number)
     }
 
     fn string(&mut self) -> Option<Vec<u8>> {
@@ -151,7 +169,10 @@ impl Reader<'_> {
                         self.at += 2;
                         let second = self.four()?;
                         (0xDC00..=0xDFFF).contains(&second).then_some(())?;
-                        push(bytes, 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00))?;
+                        push(
+                            bytes,
+                            0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00),
+                        )?;
                     }
                     _ => push(bytes, first)?,
                 }
@@ -161,6 +182,7 @@ impl Reader<'_> {
         Some(())
     }
 
+    /// The number that the next four hexadecimal digits stand for.
     fn four(&mut self) -> Option<u32> {
         let digits = std::str::from_utf8(self.text.get(self.at..self.at + 4)?).ok()?;
         self.at += 4;
@@ -168,11 +190,14 @@ impl Reader<'_> {
     }
 
     fn word(&mut self, word: &str, value: Value) -> Option<Value> {
-        self.text[self.at..].starts_with(word.as_bytes()).then_some(())?;
+        self.text[self.at..]
+            .starts_with(word.as_bytes())
+            .then_some(())?;
         self.at += word.len();
         Some(value)
     }
 
+    /// Whether that byte comes next, behind any space. If so, it is taken.
     fn takes(&mut self, byte: u8) -> bool {
         self.space();
         let is_there = self.text.get(self.at) == Some(&byte);
@@ -187,6 +212,7 @@ impl Reader<'_> {
     }
 }
 
+/// Append a code point in UTF-8. None if there is no such code point.
 fn push(bytes: &mut Vec<u8>, code: u32) -> Option<()> {
     bytes.extend(char::from_u32(code)?.encode_utf8(&mut [0; 4]).bytes());
     Some(())
@@ -198,8 +224,18 @@ mod tests {
 
     #[test]
     fn a_request_is_read() {
-        let request = Value::read(br#"{"argv": ["sh", "-c", "a \"b\"\n"], "timeout_s": 2.5, "terminal": null}"#).unwrap();
-        let words: Vec<_> = request.of("argv").unwrap().list().unwrap().iter().map(|each| each.bytes().unwrap()).collect();
+        let request = Value::read(
+            br#"{"argv": ["sh", "-c", "a \"b\"\n"], "timeout_s": 2.5, "terminal": null}"#,
+        )
+        .unwrap();
+        let words: Vec<_> = request
+            .of("argv")
+            .unwrap()
+            .list()
+            .unwrap()
+            .iter()
+            .map(|each| each.bytes().unwrap())
+            .collect();
         assert_eq!(words, [&b"sh"[..], b"-c", b"a \"b\"\n"]);
         assert_eq!(request.of("timeout_s").unwrap().number(), Some(2.5));
         assert_eq!(request.of("terminal"), Some(&Value::Null));
@@ -208,15 +244,30 @@ mod tests {
 
     #[test]
     fn bytes_come_out_as_they_went_in() {
-        let shown = |text: &[u8]| Value::read(text).and_then(|value| value.bytes().map(<[u8]>::to_vec));
-        assert_eq!(shown(br#""\u00e4\ud83d\ude00""#), Some("ä😀".as_bytes().to_vec()));
+        let shown =
+            |text: &[u8]| Value::read(text).and_then(|value| value.bytes().map(<[u8]>::to_vec));
+        assert_eq!(
+            shown(br#""\u00e4\ud83d\ude00""#),
+            Some("ä😀".as_bytes().to_vec())
+        );
         assert_eq!(shown(br#""a\udcff\udc80""#), Some(b"a\xff\x80".to_vec()));
         assert_eq!(shown(br#""\u0000""#), Some(vec![0]));
     }
 
     #[test]
     fn what_is_no_json_is_none() {
-        for text in ["", "{", "[1,]", "[1 2]", "{\"a\" 1}", "\"\\x\"", "\"\\ud800\"", "nul", "1 2", &"[".repeat(100)] {
+        for text in [
+            "",
+            "{",
+            "[1,]",
+            "[1 2]",
+            "{\"a\" 1}",
+            "\"\\x\"",
+            "\"\\ud800\"",
+            "nul",
+            "1 2",
+            &"[".repeat(100),
+        ] {
             assert_eq!(Value::read(text.as_bytes()), None, "{text}");
         }
     }

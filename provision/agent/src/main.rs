@@ -4,8 +4,8 @@
 //!     agent line      at the other end of an SSH connection, on standard input and output
 //!     probe ADDRESS COUNT INTERVAL_S [SIZE]
 //!
-//! Talks the frames of wire.py. Every command gets a control group of its own, so that ending it ends whatever it
-//! started; daemons that a command leaves behind on purpose go on.
+//! The agent speaks the frames of wire.py. Every command gets a control group of its own, so that all that it has started ends
+//! with it when it is killed. A daemon that a command leaves behind when it ends by itself goes on.
 
 mod agent;
 mod command;
@@ -24,7 +24,10 @@ const GROUPS: &str = "/sys/fs/cgroup/minigts";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().collect();
-    let name = words.first().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    let name = words
+        .first()
+        .and_then(|path| path.rsplit('/').next())
+        .unwrap_or_default();
     let result = match (name, words.get(1).map(String::as_str)) {
         ("probe", _) => probe::run(&words[1..]),
         (_, Some("line")) => on_standard_streams(),
@@ -46,12 +49,15 @@ fn as_process_1() -> io::Result<()> {
     agent::Agent::new(line.try_clone()?, line, Path::new(GROUPS).into())?.serve()
 }
 
-/// When the connection ends, so do the commands that were begun over it, but not the daemons that they have left behind.
-/// The descriptors that sshd gave are kept from the commands, which get none of them.
+/// Serve an SSH connection. When it ends, so do the commands that were begun over it, but not the daemons that they have left
+/// behind. Commands get none of the descriptors that sshd gave.
 fn on_standard_streams() -> io::Result<()> {
     let requests = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut answers = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-    let nothing = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    let nothing = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?;
     for descriptor in [0, 1] {
         system::done(unsafe { libc::dup2(nothing.as_raw_fd(), descriptor) })?;
     }

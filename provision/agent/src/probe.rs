@@ -1,7 +1,7 @@
-//! Measures round trips by ICMP echo and prints every one of them: JSON {"sent": N, "rtts_us": [...]}.
+//! Measures round-trip times by ICMP echo and prints each of them, in microseconds: JSON {"sent": N, "rtts_us": [...]}.
 //!
-//! As ping does, with the kernel's own receive times; but ping rounds to three digits, which at 100 ms is a millisecond.
-//! Probes are sent on time whether or not earlier ones were answered; one that is not answered within 2 s is lost.
+//! It takes the kernel's receive times, as ping does. But ping rounds to three digits, so to a millisecond at 100 ms. A request is
+//! sent when it is due, whether or not earlier ones were answered. The last ones are waited for at most 2 s.
 
 use crate::system::done;
 use std::collections::HashMap;
@@ -12,20 +12,30 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const USAGE: &str = "usage: probe ADDRESS COUNT INTERVAL_S [SIZE]";
+/// How long the last replies are waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How often it is looked meanwhile whether all have come.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How many bytes a request has behind its header, unless SIZE says otherwise.
 const USUAL_SIZE: usize = 56;
 const ECHO_REQUEST: u8 = 8;
 const ECHO_REPLY: u8 = 0;
+/// The length of an ICMP header, in bytes.
 const HEADER: usize = 8;
 
 pub fn run(words: &[String]) -> io::Result<()> {
     let usage = || io::Error::other(USAGE);
-    let [address, count, interval_s, size @ ..] = words else { return Err(usage()) };
+    let [address, count, interval_s, size @ ..] = words else {
+        return Err(usage());
+    };
     let address: Ipv4Addr = address.parse().map_err(|_| usage())?;
     let count: u16 = count.parse().map_err(|_| usage())?;
-    let interval = Duration::try_from_secs_f64(interval_s.parse().map_err(|_| usage())?).map_err(|_| usage())?;
-    let size = size.first().map_or(Ok(USUAL_SIZE), |size| size.parse()).map_err(|_| usage())?;
+    let interval = Duration::try_from_secs_f64(interval_s.parse().map_err(|_| usage())?)
+        .map_err(|_| usage())?;
+    let size = size
+        .first()
+        .map_or(Ok(USUAL_SIZE), |size| size.parse())
+        .map_err(|_| usage())?;
     let mut probe = Probe::new(address)?;
     let start = Instant::now();
     for sequence in 0..count {
@@ -44,6 +54,7 @@ pub fn run(words: &[String]) -> io::Result<()> {
 struct Probe {
     socket: OwnedFd,
     identifier: u16,
+    /// When each request was sent that has not been answered, in nanoseconds since 1970, by its sequence number.
     sent_ns: HashMap<u16, i128>,
     rtts_us: Vec<f64>,
 }
@@ -57,34 +68,66 @@ impl Probe {
         let on: libc::c_int = 1;
         let to = libc::sockaddr_in {
             sin_family: libc::AF_INET as libc::sa_family_t,
-            sin_addr: libc::in_addr { s_addr: u32::from(address).to_be() },
+            sin_addr: libc::in_addr {
+                s_addr: u32::from(address).to_be(),
+            },
             ..unsafe { zeroed() }
         };
         unsafe {
-            done(libc::setsockopt(descriptor, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, (&raw const on).cast(), 4))?;
-            done(libc::connect(descriptor, (&raw const to).cast(), size_of::<libc::sockaddr_in>() as libc::socklen_t))?;
+            done(libc::setsockopt(
+                descriptor,
+                libc::SOL_SOCKET,
+                libc::SO_TIMESTAMPNS,
+                (&raw const on).cast(),
+                4,
+            ))?;
+            done(libc::connect(
+                descriptor,
+                (&raw const to).cast(),
+                size_of::<libc::sockaddr_in>() as libc::socklen_t,
+            ))?;
         }
-        Ok(Probe { socket, identifier: std::process::id() as u16, sent_ns: HashMap::new(), rtts_us: Vec::new() })
+        Ok(Probe {
+            socket,
+            identifier: std::process::id() as u16,
+            sent_ns: HashMap::new(),
+            rtts_us: Vec::new(),
+        })
     }
 
     fn send(&mut self, sequence: u16, size: usize) -> io::Result<()> {
         let request = echo_request(self.identifier, sequence, size);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(io::Error::other)?;
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_err(io::Error::other)?;
         self.sent_ns.insert(sequence, now.as_nanos() as i128);
-        let sent = unsafe { libc::send(self.socket.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) };
+        let sent = unsafe {
+            libc::send(
+                self.socket.as_raw_fd(),
+                request.as_ptr().cast(),
+                request.len(),
+                0,
+            )
+        };
         done(sent.signum() as libc::c_int)
     }
 
-    /// Take replies until that moment.
+    /// Receive replies until that moment.
     fn receive_until(&mut self, moment: Instant) -> io::Result<()> {
         loop {
             let left = moment.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(());
             }
-            let mut watched = libc::pollfd { fd: self.socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-            let patience =
-                libc::timespec { tv_sec: left.as_secs() as libc::time_t, tv_nsec: left.subsec_nanos() as libc::c_long };
+            let mut watched = libc::pollfd {
+                fd: self.socket.as_raw_fd(),
+                events: libc::POLLIN,
+                revents: 0,
+            };
+            let patience = libc::timespec {
+                tv_sec: left.as_secs() as libc::time_t,
+                tv_nsec: left.subsec_nanos() as libc::c_long,
+            };
             let found = unsafe { libc::ppoll(&mut watched, 1, &patience, std::ptr::null()) };
             done(found)?;
             if found == 0 {
@@ -97,7 +140,10 @@ impl Probe {
     fn take(&mut self) -> io::Result<()> {
         let mut packet = [0u8; 65536];
         let mut control = [0u64; 16];
-        let mut part = libc::iovec { iov_base: packet.as_mut_ptr().cast(), iov_len: packet.len() };
+        let mut part = libc::iovec {
+            iov_base: packet.as_mut_ptr().cast(),
+            iov_len: packet.len(),
+        };
         let mut message: libc::msghdr = unsafe { zeroed() };
         message.msg_iov = &mut part;
         message.msg_iovlen = 1;
@@ -105,7 +151,10 @@ impl Probe {
         message.msg_controllen = size_of_val(&control) as _;
         let length = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &mut message, 0) };
         done(length.signum() as libc::c_int)?;
-        let (Some(sequence), Some(received_ns)) = (self.answered(&packet[..length as usize]), received_ns(&message)) else {
+        let (Some(sequence), Some(received_ns)) = (
+            self.answered(&packet[..length as usize]),
+            received_ns(&message),
+        ) else {
             return Ok(());
         };
         if let Some(sent_ns) = self.sent_ns.remove(&sequence) {
@@ -114,22 +163,27 @@ impl Probe {
         Ok(())
     }
 
-    /// The sequence number of a reply to one of ours.
+    /// The sequence number of a reply to one of these requests. None if the packet is no such reply.
     fn answered(&self, packet: &[u8]) -> Option<u16> {
-        let header = packet.get(usize::from(packet.first()? & 0x0f) * 4..)?.first_chunk::<HEADER>()?;
+        let header = packet
+            .get(usize::from(packet.first()? & 0x0f) * 4..)?
+            .first_chunk::<HEADER>()?;
         let identifier = u16::from_be_bytes([header[4], header[5]]);
-        (header[0] == ECHO_REPLY && identifier == self.identifier).then(|| u16::from_be_bytes([header[6], header[7]]))
+        (header[0] == ECHO_REPLY && identifier == self.identifier)
+            .then(|| u16::from_be_bytes([header[6], header[7]]))
     }
 }
 
-/// When the kernel took the packet in, since 1970.
+/// When the kernel received the packet, in nanoseconds since 1970.
 fn received_ns(message: &libc::msghdr) -> Option<i128> {
     unsafe {
         let header = libc::CMSG_FIRSTHDR(message);
         if header.is_null() || (*header).cmsg_type != libc::SCM_TIMESTAMPNS {
             return None;
         }
-        let moment = libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned();
+        let moment = libc::CMSG_DATA(header)
+            .cast::<libc::timespec>()
+            .read_unaligned();
         Some(i128::from(moment.tv_sec) * 1_000_000_000 + i128::from(moment.tv_nsec))
     }
 }
@@ -144,7 +198,7 @@ fn echo_request(identifier: u16, sequence: u16, size: usize) -> Vec<u8> {
     request
 }
 
-/// RFC 1071.
+/// The Internet checksum (RFC 1071).
 fn checksum(data: &[u8]) -> u16 {
     let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
     let mut total: u32 = data.chunks(2).map(word).sum();

@@ -1,20 +1,15 @@
-//! The messages by which a kernel asks for its time: `struct um_timetravel_msg` of linux/um_timetravel.h.
+//! How a kernel and the clock speak of time: by messages, and by a page of memory that they share (page.rs).
 
-use std::ffi::c_void;
-use std::fs::File;
 use std::io;
-use std::num::NonZeroUsize;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::ptr::NonNull;
 
-use nix::fcntl::{fcntl, FcntlArg, SealFlag};
-use nix::sys::memfd::{memfd_create, MemFdCreateFlag};
-use nix::sys::mman::{mmap, munmap, MapFlags, ProtFlags};
+use crate::page::{Note, Page, ID, NOTES};
+use crate::socket::{self, Received};
 
-use crate::socket::{self, Came};
-
+/// The length of a message, in bytes.
 pub const SIZE: usize = 16;
 
+/// A message's kind: `enum um_timetravel_ops` of linux/um_timetravel.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     Ack,
@@ -42,7 +37,7 @@ const OPS: [Op; 10] = [
     Op::Broadcast,
 ];
 
-/// `time` is in nanoseconds since the kernel's own start.
+/// A message: `struct um_timetravel_msg` of linux/um_timetravel.h. `time` is in nanoseconds since the kernel's own start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     pub op: Op,
@@ -69,17 +64,17 @@ impl Message {
     }
 }
 
-/// A kernel's connection to the calendar, and the page that it shares with it alone.
+/// A kernel's connection to the clock, and the page that the two share.
 ///
-/// By that page the two need no message to ask for a time, to tell one, or to say how far the kernel may go by itself.
+/// Over the page they need no message to ask for a time, to tell one, or to say how far the kernel may go by itself. The page
+/// may hold anything, since the kernel writes there: each word is read once and then judged.
 ///
-/// All that a kernel writes there is read once and then judged: it may be anything.
-///
-/// A kernel that was paused does not know of that time: its page is behind the lab's clock by so much, and all that passes
-/// here is turned from one into the other.
+/// A kernel that was paused does not know of that time, so the times on its page are behind the lab's clock by its pauses. All
+/// times that go in and out here are the lab's.
 pub struct Calendar {
     socket: OwnedFd,
     page: Page,
+    /// How long the kernel has been paused, in nanoseconds.
     behind: u64,
 }
 
@@ -96,14 +91,14 @@ impl Calendar {
         &self.socket
     }
 
-    /// The next message, if there is one.
-    pub fn receive(&self) -> io::Result<Came<Message>> {
+    /// Read the kernel's next message, if there is one.
+    pub fn receive(&self) -> io::Result<Received<Message>> {
         let mut bytes = [0; SIZE];
         Ok(
             match socket::read_message(self.socket.as_raw_fd(), &mut bytes)? {
-                Came::Nothing => Came::Nothing,
-                Came::Gone => Came::Gone,
-                Came::Some(()) => Came::Some(
+                Received::Nothing => Received::Nothing,
+                Received::Closed => Received::Closed,
+                Received::Some(()) => Received::Some(
                     Message::decode(&bytes).ok_or_else(|| lie("it sent what is no message"))?,
                 ),
             },
@@ -118,7 +113,7 @@ impl Calendar {
         })
     }
 
-    /// Answer a kernel's `Start`, and so let it run for the first time, at `now` of the lab's clock.
+    /// Answer a kernel's `Start`, which gives it its first turn, at `now`. The page goes with the answer.
     pub fn welcome(&mut self, message: &Message, now: u64) -> io::Result<()> {
         self.page.set_time(now);
         self.page.set_free_until(now);
@@ -130,42 +125,43 @@ impl Calendar {
         let log = std::fs::File::options()
             .write(true)
             .open("/dev/null")
-            .or_else(|_| self.page.file.try_clone())?;
-        let descriptors = [self.page.file.as_raw_fd(), log.as_raw_fd()];
+            .or_else(|_| self.page.file().try_clone())?;
+        let descriptors = [self.page.file().as_raw_fd(), log.as_raw_fd()];
         socket::write_with_descriptors(self.socket.as_raw_fd(), &answer.encode(), &descriptors)
     }
 
-    /// What the kernel last asked for, in the lab's time, and the time to which it has come.
+    /// When the kernel has asked to run next; None: it has not.
     pub fn request(&self) -> Option<u64> {
         self.page
             .request()
             .map(|request| request.saturating_add(self.behind))
     }
 
+    /// How far the kernel has come.
     pub fn time(&self) -> u64 {
         self.page.time().saturating_add(self.behind)
     }
 
-    /// The same time as the kernel has it.
+    /// How far the kernel has come by its own time, without its pauses.
     pub fn own_time(&self) -> u64 {
         self.page.time()
     }
 
-    /// So much has passed that the kernel is never to know of.
+    /// Let the kernel's time fall behind the lab's by so many nanoseconds, which it never knows of.
     pub fn fall_behind(&mut self, passed: u64) {
         self.behind += passed;
     }
 
-    /// What the kernel has sent since it was last asked, without saying so.
+    /// Take the notes of what the kernel has sent since this was last called. It sends no message of it.
     pub fn take_sent(&self) -> io::Result<Vec<Note>> {
-        let count = self.page.get::<u32>(SENT_COUNT_AT) as usize;
+        let count = self.page.sent_count() as usize;
         if count > NOTES {
             return Err(lie(format!(
                 "it noted {count} frames, and there is room for {NOTES}"
             )));
         }
-        self.page.set(SENT_COUNT_AT, 0u32);
-        let notes = (0..count).map(|index| self.page.note(SENT_AT, index));
+        self.page.set_sent_count(0);
+        let notes = (0..count).map(|index| self.page.sent(index));
         Ok(notes
             .map(|note| Note {
                 time: note.time.saturating_add(self.behind),
@@ -174,14 +170,15 @@ impl Calendar {
             .collect())
     }
 
-    /// How much of what was due in its turn the kernel has taken.
+    /// How many of the frames that were due in its turn the kernel has taken.
     pub fn taken(&self) -> usize {
-        self.page.get::<u32>(DUE_TAKEN_AT) as usize
+        self.page.due_taken() as usize
     }
 
-    /// Let the kernel run at `now` of the lab's clock, and by itself on until just before `free_until`. `local` is what
-    /// `now` is for the kernel, which counts from its own start; `calls` has a bit for each device with input for it, and
-    /// `due` is what comes before its turn is over.
+    /// Give the kernel a turn at `now`. It may go on by itself to just before `free_until`.
+    ///
+    /// `local`: the time between the kernel's start and `now`. `calls`: a bit for each device that has input for the kernel.
+    /// `due`: frames that come before the turn is over.
     pub fn run(
         &mut self,
         now: u64,
@@ -190,19 +187,11 @@ impl Calendar {
         calls: u64,
         due: &[Note],
     ) -> io::Result<()> {
-        self.page.set(CALLS_AT, calls);
-        self.page.set(DUE_COUNT_AT, due.len() as u32);
-        self.page.set(DUE_TAKEN_AT, 0u32);
-        for (index, note) in due.iter().enumerate() {
-            self.page.set_note(
-                DUE_AT,
-                index,
-                &Note {
-                    time: note.time - self.behind,
-                    ..*note
-                },
-            );
-        }
+        self.page.set_calls(calls);
+        self.page.set_due(due.iter().map(|note| Note {
+            time: note.time - self.behind,
+            ..*note
+        }));
         self.page.set_time(now - self.behind);
         self.page.set_free_until(free_until - self.behind);
         self.send(Message {
@@ -217,133 +206,9 @@ impl Calendar {
     }
 }
 
-/// What no kernel of ours does.
+/// The error for something that no kernel of ours does.
 pub fn lie(what: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.into())
-}
-
-/// At `time` a queue of `device` held more, up to and without the entry `index`: of output that is available, or of input
-/// that has been put there.
-pub struct Note {
-    pub time: u64,
-    pub device: usize,
-    pub index: u16,
-}
-
-/// For how many notes of either kind there is room.
-pub const NOTES: usize = 256;
-
-/// The kernel's number on its page, which no other kernel is on.
-const ID: u16 = 0;
-const VERSION: u32 = 2;
-const CAN_SHARE: u32 = 1;
-const WANTS_TO_RUN: u32 = 1;
-const CLIENT: usize = 128;
-
-/// `struct um_timetravel_schedshm` with room for one kernel: a page of the calendar's, then the kernel's own.
-struct Page {
-    file: File,
-    memory: NonNull<c_void>,
-}
-
-// Offsets in it.
-const LENGTH_AT: usize = 4;
-const FREE_UNTIL_AT: usize = 8;
-const TIME_AT: usize = 16;
-const RUNNING_AT: usize = 24;
-const CLIENTS_AT: usize = 26;
-const OWN_AT: usize = 4096;
-const CAPABILITIES_AT: usize = OWN_AT;
-const FLAGS_AT: usize = OWN_AT + 4;
-const REQUEST_AT: usize = OWN_AT + 8;
-// Behind it, what our own kernel knows of (provision/kernel/patches/0008-frames-noted-on-the-calendar.patch).
-const NOTES_AT: usize = OWN_AT + CLIENT;
-const CALLS_AT: usize = NOTES_AT;
-const SENT_COUNT_AT: usize = NOTES_AT + 8;
-const DUE_COUNT_AT: usize = NOTES_AT + 12;
-const DUE_TAKEN_AT: usize = NOTES_AT + 16;
-const SENT_AT: usize = NOTES_AT + 24;
-const NOTE: usize = 16;
-const DUE_AT: usize = SENT_AT + NOTE * NOTES;
-const LENGTH: usize = DUE_AT + NOTE * NOTES;
-
-impl Page {
-    fn new() -> io::Result<Page> {
-        let flags = MemFdCreateFlag::MFD_CLOEXEC | MemFdCreateFlag::MFD_ALLOW_SEALING;
-        let file = File::from(memfd_create(c"calendar", flags)?);
-        file.set_len(LENGTH as u64)?;
-        // The kernel gets it, and must not make it shorter under the clock.
-        let sealed = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
-        fcntl(file.as_raw_fd(), FcntlArg::F_ADD_SEALS(sealed))?;
-        let length = NonZeroUsize::new(LENGTH).expect("not zero");
-        let both = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: a new mapping of a file of that length, which is unmapped with the page.
-        let memory = unsafe { mmap(None, length, both, MapFlags::MAP_SHARED, &file, 0)? };
-        let page = Page { file, memory };
-        page.set(0, VERSION);
-        page.set(LENGTH_AT, LENGTH as u32);
-        page.set(RUNNING_AT, ID);
-        page.set(CLIENTS_AT, 1u16);
-        Ok(page)
-    }
-
-    fn time(&self) -> u64 {
-        self.get(TIME_AT)
-    }
-
-    fn set_time(&self, now: u64) {
-        self.set(TIME_AT, now);
-    }
-
-    fn set_free_until(&self, time: u64) {
-        self.set(FREE_UNTIL_AT, time);
-    }
-
-    fn request(&self) -> Option<u64> {
-        let able: u32 = self.get(CAPABILITIES_AT);
-        let flags: u32 = self.get(FLAGS_AT);
-        (able & CAN_SHARE != 0 && flags & WANTS_TO_RUN != 0).then(|| self.get(REQUEST_AT))
-    }
-
-    fn note(&self, table: usize, number: usize) -> Note {
-        let at = table + number * NOTE;
-        let (device, index): (u32, u32) = (self.get(at + 8), self.get(at + 12));
-        Note {
-            time: self.get(at),
-            device: device as usize,
-            index: index as u16,
-        }
-    }
-
-    fn set_note(&self, table: usize, number: usize, note: &Note) {
-        let at = table + number * NOTE;
-        self.set(at, note.time);
-        self.set(at + 8, note.device as u32);
-        self.set(at + 12, u32::from(note.index));
-    }
-
-    fn get<T: Copy>(&self, at: usize) -> T {
-        // SAFETY: within the mapping, and aligned; whatever a kernel writes there meanwhile, all bits are a number.
-        unsafe { self.memory.cast::<u8>().add(at).cast::<T>().read_volatile() }
-    }
-
-    fn set<T>(&self, at: usize, value: T) {
-        // SAFETY: as for `get`.
-        unsafe {
-            self.memory
-                .cast::<u8>()
-                .add(at)
-                .cast::<T>()
-                .write_volatile(value)
-        }
-    }
-}
-
-impl Drop for Page {
-    fn drop(&mut self) {
-        // SAFETY: it was mapped so, and nothing else knows of it.
-        let _ = unsafe { munmap(self.memory, LENGTH) };
-    }
 }
 
 #[cfg(test)]
@@ -363,57 +228,12 @@ mod tests {
     }
 
     #[test]
-    fn a_page_says_what_was_asked_for() {
-        let page = Page::new().unwrap();
-        assert_eq!(page.request(), None);
-        page.set(CAPABILITIES_AT, CAN_SHARE);
-        page.set(FLAGS_AT, WANTS_TO_RUN);
-        page.set(REQUEST_AT, 5_000_000_017u64);
-        assert_eq!(page.request(), Some(5_000_000_017));
-    }
-
-    #[test]
-    fn a_note_is_read_as_it_was_written() {
-        let page = Page::new().unwrap();
-        for (table, number) in [
-            (SENT_AT, 0),
-            (SENT_AT, NOTES - 1),
-            (DUE_AT, 0),
-            (DUE_AT, NOTES - 1),
-        ] {
-            page.set_note(
-                table,
-                number,
-                &Note {
-                    time: u64::MAX - number as u64,
-                    device: 3,
-                    index: u16::MAX,
-                },
-            );
-        }
-        let note = page.note(SENT_AT, NOTES - 1);
-        assert_eq!(
-            (note.time, note.device, note.index),
-            (u64::MAX - 255, 3, u16::MAX)
-        );
-        assert_eq!(page.note(DUE_AT, 0).time, u64::MAX);
-    }
-
-    #[test]
-    fn a_page_cannot_be_made_shorter_by_who_shares_it() {
-        let page = Page::new().unwrap();
-        let shared = page.file.try_clone().unwrap();
-        assert!(shared.set_len(0).is_err() && shared.set_len(1 << 20).is_err());
-        assert_eq!(page.time(), 0);
-    }
-
-    #[test]
     fn more_notes_than_there_is_room_for_are_a_lie() {
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let calendar = Calendar::new(ours.into()).unwrap();
-        calendar.page.set(SENT_COUNT_AT, NOTES as u32);
+        calendar.page.set_sent_count(NOTES as u32);
         assert_eq!(calendar.take_sent().unwrap().len(), NOTES);
-        calendar.page.set(SENT_COUNT_AT, NOTES as u32 + 1);
+        calendar.page.set_sent_count(NOTES as u32 + 1);
         assert!(calendar.take_sent().is_err());
     }
 

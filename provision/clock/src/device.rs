@@ -1,39 +1,20 @@
-//! The device's side of vhost-user: a kernel's network card or console, with its queues in the kernel's own memory.
+//! A kernel's network card or console: the device's side of vhost-user, by which the kernel sets the device up.
 //!
-//! Of the protocol what a User-Mode Linux kernel on a shared clock says (drivers/virtio_uml.c): its notifications travel
-//! in the messages, or are noted beside its calendar, so that each is a moment of the clock.
+//! Of the protocol, these are the messages that a User-Mode Linux kernel on a shared clock sends (drivers/virtio_uml.c). Its
+//! notifications travel in messages, or are noted on its calendar's page, so that each belongs to a moment of the lab's clock.
+//! The device's queues are in rings.rs.
 //!
-//! Messages and queues may hold anything, and change while they are read. So nothing takes more memory than its bound, and
-//! no loop more rounds than a queue has entries.
+//! A message may hold anything. So no message takes more memory than its bound.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::Ordering;
 
 use virtio_queue::{Queue, QueueT};
-use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemory, GuestMemoryMmap, MmapRegion};
 
 use crate::calendar::lie;
-use crate::socket::{self, Came};
+use crate::rings::{Memory, Region, Rings, OUTPUT};
+use crate::socket::{self, Received};
 use crate::taken_away;
-use crate::wire::SHORTEST_FRAME;
-
-pub const QUEUE_SIZE: u16 = 256;
-/// The largest MTU that Linux has, an Ethernet header and two VLAN tags (IEEE 802.1ad). No card here is offered to leave
-/// segments to (VIRTIO_NET_F_HOST_TSO4 and its like), so no frame is longer.
-pub const LONGEST_FRAME: usize = 65_535 + 14 + 8;
-/// hvc(4) sends a page at the most.
-const LONGEST_TEXT: usize = 1 << 16;
-/// A frame is put into no more pieces of a kernel's memory: 45 buffers hold the longest, and one has two pieces.
-const MOST_PIECES: usize = 1024;
-const INPUT: usize = 0;
-const OUTPUT: usize = 1;
-const NET_HEADER: usize = 12;
-// In the ring of used buffers.
-const USED_INDEX: u64 = 2;
-const USED_HEADER: u64 = 4;
-const USED_ENTRY: u64 = 8;
 
 const F_NET_MAC: u64 = 1 << 5;
 const F_NET_MERGE: u64 = 1 << 15;
@@ -67,60 +48,49 @@ const VRING_KICK: u32 = 35;
 const HEADER: usize = 12;
 const LONGEST: usize = 1 << 12;
 
+#[derive(Clone, Copy)]
 pub enum Kind {
-    Network { mac: [u8; 6] },
+    /// A card with that MAC address.
+    Network {
+        mac: [u8; 6],
+    },
     Console,
 }
 
-/// What a message of the kernel's was about.
+/// What a kernel's message was about.
 pub enum Event {
+    /// There was no message.
     Nothing,
-    /// Something for the kernel's other side lies in the output queue. Answer with `done`.
+    /// There is something in the output queue. The kernel waits for `done`.
     Output,
+    /// The message has been dealt with.
     Settled,
-    Gone,
-}
-
-/// What came of bytes that were put into the kernel's memory.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub enum Delivery {
-    #[default]
-    NoRoom,
-    /// The kernel looks by itself.
-    Silent,
-    /// It has to be called.
-    Call,
-}
-
-/// The kernel's memory, and where each part of it lies in this process.
-struct Memory {
-    mapped: GuestMemoryMmap,
-    regions: Vec<(usize, usize)>,
+    /// The kernel has closed the socket.
+    Closed,
 }
 
 pub struct Device {
     kind: Kind,
     socket: OwnedFd,
-    /// By which the kernel could be called. It is told of input with its turn instead, and takes the device for broken when
-    /// this is closed.
+    /// A descriptor by which the device could call the kernel. It does not: the kernel is told of input with its turn. But the
+    /// kernel takes the device for broken when this is closed.
     _calls: Option<OwnedFd>,
-    memory: Option<Memory>,
-    queues: [Queue; 2],
-    owed: Option<u32>,
-    /// Whether the kernel sends nothing before its last message has been answered, so that one read is one message.
+    /// Its queues, in the kernel's memory.
+    pub rings: Rings,
+    /// The request that `done` answers.
+    unanswered: Option<u32>,
+    /// Whether the kernel sends no message before its last one has been answered, so that one read is one message.
     waits_for_answers: bool,
 }
 
 impl Device {
     pub fn new(kind: Kind, socket: OwnedFd) -> Device {
-        let queue = || Queue::new(QUEUE_SIZE).expect("a power of two");
         Device {
             kind,
             socket,
             _calls: None,
-            memory: None,
-            queues: [queue(), queue()],
-            owed: None,
+            rings: Rings::new(kind),
+            unanswered: None,
             waits_for_answers: false,
         }
     }
@@ -129,7 +99,7 @@ impl Device {
         &self.socket
     }
 
-    /// The next message of the kernel's, which waits for its answer: `Output` is answered by `done`.
+    /// Read one message of the kernel's, if there is one, and answer it. `Output` is answered by `done`.
     pub fn receive(&mut self) -> io::Result<Event> {
         let mut message = [0; LONGEST];
         let piece = if self.waits_for_answers {
@@ -139,9 +109,9 @@ impl Device {
         };
         let fd = self.socket.as_raw_fd();
         let (count, descriptors) = match socket::read_with_descriptors(fd, &mut message[..piece])? {
-            Came::Nothing => return Ok(Event::Nothing),
-            Came::Gone => return Ok(Event::Gone),
-            Came::Some(came) => came,
+            Received::Nothing => return Ok(Event::Nothing),
+            Received::Closed => return Ok(Event::Closed),
+            Received::Some(came) => came,
         };
         if count < HEADER {
             return Err(socket::part_of_a_message());
@@ -152,13 +122,13 @@ impl Device {
             return Err(lie("it sent a message longer than any of the protocol's"));
         }
         if count < HEADER + size
-            && socket::read_message(fd, &mut message[count..HEADER + size])? != Came::Some(())
+            && socket::read_message(fd, &mut message[count..HEADER + size])? != Received::Some(())
         {
             return Err(socket::part_of_a_message());
         }
         let payload = &message[HEADER..HEADER + size];
         if request == VRING_KICK {
-            self.owed = (flags & FLAG_NEED_REPLY != 0).then_some(request);
+            self.unanswered = (flags & FLAG_NEED_REPLY != 0).then_some(request);
             if number(payload, 0)? == OUTPUT as u32 {
                 return Ok(Event::Output);
             }
@@ -173,224 +143,12 @@ impl Device {
         Ok(Event::Settled)
     }
 
-    /// The kernel may go on after an `Output`.
+    /// Answer an `Output`, so that the kernel goes on.
     pub fn done(&mut self) -> io::Result<()> {
-        match self.owed.take() {
+        match self.unanswered.take() {
             Some(request) => self.reply(request, &0u64.to_ne_bytes()),
             None => Ok(()),
         }
-    }
-
-    /// What is in the output queue, up to and without the entry `available` if it is given, and no more than the queue
-    /// has entries; each piece without its virtio header.
-    pub fn take_output(&mut self, available: Option<u16>) -> io::Result<Vec<Vec<u8>>> {
-        self.touching(|device, memory| device.take_from(memory, available))
-    }
-
-    /// Put a frame, or as much of the console's input as one buffer holds, into the input queue.
-    ///
-    /// Returns how many of `bytes` went in: all or none of a frame.
-    pub fn put_input(&mut self, bytes: &[u8]) -> io::Result<(Delivery, usize)> {
-        self.touching(|device, memory| match device.kind {
-            Kind::Network { .. } => device.put_frame(memory, bytes),
-            Kind::Console => device.put_text(memory, bytes),
-        })
-    }
-
-    /// Put a frame into the input queue so that the kernel does not see it before it is told the index that is returned.
-    /// None if there is no room.
-    pub fn put_ahead(&mut self, frame: &[u8]) -> io::Result<Option<u16>> {
-        self.touching(|device, memory| device.put_unseen(memory, frame))
-    }
-
-    /// Let the kernel see all that is in the input queue.
-    pub fn publish(&mut self) -> io::Result<()> {
-        self.touching(|device, memory| {
-            let queue = &device.queues[INPUT];
-            let index = at(queue.used_ring(), USED_INDEX)?;
-            memory
-                .store(queue.next_used().to_le(), index, Ordering::Release)
-                .map_err(other)
-        })
-    }
-
-    /// Do something with the kernel's memory, which the kernel may take away meanwhile. Nothing where it has none yet.
-    fn touching<T: Default>(
-        &mut self,
-        act: impl FnOnce(&mut Device, &GuestMemoryMmap) -> io::Result<T>,
-    ) -> io::Result<T> {
-        let Some(memory) = self.memory.take() else {
-            return Ok(T::default());
-        };
-        taken_away::touch(&memory.regions);
-        let done = act(self, &memory.mapped);
-        self.memory = Some(memory);
-        if taken_away::was_any() {
-            return Err(lie(
-                "it has taken its memory away, or there is no room for it on this machine",
-            ));
-        }
-        done
-    }
-
-    fn take_from(
-        &mut self,
-        memory: &GuestMemoryMmap,
-        available: Option<u16>,
-    ) -> io::Result<Vec<Vec<u8>>> {
-        let (header, shortest, longest) = match self.kind {
-            Kind::Network { .. } => (NET_HEADER, SHORTEST_FRAME as usize, LONGEST_FRAME),
-            Kind::Console => (0, 0, LONGEST_TEXT),
-        };
-        let queue = &mut self.queues[OUTPUT];
-        let mut pieces = Vec::new();
-        while available != Some(queue.next_avail()) && pieces.len() < usize::from(QUEUE_SIZE) {
-            let Some(chain) = queue.pop_descriptor_chain(memory) else {
-                break;
-            };
-            let head = chain.head_index();
-            let mut piece = Vec::new();
-            for part in chain.readable() {
-                let start = piece.len();
-                if start + part.len() as usize > header + longest {
-                    return Err(lie(format!(
-                        "it sent more than {longest} bytes at once by a port or its console"
-                    )));
-                }
-                piece.resize(start + part.len() as usize, 0);
-                memory
-                    .read_slice(&mut piece[start..], part.addr())
-                    .map_err(other)?;
-            }
-            if piece.len() < header + shortest {
-                return Err(lie(format!(
-                    "it sent a frame of {} bytes",
-                    piece.len().saturating_sub(header)
-                )));
-            }
-            queue.add_used(memory, head, 0).map_err(other)?;
-            piece.drain(..header);
-            pieces.push(piece);
-        }
-        Ok(pieces)
-    }
-
-    fn put_frame(
-        &mut self,
-        memory: &GuestMemoryMmap,
-        frame: &[u8],
-    ) -> io::Result<(Delivery, usize)> {
-        let Some(buffers) = self.place(memory, frame)? else {
-            return Ok((Delivery::NoRoom, 0));
-        };
-        let queue = &mut self.queues[INPUT];
-        for (head, length) in buffers {
-            queue.add_used(memory, head, length).map_err(other)?;
-        }
-        Ok((Self::notice(queue, memory)?, frame.len()))
-    }
-
-    fn put_unseen(&mut self, memory: &GuestMemoryMmap, frame: &[u8]) -> io::Result<Option<u16>> {
-        let Some(buffers) = self.place(memory, frame)? else {
-            return Ok(None);
-        };
-        let queue = &mut self.queues[INPUT];
-        for (head, length) in buffers {
-            let place = u64::from(queue.next_used() % queue.size());
-            let entry = at(queue.used_ring(), USED_HEADER + USED_ENTRY * place)?;
-            memory
-                .write_obj([u32::from(head), length].map(u32::to_le), entry)
-                .map_err(other)?;
-            queue.set_next_used(queue.next_used().wrapping_add(1));
-        }
-        Ok(Some(queue.next_used()))
-    }
-
-    /// Write a frame into free buffers of the input queue: which, and how many bytes each holds. None if they do not do.
-    fn place(
-        &mut self,
-        memory: &GuestMemoryMmap,
-        frame: &[u8],
-    ) -> io::Result<Option<Vec<(u16, u32)>>> {
-        let queue = &mut self.queues[INPUT];
-        if !queue.ready() {
-            return Ok(None);
-        }
-        let start = queue.next_avail();
-        let mut left: Vec<u8> = vec![0; NET_HEADER];
-        left.extend_from_slice(frame);
-        let (mut filled, mut used) = (0, Vec::new());
-        while filled < left.len() {
-            let Some(chain) = queue.pop_descriptor_chain(memory) else {
-                queue.set_next_avail(start);
-                return Ok(None);
-            };
-            let (head, before) = (chain.head_index(), filled);
-            for part in chain.writable() {
-                let count = (part.len() as usize).min(left.len() - filled);
-                used.push((head, part.addr(), filled, count));
-                filled += count;
-                if used.len() > MOST_PIECES {
-                    return Err(lie("it gave a frame nothing but tiny buffers"));
-                }
-            }
-            if filled == before {
-                return Err(lie("it gave an input buffer without room"));
-            }
-        }
-        let mut heads: Vec<(u16, u32)> = Vec::new();
-        for &(head, _, _, count) in &used {
-            match heads.last_mut() {
-                Some((last, length)) if *last == head => *length += count as u32,
-                _ => heads.push((head, count as u32)),
-            }
-        }
-        left[10..12].copy_from_slice(&(heads.len() as u16).to_le_bytes());
-        for (_, address, from, count) in used {
-            memory
-                .write_slice(&left[from..from + count], address)
-                .map_err(other)?;
-        }
-        Ok(Some(heads))
-    }
-
-    fn put_text(&mut self, memory: &GuestMemoryMmap, text: &[u8]) -> io::Result<(Delivery, usize)> {
-        let queue = &mut self.queues[INPUT];
-        if !queue.ready() {
-            return Ok((Delivery::NoRoom, 0));
-        }
-        let mut taken = 0;
-        for _ in 0..QUEUE_SIZE {
-            if taken == text.len() {
-                break;
-            }
-            let Some(chain) = queue.pop_descriptor_chain(memory) else {
-                break;
-            };
-            let (head, before) = (chain.head_index(), taken);
-            for part in chain.writable() {
-                let count = (part.len() as usize).min(text.len() - taken);
-                memory
-                    .write_slice(&text[taken..taken + count], part.addr())
-                    .map_err(other)?;
-                taken += count;
-            }
-            queue
-                .add_used(memory, head, (taken - before) as u32)
-                .map_err(other)?;
-        }
-        if taken == 0 {
-            return Ok((Delivery::NoRoom, 0));
-        }
-        Ok((Self::notice(queue, memory)?, taken))
-    }
-
-    fn notice(queue: &mut Queue, memory: &GuestMemoryMmap) -> io::Result<Delivery> {
-        Ok(if queue.needs_notification(memory).map_err(other)? {
-            Delivery::Call
-        } else {
-            Delivery::Silent
-        })
     }
 
     fn answer(
@@ -421,7 +179,7 @@ impl Device {
                 None
             }
             SET_MEM_TABLE => {
-                self.memory = Some(map(payload, descriptors)?);
+                self.rings.memory = Some(map(payload, descriptors)?);
                 None
             }
             GET_CONFIG => Some(self.config(payload)?),
@@ -478,7 +236,8 @@ impl Device {
     }
 
     fn queue(&mut self, index: u32) -> io::Result<&mut Queue> {
-        self.queues
+        self.rings
+            .queues
             .get_mut(index as usize)
             .ok_or_else(|| lie("it spoke of a queue that its device has not"))
     }
@@ -493,10 +252,8 @@ impl Device {
     }
 }
 
-/// The kernel's memory: for each region its address, size, address in the kernel's process, and offset in its file.
-///
-/// The file has to lie in memory, as all that a kernel makes for itself do: what a disk or a program serves could be read
-/// as slowly as it likes.
+/// The kernel's memory, by a message that says for each region its address for the kernel, its size, its address in the kernel's
+/// process, and its offset in the descriptor's file.
 fn map(payload: &[u8], descriptors: Vec<OwnedFd>) -> io::Result<Memory> {
     let count = number(payload, 0)? as usize;
     if count != descriptors.len() || count > taken_away::MOST_REGIONS {
@@ -505,7 +262,7 @@ fn map(payload: &[u8], descriptors: Vec<OwnedFd>) -> io::Result<Memory> {
             descriptors.len()
         )));
     }
-    let mut ranges = Vec::new();
+    let mut regions = Vec::new();
     for (index, descriptor) in descriptors.into_iter().enumerate() {
         let at = 8 + index * 32;
         let (address, size, offset) = (
@@ -513,36 +270,17 @@ fn map(payload: &[u8], descriptors: Vec<OwnedFd>) -> io::Result<Memory> {
             long(payload, at + 8)?,
             long(payload, at + 24)?,
         );
-        if !lies_in_memory(&descriptor)? {
-            return Err(lie("its memory is no file in this machine's memory"));
-        }
-        let file = FileOffset::new(File::from(descriptor), offset);
-        ranges.push((GuestAddress(address), size as usize, Some(file)));
+        regions.push(Region {
+            address,
+            size,
+            offset,
+            file: descriptor,
+        });
     }
-    let mapped: GuestMemoryMmap = GuestMemoryMmap::from_ranges_with_files(ranges).map_err(other)?;
-    let place = |region: &MmapRegion| (region.as_ptr() as usize, region.size());
-    let regions = mapped.iter().map(|region| place(region)).collect();
-    Ok(Memory { mapped, regions })
+    Memory::map(regions)
 }
 
-fn lies_in_memory(file: &OwnedFd) -> io::Result<bool> {
-    // SAFETY: statfs is plain numbers, which fstatfs fills.
-    unsafe {
-        let mut found: libc::statfs = std::mem::zeroed();
-        if libc::fstatfs(file.as_raw_fd(), &mut found) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(found.f_type == libc::TMPFS_MAGIC)
-    }
-}
-
-fn at(ring: u64, offset: u64) -> io::Result<GuestAddress> {
-    ring.checked_add(offset)
-        .map(GuestAddress)
-        .ok_or_else(|| lie("its queue lies beyond all memory"))
-}
-
-/// The 32-bit number at the given place of a message.
+/// The message's 32-bit number of that index.
 fn number(payload: &[u8], index: usize) -> io::Result<u32> {
     let part = payload
         .get(index * 4..index * 4 + 4)
@@ -550,14 +288,10 @@ fn number(payload: &[u8], index: usize) -> io::Result<u32> {
     Ok(u32::from_ne_bytes(part.try_into().unwrap()))
 }
 
-/// The 64-bit number at the given byte of a message.
+/// The message's 64-bit number at that byte.
 fn long(payload: &[u8], at: usize) -> io::Result<u64> {
     let part = payload
         .get(at..at + 8)
         .ok_or_else(|| lie("it sent a message that is too short"))?;
     Ok(u64::from_ne_bytes(part.try_into().unwrap()))
-}
-
-fn other(error: impl std::fmt::Display) -> io::Error {
-    io::Error::other(error.to_string())
 }

@@ -1,15 +1,19 @@
-//! The heads of the frames on a host's line (tools/minigts/providers/agent/wire.py), found as the bytes pass by.
+//! Finds the frames on a host's control line as their bytes pass by (tools/minigts/providers/agent/wire.py). A frame is a head
+//! and its payload.
 
 use std::io;
 
 use crate::calendar::lie;
 
+/// With these bytes an agent greets; frames follow.
 pub const HELLO: &[u8] = b"\x00minigts agent 1\x00";
+/// The length of a head, in bytes: channel (4), kind (1) and length of the payload (4), in network order.
 pub const HEAD: usize = 9;
 
-/// A host's agent says no more in one frame than 16 KiB (provision/agent/src/wire.rs).
-pub const LONGEST_FROM_HOST: usize = 1 << 16;
+/// The longest payload that is taken from a host, in bytes. An agent's are no longer than 16 KiB (provision/agent/src/wire.rs).
+pub const LONGEST_FROM_AGENT: usize = 1 << 16;
 
+// Kinds of frames. WAIT and PACE are for the clock alone, and no agent gets them.
 pub const RUN: u8 = 1;
 pub const KILL: u8 = 3;
 pub const STDOUT: u8 = 5;
@@ -35,22 +39,25 @@ impl Head {
     }
 }
 
-/// What a host says: noise up to the greeting, then frames. No more of it is kept than a head.
+/// What a host's console puts out: the kernel's noise up to the agent's greeting, then the agent's frames. No more of it is kept
+/// than a head.
 #[derive(Default)]
-pub struct FromHost {
+pub struct FromAgent {
     greeted: bool,
     /// The end of the noise, or the beginning of a head.
     seen: Vec<u8>,
-    /// The head of the frame that is half-way through, and how many of its bytes are still to come.
+    /// The head of the frame that has begun and not ended, and how many bytes of its payload are still to come.
     within: Option<(Head, usize)>,
 }
 
-impl FromHost {
+impl FromAgent {
+    /// Whether the agent has greeted.
     pub fn greeted(&self) -> bool {
         self.greeted
     }
 
-    /// The frames that end in `bytes`, which follow what came before. An error for a frame that no agent sends.
+    /// Take in the next bytes of the output. Returns the heads of the frames that end in them; an error for a frame that no
+    /// agent sends.
     pub fn feed(&mut self, mut bytes: &[u8]) -> io::Result<Vec<Head>> {
         let mut ended = Vec::new();
         if !self.greeted {
@@ -71,7 +78,7 @@ impl FromHost {
                     }
                     let head = Head::decode(&self.seen);
                     self.seen.clear();
-                    if head.length > LONGEST_FROM_HOST {
+                    if head.length > LONGEST_FROM_AGENT {
                         return Err(lie(format!(
                             "it began a frame of {} bytes on its control line",
                             head.length
@@ -91,7 +98,7 @@ impl FromHost {
         Ok(ended)
     }
 
-    /// What follows the greeting; None as long as it is not whole.
+    /// The bytes that follow the greeting; None as long as the greeting has not come whole.
     fn skip_noise<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let before = self.seen.len();
         self.seen.extend_from_slice(bytes);
@@ -110,13 +117,14 @@ impl FromHost {
     }
 }
 
-/// What clients say to a host: whole frames, each with its bytes.
+/// What clients send to a host: frames.
 #[derive(Default)]
-pub struct ToHost {
+pub struct ToAgent {
     seen: Vec<u8>,
 }
 
-impl ToHost {
+impl ToAgent {
+    /// Take in the next bytes. Returns each frame that ends in them: its head, and all its bytes with the head's.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<(Head, Vec<u8>)> {
         self.seen.extend_from_slice(bytes);
         let mut frames = Vec::new();
@@ -158,7 +166,7 @@ mod tests {
         ]
         .concat();
         for size in 1..spoken.len() {
-            let mut host = FromHost::default();
+            let mut host = FromAgent::default();
             let heads: Vec<Head> = spoken
                 .chunks(size)
                 .flat_map(|piece| host.feed(piece).unwrap())
@@ -175,17 +183,17 @@ mod tests {
     fn a_frame_that_no_agent_sends_is_a_lie_and_none_is_kept() {
         let head =
             |length: u32| [&1u32.to_be_bytes()[..], &[STDOUT], &length.to_be_bytes()].concat();
-        let mut host = FromHost::default();
+        let mut host = FromAgent::default();
         host.feed(HELLO).unwrap();
         assert!(host
-            .feed(&head(LONGEST_FROM_HOST as u32))
+            .feed(&head(LONGEST_FROM_AGENT as u32))
             .unwrap()
             .is_empty());
-        assert!(host.feed(&[0; LONGEST_FROM_HOST - 1]).unwrap().is_empty());
+        assert!(host.feed(&[0; LONGEST_FROM_AGENT - 1]).unwrap().is_empty());
         assert!(host.seen.capacity() < 100);
         assert_eq!(host.feed(&[0]).unwrap().len(), 1);
-        for length in [LONGEST_FROM_HOST as u32 + 1, u32::MAX] {
-            let mut host = FromHost::default();
+        for length in [LONGEST_FROM_AGENT as u32 + 1, u32::MAX] {
+            let mut host = FromAgent::default();
             host.feed(HELLO).unwrap();
             assert!(host.feed(&head(length)).is_err());
         }
@@ -195,7 +203,7 @@ mod tests {
     fn what_clients_say_is_kept_whole() {
         let spoken = [frame(3, RUN, b"{}"), frame(3, WAIT, b"")].concat();
         for size in 1..=spoken.len() {
-            let mut line = ToHost::default();
+            let mut line = ToAgent::default();
             let frames: Vec<_> = spoken
                 .chunks(size)
                 .flat_map(|piece| line.feed(piece))

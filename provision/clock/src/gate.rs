@@ -1,27 +1,33 @@
-//! Time passes only while somebody waits for a host, and nobody who is about to ask something is still busy.
+//! Whether time may pass for the clients' sake: only while somebody waits for a host, and no client is busy that may still ask
+//! something of one.
 
 use std::collections::{HashMap, HashSet};
 
-/// Who waits for what, and who is busy.
+/// Which clients wait for what, and which are busy.
 ///
-/// A *wait* is for what a host says on one of its channels; it ends in the moment of the clock in which the host says
-/// it. A *turn* is a client's that acts side by side with others: as long as any of them is busy, time stands still.
+/// A *wait* is for what a host sends on one of its channels. It ends in the moment of the lab's clock in which the host sends
+/// it. A *turn* belongs to a client that acts side by side with others. As long as any turn is busy, time stands still.
 #[derive(Default)]
 pub struct Gate {
-    /// What hosts can still say something on: commands that were begun and have not ended.
+    /// The channels on which hosts can still send something, as (host, channel): commands that have begun and not ended.
     channels: HashSet<(usize, u32)>,
+    /// By (host, channel).
     waits: HashMap<(usize, u32), Wait>,
+    /// By its number, whether a turn is busy.
     turns: HashMap<u64, bool>,
+    /// The channels of terminals, at which somebody sits.
     paced: HashSet<(usize, u32)>,
 }
 
 struct Wait {
+    /// The waiting client's turn; 0: it acts alone.
     turn: u64,
+    /// Whether it waits for the command's end, or for anything that comes on the channel.
     for_end: bool,
 }
 
 impl Gate {
-    /// Whether time may pass for a client's sake.
+    /// Whether somebody waits, and no turn is busy.
     pub fn is_open(&self) -> bool {
         (!self.waits.is_empty() || !self.paced.is_empty()) && !self.somebody_is_busy()
     }
@@ -30,18 +36,18 @@ impl Gate {
         self.turns.values().any(|busy| *busy)
     }
 
-    /// Whether a second of the clock is to take a second: somebody sits at a terminal, and nobody else waits.
+    /// Whether a second of the lab's clock is to take a second: somebody sits at a terminal, and nobody else waits.
     pub fn is_paced(&self) -> bool {
         self.waits.is_empty() && !self.paced.is_empty()
     }
 
-    /// A client has a host begin a command.
+    /// A client begins a command on a host.
     pub fn begin(&mut self, host: usize, channel: u32) {
         self.channels.insert((host, channel));
     }
 
-    /// A client waits for the channel: for its end, or for anything that comes on it. `turn` is 0 for one that acts
-    /// alone. What it waits for may have come while it asked; then it is busy, for it has yet to read that.
+    /// A client waits for a channel: for its end, or for anything that comes on it. `turn` is 0 for a client that acts alone. If
+    /// the channel has ended already, the client does not wait: it is busy, for it has yet to read what has come.
     pub fn wait(&mut self, host: usize, channel: u32, turn: u64, for_end: bool) {
         if !self.channels.contains(&(host, channel)) {
             return;
@@ -50,7 +56,7 @@ impl Gate {
         self.rest(turn);
     }
 
-    /// A host has said something on a channel; who waited for it is busy again.
+    /// A host has sent something on a channel. The client that waited for it is busy again.
     pub fn heard(&mut self, host: usize, channel: u32, ends: bool) {
         if ends {
             self.channels.remove(&(host, channel));
@@ -65,19 +71,20 @@ impl Gate {
         }
     }
 
+    /// Somebody sits at the terminal of that channel.
     pub fn pace(&mut self, host: usize, channel: u32) {
         if self.channels.contains(&(host, channel)) {
             self.paced.insert((host, channel));
         }
     }
 
-    /// Nobody listens to a channel any more.
+    /// Nobody waits for a channel any more.
     pub fn forget(&mut self, host: usize, channel: u32) {
         self.paced.remove(&(host, channel));
         self.end_wait(host, channel);
     }
 
-    /// A host has ended, and what was waited for on it will not come.
+    /// A host has ended. All waits for its channels end.
     pub fn forget_host(&mut self, host: usize) {
         let channels: Vec<u32> = self
             .waits
@@ -100,13 +107,14 @@ impl Gate {
         self.turns.insert(turn, busy);
     }
 
-    /// The turn waits for the clock itself; 0 is nobody's.
+    /// That turn rests; 0, or a turn that has ended, is nobody's.
     pub fn rest(&mut self, turn: u64) {
         if let Some(busy) = self.turns.get_mut(&turn) {
             *busy = false;
         }
     }
 
+    /// That turn is busy again, if it has not ended.
     pub fn resume(&mut self, turn: u64) {
         if let Some(busy) = self.turns.get_mut(&turn) {
             *busy = true;

@@ -1,151 +1,113 @@
-//! One kernel on the clock: what it asked for, what comes to it, and whose turn it is.
+//! One host's kernel on the clock: its state, its turns, and what it says of its time.
+//!
+//! All times are nanoseconds of the lab's clock, unless their names or types say otherwise. How frames and input come to the
+//! kernel is in delivery.rs.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
-use crate::calendar::{lie, Calendar, Message, Note, Op, NOTES};
-use crate::device::{Delivery, Device, QUEUE_SIZE};
-use crate::frames::{FromHost, ToHost};
+use crate::calendar::{lie, Calendar, Message, Op};
+use crate::delivery::{Arrival, Full};
+use crate::device::Device;
+use crate::frames::{FromAgent, ToAgent};
 use crate::orders::Processor;
-use crate::socket::{Came, Outbox};
-use crate::under_way::Held;
+use crate::page::Note;
+use crate::rings::QUEUE_SIZE;
+use crate::socket::{Outbox, Received};
 
-/// No kernel means a time so far away: it sleeps until something comes.
+/// A kernel that asks to run at this time or later asks for none: it sleeps until something comes.
 const NEVER: u64 = i64::MAX as u64 / 2;
+/// The console's number among a host's devices. The device of port N has the number N + 1.
 pub const CONSOLE: usize = 0;
-/// How many frames may wait for a modelled processor, as in a kernel's net.core.netdev_max_backlog.
-const BACKLOG_FRAMES: u64 = 1000;
-
-/// How many turns a host may take in one window, and how many more for each thing that comes to it there. A kernel goes on by
-/// itself as far as it may, so it takes a turn or two: who takes so many wants others to have none.
+/// How many turns a host may have in one window. An honest kernel runs by itself as far as its turn lasts, and needs one or
+/// two; one that takes so many keeps the others from theirs.
 const TURNS_IN_A_WINDOW: u64 = 10_000;
-const TURNS_FOR_EACH: u64 = 4;
-/// In how many of its turns a kernel may leave a port's full buffers as they are: it empties them when it is called, or a look
-/// at the clock later where it had its interrupts off. One whose interface is down never does.
-const TURNS_IN_VAIN: u32 = 16;
-/// How many messages a kernel may send while it has no turn: it waits for one, then.
+/// How many turns more a host may have in a window for each frame or input that comes to it there.
+pub const TURNS_FOR_EACH: u64 = 4;
+/// How many messages a kernel may send while it has no turn. An honest one sends few, and waits.
 const MESSAGES_WITHOUT_A_TURN: u64 = 1000;
-
-/// A frame on its way to a host. Equal times are ordered by where it comes from, so that no run differs from another.
-#[derive(Debug)]
-pub struct Arrival {
-    pub time: u64,
-    /// (host, port) that sent it, and the how manieth of that port's it is.
-    pub origin: (usize, usize, u64),
-    pub port: usize,
-    /// Whether a modelled processor has had it already.
-    pub processed: bool,
-    pub frame: Vec<u8>,
-    /// Its room, for as long as it is on its way.
-    pub _held: Held,
-}
-
-impl PartialEq for Arrival {
-    fn eq(&self, other: &Arrival) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Arrival {}
-
-impl Ord for Arrival {
-    fn cmp(&self, other: &Arrival) -> Ordering {
-        (self.time, self.origin).cmp(&(other.time, other.origin))
-    }
-}
-
-impl PartialOrd for Arrival {
-    fn partial_cmp(&self, other: &Arrival) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// What has come to a port whose buffers in the kernel were full. It waits there in its order, as behind a card with flow
-/// control.
-struct Full {
-    waiting: VecDeque<Arrival>,
-    /// In how many turns since it last took a frame the kernel has made no room.
-    in_vain: u32,
-    /// Whether the kernel has made none when it was called, or has never had any: it is not called, and nothing waits.
-    takes_nothing: bool,
-}
-
-impl Default for Full {
-    fn default() -> Full {
-        Full {
-            waiting: VecDeque::new(),
-            in_vain: 0,
-            takes_nothing: true,
-        }
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Its process has been started and has not yet reported.
+    /// The kernel's process has been started and has not reported yet.
     Starting,
-    /// It has reported and waits for its first turn; the message is answered then.
+    /// The kernel has reported by this message, and waits for its first turn, with which the message is answered.
     Fresh(Message),
+    /// The kernel waits for a turn.
     Waiting,
+    /// The kernel has a turn.
     Running,
 }
 
-/// What a host did when it was given the chance.
+/// What came of a host that was allowed to run.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It has a turn now, and will say when it is over.
+    /// The host has a turn now. Its kernel will send a message when the turn is over.
     Busy,
-    /// Nothing happens on it before the end of the window.
+    /// Nothing happens on the host before the end of the window.
     Idle,
 }
 
 pub struct Host {
     pub state: State,
+    /// The control line, at whose other end is the supervisor.
     pub line: OwnedFd,
-    /// What it has said and the supervisor has not read yet.
+    /// Output of the console that the supervisor has not read yet.
     pub unread: Outbox,
-    /// Whether it waits within its turn for that to be read.
+    /// Whether the kernel waits, within its turn, until the supervisor has read its output.
     pub waits_for_reader: bool,
-    pub said: FromHost,
-    pub asked: ToHost,
-    /// Of the console: what clients said and the host has not got yet.
-    pub typed: Vec<u8>,
-    /// When `typed` is to be given to it.
-    pub typed_at: Option<u64>,
+    /// The agent's frames in the console's output.
+    pub from_agent: FromAgent,
+    /// The clients' frames on the control line.
+    pub to_agent: ToAgent,
+    /// What clients have sent and the console has not got yet.
+    pub pending_input: Vec<u8>,
+    /// When the console gets `pending_input`; None: not yet.
+    pub input_at: Option<u64>,
+    /// The console, then the ports' cards.
     pub devices: Vec<Device>,
+    /// How far the host has come.
     pub now: u64,
-    /// Which host and port sent each frame that found no room here since somebody asked.
+    /// The (host, port) that sent each frame for which this host had no room, until somebody counts them.
     pub overrun: Vec<(usize, usize)>,
-    calendar: Calendar,
-    started: u64,
-    request: Option<u64>,
-    /// Which devices have input for its next turn, a bit each.
-    calls: u64,
-    arrivals: BinaryHeap<Reverse<Arrival>>,
-    /// By device, what has come and found the kernel's buffers full.
-    full: Vec<Full>,
-    /// When it is tried again whether there is room. A kernel goes no further in time by itself while something waits.
-    tried_at: Option<u64>,
-    /// When it was last resumed. What came while it was paused comes as far as there is room, and does not wait.
-    resumed_at: Option<u64>,
-    /// What comes within its turn, and it knows of already.
-    due: Vec<Note>,
-    processor: Option<Processor>,
-    processor_free: u64,
+    /// Which devices have input for the kernel's next turn, one bit each.
+    pub calls: u64,
+    /// When the kernel asked to run next.
+    pub request: Option<u64>,
+    /// Frames on their way to the host.
+    pub arrivals: BinaryHeap<Reverse<Arrival>>,
+    /// By device, the frames that found the kernel's buffers full.
+    pub full: Vec<Full>,
+    /// When it is tried again whether the kernel has made room. While something waits for that, the kernel's turns last no
+    /// longer than a moment.
+    pub retry_at: Option<u64>,
+    /// When the host was last resumed. Frames that came while it was paused find room or are lost; they do not wait.
+    pub resumed_at: Option<u64>,
+    /// Frames that come within the kernel's turn, and lie in its buffers since the turn began.
+    pub due: Vec<Note>,
+    pub processor: Option<Processor>,
+    /// When the modelled processor has done with the frames that it has taken so far.
+    pub processor_free: u64,
+    pub calendar: Calendar,
+    /// How many turns the host may still have in its window.
+    pub turns_left: u64,
+    /// When the kernel was started, and then when its first turn began: its own time counts from there.
+    started_at: u64,
+    /// When its turn began, by this machine's clock.
     turn_began: Instant,
-    /// How many seconds the watchdog has seen pass since, or since somebody else was last waited for.
+    /// How many seconds of this machine's clock its turn has lasted, or have passed since the kernel last waited for
+    /// somebody else.
     ticks: u64,
     /// From when to when it may act in its turn.
     turn: (u64, u64),
-    /// The end of the window that `turns_left` is of.
+    /// The end of the window that `turns_left` belongs to.
     window: u64,
-    turns_left: u64,
-    /// How many messages it has sent since it had a turn.
+    /// How many messages the kernel has sent since it last had a turn.
     unasked: u64,
-    /// Since when no time passes for it.
+    /// When the host was paused; None: it is not.
     paused_at: Option<u64>,
 }
 
@@ -163,29 +125,29 @@ impl Host {
             line,
             unread: Outbox::default(),
             waits_for_reader: false,
-            said: FromHost::default(),
-            asked: ToHost::default(),
-            typed: Vec::new(),
-            typed_at: None,
+            from_agent: FromAgent::default(),
+            to_agent: ToAgent::default(),
+            pending_input: Vec::new(),
+            input_at: None,
             devices,
             now,
             overrun: Vec::new(),
-            calendar: Calendar::new(calendar)?,
-            started: now,
-            request: None,
             calls: 0,
+            request: None,
             arrivals: BinaryHeap::new(),
             full,
-            tried_at: None,
+            retry_at: None,
             resumed_at: None,
             due: Vec::new(),
             processor,
             processor_free: 0,
+            calendar: Calendar::new(calendar)?,
+            turns_left: 0,
+            started_at: now,
             turn_began: Instant::now(),
             ticks: 0,
             turn: (now, now),
             window: 0,
-            turns_left: 0,
             unasked: 0,
             paused_at: None,
         })
@@ -195,7 +157,7 @@ impl Host {
         self.calendar.fd()
     }
 
-    /// No time passes for it from `now` on; what it is sent waits. False when it is not up.
+    /// Pause the host: from `now` on no time passes for it, and what is sent to it waits. False if it has not come up.
     pub fn pause(&mut self, now: u64) -> bool {
         let up = !self.is_booting() && self.state == State::Waiting;
         if up {
@@ -204,8 +166,9 @@ impl Host {
         up
     }
 
-    /// It goes on, and does not know that it has stood still. What has come meanwhile comes now, as far as there is room.
-    pub fn go_on(&mut self, now: u64) {
+    /// End the host's pause, if it has one. Its kernel does not notice that time has passed. What was sent to the host
+    /// meanwhile comes now, as far as there is room.
+    pub fn resume(&mut self, now: u64) {
         let Some(since) = self.paused_at.take() else {
             return;
         };
@@ -226,13 +189,13 @@ impl Host {
             .collect();
     }
 
-    /// When it next has something to do.
+    /// When the host next has something to do; None: nothing, or it is paused.
     pub fn next(&self) -> Option<u64> {
         if self.paused_at.is_some() {
             return None;
         }
         let arrival = self.arrivals.peek().map(|first| first.0.time);
-        [self.request, arrival, self.typed_at, self.tried_at]
+        [self.request, arrival, self.input_at, self.retry_at]
             .into_iter()
             .flatten()
             .min()
@@ -242,21 +205,21 @@ impl Host {
         self.state == State::Running
     }
 
-    /// Whether it comes up, and time has to pass for it to go on.
+    /// Whether its agent has not greeted yet. Time has to pass until it does.
     pub fn is_booting(&self) -> bool {
-        !self.said.greeted()
+        !self.from_agent.greeted()
     }
 
-    /// How long its boot has lasted at `now`; 0 when it is up.
+    /// How long its boot has lasted at `now`; 0 when it has come up.
     pub fn boots_since(&self, now: u64) -> u64 {
         if self.is_booting() {
-            now.saturating_sub(self.started)
+            now.saturating_sub(self.started_at)
         } else {
             0
         }
     }
 
-    /// How long its turn has lasted by this machine's time; 0 when it has none.
+    /// How many seconds of this machine's clock its turn has lasted; 0 when it has none.
     pub fn turn_lasts_s(&self) -> u64 {
         if self.is_busy() {
             self.turn_began.elapsed().as_secs()
@@ -265,13 +228,13 @@ impl Host {
         }
     }
 
-    /// A second has passed: how many have in its turn.
+    /// Count a second of this machine's clock. Returns how many have passed in the kernel's turn.
     pub fn tick(&mut self) -> u64 {
         self.ticks = if self.is_busy() { self.ticks + 1 } else { 0 };
         self.ticks
     }
 
-    /// Somebody else whom it waited for has done something.
+    /// Count the turn's seconds from 0 again, since the kernel has waited for somebody else.
     pub fn is_not_to_blame(&mut self) {
         self.ticks = 0;
     }
@@ -280,24 +243,7 @@ impl Host {
         self.paused_at.is_some()
     }
 
-    pub fn expect(&mut self, arrival: Arrival) {
-        self.arrivals.push(Reverse(arrival));
-    }
-
-    /// Frames that leave wait for the host's processor first. Returns when one does; None if too many wait.
-    pub fn process(&mut self, time: u64, bytes: usize) -> Option<u64> {
-        let Some(processor) = &self.processor else {
-            return Some(time);
-        };
-        let start = self.processor_free.max(time);
-        if start - time > BACKLOG_FRAMES * processor.frame_ns.max(1) {
-            return None;
-        }
-        self.processor_free = start + processor.cost_ns(bytes);
-        Some(self.processor_free)
-    }
-
-    /// Let it do what comes next, if that is before `end`.
+    /// Let the host do what comes next, if that is before `end`: what comes to it is delivered, or its kernel has a turn.
     pub fn step(&mut self, end: u64) -> io::Result<Step> {
         if self.window != end {
             self.window = end;
@@ -307,22 +253,22 @@ impl Host {
             let Some(next) = self.next().filter(|next| *next < end) else {
                 return Ok(Step::Idle);
             };
-            if self.due(next) {
-                self.take_in(next)?;
+            if self.something_comes(next) {
+                self.deliver(next)?;
                 continue;
             }
-            self.run(next, end)?;
+            self.begin_turn(next, end)?;
             return Ok(Step::Busy);
         }
     }
 
-    /// Read one message of the kernel's calendar, if there is one: whether the kernel has begun to wait. One that reports
-    /// has its first turn at `earliest`.
-    pub fn hear(&mut self, epoch_ns: u64, earliest: u64) -> io::Result<Came<bool>> {
+    /// Read one message of the kernel's calendar, if there is one. True: the kernel waits for a turn now. One that has just
+    /// been started may have its first turn at `earliest`.
+    pub fn hear(&mut self, epoch_ns: u64, earliest: u64) -> io::Result<Received<bool>> {
         let message = match self.calendar.receive()? {
-            Came::Nothing => return Ok(Came::Nothing),
-            Came::Gone => return Ok(Came::Gone),
-            Came::Some(message) => message,
+            Received::Nothing => return Ok(Received::Nothing),
+            Received::Closed => return Ok(Received::Closed),
+            Received::Some(message) => message,
         };
         match message.op {
             Op::Start => {
@@ -332,7 +278,7 @@ impl Host {
                 self.state = State::Fresh(message);
                 self.now = earliest;
                 self.request = Some(earliest);
-                return Ok(Came::Some(true));
+                return Ok(Received::Some(true));
             }
             Op::Wait => {
                 if !self.is_busy() {
@@ -348,31 +294,31 @@ impl Host {
                 }
                 self.state = State::Waiting;
                 self.unasked = 0;
-                self.give_what_is_left()?;
-                if self.something_waits() {
-                    self.tried_at = Some(self.now);
+                self.publish_untaken()?;
+                if self.somebody_waits_for_room() {
+                    self.retry_at = Some(self.now);
                 }
-                return Ok(Came::Some(true));
+                return Ok(Received::Some(true));
             }
-            Op::Ack => self.speaks()?,
+            Op::Ack => self.count_message()?,
             Op::GetTimeOfDay => {
-                self.speaks()?;
+                self.count_message()?;
                 self.calendar
                     .ack(&message, epoch_ns.saturating_add(self.calendar.own_time()))?;
             }
             Op::Run | Op::FreeUntil | Op::Broadcast => {
-                self.speaks()?;
+                self.count_message()?;
                 self.calendar.ack(&message, 0)?;
             }
             Op::Request | Op::Get | Op::Update => {
                 return Err(lie("it does not share its page"));
             }
         }
-        Ok(Came::Some(false))
+        Ok(Received::Some(false))
     }
 
-    /// It sends a message: as many as it likes in its turn, and few without.
-    pub fn speaks(&mut self) -> io::Result<()> {
+    /// Count a message of the kernel's: it may send as many as it likes within its turn, and few outside of it.
+    pub fn count_message(&mut self) -> io::Result<()> {
         self.unasked = if self.is_busy() { 0 } else { self.unasked + 1 };
         if self.unasked > MESSAGES_WITHOUT_A_TURN {
             return Err(lie("it sends message after message, and has no turn"));
@@ -380,7 +326,7 @@ impl Host {
         Ok(())
     }
 
-    /// When and by which device it has sent something since it was last asked, in the order in which it did.
+    /// What the kernel has noted on its page since this was last called, in its order: when it sent frames, and by which card.
     pub fn take_notes(&mut self) -> io::Result<Vec<Note>> {
         let notes = self.calendar.take_sent()?;
         let (began, ends) = self.turn;
@@ -397,9 +343,11 @@ impl Host {
         Ok(notes)
     }
 
-    /// What a note is about; `taken` counts each device's for all notes of a turn.
+    /// The frames that a note is about. `taken` counts each device's frames, for all notes that are taken together.
     pub fn take_noted(&mut self, note: &Note, taken: &mut [usize]) -> io::Result<Vec<Vec<u8>>> {
-        let pieces = self.devices[note.device].take_output(Some(note.index))?;
+        let pieces = self.devices[note.device]
+            .rings
+            .take_output(Some(note.index))?;
         taken[note.device] += pieces.len();
         if taken[note.device] > usize::from(QUEUE_SIZE) {
             return Err(lie("it noted more frames than its queue holds"));
@@ -407,7 +355,7 @@ impl Host {
         Ok(pieces)
     }
 
-    /// The time to which it has come within its turn.
+    /// How far the kernel has come within its turn.
     pub fn time(&self) -> io::Result<u64> {
         let (time, (began, ends)) = (self.calendar.time(), self.turn);
         if time < began {
@@ -422,123 +370,8 @@ impl Host {
         Ok(time)
     }
 
-    /// Whether something is to be taken in at `time`.
-    fn due(&self, time: u64) -> bool {
-        let come = |at: Option<u64>| at.is_some_and(|at| at <= time);
-        self.arrivals
-            .peek()
-            .is_some_and(|first| first.0.time <= time)
-            || come(self.typed_at)
-            || come(self.tried_at)
-    }
-
-    /// Take in what comes at `time`.
-    fn take_in(&mut self, time: u64) -> io::Result<()> {
-        self.now = time;
-        if self.tried_at.take().is_some() {
-            self.give_what_waits(time)?;
-        }
-        while self
-            .arrivals
-            .peek()
-            .is_some_and(|first| first.0.time <= time)
-        {
-            let Reverse(mut arrival) = self.arrivals.pop().expect("it was there");
-            if self.processor.is_some() && !arrival.processed {
-                match self.process(time, arrival.frame.len()) {
-                    Some(done) => {
-                        arrival.time = done.max(time + 1);
-                        arrival.processed = true;
-                        self.arrivals.push(Reverse(arrival));
-                    }
-                    None => self.overrun.push((arrival.origin.0, arrival.origin.1)),
-                }
-                continue;
-            }
-            self.take_in_frame(arrival, time)?;
-        }
-        if self.typed_at.take().is_some() {
-            self.turns_left += TURNS_FOR_EACH;
-            let (delivery, taken) = self.devices[CONSOLE].put_input(&self.typed)?;
-            self.typed.drain(..taken);
-            if delivery == Delivery::Call {
-                self.called(CONSOLE, time);
-            }
-        }
-        Ok(())
-    }
-
-    /// A frame goes into the kernel's buffers, or waits there for room behind those that do, or is lost.
-    fn take_in_frame(&mut self, arrival: Arrival, time: u64) -> io::Result<()> {
-        let port = arrival.port;
-        if self.full[port].waiting.is_empty() {
-            if self.give(&arrival, time)? {
-                return Ok(());
-            }
-            if self.full[port].takes_nothing || self.resumed_at == Some(time) {
-                self.overrun.push((arrival.origin.0, arrival.origin.1));
-                return Ok(());
-            }
-            self.called(port, time);
-        }
-        self.turns_left += TURNS_FOR_EACH;
-        self.full[port].waiting.push_back(arrival);
-        Ok(())
-    }
-
-    /// Put a frame into the kernel's buffers; false if they have no room.
-    fn give(&mut self, arrival: &Arrival, time: u64) -> io::Result<bool> {
-        match self.devices[arrival.port].put_input(&arrival.frame)?.0 {
-            Delivery::NoRoom => return Ok(false),
-            Delivery::Silent => {}
-            Delivery::Call => self.called(arrival.port, time),
-        }
-        self.full[arrival.port].takes_nothing = false;
-        self.full[arrival.port].in_vain = 0;
-        self.turns_left += TURNS_FOR_EACH;
-        Ok(true)
-    }
-
-    /// After a turn: what waits for room goes where the kernel has made some, and is lost where it makes none.
-    fn give_what_waits(&mut self, time: u64) -> io::Result<()> {
-        for port in 0..self.full.len() {
-            let before = self.full[port].waiting.len();
-            while let Some(arrival) = self.full[port].waiting.pop_front() {
-                if !self.give(&arrival, time)? {
-                    self.full[port].waiting.push_front(arrival);
-                    break;
-                }
-            }
-            let full = &mut self.full[port];
-            if full.waiting.is_empty() {
-                continue;
-            }
-            full.in_vain += 1;
-            if full.waiting.len() < before {
-                self.called(port, time);
-            } else if full.in_vain >= TURNS_IN_VAIN {
-                full.takes_nothing = true;
-                self.overrun.extend(
-                    full.waiting
-                        .drain(..)
-                        .map(|one| (one.origin.0, one.origin.1)),
-                );
-            }
-        }
-        Ok(())
-    }
-
-    fn something_waits(&self) -> bool {
-        self.full.iter().any(|port| !port.waiting.is_empty())
-    }
-
-    /// When its turn begins, at `time`, the kernel is told that the device has input.
-    fn called(&mut self, device: usize, time: u64) {
-        self.calls |= 1 << device;
-        self.request = Some(time);
-    }
-
-    fn run(&mut self, time: u64, end: u64) -> io::Result<()> {
+    /// Give the kernel a turn at `time`, which lasts until `end` or until something comes to it that it does not know of.
+    fn begin_turn(&mut self, time: u64, end: u64) -> io::Result<()> {
         self.turns_left = self.turns_left.checked_sub(1).ok_or_else(|| {
             lie(format!(
                 "it took {TURNS_IN_A_WINDOW} turns, and no time passed that others could have"
@@ -550,62 +383,26 @@ impl Host {
         self.turn_began = Instant::now();
         self.ticks = 0;
         if let State::Fresh(message) = self.state {
-            self.started = time;
+            self.started_at = time;
             self.state = State::Running;
             return self.calendar.welcome(&message, time);
         }
         self.state = State::Running;
-        // What waits is to be there before anything else happens: as soon as the kernel has done what it does at this time.
-        let until = if self.something_waits() {
+        // Frames that wait for room are tried again before anything else happens: as soon as the kernel has done what it does
+        // at this time.
+        let until = if self.somebody_waits_for_room() {
             self.due.clear();
             time
         } else {
-            self.note_what_comes_before(end)?;
+            self.put_ahead(end)?;
             self.next().map_or(end, |next| next.min(end))
         };
         self.calendar.run(
             time,
-            time - self.started,
+            time - self.started_at,
             until,
             std::mem::take(&mut self.calls),
             &self.due,
         )
-    }
-
-    /// Frames that come before `end`, and before anything else does, are given to the kernel with its turn. It looks at each
-    /// when its time has come. Where frames wait for a modelled processor, what is sent meanwhile decides when that is.
-    fn note_what_comes_before(&mut self, end: u64) -> io::Result<()> {
-        self.due.clear();
-        if self.processor.is_some() {
-            return Ok(());
-        }
-        let end = self.typed_at.map_or(end, |at| at.min(end));
-        while let Some(Reverse(first)) = self.arrivals.peek().filter(|first| first.0.time < end) {
-            if self.due.len() == NOTES {
-                break;
-            }
-            let Some(index) = self.devices[first.port].put_ahead(&first.frame)? else {
-                break;
-            };
-            self.due.push(Note {
-                time: first.time,
-                device: first.port,
-                index,
-            });
-            self.full[first.port].takes_nothing = false;
-            self.turns_left += TURNS_FOR_EACH;
-            self.arrivals.pop();
-        }
-        Ok(())
-    }
-
-    /// What came in its turn, and the kernel had its interrupts off, comes with its next one.
-    fn give_what_is_left(&mut self) -> io::Result<()> {
-        for note in &self.due[self.calendar.taken().min(self.due.len())..] {
-            self.devices[note.device].publish()?;
-            self.calls |= 1 << note.device;
-        }
-        self.due.clear();
-        Ok(())
     }
 }

@@ -1,19 +1,29 @@
 //! One clock for all kernels of a lab, and the links between them.
 //!
-//! `clock LAB CONTROL LISTENER`: a file that says what the lab is (orders.rs), and two descriptors that it inherits: the
-//! supervisor's, by which kernels are announced as they start, and a listening socket for clients. It ends with the
-//! supervisor.
+//! `clock LAB CONTROL LISTENER`: LAB is a file that describes the lab (orders.rs). CONTROL and LISTENER are numbers of descriptors
+//! that the program inherits: a socket by which the supervisor announces kernels as they start, and a listening socket for
+//! clients. The program ends with the supervisor.
+//!
+//! scheduler.rs says who may run and until when, traffic.rs what kernels send meanwhile, links.rs what becomes of it; server.rs
+//! and clients.rs serve the supervisor and the clients.
 
-mod answers;
 mod calendar;
+mod clients;
+mod delivery;
 mod device;
 mod frames;
 mod gate;
 mod host;
-mod lab;
+mod links;
 mod orders;
+mod page;
+mod rings;
+mod scheduler;
+mod server;
 mod socket;
+mod sources;
 mod taken_away;
+mod traffic;
 mod under_way;
 mod watchdog;
 mod wire;
@@ -39,7 +49,7 @@ fn run() -> io::Result<()> {
     };
     taken_away::install()?;
     let order: orders::Lab = serde_json::from_slice(&fs::read(path)?)?;
-    lab::Lab::new(order, inherited(control)?, inherited(listener)?)?.serve()
+    server::Server::new(order, inherited(control)?, inherited(listener)?)?.serve()
 }
 
 fn inherited(number: &str) -> io::Result<OwnedFd> {

@@ -1,4 +1,5 @@
-//! What the clock is told: the lab at its start, kernels as they start, and what clients ask. All of it JSON.
+//! What the clock is told: the lab when it begins, kernels as they start, and what clients ask. All of it is JSON. The Python side is
+//! tools/minigts/providers/uml/clock_process.py and clock_client.py; the two come from one tree.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,14 +9,14 @@ use crate::wire::{Counts, Settings};
 pub struct Lab {
     /// The time of day at which every lab begins, in nanoseconds since 1970.
     pub epoch_ns: u64,
-    /// How many kernels may run side by side; 0: as many as there are processors.
+    /// How many kernels may run at the same time; 0, the default: as many as this machine has processors.
     #[serde(default)]
     pub at_once: usize,
-    /// How long a kernel may be silent within its turn, by this machine's time.
+    /// How long a kernel's turn may last, in seconds of this machine's clock; 60 by default.
     #[serde(default = "longest_turn_s")]
     pub longest_turn_s: u64,
     #[serde(flatten)]
-    pub layout: Layout,
+    pub topology: Topology,
 }
 
 fn longest_turn_s() -> u64 {
@@ -23,24 +24,25 @@ fn longest_turn_s() -> u64 {
 }
 
 #[derive(Deserialize)]
-pub struct Layout {
-    /// By number; one without ports that is never started stands where there is none.
-    pub hosts: Vec<HostOrder>,
-    /// For each link, (host, port) of its two ends.
+pub struct Topology {
+    /// By number. Where no host has a number there is one without a name and ports, which is never started.
+    pub hosts: Vec<HostSpec>,
+    /// Each link's two ends, as (host, port).
     pub links: Vec<[(usize, usize); 2]>,
-    /// For each port, in the order of `hosts` and their ports, what it sends into.
+    /// What each port sends into, in the order of `hosts` and their ports.
     pub wires: Vec<PortSettings>,
 }
 
 #[derive(Deserialize)]
-pub struct HostOrder {
+pub struct HostSpec {
     pub name: String,
     /// Each port's MAC address.
     pub ports: Vec<String>,
+    /// None: what passes its ports takes the host no time.
     pub processor: Option<Processor>,
 }
 
-/// What a modelled processor takes for what passes a port of its host.
+/// The time that a modelled processor takes for each frame that passes a port of its host, in nanoseconds.
 #[derive(Clone, Deserialize)]
 pub struct Processor {
     pub frame_ns: u64,
@@ -60,53 +62,52 @@ pub struct PortSettings {
     pub wire: Settings,
 }
 
-/// From the supervisor, with the host's descriptors: its calendar, its line, its console, its ports.
+/// From the supervisor: it starts a host's kernel. With it come the descriptors of the host's calendar, its control line, its
+/// console and its ports.
 #[derive(Deserialize)]
 pub struct Start {
     pub host: usize,
-    /// Of the supervisor's starts the how manieth it is.
+    /// The supervisor's number of this start, from 1 on; 0 by default.
     #[serde(default)]
     pub start: u64,
 }
 
-/// To the supervisor: a host is no longer on the clock, since its kernel did what none does. It is to end that kernel.
+/// To the supervisor: a host is no longer on the clock, since its kernel broke the protocol. The supervisor is to end that
+/// kernel.
 #[derive(Serialize)]
 pub struct Lost<'a> {
     pub host: usize,
+    /// The number of the start that the kernel came with.
     pub start: u64,
     pub why: &'a str,
 }
 
+/// What a client asks: a line of JSON, whose member `op` is the variant's name in snake case.
 #[derive(Deserialize)]
-#[serde(tag = "op", rename_all = "lowercase")]
-pub enum Question {
-    /// Act side by side with others; the turn ends with the connection.
+#[serde(tag = "op", rename_all = "snake_case")]
+pub enum Request {
+    /// Begin a turn, in which this client acts side by side with others. It ends with the connection.
     Turn,
-    /// Of a turn: others act for it.
+    /// This client's turn rests: time may pass while others act.
     Rest,
-    /// Of a turn: it acts again.
+    /// This client's turn is busy again: time stands still.
     Resume,
+    /// The lab's time, and whether it passes.
     Now,
-    /// Answered at once, whoever has a turn: what each host is about.
+    /// What each host is doing. This is answered at once, even while hosts have turns.
     Hosts,
-    /// Answered with the time when it is that late. A turn, unless it is 0, rests until then.
-    Sleep {
-        until_ns: u64,
-        turn: u64,
-    },
-    /// From now on no time passes for a host, until it is to go on.
-    Pause {
-        host: usize,
-    },
-    GoOn {
-        host: usize,
-    },
+    /// Answer when the lab's time is `until_ns`. The turn of that number rests until then; 0: no turn.
+    Sleep { until_ns: u64, turn: u64 },
+    /// From now on no time passes for that host.
+    PauseHost { host: usize },
+    /// Time passes again for that host.
+    ResumeHost { host: usize },
     /// From now on these are the lab's hosts and links.
-    Lay(Layout),
+    SetTopology(Topology),
+    /// The settings and counts of each wire.
     Wires,
-    Set {
-        wires: Vec<PortSettings>,
-    },
+    /// Replace the settings of these wires.
+    Set { wires: Vec<PortSettings> },
 }
 
 #[derive(Serialize)]
@@ -126,17 +127,17 @@ pub struct WireState {
     pub settings: PortSettings,
     #[serde(flatten)]
     pub counts: Counts,
-    /// Bytes that wait in front of its rate now.
+    /// How many bytes wait now until the rate lets them leave.
     pub queued: u64,
 }
 
 #[derive(Serialize)]
 pub struct HostState {
     pub name: String,
-    /// "absent", "starting", "waiting", "paused", or "running": it has its turn.
+    /// "absent", "starting", "waiting", "paused", or "running", which means that it has a turn.
     pub state: &'static str,
-    /// For how long it has had its turn, by this machine's time; 0 when it has none.
+    /// How long its turn has lasted, in seconds of this machine's clock; 0 when it has none.
     pub turn_s: u64,
-    /// Why the clock has ended it, if it has.
+    /// Why the clock has ended its kernel; null if it has not.
     pub lost: Option<String>,
 }

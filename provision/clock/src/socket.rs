@@ -1,6 +1,6 @@
-//! Reads and writes that never wait: what a kernel has not said whole, or does not read, holds up nobody.
+//! Reads and writes that never wait, so that a kernel that sends half a message, or does not read, holds up nobody.
 //!
-//! A kernel writes each of its messages by one call, so a part of one is no message that is still to come, but a lie.
+//! A kernel writes each of its messages by one call. So a part of a message is an error, and not the beginning of one.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -10,48 +10,50 @@ use nix::sys::socket::{
     recv, recvmsg, send, sendmsg, ControlMessage, ControlMessageOwned, MsgFlags, UnixAddr,
 };
 
+/// How many descriptors may come with a message.
 const MOST_DESCRIPTORS: usize = 64;
 
-/// What there is to be read now.
+/// What a read came to.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Came<T> {
+pub enum Received<T> {
+    /// There is nothing to read now.
     Nothing,
-    /// The other side has gone.
-    Gone,
+    /// The other side has closed the socket.
+    Closed,
     Some(T),
 }
 
-/// How many bytes there are of as many as fit.
-pub fn read_some(fd: RawFd, bytes: &mut [u8]) -> io::Result<Came<usize>> {
+/// Read what there is, as far as it fits. Returns the number of bytes.
+pub fn read_some(fd: RawFd, bytes: &mut [u8]) -> io::Result<Received<usize>> {
     match recv(fd, bytes, MsgFlags::MSG_DONTWAIT) {
-        Ok(0) | Err(Errno::ECONNRESET) => Ok(Came::Gone),
-        Ok(count) => Ok(Came::Some(count)),
-        Err(Errno::EAGAIN | Errno::EINTR) => Ok(Came::Nothing),
+        Ok(0) | Err(Errno::ECONNRESET) => Ok(Received::Closed),
+        Ok(count) => Ok(Received::Some(count)),
+        Err(Errno::EAGAIN | Errno::EINTR) => Ok(Received::Nothing),
         Err(error) => Err(error.into()),
     }
 }
 
-/// A message of exactly so many bytes.
-pub fn read_message(fd: RawFd, bytes: &mut [u8]) -> io::Result<Came<()>> {
+/// Read a message of exactly as many bytes as fit.
+pub fn read_message(fd: RawFd, bytes: &mut [u8]) -> io::Result<Received<()>> {
     Ok(match read_some(fd, bytes)? {
-        Came::Nothing => Came::Nothing,
-        Came::Gone => Came::Gone,
-        Came::Some(count) if count == bytes.len() => Came::Some(()),
-        Came::Some(_) => return Err(part_of_a_message()),
+        Received::Nothing => Received::Nothing,
+        Received::Closed => Received::Closed,
+        Received::Some(count) if count == bytes.len() => Received::Some(()),
+        Received::Some(_) => return Err(part_of_a_message()),
     })
 }
 
-/// One message, or as much of a stream as fits, with the descriptors that came along.
+/// Read one message, or as much of a stream as fits. Returns the number of bytes, and the descriptors that came with them.
 pub fn read_with_descriptors(
     fd: RawFd,
     bytes: &mut [u8],
-) -> io::Result<Came<(usize, Vec<OwnedFd>)>> {
+) -> io::Result<Received<(usize, Vec<OwnedFd>)>> {
     let mut space = nix::cmsg_space!([RawFd; MOST_DESCRIPTORS]);
     let mut parts = [IoSliceMut::new(bytes)];
     let flags = MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_DONTWAIT;
     let received = match recvmsg::<UnixAddr>(fd, &mut parts, Some(&mut space), flags) {
-        Err(Errno::EINTR | Errno::EAGAIN) => return Ok(Came::Nothing),
-        Err(Errno::ECONNRESET) => return Ok(Came::Gone),
+        Err(Errno::EINTR | Errno::EAGAIN) => return Ok(Received::Nothing),
+        Err(Errno::ECONNRESET) => return Ok(Received::Closed),
         other => other?,
     };
     let mut descriptors = Vec::new();
@@ -66,17 +68,18 @@ pub fn read_with_descriptors(
         }
     }
     Ok(if received.bytes == 0 {
-        Came::Gone
+        Received::Closed
     } else {
-        Came::Some((received.bytes, descriptors))
+        Received::Some((received.bytes, descriptors))
     })
 }
 
+/// The error for a message that did not come whole.
 pub fn part_of_a_message() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "it sent a part of a message")
 }
 
-/// How many of the bytes the other side has room for.
+/// Write as many of the bytes as there is room for. Returns how many.
 pub fn write_some(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
     match send(fd, bytes, MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT) {
         Ok(count) => Ok(count),
@@ -85,7 +88,8 @@ pub fn write_some(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
     }
 }
 
-/// A message to a kernel, which reads each before it asks for another: so there is room, or it does not read.
+/// Write a message to a kernel. A kernel reads each before it asks for another, so there is room unless it does not read; that is
+/// an error.
 pub fn write_message(fd: RawFd, bytes: &[u8]) -> io::Result<()> {
     if write_some(fd, bytes)? == bytes.len() {
         Ok(())
@@ -94,6 +98,7 @@ pub fn write_message(fd: RawFd, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
+/// The same with descriptors.
 pub fn write_with_descriptors(fd: RawFd, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<()> {
     let (parts, rights) = (
         [IoSlice::new(bytes)],
@@ -116,7 +121,7 @@ fn does_not_read() -> io::Error {
     io::Error::other("it does not read what it is told")
 }
 
-/// What is to be written to somebody who may be slow to read.
+/// Bytes for a reader who may be slow.
 #[derive(Default)]
 pub struct Outbox {
     waiting: Vec<u8>,
@@ -128,6 +133,7 @@ impl Outbox {
         self.waiting.len()
     }
 
+    /// Write these bytes after those that wait; what there is no room for waits, too.
     pub fn send(&mut self, fd: RawFd, bytes: &[u8]) -> io::Result<()> {
         let written = if self.waiting.is_empty() {
             write_some(fd, bytes)?
@@ -138,7 +144,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Write what there is room for now. False when there was room for nothing.
+    /// Write as many of the waiting bytes as there is room for. False if there was room for none.
     pub fn flush(&mut self, fd: RawFd) -> io::Result<bool> {
         let written = write_some(fd, &self.waiting)?;
         self.waiting.drain(..written);
@@ -162,19 +168,19 @@ mod tests {
         let mut bytes = [0; 16];
         assert_eq!(
             read_message(ours.as_raw_fd(), &mut bytes).unwrap(),
-            Came::Nothing
+            Received::Nothing
         );
         write_message(theirs.as_raw_fd(), b"12345").unwrap();
         assert!(read_message(ours.as_raw_fd(), &mut bytes).is_err());
         write_message(theirs.as_raw_fd(), &[7; 16]).unwrap();
         assert_eq!(
             read_message(ours.as_raw_fd(), &mut bytes).unwrap(),
-            Came::Some(())
+            Received::Some(())
         );
         drop(theirs);
         assert_eq!(
             read_message(ours.as_raw_fd(), &mut bytes).unwrap(),
-            Came::Gone
+            Received::Closed
         );
     }
 

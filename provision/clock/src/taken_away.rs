@@ -1,21 +1,23 @@
-//! Memory that a kernel shares with the clock is a file of the kernel's, which can make it shorter at any moment. To touch
-//! what is no longer there is a SIGBUS. Its handler puts empty memory in its place, so that the clock goes on; then the
-//! kernel is ended for it.
+//! Lets the clock survive a kernel that takes its shared memory away.
 //!
-//! Not a read by pread(2) instead, which would fail in words: it takes some ten calls a frame.
+//! The memory is a file of the kernel's, which the kernel can make shorter at any moment. Whoever touches what is no longer there
+//! gets a SIGBUS. The handler here puts empty memory in its place, so that the clock goes on; then the clock ends that kernel.
+//!
+//! Reads by pread(2) would fail with an error instead, but a frame takes some ten of them.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// As many regions as vhost-user's table of memory has at the most.
+/// How many regions a kernel's memory may have: as many as a vhost-user message has room for.
 pub const MOST_REGIONS: usize = 8;
 
-/// Where what is touched now begins and how long it is. One thread touches; the handler runs in it.
+/// The address and the size of each region that is touched now. One thread touches them, and the handler runs in that thread.
 static TOUCHED: [[AtomicUsize; 2]; MOST_REGIONS] =
     [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; MOST_REGIONS];
+/// Whether something was not there.
 static TAKEN_AWAY: AtomicBool = AtomicBool::new(false);
 
-/// Let the process survive what kernels take away.
+/// Install the handler.
 pub fn install() -> io::Result<()> {
     // SAFETY: the handler calls mmap and nothing else that is not safe there.
     unsafe {
@@ -29,7 +31,7 @@ pub fn install() -> io::Result<()> {
     Ok(())
 }
 
-/// Say what will be touched next: address and length of each region.
+/// Tell the handler what will be touched next: the address and the size of each region.
 pub fn touch(regions: &[(usize, usize)]) {
     for (index, place) in TOUCHED.iter().enumerate() {
         let (start, length) = regions.get(index).copied().unwrap_or((0, 0));
@@ -38,7 +40,7 @@ pub fn touch(regions: &[(usize, usize)]) {
     }
 }
 
-/// Whether any of it was not there, since this was last asked.
+/// Whether any of it was not there since this was last called.
 pub fn was_any() -> bool {
     TAKEN_AWAY.load(Ordering::Relaxed) && TAKEN_AWAY.swap(false, Ordering::Relaxed)
 }
@@ -56,14 +58,14 @@ extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
         }
         let both = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
-        // SAFETY: that range is a mapping of the kernel's memory, which is the clock's to replace.
+        // SAFETY: that range is the clock's mapping of a kernel's memory, and may be replaced.
         let made = unsafe { libc::mmap(start as *mut libc::c_void, length, both, flags, -1, 0) };
         if made != libc::MAP_FAILED {
             TAKEN_AWAY.store(true, Ordering::Relaxed);
             return;
         }
     }
-    // No memory of a kernel's: the access is tried again, and ends the process.
+    // The address is in no kernel's memory. The access is tried again, which ends the process.
     // SAFETY: signal(2) is safe in a handler.
     unsafe { libc::signal(libc::SIGBUS, libc::SIG_DFL) };
 }

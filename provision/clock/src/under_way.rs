@@ -1,24 +1,25 @@
-//! How much may be under way from a host: memory of the clock's, which a kernel must not have without a bound.
+//! How many frames of a host may be under way. They take memory of the clock's, of which no kernel may have any amount.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::wire::Wire;
 
-/// What the clock needs for a frame beside its bytes.
+/// How much memory the clock needs for a frame beside its bytes, in bytes.
 pub const FRAME_OVERHEAD: usize = 128;
-/// For every direction of a link: a paused host's 256 buffers, each with the longest frame there is.
+/// How much may be under way in each direction of a link, in bytes: as much as 256 of the longest frames, which is what a paused
+/// host's buffers hold.
 pub const EVERY_PORT: usize = 16 << 20;
-/// For all directions of a host's links that have no rate, together and beside that: 40 windows of TCP of 6 MiB each, the
-/// largest that Linux takes by itself (tcp_rmem in tcp(7)). Nothing else limits what is sent into such a link, since time
-/// does not pass while a program sends.
+/// How much may be under way beyond that on all of a host's links without a rate together, in bytes: 40 TCP windows of 6 MiB,
+/// the largest that Linux takes by itself (tcp_rmem in tcp(7)). Nothing else limits what is sent into such a link, since no time
+/// passes while a program sends.
 pub const WITHOUT_A_RATE: usize = 256 << 20;
-/// Where a link has a rate, no more is under way than its queue holds and its delay lasts at that rate. The shortest frames
-/// that hosts send, of some 42 bytes, take so many times their own bytes of memory, and a duplicate is one more.
+/// How many times its own bytes of memory a frame takes at the most: the shortest that hosts send have some 42 bytes, and each may
+/// be sent twice. On a link with a rate no more bytes are under way than its queue holds and than leave during its delay.
 const OVERHEAD_TIMES: u128 = 8;
 const NS_PER_S: u128 = 1_000_000_000;
 
-/// What is under way of one port's frames, and of all that its host has sent into links without a rate.
+/// How many bytes are under way of one port's frames, and of all that its host has sent into links without a rate.
 #[derive(Clone, Default)]
 pub struct UnderWay {
     port: Rc<Cell<usize>>,
@@ -33,7 +34,7 @@ impl UnderWay {
         }
     }
 
-    /// Room for a frame on its way over that wire; None if all is taken.
+    /// Take room for a frame of so many bytes that is sent over that wire. None if there is none.
     pub fn hold(&self, bytes: usize, wire: &Wire) -> Option<Held> {
         let bytes = bytes + FRAME_OVERHEAD;
         let (port, host) = (self.port.get() + bytes, self.host.get() + bytes);
@@ -70,7 +71,7 @@ fn most_on(wire: &Wire) -> usize {
     EVERY_PORT.saturating_add(usize::try_from(most).unwrap_or(usize::MAX))
 }
 
-/// Room for one frame, which is free again when this goes.
+/// Room for one frame. It is free again when this is dropped.
 #[derive(Debug)]
 pub struct Held {
     port: Rc<Cell<usize>>,

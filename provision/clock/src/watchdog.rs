@@ -1,7 +1,7 @@
-//! Who looks after the time that turns take, and after the clock itself: a thread of its own, which no host keeps busy.
+//! A thread that looks whether turns, or the clock itself, take too long. No host can keep it busy.
 //!
-//! It counts in seconds that it has seen pass, so a machine that was stopped or asleep makes no turn longer. While nobody
-//! has a turn it sleeps.
+//! It counts the seconds that it has seen pass, so a turn is no longer for a machine that was stopped or asleep. While nobody has
+//! a turn, the thread sleeps.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -11,8 +11,8 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// How much of a processor's time the clock may take to serve one message. All that it does for one is bounded, to
-/// milliseconds: whoever finds a way around that ends the clock, in words, and does not hold it up.
+/// How many seconds of a processor's time the clock may take to serve one message. All that it does for one is bounded, to
+/// milliseconds. Should a kernel find a way around that, the clock ends with a message, instead of hanging.
 const LONGEST_STEP_S: u64 = 30;
 const STACK: usize = 64 << 10;
 const NOBODY: usize = usize::MAX;
@@ -27,10 +27,11 @@ pub struct Watchdog {
 struct Shared {
     /// Whether somebody has a turn.
     turns: AtomicBool,
-    /// The number of the message that is served, which is odd; an even one: none is.
+    /// The number of the message that is served. It is odd; an even number: none is served.
     step: AtomicU64,
-    /// Whose it is.
+    /// The host whose message it is, or NOBODY.
     host: AtomicUsize,
+    /// Whether the thread sleeps, or is about to.
     asleep: AtomicBool,
 }
 
@@ -70,7 +71,7 @@ impl Watchdog {
         &self.ticks
     }
 
-    /// Whether a second has passed since this was last asked.
+    /// Whether a second has passed since this was last called.
     pub fn ticked(&self) -> bool {
         let mut count = [0u8; 8];
         // SAFETY: an eventfd gives eight bytes, or none.
@@ -83,6 +84,7 @@ impl Watchdog {
         }
     }
 
+    /// Say whether somebody has a turn.
     pub fn somebody_has_a_turn(&self, turns: bool) {
         if self.shared.turns.load(Ordering::Relaxed) != turns {
             self.shared.turns.store(turns, Ordering::SeqCst);
@@ -90,7 +92,7 @@ impl Watchdog {
         }
     }
 
-    /// A message is served: of a host, or of nobody on the clock.
+    /// The clock begins to serve a message, of a host or of somebody else.
     pub fn step_begins(&self, host: Option<usize>) {
         self.shared
             .host
@@ -102,6 +104,7 @@ impl Watchdog {
         self.wake();
     }
 
+    /// The clock has served the message, and waits for the next one.
     pub fn step_ends(&self) {
         self.shared.step.store(
             (self.shared.step.load(Ordering::Relaxed) + 1) & !1,
@@ -109,7 +112,7 @@ impl Watchdog {
         );
     }
 
-    /// Either it sees what has just been stored, or it is seen asleep.
+    /// Wake the thread if it sleeps. Either the thread sees what has just been stored, or it is seen asleep here.
     fn wake(&self) {
         if self.shared.asleep.load(Ordering::SeqCst) {
             self.thread.unpark();
@@ -150,6 +153,7 @@ fn watch(shared: &Shared, ticks: &OwnedFd, clock: libc::clockid_t) {
     }
 }
 
+/// How many seconds of a processor's time a thread has used, by its clock.
 fn used_s(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,

@@ -2,49 +2,83 @@
 
 use serde::{Deserialize, Serialize};
 
+/// A share of all frames.
 const ALL: u64 = 1 << 32;
-/// Nothing is faster than this: a frame never arrives in the moment in which it was sent.
+/// The least time that a frame takes, in nanoseconds. So none arrives in the moment in which it was sent.
 pub const LEAST_NS: u64 = 1;
 const NS_PER_S: u128 = 1_000_000_000;
-/// An Ethernet header: no kernel sends less.
+/// The shortest frame, in bytes: an Ethernet header.
 pub const SHORTEST_FRAME: u64 = 14;
-/// What is corrupted lies behind it: addresses that are wrong would send a frame nowhere, instead of spoiling it.
+/// How many bytes at a frame's beginning are never corrupted: with wrong addresses a frame would go nowhere, instead of arriving
+/// spoilt.
 const HEADER: usize = 14;
 
+/// What one direction of a link does to frames. Shares of frames are in units of 1/2^32.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub struct Settings {
+    /// In bits per second; None: frames leave at once.
     pub rate_bps: Option<u64>,
+    /// How many bytes may wait for the rate; None: any number.
     pub queue_bytes: Option<u64>,
     pub delay_ns: u64,
+    /// A frame's delay is up to so much shorter or longer, each being as likely.
     pub jitter_ns: u64,
-    /// The share of frames that is lost, in 1/2^32. Each on its own, unless they are lost in bursts.
+    /// The share of frames that is lost, each on its own. It counts only where there are no bursts.
     pub loss: u64,
+    /// Of the random numbers; None: 0.
     pub seed: Option<u64>,
-    /// Bursts, in which all is lost, after Gilbert (1960): the chance that one begins with a frame, and that it ends with
-    /// one, in 1/2^32. It ends at all, or there are none.
+    /// Bursts, in which all frames are lost, after Gilbert (1960): the share of frames with which one begins.
     pub burst_begins: u64,
+    /// The share of frames in a burst with which it ends; 0: there are no bursts.
     pub burst_ends: u64,
-    /// The share of frames that takes no delay, in 1/2^32, and so overtakes others.
+    /// The share of frames that has no delay, and so overtakes others.
     pub reorder: u64,
-    /// The share that is sent twice, in 1/2^32. Each of the two is then lost, delayed and corrupted on its own.
+    /// The share of frames that is sent twice. Each of the two is then lost, delayed and corrupted on its own.
     pub duplicate: u64,
-    /// The share in which one bit is turned over, in 1/2^32.
+    /// The share of frames in which one bit is turned over.
     pub corrupt: u64,
-    /// Frames that come within so long of the first arrive together at its end; 0: each when it comes.
+    /// The length of a slot: frames that would arrive within it arrive together at its end; 0: each arrives when it comes.
     pub slot_ns: u64,
 }
 
-/// What arrives of one frame, and when: itself, and its duplicate.
+/// The longest delay, jitter and slot, in nanoseconds: some 31 years. With less, no sum of times overflows.
+const LONGEST_NS: u64 = 1_000_000_000 * 1_000_000_000;
+
+impl Settings {
+    /// An error that says why no wire can have these settings.
+    pub fn check(&self) -> Result<(), String> {
+        let Settings {
+            rate_bps,
+            delay_ns,
+            jitter_ns,
+            slot_ns,
+            ..
+        } = self;
+        if *rate_bps == Some(0) {
+            return Err("a rate of 0 bit/s lets nothing leave".into());
+        }
+        match [delay_ns, jitter_ns, slot_ns].into_iter().max() {
+            Some(longest) if *longest > LONGEST_NS => Err(format!("{longest} ns is too long")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What arrives of one frame, and when: the frame, and its duplicate.
 pub type Arrivals = [Option<(u64, Vec<u8>)>; 2];
 
-/// What has come of the frames sent into it. `dropped`: the queue was full. `overrun`: a host had no room for it, or the clock
-/// none for more on their way. `lost`: by chance, or the link is cut.
+/// What has become of the frames that were sent into a wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
+    /// How many have left, lost ones included.
     pub frames: u64,
+    /// How many bytes these had.
     pub bytes: u64,
+    /// How many found the queue full.
     pub dropped: u64,
+    /// How many found no room at the host at either end, or too many others under way.
     pub overrun: u64,
+    /// How many were lost by chance, or since the link was cut.
     pub lost: u64,
 }
 
@@ -52,9 +86,10 @@ pub struct Wire {
     settings: Settings,
     counts: Counts,
     chance: Chance,
-    /// When the last frame accepted will have left.
+    /// When the last frame that it has taken will have left.
     free_at: u64,
     in_burst: bool,
+    /// When the last slot ends.
     slot_ends: u64,
 }
 
@@ -79,14 +114,14 @@ impl Wire {
         self.counts
     }
 
-    /// How many bytes wait in front of its rate.
+    /// How many bytes wait at `now` until the rate lets them leave.
     pub fn queued(&self, now: u64) -> u64 {
         let waits = u128::from(self.free_at.saturating_sub(now));
         (waits * u128::from(self.settings.rate_bps.unwrap_or(0)) / 8 / NS_PER_S) as u64
     }
 
-    /// Set anew: its random numbers begin again, and its bursts and slots; what is on its way arrives, and the queue stays as
-    /// it is.
+    /// Replace the settings. Random numbers, bursts and slots begin anew. Frames that are under way arrive as before, and those
+    /// in the queue stay there.
     pub fn set(&mut self, settings: Settings) {
         self.chance = Chance(settings.seed.unwrap_or(0));
         self.in_burst = false;
@@ -110,10 +145,10 @@ impl Wire {
         (delay_ns + self.transmission_ns(SHORTEST_FRAME)).max(LEAST_NS)
     }
 
-    /// What of a frame sent at `now` arrives at the other end.
+    /// Send a frame at `now`. Returns what of it arrives at the other end.
     ///
-    /// Chance spares ARP, but for a link that is cut: a lost one would cost a second, and a number that decides over
-    /// something else.
+    /// ARP is exempt from all that is random, unless the link is cut. A lost request would cost a second, and would take random
+    /// numbers that others have otherwise.
     pub fn carry(&mut self, now: u64, frame: Vec<u8>) -> Arrivals {
         let bytes = frame.len() as u64;
         let start = self.free_at.max(now);
@@ -180,7 +215,7 @@ impl Wire {
         lost
     }
 
-    /// When a frame arrives that would come at `time`.
+    /// When a frame arrives that would arrive at `time` without slots.
     fn slot(&mut self, time: u64) -> u64 {
         if self.settings.slot_ns == 0 {
             return time;
@@ -191,7 +226,7 @@ impl Wire {
         self.slot_ends
     }
 
-    /// A frame found no room at one of its ends, or on its way.
+    /// Count a frame that found no room at the host at either end, or on its way.
     pub fn drop_at_end(&mut self) {
         self.counts.overrun += 1;
     }
@@ -203,6 +238,7 @@ impl Wire {
         }
     }
 
+    /// The next frame's delay, jitter included.
     fn delay_ns(&mut self) -> u64 {
         let Settings {
             delay_ns,
@@ -216,7 +252,7 @@ impl Wire {
     }
 }
 
-/// Whether it says a VLAN before it (IEEE 802.1Q), or none.
+/// Whether a frame is ARP, with a VLAN tag (IEEE 802.1Q) or without.
 fn is_arp(frame: &[u8]) -> bool {
     let at = if frame.get(12..14) == Some(&[0x81, 0x00]) {
         16
@@ -226,7 +262,7 @@ fn is_arp(frame: &[u8]) -> bool {
     frame.get(at..at + 2) == Some(&[0x08, 0x06])
 }
 
-/// SplitMix64 (Steele, Lea and Flood 2014): small, and the same on every machine.
+/// Random numbers by SplitMix64 (Steele, Lea and Flood 2014): small, and the same on every machine.
 struct Chance(u64);
 
 impl Chance {
@@ -238,12 +274,12 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// With a chance of `share` / 2^32. What never happens takes no number.
+    /// True with a probability of `share` / 2^32. A share of 0 takes no random number.
     fn happens(&mut self, share: u64) -> bool {
         share > 0 && self.below(ALL) < share
     }
 
-    /// From 0 up to, and without, `bound`.
+    /// A number from 0 to `bound` - 1.
     fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }

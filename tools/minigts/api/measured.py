@@ -189,8 +189,6 @@ def _way(lab: Lab, source: str, target: str, *, containers: bool) -> _Way:
         path = plan.path(source, target)
     except KeyError:
         raise InputError(f"nothing joins {source} and {target}") from None
-    if path.source != source:
-        path = path.model_copy(update={"source": source, "target": target, "links": path.links[::-1]})
     virtual = plan.time == "virtual"
     if containers:
         over, start = end_of(lab, source)

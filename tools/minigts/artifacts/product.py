@@ -50,7 +50,7 @@ class Product:
     steps: int
     """How many of those there are, more or less."""
     parts: tuple[str, ...] = ()
-    """The files and directories of the folder that it is made from; empty: all."""
+    """The files and directories of the folder, and `../` files, that it is made from; empty: all of the folder."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """What more the recipe's environment has, which makes no other recipe of it."""
 

@@ -14,12 +14,10 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
-from typer.main import get_command_name
-from typer.models import CommandInfo
 
 import minigts
 from minigts import paths
-from minigts.cli import screen
+from minigts.cli import console, verbs
 from minigts.errors import InputError
 from minigts.machine import interruption
 
@@ -31,9 +29,20 @@ COMPLETES = "_MINIGTS_COMPLETE"
 """The variable by which a shell asks what may come next (typer's own name for it). The launcher knows it, too."""
 
 
-class _Guarded(TyperGroup):
-    """Turns an error that minigts can explain into its message and exit code; others are bugs. Whoever types a verb of
-    a similar program is told of ours."""
+class _Program(TyperGroup):
+    """Finds the verbs by their files. Turns an error that minigts can explain into its message and exit code; others
+    are bugs. Whoever types a verb of a similar program is told of ours."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**(settings | {"commands": {}}))
+        self.commands: Any = verbs.Commands()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return verbs.names()
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """As it is listed; to run it, `resolve_command` has all of it."""
+        return verbs.verb(cmd_name).listed(cmd_name) if cmd_name in self.commands else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] not in self.commands:
@@ -41,7 +50,8 @@ class _Guarded(TyperGroup):
 
             if (ours := SPOKEN.get(args[0])) is not None:
                 raise InputError(f"no verb {args[0]!r}: {ours}")
-        return super().resolve_command(ctx, args)
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, found and self.commands[name], rest
 
     def invoke(self, ctx: Any) -> Any:
         debug = bool(ctx.params.get("verbose")) or bool(os.environ.get("MINIGTS_DEBUG"))
@@ -49,16 +59,16 @@ class _Guarded(TyperGroup):
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            raise typer.Exit(screen.silence()) from None
+            raise typer.Exit(console.silence()) from None
         except (Exception, KeyboardInterrupt) as error:
-            if not screen.explicable(error):
+            if not console.is_expected(error):
                 raise
-            raise typer.Exit(screen.explain(error, debug=debug)) from error
+            raise typer.Exit(console.explain(error, debug=debug)) from error
         return result
 
 
 app = typer.Typer(
-    cls=_Guarded,
+    cls=_Program,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -80,25 +90,9 @@ def main() -> None:
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, _interrupt)
-        build_only(next(iter(sys.argv[1:]), ""))
         app(prog_name="minigts")
     except KeyboardInterrupt as interrupted:  # before a verb has begun
-        sys.exit(screen.explain(interrupted, debug=False))
-
-
-def build_only(word: str) -> None:
-    """Leave the other verbs out where that is one: to build them all takes longer than most of them run. `test` leaves
-    out none, since tests of verbs run in its process."""
-    if word == "test":
-        return
-    commands = [each for each in app.registered_commands if get_command_name(_name(each)) == word]
-    groups = [each for each in app.registered_groups if each.name == word]
-    if commands or groups:
-        app.registered_commands, app.registered_groups = commands, groups
-
-
-def _name(command: CommandInfo) -> str:
-    return command.name or (command.callback.__name__ if command.callback is not None else "")
+        sys.exit(console.explain(interrupted, debug=False))
 
 
 def _terminate(number: int, _frame: FrameType | None) -> None:

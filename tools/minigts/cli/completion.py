@@ -1,39 +1,118 @@
-"""The verb that prints what a shell needs for completing minigts' words; `known` finds the words."""
+"""What a shell completes: names of labs, hosts, links, overlays and providers, read in a moment.
+
+A shell asks at every press of a key. So this reads records as plain JSON and imports none of the rooms that check them.
+What cannot be read has no names; the verb itself then says why.
+"""
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import Any
 
 import typer
 
-from minigts.cli.app import COMPLETES, app
-from minigts.cli.project import PROJECT
+from minigts import paths
+from minigts.language import documents
+from minigts.topology import overlay_names
+
+PLAN_LIMIT_BYTES = 4 << 20
+OF_A_PLAN = documents.Bounds(elements=1_000_000, bytes=PLAN_LIMIT_BYTES)
+"""A plan of eighty hosts in a row has that much, and takes a tenth of a second."""
 
 
-class Shell(StrEnum):
-    """Those that have completions."""
+def labs() -> list[str]:
+    """Names of the labs that are up, or were."""
+    try:
+        return sorted(path.parent.name for path in paths.labs_root().glob(f"*/{paths.LAB}"))
+    except OSError:
+        return []
 
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
+
+def hosts(ctx: typer.Context) -> list[str]:
+    """Of the lab that `--lab` names, else of all labs: hosts and switches."""
+    return _unique(name for plan in _plans(ctx) for kind in ("hosts", "switches") for name in _names(plan, kind))
 
 
-@app.command(rich_help_panel=PROJECT)
-def completion(shell: Annotated[Shell, typer.Argument(help="Which shell.")]) -> None:
-    """Print what makes a shell complete verbs, options, labs, hosts, links, overlays and files. Changes nothing.
+def links(ctx: typer.Context) -> list[str]:
+    """As `hosts`: the links' names, and those of the hosts, which name a link by its ends."""
+    return _unique(name for plan in _plans(ctx) for name in _names(plan, "links")) + hosts(ctx)
 
-    bash:  put  eval "$(minigts completion bash)"  into ~/.bashrc
 
-    zsh:  put  eval "$(minigts completion zsh)"  into ~/.zshrc, behind compinit
+def link_names(ctx: typer.Context) -> list[str]:
+    """As `hosts`: the links' names."""
+    return _unique(name for plan in _plans(ctx) for name in _names(plan, "links"))
 
-    fish:  minigts completion fish >~/.config/fish/completions/minigts.fish
 
-    Example:  minigts completion bash
-    """
-    from typer.completion import get_completion_script  # type: ignore[attr-defined]  # as its documentation has it
+def settings() -> list[str]:
+    """What of a link can be set."""
+    from minigts.topology.link_settings import SETTABLE
 
-    script = get_completion_script(prog_name="minigts", complete_var=COMPLETES, shell=shell)
-    if shell is Shell.ZSH:  # what was typed, which may be ./minigts, as bash does by itself
-        script = script.replace("complete_zsh minigts)", "complete_zsh ${words[1]})").replace("#compdef minigts\n", "")
-    typer.echo(script)
+    return [f"{what}=" for what in SETTABLE]
+
+
+def neighbours(ctx: typer.Context) -> list[str]:
+    """Of the host that is named before: those at the other ends of its links."""
+    first = ctx.params.get("first") or ctx.params.get("link")
+    pairs = [link["ends"] for plan in _plans(ctx) for link in plan.get("links", ())]
+    return _unique(end for pair in pairs if first in pair for end in pair if end != first)
+
+
+def host_or_nothing(ctx: typer.Context) -> list[str]:
+    """For a verb whose first word is a host, and whose others are a command's."""
+    return [] if ctx.params.get("words") or ctx.params.get("every") else hosts(ctx)
+
+
+def places(ctx: typer.Context, incomplete: str) -> list[str]:
+    """A path here, or a host with the colon that its path goes behind."""
+    here = Path(incomplete)
+    above, begun = (here, "") if incomplete.endswith("/") else (here.parent, here.name)
+    try:
+        found = sorted(path for path in above.iterdir() if path.name.startswith(begun))
+    except OSError:
+        found = []
+    shown = [f"{path}/" if path.is_dir() else str(path) for path in found if begun or path.name[0] != "."]
+    return [f"{host}:" for host in hosts(ctx)] + ([] if ":" in incomplete else shown)
+
+
+def overlays() -> list[str]:
+    """With their variants."""
+    return [*overlay_names.known()]
+
+
+def providers() -> list[str]:
+    """Their folders, but what they share."""
+    folders = (paths.import_root() / "minigts" / "providers").glob("*/provider.py")
+    return sorted({path.parent.name for path in folders} - {"agent"})
+
+
+def formats() -> list[str]:
+    """That a topology can be written in."""
+    return ["gts", "containerlab", "netlab", "dot", "mermaid"]
+
+
+def states() -> list[str]:
+    """Of a link."""
+    return ["up", "down"]
+
+
+def _plans(ctx: typer.Context) -> list[dict[str, Any]]:
+    chosen = ctx.params.get("lab")
+    found = []
+    for name in labs():
+        if chosen in (None, name):
+            try:
+                content = documents.document(
+                    paths.read_whole(paths.labs_root() / name / paths.PLAN, PLAN_LIMIT_BYTES), OF_A_PLAN
+                )
+            except (OSError, ValueError):
+                continue
+            found.append(content if isinstance(content, dict) else {})
+    return found
+
+
+def _names(plan: dict[str, Any], kind: str) -> list[str]:
+    return [str(each["name"]) for each in plan.get(kind, ())]
+
+
+def _unique(names: Any) -> list[str]:
+    return list(dict.fromkeys(names))

@@ -1,51 +1,57 @@
-"""The verb that hands hosts' engines an image; containers themselves are the topology's, and come with `up`."""
+"""What runs a command in a container of a lab, or in its network."""
 
 from __future__ import annotations
 
-import time
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import typer
+from minigts.errors import InputError
 
-from minigts.cli import screen
-from minigts.cli.app import app
-from minigts.cli.labs import LABS, LabName, one_of
+if TYPE_CHECKING:
+    from minigts.lab import Lab
+    from minigts.overlays import Endpoint
 
 
-@app.command(rich_help_panel=LABS)
-def load(
-    image: Annotated[
-        Path,
-        typer.Argument(metavar="IMAGE.tar", help="What docker save wrote, an OCI archive, or a root file system."),
-    ],
-    on: Annotated[
-        list[str] | None,
-        typer.Option("--on", metavar="HOST", help="On this host; several times for several. Else all."),
-    ] = None,
-    lab: LabName = None,
-) -> None:
-    """Put an image into the engines of a lab's hosts, under its own name; a root file system under the file's.
-
-    What a topology names under `containers:` comes by itself. An engine that has the image is left alone.
-
-    Example:  minigts load web.tar --on ams --on bra
-    """
-    from minigts import lab as labs
-    from minigts import overlays
-    from minigts.artifacts import container_images
+def into_container(lab: Lab, name: str) -> tuple[str, dict[str, tuple[str, ...]]]:
+    """The host of a container of the user's, or one for its measuring container; by host, what runs a command in it."""
     from minigts.overlays import containers
 
-    opened = labs.open_lab(lab)
-    known = [host.name for host in opened.plan.hosts]
-    chosen = {one_of("host", name, known) for name in on or known}
-    run = overlays.run_on(opened)
-    begun = time.monotonic()
-    with screen.progress() as say:
-        say(f"reading {image}")
-        found = container_images.look(image.absolute())
-        say(f"handing {image} to {len(chosen)} hosts")
-        given = containers.load(opened, found, [host for host in opened.plan.hosts if host.name in chosen], run)
-    amount = screen.amount(found.path.stat().st_size * len(given), time.monotonic() - begun)
-    names = ", ".join(containers.names_in_engine(found))
-    screen.note(f"{names}: on {', '.join(given)}: {amount}" if given else f"{names}: every host had it already")
+    if any(host.name == name for host in lab.plan.hosts):
+        return name, into_containers(lab, [name])
+    place = containers.find(lab, name)
+    return place.host, {place.host: place.prefix}
+
+
+def into_containers(lab: Lab, hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """By host, what runs a command in the measuring container. Raises InputError when there is none."""
+    return {host: end.prefix for host, end in _measuring(lab, hosts).items()}
+
+
+def container_network(lab: Lab, name: str) -> tuple[str, tuple[str, ...]]:
+    """The host of a container, and what runs the host's own program in the container's network."""
+    from minigts.overlays import containers
+
+    if any(host.name == name for host in lab.plan.hosts):
+        return name, container_of(lab, name).network
+    place = containers.find(lab, name)
+    return place.host, place.network
+
+
+def container_of(lab: Lab, host: str) -> Endpoint:
+    """The measuring container on a host. Raises InputError when there is none."""
+    return _measuring(lab, [host])[host]
+
+
+def _measuring(lab: Lab, hosts: Sequence[str]) -> dict[str, Endpoint]:
+    from minigts import overlays
+
+    now = overlays.joined(lab)
+    if now is None or not now.ends:
+        raise InputError(
+            f"no overlay is joined on lab {lab.name}, so there is no container: minigts up --overlay swarm"
+        )
+    ends = now.endpoints()
+    without = [host for host in hosts if host not in ends or not ends[host].prefix]
+    if without:
+        raise InputError(f"with overlay {now.name} there is no measuring container on {', '.join(without)}")
+    return {host: ends[host] for host in hosts}

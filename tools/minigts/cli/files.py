@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from minigts.cli import screen
+from minigts.cli import console
 from minigts.errors import InputError, Problem
 
 TOPOLOGIES = "topologies"
@@ -26,5 +26,5 @@ def found(given: Path, folder: str) -> Path:
         raise InputError(
             [Problem(str(given), 0, "no such file, and minigts brings none; minigts examples lists those")]
         )
-    screen.note(f"minigts: there is no {given} here, so it is minigts' own: {own}")
+    console.note(f"minigts: there is no {given} here, so it is minigts' own: {own}")
     return own

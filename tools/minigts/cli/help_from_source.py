@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -17,30 +17,6 @@ RUNS = 10
 HELP = ("-h", "--help")
 VERSION = "--version"
 ROOT_OPTIONS = ("-v", "--verbose", VERSION)
-MODULES = (
-    "first",
-    "labs",
-    "links",
-    "altering",
-    "hosts",
-    "capture",
-    "top",
-    "events",
-    "limits",
-    "serve",
-    "access",
-    "saved",
-    "containers",
-    "policy",
-    "exchange",
-    "experiments",
-    "bundles",
-    "lessons",
-    "project",
-    "completion",
-    "libvirt",
-)
-"""In the order in which verbs are listed."""
 _STATUS = "labs that are up, and their hosts, are listed by: minigts status"
 _DOWN = "a lab is taken down by: minigts down"
 _UP = "a lab is brought up by: minigts up TOPOLOGY"
@@ -62,23 +38,24 @@ AFTERWARDS = (
 
 @dataclass
 class Verb:
-    """`about` is its help, `verbs` those below it. A `greedy` verb leaves what stands behind its first word alone."""
+    """`about` is its help, `verbs` those below it, `place` where it is listed. A `greedy` verb leaves what stands
+    behind its first word alone."""
 
     about: str = ""
+    place: int = 0
     greedy: bool = False
+    hidden: bool = False
     verbs: dict[str, Verb] = field(default_factory=dict)
 
 
 def verbs(directory: Path = Path(__file__).parent) -> Verb:
-    """The program itself, with all its verbs but hidden ones below it."""
-    groups = {"app": Verb()}
-    for module in MODULES:
-        for node in ast.parse((directory / f"{module}.py").read_text(encoding="utf-8")).body:
-            _read(node, groups)
+    """The program itself, with all its verbs but hidden ones below it, in the order in which they are listed."""
+    files = {file.stem.rstrip("_").replace("_", "-"): file for file in (directory / "verbs").glob("[!_]*.py")}
+    found = {name: _verb(ast.parse(file.read_text(encoding="utf-8"))) for name, file in files.items()}
     root = ast.parse((directory / "app.py").read_text(encoding="utf-8"))
     about = next(node for node in root.body if isinstance(node, ast.FunctionDef) and node.name == "root")
-    groups["app"].about = (ast.get_docstring(about) or "").replace("[bold]", "").replace("[/bold]", "")
-    return groups["app"]
+    text = (ast.get_docstring(about) or "").replace("[bold]", "").replace("[/bold]", "")
+    return Verb(text, verbs=dict(sorted(_shown(found).items(), key=lambda each: each[1].place)))
 
 
 def version(package: Path = Path(__file__).parents[1]) -> str:
@@ -87,18 +64,27 @@ def version(package: Path = Path(__file__).parents[1]) -> str:
     return str(next(ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign)))
 
 
-def _read(node: ast.stmt, groups: dict[str, Verb]) -> None:
-    match node:
-        case ast.Assign(targets=[ast.Name(name)], value=ast.Call(ast.Attribute(attr="Typer")) as call):
-            groups[name] = Verb(str(_keyword(call, "help")))
-        case ast.Expr(ast.Call(ast.Attribute(ast.Name(parent), "add_typer"), [ast.Name(child)]) as call):
-            groups[parent].verbs[str(_keyword(call, "name"))] = groups[child]
-        case ast.FunctionDef(name=name, decorator_list=[ast.Call(ast.Attribute(ast.Name(parent), "command")) as call]):
-            named = [each.value for each in call.args if isinstance(each, ast.Constant)]
-            settings = _keyword(call, "context_settings")
-            greedy = isinstance(settings, dict) and settings.get("allow_interspersed_args") is False
-            if not _keyword(call, "hidden"):
-                groups[parent].verbs[str(named[0]) if named else name] = Verb(ast.get_docstring(node) or "", greedy)
+def _verb(module: ast.Module) -> Verb:
+    """What a verb's file says: `verb = Verb(LABS, 40)`, and one function, or one for each verb below it."""
+    verb, below = Verb(), dict[str, Verb]()
+    for node in module.body:
+        match node:
+            case ast.Assign(targets=[ast.Name("verb")], value=ast.Call(args=[_, ast.Constant(int(place))]) as call):
+                verb = Verb(str(_keyword(call, "help") or ""), place)
+            case ast.FunctionDef(decorator_list=[ast.Call(ast.Attribute(ast.Name("verb"), "command")) as call]):
+                name = next((str(each.value) for each in call.args if isinstance(each, ast.Constant)), "")
+                below[name] = _function(node, call)
+    return replace(below[""], place=verb.place) if "" in below else replace(verb, verbs=_shown(below))
+
+
+def _function(node: ast.FunctionDef, decorator: ast.Call) -> Verb:
+    settings = _keyword(decorator, "context_settings")
+    greedy = isinstance(settings, dict) and settings.get("allow_interspersed_args") is False
+    return Verb(ast.get_docstring(node) or "", greedy=greedy, hidden=bool(_keyword(decorator, "hidden")))
+
+
+def _shown(verbs: dict[str, Verb]) -> dict[str, Verb]:
+    return {name: each for name, each in verbs.items() if not each.hidden}
 
 
 def _keyword(call: ast.Call, name: str) -> object:

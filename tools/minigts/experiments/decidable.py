@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from minigts.experiments import campaign, meaning
 from minigts.experiments.campaign import Prepared
@@ -24,10 +24,10 @@ def counted(prepared: Prepared, provider: str) -> Mapping[bool, Counter[str]]:
     repetitions (TOO_FEW): True has those on claims of documents, False those on claims of minigts' own.
     """
     found: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
-    words: list[str] = []
-    for claim, is_open in _verdicts(prepared, provider):
+    verdicts_on = [*_verdicts(prepared, provider)]
+    words = _tested_together(verdicts_on)
+    for claim, is_open in verdicts_on:
         found[bool(claim.source)][OPEN if is_open else VACUOUS] += 1
-        words += [claim.word] if is_open and claim.source else []
     if prepared.plan.time == "real":
         repetitions = prepared.experiment.repetitions
         for sourced, verdicts in found.items():
@@ -56,7 +56,7 @@ def too_few_in_words(several: Sequence[Prepared], provider: str) -> tuple[str, .
         if experiment.repetitions < ENOUGH:
             lines[experiment.name] = f"{experiment.name}: {number} in real time decide no claim; {ENOUGH} and more do"
             continue
-        words = [claim.word for claim, is_open in _verdicts(each, provider) if is_open and claim.source]
+        words = _tested_together(_verdicts(each, provider))
         few = _undecidable(words, experiment.repetitions)
         if few:
             lines[experiment.name] = (
@@ -73,6 +73,11 @@ def _verdicts(prepared: Prepared, provider: str) -> Iterator[tuple[Claim, bool]]
     for claim in meaning.claims(manifest):
         for follows in foreseen(claim, cells, prepared.plan, prepared.experiment).values():
             yield claim, follows is None
+
+
+def _tested_together(verdicts: Iterable[tuple[Claim, bool]]) -> list[str]:
+    """The words of those on claims of documents that can be either."""
+    return [claim.word for claim, is_open in verdicts if is_open and claim.source]
 
 
 def _undecidable(words: Sequence[str], repetitions: int) -> int:

@@ -35,7 +35,6 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from minigts import paths
 from minigts.artifacts import built, supplied
 from minigts.errors import InputError
 from minigts.language.fields import choice
@@ -43,7 +42,8 @@ from minigts.language.problems import Finding, did_you_mean, shown
 from minigts.language.source import Language, read_text
 from minigts.language.tree import read_tree
 from minigts.language.validation import read_model
-from minigts.topology import ipv6
+from minigts.topology import ipv6, overlay_names
+from minigts.topology.overlay_names import FILE
 
 Encapsulation = Literal["none", "ipip", "vxlan", "udp", "esp", "wireguard", "ipv6", "vxlan6", "wireguard6"]
 Engine = Literal["docker", "namespace"]
@@ -55,7 +55,6 @@ HEADER_BYTES: Mapping[str, int] = {"none": 0, "ipip": 20, "vxlan": 50, "ipv6": 0
 """What an encapsulation adds to a packet: outer IP, and for VXLAN UDP, VXLAN and the inner Ethernet header. Others pad,
 encrypt, or are a program's own."""
 
-FILE = "overlay.yaml"
 LANGUAGE = Language(
     name="overlay",
     opening="`description:` and `data_path:`",
@@ -175,12 +174,12 @@ class Overlay:
 
 
 def scripts() -> Path:
-    return paths.project_root() / "provision" / "overlays"
+    return overlay_names.folder()
 
 
 def known() -> tuple[str, ...]:
     """Names of the overlays there are, with their variants, in alphabetical order."""
-    return tuple(sorted(_all()))
+    return overlay_names.known()
 
 
 def find(name: str) -> Overlay:
@@ -208,10 +207,8 @@ def in_folder(folder: Path) -> tuple[Overlay, ...]:
     declared = _declaration(folder)
     if declared.data_path is not None:
         return (Overlay(folder.name, folder, "", declared, declared.data_path),)
-    return tuple(
-        Overlay(f"{folder.name}-{variant}" if number else folder.name, folder, variant, declared, data_path)
-        for number, (variant, data_path) in enumerate(declared.variants.items())
-    )
+    named = zip(overlay_names.names(folder.name, tuple(declared.variants)), declared.variants.items(), strict=True)
+    return tuple(Overlay(name, folder, variant, declared, data_path) for name, (variant, data_path) in named)
 
 
 @cache
@@ -227,6 +224,11 @@ def _misfits(folder: Path, declared: Declaration) -> Iterator[Finding]:
         if not _VARIANT.fullmatch(variant):
             why = f"{shown(variant)} is no variant's name: write small letters, digits and single hyphens"
             yield ("variants", variant), why
+    if tuple(declared.variants) != overlay_names.variants(folder / FILE):
+        yield (
+            ("variants",),
+            "each variant stands on a line of its own below `variants:`, with its braces or keys behind",
+        )
     for variant, data_path in declared.variants.items():
         if (data_path.encapsulation in OVER_IPV6) != (ipv6.needed_by(f"-{variant}")):
             why = f"a variant whose name ends in v6, and no other, has one of {', '.join(OVER_IPV6)}"

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 from minigts.topology import ipv6, switching
 from minigts.topology.addressing import assign, host_address, mac
 from minigts.topology.containers import planned
-from minigts.topology.draft import DEFAULT_CPUS, DEFAULT_MEMORY_MB, Draft, DraftHost, DraftLink
-from minigts.topology.host_settings import ProcessorSpec
+from minigts.topology.draft import DEFAULT_CPUS, Draft, DraftHost, DraftLink
+from minigts.topology.host_settings import DEFAULT_MEMORY_MB, ProcessorSpec
 from minigts.topology.link_settings import Shaping
 from minigts.topology.model import ToleranceSpec, Topology
 from minigts.topology.parts import (

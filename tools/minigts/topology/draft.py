@@ -16,7 +16,7 @@ from minigts.language.problems import Location
 from minigts.language.tree import Data
 from minigts.topology.containers import ContainerSpec
 from minigts.topology.directions import BothWays
-from minigts.topology.host_settings import HostSpec, merged
+from minigts.topology.host_settings import DEFAULT_MEMORY_MB, HostSpec, merged
 from minigts.topology.link_settings import LINK_SETTINGS, Shaping
 from minigts.topology.model import (
     Chain,
@@ -30,7 +30,6 @@ from minigts.topology.model import (
 from minigts.topology.setting import Amount, Setting
 
 DEFAULT_CPUS = 1
-DEFAULT_MEMORY_MB = 512
 DEFAULT_MTU = 1500
 
 _M = TypeVar("_M", bound=BaseModel)

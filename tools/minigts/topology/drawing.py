@@ -6,10 +6,10 @@ who is joined to whom.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-
-import networkx as nx
+from typing import TypeAlias
 
 from minigts.topology.parts import Switch
 from minigts.topology.plan import Plan
@@ -19,6 +19,9 @@ WIDTH = 100
 MOST_IN_TABLE = 26
 """Machines; with more, a table of them would be wider than any window."""
 
+Graph: TypeAlias = "dict[str, dict[str, tuple[str, ...]]]"
+"""By a machine and its neighbour: the round trips of the links between them. Both are in the order of the plan."""
+
 
 def draw(plan: Plan, *, round_trips: bool = True, width: int = WIDTH) -> list[str]:
     """The lines of the drawing, one part of the topology below the other; a row takes at most `width` columns.
@@ -26,46 +29,55 @@ def draw(plan: Plan, *, round_trips: bool = True, width: int = WIDTH) -> list[st
     A pair is `ams ─ 10 ms ─ bra`, or without `round_trips` the link's delay, `ams ─ 5 ms ─ bra`. A switch stands
     in brackets.
     """
-    graph: nx.Graph[str] = nx.Graph()
     labels = {each.name: f"[{each.name}]" if isinstance(each, Switch) else each.name for each in plan.machines}
-    graph.add_nodes_from(labels[each.name] for each in plan.machines)
+    graph: Graph = {labels[each.name]: {} for each in plan.machines}
     for link in plan.links:
         first, second = (labels[end] for end in link.ends)
-        before = graph.get_edge_data(first, second, {"rtts": []})["rtts"]
         there, back = (f"{way.delay_ms:g}" for way in link.ways)
         one_way = there if there == back else f"{there} and {back}"
-        graph.add_edge(first, second, rtts=[*before, f"{link.rtt_ms:g}" if round_trips else one_way])
-    order = list(graph)
-    return [
-        line
-        for part in nx.connected_components(graph)
-        for line in _part(
-            nx.subgraph_view(graph, filter_node=part.__contains__), [node for node in order if node in part], width
-        )
-    ]
+        rtts = (*graph[first].get(second, ()), f"{link.rtt_ms:g}" if round_trips else one_way)
+        graph[first][second] = graph[second][first] = rtts
+    return [line for part in _parts(graph) for line in _part(part, width)]
 
 
-def _part(graph: nx.Graph[str], order: Sequence[str], width: int) -> Iterator[str]:
-    degrees = dict(graph.degree())
+def _parts(graph: Graph) -> Iterator[Graph]:
+    """What hangs together, a graph each."""
+    left = dict(graph)
+    while left:
+        reached = {*_from(left, next(iter(left)))}
+        yield {node: left.pop(node) for node in [*left] if node in reached}
+
+
+def _part(graph: Graph, width: int) -> Iterator[str]:
+    order, degrees = [*graph], {node: len(graph[node]) for node in graph}
+    ends = [node for node in order if degrees[node] == 1]
+    is_tree = sum(degrees.values()) == 2 * (len(order) - 1)
     if len(order) == 1:
         yield order[0]
-    elif nx.is_tree(graph) and max(degrees.values()) <= 2:
-        first = next(node for node in order if degrees[node] == 1)
-        yield from _row(graph, _from(graph, first), width)
-    elif set(degrees.values()) == {2}:
+    elif is_tree and max(degrees.values()) <= 2:
+        yield from _row(graph, _from(graph, ends[0]), width)
+    elif {*degrees.values()} == {2}:
         yield from _ring(graph, _from(graph, order[0]), width)
-    elif nx.is_tree(graph) or len(order) > MOST_IN_TABLE or max(map(len, table := list(_table(graph, order)))) > width:
-        yield from _tree(graph, order)
+    elif is_tree or len(order) > MOST_IN_TABLE or max(map(len, table := list(_table(graph, order)))) > width:
+        yield from _tree(graph, is_tree=is_tree)
     else:
         yield from table
 
 
-def _from(graph: nx.Graph[str], first: str) -> list[str]:
-    """The nodes of a row or a ring in order."""
-    return list(nx.dfs_preorder_nodes(graph, first))
+def _from(graph: Graph, first: str) -> list[str]:
+    """The nodes that hang together with that one, as far as it goes along each way before the next: those of a row or a
+    ring are in order then."""
+    found, ways = {first: None}, [iter(graph[first])]
+    while ways:
+        if (node := next((each for each in ways[-1] if each not in found), None)) is None:
+            ways.pop()
+        else:
+            found[node] = None
+            ways.append(iter(graph[node]))
+    return [*found]
 
 
-def _row(graph: nx.Graph[str], nodes: Sequence[str], width: int) -> Iterator[str]:
+def _row(graph: Graph, nodes: Sequence[str], width: int) -> Iterator[str]:
     line = nodes[0]
     links = {pair: f" ─ {_rtt(graph, *pair)} ─" for pair in pairwise(nodes)}
     hanging = max(map(len, links.values()))
@@ -79,7 +91,7 @@ def _row(graph: nx.Graph[str], nodes: Sequence[str], width: int) -> Iterator[str
     yield line
 
 
-def _ring(graph: nx.Graph[str], nodes: Sequence[str], width: int) -> Iterator[str]:
+def _ring(graph: Graph, nodes: Sequence[str], width: int) -> Iterator[str]:
     """A row whose last leads back to its first."""
     rows = list(_row(graph, nodes, width - 6))
     closing = f" {_rtt(graph, nodes[-1], nodes[0])} "
@@ -91,24 +103,56 @@ def _ring(graph: nx.Graph[str], nodes: Sequence[str], width: int) -> Iterator[st
     yield f"└─{closing.center(inner + 2, '─')}─┘"
 
 
-def _tree(graph: nx.Graph[str], order: Sequence[str]) -> Iterator[str]:
-    """From the node with the most links; behind each other one stands the round trip of the link that leads to it."""
-    root = max(order, key=lambda node: (graph.degree(node), -order.index(node)))
-    drawn: nx.Graph[str] = nx.Graph()
-    drawn.add_nodes_from(graph)
-    drawn.add_edges_from(graph.edges)
-    nx.set_node_attributes(drawn, {node: node for node in graph}, "label")
-    if nx.is_tree(graph):
-        above = {node: parent for parent, node in nx.bfs_edges(graph, root)}
-        labels = {node: f"{node}  {_rtt(graph, parent, node)}" for node, parent in above.items()}
-        nx.set_node_attributes(drawn, labels, "label")
-    for line in nx.generate_network_text(drawn, sources=[root]):
-        yield line[4:]  # what leads to the root leads from nowhere
+def _tree(graph: Graph, *, is_tree: bool) -> Iterator[str]:
+    """From the node with the most links; in a tree, behind each other one stands the round trip of the link that leads
+    to it."""
+    drawn: Graph = {node: {} for node in graph}
+    for node, beside in graph.items():
+        for other, rtts in beside.items():
+            drawn[node][other] = drawn[other][node] = rtts
+    root = max(graph, key=lambda node: len(graph[node]))
+    labels = {node: node for node in graph}
+    if is_tree:
+        above: dict[str, str] = {}
+        for node in _from(graph, root):
+            for child in graph[node]:
+                above.setdefault(child, node)
+        del above[root]
+        labels |= {node: f"{node}  {_rtt(graph, parent, node)}" for node, parent in above.items()}
+    yield from _branches(drawn, root, labels)
 
 
-def _table(graph: nx.Graph[str], order: Sequence[str]) -> Iterator[str]:
+def _branches(graph: Graph, root: str, labels: Mapping[str, str]) -> Iterator[str]:
+    """The root, and below each node its neighbours that have not been drawn yet, one way to its end before the next.
+
+    A link that closes a ring stands behind the later of its ends, as in `├── c ─ a`, and ` ...` below the earlier one.
+    """
+    drawn = {root}
+    yield labels[root]
+    # Of each node on the way: its neighbours that are left, what stands before them, whether one is drawn elsewhere.
+    way = [(root, deque(graph[root]), "", False)]
+    while way:
+        node, left, before, elsewhere = way.pop()
+        if not left:
+            if elsewhere:
+                yield f"{before}└──  ..."
+            continue
+        child = left.popleft()
+        way.append((node, left, before, elsewhere or child in drawn))
+        if child in drawn:
+            continue
+        drawn.add(child)
+        is_last = not left and not elsewhere
+        closing = [labels[each] for each in graph[child] if each in drawn and each != node]
+        ring = f" ─ {', '.join(closing)}" if closing else ""
+        yield f"{before}{'└── ' if is_last else '├── '}{labels[child]}{ring}"
+        below = deque(each for each in graph[child] if each not in drawn)
+        way.append((child, below, before + ("    " if is_last else "│   "), False))
+
+
+def _table(graph: Graph, order: Sequence[str]) -> Iterator[str]:
     """A line and a column for each; where they meet, the round trip in ms of the link between the two."""
-    cells = {(a, b): _rtt(graph, a, b, unit="") if graph.has_edge(a, b) else "·" for a in order for b in order}
+    cells = {(a, b): _rtt(graph, a, b, unit="") if b in graph[a] else "·" for a in order for b in order}
     first = max(map(len, ("ms", *order)))
     width = max(map(len, (*order, *cells.values())))
     for number, node in enumerate(order[1:], 1):
@@ -117,6 +161,6 @@ def _table(graph: nx.Graph[str], order: Sequence[str]) -> Iterator[str]:
     yield f"{'ms':{first}}  {'  '.join(f'{node:>{width}}' for node in order[:-1])}"
 
 
-def _rtt(graph: nx.Graph[str], first: str, second: str, unit: str = " ms") -> str:
+def _rtt(graph: Graph, first: str, second: str, unit: str = " ms") -> str:
     """`10 ms`; of two links between the same machines `10, 20 ms`."""
-    return ", ".join(graph.edges[first, second]["rtts"]) + unit
+    return ", ".join(graph[first][second]) + unit

@@ -8,8 +8,8 @@ from typing import Any
 from minigts.formats.network import WAYS, Link, Machine, Network, Notes, Ways
 from minigts.topology import parts, switching
 from minigts.topology.addressing import DEFAULT_SUBNETS
-from minigts.topology.draft import DEFAULT_CPUS, DEFAULT_MEMORY_MB, DEFAULT_MTU
-from minigts.topology.host_settings import HOST_SETTINGS
+from minigts.topology.draft import DEFAULT_CPUS, DEFAULT_MTU
+from minigts.topology.host_settings import DEFAULT_MEMORY_MB, HOST_SETTINGS
 from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.parts import Tolerances
 from minigts.topology.plan import Plan

@@ -35,6 +35,9 @@ from minigts.topology.software import (
 )
 from minigts.topology.time import Time
 
+DEFAULT_MEMORY_MB = 512
+"""What a host has whose file says nothing of it."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Feature:
@@ -153,9 +156,19 @@ class HostSpec(Spec):
     ] = Field(
         None, description="Processors of the host, or in real time a share of one, from 0.05 to 0.99. Default: 1."
     )
-    memory: Annotated[Annotated[int, *quantity(MEMORY_MB, whole=True)] | None, HostSetting(of_new=True)] = Field(
-        None, description="Memory of the host, from 128MB (MB counts 2^20 bytes). Default: 512MB."
-    )
+    memory: Annotated[
+        Annotated[int, *quantity(MEMORY_MB, whole=True)] | None,
+        HostSetting(
+            of_new=True,
+            features=(
+                Feature(
+                    name="memory of its own",
+                    asks=lambda host: "" if host.memory_mb == DEFAULT_MEMORY_MB else f"memory: {host.memory_mb}MB",
+                    instead="leave `memory` out",
+                ),
+            ),
+        ),
+    ] = Field(None, description="Memory of the host, from 128MB (MB counts 2^20 bytes). Default: 512MB.")
     processor: Annotated[
         ProcessorSpec | None,
         HostSetting(

@@ -37,7 +37,7 @@ type Ports = Vec<(Settings, (usize, usize))>;
 
 enum Action {
     Pause(usize),
-    GoOn(usize),
+    Resume(usize),
     /// Its power goes off, and on again: it is another kernel then.
     Kill(usize),
     Start(usize),
@@ -188,7 +188,7 @@ fn actions(chance: &mut Chance, ports: &[Ports], end: u64) -> Vec<(u64, Action)>
             }
             (2, Does::Runs | Does::Stands) => (Does::IsOff, Action::Kill(host)),
             (_, Does::Runs) => (Does::Stands, Action::Pause(host)),
-            (_, Does::Stands) => (Does::Runs, Action::GoOn(host)),
+            (_, Does::Stands) => (Does::Runs, Action::Resume(host)),
             (_, Does::IsOff) => (Does::Runs, Action::Start(host)),
         };
         if matches!(action, Action::Start(_)) {
@@ -217,7 +217,7 @@ fn by_the_model(schedule: &Schedule) -> Seen {
         lab.run_until(*now);
         match action {
             Action::Pause(host) => lab.pause(*host, *now),
-            Action::GoOn(host) => lab.go_on(*host, *now),
+            Action::Resume(host) => lab.resume(*host, *now),
             Action::Kill(host) => lab.kill(*host),
             Action::Start(host) => lab.start(*host, new(*host, *now)),
             Action::Set(host, port, settings) => lab.set(*host, *port, settings.clone()),
@@ -290,8 +290,12 @@ fn by_the_clock(schedule: &Schedule, at_once: u64) -> Seen {
     for (now, action) in &schedule.actions {
         sleep(&mut client, *now);
         match action {
-            Action::Pause(host) => drop(ask(&mut client, json!({"op": "pause", "host": host}))),
-            Action::GoOn(host) => drop(ask(&mut client, json!({"op": "goon", "host": host}))),
+            Action::Pause(host) => {
+                drop(ask(&mut client, json!({"op": "pause_host", "host": host})))
+            }
+            Action::Resume(host) => {
+                drop(ask(&mut client, json!({"op": "resume_host", "host": host})))
+            }
             Action::Kill(host) => {
                 logs[*host].extend(guests[*host].take().expect("it is up").end());
                 until(&mut client, *host, "absent");

@@ -145,7 +145,7 @@ impl Lab {
     }
 
     /// What has come meanwhile comes now; what it had still to wait for it has still to wait for.
-    pub fn go_on(&mut self, index: usize, now: u64) {
+    pub fn resume(&mut self, index: usize, now: u64) {
         let host = self.up(index);
         host.behind += now - host.paused_at.take().expect("it was paused");
         host.processor_free = host.processor_free.max(now);

@@ -21,6 +21,10 @@ mod of_gates;
 mod of_wires;
 #[path = "../../src/orders.rs"]
 mod orders;
+#[path = "../../src/page.rs"]
+mod page;
+#[path = "../../src/rings.rs"]
+mod rings;
 #[path = "../model/script.rs"]
 mod script;
 #[path = "../../src/socket.rs"]
@@ -35,7 +39,7 @@ mod wire;
 use std::env;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 
-use frames::{FromHost, Head, ToHost, HEAD, HELLO, LONGEST_FROM_HOST};
+use frames::{FromAgent, Head, ToAgent, HEAD, HELLO, LONGEST_FROM_AGENT};
 use script::Chance;
 
 fn for_all(property: impl Fn(&mut Chance)) {
@@ -76,7 +80,7 @@ fn pieces<'a>(chance: &mut Chance, mut bytes: &'a [u8]) -> Vec<&'a [u8]> {
 fn spoken(chance: &mut Chance) -> (Vec<Head>, Vec<u8>) {
     let (mut heads, mut line) = (Vec::new(), Vec::new());
     for _ in 0..chance.below(8) {
-        let length = chance.pick(&[0, 1, 8, 300, LONGEST_FROM_HOST as u64]) as usize;
+        let length = chance.pick(&[0, 1, 8, 300, LONGEST_FROM_AGENT as u64]) as usize;
         let head = Head {
             channel: chance.next() as u32,
             kind: chance.below(12) as u8,
@@ -111,7 +115,7 @@ fn a_hosts_frames_are_found_behind_any_noise_and_in_any_pieces() {
     for_all(|chance| {
         let (heads, line) = spoken(chance);
         let whole = [noise(chance), HELLO.to_vec(), line].concat();
-        let (mut host, mut found) = (FromHost::default(), Vec::new());
+        let (mut host, mut found) = (FromAgent::default(), Vec::new());
         for piece in pieces(chance, &whole) {
             found.extend(host.feed(piece).expect("no lie"));
         }
@@ -124,7 +128,7 @@ fn a_hosts_frames_are_found_behind_any_noise_and_in_any_pieces() {
 fn a_clients_frames_are_whole_in_any_pieces() {
     for_all(|chance| {
         let (heads, line) = spoken(chance);
-        let (mut host, mut found) = (ToHost::default(), Vec::new());
+        let (mut host, mut found) = (ToAgent::default(), Vec::new());
         for piece in pieces(chance, &line) {
             found.extend(host.feed(piece));
         }

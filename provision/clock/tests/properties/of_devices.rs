@@ -6,11 +6,12 @@ use std::os::unix::net::UnixStream;
 
 use nix::sys::socket::MsgFlags;
 
-use crate::device::{Delivery, Device, Event, Kind, QUEUE_SIZE};
+use crate::device::{Device, Event, Kind};
 use crate::for_all;
 use crate::kernel::{
     read_with, vhost, write_with, Kernel, Read, Shared, AVAILABLE, BUFFERS, QUEUE, USED,
 };
+use crate::rings::{Delivery, QUEUE_SIZE};
 use crate::script::Chance;
 
 const MEMORY: usize = 4 << 20;
@@ -109,7 +110,7 @@ fn what_comes_to_a_card_lies_in_its_buffers_or_there_was_no_room() {
         loop {
             let length = chance.pick(&[14, 60, 1514, 9014]) as usize;
             let frame: Vec<u8> = (0..length).map(|_| chance.next() as u8).collect();
-            let (delivery, taken) = device.put_input(&frame).expect("no lie");
+            let (delivery, taken) = device.rings.put_input(&frame).expect("no lie");
             let now = u16::from_le_bytes(memory.get(USED + 2)) as usize;
             if delivery == Delivery::NoRoom {
                 let rest = chains[used..given].iter().flatten();
@@ -155,12 +156,12 @@ fn what_is_put_ahead_is_seen_later_and_lies_where_it_is_said_to() {
         for number in 0..1 + chance.below(256) as u16 {
             let length = 14 + chance.below(1500) as usize;
             let frame: Vec<u8> = (0..length).map(|_| chance.next() as u8).collect();
-            let index = device.put_ahead(&frame).expect("no lie");
+            let index = device.rings.put_ahead(&frame).expect("no lie");
             assert_eq!(index, Some(number + 1));
             assert_eq!(memory.get::<2>(USED + 2), [0, 0]);
             frames.push(frame);
         }
-        device.publish().expect("no lie");
+        device.rings.publish().expect("no lie");
         let count = u16::from_le_bytes(memory.get(USED + 2)) as usize;
         assert_eq!(count, frames.len());
         for (at, frame) in frames.iter().enumerate() {
@@ -190,13 +191,13 @@ fn what_a_card_puts_out_is_taken_whole_and_up_to_where_it_is_said() {
         let wanted: Vec<Vec<u8>> = chains.iter().map(content).collect();
         memory.put(QUEUE + AVAILABLE + 2, &(heads.len() as u16).to_le_bytes());
         let some = chance.below(heads.len() as u64 + 1) as u16;
-        let first = device.take_output(Some(some)).expect("no lie");
+        let first = device.rings.take_output(Some(some)).expect("no lie");
         assert_eq!(first, wanted[..usize::from(some)]);
         assert_eq!(memory.get::<2>(QUEUE + USED + 2), some.to_le_bytes());
-        let rest = device.take_output(None).expect("no lie");
+        let rest = device.rings.take_output(None).expect("no lie");
         assert_eq!(rest, wanted[usize::from(some)..]);
         assert_eq!(
-            device.take_output(None).expect("no lie"),
+            device.rings.take_output(None).expect("no lie"),
             Vec::<Vec<u8>>::new()
         );
     });
@@ -215,7 +216,7 @@ fn a_console_takes_as_much_as_it_has_room_for() {
         let room: usize = chains[..given].iter().flatten().map(|part| part.1).sum();
         let length = 1 + chance.below(2 * room as u64) as usize;
         let text: Vec<u8> = (0..length).map(|_| chance.next() as u8).collect();
-        let (_, taken) = device.put_input(&text).expect("no lie");
+        let (_, taken) = device.rings.put_input(&text).expect("no lie");
         assert_eq!(taken, length.min(room));
         let parts = chains[..given].iter().flatten();
         let read: Vec<u8> = parts

@@ -24,7 +24,7 @@ from minigts.providers.base import Finding, Result, Supports
 from minigts.providers.mininet import doctor, kernel
 from minigts.providers.uml import demand, guest, image, packing, prerequisites
 from minigts.providers.uml import doctor as uml_doctor
-from minigts.providers.uml.kernel import ONE_PROCESSOR, RETURNED, GuestKernel
+from minigts.providers.uml.kernel import RETURNED, GuestKernel
 from minigts.providers.uml.kernel import missing as uml_missing
 from minigts.providers.uml.supervisor import Launch
 from minigts.topology.plan import Plan
@@ -46,19 +46,18 @@ class MininetProvider(AgentProvider):
     engine: Literal["docker", "namespace"] = "namespace"
     kernel_log_argv = ("sh", "-c", "dmesg; ip -s link; ss -anp")
 
-    @property
-    def supports(self) -> Supports:
-        shared = "its hosts share the file system of one kernel"
-        why_not = {
+    supports = Supports(
+        frozenset(),
+        {
             "a share of a processor": "its hosts share one kernel, whose own work no quota of theirs would count",
+            "several processors": "its hosts share all processors of one kernel, and none has a number of its own",
+            "memory of its own": "its hosts share the memory of one kernel, and none is held to a part of it",
             "a way out": "nothing but its own links leads out of the kernel that its hosts share",
             "sysctls of a kernel of its own": "its hosts share one kernel, which has one value for all of them",
-            "packages": shared,
-            "an image of its own": shared,
-        }
-        if not self.on_this_machine:
-            return Supports(frozenset(), {**why_not, "several processors": ONE_PROCESSOR})
-        return Supports(frozenset({"several processors"}), why_not)
+            "packages": "its hosts share the file system of one kernel",
+            "an image of its own": "its hosts share the file system of one kernel",
+        },
+    )
 
     def missing(self) -> list[str]:
         return [] if not kernel.natively_missing() else uml_missing() + image.missing()

@@ -49,6 +49,8 @@ class ClockClient:
         except documents.Unreadable as error:
             raise HostFailed(f"the lab's clock answers what {error}") from error
         if "error" in answer:
+            if "unknown variant" in answer["error"]:  # the program has been upgraded since the lab was brought up
+                raise HostFailed(f"the lab's clock is another version's, without {op}: end the lab by `minigts down`")
             raise HostFailed(f"the lab's clock refuses: {answer['error']}")
         return answer
 
@@ -140,13 +142,13 @@ def sleep_until(rundir: Path, moment_s: float, turn: int) -> None:
 def pause(rundir: Path, host: int, *, pauses: bool) -> None:
     """Let no time pass for the host of that number; or let it go on."""
     with ClockClient(rundir) as client:
-        client.ask("pause" if pauses else "goon", host=host)
+        client.ask("pause_host" if pauses else "resume_host", host=host)
 
 
-def lay(rundir: Path, layout: Mapping[str, Any]) -> None:
+def set_topology(rundir: Path, layout: Mapping[str, Any]) -> None:
     """Tell it which hosts and links there are from now on."""
     with ClockClient(rundir) as client:
-        client.ask("lay", **layout)
+        client.ask("set_topology", **layout)
 
 
 def wires(rundir: Path) -> Sequence[Mapping[str, Any]]:

@@ -90,7 +90,8 @@ def recipe() -> tuple[Path, ...]:
     own = sorted(path for path in folder().iterdir() if path.is_file() and path.name != sources.TABLE)
     agent = directory / "agent"
     named = (agent / name for name in ("build.sh", "compile.sh", "Cargo.toml", "Cargo.lock"))
-    return (*own, *named, *sorted((agent / "src").iterdir()), directory / "debian.sh", directory / "lib.sh")
+    shared = (directory / name for name in ("rust.sh", "debian.sh", "lib.sh"))
+    return (*own, *named, *sorted((agent / "src").iterdir()), *shared)
 
 
 def folder() -> Path:

@@ -66,6 +66,7 @@ class UmlProvider(AgentProvider):
         frozenset(
             {
                 "a share of a processor",
+                "memory of its own",
                 "a way out",
                 "sysctls of a kernel of its own",
                 "packages",

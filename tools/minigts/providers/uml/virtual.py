@@ -36,7 +36,7 @@ class VirtualUmlProvider(UmlProvider):
 
     about = "one User-Mode Linux kernel a host, all on a clock of the lab's own"
     supports = Supports(
-        frozenset({"a modelled processor", "sysctls of a kernel of its own", "packages", "an image of its own"}),
+        (UmlProvider.supports.features - {"a share of a processor", "a way out"}) | {"a modelled processor"},
         UmlProvider.supports.why_not,
     )
 
@@ -172,7 +172,7 @@ class VirtualUmlProvider(UmlProvider):
     def _lay(self, plan: Plan, launch: Launch) -> None:
         assert launch.clock is not None, "it has virtual time"
         order = replace(launch.clock, wires=_wires(plan))
-        clock_client.lay(self.rundir, layout(order, launch.machines, launch.links))
+        clock_client.set_topology(self.rundir, layout(order, launch.machines, launch.links))
 
     def _time_ns(self, launch: Launch) -> int | None:
         assert launch.clock is not None, "it has virtual time"

@@ -20,7 +20,7 @@ from minigts.providers.vagrant.definition import Definition
 from minigts.topology.plan import Plan
 
 SUPPORTS = Supports(
-    frozenset({"several processors", "sysctls of a kernel of its own", "packages"}),
+    frozenset({"several processors", "memory of its own", "sysctls of a kernel of its own", "packages"}),
     {
         "a share of a processor": "its machines are libvirt's, in which minigts sets no quota",
         "a way out": "whether its machines have one is up to libvirt's network, by which they are reached",

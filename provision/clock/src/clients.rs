@@ -1,0 +1,274 @@
+//! What clients ask of the clock, and what it answers.
+//!
+//! A request is a line of JSON (orders.rs), and so is its answer. Requests are answered between two windows, in the order in
+//! which they came.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::{accept4, SockFlag};
+
+use crate::host::{Host, State};
+use crate::orders::{Answer, HostState, Request, Topology};
+use crate::server::{Server, Start, PIECE};
+use crate::socket::{self, Outbox, Received};
+use crate::sources::{Interest, Source};
+
+/// The longest request, in bytes. A client that sends a longer one is disconnected.
+const LONGEST_REQUEST: usize = 16 << 20;
+/// How many bytes of answers a client may leave unread. One that leaves more is disconnected.
+const MOST_UNREAD: usize = 64 << 20;
+
+#[derive(Default)]
+pub struct Clients {
+    /// By their sockets' numbers.
+    connections: HashMap<RawFd, Client>,
+    /// What clients have asked since the last window ended; an error for what is no request.
+    requests: Vec<(RawFd, Result<Request, String>)>,
+    sleepers: Vec<Sleeper>,
+    /// How many turns clients have been given.
+    turns: u64,
+}
+
+struct Client {
+    socket: OwnedFd,
+    /// The number of its turn, in which it acts side by side with other clients.
+    turn: Option<u64>,
+    /// The beginning of a request, whose end has not come yet.
+    unfinished: Vec<u8>,
+    unread: Outbox,
+}
+
+/// A client that waits for a moment of the lab's clock, and for no host.
+struct Sleeper {
+    until: u64,
+    fd: RawFd,
+    turn: u64,
+}
+
+impl Clients {
+    /// The next moment for which a client waits.
+    pub fn next_wakeup(&self) -> Option<u64> {
+        self.sleepers.iter().map(|sleeper| sleeper.until).min()
+    }
+}
+
+impl Server {
+    pub fn accept(&mut self) -> io::Result<()> {
+        let number = match accept4(self.listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC) {
+            Err(Errno::ECONNABORTED | Errno::EINTR) => return Ok(()),
+            other => other?,
+        };
+        // SAFETY: accept4 has just made it.
+        let socket = unsafe { <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(number) };
+        self.sources.add(&socket, Source::Client)?;
+        let client = Client {
+            socket,
+            turn: None,
+            unfinished: Vec::new(),
+            unread: Outbox::default(),
+        };
+        self.clients.connections.insert(number, client);
+        Ok(())
+    }
+
+    /// Read a client's requests. They wait for the end of the window, but for one that asks what hosts are doing.
+    pub fn read_requests(&mut self, fd: RawFd) -> io::Result<()> {
+        let Some(client) = self.clients.connections.get_mut(&fd) else {
+            return Ok(());
+        };
+        let mut bytes = [0; PIECE];
+        match socket::read_some(fd, &mut bytes) {
+            Ok(Received::Nothing) => return Ok(()),
+            Ok(Received::Closed) | Err(_) => {
+                self.disconnect(fd);
+                return Ok(());
+            }
+            Ok(Received::Some(count)) => client.unfinished.extend_from_slice(&bytes[..count]),
+        }
+        while let Some(client) = self.clients.connections.get_mut(&fd) {
+            let Some(end) = client.unfinished.iter().position(|byte| *byte == b'\n') else {
+                if client.unfinished.len() > LONGEST_REQUEST {
+                    self.disconnect(fd);
+                }
+                return Ok(());
+            };
+            let line: Vec<u8> = client.unfinished.drain(..=end).collect();
+            match serde_json::from_slice(&line).map_err(|error| error.to_string()) {
+                Ok(Request::Hosts) => {
+                    let hosts = self.host_states();
+                    self.send_answer(fd, &Answer::Hosts { hosts })?;
+                }
+                request => self.clients.requests.push((fd, request)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Answer what clients have asked. Between two windows: within one, the answer would depend on which hosts have had
+    /// their turns.
+    pub fn answer_requests(&mut self) -> io::Result<()> {
+        for (fd, request) in std::mem::take(&mut self.clients.requests) {
+            let answer = match request {
+                Ok(Request::Sleep { until_ns, turn }) if until_ns > self.scheduler.now => {
+                    self.scheduler.gate.rest(turn);
+                    self.clients.sleepers.push(Sleeper {
+                        until: until_ns,
+                        fd,
+                        turn,
+                    });
+                    continue;
+                }
+                Ok(request) => self.answer(fd, request),
+                Err(error) => Answer::Refused { error },
+            };
+            self.send_answer(fd, &answer)?;
+        }
+        Ok(())
+    }
+
+    /// Answer the clients that have slept until now. Their turns are busy again, so time stands still until they wait for
+    /// something else.
+    pub fn wake_sleepers(&mut self) -> io::Result<()> {
+        let now_ns = self.scheduler.now;
+        let (due, asleep) = std::mem::take(&mut self.clients.sleepers)
+            .into_iter()
+            .partition(|one| one.until <= now_ns);
+        self.clients.sleepers = asleep;
+        for Sleeper { fd, turn, .. } in due {
+            self.scheduler.gate.resume(turn);
+            let passes = false;
+            self.send_answer(fd, &Answer::Now { now_ns, passes })?;
+        }
+        Ok(())
+    }
+
+    fn send_answer(&mut self, fd: RawFd, answer: &Answer) -> io::Result<()> {
+        let mut text = serde_json::to_vec(answer)?;
+        text.push(b'\n');
+        let Some(client) = self.clients.connections.get_mut(&fd) else {
+            return Ok(());
+        };
+        let waited = client.unread.waiting() > 0;
+        if client.unread.send(fd, &text).is_err() || client.unread.waiting() > MOST_UNREAD {
+            self.disconnect(fd);
+        } else if client.unread.waiting() > 0 && !waited {
+            self.sources
+                .set_interest(&client.socket, Interest::InputAndRoom)?;
+        }
+        Ok(())
+    }
+
+    /// A client has read some of its answers, so that more can be written.
+    pub fn flush_answers(&mut self, fd: RawFd) -> io::Result<()> {
+        let Some(client) = self.clients.connections.get_mut(&fd) else {
+            return Ok(());
+        };
+        if client.unread.flush(fd).is_err() {
+            self.disconnect(fd);
+        } else if client.unread.waiting() == 0 {
+            self.sources.set_interest(&client.socket, Interest::Input)?;
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, fd: RawFd, request: Request) -> Answer {
+        match request {
+            Request::Turn => self.begin_turn(fd),
+            Request::Rest => self.set_turn_busy(fd, false),
+            Request::Resume => self.set_turn_busy(fd, true),
+            Request::Now | Request::Sleep { .. } => Answer::Now {
+                now_ns: self.scheduler.now,
+                passes: self.scheduler.passes(self.clients.next_wakeup().is_some()),
+            },
+            Request::Hosts => Answer::Hosts {
+                hosts: self.host_states(),
+            },
+            Request::Wires => Answer::Wires {
+                wires: self.scheduler.links.states(self.scheduler.now),
+            },
+            Request::PauseHost { host } => self.pause(host, true),
+            Request::ResumeHost { host } => self.pause(host, false),
+            Request::Set { wires } => match self.scheduler.links.set(wires) {
+                Ok(()) => Answer::Done {},
+                Err(error) => Answer::Refused { error },
+            },
+            Request::SetTopology(topology) => self.set_topology(topology),
+        }
+    }
+
+    fn begin_turn(&mut self, fd: RawFd) -> Answer {
+        self.clients.turns += 1;
+        let turn = self.clients.turns;
+        self.scheduler.gate.begin_turn(turn);
+        if let Some(client) = self.clients.connections.get_mut(&fd) {
+            client.turn = Some(turn);
+        }
+        Answer::Turn { turn }
+    }
+
+    fn set_turn_busy(&mut self, fd: RawFd, busy: bool) -> Answer {
+        let client = self.clients.connections.get(&fd);
+        let Some(turn) = client.and_then(|client| client.turn) else {
+            return Answer::Refused {
+                error: "this client has no turn".into(),
+            };
+        };
+        self.scheduler.gate.set_busy(turn, busy);
+        Answer::Done {}
+    }
+
+    fn host_states(&self) -> Vec<HostState> {
+        let state = |host: &Host| match host.state {
+            _ if host.is_paused() => "paused",
+            State::Starting | State::Fresh(_) => "starting",
+            State::Waiting => "waiting",
+            State::Running => "running",
+        };
+        let specs = &self.scheduler.topology.hosts;
+        let all = specs.iter().zip(&self.scheduler.hosts).zip(&self.starts);
+        all.map(|((spec, host), start)| HostState {
+            name: spec.name.clone(),
+            state: host.as_ref().map_or("absent", state),
+            turn_s: host.as_ref().map_or(0, Host::turn_lasts_s),
+            lost: start.lost.clone(),
+        })
+        .collect()
+    }
+
+    fn pause(&mut self, host: usize, pauses: bool) -> Answer {
+        if self.scheduler.pause(host, pauses) {
+            Answer::Done {}
+        } else {
+            Answer::Refused {
+                error: format!("host {host} is not up"),
+            }
+        }
+    }
+
+    fn set_topology(&mut self, topology: Topology) -> Answer {
+        let count = topology.hosts.len();
+        if let Err(error) = self.scheduler.set_topology(topology) {
+            return Answer::Refused {
+                error: error.to_string(),
+            };
+        }
+        self.release_ended();
+        self.starts.resize(count, Start::default());
+        Answer::Done {}
+    }
+
+    /// A client has gone, or is no longer served. Its turn ends with its connection.
+    fn disconnect(&mut self, fd: RawFd) {
+        self.clients.requests.retain(|(client, _)| *client != fd);
+        self.clients.sleepers.retain(|sleeper| sleeper.fd != fd);
+        if let Some(client) = self.clients.connections.remove(&fd) {
+            self.sources.remove(&client.socket);
+            if let Some(turn) = client.turn {
+                self.scheduler.gate.end_turn(turn);
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The lab's links: where each port leads, what its wire does to frames, and which frames are under way.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::io;
+use std::rc::Rc;
+
+use crate::delivery::Arrival;
+use crate::host::Host;
+use crate::orders::{PortSettings, Topology, WireState};
+use crate::under_way::UnderWay;
+use crate::wire::Wire;
+
+/// The shortest time between hosts of a lab without links, where no window has to end for another host's sake: 1 s.
+const WITHOUT_LINKS_NS: u64 = 1_000_000_000;
+
+struct Port {
+    wire: Wire,
+    /// The (host, port) at the other end.
+    peer: (usize, usize),
+    /// How many frames its wire has delivered, duplicates included.
+    sent: u64,
+    under_way: UnderWay,
+}
+
+pub struct Links {
+    /// By host, then by port.
+    ports: Vec<Vec<Port>>,
+    /// By host, whether one of its frames was dropped since too many were under way.
+    dropped: Vec<bool>,
+    least_ns: u64,
+}
+
+impl Links {
+    /// An error for a port without a link, without settings, or with settings that no wire can have.
+    pub fn new(topology: &Topology) -> io::Result<Links> {
+        let mut links = Links {
+            ports: ports_of(topology)?,
+            dropped: vec![false; topology.hosts.len()],
+            least_ns: 0,
+        };
+        links.least_ns = links.find_least_ns();
+        Ok(links)
+    }
+
+    /// The least time, in nanoseconds, that any frame takes to another host.
+    pub fn least_ns(&self) -> u64 {
+        self.least_ns
+    }
+
+    fn find_least_ns(&self) -> u64 {
+        let ports = self.ports.iter().flatten();
+        ports
+            .map(|port| port.wire.least_ns())
+            .min()
+            .unwrap_or(WITHOUT_LINKS_NS)
+    }
+
+    /// Replace the settings of some wires. An error for a port that does not exist, and for settings that no wire can have; then
+    /// nothing is changed.
+    pub fn set(&mut self, wires: Vec<PortSettings>) -> Result<(), String> {
+        let exists = |one: &PortSettings| {
+            let ports = self.ports.get(one.host);
+            ports.is_some_and(|ports| one.port < ports.len())
+        };
+        if let Some(other) = wires.iter().find(|one| !exists(one)) {
+            return Err(format!("host {} has no port {}", other.host, other.port));
+        }
+        for one in &wires {
+            one.wire.check()?;
+        }
+        for one in wires {
+            self.ports[one.host][one.port].wire.set(one.wire);
+        }
+        self.least_ns = self.find_least_ns();
+        Ok(())
+    }
+
+    /// Replace the links of `before` by those of `after`. A port that both have, by its host's number and its MAC address,
+    /// keeps its wire with its settings, its random numbers and the frames that are under way on it.
+    pub fn replace(&mut self, before: &Topology, after: &Topology) -> io::Result<()> {
+        let mut ports = ports_of(after)?;
+        let hosts = before.hosts.iter().zip(std::mem::take(&mut self.ports));
+        let mut kept: HashMap<(usize, &str), Port> = HashMap::new();
+        for (index, (host, ports)) in hosts.enumerate() {
+            for (mac, port) in host.ports.iter().zip(ports) {
+                kept.insert((index, mac), port);
+            }
+        }
+        for (index, host) in after.hosts.iter().enumerate() {
+            for (port, mac) in ports[index].iter_mut().zip(&host.ports) {
+                if let Some(before) = kept.remove(&(index, mac.as_str())) {
+                    *port = Port {
+                        peer: port.peer,
+                        ..before
+                    };
+                }
+            }
+        }
+        self.ports = ports;
+        self.dropped.resize(after.hosts.len(), false);
+        self.least_ns = self.find_least_ns();
+        Ok(())
+    }
+
+    /// The settings and counts of each wire, and the bytes that wait in front of its rate at `now`.
+    pub fn states(&self, now: u64) -> Vec<WireState> {
+        let mut states = Vec::new();
+        for (host, ports) in self.ports.iter().enumerate() {
+            for (port, Port { wire, .. }) in ports.iter().enumerate() {
+                let settings = PortSettings {
+                    host,
+                    port,
+                    wire: wire.settings().clone(),
+                };
+                states.push(WireState {
+                    settings,
+                    counts: wire.counts(),
+                    queued: wire.queued(now),
+                });
+            }
+        }
+        states
+    }
+
+    /// Count a frame that `from`, a (host, port), sent, and that found no room at the host at either end.
+    pub fn count_overrun(&mut self, (host, port): (usize, usize)) {
+        self.ports[host][port].wire.drop_at_end();
+    }
+
+    /// Send a frame that leaves `from`, a (host, port), at `leaves`. It arrives at `earliest` or later.
+    ///
+    /// True if it is the host's first frame that is dropped since too many are under way.
+    pub fn send(
+        &mut self,
+        hosts: &mut [Option<Host>],
+        from: (usize, usize),
+        leaves: u64,
+        earliest: u64,
+        frame: Vec<u8>,
+    ) -> bool {
+        let port = &mut self.ports[from.0][from.1];
+        let mut first_drop = false;
+        for (time, frame) in port.wire.carry(leaves, frame).into_iter().flatten() {
+            port.sent += 1;
+            let (peer, peer_port) = port.peer;
+            let Some(peer) = &mut hosts[peer] else {
+                continue;
+            };
+            match port.under_way.hold(frame.len(), &port.wire) {
+                Some(held) => peer.expect(Arrival {
+                    // Only a link that has just been made shorter could deliver into the window in which the frame was sent.
+                    time: time.max(earliest),
+                    origin: (from.0, from.1, port.sent),
+                    device: peer_port + 1,
+                    processed: false,
+                    frame,
+                    _held: held,
+                }),
+                None => {
+                    port.wire.drop_at_end();
+                    first_drop |= !std::mem::replace(&mut self.dropped[from.0], true);
+                }
+            }
+        }
+        first_drop
+    }
+}
+
+fn ports_of(topology: &Topology) -> io::Result<Vec<Vec<Port>>> {
+    let mut peers = HashMap::new();
+    for [first, second] in &topology.links {
+        peers.insert(*first, *second);
+        peers.insert(*second, *first);
+    }
+    let wires = topology.wires.iter();
+    let mut settings: HashMap<_, _> = wires
+        .map(|one| ((one.host, one.port), one.wire.clone()))
+        .collect();
+    let exists = |(host, port): (usize, usize)| {
+        let spec = topology.hosts.get(host);
+        spec.is_some_and(|spec| port < spec.ports.len())
+    };
+    let mut all = Vec::new();
+    for (host, spec) in topology.hosts.iter().enumerate() {
+        let mut ports = Vec::new();
+        let of_host: Rc<Cell<usize>> = Rc::default();
+        for port in 0..spec.ports.len() {
+            let missing =
+                || io::Error::other(format!("port {port} of {} leads nowhere", spec.name));
+            let peer = *peers
+                .get(&(host, port))
+                .filter(|peer| exists(**peer))
+                .ok_or_else(missing)?;
+            let settings = settings.remove(&(host, port)).ok_or_else(missing)?;
+            settings.check().map_err(io::Error::other)?;
+            let wire = Wire::new(settings);
+            ports.push(Port {
+                wire,
+                peer,
+                sent: 0,
+                under_way: UnderWay::of_port(&of_host),
+            });
+        }
+        all.push(ports);
+    }
+    Ok(all)
+}

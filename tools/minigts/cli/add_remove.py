@@ -1,0 +1,28 @@
+"""What the verbs `add` and `remove` have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from minigts.cli import console
+
+if TYPE_CHECKING:
+    from minigts.topology.plan import Plan
+
+
+def alter(lab: str | None, change: Callable[[Plan], Plan]) -> frozenset[str]:
+    """Take it into the lab, or out of it; the machines that were started."""
+    from minigts import lab as labs
+    from minigts import overlays
+
+    opened = labs.open_lab(lab)
+    after = change(opened.plan)
+    with console.progress() as say:
+        _, started = overlays.alter(opened, after, say)
+    return started
+
+
+def again(started: frozenset[str]) -> str:
+    names = ", ".join(sorted(started))
+    return f"; started again: {names}" if names else ""

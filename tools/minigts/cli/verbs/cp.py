@@ -1,0 +1,120 @@
+"""`minigts cp`: files, copied to hosts and from them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from minigts.cli import completion, console
+from minigts.cli.options import LabName, one_of, opened_lab, writable
+from minigts.cli.verbs import LABS, Verb
+from minigts.errors import InputError
+
+if TYPE_CHECKING:
+    from minigts.lab import Lab
+    from minigts.lab.files import There
+
+verb = Verb(LABS, 200)
+
+
+@verb.command()
+def cp(
+    places: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE... TARGET",
+            help="Files here, or HOST:PATH; at last where to: of several a directory.",
+            autocompletion=completion.places,
+        ),
+    ],
+    recursive: Annotated[bool, typer.Option("--recursive", "-r", help="A directory, with all that is in it.")] = False,
+    every: Annotated[bool, typer.Option("--all", "-a", help="To or from all hosts, which are written :PATH.")] = False,
+    lab: LabName = None,
+) -> None:
+    """Copy files to hosts, from hosts, and between hosts. Modes are kept, and what is copied is root's there.
+
+    A path on a host begins in /root unless it begins with a slash. Into a directory it goes by its own name. A file has
+    its name when all of it is there: one that is broken off leaves what was there before. --all takes :PATH for
+    every host's; what comes from hosts goes into TARGET/HOST/.
+
+    Example:  minigts cp server.py ams:/usr/local/bin/
+
+    Example:  minigts cp a.py b.py ams:/srv/
+
+    Example:  minigts cp -r ams:/var/log logs
+
+    Example:  minigts cp --all server.py :/usr/local/bin/
+    """
+    *sources, target = places
+    if not sources:
+        raise InputError(f"cp: say what is copied, and where to: minigts cp {target} HOST:PATH")
+    opened = opened_lab(lab)
+    target = target if len(sources) == 1 else _as_directory(target)
+    for source in sources if len(sources) > 1 else ():
+        if ":" not in source and not Path(source).exists():  # before anything is copied
+            raise InputError(f"no file or directory {source} on this machine")
+    for source in sources:
+        begun = time.monotonic()
+        with console.progress() as say:
+            say(f"copying {source} to {target}")
+            copy = _copy_all if every else _copy
+            size_bytes = copy(opened, source, target, recursive=recursive)
+        console.note(f"{source} is at {target}: {console.amount(size_bytes, time.monotonic() - begun)}")
+
+
+def _as_directory(target: str) -> str:
+    """Written so that it has to be one. Raises InputError for one here that is none."""
+    place, colon, path = target.partition(":")
+    if colon and "/" not in place:
+        return target if path.endswith("/") else f"{target}{'/' if path else './'}"
+    if not Path(target).is_dir():
+        raise InputError(f"cp: several files go into a directory, and {target} is none on this machine")
+    return target
+
+
+def _copy(lab: Lab, source: str, target: str, *, recursive: bool) -> int:
+    """How many bytes there were."""
+    from minigts.lab import files
+
+    from_there, to_there = _there(lab, source), _there(lab, target)
+    if from_there is not None and to_there is not None:
+        return files.between(lab, from_there, to_there, recursive=recursive)
+    if to_there is not None:
+        files.put(lab, Path(source), to_there, recursive=recursive)
+        return files.size_bytes(Path(source))
+    if from_there is not None:
+        return files.size_bytes(files.get(lab, from_there, Path(target), recursive=recursive))
+    host = lab.plan.hosts[0].name
+    raise InputError(f"cp: neither {source} nor {target} is on a host: write HOST:PATH, as in {host}:/tmp/")
+
+
+def _copy_all(lab: Lab, source: str, target: str, *, recursive: bool) -> int:
+    """The same for all hosts side by side."""
+    from minigts.lab import files
+    from minigts.lab.files import There
+
+    if source.startswith(":") == target.startswith(":"):
+        raise InputError("cp --all: write one side as :PATH, which is that path on every host")
+    if target.startswith(":"):
+        lab.on_every_host(
+            lambda host: files.put(lab, Path(source), There.of(host.name, target[1:]), recursive=recursive)
+        )
+        return files.size_bytes(Path(source)) * len(lab.plan.hosts)
+    folders = {host.name: writable(Path(target) / host.name, "cp") for host in lab.plan.hosts}
+    got = lab.on_every_host(
+        lambda host: files.get(lab, There.of(host.name, source[1:]), folders[host.name], recursive=recursive)
+    )
+    return sum(map(files.size_bytes, got.values()))
+
+
+def _there(lab: Lab, word: str) -> There | None:
+    """`HOST:PATH`, of a host that there is; None for a path here, which has no colon before its first slash."""
+    from minigts.lab.files import There
+
+    host, colon, path = word.partition(":")
+    if not colon or "/" in host:
+        return None
+    return There.of(one_of("host", host, [each.name for each in lab.plan.machines]), path)

@@ -1,0 +1,67 @@
+"""`minigts down`: a lab, taken down."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from minigts.cli import console
+from minigts.cli.options import LabName, WhichLab, which
+from minigts.cli.verbs import LABS, Verb
+from minigts.errors import InputError
+
+if TYPE_CHECKING:
+    from minigts.lab import Lab
+
+verb = Verb(LABS, 30)
+
+
+@verb.command()
+def down(
+    lab: WhichLab = None,
+    named: LabName = None,
+    every: Annotated[bool, typer.Option("--all", help="Every lab of yours.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the hosts' disks for the next up.")] = False,
+) -> None:
+    """Take a lab down: no process, socket or file of it is left. Also after a crash.
+
+    With --keep its hosts' disks stay: `up` of the same topology goes on with them, a later `down` removes them, and so
+    does `down --all`. Saved labs stay whatever goes down.
+
+    Example:  minigts down --all
+
+    Example:  minigts down --keep
+    """
+    from minigts import lab as labs
+
+    if every and (lab or named):
+        raise InputError("name a lab, or say --all; not both")
+    doomed = labs.all_labs() if every else [labs.open_lab(which(lab, named), also_kept=True)]
+    failures: list[Exception] = []
+    for each in labs.running(doomed) if every and keep else doomed:
+        try:
+            done = _keep(each) if keep else _down(each)
+        except Exception as error:  # one lab's failure must not keep the others up
+            failures.append(error)
+        else:
+            console.note(f"lab {each.name} is {done}")
+    if failures:
+        raise ExceptionGroup("not every lab could be taken down", failures)
+
+
+def _keep(lab: Lab) -> str:
+    from minigts import lab as labs
+
+    with console.progress() as say:
+        size = labs.keep(lab, say)
+    return f"kept, with {console.megabytes(size)} of disks; minigts up goes on with them, minigts down removes them"
+
+
+def _down(lab: Lab) -> str:
+    from minigts import lab as labs
+    from minigts.lab.record import KEPT
+
+    size = labs.disk_bytes(lab) if lab.read_state() == KEPT else None
+    labs.down(lab)
+    return "down" if size is None else f"down; it was kept, and {console.megabytes(size)} of disks are gone"

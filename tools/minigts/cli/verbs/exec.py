@@ -1,0 +1,250 @@
+"""`minigts exec`: a command on hosts."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from minigts.cli import completion, console
+from minigts.cli.containers import into_container, into_containers
+from minigts.cli.options import AsJson, Inside, LabName, lab_with, opened_lab
+from minigts.cli.verbs import LABS, Verb
+from minigts.errors import CommandTimeout, HostFailed, InputError
+
+if TYPE_CHECKING:
+    from minigts.lab import Lab
+    from minigts.providers.base import Result
+
+verb = Verb(LABS, 180)
+
+DAY_S = 86_400.0
+
+
+@verb.command(context_settings={"allow_interspersed_args": False})
+def execute(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[HOST] COMMAND...",
+            help="A host, unless --all; the command, its arguments.",
+            autocompletion=completion.host_or_nothing,
+        ),
+    ],
+    lab: LabName = None,
+    every: Annotated[bool, typer.Option("--all", "-a", help="On all hosts side by side; name no host.")] = False,
+    container: Inside = False,
+    timeout: Annotated[float, typer.Option(help="Seconds until it is ended; exit 124.")] = DAY_S,
+    stdin: Annotated[bool, typer.Option("--stdin", "-i", help="Hand it what comes in on standard input.")] = False,
+    terminal: Annotated[bool, typer.Option("--terminal", "-t", help="On this terminal, as a shell is.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a command on a host; ends with the command's exit code. Options go before the host.
+
+    With --all it runs on every host at once: each line of output begins with its host's name, and the exit code is the
+    highest of all. With --container it runs where the overlay's measurements do.
+
+    Example:  minigts exec ams -- ping -c 3 bra
+
+    Example:  minigts exec --all -- ip -brief address
+    """
+    from minigts.lab import software
+
+    named, command = ("", words) if every else (words[0], words[1:])
+    command = command[1:] if command[:1] == ["--"] else command
+    if not command or command[0].startswith("-"):
+        raise InputError("exec: options go before the host, a command behind it: minigts exec HOST -- ip address")
+    opened = opened_lab(lab) if every or container else lab_with(named, lab)
+    hosts = [host.name for host in opened.plan.hosts] if every else [named]
+    prefixes = into_containers(opened, hosts) if container and every else {}
+    if container and not every:
+        named, prefixes = into_container(opened, named)
+
+    def argv_on(host: str) -> Sequence[str]:
+        return [*prefixes[host], *command] if container else software.in_environment(opened, host, command)
+
+    def run(host: str, show: Callable[[bytes], None] | None) -> Result:
+        return opened.provider.run(host, argv_on(host), timeout_s=timeout, check=False, stdin=given, on_output=show)
+
+    if terminal:
+        if every or as_json:
+            raise InputError("exec --terminal: one host has the terminal, and its output is no JSON")
+        raise typer.Exit(opened.provider.attach(named, argv_on(named)))
+    given = sys.stdin.buffer.read() if stdin else b""
+    if every:
+        raise typer.Exit(_on_all(opened, run, timeout, as_json=as_json))
+    try:
+        with _hearing(opened, named) as hear_why:
+            result = run(named, None if as_json else console.pass_on)
+            hear_why(result)
+    except CommandTimeout as error:
+        console.note(f"minigts: ended after {timeout:g} s")
+        raise typer.Exit(error.code) from error
+    if as_json:
+        console.print_json(asdict(result))
+    _advise_words(named, command, result)
+    raise typer.Exit(result.code)
+
+
+NOT_FOUND, KILLED = 127, 128 + signal.SIGKILL
+
+BLANKS, FOR_A_SHELL = re.compile(r"\s"), re.compile(r"[|&;<>$`*?~(){}\n]")
+
+
+def _advise_words(host: str, command: Sequence[str], result: Result) -> None:
+    """Of a command line that was handed over as one word, as a shell would take it."""
+    (first, *others) = command
+    if result.code != NOT_FOUND or others or not BLANKS.search(first.strip()):
+        return
+    better = f"sh -c {shlex.quote(first)}" if FOR_A_SHELL.search(first) else first.strip()
+    console.note(f"minigts: a command is words here, and no shell parts them: minigts exec {host} -- {better}")
+
+
+LOOK_S = 1.0
+"""How often it is looked, by this machine's clock, what the host's kernel has said."""
+
+MOST_TOLD = 3
+"""Of programs of which it says the same, so many are named, and the others are counted."""
+
+LAST_WORDS_S = 2.0
+"""What a kernel says of a program that it ends comes here tenths of a second later; so long it is waited for."""
+
+
+@contextmanager
+def _hearing(lab: Lab, host: str) -> Iterator[Callable[[Result], None]]:
+    """Say within it, as soon as it is so, of each program of the host that its processor time is no longer free, and
+    which ones its kernel has ended for want of memory. Gives what waits for a word of that, if it was killed."""
+    heard = _heard(lab, host)
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(LOOK_S):
+            for each in heard:
+                each.tell()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+
+    def hear_why(result: Result) -> None:
+        until = time.monotonic() + (LAST_WORDS_S if result.code == KILLED else 0)
+        while heard and time.monotonic() < until and not any(each.is_new() for each in heard):
+            time.sleep(LAST_WORDS_S / 20)
+
+    if heard:
+        watcher.start()
+    try:
+        yield hear_why
+    finally:
+        over.set()
+        if heard:
+            watcher.join()
+        for each in heard:
+            each.tell()
+            each.count_others()
+
+
+def _heard(lab: Lab, host: str) -> list[_Heard]:
+    """What the lab's provider hears of its kernels."""
+    from minigts.providers.base import HearsOfComputing, HearsOfMemory
+
+    provider, heard = lab.provider, []
+    if isinstance(provider, HearsOfComputing):
+        computes = f"{{}} on {host} has computed for 10 s of processor time without a call to its kernel: "
+        passes = "from now on a second of that is one of the lab"
+        heard.append(_Heard(partial(provider.computing, host), computes + passes))
+    if isinstance(provider, HearsOfMemory):
+        memory_mb = lab.plan.machine(host).memory_mb
+        ended = f"{{}} was ended by the kernel of {host}, whose memory of {memory_mb} MB is used up"
+        heard.append(_Heard(partial(provider.ended_for_memory, host), ended))
+    return heard
+
+
+@dataclass
+class _Heard:
+    """Programs of which a kernel says the same, those that it has spoken of before left out; `sentence` is said of each
+    of the first."""
+
+    programs: Callable[[], tuple[str, ...]]
+    sentence: str
+    known: int = 0
+    told: int = 0
+
+    def __post_init__(self) -> None:
+        self.known = len(self.programs())
+
+    def is_new(self) -> bool:
+        """Whether there is one that was not there when the command began."""
+        return self.told > 0 or len(self.programs()) > self.known
+
+    def tell(self) -> None:
+        found = self.programs()
+        for program in found[self.known :]:
+            self.told += 1
+            if self.told <= MOST_TOLD:
+                console.note(f"minigts: {self.sentence.format(program)}")
+        self.known = max(self.known, len(found))
+
+    def count_others(self) -> None:
+        if self.told > MOST_TOLD:
+            console.note(f"minigts: the same of {self.told - MOST_TOLD} further processes")
+
+
+def _on_all(
+    lab: Lab, run: Callable[[str, Callable[[bytes], None] | None], Result], timeout: float, *, as_json: bool
+) -> int:
+    """Run it on all hosts side by side; the highest of their exit codes. One that fails keeps no other from it."""
+    lines = console.HostLines([host.name for host in lab.plan.hosts])
+    results: dict[str, dict[str, object]] = {}
+
+    def one(host: str) -> int:
+        try:
+            result = run(host, None if as_json else partial(lines.take, host))
+        except CommandTimeout as error:
+            console.note(f"minigts: {host}: ended after {timeout:g} s")
+            results[host] = {"host": host, "problem": f"ended after {timeout:g} s"}
+            return error.code
+        except HostFailed as error:
+            console.note(f"minigts: {error}")
+            results[host] = {"host": host, "problem": str(error)}
+            return error.exit_code
+        finally:
+            lines.end(host)
+        results[host] = asdict(result)
+        return result.code
+
+    with _interrupted_at_once():
+        codes = lab.on_every_host(lambda host: one(host.name))
+    if as_json:
+        console.print_json([results[host] for host in codes])
+    return max(codes.values())
+
+
+@contextmanager
+def _interrupted_at_once() -> Iterator[None]:
+    """A thread that waits for a host cannot be woken. With this process end its connections, and with those what runs.
+
+    Only for what leaves nothing to clean up.
+    """
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        console.note("minigts: interrupted")
+        os._exit(128 + number)
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,68 @@
+"""`minigts explain`: why a link is as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from minigts.cli import completion
+from minigts.cli.options import AsJson, LabName, one_of
+from minigts.cli.verbs import LABS, Verb
+from minigts.cli.views import findings as shown_findings
+from minigts.errors import InputError
+
+if TYPE_CHECKING:
+    from minigts.lab import Lab
+    from minigts.topology.parts import Link
+
+verb = Verb(LABS, 110)
+
+
+@verb.command()
+def explain(
+    link: Annotated[
+        str,
+        typer.Argument(
+            metavar="LINK", help="A link's name, such as ams-bra, or one of its hosts.", autocompletion=completion.links
+        ),
+    ],
+    other: Annotated[
+        str | None, typer.Argument(metavar="[HOST]", help="Its other host.", autocompletion=completion.neighbours)
+    ] = None,
+    lab: LabName = None,
+    measure: Annotated[bool, typer.Option("--measure", help="Send echo requests over it now.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say why a link is as it is: declared, set, shown by its two hosts, measured; and the likely answer.
+
+    Changes nothing. What was measured is in the lab's certificate; --measure measures this one link now.
+
+    Example:  minigts explain ams-bra
+    """
+    from minigts import lab as labs
+    from minigts.fidelity import explanation
+    from minigts.lessons import hidden
+
+    opened = labs.open_lab(lab)
+    if (hiding := hidden.why_hidden(opened.plan.name)) is not None:
+        raise InputError(hiding)
+    explained = explanation.explain(opened, _link_of(opened, link, other), measuring=measure)
+    if as_json:
+        typer.echo(explained.model_dump_json(indent=2))
+    else:
+        shown_findings.show_explanation(explained)
+
+
+def _link_of(lab: Lab, first: str, second: str | None) -> Link:
+    """The link by its name, or the only one between two hosts. Raises InputError."""
+    from minigts.lab import links
+
+    if second is None:
+        return links.link_named(lab.plan, first)
+    known = [each.name for each in lab.plan.machines]
+    one, *others = links.links_between(lab.plan, one_of("host", first, known), one_of("host", second, known))
+    if others:
+        names = ", ".join(each.name for each in (one, *others))
+        raise InputError(f"several links join {first} and {second}: name one of {names}")
+    return one

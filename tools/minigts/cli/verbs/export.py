@@ -1,0 +1,55 @@
+"""`minigts export`: a topology as another testbed's file, or a drawing."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from minigts.cli import completion, console
+from minigts.cli.convert import Into, LeaveOut, give
+from minigts.cli.options import Topology, one_of, read_plan
+from minigts.cli.verbs import LABS, Verb
+from minigts.errors import InputError
+from minigts.providers import DEFAULT
+
+verb = Verb(LABS, 360)
+
+PICTURES = ("dot", "mermaid")
+
+
+@verb.command()
+def export(
+    topology: Topology,
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--as",
+            metavar="FORMAT",
+            help="gts, containerlab, netlab, dot or mermaid.",
+            autocompletion=completion.formats,
+        ),
+    ],
+    into: Into = None,
+    leave_out: LeaveOut = False,
+) -> None:
+    """Write a topology in another testbed's language, or as a drawing, on stdout or into a file. Starts nothing.
+
+    What that language cannot say is said once. It is an error where it bears on delay, rate, loss, addresses or who is
+    joined to whom, unless you say --leave-out. dot and mermaid are drawn by Graphviz and in Markdown pages.
+
+    Example:  minigts export topologies/star.yaml --as netlab -o star.yml
+    """
+    from minigts.formats.reading import WRITERS
+    from minigts.topology.exchange import network_of
+
+    one_of("format", kind, [*WRITERS])
+    network = network_of(read_plan(topology, DEFAULT, None))
+    written = WRITERS[kind](network)
+    lost = [] if kind in PICTURES else [*network.lost, *written.lost]
+    if lost and not leave_out:
+        lines = "\n".join(f"{topology}: {each}" for each in lost)
+        raise InputError(f"{lines}\n{kind} cannot say this: with --leave-out it is left out")
+    for note in (*(note for note in network.notes if kind not in PICTURES), *lost, *written.notes):
+        console.note(f"{topology}: {note}")
+    give(written.text, into)

@@ -1,0 +1,169 @@
+"""`minigts image`: the hosts' image."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from minigts.cli import console
+from minigts.cli.options import Unproven
+from minigts.cli.verbs import PROJECT, Verb
+from minigts.errors import EnvironmentLacks, InputError
+
+if TYPE_CHECKING:
+    from minigts.providers.uml.image import Image
+
+verb = Verb(PROJECT, 530, help="The hosts' image: built once, then kept.")
+
+
+@verb.command("build")
+def image_build(
+    lock: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With just these versions of packages: `minigts image lock`.")
+    ] = None,
+    day: Annotated[
+        datetime | None,
+        typer.Option(metavar="YYYY-MM-DD", formats=["%Y-%m-%d"], help="A day on which Debian had them."),
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(metavar="VERSION|FILE", help="This user-mode-linux of Debian's, in place of the best there is."),
+    ] = None,
+    unproven: Unproven = False,
+) -> None:
+    """Build the image if it is not there yet; print its path.
+
+    What the Debian mirror no longer has comes from Debian's archives; with --day, from that day's snapshot.
+
+    Example:  minigts image build
+
+    Example:  minigts image build --lock course.lock --day 2026-11-26
+    """
+    from minigts.artifacts import sources
+    from minigts.providers.uml import image, package_lock
+
+    wanted = None if lock is None else package_lock.read(lock.absolute())
+    settings = {} if source is None else sources.wanted(image.folder(), source, unproven=unproven).settings
+    if day is not None:
+        settings["MINIGTS_ARCHIVE_DAY"] = f"{day:%Y%m%d}T235959Z"
+    with console.progress() as say:
+        made = image.ensure(say, wanted, settings)
+    if made.unproven:
+        console.note(f"the image's kernel is user-mode-linux {made.unproven}, on which minigts was not proven")
+    typer.echo(made.directory)
+
+
+@verb.command("path")
+def image_path() -> None:
+    """Print where the image lies; exit 3 if it is not built.
+
+    Example:  ls -l "$(minigts image path)"
+    """
+    typer.echo(_image().directory)
+
+
+def _image() -> Image:
+    from minigts.providers.uml import image
+
+    found = image.present()
+    if found is None:
+        raise EnvironmentLacks("the image is not built yet; build it with: minigts image build")
+    return found
+
+
+@verb.command("lock")
+def image_lock(
+    other: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="Versions to compare with.", show_default=False)
+    ] = None,
+) -> None:
+    """Print the version of every Debian package in the image; or say what differs from a file of such: exit 1 if any.
+
+    Example:  minigts image lock > course.lock
+    """
+    from minigts.providers.uml import package_lock
+
+    own = package_lock.read(_image().lock)
+    if other is None:
+        typer.echo(own.file.read_text(encoding="utf-8"), nl=False)
+        return
+    found = package_lock.differences(package_lock.read(other).versions, own.versions)
+    for line in found:
+        typer.echo(line)
+    console.note(f"{len(found)} of {len(own.versions)} packages have another version than in {other}")
+    raise typer.Exit(1 if found else 0)
+
+
+@verb.command("remove")
+def image_remove() -> None:
+    """Remove the image, so that the next lab builds it again. Refused while labs are up, which read it.
+
+    Example:  minigts image remove
+    """
+    from minigts import lab
+    from minigts.providers.uml import image
+
+    names = [each.name for each in lab.all_labs()]
+    if names:
+        raise InputError(f"labs are up, which may read the image ({', '.join(names)}); first: minigts down --all")
+    image.remove()
+
+
+@verb.command("export")
+def image_export(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file.", show_default=False)],
+    wheels: Annotated[
+        bool, typer.Option("--wheels", help="Also the Python packages that the launcher fetches, by its lock.")
+    ] = False,
+) -> None:
+    """Put the image, and the full kernel and the clock where they are built, into one file, for a machine without a
+    network or a compiler. Prints the file's SHA-256 sum, which `image import --sha256` holds it to.
+
+    Example:  minigts image export classroom.tar.gz --wheels
+    """
+    import tempfile
+
+    from minigts.providers import wheels as fetched
+    from minigts.providers.uml import carried
+
+    with tempfile.TemporaryDirectory() as temporary, console.progress() as say:
+        taken = fetched.fetch(Path(temporary), say) if wheels else ()
+        made = carried.export(file, taken, say)
+    console.note(f"{', '.join(part.place for part in made.parts)}: {file.stat().st_size // 2**20} MiB")
+    typer.echo(f"{made.sha256}  {file}")
+
+
+@verb.command("import")
+def image_import(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="What `minigts image export` has made.", show_default=False)
+    ],
+    sha256: Annotated[str | None, typer.Option(metavar="SUM", help="The sum that the file must have.")] = None,
+) -> None:
+    """Take image, kernel and clock from a file: each is checked, and put in place whole or not at all.
+
+    They run on this machine, so take them from people whom you trust.
+
+    Example:  minigts image import classroom.tar.gz
+    """
+    from minigts.providers.uml import carried
+
+    with console.progress() as say:
+        taken = carried.load(file, say, sha256)
+    console.note(f"imported {', '.join(part.place for part in taken)}" if taken else "all of it is here already")
+
+
+@verb.command("box")
+def image_box() -> None:
+    """Build the virtual machines' box if it is not there yet; print its path.
+
+    Example:  minigts image box
+    """
+    from minigts.providers.vagrant import box
+
+    with console.progress() as say:
+        made = box.ensure(say)
+    typer.echo(made.directory)

@@ -1,0 +1,41 @@
+"""`minigts import`: another testbed's file as a topology."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from minigts.cli import console
+from minigts.cli.convert import Into, LeaveOut, give
+from minigts.cli.verbs import LABS, Verb
+
+verb = Verb(LABS, 350)
+
+
+@verb.command()
+def import_(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Of GTS (.dsl, .gts), containerlab or netlab (.yml), or GraphML.")
+    ],
+    into: Into = None,
+    leave_out: LeaveOut = False,
+) -> None:
+    """Turn another testbed's file into a topology of minigts', on stdout or in a file. Starts nothing.
+
+    What of containerlab, netlab and GraphML bears on delay, rate, loss, addresses or who is joined to whom is honoured,
+    or an error with its line, unless you say --leave-out. What else nobody honours is a comment on top, and is said
+    once. Every verb that takes a topology takes a .dsl or .gts file as it is, too.
+
+    Example:  minigts import testbed.dsl -o testbed.yaml
+    """
+    from minigts.formats import network, reading
+    from minigts.language.source import read_text
+    from minigts.topology import load
+
+    read = reading.read(read_text(file, reading.language_of(file)), str(file), leave_out=leave_out)
+    load.require_fit(read, str(file))
+    for note in read.notes:
+        console.note(f"{file}: {note}")
+    give(network.text(read), into)

@@ -1,0 +1,70 @@
+"""`minigts kernel`: the hosts' full kernel."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from minigts.cli import console
+from minigts.cli.options import Unproven
+from minigts.cli.verbs import PROJECT, Verb
+from minigts.errors import EnvironmentLacks
+
+verb = Verb(PROJECT, 540, help="The hosts' full kernel: compiled once, then used by every new lab.")
+
+
+@verb.command("build")
+def kernel_build(
+    source: Annotated[
+        str | None,
+        typer.Option(metavar="VERSION|FILE", help="Of this version of Debian's source package, or of this file."),
+    ] = None,
+    unproven: Unproven = False,
+) -> None:
+    """Compile the full kernel and the clock, unless they are there; print the kernel's path. It takes some ten minutes.
+
+    Labs in virtual time take both, and the first of them compiles both when they are missing. The kernel has what
+    Debian's has not: address translation, nftables for IP, WireGuard. Labs in real time that are brought up from then
+    on run it, too. Its source comes from the Debian mirror or from Debian's archives, in a version that minigts was
+    proven on; a file is a .deb of the package, or a tar archive of Linux.
+
+    Example:  minigts kernel build
+
+    Example:  minigts kernel build --source 7.3.4-1~bpo13+1 --unproven
+    """
+    from minigts.artifacts import sources
+    from minigts.providers.uml import full_kernel, parts
+
+    wanted = None if source is None else sources.wanted(full_kernel.recipe(), source, unproven=unproven)
+    with console.progress() as say:
+        made = parts.compile_all(say, wanted)
+    console.note(f"the full kernel is of {made.version}{', proven' if made.proven else ''}")
+    typer.echo(made.directory)
+
+
+@verb.command("path")
+def kernel_path() -> None:
+    """Print where the full kernel lies; exit 3 if it is not built.
+
+    Example:  minigts kernel path
+    """
+    from minigts.providers.uml import full_kernel
+
+    found = full_kernel.present()
+    if found is None:
+        raise EnvironmentLacks("the full kernel is not built yet; build it with: minigts kernel build")
+    typer.echo(found.directory)
+
+
+@verb.command("remove")
+def kernel_remove() -> None:
+    """Remove the full kernel and the clock: new labs in real time run Debian's again. Labs that are up keep theirs.
+
+    Example:  minigts kernel remove
+    """
+    from minigts.providers.uml import clock, full_kernel
+
+    full_kernel.remove()
+    clock.remove()
+    console.note("new labs in real time run Debian's kernel; one in virtual time compiles both again")

@@ -1,0 +1,142 @@
+"""`minigts lesson`: a lesson's steps."""
+
+from __future__ import annotations
+
+import shlex
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from minigts.cli import completion, console
+from minigts.cli.verbs import CLASSROOM, Verb
+from minigts.cli.views import tables
+from minigts.errors import InputError
+
+if TYPE_CHECKING:
+    from minigts.lessons.verdicts import Verdict
+
+verb = Verb(CLASSROOM, 420)
+
+
+class Doing(StrEnum):
+    """What is done with a lesson."""
+
+    START = "start"
+    PREDICT = "predict"
+    CHECK = "check"
+
+
+@verb.command()
+def lesson(
+    number: Annotated[int | None, typer.Argument(metavar="[N]", help="Which one.", show_default=False)] = None,
+    doing: Annotated[Doing | None, typer.Argument(help="What to do with it.", show_default=False)] = None,
+    figure: Annotated[
+        str | None, typer.Argument(metavar="[FIGURE]", help="To predict, with its unit: 52.3ms.", show_default=False)
+    ] = None,
+    seed: Annotated[
+        str | None, typer.Option(metavar="STUDENT", help="start: figures of their own for each student.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="The student's folder; else lesson-N, or where you are.")
+    ] = None,
+    lab: Annotated[
+        str | None, typer.Option("--lab", metavar="NAME", help="check: another lab.", autocompletion=completion.labs)
+    ] = None,
+) -> None:
+    """Lessons for a class: predict a figure, then measure it. Without a number, list them.
+
+    start writes a folder with a page to read, a topology and a file for answers; predict commits a figure, once; check
+    measures the lab that is up, judges the folder (exit 1 when something is not right yet), and leaves in it what a
+    teacher grades.
+
+    Example:  minigts lesson 1 start
+
+    Example:  minigts lesson 1 predict 52.3ms
+    """
+    if number is None:
+        _list()
+    elif doing is None:
+        _tell(number)
+    elif doing is Doing.START:
+        _start(number, folder, seed)
+    elif doing is Doing.PREDICT:
+        _predict(number, folder, figure)
+    else:
+        _check(number, folder, lab)
+
+
+def _list() -> None:
+    from minigts.lessons import model
+
+    rows = ((str(each.number), each.lesson.title, each.lesson.about) for each in model.all_lessons())
+    tables.show_table("lessons", (">", "title", "about"), rows)
+    console.note("begin with: minigts lesson 1 start")
+
+
+def _tell(number: int) -> None:
+    from minigts.lessons import model
+
+    found = model.lesson(number)
+    typer.echo(f"Lesson {number}: {found.lesson.title}. {found.lesson.about}\n\nTo predict: {found.lesson.predict.ask}")
+    console.note(f"begin with: minigts lesson {number} start")
+
+
+def _start(number: int, folder: Path | None, seed: str | None) -> None:
+    from minigts.lessons import folder as folders
+    from minigts.lessons import model
+
+    found = model.lesson(number)
+    into = folder or Path(found.lab)
+    names = folders.start(found, into, seed)
+    typer.echo(f"Lesson {number}: {found.lesson.title}\n\nTo predict: {found.lesson.predict.ask}\n")
+    console.note(f"in {into}: {', '.join(names)}; go on with")
+    for line in (
+        f"cd {shlex.quote(str(into))}",
+        f"less {folders.PAGE}",
+        f"minigts lesson {number} predict FIGURE",
+        f"minigts up {folders.TOPOLOGY}",
+        f"minigts lesson {number} check",
+    ):
+        console.note(f"  {line}")
+
+
+def _predict(number: int, folder: Path | None, figure: str | None) -> None:
+    from minigts.lessons import folder as folders
+    from minigts.lessons import model
+
+    found = model.lesson(number)
+    if figure is None:
+        raise InputError(f"lesson {number} predict: name a figure. {found.lesson.predict.ask}")
+    folders.predict(found, folders.find(found, folder), figure)
+    console.note(f"{figure} is committed; now measure: minigts up {folders.TOPOLOGY}")
+
+
+def _check(number: int, folder: Path | None, name: str | None) -> None:
+    from minigts import lab as labs
+    from minigts.lessons import evidence, kept, model, verdicts
+    from minigts.lessons import folder as folders
+
+    found = model.lesson(number)
+    place = folders.find(found, folder)
+    work = folders.read(place)
+    name = name or found.lab
+    shown = verdicts.Evidence({}, (f"lab {name} is not up: minigts up {folders.TOPOLOGY}",))
+    if name in {each.name for each in labs.running(labs.all_labs())}:
+        with console.progress() as say:
+            say(f"measuring lab {name}")
+            lab = labs.open_lab(name)
+            shown = evidence.measure(lab, work)
+            kept.write(place, lab, shown)
+    judged = verdicts.judge(work, shown)
+    for each in judged:
+        typer.echo(_line(each))
+    right = verdicts.passed(judged)
+    typer.echo(f"lesson {number}: {'passed' if right else 'not yet'}")
+    raise typer.Exit(0 if right else 1)
+
+
+def _line(verdict: Verdict) -> str:
+    mark = {True: "ok  ", False: "no  ", None: "    "}[verdict.ok]
+    return f"{mark}{verdict.name}: {verdict.says}"

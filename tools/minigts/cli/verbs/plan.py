@@ -1,0 +1,47 @@
+"""`minigts plan`: what a topology file means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from minigts.cli import console
+from minigts.cli.options import AsJson, Provider, TimeOption, Topology, read_plan
+from minigts.cli.verbs import LABS, Verb
+from minigts.cli.views import plan as shown_plan
+from minigts.providers import DEFAULT
+
+verb = Verb(LABS, 10)
+
+
+@verb.command()
+def plan(
+    topology: Topology,
+    provider: Provider = DEFAULT,
+    time: TimeOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw a topology file, and say what it means: addresses, links, round trips to expect. Starts nothing.
+
+    --json has all of the plan, routes too; the same file gives the same bytes. The provider matters where the file says
+    no time: `uml` has virtual time.
+
+    Example:  minigts plan topologies/chain6.yaml
+    """
+    from minigts.lessons import hidden
+    from minigts.providers import registry
+    from minigts.session.plans import foreseen
+    from minigts.topology.expanded import pieces
+
+    planned = read_plan(topology, provider, time)
+    hiding = hidden.why_hidden(planned.name, topology.parent)
+    if as_json:
+        for piece in pieces(planned, with_paths=hiding is None):
+            typer.echo(piece, nl=False)
+    else:
+        shown_plan.show_plan(planned, hiding)
+        if planned.time == "real" or registry.has_virtual_time(provider):  # any plan may be looked at
+            console.note_all(foreseen(planned, registry.make(provider, Path(), planned.time), planned.overlay))
+    if hiding is not None:
+        console.note(hiding)

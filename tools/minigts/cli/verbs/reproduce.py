@@ -1,0 +1,98 @@
+"""`minigts reproduce`: a bundle's experiments, run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from minigts.cli import console
+from minigts.cli.verbs import EXPERIMENTS, Verb
+from minigts.cli.verbs.compare import compare_runs
+from minigts.cli.verbs.run import OnScreen, show_report
+from minigts.cli.views import findings as shown_findings
+from minigts.errors import InputError
+
+verb = Verb(EXPERIMENTS, 410)
+
+
+@verb.command()
+def reproduce(
+    file: Annotated[Path, typer.Argument(metavar="BUNDLE", help="What `minigts bundle` has made.", show_default=False)],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check it, and say what differs here and what would be measured.")
+    ] = False,
+    results: Annotated[Path, typer.Option(metavar="DIR", help="Where results folders are made.")] = Path("results"),
+    taken: Annotated[
+        Path | None, typer.Option("--files", metavar="DIR", help="What the hosts take, as it lay beside the topology.")
+    ] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Let it take and open what it says that it would, on this machine.")
+    ] = False,
+) -> None:
+    """Run what a bundle holds again, here: same experiment, plan, seed and time; then compare the two.
+
+    The plan is made anew of the bundle's topology, and has to be the bundle's. Files, images, packages and ways out
+    that it wants are listed, and nothing is done then without --trust. Hosts take files of --files alone.
+
+    Beforehand it says which image, kernel, clock and packages are other ones here. Exit 1 if a figure differs by what
+    matters, or a sample has no result. In virtual time the tables are the same byte for byte.
+
+    Example:  minigts reproduce multihop-20261121-100000.zip
+    """
+    from contextlib import ExitStack
+
+    from minigts.experiments import reproduction
+    from minigts.experiments import trust as trusts
+    from minigts.results import bundle as bundles
+    from minigts.results import folder
+    from minigts.session import campaign
+
+    if taken is not None and not taken.is_dir():
+        raise InputError(f"--files {taken}: there is no such directory")
+    with ExitStack() as stack:
+        stack.enter_context(folder.made(results))
+        found = stack.enter_context(bundles.unpacked(file, results))
+        original = reproduction.read(found, taken)
+        if dry_run:
+            for line in trusts.wants(original.prepared, original.provider):
+                console.note(f"it would take or open, and asks for --trust: {line}")
+        else:
+            trusts.require(original.prepared, original.provider, trusted=trust, whose=f"{file}: its labs")
+        for each in original.prepared:
+            _tell(each.experiment.name, len(each.samples), each.plan.time, each.experiment.seed, original.provider)
+        if not dry_run:
+            console.note_all(campaign.require_room(original.prepared, original.provider))
+        with console.progress() as say:
+            different = reproduction.differences(original, say, build=not dry_run)
+        for line in different or ["program, image, kernel, clock and packages are the same here"]:
+            console.note(f"minigts: {line}")
+        if dry_run:
+            shown_findings.show_samples(original.prepared)
+            return
+        trusts.remember(original.prepared, original.provider)
+        directories = stack.enter_context(campaign.begun(results, original.prepared, original.provider))
+        together = campaign.folder_of(directories)
+        first = found.rename(together.with_name(f"{together.name}-original"))
+        console.note(f"what was in the bundle lies in {first}")
+        means, watcher = campaign.Means(original.provider), OnScreen()
+        complete = campaign.measure(directories, original.prepared, means, watcher).complete
+        show_report(together)
+    if all(each.plan.time == "virtual" for each in original.prepared):
+        _say_which_bytes_differ(bundles.tables(first), bundles.tables(together))
+    if not complete:
+        console.note("minigts: not every sample has a result")
+    compare_runs(first, together, None, otherwise=0 if complete else 1)
+
+
+def _tell(name: str, samples: int, time: str, seed: int, provider: str) -> None:
+    console.note(f"{name}: {samples} samples in {time} time, seed {seed}, on {provider}")
+
+
+def _say_which_bytes_differ(first: dict[str, bytes], second: dict[str, bytes]) -> None:
+    differ = [name for name in first if first[name] != second.get(name)]
+    if differ:
+        console.note(f"not the same bytes: {', '.join(differ)}")
+    else:
+        console.note(f"the same bytes: {', '.join(first)}")

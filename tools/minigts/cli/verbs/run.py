@@ -1,0 +1,116 @@
+"""`minigts run`: experiments."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from minigts.cli import console, files
+from minigts.cli.options import LabName, Provider, TimeOption
+from minigts.cli.verbs import EXPERIMENTS, Verb
+from minigts.cli.views import findings as shown_findings
+from minigts.providers import DEFAULT
+
+if TYPE_CHECKING:
+    from minigts.experiments.run import OnProgress, Outcome
+
+verb = Verb(EXPERIMENTS, 370)
+
+
+@verb.command()
+def run(
+    experiments: Annotated[
+        list[Path] | None, typer.Argument(metavar="EXPERIMENT…", help="Files, or a folder: experiments/multihop.yaml.")
+    ] = None,
+    provider: Provider = DEFAULT,
+    time: TimeOption = None,
+    lab: LabName = None,
+    paper: Annotated[bool, typer.Option("--paper", help="The study's own lengths and repetitions; hours.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="As little as shows something: `quick:` in the file.")] = False,
+    only: Annotated[list[str] | None, typer.Option(help="These overlays or measurements only; repeatable.")] = None,
+    replicates: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="In virtual time: so many labs with other seeds; 1, or 5 and more."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be measured; start nothing.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the lab up afterwards.")] = False,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Go on with an interrupted run in its results folder.")
+    ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--on", metavar="ENGINE", help="Many labs side by side: local, local:N, a Dask scheduler's address, a file."
+        ),
+    ] = None,
+    results: Annotated[Path, typer.Option(metavar="DIR", help="Where results folders are made.")] = Path("results"),
+    trust: Annotated[
+        bool, typer.Option("--trust", help="--resume: also where it was not begun here, and takes files or opens ways.")
+    ] = False,
+) -> None:
+    """Run experiments: lab, overlays, measurements, figures, report; then the lab is taken down. Several make a
+    campaign, in one folder; those of one topology share a lab. One that varies its topology is a sweep: a lab each.
+
+    With --on, in virtual time, the campaign is split into jobs with a lab each, which Dask's workers do: of this
+    machine (local), of a scheduler that runs, or of a cluster that a file describes. The same bytes come of it,
+    whatever does the jobs, one worker or many.
+
+    Exit 1 if a sample has no result. A claim that does not hold is a finding, not a failure.
+
+    Example:  minigts run experiments/multihop.yaml
+
+    Example:  minigts run experiments/ --time virtual --on local
+    """
+    from minigts.session import campaign
+
+    asked = campaign.Asked(
+        files=tuple(files.found(each, files.EXPERIMENTS) for each in experiments or ()),
+        resume=resume,
+        paper=paper,
+        quick=quick,
+        only=tuple(only or ()),
+        time=time,
+        replicates=replicates,
+        trusted=trust,
+        means=campaign.Means(provider, lab, keep, on),
+    )
+    with campaign.opened(asked, console.note, dry=dry_run) as opened:
+        if dry_run:
+            shown_findings.show_samples(opened.prepared)
+            return
+        measured = opened.measure(results, OnScreen())
+        show_report(measured.folder)
+    raise typer.Exit(0 if measured.complete else 1)
+
+
+class OnScreen:
+    """Shows whoever runs a campaign how it goes; see `session.campaign.Watcher`."""
+
+    def note(self, line: str) -> None:
+        console.note(line)
+
+    def outcome(self, outcome: Outcome, directory: Path) -> None:
+        shown_findings.show_outcome(outcome, directory)
+
+    def preparing(self) -> AbstractContextManager[console.Say]:
+        return console.progress()
+
+    def measuring(self) -> AbstractContextManager[tuple[console.Say, OnProgress]]:
+        return console.measuring()
+
+
+def show_report(folder: Path) -> None:
+    """What became of the claims of each sweep in a folder; and its report, drawn, or what is lacking for that."""
+    from minigts.report import missing, render
+    from minigts.report.read import is_sweep, read_sweep
+
+    for each in dict.fromkeys((folder, *folder.iterdir())):
+        if is_sweep(each):
+            shown_findings.show_claims(read_sweep(each).claims, each.name)
+    lacking = missing()
+    for line in lacking:
+        console.note(f"minigts: {line}; then: minigts report {folder}")
+    typer.echo(folder if lacking else render(folder))

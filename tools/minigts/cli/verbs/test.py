@@ -1,0 +1,97 @@
+"""`minigts test`: the project's tests, and a user's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from minigts.cli import console
+from minigts.cli.verbs import PROJECT, Verb
+from minigts.errors import EnvironmentLacks
+
+verb = Verb(PROJECT, 450)
+
+
+@verb.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def test(
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="[PYTEST ARGUMENTS…]", show_default=False)] = None,
+) -> None:
+    """Run the project's tests; sets up what they need. Arguments go to pytest, paths count from the project.
+
+    With --minigts TOPOLOGY it runs tests of yours on a lab of yours, and paths count from where you are.
+
+    Example:  minigts test tests/unit -k plan
+
+    Example:  minigts test --minigts my.yaml test_my.py
+    """
+    from minigts import paths
+    from minigts.machine import shell
+
+    if not _of_the_user(arguments or []):
+        if paths.is_installed():
+            raise EnvironmentLacks(
+                "the project's tests are in a checkout: ./minigts test; an installed package has none"
+            )
+        os.chdir(paths.project_root())
+    os.umask(shell.FOR_OTHERS)  # some of what tests make is for another user
+    try:
+        import pytest
+    except ImportError as error:
+        raise EnvironmentLacks("pytest is missing; start the tests with ./minigts test, which fetches it") from error
+    if not arguments:
+        _prepare()
+    codes = {pytest.ExitCode.OK: 0, pytest.ExitCode.USAGE_ERROR: 2}
+    # Loaded before its options are read, also where the tests are the user's own.
+    always = ["-p", "minigts.testing.plugin", *([] if _of_the_user(arguments or []) else _of_the_program(arguments))]
+    broken_off = _BrokenOff()
+    ended = pytest.ExitCode(pytest.main([*always, *(arguments or ["tests"])], plugins=[broken_off]))
+    raise typer.Exit(broken_off.code if ended is pytest.ExitCode.INTERRUPTED else codes.get(ended, 1))
+
+
+class _BrokenOff:
+    """Why pytest has not run all tests; `code` is 130 where its user has interrupted it, and 2 where a file of tests
+    could not be read, for both of which pytest has one code."""
+
+    code = 1
+
+    def pytest_keyboard_interrupt(self, excinfo: Any) -> None:
+        import pytest
+
+        if not excinfo.errisinstance(pytest.Session.Interrupted):
+            self.code = 130
+        elif "during collection" in str(excinfo.value):
+            self.code = 2
+
+
+def _of_the_program(arguments: Sequence[str] | None) -> list[str]:
+    """Whole folders of tests run in several processes, a file in one of them; the order is that of the files' names, so
+    that the long ones come first."""
+    whole = not any(".py" in argument for argument in arguments or [])
+    return ["--all-tests", *(["-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"] if whole else [])]
+
+
+def _of_the_user(arguments: Sequence[str]) -> bool:
+    """Whether what is tested is a lab of the user's, by tests of their own."""
+    return any(argument.partition("=")[0] == "--minigts" for argument in arguments)
+
+
+def _prepare() -> None:
+    """Builds what hosts are made of with its progress in sight. Without what that needs, the tests that need hosts say
+    so."""
+    from minigts.providers.uml import image, parts
+
+    try:
+        with console.progress() as say:
+            parts.ensure(say)
+    except EnvironmentLacks as lack:
+        console.note(f"minigts: tests that need hosts in virtual time will be skipped: {lack}")
+    else:
+        return
+    try:
+        with console.progress() as say:
+            image.ensure(say)
+    except EnvironmentLacks as lack:
+        console.note(f"minigts: tests that need hosts will be skipped: {lack}")

@@ -1,0 +1,81 @@
+"""`minigts up`: a lab, brought up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from minigts.cli import completion, console
+from minigts.cli.options import Provider, TimeOption, Topology, read_plan
+from minigts.cli.verbs import LABS, Verb
+from minigts.cli.views import findings as shown_findings
+from minigts.errors import InputError
+from minigts.providers import DEFAULT
+
+if TYPE_CHECKING:
+    from minigts.providers.base import Share
+
+verb = Verb(LABS, 20)
+
+
+@verb.command()
+def up(
+    topology: Topology,
+    provider: Provider = DEFAULT,
+    time: TimeOption = None,
+    lab: Annotated[str | None, typer.Option("--lab", metavar="NAME", help="Its name; else the topology's.")] = None,
+    overlay: Annotated[
+        str | None,
+        typer.Option("--overlay", help="Which overlay; else the topology's.", autocompletion=completion.overlays),
+    ] = None,
+    processors: Annotated[
+        float | None, typer.Option("--processors", min=0.05, max=1024, help="All of it together takes no more of them.")
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option("--memory", metavar="SIZE", help="Nor of memory: 2GB. Else all there is.")
+    ] = None,
+) -> None:
+    """Bring a lab up: hosts, links, overlay, and its certificate. It stays up when this command has ended.
+
+    The certificate says how far links and paths are from the plan. A second time changes nothing: it says when the
+    certificate was measured, and measures anew if the lab is another since. A lab that `down --keep` has kept comes up
+    on its hosts' disks, and with the overlay that it had.
+
+    Example:  minigts up topologies/pair.yaml --overlay swarm
+
+    Example:  minigts up topologies/pair.yaml --processors 0.5 --memory 1GB
+    """
+    from minigts.session import bring_up
+    from minigts.session.plans import foreseen
+    from minigts.topology import gateway
+
+    planned = read_plan(topology, provider, time)
+    ready = bring_up.ready(bring_up.Request(planned, provider, lab, overlay, _share(processors, memory)))
+    if planned.time == "real":
+        console.note_all(foreseen(planned, ready.lab.provider, ready.overlay or planned.overlay))
+    console.note_all(bring_up.as_root(ready.lab.provider))
+    with console.progress() as say:
+        brought = bring_up.bring_up(ready, say, left_up=True)
+    made = brought.lab
+    if brought.certificate is not None:
+        shown_findings.show_certificate_unless_hidden(brought.certificate, made, topology.parent)
+    if brought.remark:
+        console.note(brought.remark)
+    if planned.ways_out:
+        console.note(f"lab {made.name} has {gateway.in_words(host.name for host in planned.ways_out)}")
+    console.note(f"lab {made.name} is up in {made.time} time; try: minigts exec {planned.hosts[0].name} -- ip address")
+
+
+def _share(processors: float | None, memory: str | None) -> Share | None:
+    """What the options hand a lab; None where none is given. Raises InputError."""
+    from minigts.language.quantities import MEMORY_MB
+    from minigts.providers.base import Share
+
+    if processors is None and memory is None:
+        return None
+    try:
+        memory_mb = None if memory is None else MEMORY_MB.parse_whole(memory)
+    except ValueError as error:
+        raise InputError(f"--memory: {error}") from error
+    return Share(processors=processors, memory_mb=memory_mb)

@@ -1,0 +1,222 @@
+"""What was measured, and what it says, on the terminal: a lab's certificate, a link's explanation, experiments."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from minigts.cli import console
+from minigts.cli.views import tables
+from minigts.errors import printable
+from minigts.language.figures import digits, duration
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from minigts.experiments.campaign import Prepared
+    from minigts.experiments.cells import Verdict
+    from minigts.experiments.provider_comparison import Comparison
+    from minigts.experiments.run import Outcome
+    from minigts.fidelity.certificate import Certificate, Row
+    from minigts.fidelity.explanation import Explanation, Measured
+    from minigts.judge.statistics import Estimate
+    from minigts.lab import Lab
+    from minigts.report.page import Table as Result
+    from minigts.results.schema import Claim
+
+CERTIFIED = ("RTT", "loss", "TCP")
+"""What a certificate's table shows of every link and path."""
+
+
+def show_certificate(certificate: Certificate, lab: Lab) -> None:
+    """What was measured of each link and path, with what was declared; then what lies outside or was not judged."""
+    out = console.out()
+    measured = [row for row in certificate.rows if row.quantity in CERTIFIED]
+    rows = []
+    for title in dict.fromkeys(row.title for row in measured):
+        own = {row.quantity: row for row in measured if row.title == title}
+        rows.append((title, *(certified(own.get(quantity)) for quantity in CERTIFIED)))
+    title = f"lab {lab.name} on {lab.provider.name} in {lab.time} time"
+    tables.show_table(title, ("link or path", *(f">{quantity}" for quantity in CERTIFIED)), rows)
+    for row in certificate.rows:
+        if row.ok is not True or (row not in measured and row.quantity != "settings"):
+            out.print(f"{row.title} {row.quantity}: {row.in_words()}  {row.note}", markup=False, soft_wrap=True)
+    for name in certificate.cut:
+        why = certificate.off.get(name, f"{name} is cut")
+        out.print(f"{why}: neither {name} nor what passes it was measured", markup=False, soft_wrap=True)
+    if certificate.too_fast and certificate.emulator_overhead_ms:
+        out.print(
+            "round trips are shorter than declared, since too much was taken off the delays: minigts calibrate",
+            markup=False,
+            soft_wrap=True,
+        )
+    for reason in certificate.busy:
+        out.print(f"the machine was busy: {reason}", markup=False)
+    overhead_ms = certificate.emulator_overhead_ms
+    taken_off = f"; the emulator's own {overhead_ms:.3f} ms a link and way are taken off the delays"
+    wanted = "declared or set" if certificate.changed else "declared"
+    out.print(
+        f"{certificate.verdict}; measured in {certificate.seconds:.1f} s, {wanted} in brackets"
+        f"{taken_off if overhead_ms else ''}",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def show_certificate_unless_hidden(certificate: Certificate, lab: Lab, beside: Path | None = None) -> None:
+    """The certificate; of a lesson's lab no more than its verdict, until its student has predicted."""
+    from minigts.lessons import hidden
+
+    hiding = hidden.why_hidden(lab.plan.name, beside)
+    if hiding is None:
+        show_certificate(certificate, lab)
+        return
+    print(certificate.verdict)
+    console.note(hiding)
+
+
+def certified(row: Row | None) -> str:
+    """`21.76 (21.75) ms`, or nothing; what is outside its tolerance stands out."""
+    if row is None:
+        return ""
+    measured = "nothing" if row.measured is None else digits(row.measured, 4)
+    mark = {True: "", False: " OUTSIDE", None: " ?"}[row.ok]
+    return f"{measured} ({digits(row.declared, 4)}) {row.unit}{mark}"
+
+
+def show_explanation(explained: Explanation) -> None:
+    """One link on one screen: its settings, what the lab's record says, what was measured, and the likely answer."""
+    out = console.out()
+
+    def line(text: str) -> None:
+        out.print(printable(text), markup=False, soft_wrap=True)
+
+    rows = (
+        (
+            f"{each.source} to {each.target}",
+            each.name,
+            setting(each.declared, each.unit),
+            setting(each.wanted, each.unit),
+            "not read" if each.where.partition(" ")[0] in explained.unread else setting(each.shown, each.unit),
+            each.where,
+        )
+        for each in explained.quantities
+    )
+    title = f"{explained.link}  lab {explained.lab} on {explained.provider}"
+    tables.show_table(
+        title, ("direction", "", ">declared", ">should be now", ">shown", "where"), rows, optional=("where",)
+    )
+    if not explained.carried:
+        own = f"{explained.emulator_overhead_ms:.3f} ms"
+        line(f"taken off each delay: {own}, the emulator's own latency a link and way")
+    line(f"the lab's record: {'cut' if explained.cut else 'not cut'}; experiments: {explained.settings.in_words}")
+    for each in explained.interfaces:
+        beside = f", IPv6 {', '.join(each.ipv6)}" if each.ipv6 else ""
+        line(f"{each.host} {each.port}: MTU {each.mtu}, generic receive offload {each.gro}{beside}")
+    for difference in explained.differences:
+        line(f"differs: {difference}")
+    for text in _measured_lines(explained.measured):
+        line(text)
+    out.print(printable(f"Likely answer: {explained.answer}"), style="bold", markup=False, soft_wrap=True)
+
+
+def _measured_lines(measured: Measured | None) -> Iterator[str]:
+    if measured is None:
+        yield "measured: nothing"
+        return
+    at = "at a time unknown" if measured.at is None else measured.at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    source = "now" if measured.source == "now" else f"by the certificate, {at}"
+    if not measured.current:
+        source += ", before links were set otherwise"
+    for row in measured.rows:
+        direction = f", {row.direction}" if row.direction else ""
+        yield f"measured {source}: {row.quantity}{direction} {row.in_words()}"
+    for reason in measured.busy:
+        yield f"the machine was busy meanwhile: {reason}"
+
+
+def setting(value: float | str | None, unit: str) -> str:
+    """`8.75 ms`, or a word; `none` where nothing is set."""
+    if isinstance(value, str):
+        return value
+    return "none" if value is None else f"{digits(value, 7)} {unit}"
+
+
+def show_providers(found: Comparison) -> None:
+    """A row a quantity, a column a provider: the median, and its interval where there are several rounds."""
+    columns = ("", "", *(f">{name}" for name in found.providers))
+    rows = (
+        (quantity, unit, *(_with_interval(by_provider.get(name)) for name in found.providers))
+        for quantity, unit, by_provider in found.rows()
+    )
+    title = f"{found.topology}, {found.path}: medians of {found.rounds} rounds, with 95 % intervals"
+    tables.show_table(title, columns, rows)
+    for name, reason in found.absent.items():
+        console.note(f"minigts: {name} is left out: {reason}")
+
+
+def _with_interval(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return ""
+    if estimate.low is None or estimate.high is None:
+        return digits(estimate.median)
+    return f"{digits(estimate.median)} [{digits(estimate.low)}, {digits(estimate.high)}]"
+
+
+def show_samples(prepared: Iterable[Prepared]) -> None:
+    """How many samples of what, and how long they take."""
+    experiments: dict[str, list[Prepared]] = {}
+    for each in prepared:
+        experiments.setdefault(each.experiment.name, []).append(each)
+    for name, several in experiments.items():
+        samples = [sample for each in several for sample in each.samples]
+        counts = Counter((sample.overlay, sample.measurement, sample.tool) for sample in samples)
+        rows = ((*cell, str(count)) for cell, count in counts.items())
+        labs = f"{len(several)} labs, " if len(several) > 1 else ""
+        takes = duration(sum(each.seconds for each in several))
+        title = f"{name}: {labs}{len(samples)} samples, {takes} of measuring, in {several[0].plan.time} time"
+        tables.show_table(title, ("overlay", "measurement", "tool", ">samples"), rows, optional=("tool",))
+
+
+def show_outcome(outcome: Outcome, directory: Path) -> None:
+    """What became of the claims, and what could not be measured. A sweep's claims are shown together."""
+    from minigts.results.store import is_cell
+
+    if not is_cell(directory):
+        show_claims(outcome.verdicts, directory.name)
+    for overlay, reason in outcome.skipped.items():
+        console.note(f"minigts: {overlay} was skipped: {reason}")
+    if outcome.failed:
+        console.note(f"minigts: {len(outcome.failed)} samples have no result; try: minigts run --resume {directory}")
+        for sample in outcome.failed:
+            console.note(f"  {sample}")
+
+
+def show_claims(claims: Sequence[Verdict | Claim], experiment: str = "") -> None:
+    """A row for each verdict, below the name of the experiment's folder."""
+    from minigts.judge.verdicts import SHOWN
+
+    if claims:
+        rows = ((SHOWN[one.verdict], one.overlay, one.claim, one.detail) for one in claims)
+        tables.show_table(experiment, ("verdict", "overlay", "claim", ""), rows)
+        for whose, own in (
+            ("documents", [one for one in claims if one.source]),
+            ("our own", [one for one in claims if not one.source]),
+        ):
+            counts = ", ".join(
+                f"{number} {text}"
+                for word, text in SHOWN.items()
+                if (number := sum(one.verdict == word for one in own))
+            )
+            if own:
+                console.out().print(f"claims of {whose}: {counts}", markup=False, soft_wrap=True)
+
+
+def show_comparison(headline: Iterable[str], found: Iterable[Result], notes: Iterable[str]) -> None:
+    """What differs between two runs, with its tables, and how it was decided."""
+    out = console.out()
+    for each in found:
+        tables.show_table(each.heading, each.columns, each.rows, optional=("Cliff's δ", "n", "p", "95 % interval"))
+    for line in (*notes, *headline):
+        out.print(line, markup=False, soft_wrap=True)

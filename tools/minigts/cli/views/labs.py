@@ -1,0 +1,161 @@
+"""This machine and its labs on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from minigts.cli import console
+from minigts.cli.views import plan as shown_plan
+from minigts.cli.views import tables
+from minigts.errors import MinigtsError
+
+if TYPE_CHECKING:
+    from minigts.lab import Lab, Record, Saved
+    from minigts.providers.doctor import Diagnosis
+    from minigts.topology.plan import Plan
+
+DECLARED = (shown_plan.delay, shown_plan.rate, shown_plan.loss)
+"""What is shown of a link whose directions differ."""
+STATE_STYLES = {"ok": "green", "slow": "yellow", "missing": "red"}
+
+
+def show_diagnoses(diagnoses: Iterable[Diagnosis]) -> None:
+    """One table a provider, then what can be done about what is not ok."""
+    out = console.out()
+    for diagnosis in diagnoses:
+        out.print(f"[bold]{diagnosis.provider}[/bold]  {diagnosis.verdict}  [dim]{diagnosis.about}[/dim]")
+        rows = ((x.state, x.name, x.meaning) for x in diagnosis.findings)
+        tables.show_table("", ("", "", ""), rows, styles=STATE_STYLES)
+        for finding in diagnosis.findings:
+            if finding.remedy:
+                out.print(f"  {finding.name}: {finding.remedy}", markup=False, soft_wrap=True)
+
+
+def lab_facts(lab: Lab) -> dict[str, object]:
+    """A lab as `status --json` shows it. A lab whose making was interrupted has a `problem` instead of hosts."""
+    from minigts import lab as labs
+    from minigts import overlays
+
+    facts: dict[str, object] = {"name": lab.name, "rundir": str(lab.rundir)}
+    try:
+        record, joined = lab.read_record(), overlays.joined(lab)
+        kept = record.state == "kept"
+        return facts | {
+            "topology": lab.plan.name,
+            "provider": record.provider,
+            "time": lab.time,
+            "state": record.state,
+            "overlay": None if joined is None else joined.name,
+            "routing": lab.plan.routing,
+            "ipv6": None if lab.plan.ipv6 is None else {host.name: host.address for host in lab.plan.ipv6.hosts},
+            "groups": {group.name: list(group.hosts) for group in lab.plan.groups},
+            "created": record.created.isoformat(),
+            "cut": labs.cut_links(lab.plan, record),
+            "changed": {name: change.in_words for name, change in labs.changed_links(lab.plan, record).items()},
+            "settings": record.settings.model_dump(),
+            "share": record.share.model_dump(),
+            "hosts": {each.name: "kept" for each in lab.plan.machines} if kept else lab.state_of_hosts(record),
+            "containers": [] if kept else overlays.own_containers(lab),
+            "disk_bytes": labs.disk_bytes(lab),
+        }
+    except (MinigtsError, OSError, ValueError) as error:
+        return facts | {"problem": str(error)}
+
+
+def show_labs(labs: Iterable[Lab]) -> None:
+    """One table a lab: its hosts, where they are, how they are."""
+    out = console.out()
+    for lab in labs:
+        facts = lab_facts(lab)
+        states = facts.get("hosts")
+        if not isinstance(states, dict):
+            out.print(f"{lab.name}: {facts['problem']}", markup=False)
+            continue
+        if facts["state"] == "kept":
+            out.print(kept_in_words(lab, facts), markup=False, soft_wrap=True)
+            continue
+        rows = (
+            (h.name, h.location or "", h.address, *shown_plan.ipv6_address(lab.plan, h.name), str(states.get(h.name)))
+            for h in lab.plan.machines
+        )
+        record, where = lab.read_record(), f"{facts['provider']} in {facts['time']} time"
+        title = f"{lab.name}  {facts['topology']} on {where}, overlay {facts['overlay'] or '—'}"
+        title += f", held to {record.share.in_words}" if record.share.in_words else ""
+        title += f", over each by itself: {in_groups(lab.plan)}" if lab.plan.groups else ""
+        title += f", routes by {lab.plan.routing.upper()}" if lab.plan.has_routers else ""
+        tables.show_table(title, ("host", "location", "address", *shown_plan.ipv6_column(lab.plan), "state"), rows)
+        own = facts.get("containers")
+        if isinstance(own, list) and own:
+            columns = ("container", "host", "address", "image", "state")
+            tables.show_table("", columns, ([each[column] for column in columns] for each in own))
+        for each in lab.plan.links:
+            if each.back is not None:
+                declared = "; ".join(shown_plan.both(each, show) for show in DECLARED)
+                out.print(f"{each.name}, there and back: {declared}", markup=False, soft_wrap=True)
+        for line in deviations(lab, record):
+            out.print(line, markup=False, soft_wrap=True)
+
+
+def kept_in_words(lab: Lab, facts: Mapping[str, object]) -> str:
+    """A line about a lab that is kept."""
+    size = facts["disk_bytes"]
+    disks = console.megabytes(size if isinstance(size, int) else 0)
+    return (
+        f"{lab.name}: {facts['topology']} on {facts['provider']} in {facts['time']} time, kept with overlay "
+        f"{facts['overlay'] or '—'} and {disks} of disks; minigts up goes on with them, minigts down {lab.name} "
+        "removes them"
+    )
+
+
+def show_saved(saved: Iterable[Mapping[str, object]]) -> None:
+    """A row for each saved lab, of its `saved_facts`."""
+    columns = ("name", "lab", "topology", "provider", "overlay", ">hosts", ">disks", "saved", "time in the lab")
+    rows = []
+    for each in saved:
+        names, at, lab_time = each["hosts"], each["at"], each["lab_time"]
+        assert isinstance(names, list) and isinstance(each["disk_bytes"], int)
+        rows.append(
+            (
+                *(str(each[word]) for word in ("name", "lab", "topology")),
+                f"{each['provider']}, {each['time']} time",
+                str(each["overlay"] or "—"),
+                str(len(names)),
+                console.megabytes(each["disk_bytes"]),
+                str(at)[:16].replace("T", " "),
+                "—" if lab_time is None else str(lab_time)[:19].replace("T", " "),
+            )
+        )
+    tables.show_table("saved labs", columns, rows, optional=("time in the lab", "saved", "topology"))
+
+
+def saved_facts(saved: Saved) -> dict[str, object]:
+    """A saved lab as `saved --json` shows it."""
+    from minigts.lab import saved as saved_labs
+
+    return saved.model_dump(mode="json") | {"disk_bytes": saved_labs.disk_bytes(saved)}
+
+
+def in_groups(plan: Plan) -> str:
+    """`a (a1, a2), b (b1, b2)`"""
+    return ", ".join(f"{group.name} ({', '.join(group.hosts)})" for group in plan.groups)
+
+
+def deviations(lab: Lab, record: Record) -> list[str]:
+    """In what the links of a lab are not as declared, and what puts them back, a line each."""
+    from minigts.lab import DECLARED, links
+
+    mend, changed = links.how_to_mend(lab.plan, record), links.changed_links(lab.plan, record)
+    lines = [f"{name} is off; on again by: minigts start {name}" for name in sorted(record.off)]
+    lines += [f"{name} is paused; it goes on by: minigts resume {name}" for name in sorted(record.paused)]
+    lines += [f"{name} is cut; whole again by: {mend[name]}" for name in links.cut_links(lab.plan, record)]
+    lines += [
+        f"{name} is changed ({how.in_words}); as declared by: {links.as_declared(name)}"
+        for name, how in changed.items()
+    ]
+    if record.settings != DECLARED:
+        lines.append(
+            f"links are set by an experiment that runs or was broken off ({record.settings.in_words}); the next "
+            f"one, minigts run --lab {lab.name}, begins by putting the links back"
+        )
+    return lines

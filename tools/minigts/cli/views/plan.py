@@ -1,0 +1,185 @@
+"""A topology's plan on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from minigts.cli import console
+from minigts.cli.views import tables
+
+if TYPE_CHECKING:
+    from minigts.topology.link_settings import Shaping
+    from minigts.topology.parts import Direction, Link
+    from minigts.topology.parts import Path as PathOfPlan
+    from minigts.topology.plan import Plan
+
+INDENT = 2
+ROWS_SHOWN, PORTS_SHOWN = 66, 40
+"""Of a plan's hosts, links and pairs, of which twelve hosts have as many; and of one host its ports."""
+
+
+def show_plan(plan: Plan, hiding: str | None = None) -> None:
+    """A drawing, hosts, links, and, unless something is in the way of it, what the plan predicts for each pair; without
+    that no round trip is shown of any link either."""
+    from minigts.topology import gateway
+
+    out = console.out()
+    out.print(f"{plan.name}, in {plan.time} time", style="bold", markup=False, soft_wrap=True)
+    out.print()
+    if len(plan.machines) <= ROWS_SHOWN:
+        from minigts.topology import drawing
+
+        inside = min(out.width - INDENT, drawing.WIDTH)
+        for line in drawing.draw(plan, round_trips=hiding is None, width=inside):
+            out.print(f"  {line}", markup=False, soft_wrap=True)
+    else:
+        out.print(f"  {len(plan.machines)} machines: too many to draw", markup=False, soft_wrap=True)
+    out.print()
+    columns = ("host", "location", "address", *ipv6_column(plan), "on its links", ">cpus", ">memory")
+    tables.show_table("hosts", columns, _planned_machines(plan), optional=("cpus", "memory", "location"))
+    _further(plan.machines, "machines")
+    if plan.ways_out:
+        words = gateway.in_words(host.name for host in plan.ways_out)
+        out.print(f"has {words}\n", markup=False, soft_wrap=True)
+    for words in plan.tuning_in_words:
+        out.print(f"tuned: {words}\n", markup=False, soft_wrap=True)
+    if plan.groups:
+        groups = ((group.name, ", ".join(group.hosts)) for group in plan.groups)
+        tables.show_table("groups, each with an overlay network of its own", ("group", "hosts"), groups)
+    by_sites = any(link.delay_from for link in plan.links)
+    by_vlan = any(each.vlans for each in plan.switches)
+    by_chance = any(_impairments(plan, link) for link in plan.links)
+    links = (
+        (
+            x.name,
+            ", ".join(subnet for _, subnet in x.segments),
+            *([x.vlans_in_words] if by_vlan else []),
+            *([] if plan.ipv6 is None else [plan.ipv6.subnet(x.name)]),
+            *([console.ms(x.rtt_ms)] if hiding is None else []),
+            *(both(x, show) for show in (delay, rate, loss)),
+            _queues(plan, x),
+            *([_impairments(plan, x)] if by_chance else []),
+            *([x.delay_from or ""] if by_sites else []),
+            *([str(x.cost)] if plan.has_routers else []),
+        )
+        for x in plan.links[:ROWS_SHOWN]
+    )
+    vlans = ["VLAN"] if by_vlan else []
+    round_trip = [">RTT"] if hiding is None else []
+    columns = ("link", "subnet", *vlans, *ipv6_column(plan), *round_trip, ">delay", ">rate", ">loss", ">queue")
+    by_routers = [f">{plan.routing.upper()} cost"] if plan.has_routers else []
+    also = ["of its packets"] if by_chance else []
+    columns = (*columns, *also, *(["delay from"] if by_sites else []), *by_routers)
+    tables.show_table("links", columns, links, optional=("queue", "subnet", "delay from", "IPv6", "VLAN"))
+    _further(plan.links, "links")
+    if hiding is not None:
+        return
+    paths = [*islice((path for host in plan.hosts for path in plan.paths_from(host.name)), ROWS_SHOWN)]
+    expected = (
+        (f"{p.source} – {p.target}", str(p.hops), console.ms(p.rtt_ms), at_most, limit, console.yes(p.reachable))
+        for p in paths
+        for at_most, limit in [tcp_at_most(plan, p)]
+    )
+    columns = ("pair", ">hops", ">RTT", ">TCP at most", "limit", "routed")
+    tables.show_table("expected", columns, expected, optional=("routed", "limit"))
+    _further(range(plan.pairs), "pairs")
+
+
+def _planned_machines(plan: Plan) -> Iterator[tuple[str, ...]]:
+    for each in plan.machines[:ROWS_SHOWN]:
+        if each.role == "switch":
+            addresses = ", ".join(f"{own.address} VLAN {own.vlan}" for own in each.vlans)
+        else:
+            ports = each.on_segments
+            addresses = ", ".join(f"{port.address} {port.name}" for port in ports[:PORTS_SHOWN])
+            addresses += f" and {left} more" if (left := len(ports) - PORTS_SHOWN) > 0 else ""
+        known = (each.name, each.location or "", each.address, *ipv6_address(plan, each.name))
+        yield (*known, addresses, f"{each.cpus:g}", f"{each.memory_mb} MB")
+
+
+def _further(all_of_them: Sequence[object], what: str) -> None:
+    """Say of how many nothing was said."""
+    if (left := len(all_of_them) - ROWS_SHOWN) > 0:
+        console.out().print(f"{left} further {what}: minigts plan --json FILE\n", markup=False, soft_wrap=True)
+
+
+def _queues(plan: Plan, link: Link) -> str:
+    there, back = (_queue(way.queue_bytes) for way in plan.directions(link))
+    return there if there == back else f"{there}, back {back}"
+
+
+def _queue(size_bytes: int | None) -> str:
+    return "" if size_bytes is None else f"{size_bytes / 1000:,.1f} kB"
+
+
+def ipv6_column(plan: Plan) -> list[str]:
+    """The heading of what a lab has beside its IPv4 addresses, if it has that."""
+    return [] if plan.ipv6 is None else ["IPv6"]
+
+
+def ipv6_address(plan: Plan, machine: str) -> list[str]:
+    """What stands below it for a machine; nothing for a switch."""
+    beside = plan.ipv6_of(machine)
+    return [] if plan.ipv6 is None else ["" if beside is None else beside.address]
+
+
+def both(of: Link | PathOfPlan, show: Callable[[Direction], str]) -> str:
+    """What both directions are, `50 Mbit/s`, or each: `50 Mbit/s, back 1 Mbit/s`."""
+    there, back = (show(way) for way in of.ways)
+    return there if there == back else f"{there}, back {back}"
+
+
+def delay(way: Direction) -> str:
+    return console.ms(way.delay_ms)
+
+
+def rate(way: Direction) -> str:
+    return console.mbit(way.rate_mbit)
+
+
+def loss(way: Direction) -> str:
+    return f"{way.loss_percent:g} %"
+
+
+def _impairments(plan: Plan, link: Link) -> str:
+    """What a link does to packets besides, as in `10 % overtake, back 1 % corrupt`; mostly nothing."""
+    there, back = (", ".join(_also(way)) for way in plan.directions(link))
+    return there if there == back else f"{there or 'nothing'}, back {back or 'nothing'}"
+
+
+def _also(way: Shaping) -> Iterator[str]:
+    from minigts.topology.link_settings import other_than_default
+
+    for each in other_than_default(way):
+        if each.rare:
+            yield each.rare.format(getattr(way, each.field))
+
+
+def tcp_at_most(plan: Plan, path: PathOfPlan) -> tuple[str, str]:
+    """How much of TCP goes over a path, and what sets that: `47.8 Mbit/s` and `rate`; of directions that differ both.
+    Links without a rate leave it to the hosts' buffers, unless these carry more than any link may."""
+    from minigts.topology.fields import MOST_MBIT
+    from minigts.topology.tcp import between, buffers, goodput
+
+    source, target = (buffers(plan.host(name).sysctls) for name in (path.source, path.target))
+    ways = []
+    for way, ends in zip(path.ways, ((source, target), (target, source)), strict=True):
+        most_mbit, least_mbit = way.tcp_ceiling_mbit, way.tcp_least_mbit
+        if way.rate_mbit is None:
+            by_buffers = goodput(MOST_MBIT, between(*ends), path.rtt_ms)
+            most_mbit, least_mbit = by_buffers if by_buffers.most_mbit < MOST_MBIT else (None, None)
+        ways.append(_tcp(way, most_mbit, least_mbit))
+    (there, why), (back, why_back) = ways
+    if there == back:
+        return there, why
+    return f"{there}, back {back}", why if why == why_back else f"{why}, back {why_back}"
+
+
+def _tcp(way: Direction, most_mbit: float | None, least_mbit: float | None) -> tuple[str, str]:
+    if way.unacknowledged:
+        return "acknowledgements may limit it", "acknowledgements"
+    if least_mbit is not None:
+        return f"{round(least_mbit, 1):g} to {console.mbit(most_mbit)}", "hosts' buffers"
+    return console.mbit(most_mbit), "rate" if most_mbit is not None else "nothing"
