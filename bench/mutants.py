@@ -13,14 +13,19 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from math import ceil
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 from bench import stage
 from minigts import paths
@@ -32,16 +37,28 @@ sys.path.insert(0, str(stage.PROJECT / "tests"))
 import python_packages
 from faults import Fault, faults
 
+if TYPE_CHECKING:
+    import pytest
+
+    from called import Calls
+
 PACKAGE = Path("tools/minigts")
-UNIT = Path("tests/unit")
+TESTS = ("tests/unit", "tests/topologies")
 LEFT_OUT = shutil.ignore_patterns(".git", ".*_cache", "__pycache__", "target", ".hypothesis", ".venv")
 NEEDED = ("hypothesis", "jmespath", "numpy", "pydantic", "pytest", "ruamel.yaml", "typer.testing")
 """Imported once, by the process of which each trial is a fork."""
 APART = "MINIGTS_MUTANTS_APART"
 NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 """A program with a fault may signal what it should not: it sees no process but its own."""
+OURS = ("minigts", "bench", "faults", "called")
+RECORDING_S = 1800.0
+WAITS = 10
+"""How much longer a trial may take than it may compute: other programs may have the processors, and tests wait."""
+NOT_SWAPPED = 75
+"""The exit code of a trial that takes a new process: the fault is not in what a function does."""
 MORE: dict[str, tuple[str, ...]] = {
     "judge": ("test_experiment_claims.py", "test_comparisons.py", "test_certificate.py", "test_statistics.py"),
+    "topology": ("test_bad_files.py",),
 }
 """Unit tests that concern a room and do not import it."""
 COLUMNS = ("room", ">faults possible", ">tried", ">noticed", ">share")
@@ -66,16 +83,23 @@ def main() -> None:
     arguments.add_argument("--seed", type=int, default=1, help="of that choice")
     arguments.add_argument("--line", type=int, help="only those of this line, of a module")
     arguments.add_argument(
-        "--tests", nargs="+", default=[], metavar="FILE", help="of tests/unit, instead of those that import the room"
+        "--tests", nargs="+", default=[], metavar="FILE", help="their names, instead of those that import the room"
     )
     arguments.add_argument(
-        "--limit", type=float, default=120.0, metavar="SECONDS", help="after which a trial counts as noticed"
+        "--limit",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="of a processor, after which a trial counts as noticed",
     )
     arguments.add_argument("--out", type=Path, default=stage.RESULTS, metavar="DIR", help="where the figures go")
     given = arguments.parse_args()
     for room in given.rooms:
         if not _modules(room):
             arguments.error(f"no room {room} in {PACKAGE}")
+    for name in given.tests:
+        if name not in _test_files():
+            arguments.error(f"no file {name} in {' or '.join(TESTS)}")
     _be_apart()
     stage.perform(lambda: _bench(given))
 
@@ -107,14 +131,9 @@ def _bench(given: argparse.Namespace) -> None:
         copy = Path(scratch) / "checkout"
         shutil.copytree(stage.PROJECT, copy, ignore=LEFT_OUT, symlinks=True)
         for room in given.rooms:
-            files = [UNIT / name for name in given.tests] or _tests_of(room)
-            if not _passes(copy, files, given.limit):
-                said = _said(copy).read_text(errors="replace")[-2000:]
-                raise SystemExit(
-                    f"{room}: without any fault its tests fail, or take more than {given.limit:g} s\n{said}"
-                )
+            files = [_test_files()[name] for name in given.tests] or _tests_of(room)
             possible, chosen = _chosen(room, given)
-            trials = list(_tried(copy, chosen, files, given.limit))
+            trials = list(_tried(copy, room, files, chosen, given.limit))
             noticed = sum(each.noticed for each in trials)
             rows.append((room, *map(str, (possible, len(trials), noticed)), f"{noticed / max(1, len(trials)):.0%}"))
             document = {
@@ -135,14 +154,22 @@ def _modules(room: str) -> list[Path]:
 
 
 def _tests_of(room: str) -> list[Path]:
-    """The unit tests that import something of it, and those that are known to try it. A module's own are first."""
+    """The unit tests that import something of it, and those that are known to try it."""
     name = room.split("/", maxsplit=1)[0]
     own = re.compile(
         rf"^(from minigts\.{name}\b|from minigts import .*\b{name}\b|import minigts\.{name}\b)", re.MULTILINE
     )
-    files = sorted((stage.PROJECT / UNIT).glob("test_*.py"))
-    found = [each for each in files if own.search(each.read_text(encoding="utf-8")) or each.name in MORE.get(name, ())]
-    return [each.relative_to(stage.PROJECT) for each in found]
+    return [
+        file
+        for file in _test_files().values()
+        if file.name in MORE.get(name, ()) or own.search((stage.PROJECT / file).read_text(encoding="utf-8"))
+    ]
+
+
+def _test_files() -> dict[str, Path]:
+    """All that a room may be tried with, by name."""
+    found = (file for folder in TESTS for file in sorted((stage.PROJECT / folder).rglob("test_*.py")))
+    return {file.name: file.relative_to(stage.PROJECT) for file in found}
 
 
 def _chosen(room: str, given: argparse.Namespace) -> tuple[int, list[tuple[Path, Fault]]]:
@@ -150,48 +177,165 @@ def _chosen(room: str, given: argparse.Namespace) -> tuple[int, list[tuple[Path,
     every = [(module, fault) for module in _modules(room) for fault in faults((stage.PROJECT / module).read_bytes())]
     every = [each for each in every if given.line in (None, each[1].line)]
     if given.faults and len(every) > given.faults:
-        return len(every), sorted(random.Random(given.seed).sample(every, given.faults))
-    return len(every), every
+        every, count = sorted(random.Random(given.seed).sample(every, given.faults)), len(every)
+        return count, [each for each in every if _is_python(*each)]
+    return len(every), [each for each in every if _is_python(*each)]
 
 
-def _tried(copy: Path, chosen: Sequence[tuple[Path, Fault]], files: Sequence[Path], limit_s: float) -> Iterator[Trial]:
-    for number, (module, fault) in enumerate(chosen, 1):
-        source = (stage.PROJECT / module).read_bytes()
-        broken, begun = fault.into(source), time.monotonic()
-        try:
-            ast.parse(broken)
-        except SyntaxError:
-            continue
-        try:
-            (copy / module).write_bytes(broken)
-            noticed = not _passes(copy, files, limit_s)
-        finally:
-            (copy / module).write_bytes(source)
-        trial = Trial(
-            str(module.relative_to(PACKAGE)), fault.in_words(source), noticed, round(time.monotonic() - begun, 1)
-        )
-        console.note(f"{number} of {len(chosen)}: {'noticed' if noticed else 'SURVIVED'}  {trial.module}:{trial.fault}")
-        yield trial
+def _is_python(module: Path, fault: Fault) -> bool:
+    try:
+        ast.parse(fault.into((stage.PROJECT / module).read_bytes()))
+    except SyntaxError:
+        return False
+    return True
 
 
-def _passes(copy: Path, files: Sequence[Path], limit_s: float) -> bool:
-    """Whether the tests pass, in a fork of this process, which has nothing of the copy yet."""
+def _tried(
+    copy: Path, room: str, files: Sequence[Path], chosen: Sequence[tuple[Path, Fault]], limit_s: float
+) -> Iterator[Trial]:
+    """Each fault's trial: where it can be, in a process that has collected the tests, and otherwise in a new one."""
+    console.note(f"{room}: {len(files)} files of tests, without a fault")
+    answers, tell = os.pipe()
     child = os.fork()
     if child == 0:
-        os.setpgid(0, 0)
-        os._exit(_run(copy, files))
+        _end_with(partial(_in_one_session, copy, room, files, chosen, limit_s, tell))
+    os.close(tell)
+    later = []
+    with open(answers, encoding="utf-8") as lines:  # noqa: PTH123 - a pipe's end
+        for line, (module, fault) in zip(lines, chosen, strict=False):
+            tests, noticed, seconds, allowed_s = json.loads(line)
+            if noticed is None:
+                later.append((module, fault, tests, allowed_s))
+            else:
+                yield _said_of(module, fault, noticed, seconds)
+    if os.waitpid(child, 0)[1]:
+        said = _said(copy).read_text(errors="replace")[-2000:]
+        raise SystemExit(f"{room}: without any fault its tests fail, or take more than {RECORDING_S:g} s\n{said}")
+    console.note(f"{room}: {len(later)} faults take a new process each")
+    for module, fault, tests, allowed_s in later:
+        begun = time.monotonic()
+        noticed = _notices(copy, module, fault, tests, allowed_s)
+        yield _said_of(module, fault, noticed, time.monotonic() - begun)
+
+
+def _said_of(module: Path, fault: Fault, noticed: bool, seconds: float) -> Trial:
+    trial = Trial(
+        str(module.relative_to(PACKAGE)),
+        fault.in_words((stage.PROJECT / module).read_bytes()),
+        noticed,
+        round(seconds, 1),
+    )
+    console.note(f"{'noticed' if noticed else 'SURVIVED'}  {trial.module}:{trial.fault}")
+    return trial
+
+
+def _in_one_session(
+    copy: Path, room: str, files: Sequence[Path], chosen: Sequence[tuple[Path, Fault]], limit_s: float, tell: int
+) -> int:
+    """In the fork: collect the tests, run them once to see what they call, and try each fault in a fork of that.
+
+    Tells a line of each fault: its tests, whether they notice it, or null where that takes a new process, the seconds
+    that it took, and those that a trial may compute.
+    """
+    _enter(copy)
+    sys.dont_write_bytecode = False  # the trials in new processes read what is compiled here, and write none
+    from called import Calls, Loop, Recorder, all_pass  # noqa: PLC0415
+
+    recorder = Recorder(copy / PACKAGE)
+    names = [each.relative_to(PACKAGE.parent).with_suffix("") for each in _modules(room)]
+    recorder.import_all(".".join(name.parts).removesuffix(".__init__") for name in names)
+
+    def recorded(session: pytest.Session) -> int:
+        passed = all_pass(session)
+        _recording(copy).write_text(json.dumps(recorder.calls.document()))
+        return 0 if passed else 1
+
+    def body(session: pytest.Session) -> None:
+        if not _passes(partial(recorded, session), RECORDING_S):
+            session.shouldfail = "without any fault"
+            raise session.Failed(session.shouldfail)
+        session.config.pluginmanager.unregister(recorder)
+        calls = Calls(**json.loads(_recording(copy).read_text()))
+        for module, fault in chosen:
+            answer = _quick_trial(copy, session, calls, module, fault, limit_s)
+            os.write(tell, (json.dumps(answer) + "\n").encode())
+
+    return _pytest(files, recorder, Loop(body))
+
+
+def _quick_trial(
+    copy: Path, session: pytest.Session, calls: Calls, module: Path, fault: Fault, limit_s: float
+) -> tuple[list[str], bool | None, float, float]:
+    from called import all_pass, function_at, in_a_body, swap  # noqa: PLC0415
+
+    source, begun = (stage.PROJECT / module).read_bytes(), time.monotonic()
+    function = function_at(source, fault.line, str(module.relative_to(PACKAGE)))
+    tests = calls.tests_of(function)
+    allowed_s = limit_s + sum(calls.seconds[test] for test in tests)
+    if function is None or not tests or not in_a_body(source, fault.line):
+        return tests, None if tests else False, 0.0, allowed_s
+
+    def tried() -> int:
+        try:
+            if swap(copy / module, fault.into(source)) == 0:
+                return NOT_SWAPPED
+        except ValueError:
+            return NOT_SWAPPED
+        return 0 if all_pass(session, tests) else 1
+
+    code = _ended(tried, allowed_s)
+    again = code == NOT_SWAPPED or (code == 0 and calls.early(function))
+    return tests, None if again else code != 0, time.monotonic() - begun, allowed_s
+
+
+def _notices(copy: Path, module: Path, fault: Fault, tests: Sequence[str], limit_s: float) -> bool:
+    """Whether any of these tests fails in a process that has nothing of the copy yet, which has the fault meanwhile."""
+    place, times = copy / module, (copy / module).stat()
+    source = place.read_bytes()
+    try:
+        place.write_bytes(fault.into(source))
+        return not _passes(partial(_run, copy, tests), limit_s)
+    finally:
+        place.write_bytes(source)
+        os.utime(place, ns=(times.st_atime_ns, times.st_mtime_ns))  # its bytecode is that of before
+
+
+def _passes(tests: Callable[[], int], limit_s: float) -> bool:
+    """Whether that ends with 0, in a fork of this process."""
+    return _ended(tests, limit_s) == 0
+
+
+def _ended(tests: Callable[[], int], limit_s: float) -> int:
+    """The exit code of that, in a fork of this process; 1 when it takes so much of a processor, or far longer."""
+    child = os.fork()
+    if child == 0:
+        resource.setrlimit(resource.RLIMIT_CPU, (ceil(limit_s), ceil(limit_s) + 5))
+        _end_with(tests)
     with contextlib.suppress(OSError):
         os.setpgid(child, child)
-    deadline = time.monotonic() + limit_s
+    deadline = time.monotonic() + WAITS * limit_s
     while time.monotonic() < deadline:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
             _end_group(child)
-            return os.waitstatus_to_exitcode(status) == 0
+            return os.waitstatus_to_exitcode(status)
         time.sleep(0.05)
     _end_group(child)
     os.waitpid(child, 0)
-    return False
+    return 1
+
+
+def _end_with(tests: Callable[[], int]) -> NoReturn:
+    """In the fork: whatever becomes of the tests, nothing of this process is done twice."""
+    code = 1
+    try:
+        os.setpgid(0, 0)
+        code = tests()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _end_group(group: int) -> None:
@@ -199,13 +343,20 @@ def _end_group(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-def _run(copy: Path, files: Sequence[Path]) -> int:
-    """In the fork: pytest on the copy, up to the first failure."""
-    import pytest  # noqa: PLC0415
+def _run(copy: Path, tests: Sequence[str]) -> int:
+    """In the fork: these tests of the copy, up to the first failure."""
+    _enter(copy)
+    from called import Only  # noqa: PLC0415
 
-    for name in [name for name in sys.modules if name.split(".")[0] in ("minigts", "bench", "faults")]:
+    return _pytest(dict.fromkeys(test.split("::")[0] for test in tests), Only(tests))
+
+
+def _enter(copy: Path) -> None:
+    """Be where a test of the copy is: its modules, its folders, and nobody to hear what is printed."""
+    for name in [name for name in sys.modules if name.split(".")[0] in OURS]:
         del sys.modules[name]
-    sys.path[:] = [str(copy / "tools"), *(each for each in sys.path if not each.startswith(str(stage.PROJECT)))]
+    own = [str(copy / "tools"), str(copy / "tests")]
+    sys.path[:] = [*own, *(each for each in sys.path if not each.startswith(str(stage.PROJECT)))]
     os.chdir(copy)
     os.environ |= {
         "PYTHONPATH": str(copy / "tools"),
@@ -219,10 +370,20 @@ def _run(copy: Path, files: Sequence[Path]) -> int:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(os.open(_said(copy), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), 1)
     os.dup2(1, 2)
+
+
+def _pytest(files: Iterable[object], *plugins: object) -> int:
+    import pytest  # noqa: PLC0415
+
     options = ["-x", "-q", "--no-header", "--all-tests", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    code = int(pytest.main([*options, *map(str, files)]))
+    code = int(pytest.main([*options, *map(str, files)], plugins=[*plugins]))
     sys.stdout.flush()
     return code
+
+
+def _recording(copy: Path) -> Path:
+    """What each test has called."""
+    return copy.parent / "calls.json"
 
 
 def _said(copy: Path) -> Path:

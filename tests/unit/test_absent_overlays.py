@@ -62,6 +62,23 @@ def test_it_is_not_left_out_where_it_was_asked_for(file: Path) -> None:
     assert {sample.overlay for sample in prepared(file, "weave").samples} == {"weave"}
 
 
+def both(file: Path, text: str) -> tuple[Path, Path]:
+    topology = next(line for line in file.read_text().splitlines() if line.startswith("topology: "))
+    other = file.with_name("other.yaml")
+    other.write_text(text.replace("topology: topologies/chain6.yaml", topology).replace("name: mine", "name: other"))
+    return file, other
+
+
+def prepared_all(*files: Path) -> tuple[campaign.Prepared, ...]:
+    return campaign.prepare_all(files, paper=False, quick=False, only=())
+
+
+def test_of_several_experiments_what_is_there_is_measured(file: Path) -> None:
+    mine, other = prepared_all(*both(file, EXPERIMENT.replace("weave", "swarm")))
+    assert {sample.overlay for sample in mine.samples} == {"none"}
+    assert {sample.overlay for sample in other.samples} == {"none", "swarm"}
+
+
 def test_the_run_without_it_is_complete_and_its_report_says_so(file: Path, tmp_path: Path) -> None:
     [directory] = campaign.begin(tmp_path / "results", [prepared(file)], "uml")
     [sample] = campaign.reopen(directory)[1][0].samples

@@ -144,3 +144,10 @@ def test_a_change_names_both_ends_and_by_how_much() -> None:
     [found] = evaluate([falls], cells, PLAN)
     assert found.detail.startswith("udp: 2000 Mbit/s at stress 0%, 1500 Mbit/s at 100%")
     assert ": -25%" in found.detail
+
+
+def test_a_sentence_has_three_digits_of_each_figure() -> None:
+    falls = claim(throughput="falls", by="stress")
+    cells = [cell(value, 0.1, condition=f"stress={share}") for share, value in {"0%": 47.634, "100%": 35.126}.items()]
+    [found] = evaluate([falls], cells, PLAN)
+    assert found.detail.startswith("udp: 47.6 Mbit/s at stress 0%, 35.1 Mbit/s at 100% (95 % interval 35 to 35.2)")

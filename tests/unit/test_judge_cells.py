@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from minigts.judge.cells import PathCell, directed, evidence, ratio_percent, ratio_within, within
-from minigts.judge.statistics import estimate
+from minigts.judge.cells import PathCell, directed, evidence, measured_once, ratio_percent, ratio_within, within
+from minigts.judge.statistics import Estimate, estimate
+from minigts.judge.tolerances import Tolerance
 
 
 def cell(*values: float) -> PathCell:
@@ -77,3 +78,7 @@ def test_60_to_80_per_cent_is_two_one_sided_tests(above: tuple[float, ...], word
 def test_of_nothing_there_is_no_share() -> None:
     assert ratio_within(course(0.0), course(0.0), 1.0, 2.0).word == "undecided"
     assert ratio_within(course(1.0), course(0.0), 1.0, 2.0).word == "undecided"
+
+
+def test_what_was_measured_once_is_one_figure_with_its_tolerance_for_an_interval() -> None:
+    assert measured_once(20.0, Tolerance(0.5, 0.1, "ms", "")) == Estimate(1, 20.0, None, 20.0, 17.5, 22.5)

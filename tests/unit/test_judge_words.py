@@ -16,7 +16,8 @@ from minigts.fidelity.expectations import Measurements, expected_rows, judged
 from minigts.judge import ranges, tolerances
 from minigts.judge.cells import PathCell, measured_once
 from minigts.judge.statistics import Estimate, estimate
-from minigts.judge.verdicts import current, together
+from minigts.judge.verdicts import SHOWN, current, together
+from minigts.judge.verdicts import WORDS as VERDICTS
 from minigts.judge.words import WORDS
 from minigts.report.points import latency_points
 from minigts.report.read import SummaryRow
@@ -257,9 +258,16 @@ def test_verdicts_of_earlier_results_are_read_in_todays_words() -> None:
     assert [current(word) for word in words] == ["held", "failed", "failed", "undecided"]
 
 
+def test_every_verdict_has_its_words_for_people() -> None:
+    assert SHOWN == {"held": "held", "failed": "failed", "undecided": "undecided", "vacuous": "vacuous here"}
+    assert {*SHOWN} == {*VERDICTS}
+
+
 def test_of_several_verdicts_one_that_failed_decides() -> None:
     assert together(["held", "undecided", "failed"]) == "failed"
     assert together(["held", "undecided"]) == "undecided"
+    assert together(["vacuous", "held"]) == "held"
+    assert together(["vacuous", "vacuous"]) == "vacuous"
     assert together(["held", "held"]) == "held"
 
 
@@ -296,6 +304,80 @@ def test_steady_names_the_path_that_varies_most_of_what_it_may() -> None:
     )
 
 
+SPREAD = (0.996, 0.997, 0.998, 0.999, 1.001, 1.002, 1.003, 1.004)
+"""Eight samples, of which each of two tests is sure that they are above what lies a hundredth below them."""
+
+
+def sampled_over(*mbit: float) -> list[PathCell]:
+    """TCP over one, two, three hops, eight samples each around these."""
+    cells = []
+    for each, value in zip(over(*mbit), mbit, strict=True):
+        values = tuple(value * share for share in SPREAD)
+        cells.append(replace(each, values=values, estimate=estimate(values)))
+    return cells
+
+
+@pytest.mark.parametrize(
+    ("shares", "word"),
+    [
+        ((0.90, 1.00), "held"),
+        ((0.86, 1.01), "held"),
+        ((0.90, 0.84), "failed"),
+        ((1.03, 1.00), "failed"),
+        ((0.851, 1.00), "undecided"),  # three of eight samples lie below
+        ((1.019, 1.00), "undecided"),
+    ],
+)
+def test_samples_of_a_ceiling_are_held_against_both_its_ends(shares: tuple[float, ...], word: str) -> None:
+    assert WORDS["within-ceiling"](sampled_over(*(share * CEILING_MBIT for share in shares)), PLAN).word == word
+
+
+@pytest.mark.parametrize(
+    ("last", "is_level", "falls_slightly"),
+    [
+        (47.0, "held", "failed"),
+        (45.0, "held", "held"),
+        (43.0, "held", "held"),
+        (42.3, "undecided", "undecided"),  # a tenth less, within the samples' own spread
+        (41.0, "failed", "failed"),
+        (50.0, "held", "failed"),
+        (51.7, "undecided", "failed"),
+        (53.0, "failed", "failed"),
+    ],
+)
+def test_a_tenth_up_or_down_is_level_and_only_down_is_a_slight_fall(
+    last: float, is_level: str, falls_slightly: str
+) -> None:
+    cells = sampled_over(47.0, last)
+    assert (WORDS["level"](cells, PLAN).word, WORDS["falls-slightly"](cells, PLAN).word) == (is_level, falls_slightly)
+
+
+@pytest.mark.parametrize("wide_first", [True, False])
+def test_a_path_that_varies_more_and_may_vary_much_more_is_not_named(wide_first: bool) -> None:
+    """0.4 of 0.3 ms that are allowed at 10 ms is more than 1 of 1.2 at 100 ms."""
+    both = [sampled(100.0, 100.0, 100.0, 100.0, 101.0), sampled(10.0, 10.0, 10.0, 10.0, 10.4)]
+    detail = WORDS["steady"](both if wide_first else both[::-1], PLAN).detail
+    assert "by 0.400 of 10.00 ms (0.30 ms allowed)" in detail
+
+
+@pytest.mark.parametrize("wide_first", [True, False])
+def test_the_furthest_of_sums_is_the_one_that_misses_most_of_what_it_may(wide_first: bool) -> None:
+    """By 0.4 ms at 20 ms, where 0.4 are allowed, and not by 0.45 at 30, where 0.5 are."""
+    declared = [
+        PathCell(
+            source="h1",
+            target=target,
+            hops=hops,
+            unit="ms",
+            estimate=estimate([predicted + surplus]),
+            predicted=predicted,
+        )
+        for target, hops, predicted, surplus in (("h4", 3, 30.0, 0.45), ("h3", 2, 20.0, -0.4))
+    ]
+    detail = WORDS["as-declared"](declared if wide_first else declared[::-1], PLAN).detail
+    assert "; the furthest, h1 to h3 over 2 hops, lies 0.40 ms below (0.40 ms allowed)" in detail
+
+
 def virtual(more: str = "") -> Plan:
     text = f"name: x\ntime: virtual\nchain: {{hosts: 4, link: {{rtt: 10ms, rate: 50mbit}}{more}}}\n"
     return parse(text, "f.yaml")
@@ -327,10 +409,22 @@ def test_where_calls_are_modelled_those_of_the_program_that_measures_are_in_ever
             (0.9, 1.0),
             "all 2 paths lie within 85% to 102% of the ceiling; the furthest, h1 to h2, reaches 43.0 of 47.8 ",
         ),
-        ((1.0, 0.7), "1 of 2 paths lie outside 85% to 102% of the ceiling; the furthest, h1 to h3, reaches 33.5 of "),
-        ((0.8, 0.7), "2 of 2 paths lie outside 85% to 102% of the ceiling; the furthest, h1 to h3, reaches 33.5 of "),
-        ((1.03, 0.86), "1 of 2 paths lie outside 85% to 102% of the ceiling; the furthest, h1 to h2, reaches 49.3 of "),
-        ((0.8, 1.3), "2 of 2 paths lie outside 85% to 102% of the ceiling; the furthest, h1 to h3, reaches 62.2 of "),
+        (
+            (1.0, 0.7),
+            "1 of 2 paths lie outside 85% to 102% of the ceiling; the furthest, h1 to h3, reaches 33.5 of 47.8 ",
+        ),
+        (
+            (0.8, 0.7),
+            "2 of 2 paths lie outside 85% to 102% of the ceiling; the furthest, h1 to h3, reaches 33.5 of 47.8 ",
+        ),
+        (
+            (1.03, 0.86),
+            "1 of 2 paths lie outside 85% to 102% of the ceiling; the furthest, h1 to h2, reaches 49.3 of 47.8 ",
+        ),
+        (
+            (0.8, 1.3),
+            "2 of 2 paths lie outside 85% to 102% of the ceiling; the furthest, h1 to h3, reaches 62.2 of 47.8 ",
+        ),
     ],
 )
 def test_a_ceilings_words_count_the_paths_outside_and_name_the_furthest_of_them(
@@ -338,6 +432,7 @@ def test_a_ceilings_words_count_the_paths_outside_and_name_the_furthest_of_them(
 ) -> None:
     detail = WORDS["within-ceiling"](over(*(share * CEILING_MBIT for share in shares)), PLAN).detail
     assert detail.startswith(said)
+    assert detail.endswith("%)"), "nothing is said of buffers where they limit nothing"
 
 
 def test_where_the_plan_predicts_nothing_a_ceiling_is_undecided() -> None:

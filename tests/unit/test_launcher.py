@@ -54,21 +54,32 @@ def parts(project: Path) -> Path:
     return package
 
 
+def of_nothing(project: Path) -> Path:
+    """A project with this launcher, one environment for users and tests, in which is nothing, and no program; its
+    package."""
+    package = parts(project)
+    for lock in ("requirements.lock", "requirements-dev.lock"):
+        (project / lock).write_text("# nothing\n")
+    (package / "__main__.py").write_text("")
+    return package
+
+
 @pytest.fixture(scope="module")
 def cache_of_copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache of copies")
+    """With the environment of each such project, which is named for its lock."""
+    cache = tmp_path_factory.mktemp("cache of copies")
+    project = tmp_path_factory.mktemp("first") / "project"
+    of_nothing(project)
+    done = launch(project / "minigts", "schema", MINIGTS_CACHE=str(cache))
+    assert done.returncode == 0, done.stderr
+    return cache
 
 
 @pytest.fixture
 def copy(cache_of_copies: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with this launcher, one environment for users and tests, in which is nothing, and a program that tells.
-    The environment is there."""
-    package = parts(tmp_path / "project")
-    for lock in ("requirements.lock", "requirements-dev.lock"):
-        (tmp_path / "project" / lock).write_text("# nothing\n")
-    (package / "__main__.py").write_text("")
+    """The launcher of a project whose environment is there, with a program that tells what it is given."""
+    package = of_nothing(tmp_path / "project")
     monkeypatch.setenv("MINIGTS_CACHE", str(cache_of_copies))
-    assert launch(tmp_path / "project" / "minigts", "schema").returncode == 0
     (package / "providers" / "uml" / "system-packages").write_text("no-such-program  no-such-package\n")
     (package / "__main__.py").write_text(
         "import os, sys\nprint(os.environ['MINIGTS_PROJECT'], sys.argv[1:])\nsys.exit(7)\n"

@@ -6,7 +6,7 @@ import ast
 import functools
 import graphlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -78,8 +78,9 @@ def allowed() -> dict[str, set[str]]:
 
 
 @functools.cache
-def tree(module: Path) -> ast.Module:
-    return ast.parse(module.read_text(encoding="utf-8"), str(module))
+def nodes(module: Path) -> tuple[ast.AST, ...]:
+    """Of the whole module, in no order."""
+    return tuple(ast.walk(ast.parse(module.read_text(encoding="utf-8"), str(module))))
 
 
 @functools.cache
@@ -89,7 +90,7 @@ def imports(module: Path) -> tuple[str, ...]:
 
 
 def _imports(module: Path) -> Iterator[str]:
-    for node in ast.walk(tree(module)):
+    for node in nodes(module):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -100,13 +101,27 @@ def _imports(module: Path) -> Iterator[str]:
 @functools.cache
 def calls(module: Path) -> tuple[str, ...]:
     """The callables that a module calls by a plain or a dotted name."""
-    return tuple(ast.unparse(node.func) for node in ast.walk(tree(module)) if isinstance(node, ast.Call))
+    return tuple(filter(None, (dotted(node.func) for node in nodes(module) if isinstance(node, ast.Call))))
+
+
+def dotted(node: ast.expr) -> str:
+    """`shell.run` as it is written; nothing of what is no name, as a call's answer."""
+    if isinstance(node, ast.Attribute):
+        before = dotted(node.value)
+        return f"{before}.{node.attr}" if before else ""
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+@functools.cache
+def words(module: Path) -> tuple[str, ...]:
+    """Its strings."""
+    return tuple(node.value for node in nodes(module) if isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def called(module: Path) -> set[str]:
     """The package's own callables that a module calls, by their dotted names below it, whatever it calls them."""
     known: dict[str, str] = {}
-    for node in ast.walk(tree(module)):
+    for node in nodes(module):
         if isinstance(node, ast.ImportFrom):
             known |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
     found = (call.partition(".") for call in calls(module))
@@ -117,36 +132,51 @@ def name(module: Path) -> str:
     return str(module.relative_to(PACKAGE))
 
 
-@pytest.mark.parametrize("module", MODULES, ids=name)
-def test_dependencies_point_down(module: Path) -> None:
-    part, rules = part_of(module), allowed()
-    assert part in rules, f"say in CHAIN or ASIDE where {part} stands"
-    used = {room(dotted.removeprefix("minigts.")) for dotted in imports(module) if dotted.startswith("minigts.")} - {
-        part
-    }
-    assert used <= rules[part], f"{part} must not import {', '.join(sorted(used - rules[part]))}"
+def offenders(found: Callable[[Path], Iterable[str]], *, but: Container[str] = ()) -> dict[str, list[str]]:
+    """Each module in which something is found, and what; of rooms and modules that are named in `but` it may be.
+
+    One test for each rule, for as many cases as there are modules take seconds of every worker to be told apart."""
+    modules = (module for module in MODULES if part_of(module) not in but and name(module) not in but)
+    return {name(module): wrong for module in modules if (wrong := sorted(found(module)))}
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if part_of(module) != "providers"], ids=name)
-def test_a_providers_name_stands_with_the_providers_alone(module: Path) -> None:
+def test_dependencies_point_down() -> None:
+    rules = allowed()
+    unplaced = {part_of(module) for module in MODULES} - set(rules)
+    assert not unplaced, "say in CHAIN or ASIDE where it stands"
+
+    def above(module: Path) -> set[str]:
+        used = {room(dotted.removeprefix("minigts.")) for dotted in imports(module) if dotted.startswith("minigts.")}
+        return used - {part_of(module)} - rules[part_of(module)]
+
+    assert offenders(above) == {}
+
+
+def test_a_providers_name_stands_with_the_providers_alone() -> None:
     """So that a new provider is a folder and a line of the registry."""
-    words = {node.value for node in ast.walk(tree(module)) if isinstance(node, ast.Constant)}
-    assert not words & set(registry.names())
+
+    def named(module: Path) -> set[str]:
+        return {name for name in registry.names() if name in words(module)}
+
+    assert offenders(named, but=("providers",)) == {}
 
 
 STARTERS = ("machine/shell.py", "machine/contained.py")
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if name(module) not in STARTERS], ids=name)
-def test_only_shell_starts_processes(module: Path) -> None:
+def test_only_shell_starts_processes() -> None:
     """Or what has to start them in namespaces. `import subprocess` for its types is allowed; calling it is not."""
     starters = ("subprocess.", "multiprocessing.", "os.system", "os.popen", "os.fork", "pty.fork", "pty.spawn")
-    assert not {used for used in (*imports(module), *calls(module)) if used.startswith(starters)}
+
+    def started(module: Path) -> set[str]:
+        return {used for used in (*imports(module), *calls(module)) if used.startswith(starters)}
+
+    assert offenders(started, but=STARTERS) == {}
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if part_of(module) != "cli"], ids=name)
-def test_only_the_command_line_prints_and_exits(module: Path) -> None:
-    assert not {call for call in calls(module) if call in ("print", "sys.exit", "exit", "quit", "sys.stdout.write")}
+def test_only_the_command_line_prints_and_exits() -> None:
+    printing = {"print", "sys.exit", "exit", "quit", "sys.stdout.write"}
+    assert offenders(lambda module: printing.intersection(calls(module)), but=("cli",)) == {}
 
 
 BRING_UP = {"lab.up", "lab.bring_up", "lab.life.up", "lab.life.bring_up"}
@@ -156,11 +186,10 @@ BELOW_THE_DOOR = {
 }
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if name(module) not in BELOW_THE_DOOR], ids=name)
-def test_only_the_door_brings_labs_up(module: Path) -> None:
+def test_only_the_door_brings_labs_up() -> None:
     """So that whoever asks for a lab, from the command line or from Python, gets the same checks and the same one."""
-    if part_of(module) not in ("session", "lab"):
-        assert not BRING_UP.intersection(called(module))
+    free = ("session", "lab", *BELOW_THE_DOOR)
+    assert offenders(lambda module: BRING_UP.intersection(called(module)), but=free) == {}
 
 
 @pytest.mark.parametrize("module", BELOW_THE_DOOR)
@@ -175,13 +204,7 @@ NAMED_IN = dict.fromkeys(OF_A_RUN_DIRECTORY, "paths.py") | dict.fromkeys(OF_A_RE
 
 @pytest.mark.parametrize("file", NAMED_IN)
 def test_a_files_name_that_several_rooms_know_stands_once(file: str) -> None:
-    constants = [
-        name(module)
-        for module in MODULES
-        for node in ast.walk(tree(module))
-        if isinstance(node, ast.Constant) and node.value == file
-    ]
-    assert constants == [NAMED_IN[file]]
+    assert [name(module) for module in MODULES for word in words(module) if word == file] == [NAMED_IN[file]]
 
 
 def test_the_list_of_rooms_for_contributors_is_the_whole_truth() -> None:
@@ -204,15 +227,15 @@ def test_nothing_lies_loose_beside_the_rooms() -> None:
 
 def test_no_module_comes_back_to_itself() -> None:
     """Not even for types."""
-    dotted = {
+    modules = {
         ".".join(("minigts", *module.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): module
         for module in MODULES
     }
 
     def used(module: Path) -> set[str]:
-        found = (each if each in dotted else each.rpartition(".")[0] for each in imports(module))
-        return {name for name in found if name in dotted}
+        found = (each if each in modules else each.rpartition(".")[0] for each in imports(module))
+        return {name for name in found if name in modules}
 
-    graph = {name: {other for other in used(module) if other != name} for name, module in dotted.items()}
+    graph = {name: {other for other in used(module) if other != name} for name, module in modules.items()}
     sorter = graphlib.TopologicalSorter(graph)
     sorter.prepare()  # raises CycleError, which names the modules

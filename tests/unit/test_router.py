@@ -161,6 +161,30 @@ def test_bgp_has_a_system_for_each_host_and_a_session_for_each_link_and_family()
     assert text.count("hold time 3; keepalive time 1;") == 4
 
 
+@pytest.mark.parametrize("routing", ["ospf", "bgp"])
+def test_a_host_tells_its_own_address_in_both_families(routing: str) -> None:
+    made = ring(routing)
+    host, beside = made.host("a"), made.ipv6_of("a")
+    assert beside is not None
+    text = router.configuration(made, host)
+    for own in (f"{host.address}/32", f"{beside.address}/128"):
+        assert (f"stubnet {own} {{ cost 1; }};" if routing == "ospf" else f"route {own} blackhole;") in text
+
+
+def test_the_instance_of_ospf_is_that_of_version_2_alone() -> None:
+    made = ring("ospf")
+    second, third = router.configuration(made, made.host("a")).split("protocol ospf v3")
+    assert second.count("instance id 64;") == 1
+    assert "instance id" not in third
+
+
+def test_bgp_tells_the_segments_at_a_host_each_in_its_family() -> None:
+    made = ring("bgp")
+    second, third = router.configuration(made, made.host("a")).split("protocol static own6")
+    subnets = [link.subnet for link in made.links if "a" in link.ends]
+    assert all(f"route {subnet} blackhole;" in second and subnet not in third for subnet in subnets)
+
+
 def test_a_host_on_its_own_finds_nothing_and_gives_the_kernel_nothing() -> None:
     alone = parse("name: x\nrouting: ospf\nhosts: {a: }\n", "t.yaml")
     host: Host = alone.hosts[0]
