@@ -23,6 +23,7 @@ from minigts.topology.host_settings import ComposeSpec
 from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.read import load as topologies
 from minigts.topology.read import model as topology
+from minigts.topology.read.links import LinkSpec
 from minigts.topology.schedule import Step
 from minigts.topology.software import FileSpec
 
@@ -63,7 +64,7 @@ LANGUAGES = {
             "hosts.*.containers[].": ContainerSpec,
             "hosts.*.compose.": ComposeSpec,
             "switches.*.": topology.SwitchSpec,
-            "links[].": topology.LinkSpec,
+            "links[].": LinkSpec,
             "schedule[].": Step,
             "expect[].": topology.Expect,
             "tolerances.": topology.ToleranceSpec,

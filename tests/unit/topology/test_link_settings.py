@@ -16,7 +16,7 @@ from minigts.dataplane.wire import Wire
 from minigts.language.quantities import Words
 from minigts.topology import link_settings
 from minigts.topology.link_settings import BY_FIELD, LINK_SETTINGS, SETTABLE, Amounts, Shaping
-from minigts.topology.read.model import LinkSettings
+from minigts.topology.read.links import LinkSettings
 from minigts.topology.read.per_direction import BothWays, of_key
 from minigts.topology.setting import Setting
 

@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigts.errors import InputError
+from minigts.formats import recognised
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import LARGEST_BYTES, load, parse
+from minigts.topology.read.model import SHORTHANDS, Topology
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 SHIPPED = sorted(TOPOLOGIES.glob("*.yaml"))
@@ -66,6 +68,21 @@ links: [{ends: [z, h1], loss: 2%}]
         ("pair: {hosts: [no, on]}", ["no", "on"], ["no-on"]),
         ("star: {clients: 2}", ["centre", "c1", "c2"], ["centre-c1", "centre-c2"]),
         ("star: {clients: [a, b], centre: m}", ["m", "a", "b"], ["m-a", "m-b"]),
+        ("ring: {hosts: 3}", ["h1", "h2", "h3"], ["h1-h2", "h2-h3", "h3-h1"]),
+        ("ring: {hosts: [a, b, c, d]}", ["a", "b", "c", "d"], ["a-b", "b-c", "c-d", "d-a"]),
+        (
+            "clos: {spines: 2, leaves: 2, hosts: 2}",
+            ["h1", "h2", "h3", "h4", "leaf1", "leaf2", "spine1", "spine2"],
+            [
+                *("h1-leaf1", "h2-leaf1", "h3-leaf2", "h4-leaf2"),
+                *("leaf1-spine1", "leaf1-spine2", "leaf2-spine2", "leaf2-spine1"),
+            ],
+        ),
+        (
+            "clos: {spines: [top], leaves: [a, b], hosts: 0}\nhosts: {web: }\nlinks: [{ends: [web, a]}]",
+            ["a", "b", "top", "web"],
+            ["a-top", "b-top", "web-a"],
+        ),
         (
             "chain: {hosts: 3}\nlinks: [{ends: [h3, h1], name: ring}]",
             ["h1", "h2", "h3"],
@@ -77,6 +94,47 @@ def test_shorthand_expands(short: str, hosts: list[str], links: list[str]) -> No
     plan = parse(f"name: x\n{short}\n", "f.yaml")
     assert [host.name for host in plan.hosts] == hosts
     assert [link.name for link in plan.links] == links
+
+
+def test_uplinks_have_settings_of_their_own_before_those_of_all_links() -> None:
+    text = "name: x\ndefaults: {link: {mtu: 1400}}\n"
+    text += "clos: {spines: 1, leaves: 2, hosts: 1, link: {rtt: 2ms, rate: 50mbit}, uplink: {rate: 100mbit}}\n"
+    plan = parse(text, "f.yaml")
+    assert [(link.name, link.rtt_ms, link.rate_mbit) for link in plan.links] == [
+        ("h1-leaf1", 2.0, 50.0),
+        ("h2-leaf2", 2.0, 50.0),
+        ("leaf1-spine1", 2.0, 100.0),
+        ("leaf2-spine1", 2.0, 100.0),
+    ]
+    assert {port.mtu for host in plan.hosts for port in host.ports} == {1400}
+
+
+def test_a_rings_segments_are_as_many_as_its_hosts_and_the_last_one_closes_it() -> None:
+    plan = parse("name: x\nring: {hosts: 3, segments: [{rtt: 1ms}, {rtt: 2ms}, {rtt: 4ms}]}\n", "f.yaml")
+    assert [(link.ends, link.rtt_ms) for link in plan.links] == [
+        (("h1", "h2"), 1.0),
+        (("h2", "h3"), 2.0),
+        (("h3", "h1"), 4.0),
+    ]
+    assert plan.path("h1", "h3").links == ("h1-h2", "h2-h3")
+
+
+@pytest.mark.parametrize(("spines", "leaves"), [(1, 3), (2, 4), (3, 7), (5, 3)])
+def test_between_two_leaves_of_a_clos_is_the_first_spine_of_the_later_leaf(spines: int, leaves: int) -> None:
+    plan = parse(f"name: x\nclos: {{spines: {spines}, leaves: {leaves}, hosts: 1, link: {{rtt: 1ms}}}}\n", "f.yaml")
+    for later in range(2, leaves + 1):
+        for earlier in range(1, later):
+            spine = f"spine{1 + (later - 1) % spines}"
+            there, back = plan.path(f"h{earlier}", f"h{later}"), plan.path(f"h{later}", f"h{earlier}")
+            up = (f"h{earlier}-leaf{earlier}", f"leaf{earlier}-{spine}")
+            down = (f"leaf{later}-{spine}", f"h{later}-leaf{later}")
+            assert (there.links, back.links) == ((*up, *down), (*down[::-1], *up[::-1]))
+
+
+def test_every_shorthand_of_the_model_is_known_where_shorthands_are_listed() -> None:
+    of_the_model = [key for key, field in Topology.model_fields.items() if "Shorthand: " in (field.description or "")]
+    assert of_the_model == [*SHORTHANDS]
+    assert {"hosts", "switches", *SHORTHANDS} == recognised.OURS
 
 
 def test_overlay_is_free_when_no_names_are_given() -> None:
@@ -144,6 +202,8 @@ KEYS = [
     "chain",
     "pair",
     "star",
+    "ring",
+    "clos",
     "defaults",
     "ends",
     "link",
@@ -152,6 +212,7 @@ KEYS = [
     "rate",
     "subnet",
 ]
+OF_SHORTHANDS = ["clients", "segments", "spines", "leaves", "uplink"]
 DIRECTIONS = ["delay", "queue", "to", "from"]
 VALUES = st.sampled_from(["x", "a", "b", "", "10ms", "5", "-1ms", "1mbit", "10.9.0.0/24", "10.9.0.0/16", "250", "none"])
 TREES = st.recursive(
@@ -159,7 +220,7 @@ TREES = st.recursive(
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
         st.dictionaries(
-            st.sampled_from([*KEYS, *DIRECTIONS, "subnets", "clients", "segments", "expect", "a"]), inner, max_size=4
+            st.sampled_from([*KEYS, *DIRECTIONS, *OF_SHORTHANDS, "subnets", "expect", "a"]), inner, max_size=4
         ),
     ),
     max_leaves=12,

@@ -72,9 +72,17 @@ def test_a_queue_is_sized_by_its_own_rate_and_the_links_round_trip() -> None:
         ("pair: {hosts: [m, n], LINK}", {("m", "n"): 1, ("n", "m"): 2}),
         ("chain: {hosts: [m, n, o], LINK}", {("m", "n"): 1, ("n", "o"): 1, ("n", "m"): 2, ("o", "n"): 2}),
         ("star: {clients: [n, o], centre: m, LINK}", {("m", "n"): 1, ("m", "o"): 1, ("n", "m"): 2, ("o", "m"): 2}),
+        (
+            "ring: {hosts: [m, n, o], LINK}",
+            {("m", "n"): 1, ("n", "o"): 1, ("o", "m"): 1, ("n", "m"): 2, ("o", "n"): 2, ("m", "o"): 2},
+        ),
+        (
+            "clos: {spines: [n], leaves: [m], hosts: 1, LINK}",
+            {("h1", "m"): 1, ("m", "n"): 1, ("m", "h1"): 2, ("n", "m"): 2},
+        ),
         ("hosts: {m: , n: }\nlinks: [{ends: [n, m], LINK}]", {("n", "m"): 1, ("m", "n"): 2}),
     ],
-    ids=["pair", "chain", "star", "links"],
+    ids=["pair", "chain", "star", "ring", "clos", "links"],
 )
 @pytest.mark.parametrize("by_default", [False, True], ids=["own", "default"])
 def test_in_every_form_to_leads_from_the_first_end_to_the_second(

@@ -10,7 +10,7 @@ from minigts.formats import gts_language
 from minigts.language.tree import Data
 
 GRAPHML, YAML = (".graphml", ".xml"), (".yaml", ".yml")
-OURS = frozenset({"hosts", "chain", "pair", "star", "switches"})
+OURS = frozenset({"hosts", "chain", "pair", "star", "ring", "clos", "switches"})
 """Keys of minigts' own topologies."""
 COMPOSE = "this file is Compose's: a host of a topology takes it, as in `hosts: {a: {compose: compose.yaml}}`"
 MEASURES = "measurements"

@@ -17,6 +17,7 @@ from minigts.topology.host_settings import untimely_keys
 from minigts.topology.link_settings import Shaping, untimely
 from minigts.topology.plan.path_totals import fewest_in_burst
 from minigts.topology.read.draft import Draft, DraftHost, DraftLink, DraftSwitch
+from minigts.topology.read.model import SHORTHANDS
 from minigts.topology.routes import ipv6, segments
 from minigts.topology.routes.addresses import DEFAULT_SUBNETS, assign, capacity, overlaps
 from minigts.topology.routes.graph import connected
@@ -57,7 +58,7 @@ def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None, ti
 
 def _machines(drafted: Draft, where: Location) -> Iterator[Finding]:
     if not drafted.hosts and drafted.all_hosts:
-        yield (), "no hosts: give `hosts:` and `links:`, or one of the shorthands chain, pair, star"
+        yield (), f"no hosts: give `hosts:` and `links:`, or one of the shorthands {listed(SHORTHANDS)}"
     machines = drafted.machines
     if len(machines) > MOST_HOSTS:
         kinds = "hosts and switches" if drafted.switches else "hosts"
@@ -283,6 +284,6 @@ def _untimely(document: Mapping[str, Data], time: Time) -> Iterator[Finding]:
 
 def _with_settings_of_hosts(document: Mapping[str, Data]) -> Iterator[Location]:
     """Every place where a file may have settings of hosts."""
-    yield from ((key, "host") for key in ("defaults", "chain", "pair", "star"))
+    yield from ((key, "host") for key in ("defaults", *SHORTHANDS))
     hosts = document.get("hosts")
     yield from (("hosts", name) for name in (hosts if isinstance(hosts, dict) else ()))

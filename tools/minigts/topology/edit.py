@@ -23,7 +23,7 @@ from minigts.topology.plan.build import end_of, free_name, host_of, link_of, sha
 from minigts.topology.plan.elements import Host, HostPort, Link, Port, Switch
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.draft import DraftLink, draft_host, draft_link
-from minigts.topology.read.model import LinkSpec
+from minigts.topology.read.links import LinkSpec
 from minigts.topology.routes import ipv6
 from minigts.topology.routes.addresses import assign, overlaps
 

@@ -17,8 +17,10 @@ from minigts.language.tree import Data
 from minigts.topology.containers import ContainerSpec
 from minigts.topology.host_settings import DEFAULT_MEMORY_MB, HostSpec, merged
 from minigts.topology.link_settings import LINK_SETTINGS, Shaping
-from minigts.topology.read.model import Chain, Defaults, LinkSettings, LinkSpec, Pair, Star, SwitchSpec
+from minigts.topology.read.links import LinkSettings, LinkSpec
+from minigts.topology.read.model import Defaults, SwitchSpec
 from minigts.topology.read.per_direction import BothWays
+from minigts.topology.read.shorthands import Chain, Clos, Pair, Ring, Star
 from minigts.topology.setting import Amount, Setting
 
 DEFAULT_CPUS = 1
@@ -95,7 +97,7 @@ class Draft:
 
 
 def draft(data: Data) -> Draft:
-    """The hosts and links of the document `data`: chain, pair and star first, then those written one by one."""
+    """The hosts and links of the document `data`: those of shorthands first, then those written one by one."""
     if not isinstance(data, dict):
         return _REFUSED
     defaults = _accepted(Defaults, data.get("defaults") or {}) or Defaults()
@@ -103,6 +105,8 @@ def draft(data: Data) -> Draft:
         _chain(data.get("chain"), defaults),
         _pair(data.get("pair"), defaults),
         _star(data.get("star"), defaults),
+        _ring(data.get("ring"), defaults),
+        _clos(data.get("clos"), defaults),
         _written_hosts(data.get("hosts"), defaults),
         _written_links(data.get("links"), defaults),
     ]
@@ -132,12 +136,25 @@ def _chain(data: Data, defaults: Defaults) -> Draft:
     spec = _accepted(Chain, data)
     if spec is None:
         return _REFUSED
-    where: Location = ("chain",)
+    return _in_order(("chain",), spec, zip(spec.hosts, spec.hosts[1:], strict=False), defaults)
+
+
+def _ring(data: Data, defaults: Defaults) -> Draft:
+    if data is None:
+        return _NOTHING
+    spec = _accepted(Ring, data)
+    if spec is None:
+        return _REFUSED
+    return _in_order(("ring",), spec, zip(spec.hosts, (*spec.hosts[1:], spec.hosts[0]), strict=True), defaults)
+
+
+def _in_order(where: Location, spec: Chain | Ring, ends: Iterable[tuple[str, str]], defaults: Defaults) -> Draft:
+    """The hosts of a chain or ring, and the links between `ends`, each of which is a segment."""
     links = []
-    for index, ends in enumerate(zip(spec.hosts, spec.hosts[1:], strict=False)):
+    for index, pair in enumerate(ends):
         own = spec.segments[index] if spec.segments else None
         place = (*where, "segments", index) if own else where
-        links.append(draft_link(place, ends, (own, spec.link, defaults.link)))
+        links.append(draft_link(place, pair, (own, spec.link, defaults.link)))
     return Draft(_hosts(where, spec.hosts, (spec.host, defaults.host)), tuple(links), True, True)
 
 
@@ -160,6 +177,33 @@ def _star(data: Data, defaults: Defaults) -> Draft:
     hosts = _hosts(("star",), (spec.centre, *spec.clients), (spec.host, defaults.host))
     links = (draft_link(("star",), (spec.centre, client), (spec.link, defaults.link)) for client in spec.clients)
     return Draft(hosts, tuple(links), True, True)
+
+
+def _clos(data: Data, defaults: Defaults) -> Draft:
+    """Hosts, leaves and spines; the hosts' links leaf by leaf, then the uplinks leaf by leaf.
+
+    The n-th leaf begins with the n-th spine; after the last spine comes the first. Of equal paths the one whose latest
+    link is the earliest is taken (`routes.graph`), so between two leaves it is the first spine of the later one. That
+    spreads the paths over the spines.
+    """
+    if data is None:
+        return _NOTHING
+    spec = _accepted(Clos, data)
+    if spec is None:
+        return _REFUSED
+    names = [f"h{number}" for number in range(1, len(spec.leaves) * spec.hosts + 1)]
+    down = [(name, spec.leaves[index // spec.hosts]) for index, name in enumerate(names)]
+    up = [
+        (leaf, spec.spines[(first + turn) % len(spec.spines)])
+        for first, leaf in enumerate(spec.leaves)
+        for turn in range(len(spec.spines))
+    ]
+    links = (
+        *(draft_link(("clos",), ends, (spec.link, defaults.link)) for ends in down),
+        *(draft_link(("clos",), ends, (spec.uplink, spec.link, defaults.link)) for ends in up),
+    )
+    hosts = _hosts(("clos",), (*names, *spec.leaves, *spec.spines), (spec.host, defaults.host))
+    return Draft(hosts, links, True, True)
 
 
 def _written_hosts(data: Data, defaults: Defaults) -> Draft:

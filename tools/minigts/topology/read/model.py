@@ -6,46 +6,30 @@ fields or several links is in `checks`.
 
 from __future__ import annotations
 
-import ipaddress
 import re
-from collections import Counter
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, create_model, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from minigts.language import validation
 from minigts.language.fields import choice, matching, quantity, text, whole
 from minigts.language.problems import shown
-from minigts.language.quantities import (
-    MEMORY_MB,
-    SHARE_PERCENT,
-    TIME_MS,
-)
+from minigts.language.quantities import MEMORY_MB, SHARE_PERCENT, TIME_MS
 from minigts.topology.fields import (
     EXPECTATIONS,
     HOST_NAME,
-    HOST_NAME_HINT,
     LARGEST_SEED,
-    LEAST_MTU,
     LONGEST_DESCRIPTION,
     LONGEST_LOCATION,
-    MOST_HOSTS,
-    MOST_MTU,
-    NAME,
-    NAME_HINT,
-    SMALLEST_SEGMENT,
     LatencyWord,
     ThroughputWord,
 )
-from minigts.topology.frames import VLANS
 from minigts.topology.host_settings import HostSpec, Spec
-from minigts.topology.link_settings import LINK_SETTINGS
-from minigts.topology.read.per_direction import Read, of_key
+from minigts.topology.read.links import HostName, LinkSettings, LinkSpec, Name, Network
+from minigts.topology.read.shorthands import Chain, Clos, Pair, Ring, Star
 from minigts.topology.routes import ipv6 as v6
 from minigts.topology.routes.addresses import DEFAULT_SUBNETS
 from minigts.topology.schedule import Step
-from minigts.topology.setting import Setting
 from minigts.topology.time import Time
 
 
@@ -62,33 +46,10 @@ def _time_and_share(value: object) -> tuple[float, float]:
     )
 
 
-def _round_trip(value: object) -> object:
-    if isinstance(value, dict):
-        raise ValueError("rtt covers both directions: for one delay each write delay: {to: 10ms, from: 30ms}")
-    return value
-
-
-def _network(value: object) -> str:
-    try:
-        network = ipaddress.IPv4Network(value if isinstance(value, str) else "", strict=True)
-    except ValueError:
-        network = None
-    if network is None or network.prefixlen > SMALLEST_SEGMENT or "/" not in str(value):
-        raise ValueError(f"{shown(value)} is not an IPv4 network: write it as in 192.168.7.0/24, /30 at the smallest")
-    return str(network)
-
-
 def _beside(value: object) -> str | None:
     if not isinstance(value, str):
         raise ValueError(f"{shown(value)} does not say whether hosts have IPv6: write true, false or a /48")
     return None if value == "false" else v6.DEFAULT if value == "true" else v6.block(value)
-
-
-def _two_ends(value: object) -> list[object]:
-    if not isinstance(value, list) or len(value) != 2:
-        got = f"{len(value)} given" if isinstance(value, list) else f"found {shown(value)}"
-        raise ValueError(f"a link has exactly two ends, as in [ams, bra]; {got}")
-    return value
 
 
 def _members(value: object) -> list[object]:
@@ -98,50 +59,10 @@ def _members(value: object) -> list[object]:
     return value
 
 
-def _some_vlans(value: object) -> list[object]:
-    if value == []:
-        raise ValueError("no VLAN is given: write them as in [10, 20], or leave vlans out")
-    if not isinstance(value, list):
-        raise ValueError(f"{shown(value)} is not a list of VLANs: write it as in [10, 20]")
-    if twice := [number for number, count in Counter(map(str, value)).items() if count > 1]:
-        raise ValueError(f"VLAN {twice[0]} is given twice")
-    return value
-
-
-def _names_or_count(least: int, letter: str) -> Callable[[object], list[object]]:
-    """Names as they are, or a number N for `letter`1 … `letter`N."""
-
-    def parse(value: object) -> list[object]:
-        if isinstance(value, list):
-            if not least <= len(value) <= MOST_HOSTS:
-                raise ValueError(f"{len(value)} names given; from {least} to {MOST_HOSTS} are possible")
-            return value
-        text = value if isinstance(value, str) and re.fullmatch(r"[0-9]{1,6}", value, re.ASCII) else ""
-        if not text or not least <= int(text) <= MOST_HOSTS:
-            wanted = f"write a number from {least} to {MOST_HOSTS}, or a list of names"
-            raise ValueError(f"{shown(value)} does not say which hosts: {wanted}")
-        return [f"{letter}{number}" for number in range(1, int(text) + 1)]
-
-    return parse
-
-
-def _names_schema(least: int) -> WithJsonSchema:
-    names = {"type": "array", "items": {"type": "string", "pattern": f"^{HOST_NAME.pattern}$"}, "minItems": least}
-    return WithJsonSchema({"anyOf": [{"type": "integer", "minimum": least, "maximum": MOST_HOSTS}, names]})
-
-
 CONTROLLER = re.compile(
     r"(?:[a-z](?:[a-z0-9-]{0,13}[a-z0-9])?|[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?::[0-9]{1,5})?", re.ASCII
 )
 CONTROLLER_HINT = "a controller: write builtin, or a host's name or an IPv4 address, as in h1 or 192.0.2.1:6653"
-HostName: TypeAlias = Annotated[str, *matching(HOST_NAME_HINT, HOST_NAME)]
-_Vlan: TypeAlias = Annotated[int, *whole("a VLAN", VLANS[0], VLANS[-1])]
-_Name: TypeAlias = Annotated[str, *matching(NAME_HINT, NAME)]
-_Network: TypeAlias = Annotated[
-    str, BeforeValidator(_network), WithJsonSchema({"type": "string", "examples": ["192.168.7.0/24"]})
-]
-
-
 _Beside: TypeAlias = Annotated[
     str | None,
     BeforeValidator(_beside),
@@ -170,137 +91,11 @@ class SwitchSpec(Spec):
     )
 
 
-class _RoundTrip(Spec):
-    rtt: Annotated[float, *quantity(TIME_MS), BeforeValidator(_round_trip)] | None = Field(
-        None, description="Round-trip time; each direction gets half of it. Not together with delay."
-    )
-
-
-def _keys() -> dict[str, Any]:
-    """A link's keys for its two directions, each with the settings under it."""
-    under: dict[str, list[Setting]] = {}
-    for each in LINK_SETTINGS:
-        under.setdefault(each.head, []).append(each)
-    return {
-        key: (
-            Annotated[Read, *of_key(settings)] | None,
-            Field(None, description=" ".join(each.about for each in settings)),
-        )
-        for key, settings in under.items()
-    }
-
-
-if TYPE_CHECKING:
-
-    class _EachWay(_RoundTrip):
-        delay: Read | None = None
-
-else:
-    _EachWay = create_model("_EachWay", __base__=_RoundTrip, **_keys())
-
-
-class LinkSettings(_EachWay):
-    """What a link does to packets, in each direction on its own. A setting that is left out has no effect.
-
-    Where the two directions differ, a setting is a mapping: `to` is from the first end to the second, `from` is back.
-    """
-
-    mtu: Annotated[int, *whole("an MTU", LEAST_MTU, MOST_MTU)] | None = Field(
-        None, description="Largest IP packet in bytes. Default: 1500."
-    )
-
-    @model_validator(mode="after")
-    def _one_delay(self) -> Self:
-        if self.rtt is not None and self.delay is not None:
-            raise ValueError("both rtt and delay are given; delay is one way, rtt is both ways: give one of them")
-        return self
-
-
-class LinkSpec(LinkSettings):
-    """A link between two hosts, two switches, or a host and a switch. Links that meet in a switch are one segment."""
-
-    ends: Annotated[
-        tuple[HostName, HostName],
-        BeforeValidator(_two_ends),
-        WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2}),
-    ] = Field(description="The two hosts or switches that the link joins.")
-    name: _Name | None = Field(None, description="Name of the link. Default: its ends, such as ams-bra.")
-    subnet: _Network | None = Field(
-        None,
-        description="IPv4 network of this link's segment. Default: the next free /24 of `subnets`, or a larger one.",
-    )
-    vlan: _Vlan | None = Field(
-        None,
-        description="The VLAN that the link is in, untagged, from 1 to 4094: its switch has it as an access port. "
-        "Default: none, where no link of the switch has one.",
-    )
-    vlans: (
-        Annotated[
-            tuple[_Vlan, ...],
-            BeforeValidator(_some_vlans),
-            WithJsonSchema({"type": "array", "items": {"type": "integer"}, "minItems": 1, "uniqueItems": True}),
-        ]
-        | None
-    ) = Field(
-        None,
-        description="The VLANs that the link carries tagged, as a trunk; a host has an interface for each, eth1.10. "
-        "Default between switches: all that their hosts are in.",
-    )
-
-    @model_validator(mode="after")
-    def _access_or_trunk(self) -> Self:
-        if self.vlan is not None and self.vlans is not None:
-            raise ValueError("both vlan and vlans are given; vlan is untagged, vlans are tagged: give one of them")
-        return self
-
-
 class Defaults(Spec):
     """Default settings of hosts and links."""
 
     link: LinkSettings | None = Field(None, description="Settings of every link that does not give its own.")
     host: HostSpec | None = Field(None, description="Settings of every host that does not give its own.")
-
-
-class _Shorthand(Spec):
-    link: LinkSettings | None = Field(None, description="Settings of every link of the shape.")
-    host: HostSpec | None = Field(None, description="Settings of every host of the shape.")
-
-
-class Chain(_Shorthand):
-    """Hosts in a row, each joined to the next."""
-
-    hosts: Annotated[tuple[HostName, ...], BeforeValidator(_names_or_count(2, "h")), _names_schema(2)] = Field(
-        description="How many hosts (h1, h2, …), or their names in order."
-    )
-    segments: tuple[LinkSettings | None, ...] | None = Field(
-        None, description="Settings of each segment in order, one fewer than hosts; they override `link`."
-    )
-
-    @model_validator(mode="after")
-    def _one_for_each_segment(self) -> Self:
-        wanted = len(self.hosts) - 1
-        if self.segments is not None and len(self.segments) != wanted:
-            raise ValueError(f"{len(self.segments)} segments given; {wanted + 1} hosts in a row have {wanted}")
-        return self
-
-
-class Pair(_Shorthand):
-    """Two hosts and one link."""
-
-    hosts: Annotated[
-        tuple[HostName, HostName],
-        BeforeValidator(_two_ends),
-        WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2}),
-    ] = Field(("h1", "h2"), description="The names of the two hosts. Default: [h1, h2].")
-
-
-class Star(_Shorthand):
-    """A centre, joined to every client."""
-
-    clients: Annotated[tuple[HostName, ...], BeforeValidator(_names_or_count(1, "c")), _names_schema(1)] = Field(
-        description="How many clients (c1, c2, …), or their names in order."
-    )
-    centre: HostName = Field("centre", description="Name of the host in the middle. Default: centre.")
 
 
 class Expect(Spec):
@@ -349,7 +144,7 @@ class ToleranceSpec(Spec):
 class Topology(Spec):
     """A minigts topology: hosts, the links between them, and what must hold."""
 
-    name: _Name = Field(description="Name of the topology; results and labs carry it.")
+    name: Name = Field(description="Name of the topology; results and labs carry it.")
     description: Annotated[str, text("a description", LONGEST_DESCRIPTION)] | None = Field(
         None, description="What it is for: the lesson or the figure."
     )
@@ -367,7 +162,7 @@ class Topology(Spec):
         description="virtual: the lab has a clock of its own, so that results do not depend on the machine; only on "
         "uml. real: the lab has the machine's clock. Default: virtual on uml, else real.",
     )
-    subnets: _Network = Field(
+    subnets: Network = Field(
         DEFAULT_SUBNETS,
         description="IPv4 block from which segments without a subnet get a /24 or larger. Default: 10.20.0.0/14.",
     )
@@ -388,8 +183,10 @@ class Topology(Spec):
     chain: Chain | None = Field(None, description="Shorthand: hosts in a row.")
     pair: Pair | None = Field(None, description="Shorthand: two hosts and one link.")
     star: Star | None = Field(None, description="Shorthand: a centre and its clients.")
-    overlay: _Name = Field("none", description="The overlay that is up by default; experiments may choose others.")
-    groups: dict[_Name, _Members] | None = Field(
+    ring: Ring | None = Field(None, description="Shorthand: hosts in a ring.")
+    clos: Clos | None = Field(None, description="Shorthand: hosts on leaves, and every leaf on every spine.")
+    overlay: Name = Field("none", description="The overlay that is up by default; experiments may choose others.")
+    groups: dict[Name, _Members] | None = Field(
         None,
         description="Groups of two hosts or more, by names of your own. Each group gets an overlay of its own. "
         "Default: one overlay over all hosts.",
@@ -404,6 +201,10 @@ class Topology(Spec):
     seed: Annotated[int, *whole("a seed", 0, LARGEST_SEED)] = Field(
         0, description="Seed of the random numbers for loss and jitter. Default: 0."
     )
+
+
+SHORTHANDS = ("chain", "pair", "star", "ring", "clos")
+"""The keys of `Topology` that expand to hosts and links, in the order in which these come in the plan."""
 
 
 def json_schema() -> dict[str, Any]:

@@ -1,0 +1,145 @@
+"""A link as a topology file has it, and the kinds of values that other parts of the model share with it."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, create_model, model_validator
+
+from minigts.language.fields import matching, quantity, whole
+from minigts.language.problems import shown
+from minigts.language.quantities import TIME_MS
+from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, LEAST_MTU, MOST_MTU, NAME, NAME_HINT, SMALLEST_SEGMENT
+from minigts.topology.frames import VLANS
+from minigts.topology.host_settings import Spec
+from minigts.topology.link_settings import LINK_SETTINGS
+from minigts.topology.read.per_direction import Read, of_key
+from minigts.topology.setting import Setting
+
+
+def _round_trip(value: object) -> object:
+    if isinstance(value, dict):
+        raise ValueError("rtt covers both directions: for one delay each write delay: {to: 10ms, from: 30ms}")
+    return value
+
+
+def _network(value: object) -> str:
+    try:
+        network = ipaddress.IPv4Network(value if isinstance(value, str) else "", strict=True)
+    except ValueError:
+        network = None
+    if network is None or network.prefixlen > SMALLEST_SEGMENT or "/" not in str(value):
+        raise ValueError(f"{shown(value)} is not an IPv4 network: write it as in 192.168.7.0/24, /30 at the smallest")
+    return str(network)
+
+
+def two_ends(value: object) -> list[object]:
+    """The value, which is a list of two. Raises ValueError."""
+    if not isinstance(value, list) or len(value) != 2:
+        got = f"{len(value)} given" if isinstance(value, list) else f"found {shown(value)}"
+        raise ValueError(f"a link has exactly two ends, as in [ams, bra]; {got}")
+    return value
+
+
+def _some_vlans(value: object) -> list[object]:
+    if value == []:
+        raise ValueError("no VLAN is given: write them as in [10, 20], or leave vlans out")
+    if not isinstance(value, list):
+        raise ValueError(f"{shown(value)} is not a list of VLANs: write it as in [10, 20]")
+    if twice := [number for number, count in Counter(map(str, value)).items() if count > 1]:
+        raise ValueError(f"VLAN {twice[0]} is given twice")
+    return value
+
+
+HostName: TypeAlias = Annotated[str, *matching(HOST_NAME_HINT, HOST_NAME)]
+_Vlan: TypeAlias = Annotated[int, *whole("a VLAN", VLANS[0], VLANS[-1])]
+Name: TypeAlias = Annotated[str, *matching(NAME_HINT, NAME)]
+Network: TypeAlias = Annotated[
+    str, BeforeValidator(_network), WithJsonSchema({"type": "string", "examples": ["192.168.7.0/24"]})
+]
+
+
+class _RoundTrip(Spec):
+    rtt: Annotated[float, *quantity(TIME_MS), BeforeValidator(_round_trip)] | None = Field(
+        None, description="Round-trip time; each direction gets half of it. Not together with delay."
+    )
+
+
+def _keys() -> dict[str, Any]:
+    """A link's keys for its two directions, each with the settings under it."""
+    under: dict[str, list[Setting]] = {}
+    for each in LINK_SETTINGS:
+        under.setdefault(each.head, []).append(each)
+    return {
+        key: (
+            Annotated[Read, *of_key(settings)] | None,
+            Field(None, description=" ".join(each.about for each in settings)),
+        )
+        for key, settings in under.items()
+    }
+
+
+if TYPE_CHECKING:
+
+    class _EachWay(_RoundTrip):
+        delay: Read | None = None
+
+else:
+    _EachWay = create_model("_EachWay", __base__=_RoundTrip, **_keys())
+
+
+class LinkSettings(_EachWay):
+    """What a link does to packets, in each direction on its own. A setting that is left out has no effect.
+
+    Where the two directions differ, a setting is a mapping: `to` is from the first end to the second, `from` is back.
+    """
+
+    mtu: Annotated[int, *whole("an MTU", LEAST_MTU, MOST_MTU)] | None = Field(
+        None, description="Largest IP packet in bytes. Default: 1500."
+    )
+
+    @model_validator(mode="after")
+    def _one_delay(self) -> Self:
+        if self.rtt is not None and self.delay is not None:
+            raise ValueError("both rtt and delay are given; delay is one way, rtt is both ways: give one of them")
+        return self
+
+
+class LinkSpec(LinkSettings):
+    """A link between two hosts, two switches, or a host and a switch. Links that meet in a switch are one segment."""
+
+    ends: Annotated[
+        tuple[HostName, HostName],
+        BeforeValidator(two_ends),
+        WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2}),
+    ] = Field(description="The two hosts or switches that the link joins.")
+    name: Name | None = Field(None, description="Name of the link. Default: its ends, such as ams-bra.")
+    subnet: Network | None = Field(
+        None,
+        description="IPv4 network of this link's segment. Default: the next free /24 of `subnets`, or a larger one.",
+    )
+    vlan: _Vlan | None = Field(
+        None,
+        description="The VLAN that the link is in, untagged, from 1 to 4094: its switch has it as an access port. "
+        "Default: none, where no link of the switch has one.",
+    )
+    vlans: (
+        Annotated[
+            tuple[_Vlan, ...],
+            BeforeValidator(_some_vlans),
+            WithJsonSchema({"type": "array", "items": {"type": "integer"}, "minItems": 1, "uniqueItems": True}),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="The VLANs that the link carries tagged, as a trunk; a host has an interface for each, eth1.10. "
+        "Default between switches: all that their hosts are in.",
+    )
+
+    @model_validator(mode="after")
+    def _access_or_trunk(self) -> Self:
+        if self.vlan is not None and self.vlans is not None:
+            raise ValueError("both vlan and vlans are given; vlan is untagged, vlans are tagged: give one of them")
+        return self
