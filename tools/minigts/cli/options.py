@@ -15,7 +15,7 @@ from minigts.topology.time import Time
 
 if TYPE_CHECKING:
     from minigts.lab import Lab
-    from minigts.topology.plan import Plan
+    from minigts.topology.plan.plan import Plan
 import os
 
 from minigts import paths
