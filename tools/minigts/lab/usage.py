@@ -155,7 +155,7 @@ def between(lab: Lab, before: Reading, after: Reading) -> Activity:
         for port in machine.ports
         if machine.name in seconds
     }
-    one_way_ms = {end: _one_way_ms(direction, after.carried[end]) for end, direction in outgoing.items()}
+    delays_ms = {end: one_way_ms(direction, after.carried[end]) for end, direction in outgoing.items()}
     for machine in lab.plan.machines:
         for port in machine.ports if machine.name in seconds else ():
             then, now = before.carried[machine.name, port.link], after.carried[machine.name, port.link]
@@ -173,8 +173,8 @@ def between(lab: Lab, before: Reading, after: Reading) -> Activity:
                     up=port.link not in record.cut,
                     queued_bytes=now.queued,
                     rtt_ms=None
-                    if port.link in record.cut or (port.peer_host, port.link) not in one_way_ms
-                    else round(one_way_ms[machine.name, port.link] + one_way_ms[port.peer_host, port.link], 6),
+                    if port.link in record.cut or (port.peer_host, port.link) not in delays_ms
+                    else round(delays_ms[machine.name, port.link] + delays_ms[port.peer_host, port.link], 6),
                     overrun=max(0, now.overrun - then.overrun),
                 )
             )
@@ -183,7 +183,7 @@ def between(lab: Lab, before: Reading, after: Reading) -> Activity:
     return Activity(max(seconds.values()), tuple(sorted(flows, key=lambda flow: order[flow.link])), loads)
 
 
-def _one_way_ms(direction: Shaping, carried: Carried) -> float:
+def one_way_ms(direction: Shaping, carried: Carried) -> float:
     """The one-way delay of a frame that is sent now: queueing time and the link's delay."""
     waits_ms = carried.queued * _BITS / (direction.rate_mbit * 1000) if direction.rate_mbit else 0.0
     return direction.delay_ms + waits_ms
