@@ -144,7 +144,8 @@ class HostSpec(Spec):
                     only="real",
                     written=lambda value: str(value).startswith("0."),
                     untimely="a share of a processor exists only in real time, and this lab runs in virtual time, "
-                    "where processors are free: write `time: real`, or say --time real; or give the host a modelled `processor:`",
+                    "where processors are free: write `time: real`, or say --time real; or give the host a modelled "
+                    "`processor:`",
                     instead="write `cpus: 1`",
                 ),
                 Feature(
