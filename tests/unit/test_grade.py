@@ -298,7 +298,7 @@ def test_what_is_done_is_shown_without_escapes_on_a_terminal(tmp_path: Path, mon
     for within in (console.progress, console.measuring):
         with within() as said:
             say = said[0] if isinstance(said, tuple) else said
-            say("doing the work of \x1b]0;owned\x07ana\udcff [red]x[/red] anew")
+            say("repeating the work of \x1b]0;owned\x07ana\udcff [red]x[/red]")
             time.sleep(0.2)
     assert "\x1b]0;" not in shown.getvalue()
     assert "\x07" not in shown.getvalue()

@@ -1,7 +1,7 @@
-"""What `--help` can say before there is a virtual environment: read from this package's source, nothing imported of it.
+"""Help before there is a virtual environment: read from the source of this package, without an import of it.
 
-Run by the launcher as a script, with the arguments that minigts was started with. Exit code 0: help was asked for, and
-printed; 2: there is no such verb, which it says; RUNS: the arguments name a verb that is to run. Standard library only.
+The launcher runs this file as a script, with the arguments of minigts. Exit code 0: help was asked for and printed; 2:
+there is no such verb, and a message says so; RUNS: the arguments name a verb to run. Uses only the standard library.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SPOKEN = {
     **dict.fromkeys(("ssh", "login", "connect", "attach"), _SHELL),
     **dict.fromkeys(("graph", "validate"), _PLAN),
 }
-"""Verbs of similar programs, which are none here, and what is said to whoever types one."""
+"""Verbs of similar programs that minigts lacks, with the advice for each."""
 AFTERWARDS = (
     "Options are shown once minigts has its virtual environment. The first verb that runs makes it, in half a\n"
     "minute; `./minigts doctor` is one that starts nothing."
@@ -38,8 +38,8 @@ AFTERWARDS = (
 
 @dataclass
 class Verb:
-    """`about` is its help, `verbs` those below it, `place` where it is listed. A `greedy` verb leaves what stands
-    behind its first word alone."""
+    """`about` is the verb's help, `verbs` its subverbs, `place` its place in the list. A `greedy` verb reads no options
+    after its first argument."""
 
     about: str = ""
     place: int = 0
@@ -49,7 +49,7 @@ class Verb:
 
 
 def verbs(directory: Path = Path(__file__).parent) -> Verb:
-    """The program itself, with all its verbs but hidden ones below it, in the order in which they are listed."""
+    """The program with its verbs in the order of the list; hidden verbs are left out."""
     files = {file.stem.rstrip("_").replace("_", "-"): file for file in (directory / "verbs").glob("[!_]*.py")}
     found = {name: _verb(ast.parse(file.read_text(encoding="utf-8"))) for name, file in files.items()}
     root = ast.parse((directory / "app.py").read_text(encoding="utf-8"))
@@ -59,13 +59,13 @@ def verbs(directory: Path = Path(__file__).parent) -> Verb:
 
 
 def version(package: Path = Path(__file__).parents[1]) -> str:
-    """The program's."""
+    """The program's version."""
     tree = ast.parse((package / "__init__.py").read_text(encoding="utf-8"))
     return str(next(ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign)))
 
 
 def _verb(module: ast.Module) -> Verb:
-    """What a verb's file says: `verb = Verb(LABS, 40)`, and one function, or one for each verb below it."""
+    """The verb that a file declares: `verb = Verb(LABS, 40)`, and one function, or one for each subverb."""
     verb, below = Verb(), dict[str, Verb]()
     for node in module.body:
         match node:
@@ -96,7 +96,7 @@ def _literal(keyword: ast.keyword) -> bool:
 
 
 def answer(arguments: Sequence[str], verb: Verb) -> int:
-    """Print help, or what is wrong, and return the exit code."""
+    """Print help or an error; return the exit code."""
     name, words = "minigts", list(arguments)
     while verb.verbs:
         word = next(iter(words), HELP[0])
@@ -123,7 +123,7 @@ def answer(arguments: Sequence[str], verb: Verb) -> int:
 
 
 def _own(words: Sequence[str], greedy: bool) -> Iterator[str]:
-    """The words that are the verb's, and not of a command that it is given."""
+    """The words that belong to the verb itself, and not to a command that it runs."""
     for word in words:
         if word == "--" or (greedy and not word.startswith("-")):
             return

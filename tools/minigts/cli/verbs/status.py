@@ -22,12 +22,12 @@ verb = Verb(LABS, 40)
 def status(
     lab: LabName = None,
     as_json: AsJson = False,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Again and again, until ctrl-c.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Repeat until ctrl-c.")] = False,
     interval_s: Annotated[
-        float, typer.Option("--every", metavar="SECONDS", min=0.1, max=3600, help="Between two looks of --watch.")
+        float, typer.Option("--every", metavar="SECONDS", min=0.1, max=3600, help="The interval of --watch.")
     ] = 2.0,
 ) -> None:
-    """List the labs that are up, and how their hosts are; and those that are kept, with what they take.
+    """List the labs that are up, with the states of their hosts, and the kept ones, with the size of their disks.
 
     Example:  minigts status --json
 
