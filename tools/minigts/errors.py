@@ -91,7 +91,7 @@ class CommandTimeout(CommandFailed):
 
 
 class BrokenOff(MinigtsError):
-    """The work of one thread was ended because another thread no longer needs it. The other thread reports the reason."""
+    """The work of one thread was ended because another thread no longer needs it. That thread reports the reason."""
 
 
 class HostFailed(MinigtsError):
@@ -111,8 +111,7 @@ def reading_from(host: str, what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def noting_failures(error: BaseException) -> Iterator[None]:
-    """Within the context, clean up after `error`. A failure becomes a note of `error`, which is still the error to
-    raise."""
+    """Within the context, clean up after `error`. A failure becomes a note of `error`, which is still to be raised."""
     try:
         yield
     except Exception as failure:

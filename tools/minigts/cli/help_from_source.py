@@ -12,8 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import fill
 
 RUNS = 10
+MINIMUM_COLUMNS = 40
 HELP = ("-h", "--help")
 VERSION = "--version"
 ROOT_OPTIONS = ("-v", "--verbose", VERSION)
@@ -31,7 +34,7 @@ SPOKEN = {
 }
 """Verbs of similar programs that minigts lacks, with the advice for each."""
 AFTERWARDS = (
-    "Options are shown once minigts has its virtual environment. The first verb that runs makes it, in half a\n"
+    "Options are shown once minigts has its virtual environment. The first verb that runs makes it, in half a "
     "minute; `./minigts doctor` is one that starts nothing."
 )
 
@@ -118,7 +121,9 @@ def answer(arguments: Sequence[str], verb: Verb) -> int:
             return 2
     if not verb.verbs and not set(HELP) & set(_own(words, verb.greedy)):
         return RUNS
-    sys.stdout.write("\n".join([f"Usage: {name} …", "", verb.about, *_listed(verb), "", AFTERWARDS, ""]))
+    about = (_wrapped(paragraph) for paragraph in verb.about.split("\n\n"))
+    parts = [f"Usage: {name} …", *about, *(["\n".join(_listed(verb))] if verb.verbs else []), _wrapped(AFTERWARDS)]
+    sys.stdout.write("\n\n".join(parts) + "\n")
     return 0
 
 
@@ -133,7 +138,15 @@ def _own(words: Sequence[str], greedy: bool) -> Iterator[str]:
 def _listed(verb: Verb) -> Iterator[str]:
     width = max(map(len, verb.verbs), default=0)
     for name, each in verb.verbs.items():
-        yield f"  {name:{width}}  {each.about.partition(chr(10))[0]}"
+        first = each.about.partition("\n\n")[0]
+        yield _wrapped(first, f"  {name:{width}}  ", " " * (width + 4))
+
+
+def _wrapped(text: str, before: str = "", below: str = "") -> str:
+    """The text in lines of the window's width, the first of them after `before`, the others after `below`."""
+    columns = max(get_terminal_size().columns, MINIMUM_COLUMNS)
+    lines = " ".join(text.splitlines())
+    return fill(lines, columns, initial_indent=before, subsequent_indent=below, break_on_hyphens=False)
 
 
 if __name__ == "__main__":

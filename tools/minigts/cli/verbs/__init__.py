@@ -34,6 +34,8 @@ class Verb(typer.Typer):
         """The command that parses the verb's arguments and runs it."""
         made = typer.main.get_group(self) if self.about else typer.main.get_command(self)
         made.name, made.rich_help_panel = name, self.panel  # type: ignore[attr-defined]  # typer's own kinds have it
+        for each in (made, *getattr(made, "commands", {}).values()):
+            each.help = _unbroken(each.help or "")
         return made  # type: ignore[return-value]
 
     def listed(self, name: str) -> TyperCommand:
@@ -42,7 +44,12 @@ class Verb(typer.Typer):
         if not about:
             [function] = self.registered_commands
             about, hidden = inspect.getdoc(function.callback) or "", function.hidden
-        return TyperCommand(name, help=about, hidden=hidden, rich_help_panel=self.panel)
+        return TyperCommand(name, help=_unbroken(about), hidden=hidden, rich_help_panel=self.panel)
+
+
+def _unbroken(text: str) -> str:
+    """A help text with each paragraph on one line. typer would keep the breaks of the source's lines in a window."""
+    return "\n\n".join(paragraph.replace("\n", " ") for paragraph in text.split("\n\n"))
 
 
 class Commands(Mapping[str, TyperCommand]):

@@ -80,8 +80,7 @@ def show_certificate_unless_hidden(certificate: Certificate, lab: Lab, beside: P
 
 
 def certified(row: Row | None) -> str:
-    """`21.76 (21.75) ms`: measured and, in brackets, declared; marked if outside its tolerance or not judged. Empty for
-    None."""
+    """`21.76 (21.75) ms`: measured, and declared in brackets; marked if outside or not judged. Empty for None."""
     if row is None:
         return ""
     measured = "nothing" if row.measured is None else digits(row.measured, 4)
@@ -90,7 +89,7 @@ def certified(row: Row | None) -> str:
 
 
 def show_explanation(explained: Explanation) -> None:
-    """Print one link on one screen: its settings, the lab's record of it, the measured figures, and the likely answer."""
+    """Print one link on one screen: its settings, the lab's record of it, measured figures, and the likely answer."""
     out = console.out()
 
     def line(text: str) -> None:

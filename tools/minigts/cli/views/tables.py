@@ -101,12 +101,12 @@ class _Sheet:
 
     @property
     def around(self) -> int:
-        """The width of the blanks around all cells: one on each side of a cell, and one between two."""
+        """The width of the blanks around all cells: one on each side of a cell, one between two."""
         return 3 * len(self.columns)
 
     @property
     def text(self) -> int | None:
-        """The index of the column that may be wrapped: the widest of those aligned to the left; None if all are narrow."""
+        """The index of the column that may be wrapped: the widest one aligned to the left; None if all are narrow."""
         long = [
             (width, at)
             for at, (width, column) in enumerate(zip(self.widths, self.columns, strict=True))
