@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from minigts import paths
 from minigts.cli import completion, console, files
 from minigts.errors import InputError
 from minigts.topology import overlay_names
@@ -16,13 +18,6 @@ from minigts.topology.time import Time
 if TYPE_CHECKING:
     from minigts.lab import Lab
     from minigts.topology.plan import Plan
-import os
-
-from minigts import paths
-
-if TYPE_CHECKING:
-    from minigts.lab import Lab
-from typing import TYPE_CHECKING
 
 Topology = Annotated[Path, typer.Argument(metavar="TOPOLOGY", help="A topology file, such as topologies/chain6.yaml.")]
 Provider = Annotated[
