@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from minigts.cli import console, files
-from minigts.cli.options import TimeOption
 from minigts.cli.verbs import EXPERIMENTS, Verb
 from minigts.cli.views import findings as shown_findings
 from minigts.errors import EnvironmentLacks, InputError
@@ -34,7 +33,9 @@ def compare(
     ] = None,
     on: Annotated[list[str] | None, typer.Option(help="With --providers: only this provider; may be repeated.")] = None,
     rounds: Annotated[int, typer.Option(min=1, max=100, help="With --providers: the number of rounds.")] = 5,
-    time: TimeOption = None,
+    time: Annotated[
+        Time | None, typer.Option(help="With --providers: real or virtual time. Default: the file's, or real.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="With --providers: print every sample as JSON.")] = False,
 ) -> None:
     """Compare two runs or two campaigns: what differs, by how much, and whether it matters. Needs no hosts.

@@ -86,7 +86,7 @@ def image_lock(
         Path | None, typer.Argument(metavar="[FILE]", help="Versions to compare with.", show_default=False)
     ] = None,
 ) -> None:
-    """Print the version of each Debian package in the image; or the differences from a file of such: exit 1 if any.
+    """Print the version of each Debian package in the image; or its differences from FILE: exit 1 if any.
 
     Example:  minigts image lock > course.lock
     """

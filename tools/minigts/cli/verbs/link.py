@@ -25,7 +25,9 @@ def link(
     state: Annotated[
         str | None,
         typer.Argument(
-            metavar="up|down", help="down: all frames are lost, in both directions.", autocompletion=completion.states
+            metavar="up|down",
+            help="down: all frames are lost, in both directions. up: restore.",
+            autocompletion=completion.states,
         ),
     ] = None,
     lab: LabName = None,

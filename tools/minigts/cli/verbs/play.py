@@ -35,7 +35,7 @@ def play(
     """Play the schedule of a lab's topology: change its links at the moments of `schedule:`, counted from now.
 
     At the end, and after ctrl-c, every link is as it was before. In virtual time a change comes at its exact moment,
-    and time passes as fast as it can: so start a program that is to meet the changes together with them.
+    and time passes as fast as it can: so give the program that is to meet the changes as COMMAND.
 
     Example:  minigts play
 

@@ -33,7 +33,7 @@ def reproduce(
         ),
     ] = None,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Allow it to use the files and ways out of this machine that it lists.")
+        bool, typer.Option("--trust", help="Allow it the files, packages and ways out that it lists.")
     ] = False,
 ) -> None:
     """Run a bundle's experiments again here, with the same plan, seed and time; then compare the two runs.

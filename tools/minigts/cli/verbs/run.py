@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from minigts.cli import console, files
-from minigts.cli.options import LabName, Provider, TimeOption
+from minigts.cli import completion, console, files
+from minigts.cli.options import Provider, TimeOption
 from minigts.cli.verbs import EXPERIMENTS, Verb
 from minigts.cli.views import findings as shown_findings
 from minigts.providers import DEFAULT
@@ -28,7 +28,15 @@ def run(
     ] = None,
     provider: Provider = DEFAULT,
     time: TimeOption = None,
-    lab: LabName = None,
+    lab: Annotated[
+        str | None,
+        typer.Option(
+            "--lab",
+            metavar="NAME",
+            help="A lab that is up. Default: a new one for each topology.",
+            autocompletion=completion.labs,
+        ),
+    ] = None,
     paper: Annotated[
         bool, typer.Option("--paper", help="The study's own lengths and repetitions; takes hours.")
     ] = False,

@@ -36,7 +36,9 @@ def serve(
             help="Seconds of this machine's clock between two readings.",
         ),
     ] = 1.0,
-    results: Annotated[Path, typer.Option(metavar="DIR", help="The directory for results folders.")] = Path("results"),
+    results: Annotated[
+        Path, typer.Option(metavar="DIR", help="The directory for results folders, which the page shows.")
+    ] = Path("results"),
 ) -> None:
     """Show a lab in the browser until ctrl-c: links at work, terminals, sliders, experiments. Prints the address.
 

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from minigts.cli import console
-from minigts.cli.options import AsJson, LabName
+from minigts.cli import completion, console
+from minigts.cli.options import AsJson
 from minigts.cli.verbs import LABS, Verb
 from minigts.cli.views import labs as shown_labs
 
@@ -20,7 +20,10 @@ verb = Verb(LABS, 40)
 
 @verb.command()
 def status(
-    lab: LabName = None,
+    lab: Annotated[
+        str | None,
+        typer.Option("--lab", metavar="NAME", help="Only this lab. Default: all labs.", autocompletion=completion.labs),
+    ] = None,
     as_json: AsJson = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Repeat until ctrl-c.")] = False,
     interval_s: Annotated[
