@@ -55,13 +55,13 @@ def show_certificate(certificate: Certificate, lab: Lab) -> None:
     for reason in certificate.busy:
         out.print(f"the machine was busy: {reason}", markup=False)
     overhead_ms = certificate.emulator_overhead_ms
-    own = (
+    latency = (
         f"; the emulator's own latency, {overhead_ms:.3f} ms for each link and direction, is subtracted from the delays"
     )
     wanted = "declared or set" if certificate.changed else "declared"
     out.print(
         f"{certificate.verdict}; measured in {certificate.seconds:.1f} s, {wanted} in brackets"
-        f"{own if overhead_ms else ''}",
+        f"{latency if overhead_ms else ''}",
         markup=False,
         soft_wrap=True,
     )
