@@ -21,7 +21,7 @@ from typing import Any
 from bench import stage
 from minigts.cli import console
 from minigts.cli.views import tables
-from minigts.experiments import campaign
+from minigts.experiments import prepare, run_folders
 from minigts.experiments.matrix import matrix
 from minigts.results import manifest
 from minigts.session.campaign import Means, lab_for
@@ -38,14 +38,14 @@ def finished(runs: Path) -> list[Path]:
 
 def take(runs: Path, experiment: Path, only: list[str], repetitions: int, wanted: int) -> None:
     """Run the experiment until there are as many runs as wanted, on one lab."""
-    read = campaign.prepare(experiment, paper=False, quick=False, only=only)
+    read = prepare.prepare(experiment, paper=False, quick=False, only=only)
     longer = read.experiment.model_copy(update={"repetitions": repetitions})
     prepared = dataclasses.replace(read, experiment=longer, samples=matrix(longer, read.plan))
     with lab_for(prepared.plan, Means(), console.note) as lab:
         for number in range(wanted):
             console.note(f"run {number + 1} of {wanted}")
-            directories = campaign.begin(runs, [prepared], lab.provider.name)
-            campaign.take(directories, lab, console.note, lambda _at: None)
+            directories = run_folders.begin(runs, [prepared], lab.provider.name)
+            run_folders.take(directories, lab, console.note, lambda _at: None)
 
 
 def summary(folder: Path) -> Summary:

@@ -24,7 +24,7 @@ from minigts.cli import console
 from minigts.cli.views import tables
 from minigts.errors import MinigtsError
 from minigts.machine import shell
-from minigts.providers.uml import image
+from minigts.providers.uml.build import image
 
 PHASES = (
     ("program", "starting "),

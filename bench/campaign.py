@@ -22,7 +22,7 @@ from typing import Any
 
 from bench import stage
 from minigts.cli import console
-from minigts.cluster import gathering
+from minigts.cluster import merge_results
 from minigts.cluster.engine import opened
 from minigts.cluster.jobs import Job, split
 from minigts.experiments import run
@@ -91,7 +91,7 @@ def parts(top: Path) -> dict[str, float]:
     for job, directory in zip(jobs, directories, strict=True):
         files = {path.relative_to(directory).as_posix(): path.read_text() for path in _files(directory)}
         started = time.monotonic()
-        gathering.keep(top, job, files)
+        merge_results.keep(top, job, files)
         kept.append(time.monotonic() - started)
         started = time.monotonic()
         run.finish(directory)

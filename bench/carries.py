@@ -13,7 +13,7 @@ from bench import stage
 from minigts.cli import console
 from minigts.cli.views import tables
 from minigts.fidelity.measure import certify
-from minigts.topology.load import parse
+from minigts.topology.read.load import parse
 
 
 def outside(hosts: int, rate_mbit: int) -> list[str]:

@@ -20,7 +20,7 @@ from minigts.cli import console
 from minigts.cli.views import tables
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
-from minigts.topology.load import parse
+from minigts.topology.read.load import parse
 
 PAIR = "name: ceiling\npair: {hosts: [left, right], link: {}}\n"
 PORT = "5301"

@@ -17,7 +17,7 @@ from minigts.fidelity.certificate import Row
 from minigts.fidelity.measure import certify, path_rows
 from minigts.lab import Lab
 from minigts.providers import registry
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
 
 
 def providers() -> list[str]:

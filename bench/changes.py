@@ -27,13 +27,13 @@ from minigts.cli import console
 from minigts.cli.views import tables
 from minigts.dataplane import wire
 from minigts.fidelity import measure
-from minigts.lab import Lab, altering, links
+from minigts.lab import Lab, edit, links
 from minigts.lab.record import Amounts
 from minigts.machine.proc import family
-from minigts.providers.base import Metered
-from minigts.topology.altering import with_host, without_host
-from minigts.topology.load import load
-from minigts.topology.plan import Plan
+from minigts.providers.base import OwnProcesses
+from minigts.topology.edit import with_host, without_host
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.load import load
 
 APART_S = 0.25
 """Seconds of the lab's time between two changes."""
@@ -68,8 +68,8 @@ class Rounds:
         self._lab.provider.run(last.name, ["iperf3", "-s", "-1", "-D"], timeout_s=LIMIT_S)
         seconds = max(2, round(count * APART_S) + 1)
         argv = ["iperf3", "-c", last.address, "-t", str(seconds), "-J"]
-        with self._lab.provider.together() as company:
-            stream = company.start(partial(self._lab.provider.run, self._first, argv, timeout_s=LIMIT_S, check=False))
+        with self._lab.provider.together() as pool:
+            stream = pool.start(partial(self._lab.provider.run, self._first, argv, timeout_s=LIMIT_S, check=False))
             for _ in range(count):
                 self._pause()
                 self._set()
@@ -83,8 +83,8 @@ class Rounds:
         power = (self._kill, self._start, self._restart, self._halt, self._resume)
         kinds = (self._cut, self._whole, *power, self._add, self._remove)
         argv = ["ping", "-q", "-i", "0.05", "-w", str(max(2, round(count * APART_S))), last.address]
-        with self._lab.provider.together() as company:
-            echoes = company.start(partial(self._lab.provider.run, self._first, argv, timeout_s=LIMIT_S, check=False))
+        with self._lab.provider.together() as pool:
+            echoes = pool.start(partial(self._lab.provider.run, self._first, argv, timeout_s=LIMIT_S, check=False))
             for _ in range(count):
                 self._pause()
                 self._chance.choice(kinds)()
@@ -93,7 +93,7 @@ class Rounds:
             self._count("resume", partial(labs.resume, self._lab, name))
         for name in sorted(self._lab.read_record().off):
             self._count("start", partial(labs.restart, self._lab, name))
-        self._count("heal", lambda: labs.mend_all(self._lab))
+        self._count("heal", lambda: labs.heal(self._lab))
 
     def look(self) -> None:
         """Compare every link with the record, and check that every host answers."""
@@ -125,18 +125,18 @@ class Rounds:
             )
         )
         sender = self._chance.choice([None, *link.ends])
-        self._count("set", lambda: labs.adjust_link(self._lab, link.name, update, sender))
+        self._count("set", lambda: labs.update_settings(self._lab, link.name, update, sender))
 
     def _cut(self) -> None:
         link = self._chance.choice(self._lab.plan.links)
-        self._count("cut", lambda: labs.set_link(self._lab, *link.ends, up=False))
+        self._count("cut", lambda: labs.set_links_up(self._lab, *link.ends, up=False))
 
     def _whole(self) -> None:
         name = self._chance.choice(
             labs.cut_links(self._lab.plan, self._lab.read_record()) or [self._lab.plan.links[0].name]
         )
         link = links.link_named(self._lab.plan, name)
-        self._count("whole", lambda: labs.set_link(self._lab, *link.ends, up=True))
+        self._count("whole", lambda: labs.set_links_up(self._lab, *link.ends, up=True))
 
     def _kill(self) -> None:
         if on := self._awake():
@@ -184,8 +184,8 @@ class Rounds:
         return self._lab
 
     def _alter(self, what: str, after: Plan) -> None:
-        self._count(what, lambda: altering.alter(self._lab, after, lambda _: None))
-        self._lab = self._lab.anew
+        self._count(what, lambda: edit.alter(self._lab, after, lambda _: None))
+        self._lab = self._lab.reopened
 
     def _count(self, what: str, change: Callable[[], object]) -> None:
         change()
@@ -203,7 +203,7 @@ class Rounds:
 
 def taken(lab: Lab) -> dict[str, float]:
     """The open files and memory of the lab's own processes: the clock and the supervisor, but no kernel."""
-    assert isinstance(lab.provider, Metered), "uml is"
+    assert isinstance(lab.provider, OwnProcesses), "uml is"
     own = sorted({*family(lab.provider.processes())} - {*family(lab.provider.kernels().values())})
     memory = sum(_status(pid, "VmRSS:") for pid in own)
     clock, others = ([pid for pid in own if (_name(pid) == "clock") is wanted] for wanted in (True, False))
@@ -249,7 +249,7 @@ def main() -> None:
         now = rounds.alone()
         after, lab_s = taken(now), now.provider.now_s()
         for link in now.plan.links:
-            labs.adjust_link(now, link.name, dict.fromkeys(Amounts.model_fields))
+            labs.update_settings(now, link.name, dict.fromkeys(Amounts.model_fields))
         certificate = measure.certify(now, console.note)
         found = rounds.found
         if not certificate.ok:

@@ -15,8 +15,8 @@ from bench import stage
 from minigts.cli import console
 from minigts.cli.views import tables
 from minigts.errors import InputError
-from minigts.experiments import campaign, decidable
-from minigts.experiments.campaign import Prepared
+from minigts.experiments import decidable, prepare
+from minigts.experiments.prepare import Prepared
 from minigts.providers import DEFAULT
 
 KINDS = (decidable.OPEN, decidable.VACUOUS, decidable.TOO_FEW)
@@ -33,9 +33,7 @@ def main() -> None:
     rows, sums = [], {True: Counter[str](), False: Counter[str]()}
     for file in chosen.files:
         try:
-            several = campaign.prepare_sweep(
-                file, paper=False, quick=False, only=(), time=chosen.time, leaving_out=True
-            )
+            several = prepare.prepare_sweep(file, paper=False, quick=False, only=(), time=chosen.time, leaving_out=True)
         except InputError as error:
             console.note(f"{file.name}: {error}")
             continue

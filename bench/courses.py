@@ -21,11 +21,11 @@ from statistics import fmean, stdev
 from bench import stage
 from minigts.cli.views import tables
 from minigts.errors import InputError
-from minigts.experiments import meaning
-from minigts.experiments.cells import Cell
+from minigts.experiments import time_limits
+from minigts.experiments.claim_language import Claim
 from minigts.experiments.claims import evaluate, speaks_of
 from minigts.experiments.derive import summarise, taken
-from minigts.experiments.vocabulary import Claim
+from minigts.experiments.summary import Cell
 from minigts.judge.statistics import estimate
 from minigts.judge.verdicts import SHOWN, WORDS
 from minigts.results import manifest as manifests
@@ -79,7 +79,7 @@ def rows(directory: Path, plain: Mapping[str, Path]) -> list[tuple[str, ...]]:
     every = together(courses)
     in_step = cells_of(plain[manifest.experiment.name])[1].get(0, {}) if manifest.experiment.name in plain else {}
     told = []
-    for claim in meaning.claims(manifest):
+    for claim in time_limits.claims(manifest):
         of_all = verdicts(claim, list(every.values()), manifest)
         vacuous = {
             f"{each.overlay} {each.detail.split(':')[0]}": each.verdict

@@ -34,7 +34,7 @@ from minigts.lab.calibration import probe
 from minigts.machine import shell
 from minigts.machine.proc import PROC, family, text_of, used_s
 from minigts.tools import iperf3_tcp, iperf3_udp
-from minigts.topology.parts import Path as PlanPath
+from minigts.topology.plan.elements import Path as PlanPath
 
 LOADS = (
     "--cpu 1",

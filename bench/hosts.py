@@ -17,10 +17,10 @@ from bench import memory, stage
 from minigts import lab as labs
 from minigts.cli import console
 from minigts.cli.views import tables
-from minigts.lab.record import lab_named
+from minigts.lab.rundir import lab_named
 from minigts.machine.proc import used_s
-from minigts.topology.load import parse
-from minigts.topology.taking import Beside
+from minigts.topology.read.load import parse
+from minigts.topology.user_files import UserFiles
 
 Time = Literal["virtual", "real"]
 CHAIN = "name: bench\ntime: {time}\nchain: {{hosts: {hosts}, link: {{rtt: 10ms, rate: 50mbit}}}}\n"
@@ -30,7 +30,7 @@ HEADS = ("", ">answer, s", ">configured, s", ">down, s", ">processor until confi
 
 def measure(hosts: int, clock: Time) -> dict[str, float]:
     """The figures of one lab, from its start until it is down."""
-    plan = parse(CHAIN.format(time=clock, hosts=hosts), "chain", beside=Beside(stage.PROJECT))
+    plan = parse(CHAIN.format(time=clock, hosts=hosts), "chain", beside=UserFiles(stage.PROJECT))
     said: list[tuple[float, str]] = []
     used: list[float] = []
     started, own_s = time.monotonic(), time.process_time()

@@ -15,8 +15,8 @@ from bench import stage
 from minigts.cli.views import tables
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
-from minigts.topology.load import parse
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.load import parse
 
 BARE = "name: bare\nchain: {hosts: 2, link: {}}\n"
 LATE_MS = 1.0

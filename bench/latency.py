@@ -21,8 +21,8 @@ from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
 from minigts.overlays import Endpoint
-from minigts.topology.load import parse
-from minigts.topology.parts import Path
+from minigts.topology.plan.elements import Path
+from minigts.topology.read.load import parse
 
 BARE = "name: bare\nchain: {hosts: 6, link: {}}\n"
 

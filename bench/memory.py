@@ -22,7 +22,7 @@ from minigts.cli.views import tables
 from minigts.errors import MinigtsError
 from minigts.lab import Lab
 from minigts.machine.proc import PROC, shared_files_bytes, stat_fields, text_of, used_s
-from minigts.providers.agent import process
+from minigts.providers.agent import lab_processes
 
 MIB = 1 << 20
 GROUPS = ("Pss", "Pss_Anon", "Pss_File", "Pss_Shmem")
@@ -86,7 +86,7 @@ def tasks(lab: Lab) -> int:
 
 
 def supervisor_of(lab: Lab) -> int:
-    found = process.supervisor(lab.rundir)
+    found = lab_processes.supervisor(lab.rundir)
     if found is None:
         raise MinigtsError("the lab's supervisor has ended")
     return found

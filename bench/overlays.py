@@ -29,12 +29,12 @@ from minigts.errors import CommandFailed, MinigtsError
 from minigts.lab import Lab
 from minigts.machine import proc
 from minigts.overlays import Endpoint
-from minigts.providers.base import Metered
+from minigts.providers.base import OwnProcesses
 from minigts.results import manifest
 from minigts.tools import iperf3_tcp, iperf3_udp
-from minigts.topology import ipv6
-from minigts.topology.load import parse
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.load import parse
+from minigts.topology.routes import ipv6
 
 UDP_MBIT = 40
 IP_AND_UDP = 28
@@ -158,7 +158,7 @@ def megabytes(iperf3_json: str) -> float:
 
 def used_s(lab: Lab) -> dict[str, float]:
     """Processor time of this machine that each host has used so far, in the plan's order."""
-    if not isinstance(lab.provider, Metered):
+    if not isinstance(lab.provider, OwnProcesses):
         raise MinigtsError(f"provider {lab.provider.name} does not tell its hosts' processor time")
     kernels = lab.provider.kernels()
     return {host.name: sum(map(proc.used_s, proc.family([kernels[host.name]]))) for host in lab.plan.hosts}
@@ -170,10 +170,10 @@ def heal_s(lab: Lab, source: Endpoint, target: Endpoint) -> float | None:
     None when they do not.
     """
     ends = lab.plan.links[0].ends
-    labs.set_link(lab, *ends, up=False)
+    labs.set_links_up(lab, *ends, up=False)
     time.sleep(CUT_S)
     uncut = reaches(lab, source, target, 2)
-    labs.set_link(lab, *ends, up=True)
+    labs.set_links_up(lab, *ends, up=True)
     started = time.monotonic()
     if uncut:
         raise MinigtsError(f"{source.host} still reaches {target.host} over a link that is cut")

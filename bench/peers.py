@@ -35,8 +35,8 @@ from minigts.errors import MinigtsError
 from minigts.lab import Lab
 from minigts.machine import proc, shell
 from minigts.session.bring_up import bare
-from minigts.topology.load import parse
-from minigts.topology.taking import Beside
+from minigts.topology.read.load import parse
+from minigts.topology.user_files import UserFiles
 
 CHAIN = "name: peers\ntime: {time}\nchain: {{hosts: {hosts}, link: {{rtt: 10ms, rate: 50mbit}}}}\n"
 SINGLE = "name: peers\ntime: real\nhosts: {one: {memory: 512MB}}\n"
@@ -194,7 +194,7 @@ def held(said: str, pid: int) -> tuple[float, float]:
 def alone(what: str, hosts: int) -> None:
     """minigts in this bench: a process that brings a lab up, pings, answers lines, and takes the lab down."""
     inside = what == "inside"
-    plan = parse(SINGLE if inside else CHAIN.format(time=what, hosts=hosts), "peers", beside=Beside(stage.PROJECT))
+    plan = parse(SINGLE if inside else CHAIN.format(time=what, hosts=hosts), "peers", beside=UserFiles(stage.PROJECT))
 
     def say(text: str) -> None:
         if text.startswith(CALIBRATING) and not inside:  # in virtual time there is nothing to calibrate

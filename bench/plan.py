@@ -19,8 +19,8 @@ from typing import TypeVar
 from bench import stage
 from minigts.cli.views import tables
 from minigts.results import manifest
-from minigts.topology.load import parse
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.load import parse
 
 T = TypeVar("T")
 SHAPES: dict[str, Callable[[int], str]] = {

@@ -27,9 +27,9 @@ from minigts.overlays import Endpoint
 from minigts.tools import TOOLS
 from minigts.tools.base import PathUnderTest
 from minigts.tools.columns import SENT
-from minigts.topology.load import parse
-from minigts.topology.parts import Path
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Path
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.load import parse
 from minigts.topology.time import Time
 
 AS_FAST_AS_IT_CAN = "2gbit"

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from bench import stage
 from minigts import paths
-from minigts.cli import screen, tables
+from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.errors import EnvironmentLacks
 from minigts.machine import shell
 
@@ -55,7 +56,7 @@ def main() -> None:
         found += [json.loads(line) for line in answer.stdout.splitlines() if line.startswith("{")]
         if answer.code != 0:
             ended = 1
-            screen.note(answer.stdout[-4000:] + answer.stderr[-4000:])
+            console.note(answer.stdout[-4000:] + answer.stderr[-4000:])
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "reach.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     rows = [(each["of"], *(str(each[name]) for name in ("inputs", "kept", "reached"))) for each in found]

@@ -12,8 +12,8 @@ from bench import stage
 from minigts.cli import console
 from minigts.experiments import model as experiments
 from minigts.overlays import policy
-from minigts.topology import model as topologies
-from minigts.topology import reference
+from minigts.topology import link_settings
+from minigts.topology.read import model as topologies
 
 PAGE = stage.PROJECT / "docs" / "topology-language.md"
 
@@ -24,7 +24,7 @@ def main() -> None:
         stage.PROJECT / "topologies" / "schema.json": topologies.json_schema_text(),
         stage.PROJECT / "experiments" / "schema.json": experiments.json_schema_text(),
         stage.PROJECT / "docs" / "policy.schema.json": policy.json_schema_text(),
-        PAGE: reference.written_into(PAGE.read_text(encoding="utf-8")),
+        PAGE: link_settings.written_into(PAGE.read_text(encoding="utf-8")),
     }
     for path, text in texts.items():
         if path.read_text(encoding="utf-8") != text:

@@ -17,8 +17,8 @@ from minigts.cli import console
 from minigts.lab import Lab
 from minigts.results import manifest
 from minigts.session.bring_up import bare
-from minigts.topology.load import load
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.load import load
 
 PROJECT = paths.project_root()
 RESULTS = Path("results") / "bench"

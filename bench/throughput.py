@@ -23,7 +23,7 @@ from minigts.lab import Lab
 from minigts.overlays import Endpoint
 from minigts.tools import TOOLS, iperf3_tcp, iperf3_udp
 from minigts.tools.base import PathUnderTest
-from minigts.topology.parts import Path
+from minigts.topology.plan.elements import Path
 
 OVERLAYS = ("none", "swarm")
 OMIT = "2s"

@@ -23,7 +23,7 @@ from minigts.experiments.provider_comparison import Figure, traffic
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
 from minigts.tools.base import PathUnderTest
-from minigts.topology.load import parse
+from minigts.topology.read.load import parse
 
 BARE = "name: bare\nhosts: {ams: {}, bra: {}}\nlinks: [{ends: [ams, bra]}]\n"
 BRIDGED = "mgmt0"

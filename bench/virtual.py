@@ -39,13 +39,13 @@ from minigts.lab.calibration import probe
 from minigts.machine import shell
 from minigts.machine.proc import family, shared_files_bytes, text_of, used_s
 from minigts.overlays import Endpoint
-from minigts.providers.agent import process
+from minigts.providers.agent import lab_processes
 from minigts.providers.base import CarriesLinks
 from minigts.tools import TOOLS
 from minigts.tools.base import Measured, PathUnderTest
-from minigts.topology.load import load, parse
-from minigts.topology.parts import Path as PlanPath
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Path as PlanPath
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.load import load, parse
 
 ECHO_BYTES = 98
 """The size of a frame of the probe: 56 bytes after the headers of ICMP, IPv4 and Ethernet."""
@@ -104,13 +104,13 @@ def carrier(lab: Lab) -> CarriesLinks:
 def predicted_rtt_ns(plan: Plan, path: PlanPath, frame_bytes: int) -> int:
     """The round trip of one frame and of an equally long answer on idle links: the links' delays and the frames' own
     time on each wire, in nanoseconds."""
-    wires = [wire.of(port.outgoing) for port in plan.ends_on(path)]
+    wires = [wire.wire_for(port.outgoing) for port in plan.ends_on(path)]
     return sum(each.delay_ns + (-(-frame_bytes * 8 * 10**9 // each.rate_bps) if each.rate_bps else 0) for each in wires)
 
 
 def members(lab: Lab) -> dict[str, list[int]]:
     """The lab's processes: its clock, its kernels with the processes in them, and the supervisor."""
-    supervisor = process.supervisor(lab.rundir)
+    supervisor = lab_processes.supervisor(lab.rundir)
     if supervisor is None:
         raise MinigtsError("the lab's supervisor has ended")
     found: dict[str, list[int]] = {group: [] for group in GROUPS}
@@ -302,7 +302,7 @@ def speeds(lab: Lab, hosts: int, chosen: argparse.Namespace) -> Iterator[dict[st
     for rate_mbit in chosen.rates:
         plan = chain(hosts, rate_mbit)
         carrier(lab).set_wires(
-            {(host.name, port.name): wire.of(port.outgoing) for host in plan.hosts for port in host.ports}
+            {(host.name, port.name): wire.wire_for(port.outgoing) for host in plan.hosts for port in host.ports}
         )
         with timing(lab) as passed:
             tcp = flow(lab, plan, ends, measurement("iperf3-tcp", duration=f"{chosen.seconds}s"))

@@ -24,7 +24,7 @@ from minigts.cli import console
 from minigts.cli.views import tables
 from minigts.lab import Lab
 from minigts.machine import shell
-from minigts.topology.load import load
+from minigts.topology.read.load import load
 from minigts.topology.time import Time
 
 MEGABYTE = 1_000_000

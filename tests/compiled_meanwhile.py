@@ -21,11 +21,11 @@ from wanted import wanted
 COMPILED = "compiled"
 LIVE, UNIT = (Path(__file__).parent / name for name in ("live", "unit"))
 COMPILE = """
-from minigts.artifacts import built
+from minigts.artifacts import overlay_programs
 from minigts.overlays import catalogue
 
 for recipe in sorted(catalogue.scripts().glob("*/build")):
-    built.ensure(recipe, lambda _: None)
+    overlay_programs.ensure(recipe, lambda _: None)
 """
 
 
@@ -40,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     late = {item.path for item in items if item.get_closest_marker(COMPILED) is not None}
-    items.sort(key=lambda item: (item.path.parent == UNIT, item.path in late))
+    items.sort(key=lambda item: (item.path.is_relative_to(UNIT), item.path in late))
 
 
 def _compile(config: pytest.Config) -> None:

@@ -27,10 +27,10 @@ from minigts.dataplane.wire import Wire, WireState
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed
 from minigts.machine import shell
 from minigts.providers import supported
-from minigts.providers.agent import process
-from minigts.providers.base import Finding, Result, Supports
-from minigts.providers.machine_time import OnMachineTime
-from minigts.topology.plan import Plan
+from minigts.providers.agent import lab_processes
+from minigts.providers.base import DoctorFinding, Result, Supports
+from minigts.providers.real_time import RealTime
+from minigts.topology.plan.plan import Plan
 
 LAB_MARK = "MINIGTS_FAKE_LAB"
 """In the environment of every process of a lab: its run directory."""
@@ -42,7 +42,7 @@ CHUNK = 1 << 16
 _numbers = itertools.count()
 
 
-class FakeProvider(OnMachineTime):
+class FakeProvider(RealTime):
     """See `providers.base.Provider`. A lab is `hosts/<name>/root` below the run directory, nothing else."""
 
     name = "fake"
@@ -60,7 +60,7 @@ class FakeProvider(OnMachineTime):
     def missing(self) -> list[str]:
         return []
 
-    def findings(self) -> Iterable[Finding]:
+    def findings(self) -> Iterable[DoctorFinding]:
         return ()
 
     def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
@@ -153,7 +153,7 @@ class FakeProvider(OnMachineTime):
         (into / "console.log").write_bytes(console.read_bytes() if console.exists() else b"")
 
     def processes(self) -> tuple[int, ...]:
-        return tuple(each.pid for each in process.carrying(LAB_MARK, str(self.rundir)))
+        return tuple(each.pid for each in lab_processes.carrying(LAB_MARK, str(self.rundir)))
 
     def down(self) -> None:
         _kill_marked(LAB_MARK, str(self.rundir))
@@ -300,7 +300,7 @@ def _exit_code(returncode: int) -> int:
 
 def _kill_marked(variable: str, value: str) -> None:
     """End every process that has this in its environment, until none is left to fork another."""
-    while marked := process.carrying(variable, value):
+    while marked := lab_processes.carrying(variable, value):
         for each in marked:
-            process.send_marked(each, signal.SIGKILL, variable, value)
+            lab_processes.send_marked(each, signal.SIGKILL, variable, value)
         time.sleep(0.005)

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Literal
 
 from minigts.errors import InputError
-from minigts.formats import containerlab, gts_language, netlab, network, reading, recognised
+from minigts.formats import containerlab, detect, gts_language, netlab, network, recognised
 from minigts.language.problems import Location, path_of
 from minigts.language.source import read_text
 from minigts.language.tree import Data, Tree, read_tree
-from minigts.topology import compose_file, load
+from minigts.topology.read import compose_file, load
 
 Tool = Literal["containerlab", "netlab", "GraphML", "Compose", "GTS"]
 TOOLS: tuple[Tool, ...] = ("containerlab", "netlab", "GraphML", "Compose", "GTS")
@@ -57,10 +57,10 @@ def tool_of(path: Path) -> Tool | None:
 
 def read(tool: Tool, path: Path, *, leave_out: bool = False) -> Taken:
     """Raises InputError with every reason why it cannot be taken over."""
-    text = read_text(path, compose_file.LANGUAGE if tool == "Compose" else reading.language_of(path))
+    text = read_text(path, compose_file.LANGUAGE if tool == "Compose" else detect.language_of(path))
     if tool == "Compose":
         return _composed(read_tree(text, str(path), compose_file.LANGUAGE), path)
-    return _fitting(reading.read(text, str(path), leave_out=leave_out), path)
+    return _fitting(detect.read(text, str(path), leave_out=leave_out), path)
 
 
 def _fitting(read: network.Network, path: Path) -> Taken:
@@ -96,7 +96,7 @@ class _Looking:
 
     def __init__(self, tool: Tool, path: Path, taken: Taken, most: int) -> None:
         self._tool, self._path, self._taken, self._left = tool, path, taken, most
-        language = compose_file.LANGUAGE if tool == "Compose" else reading.LANGUAGE
+        language = compose_file.LANGUAGE if tool == "Compose" else detect.LANGUAGE
         self._tree = read_tree(read_text(path, language), str(path), language)
 
     def found(self) -> list[str]:

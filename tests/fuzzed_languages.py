@@ -12,16 +12,18 @@ from minigts.errors import UNPRINTABLE, InputError
 from minigts.experiments import load as experiments
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Experiment
-from minigts.formats import network, reading
+from minigts.formats import detect, network
 from minigts.language.problems import require_none
 from minigts.language.tree import read_tree
 from minigts.overlays import policy
 from minigts.results.schema import Hardware, Manifest
-from minigts.topology import compose_file, containers, expanded
-from minigts.topology import load as topologies
+from minigts.topology import containers
 from minigts.topology.containers import Container
-from minigts.topology.exchange import network_of
-from minigts.topology.plan import Plan
+from minigts.topology.plan import plan as plans
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read import compose_file
+from minigts.topology.read import load as topologies
+from minigts.topology.to_network import network_of
 
 PROJECT = Path(__file__).parents[1]
 OVERLAYS = ("none", "swarm", "weave")
@@ -94,7 +96,7 @@ def _files(folder: Path) -> tuple[bytes, ...]:
 def _others_files() -> tuple[bytes, ...]:
     """Ours, as other tools write them, and a graph with coordinates."""
     networks = [network_of(_PLANS[f"topologies/{name}.yaml"]) for name in ("pair", "star", "switched", "chain6")]
-    written = [reading.WRITERS[kind](each).text.encode() for each in networks for kind in ("containerlab", "netlab")]
+    written = [detect.WRITERS[kind](each).text.encode() for each in networks for kind in ("containerlab", "netlab")]
     return (*written, GRAPHML.encode())
 
 
@@ -127,7 +129,7 @@ def _text(data: bytes) -> str:
 
 def _topology(data: bytes) -> None:
     plan = topologies.parse(_text(data), "t.yaml", known_overlays=OVERLAYS)
-    text = expanded.to_json(plan)
+    text = plans.to_json(plan)
     assert Plan.model_validate_json(text) == plan
 
 
@@ -139,16 +141,16 @@ def _other_format(data: bytes) -> None:
     text = _text(data)
     file = "t.graphml" if text.lstrip().startswith("<") else "t.yml"
     try:
-        read = reading.read(text, file)
+        read = detect.read(text, file)
     except InputError:
         # What it cannot honour may be left out; all else is refused as before.
-        read = reading.read(text, file, leave_out=True)
+        read = detect.read(text, file, leave_out=True)
         assert read.notes or read.lost
     try:
         plan = topologies.parse(network.text(read), "t.yaml", known_overlays=OVERLAYS)
     except InputError:
         return
-    for write in reading.WRITERS.values():
+    for write in detect.WRITERS.values():
         write(network_of(plan))
 
 

@@ -13,7 +13,7 @@ from crates import CARGO
 from crates import lacking as lacking_of_cargo
 from minigts.providers import registry
 from minigts.providers.base import Provider
-from minigts.providers.uml import clock, full_kernel
+from minigts.providers.uml.build import clock_build, kernel_build
 
 BROWSER = "browser"
 FULL_KERNEL = "full_kernel"
@@ -91,9 +91,9 @@ def _missing(name: str, config: pytest.Config) -> list[str]:
     if name == BROWSER:
         return [] if _browser() else ["needs chromium-headless-shell or chromium; apt-get install one of them"]
     if name == FULL_KERNEL:
-        return [] if full_kernel.present() else ["the full kernel is not built; minigts kernel build"]
+        return [] if kernel_build.present() else ["the full kernel is not built; minigts kernel build"]
     if name == VIRTUAL:
-        unbuilt = full_kernel.present() is None or clock.present() is None
+        unbuilt = kernel_build.present() is None or clock_build.present() is None
         return [*_missing("uml", config), *(["its kernel or its clock is not built; minigts kernel build"] * unbuilt)]
     if name not in known:
         provider: Provider = registry.make(name, config.rootpath)

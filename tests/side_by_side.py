@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from minigts.machine import processors
+from minigts.machine import affinity
 from own_tests import what_it_lacks
 
 WORKERS = 4
@@ -33,7 +33,7 @@ PROCESSORS = sorted(os.sched_getaffinity(0))
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
-        processors.hold_to_one(0, int(config.workerinput["workerid"].removeprefix("gw")))
+        affinity.hold_to_one(0, int(config.workerinput["workerid"].removeprefix("gw")))
     config.addinivalue_line("markers", f"{ALONE}: goes by the machine's own clock; no other test runs meanwhile")
     if not hasattr(config, "workerinput") and os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         # Tests start the program hundreds of times, which would be compiled as often. Nothing stays of it afterwards.

@@ -15,7 +15,7 @@ from playwright.sync_api import sync_playwright
 
 from minigts.lab import Lab
 from minigts.lab.forwarding import LISTENS_AT as FORWARDED
-from minigts.serve.access import Access
+from minigts.serve.auth import Access
 from minigts.serve.server import Server, bound
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]

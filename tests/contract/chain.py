@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from minigts.providers.base import Provider
-from minigts.topology.load import parse
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.load import parse
 
 Make = Callable[[Path], Provider]
 """Run directory -> provider."""

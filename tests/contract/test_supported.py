@@ -12,8 +12,8 @@ from minigts.errors import EnvironmentLacks, InputError
 from minigts.providers import registry, supported
 from minigts.providers.base import Provider
 from minigts.topology.host_settings import FEATURES
-from minigts.topology.load import parse
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.load import parse
 from minigts.topology.time import Time
 
 ASKING = {

@@ -18,10 +18,10 @@ from minigts.fidelity.expectations import Measurements
 from minigts.fidelity.host_load import recording, taints
 from minigts.fidelity.measure import ATTEMPTS
 from minigts.overlays import UNDERLAY
-from minigts.testing.chosen import Target
 from minigts.testing.plugin import targets
-from minigts.topology.parts import Path
-from minigts.topology.plan import Plan
+from minigts.testing.tested_lab import Target
+from minigts.topology.plan.elements import Path
+from minigts.topology.plan.plan import Plan
 
 HERE = FilePath(__file__).parent
 MOST_PATHS = 200

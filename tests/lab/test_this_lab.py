@@ -15,11 +15,11 @@ from minigts.api.measured import EXACT_MS
 from minigts.fidelity import expectations
 from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.expectations import Expected, Measurements
-from minigts.judge.cells import PathCell, measured_once
+from minigts.judge.registry import WORDS
+from minigts.judge.samples import PathSamples, measured_once
 from minigts.judge.tolerances import CEILING, rate
-from minigts.judge.words import WORDS
-from minigts.tools.processor import is_modelled
-from minigts.topology.parts import Path
+from minigts.tools.cpu_bound import is_modelled
+from minigts.topology.plan.elements import Path
 
 pytestmark = pytest.mark.timeout(900)  # virtual machines whose processors are emulated take minutes to come up
 
@@ -97,11 +97,11 @@ def test_throughput_trend_over_the_hops(
     assert "held" in {each.word for each in judgements}, f"over {over}: {judgements[0].detail}"
 
 
-def cell(lab: api.Lab, arrived: api.Throughput, path: Path, *, rated: bool) -> PathCell:
+def cell(lab: api.Lab, arrived: api.Throughput, path: Path, *, rated: bool) -> PathSamples:
     share = arrived.mbit / arrived.ceiling_mbit if rated and arrived.ceiling_mbit else None
     value, unit = (arrived.mbit, "Mbit/s") if share is None else (100 * share, "% of the ceiling")
     once = measured_once(value, rate(lab.plan))
-    return PathCell(source=path.source, target=path.target, hops=path.hops, unit=unit, estimate=once)
+    return PathSamples(source=path.source, target=path.target, hops=path.hops, unit=unit, estimate=once)
 
 
 def test_certificate(certificate: Certificate, machine_ms: float, certified: str) -> None:

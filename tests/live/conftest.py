@@ -19,7 +19,7 @@ from minigts.errors import EnvironmentLacks, MinigtsError
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
 from minigts.providers import registry
-from minigts.topology.load import load, parse
+from minigts.topology.read.load import load, parse
 from minigts.topology.time import Time
 
 FAILURES = PROJECT / "results" / "test-failures"

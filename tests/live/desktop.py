@@ -22,8 +22,8 @@ from pathlib import Path
 from live.conftest import quiet, state_directory
 from live.other_user import free_id, give, link
 from live.program import PROJECT
-from minigts.providers.agent import process
-from minigts.providers.uml import image
+from minigts.providers.agent import lab_processes
+from minigts.providers.uml.build import image
 from minigts.providers.vagrant import box, prerequisites, private_libvirt
 
 USER = "student"
@@ -124,7 +124,9 @@ def _inmost() -> int:
     """A process of it that is in its process namespace too; the one that made the namespaces is not."""
     ours = Path("/proc/self/ns/pid").stat().st_ino
     return next(
-        pid for pid in process.marked(private_libvirt.directory()) if Path(f"/proc/{pid}/ns/pid").stat().st_ino != ours
+        pid
+        for pid in lab_processes.marked(private_libvirt.directory())
+        if Path(f"/proc/{pid}/ns/pid").stat().st_ino != ours
     )
 
 

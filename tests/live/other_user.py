@@ -16,14 +16,14 @@ from pathlib import Path
 import pytest
 
 from live.program import PROJECT, Program
-from minigts.providers.uml import clock, full_kernel, image
+from minigts.providers.uml.build import clock_build, image, kernel_build
 
 Ignore = Callable[[str, list[str]], Iterable[str]]
 NEEDLESS = shutil.ignore_patterns(
     *("__pycache__", "tests", "mypy*", "hypothesis*", "pip", "setuptools", "nox", "virtualenv*", "_pytest", "ruff*"),
 )
 """What the program does without."""
-PARTS = {"images": image, "kernels": full_kernel, "clocks": clock}
+PARTS = {"images": image, "kernels": kernel_build, "clocks": clock_build}
 
 
 def free_id() -> int:

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from minigts.lab import Lab
-from minigts.topology.parts import Host
+from minigts.topology.plan.elements import Host
 
 LIMIT_S = 120.0
 FILTERING = {"--iptables=false", "--ip6tables=false"}

@@ -6,22 +6,22 @@ import json
 import sys
 
 from minigts import paths
-from minigts.artifacts import built
+from minigts.artifacts import overlay_programs
 from minigts.overlays import catalogue
-from minigts.providers.uml import clock, full_kernel, image
+from minigts.providers.uml.build import clock_build, image, kernel_build
 from minigts.providers.vagrant import box
 
 
 def cache_keys() -> dict[str, str]:
     """What the cache knows each thing by that is built from `provision/`."""
-    kernel, virtual_clock = full_kernel.product(), clock.product()
+    kernel, virtual_clock = kernel_build.product(), clock_build.product()
     programs = sorted((paths.project_root() / "provision" / "overlays").glob("*/build"))
     return {
         "image": image.key(),
-        "kernel": built.key(kernel.folder, kernel.parts),
-        "clock": built.key(virtual_clock.folder, virtual_clock.parts),
+        "kernel": overlay_programs.key(kernel.folder, kernel.parts),
+        "clock": overlay_programs.key(virtual_clock.folder, virtual_clock.parts),
         "box": box.key(),
-        **{f"programs of {recipe.parent.name}": built.key(recipe) for recipe in programs},
+        **{f"programs of {recipe.parent.name}": overlay_programs.key(recipe) for recipe in programs},
     }
 
 

@@ -10,7 +10,7 @@ from minigts import overlays
 from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab
 from minigts.providers.vagrant.provider import VagrantProvider
-from minigts.topology.parts import Path
+from minigts.topology.plan.elements import Path
 
 EMULATED_MS = {"none": 1.0, "swarm": 2.5}
 PROBES = 250

@@ -12,10 +12,12 @@ from live.program import TOPOLOGIES, Traces
 from minigts import lab as labs
 from minigts.errors import HostFailed
 from minigts.providers.agent import client
-from minigts.providers.uml import guest, image, provider
-from minigts.providers.uml.supervisor import Launch
-from minigts.topology.load import load
-from minigts.topology.plan import Plan
+from minigts.providers.uml import provider
+from minigts.providers.uml.build import image
+from minigts.providers.uml.run import booting
+from minigts.providers.uml.run.supervisor import Launch
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.load import load
 
 pytestmark = pytest.mark.uml
 
@@ -54,7 +56,7 @@ def test_a_kernel_that_ends_while_it_boots(state: Path, monkeypatch: pytest.Monk
 
 def test_a_kernel_that_does_not_answer_within_its_deadline(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     launched(something_that_never_answers, monkeypatch)
-    monkeypatch.setattr(guest, "BOOT_DEADLINE_S", 0.2)
+    monkeypatch.setattr(booting, "BOOT_DEADLINE_S", 0.2)
     monkeypatch.setattr(client, "GRACE_S", 0.0)
     _fails_and_leaves_only_its_console(state, "host ams did not come up")
 

@@ -12,7 +12,7 @@ import pytest
 from live.exact import EXACT_MS
 from live.program import Program, until
 from minigts.dataplane.round_trip import echo_ms
-from minigts.lab import Lab, capturing
+from minigts.lab import Lab, capture
 
 pytestmark = pytest.mark.virtual
 PCAP = 0xA1B2C3D4
@@ -34,12 +34,12 @@ def moments_ms(pcap: bytes) -> list[float]:
 
 def captured(lab: Lab, end: str, count: int) -> list[float]:
     """Of echoes over the first link, while `count` frames pass that end."""
-    (where,), said, pcap = capturing.points(lab, "ams-bra", [end]), bytearray(), bytearray()
-    argv = capturing.command(where, ["icmp"], frames=count, seconds=None, text=False)
+    (where,), said, pcap = capture.points(lab, "ams-bra", [end]), bytearray(), bytearray()
+    argv = capture.command(where, ["icmp"], frames=count, seconds=None, text=False)
     codes: list[int] = []
     thread = threading.Thread(
         target=lambda: codes.append(
-            capturing.capture(lab, [(where, argv)], lambda _, piece: pcap.extend(piece), said.extend)
+            capture.capture(lab, [(where, argv)], lambda _, piece: pcap.extend(piece), said.extend)
         )
     )
     thread.start()

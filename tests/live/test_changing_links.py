@@ -12,7 +12,7 @@ import pytest
 from live.exact import EXACT_MS
 from minigts import lab as labs
 from minigts.dataplane.round_trip import echo_ms
-from minigts.lab import Lab, calibration, playing
+from minigts.lab import Lab, calibration, schedule_player
 from minigts.lab.record import Amounts
 from minigts.topology.schedule import Moment
 
@@ -56,7 +56,7 @@ def expected_ms(lab: Lab) -> float:
 def test_a_round_trip_is_what_is_set(lab: Lab, update: dict[str, float], senders: list[str | None]) -> None:
     declared_ms = expected_ms(lab)
     for sender in senders:
-        labs.adjust_link(lab, "ams-bra", update, sender)
+        labs.update_settings(lab, "ams-bra", update, sender)
     assert expected_ms(lab) > declared_ms
     assert round_trip_ms(lab) == pytest.approx(expected_ms(lab), abs=EXACT_MS)
 
@@ -78,7 +78,7 @@ def snmp(lab: Lab, host: str, what: str) -> int:
 
 
 def test_losses_come_in_bursts_of_the_length_that_is_set(lab: Lab) -> None:
-    labs.adjust_link(lab, "ams-bra", {"loss_percent": 20, "burst_packets": 8}, "ams")
+    labs.update_settings(lab, "ams-bra", {"loss_percent": 20, "burst_packets": 8}, "ams")
     lost = [rtt_ms is None for rtt_ms in echoes(lab)]
     bursts = sum(now and not before for before, now in pairwise([False, *lost]))
     assert sum(lost) / ECHOES == pytest.approx(0.2, abs=0.08)
@@ -86,7 +86,7 @@ def test_losses_come_in_bursts_of_the_length_that_is_set(lab: Lab) -> None:
 
 
 def test_what_overtakes_takes_no_delay(lab: Lab) -> None:
-    labs.adjust_link(lab, "ams-bra", {"delay_ms": 20, "reorder_percent": 20}, "ams")
+    labs.update_settings(lab, "ams-bra", {"delay_ms": 20, "reorder_percent": 20}, "ams")
     rtts_ms = [rtt_ms for rtt_ms in echoes(lab) if rtt_ms is not None]
     ahead = [rtt_ms for rtt_ms in rtts_ms if rtt_ms < max(rtts_ms) - 10]
     assert len(rtts_ms) == ECHOES
@@ -96,13 +96,13 @@ def test_what_overtakes_takes_no_delay(lab: Lab) -> None:
 
 def test_some_requests_arrive_twice(lab: Lab) -> None:
     before = snmp(lab, "bra", "InEchos")
-    labs.adjust_link(lab, "ams-bra", {"duplicate_percent": 10}, "ams")
+    labs.update_settings(lab, "ams-bra", {"duplicate_percent": 10}, "ams")
     assert None not in echoes(lab)
     assert snmp(lab, "bra", "InEchos") - before == pytest.approx(1.1 * ECHOES, abs=0.03 * ECHOES)
 
 
 def test_what_is_corrupted_is_thrown_away(lab: Lab) -> None:
-    labs.adjust_link(lab, "ams-bra", {"corrupt_percent": 10}, "ams")
+    labs.update_settings(lab, "ams-bra", {"corrupt_percent": 10}, "ams")
     before = snmp(lab, "bra", "InCsumErrors")
     lost = echoes(lab).count(None)
     assert lost / ECHOES == pytest.approx(0.1, abs=0.03)
@@ -111,7 +111,7 @@ def test_what_is_corrupted_is_thrown_away(lab: Lab) -> None:
 
 
 def test_a_slot_lets_go_all_that_waits_for_it(lab: Lab) -> None:
-    labs.adjust_link(lab, "ams-bra", {"slot_ms": 50}, "ams")
+    labs.update_settings(lab, "ams-bra", {"slot_ms": 50}, "ams")
     rtts_ms = [rtt_ms for rtt_ms in echoes(lab) if rtt_ms is not None]
     assert len(rtts_ms) == ECHOES
     assert max(rtts_ms) - min(rtts_ms) == pytest.approx(50, abs=0.1)  # six requests a slot, ten milliseconds apart
@@ -138,10 +138,10 @@ def test_a_connection_outlives_every_change(lab: Lab) -> None:
             (None, dict.fromkeys(Amounts.model_fields)),
         ):
             lab.provider.run("bra", ["sleep", "1"], timeout_s=LIMIT_S)
-            labs.adjust_link(lab, "ams-bra", update, sender)
+            labs.update_settings(lab, "ams-bra", update, sender)
 
-    with lab.provider.together() as company:
-        told, _ = company.all([stream, change])
+    with lab.provider.together() as pool:
+        told, _ = pool.all([stream, change])
     assert isinstance(told, dict)
     assert "error" not in told
     (connection,) = told["start"]["connected"]
@@ -158,14 +158,14 @@ def test_a_schedule_is_played_at_its_very_moments(lab: Lab) -> None:
     address = lab.plan.address_over(lab.plan.path("ams", "bra"))
     moments = [Moment(at_s=1.0, link="ams-bra", update={"delay_ms": 40.0}), Moment(at_s=2.0, link="ams-bra", up=False)]
     moments += [Moment(at_s=2.5, link="ams-bra", up=True)]
-    seen: list[playing.Played] = []
+    seen: list[schedule_player.Played] = []
 
     def echoes_every_50_ms() -> str:
         return lab.provider.run(
             "ams", ["ping", "-i", "0.05", "-c", "70", "-W", "1", address], timeout_s=60, check=False
         ).stdout
 
-    said = playing.play(lab, moments, seen.append, echoes_every_50_ms)
+    said = schedule_player.play(lab, moments, seen.append, echoes_every_50_ms)
     assert [change.at_s for change in seen] == [1.0, 2.0, 2.5]
     rtts_ms = {int(n): float(ms) for n, ms in re.findall(r"icmp_seq=(\d+) .*time=([\d.]+) ms", said or "")}
     first_slow = min(number for number, rtt_ms in rtts_ms.items() if rtt_ms > 60)
@@ -176,8 +176,8 @@ def test_a_schedule_is_played_at_its_very_moments(lab: Lab) -> None:
 
 
 def test_a_partition_is_healed(lab: Lab) -> None:
-    assert labs.separate(lab, [["ams"], ["bra", "lju", "mil", "ham", "lon"]]) == ["ams-bra"]
+    assert labs.partition(lab, [["ams"], ["bra", "lju", "mil", "ham", "lon"]]) == ["ams-bra"]
     lost = lab.provider.run("ams", ["ping", "-c", "2", "-W", "1", "bra"], timeout_s=LIMIT_S, check=False)
     assert lost.code != 0
-    assert labs.mend_all(lab) == ["ams-bra"]
+    assert labs.heal(lab) == ["ams-bra"]
     assert round_trip_ms(lab) == pytest.approx(expected_ms(lab), abs=EXACT_MS)

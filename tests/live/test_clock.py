@@ -24,9 +24,9 @@ from minigts import overlays
 from minigts.dataplane.round_trip import echo_ms
 from minigts.errors import CommandFailed, CommandTimeout
 from minigts.lab import Lab, calibration, links
-from minigts.providers.uml.supervisor import Launch
+from minigts.providers.uml.run.supervisor import Launch
 from minigts.providers.uml.virtual import VirtualUmlProvider
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
 
 pytestmark = pytest.mark.virtual
 LIMIT_S = 60.0
@@ -69,13 +69,13 @@ def transcript(lab: Lab) -> Iterator[tuple[float, str]]:
     yield asked("ams", "netperf", "-4", "-H", lon, "-t", "TCP_RR", "-l", "-40", "-P", "0")
     for port in ("5301", "5302"):
         yield asked("lon", "iperf3", "-s", "-1", "-D", "-p", port)
-    with lab.provider.together() as company:
+    with lab.provider.together() as pool:
         streams = [
             partial(run, lab, host, "iperf3", "-c", lon, "-p", port, "-t", "2", "-f", "k")
             for host, port in (("ams", "5301"), ("mil", "5302"))
         ]
         pings = partial(run, lab, "lju", "ping", "-n", "-i", "0.01", "-c", "100", ham)
-        said = company.all([*streams, pings])
+        said = pool.all([*streams, pings])
     yield lab.provider.now_s(), "\n".join(said)
 
 
@@ -164,10 +164,10 @@ def test_at_a_terminal_a_second_is_a_second(lab: Lab) -> None:
 
 def test_calls_side_by_side_share_their_time(lab: Lab) -> None:
     began_s = lab.provider.now_s()
-    with lab.provider.together() as company:
-        same = company.all([partial(run, lab, "ams", "sleep", "3"), partial(run, lab, "ams", "sleep", "5")])
+    with lab.provider.together() as pool:
+        same = pool.all([partial(run, lab, "ams", "sleep", "3"), partial(run, lab, "ams", "sleep", "5")])
         after_first_s = lab.provider.now_s()
-        company.all([partial(run, lab, "ams", "sleep", "7"), partial(run, lab, "lon", "sleep", "7")])
+        pool.all([partial(run, lab, "ams", "sleep", "7"), partial(run, lab, "lon", "sleep", "7")])
     assert same == ["", ""]
     assert after_first_s - began_s == pytest.approx(5, abs=0.1)
     assert lab.provider.now_s() - after_first_s == pytest.approx(7, abs=0.1)
@@ -226,10 +226,8 @@ SUM = "print(sum(range(600_000_000)))"
 def test_programs_that_compute_for_long_end_of_themselves_with_what_is_right(lab: Lab) -> None:
     """Side by side on two hosts: a long sum, and a measurement that ends by an alarm of the clock."""
     signing = ["openssl", "speed", "-seconds", "1", "-bytes", "1024", "sha256"]
-    with lab.provider.together() as company:
-        summed, signed = company.all(
-            [partial(run, lab, "bra", "python3", "-c", SUM), partial(run, lab, "mil", *signing)]
-        )
+    with lab.provider.together() as pool:
+        summed, signed = pool.all([partial(run, lab, "bra", "python3", "-c", SUM), partial(run, lab, "mil", *signing)])
     assert summed == "179999999700000000\n"
     # Of the processor time that it divides by it has used none: only with `-elapsed` is its figure one.
     assert re.search(r"^sha256 +(inf|\d+\.\d+)k$", signed, re.MULTILINE), signed

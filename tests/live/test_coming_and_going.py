@@ -17,10 +17,10 @@ from live.exact import EXACT_MS
 from live.program import Program
 from minigts import lab as labs
 from minigts.dataplane.round_trip import echo_ms
-from minigts.lab import Lab, altering, calibration
-from minigts.providers.agent import process
-from minigts.topology.altering import with_host, without_host
-from minigts.topology.load import parse
+from minigts.lab import Lab, calibration, edit
+from minigts.providers.agent import lab_processes
+from minigts.topology.edit import with_host, without_host
+from minigts.topology.read.load import parse
 
 CHAIN = "name: altered\ndefaults: {link: {rate: 50mbit}}\nchain: {hosts: [ams, bra, lju, mil], link: {rtt: 10ms}}\n"
 BUSY_MS = 3.0
@@ -46,7 +46,7 @@ def program(lab: Lab) -> Program:
 
 def off_ms(lab: Lab, source: str, target: str) -> float:
     """How far the round trip lies from the plan's, as the lab is now."""
-    plan = lab.anew.plan
+    plan = lab.reopened.plan
     path, address = plan.path(source, target), plan.host(target).address
     calibration.probe(lab.provider, source, address, count=1)  # neighbours ask for each other's MAC first
     measured = calibration.probe(lab.provider, source, address, count=10)
@@ -68,7 +68,7 @@ def test_a_host_comes_in_while_the_others_talk(lab: Lab, program: Program) -> No
     assert said.returncode == 0, said.stderr
     assert "started again: ams" in said.stderr
     assert "error" not in json.loads(spoken.stdout)
-    assert lab.anew.plan.host("par").memory_mb == 256
+    assert lab.reopened.plan.host("par").memory_mb == 256
     assert abs(off_ms(lab, "par", "mil")) <= allowed_ms(lab)
     assert abs(off_ms(lab, "mil", "par")) <= allowed_ms(lab)
 
@@ -77,7 +77,7 @@ def test_its_link_can_be_set_and_a_second_one_gives_another_way(lab: Lab, progra
     program.succeeds("set", "par-ams", "delay=10ms")
     program.succeeds("add", "link", "par", "mil", "rtt=4ms")
     assert lab.read_record().changed["par-ams"].delay_ms == 10
-    assert lab.anew.plan.path("par", "mil").hops == 1
+    assert lab.reopened.plan.path("par", "mil").hops == 1
     assert abs(off_ms(lab, "par", "mil")) <= allowed_ms(lab)
     assert abs(off_ms(lab, "lju", "par")) <= allowed_ms(lab)
     if lab.time == "virtual":
@@ -89,12 +89,12 @@ def test_its_link_can_be_set_and_a_second_one_gives_another_way(lab: Lab, progra
 def test_a_link_goes_and_the_way_is_the_one_there_was(lab: Lab, program: Program) -> None:
     said = program.run("remove", "link", "par-mil")
     assert (said.returncode, "started again: mil, par" in said.stderr) == (0, True), said.stderr
-    assert {link.name for link in lab.anew.plan.links}.isdisjoint({"par-mil", "mil-par"})
-    assert lab.anew.plan.path("par", "mil").hops > 1
+    assert {link.name for link in lab.reopened.plan.links}.isdisjoint({"par-mil", "mil-par"})
+    assert lab.reopened.plan.path("par", "mil").hops > 1
     assert abs(off_ms(lab, "par", "mil")) <= allowed_ms(lab)
     needed = program.run("remove", "link", "par-ams")
     assert (needed.returncode, "Traceback" in needed.stderr) == (2, False)
-    assert set(lab.anew.state_of_hosts().values()) == {"answers"}
+    assert set(lab.reopened.state_of_hosts().values()) == {"answers"}
 
 
 def test_what_cannot_be_changes_nothing(lab: Lab, program: Program) -> None:
@@ -111,15 +111,15 @@ def test_both_hosts_boot_while_others_wait_in_the_same_program(lab: Lab) -> None
     """The link's two ends boot one after the other; who waits for the first must not keep the second from it."""
     if lab.time == "real":
         pytest.skip("there nobody waits for a turn")
-    now = lab.anew
+    now = lab.reopened
     more = with_host(now.plan, "waits", "bra", {"rtt": "2ms"})
-    with now.provider.together() as company:
+    with now.provider.together() as pool:
         argv = ["ping", "-q", "-i", "0.1", "-c", "200", now.plan.host("mil").address]
-        talk = company.start(partial(now.provider.run, "lju", argv, timeout_s=120, check=False))
-        assert altering.alter(now, more, quiet) == {"bra", "waits"}
+        talk = pool.start(partial(now.provider.run, "lju", argv, timeout_s=120, check=False))
+        assert edit.alter(now, more, quiet) == {"bra", "waits"}
         assert " 0% packet loss" in talk.result().stdout
-    again = now.anew
-    altering.alter(again, without_host(again.plan, "waits"), quiet)
+    again = now.reopened
+    edit.alter(again, without_host(again.plan, "waits"), quiet)
 
 
 def test_what_leaves_is_gone_and_routes_go_where_they_went(lab: Lab, program: Program) -> None:
@@ -149,5 +149,5 @@ def test_whoever_is_killed_while_adding_leaves_nothing_that_down_does_not_take(l
     os.kill(adding.pid, signal.SIGKILL)
     adding.wait()
     program.succeeds("down")
-    assert process.marked(lab.rundir) == []
+    assert lab_processes.marked(lab.rundir) == []
     assert not lab.rundir.exists()

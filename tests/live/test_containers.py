@@ -16,7 +16,7 @@ from live.program import Program, until
 from minigts import api, overlays
 from minigts import lab as labs
 from minigts.errors import CommandFailed
-from minigts.topology.load import parse
+from minigts.topology.read.load import parse
 
 pytestmark = [pytest.mark.virtual, pytest.mark.timeout(600)]
 

@@ -18,8 +18,8 @@ SCRIPT = """
 import json, os, sys, time
 from pathlib import Path
 sys.path.insert(0, "/run/minigts-tools")
-from minigts.machine import memory_share, process_share, processor_share
-from minigts.providers.uml import bounds
+from minigts.machine import cgroups
+from minigts.providers.uml.run import bounds
 
 bounds.PROCESSES = 40
 
@@ -28,7 +28,7 @@ def children(group):
     ours, theirs = os.pipe()
     waits, ends = os.pipe()
     if os.fork() == 0:
-        processor_share.enter(processor_share.join(group))
+        cgroups.enter(cgroups.join(group))
         made, why = 0, None
         while why is None and made < 200:
             try:
@@ -50,10 +50,10 @@ def children(group):
     return said
 
 groups = bounds.Groups(Path("/a/lab"))
-place = process_share.place()
+place = cgroups.process_place()
 own = groups.make("ams", "")
 said = {"version": place.version, "alone": children(own)}
-shared = processor_share.place().make("minigts-shared", 0.5)
+shared = cgroups.place().make("minigts-shared", 0.5)
 said["another"] = groups.make("bra", str(shared)) is None
 said["with a share"] = children(shared)
 said["quota"] = (shared / "cpu.max").read_text().split()

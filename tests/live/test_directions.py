@@ -16,8 +16,8 @@ from minigts.dataplane.round_trip import echo_ms
 from minigts.fidelity import explanation, measure
 from minigts.fidelity.certificate import Certificate
 from minigts.lab import Lab, calibration, links
-from minigts.topology.load import parse
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.load import parse
 
 TWO_WAYS = """
 name: two-ways
@@ -74,8 +74,8 @@ def one_way_ms(lab: Lab, source: str, target: str) -> list[float]:
     calibration.probe(lab.provider, source, address, count=1)
     receive = ["python3", "-c", RECEIVE % DATAGRAMS]
     send = ["python3", "-c", SEND % DATAGRAMS, address]
-    with lab.provider.together() as company:
-        received, _ = company.all(
+    with lab.provider.together() as pool:
+        received, _ = pool.all(
             [
                 partial(lab.provider.run, target, receive, timeout_s=LIMIT_S),
                 partial(lab.provider.run, source, send, timeout_s=LIMIT_S),
@@ -86,7 +86,7 @@ def one_way_ms(lab: Lab, source: str, target: str) -> list[float]:
 
 def crossing_ms(plan: Plan, source: str, target: str, frame_bytes: int) -> float:
     port = next(port for port in plan.host(source).ports if port.peer_host == target)
-    return wire.of(port.outgoing).crossing_ns(frame_bytes) / 1e6
+    return wire.wire_for(port.outgoing).crossing_ns(frame_bytes) / 1e6
 
 
 @pytest.mark.virtual

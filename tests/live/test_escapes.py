@@ -13,7 +13,7 @@ from live.conftest import MakeLab
 from live.program import PROJECT, TOPOLOGIES, Program, kernel
 from minigts import paths
 from minigts.lab import Lab
-from minigts.providers.uml import confinement
+from minigts.providers.uml.run import confinement
 from minigts.topology.time import Time
 
 pytestmark = pytest.mark.uml

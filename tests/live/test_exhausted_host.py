@@ -11,7 +11,7 @@ from live.conftest import quiet, state_directory
 from live.program import Program
 from minigts import lab as labs
 from minigts.lab import Lab
-from minigts.topology.load import parse
+from minigts.topology.read.load import parse
 
 PAIR = "name: small\nhosts: {ams: {memory: 128MB}, bra: }\nlinks: [{ends: [ams, bra], rtt: 4ms}]\n"
 GREEDY = "kept = [b'x' * (1 << 20) + bytes([each % 256]) for each in range(1000)]"
@@ -48,4 +48,4 @@ def test_a_host_whose_program_takes_more_memory_than_there_is_says_why_it_answer
     assert USED_UP.search(" ".join(program.succeeds("status").split()))
     assert program.run("exec", "bra", "--", "true").returncode == 0
     program.succeeds("restart", "ams")
-    assert lab.anew.state_of_hosts()["ams"] == "answers"
+    assert lab.reopened.state_of_hosts()["ams"] == "answers"

@@ -18,7 +18,7 @@ from minigts import lab as labs
 from minigts import overlays
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
-from minigts.topology.load import load
+from minigts.topology.read.load import load
 
 pytestmark = pytest.mark.virtual
 PORT = 4711

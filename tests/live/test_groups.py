@@ -12,12 +12,12 @@ from live.conftest import quiet
 from live.test_overlays import state
 from minigts import lab as labs
 from minigts import overlays
-from minigts.experiments import campaign, run
-from minigts.experiments.stage import LabStage
+from minigts.experiments import prepare, run, run_folders
+from minigts.experiments.lab_control import RealLabControl
 from minigts.lab import Lab
 from minigts.overlays import Endpoint, policy
 from minigts.results import store
-from minigts.topology.load import parse
+from minigts.topology.read.load import parse
 
 pytestmark = pytest.mark.virtual
 
@@ -103,9 +103,9 @@ def test_pairs_that_are_measured_at_once_do_nothing_to_each_other(pairs: Lab, tm
     """They share no link, and in virtual time nothing else: what each pair carries is what it carries alone."""
     (tmp_path / "pairs.yaml").write_text(PAIRS)
     (tmp_path / "at-once.yaml").write_text(TOGETHER.replace("topology: pairs.yaml", f"topology: {tmp_path}/pairs.yaml"))
-    prepared = campaign.prepare(tmp_path / "at-once.yaml", paper=False, quick=False, only=(), time="virtual")
-    [directory] = campaign.begin(tmp_path / "results", [prepared], "uml")
-    (outcome,) = run.run_together([directory], pairs.provider, LabStage(pairs, quiet), lambda _: None)
+    prepared = prepare.prepare(tmp_path / "at-once.yaml", paper=False, quick=False, only=(), time="virtual")
+    [directory] = run_folders.begin(tmp_path / "results", [prepared], "uml")
+    (outcome,) = run.run_together([directory], pairs.provider, RealLabControl(pairs, quiet), lambda _: None)
     assert (outcome.done, outcome.failed, dict(outcome.skipped)) == (4, (), {})
 
     taken = {name: store.good(directory, f"vxlan.{name}.r1") for name in ("together.a1-a2", "together.b1-b2")}

@@ -19,7 +19,7 @@ from minigts.fidelity import measure
 from minigts.lab import Lab
 from minigts.tools import ping
 from minigts.topology.frames import Family
-from minigts.topology.load import load, parse
+from minigts.topology.read.load import load, parse
 
 LIMIT_S = 60.0
 ECHOES = 10

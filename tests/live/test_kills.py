@@ -24,7 +24,7 @@ from live.program import (
     until,
 )
 from minigts.lab import Lab
-from minigts.providers.agent import process
+from minigts.providers.agent import lab_processes
 
 pytestmark = pytest.mark.uml
 UP = ("up", str(TOPOLOGIES / "pair.yaml"), "--overlay", "none")
@@ -45,14 +45,14 @@ def _hosts(lab: dict[str, object]) -> list[tuple[str, object]]:
 
 
 def supervisor(program: Program) -> int:
-    pid = process.supervisor(program.rundir("pair"))
+    pid = lab_processes.supervisor(program.rundir("pair"))
     assert pid is not None
     return pid
 
 
 STAGES: dict[str, Callable[[Program], bool]] = {
     "the lab is recorded": lambda program: (program.rundir("pair") / "lab.json").exists(),
-    "its supervisor runs": lambda program: process.supervisor(program.rundir("pair")) is not None,
+    "its supervisor runs": lambda program: lab_processes.supervisor(program.rundir("pair")) is not None,
     "a kernel runs": lambda program: bool(kernels(program)),
     "both kernels run": lambda program: len(kernels(program)) == 2,
     "a host listens": lambda program: any(program.rundir("pair").glob("hosts/*/control.sock")),
@@ -87,7 +87,7 @@ def test_a_run_killed_at_a_random_moment(tmp_path: Path) -> None:
 
 def test_up_again_after_it_was_killed(program: Program, traces: Traces) -> None:
     up = program.start(*UP)
-    assert until(lambda: process.supervisor(program.rundir("pair")) is not None)
+    assert until(lambda: lab_processes.supervisor(program.rundir("pair")) is not None)
     up.kill()
     up.communicate()
     traces.look()
@@ -103,7 +103,7 @@ def test_up_broken_off_by_its_user_takes_down_what_it_started(
     program: Program, traces: Traces, number: signal.Signals
 ) -> None:
     up = program.start(*UP)
-    assert until(lambda: process.supervisor(program.rundir("pair")) is not None)
+    assert until(lambda: lab_processes.supervisor(program.rundir("pair")) is not None)
     traces.look()
     up.send_signal(number)
     _, said = up.communicate(timeout=PATIENCE_S)
@@ -135,7 +135,7 @@ def test_the_supervisor_killed(program: Program, traces: Traces) -> None:
     program.succeeds(*UP)
     traces.look()
     subprocess.run(["kill", "-9", str(supervisor(program))], check=True)
-    assert until(lambda: not process.marked(program.rundir("pair"))), "kernels outlive their supervisor"
+    assert until(lambda: not lab_processes.marked(program.rundir("pair"))), "kernels outlive their supervisor"
     said = {state.split(":")[0] for state in states(program).values()}  # and then that the clock has gone, too
     assert said == {"host ams is not running", "host bra is not running"}
     program.succeeds("down")

@@ -161,7 +161,7 @@ def test_the_certificate_is_exact(lab: Lab) -> None:
     assert rows["ams-lon", "RTT"].measured == pytest.approx(
         echo_ms(lab.plan, lab.plan.path("ams", "lon")), abs=EXACT_MS, rel=0
     )
-    assert measure.of(lab) == made
+    assert measure.valid_certificate(lab) == made
 
 
 def test_a_cut_link_stays_cut_until_it_is_made_whole(make_lab: Any) -> None:
@@ -175,7 +175,7 @@ def test_a_cut_link_stays_cut_until_it_is_made_whole(make_lab: Any) -> None:
         return bool(lab.provider.run(first, argv, timeout_s=LIMIT_S, check=False).code == 0)
 
     assert answers()
-    labs.set_link(lab, first, second, up=False)
+    labs.set_links_up(lab, first, second, up=False)
     assert not answers()
     labs.restart(lab, second)
     assert not answers()
@@ -184,10 +184,10 @@ def test_a_cut_link_stays_cut_until_it_is_made_whole(make_lab: Any) -> None:
     assert [row.note for row in certificate.rows if row.quantity == "settings" and not row.ok] == []
     assert not answers()
     labs.calibrate(lab)
-    labs.set_links(lab, Settings(unlimited=True, gro="on"))
-    labs.set_links(lab, DECLARED)
+    labs.set_for_experiment(lab, Settings(unlimited=True, gro="on"))
+    labs.set_for_experiment(lab, DECLARED)
     assert not answers()
-    labs.set_link(lab, first, second, up=True)
+    labs.set_links_up(lab, first, second, up=True)
     assert answers()
 
 

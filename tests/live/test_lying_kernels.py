@@ -18,13 +18,13 @@ import lying_kernels as lying
 from live.conftest import MakeLab, quiet
 from lying_kernels import BUFFER_AT, LONG, START, TIME_AT, WAIT, Clock, Kernel
 from minigts.errors import HostFailed
-from minigts.lab import Lab, life
-from minigts.providers.agent import ended, process, wire
-from minigts.providers.uml import clock as clocks
-from minigts.providers.uml import kernel
-from minigts.providers.uml.clock_client import ClockClient
-from minigts.providers.uml.clock_process import SOCKET
-from minigts.providers.uml.supervisor import Launch
+from minigts.lab import Lab, lifecycle
+from minigts.providers.agent import ended, lab_processes, protocol
+from minigts.providers.uml.build import clock_build as clocks
+from minigts.providers.uml.clock.client import ClockClient
+from minigts.providers.uml.clock.process import SOCKET
+from minigts.providers.uml.run import command_line
+from minigts.providers.uml.run.supervisor import Launch
 from minigts.providers.uml.virtual import VirtualUmlProvider
 
 pytestmark = pytest.mark.virtual
@@ -109,7 +109,7 @@ def a_chain_that_leads_back(liar: Kernel) -> None:
 
 
 def a_head_of_four_gigabytes_on_its_console(liar: Kernel) -> None:
-    liar.console.send(wire.HEADER.pack(1, wire.STDOUT, 0xFFFFFFFF))
+    liar.console.send(protocol.HEADER.pack(1, protocol.STDOUT, 0xFFFFFFFF))
 
 
 def a_moment_that_has_passed(liar: Kernel) -> None:
@@ -245,7 +245,7 @@ def test_output_that_grows_while_it_is_read_ends(clock: Clock) -> None:
 
 
 def test_a_line_that_nobody_reads_holds_up_its_own_host_alone(clock: Clock) -> None:
-    frame = wire.Frame(1, wire.STDOUT, bytes(wire.CHUNK)).encode()
+    frame = protocol.Frame(1, protocol.STDOUT, bytes(protocol.CHUNK)).encode()
     with lying.two(clock) as (honest, liar):
         liar.console.socket.settimeout(lying.PATIENCE_S)
         for _ in range(1000):
@@ -284,10 +284,10 @@ def test_a_lab_goes_on_without_a_host_whose_kernel_lies(make_lab: MakeLab) -> No
     assert isinstance(provider, VirtualUmlProvider)
     first, second, liar = (host.name for host in lab.plan.hosts)
     before_s = provider.now_s()
-    launch = Launch.read(lab.rundir / process.LAUNCH)
+    launch = Launch.read(lab.rundir / lab_processes.LAUNCH)
     provider._tell_supervisor(dataclasses.replace(launch, instead=(sys.executable, "-I", "-c", FAKE)))
-    kernel.again(lab.rundir, liar).touch()
-    kernel.end(lab.rundir, liar)
+    command_line.to_be_restarted(lab.rundir, liar).touch()
+    command_line.end(lab.rundir, liar)
     _await(lambda: ended.log(lab.rundir, liar).exists())
     says = f"{liar} was ended by the clock: it asked for a time that has passed, by [0-9]+ ns"
     with pytest.raises(HostFailed, match=f"host {liar} is not running: {says}; minigts restart {liar} starts it again"):
@@ -298,7 +298,7 @@ def test_a_lab_goes_on_without_a_host_whose_kernel_lies(make_lab: MakeLab) -> No
     assert "was ended by the clock" in states[liar]
     assert "was ended by the clock" in provider.logs(liar)[ended.LOG].read_text()
     provider._tell_supervisor(launch)
-    life.restart(lab, liar)
+    lifecycle.restart(lab, liar)
     assert not ended.log(lab.rundir, liar).exists()
     _reach(lab, first, liar)
     assert provider.now_s() > before_s

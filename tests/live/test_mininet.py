@@ -14,7 +14,7 @@ from live.test_overlays import STATE
 from live.test_switches import least_off_ms, switched_ms
 from minigts import overlays
 from minigts.lab import Lab
-from minigts.providers.agent import process
+from minigts.providers.agent import lab_processes
 
 pytestmark = pytest.mark.mininet
 LIMIT_S = 120.0
@@ -96,7 +96,7 @@ def test_an_overlay_that_needs_docker_is_refused_before_anything_starts(program:
 def test_nothing_is_left_when_its_supervisor_was_killed(program: Program, traces: Traces) -> None:
     program.succeeds("up", PAIR, "--provider", "mininet", "--overlay", "none")
     traces.look()
-    supervisor = process.supervisor(program.rundir("pair"))
+    supervisor = lab_processes.supervisor(program.rundir("pair"))
     assert supervisor is not None
     os.kill(supervisor, signal.SIGKILL)
     program.succeeds("down", "--all")

@@ -14,8 +14,8 @@ from minigts import lab as labs
 from minigts import overlays, paths
 from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab
-from minigts.topology import ipv6
-from minigts.topology.load import load, parse
+from minigts.topology.read.load import load, parse
+from minigts.topology.routes import ipv6
 
 pytestmark = [pytest.mark.virtual, pytest.mark.compiled]
 
@@ -249,10 +249,10 @@ def test_what_looks_after_a_container_takes_no_time_of_its_programs(
 @pytest.mark.parametrize("meshed", ["mesh", "mesh-sleeve"], indirect=True)
 def test_mesh_heals_when_a_link_that_was_cut_is_whole_again(chain: Lab, meshed: tuple[overlays.Endpoint, ...]) -> None:
     first, second, third = meshed
-    labs.set_link(chain, second.host, third.host, up=False)
+    labs.set_links_up(chain, second.host, third.host, up=False)
     cut = reaches(chain, first, third, 6)
     near = reaches(chain, first, second, 6)
-    labs.set_link(chain, second.host, third.host, up=True)
+    labs.set_links_up(chain, second.host, third.host, up=True)
 
     assert (cut, near) == (False, True)
     assert reaches(chain, first, third, 60)

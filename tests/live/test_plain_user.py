@@ -15,7 +15,7 @@ import pytest
 from live.other_user import free_id, made_for
 from live.program import Program, Traces, kernel, until
 from minigts import paths
-from minigts.providers.agent import process
+from minigts.providers.agent import lab_processes
 from minigts.results.folder import LOCK
 
 pytestmark = [
@@ -140,4 +140,4 @@ def _on_loopback(line: str) -> bool:
 
 
 def _processes_of(program: Program) -> list[int]:
-    return [pid for lab in (program.state / "labs").iterdir() for pid in process.marked(lab)]
+    return [pid for lab in (program.state / "labs").iterdir() for pid in lab_processes.marked(lab)]

@@ -12,7 +12,7 @@ from live.program import Program, until
 from minigts import lab as labs
 from minigts import overlays
 from minigts.lab import Lab
-from minigts.topology.load import parse
+from minigts.topology.read.load import parse
 
 CHAIN = "name: power\ndefaults: {link: {rate: 50mbit}}\nchain: {hosts: [ams, bra, lju], link: {rtt: 10ms}}\n"
 
@@ -99,8 +99,8 @@ def test_a_connection_outlives_a_pause(lab: Lab) -> None:
             lab.provider.run("ams", ["sleep", "2"], timeout_s=60)
             act(lab, "bra")
 
-    with lab.provider.together() as company:
-        said, _ = company.all([lambda: lab.provider.run("ams", argv, timeout_s=60).stdout, pauses])
+    with lab.provider.together() as pool:
+        said, _ = pool.all([lambda: lab.provider.run("ams", argv, timeout_s=60).stdout, pauses])
     assert isinstance(said, str)
     told = json.loads(said)
     mbit = [each["sum"]["bits_per_second"] / 1e6 for each in told["intervals"]]
@@ -113,7 +113,7 @@ def test_hosts_come_and_go_while_another_is_off(lab: Lab, program: Program) -> N
     program.succeeds("kill", "bra")
     said = program.run("add", "host", "par", "bra", "rtt=2ms")
     assert said.returncode == 0, said.stderr
-    now = lab.anew
+    now = lab.reopened
     assert (now.read_record().off, now.read_record().unsettled) == ({"bra"}, frozenset())
     assert set(now.provider.kernels()) == {"ams", "lju", "par"}  # type: ignore[attr-defined]
     joined = overlays.joined(now)
@@ -125,7 +125,7 @@ def test_hosts_come_and_go_while_another_is_off(lab: Lab, program: Program) -> N
     program.succeeds("kill", "ams")
     program.succeeds("remove", "host", "par")
     program.succeeds("start", "ams")
-    assert set(lab.anew.state_of_hosts().values()) == {"answers"}
+    assert set(lab.reopened.state_of_hosts().values()) == {"answers"}
 
 
 FULL = "echo 1 >/proc/sys/vm/panic_on_oom; mount -t tmpfs -o size=2G full /mnt; cat /dev/zero >/mnt/full"
@@ -140,4 +140,4 @@ def test_a_kernel_that_has_panicked_says_of_what(lab: Lab, program: Program) -> 
         True,
     ), refused.stderr
     program.succeeds("restart", "lju")
-    assert lab.anew.state_of_hosts()["lju"] == "answers"
+    assert lab.reopened.state_of_hosts()["lju"] == "answers"

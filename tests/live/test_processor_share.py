@@ -11,13 +11,13 @@ import pytest
 from live.conftest import quiet
 from minigts import lab as labs
 from minigts.lab import Lab
-from minigts.machine import processor_share
+from minigts.machine import cgroups
 from minigts.machine.proc import family, used_s
 from minigts.providers import processor_share as of_a_lab
-from minigts.providers.base import Metered
-from minigts.topology.load import parse
+from minigts.providers.base import OwnProcesses
+from minigts.topology.read.load import parse
 
-HERE = processor_share.place()
+HERE = cgroups.place()
 pytestmark = [pytest.mark.uml, pytest.mark.alone, pytest.mark.skipif(isinstance(HERE, str), reason=str(HERE))]
 
 HALVED = "name: halved\ntime: real\nhosts: {whole: , half: {cpus: 0.5}}\nlinks: [{ends: [whole, half]}]\n"
@@ -32,13 +32,13 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield made
         labs.down(made)
         assert of_a_lab.remove(made.rundir) == []
-        assert isinstance(HERE, processor_share.Place)
+        assert isinstance(HERE, cgroups.Place)
         assert not [*HERE.parent.glob("minigts-*-half")]
 
 
 def used_while_spinning(lab: Lab, host: str) -> float:
     """Processors that the host takes of this machine while a program in it spins."""
-    assert isinstance(lab.provider, Metered)
+    assert isinstance(lab.provider, OwnProcesses)
     pid = lab.provider.kernels()[host]
     before_s, begun_s = sum(map(used_s, family([pid]))), time.monotonic()
     lab.provider.run(host, ["timeout", str(WATCHED_S), "sh", "-c", "while :; do :; done"], timeout_s=120, check=False)
@@ -48,7 +48,7 @@ def used_while_spinning(lab: Lab, host: str) -> float:
 def test_a_host_gets_its_share_and_no_more(lab: Lab) -> None:
     """A quota is a limit, whatever the machine does; of what another host gets only that it is not limited is known."""
     assert used_while_spinning(lab, "half") <= 0.53
-    assert isinstance(lab.provider, Metered)
+    assert isinstance(lab.provider, OwnProcesses)
     groups = {host: Path(f"/proc/{pid}/cgroup").read_text() for host, pid in lab.provider.kernels().items()}
     own = {
         host: [line for line in text.splitlines() if ":cpu" in line or line.startswith("0:")]

@@ -18,7 +18,7 @@ from minigts.fidelity import measure
 from minigts.fidelity.explanation import explain
 from minigts.fidelity.mending import mend
 from minigts.judge.tolerances import round_trip
-from minigts.lab import Lab, calibration, playing
+from minigts.lab import Lab, calibration, schedule_player
 from minigts.overlays import Endpoint
 from minigts.topology.schedule import Moment
 
@@ -61,8 +61,8 @@ def test_a_second_is_a_second(real_lab: Lab) -> None:
 
 def test_a_schedule_is_played_by_the_hosts_own_clocks(real_lab: Lab) -> None:
     moments = [Moment(at_s=0.3, link="ams-bra", update={"delay_ms": 30.0}), Moment(at_s=0.6, link="ams-bra", up=False)]
-    seen: list[playing.Played] = []
-    playing.play(real_lab, moments, seen.append)
+    seen: list[schedule_player.Played] = []
+    schedule_player.play(real_lab, moments, seen.append)
     assert [change.moment.at_s for change in seen] == [0.3, 0.6]
     assert all(change.moment.at_s <= change.at_s < change.moment.at_s + 10 for change in seen)  # the machine is shared
     assert (real_lab.read_record().changed, real_lab.read_record().cut, real_lab.read_record().unsettled) == (
@@ -89,7 +89,7 @@ def test_the_certificate_has_every_link_and_what_is_set(real_lab: Lab) -> None:
         assert loss.measured is not None and loss.measured < 5
         assert rate.measured is not None and rate.measured > 5
     assert ("ams-lju", "RTT") in rows
-    assert measure.of(real_lab) == made
+    assert measure.valid_certificate(real_lab) == made
 
 
 BY_HAND = (

@@ -20,7 +20,7 @@ from live import small_archive
 from live.small_archive import Archive, Deb
 from minigts import paths
 from minigts.artifacts import sources
-from minigts.providers.uml import full_kernel
+from minigts.providers.uml.build import kernel_build
 
 pytestmark = pytest.mark.uml
 
@@ -314,7 +314,7 @@ def test_the_verb_ends_with_one_sentence_and_leaves_nothing(places: Places) -> N
 
 def test_a_version_that_was_not_proven_is_refused_before_anything_is_done(places: Places) -> None:
     code, said = minigts(places, "kernel", "build", "--source", "9.3.1-1")
-    proven = ", ".join(each.version for each in sources.read(full_kernel.recipe()))
+    proven = ", ".join(each.version for each in sources.read(kernel_build.recipe()))
     assert code == 2
     assert f"version 9.3.1-1 was not proven ({proven} were)" in said
     assert not (places.work / "cache" / "kernels").exists()

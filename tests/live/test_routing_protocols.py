@@ -10,7 +10,7 @@ from live.conftest import quiet, state_directory, take_down
 from minigts import lab as labs
 from minigts.fidelity import measure
 from minigts.lab import Lab, routes
-from minigts.topology.load import parse
+from minigts.topology.read.load import parse
 
 pytestmark = pytest.mark.virtual
 LIMIT_S = 60.0
@@ -56,11 +56,11 @@ def test_behind_a_cut_the_other_way_is_found_and_then_the_first_again(ring: Lab)
     assert beside is not None
     addresses = (ring.plan.host("b").address, beside.address)
     assert [hops(ring, "a", address) for address in addresses] == [1, 1]
-    labs.set_link(ring, "a", "b", up=False)
+    labs.set_links_up(ring, "a", "b", up=False)
     routes.wait(ring, ring.read_record(), quiet)
     assert [hops(ring, "a", address) for address in addresses] == [2, 2]
     assert all(routes.differences(ring, host, ring.read_record()) == [] for host in ring.plan.hosts)
-    labs.set_link(ring, "a", "b", up=True)
+    labs.set_links_up(ring, "a", "b", up=True)
     routes.wait(ring, ring.read_record(), quiet)
     assert [hops(ring, "a", address) for address in addresses] == [1, 1]
 
@@ -71,10 +71,10 @@ def test_a_host_that_was_started_again_has_its_routes(ring: Lab) -> None:
 
 
 def test_a_link_that_loses_all_in_one_direction_is_no_way_for_a_protocol_either(ring: Lab) -> None:
-    labs.adjust_link(ring, "a-b", {"loss_percent": 100.0}, "a")
+    labs.update_settings(ring, "a-b", {"loss_percent": 100.0}, "a")
     routes.wait(ring, ring.read_record(), quiet)
     assert hops(ring, "a", ring.plan.host("b").address) == 2
     assert all(routes.differences(ring, host, ring.read_record()) == [] for host in ring.plan.hosts)
-    labs.adjust_link(ring, "a-b", {"loss_percent": None}, "a")
+    labs.update_settings(ring, "a-b", {"loss_percent": None}, "a")
     routes.wait(ring, ring.read_record(), quiet)
     assert hops(ring, "a", ring.plan.host("b").address) == 1

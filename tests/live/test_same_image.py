@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from minigts.lab import Lab
-from minigts.providers.uml import image
+from minigts.providers.uml.build import image
 
 pytestmark = pytest.mark.virtual
 

@@ -14,8 +14,8 @@ from playwright.sync_api import Browser, Page, expect
 from live.conftest import MakeLab, quiet
 from live.pages import PATIENCE_MS, chromium, opened, slide
 from live.program import TOPOLOGIES, Program
-from minigts.lab import Lab, altering
-from minigts.topology.altering import with_host
+from minigts.lab import Lab, edit
+from minigts.topology.edit import with_host
 
 pytestmark = [pytest.mark.browser, pytest.mark.virtual, pytest.mark.timeout(600)]
 
@@ -89,7 +89,7 @@ def test_two_pages_at_work_on_one_lab(served: tuple[subprocess.Popen[str], str],
     assert said == []
 
     now = Lab(pair.rundir)
-    altering.alter(now, with_host(now.plan, "par", "bra", {"rtt": "4ms"}), quiet)
+    edit.alter(now, with_host(now.plan, "par", "bra", {"rtt": "4ms"}), quiet)
     for page in (desk, phone):
         expect(page.locator("#map [data-machine=par]")).to_have_count(1)
         expect(page.locator("#map [data-link=par-bra] .first")).to_have_text("4 ms")

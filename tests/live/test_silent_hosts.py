@@ -26,8 +26,8 @@ from minigts.lab import Lab
 from minigts.providers import archive
 from minigts.providers.agent import client, patience
 from minigts.providers.agent.client import OutputTooLong
-from minigts.providers.uml import console
-from minigts.topology.load import parse
+from minigts.providers.uml.run import console
+from minigts.topology.read.load import parse
 
 PAIR = "name: silent\npair: {hosts: [ams, bra], link: {rtt: 4ms, rate: 50mbit}}\n"
 FREEZE = """

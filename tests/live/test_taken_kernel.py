@@ -22,10 +22,10 @@ import pytest
 from live import hostile
 from live.other_user import free_id, made_for
 from live.program import Program, until
-from minigts.machine import processor_share
-from minigts.providers.agent import process
-from minigts.providers.uml import bounds, confinement
-from minigts.providers.uml.system_calls import KERNEL, NUMBERS
+from minigts.machine import cgroups
+from minigts.providers.agent import lab_processes
+from minigts.providers.uml.run import bounds, confinement
+from minigts.providers.uml.run.system_calls import KERNEL, NUMBERS
 
 pytestmark = [
     pytest.mark.uml,
@@ -143,14 +143,14 @@ def test_nothing_of_a_taken_kernel_outlives_down(ground: Ground, supervisor: str
         assert came["refused"] == ["EAGAIN"]
         assert len(ours) <= bounds.PROCESSES
     if supervisor == "is killed":
-        pid = process.supervisor(ground.program.rundir("pair"))
+        pid = lab_processes.supervisor(ground.program.rundir("pair"))
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
         if ground.has_namespaces:
             assert until(lambda: not hostile.left(ours)), "kernels outlive their supervisor"
         else:
             assert hostile.left(ours), "without namespaces it is `down` that ends them"
-    groups = f"*/{processor_share.prefix(ground.program.rundir('pair'))}*"
+    groups = f"*/{cgroups.prefix(ground.program.rundir('pair'))}*"
     ground.program.succeeds("down")
     assert hostile.left(ours) == []
     assert not [*Path("/sys/fs/cgroup").glob(groups)]

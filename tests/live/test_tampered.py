@@ -12,8 +12,8 @@ from live.program import Program
 from minigts import lab as labs
 from minigts import overlays
 from minigts.fidelity import measure, mending
+from minigts.fidelity.current_certificate import current_certificate
 from minigts.fidelity.explanation import explain
-from minigts.fidelity.standing import standing
 from minigts.lab import Lab, links
 
 LIMIT_S = 60.0
@@ -109,16 +109,16 @@ def test_a_host_is_started_again_though_its_neighbour_s_port_was_put_down_and_up
 @pytest.mark.virtual
 def test_a_certificate_fails_where_nothing_comes_back_and_up_says_how_old_its_certificate_is(make_lab: MakeLab) -> None:
     lab = make_lab(CHAIN)
-    first = standing(lab, quiet)
-    again = standing(lab, quiet)
+    first = current_certificate(lab, quiet)
+    again = current_certificate(lab, quiet)
     assert (again.certificate, first.said) == (first.certificate, "")
     assert re.search(r"this is the certificate of \S+ \S+, \d+ \w+ ago, not measured now", again.said)
     typed(lab, "ip link set eth1 down")
     broken = measure.certify(lab, quiet)
     assert not broken.ok
     assert "eth1: the interface is down" in " ".join(row.note for row in broken.rows)
-    assert "not measured now" in standing(lab, quiet).said
+    assert "not measured now" in current_certificate(lab, quiet).said
     mending.mend(lab, ("ams", "bra"))
-    mended = standing(lab, quiet)
+    mended = current_certificate(lab, quiet)
     assert "measured anew" in mended.said
     assert mended.certificate.ok

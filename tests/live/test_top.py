@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from minigts import lab as labs
-from minigts.lab import Lab, activity
+from minigts.lab import Lab, usage
 
 COUNT, FRAME_BYTES, ARP_BYTES, LOST = 100, 1014, 42, 5
 LIMIT_S = 60.0
@@ -26,9 +26,9 @@ def echoes(lab: Lab, count: int) -> None:
 
 
 def test_each_direction_has_carried_what_was_sent(pair: Lab) -> None:
-    before = activity.read(pair)
+    before = usage.read(pair)
     echoes(pair, COUNT)
-    after = activity.read(pair)
+    after = usage.read(pair)
     for machine in ("ams", "bra"):
         then, now = (reading.carried[machine, "ams-bra"] for reading in (before, after))
         asked_again = now.frames - then.frames - COUNT
@@ -38,10 +38,10 @@ def test_each_direction_has_carried_what_was_sent(pair: Lab) -> None:
 
 
 def test_what_a_link_loses_and_that_it_is_down_is_seen(pair: Lab) -> None:
-    labs.set_link(pair, "ams", "bra", up=False)
-    before = activity.read(pair)
+    labs.set_links_up(pair, "ams", "bra", up=False)
+    before = usage.read(pair)
     echoes(pair, LOST)
-    there, back = activity.between(pair, before, activity.read(pair)).flows
+    there, back = usage.between(pair, before, usage.read(pair)).flows
     assert (there.up, back.up) == (False, False)
     assert LOST <= there.lost <= LOST + 4
     assert there.frames > 0
@@ -52,13 +52,13 @@ def test_what_a_link_loses_and_that_it_is_down_is_seen(pair: Lab) -> None:
 def test_a_stream_fills_the_queue_and_the_round_trip_is_as_much_longer(pair: Lab) -> None:
     pair.provider.run("bra", ["iperf3", "-s", "-D", "-1"], timeout_s=LIMIT_S)
     client = ["iperf3", "-c", pair.plan.host("bra").address, "-t", "8" if pair.time == "real" else "10"]
-    seen: list[activity.Flow] = []
+    seen: list[usage.Flow] = []
     with ThreadPoolExecutor(1) as beside:
         talk = beside.submit(pair.provider.run, "ams", client, timeout_s=2 * LIMIT_S)
-        before = activity.read(pair)
+        before = usage.read(pair)
         while not talk.done():
-            after = activity.read(pair)
-            there, back = activity.between(pair, before, after).flows
+            after = usage.read(pair)
+            there, back = usage.between(pair, before, after).flows
             assert back.queued_bytes < 2000, "nothing but acknowledgements"
             seen.append(there)
             before = after

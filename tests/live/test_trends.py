@@ -12,9 +12,9 @@ from live.conftest import MakeLab, quiet
 from live.program import TOPOLOGIES
 from live.test_throughput import measure, way_of
 from minigts import overlays
-from minigts.judge.cells import PathCell, measured_once
+from minigts.judge.registry import WORDS
+from minigts.judge.samples import PathSamples, measured_once
 from minigts.judge.tolerances import rate
-from minigts.judge.words import WORDS
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
 from minigts.tools import iperf3_tcp
@@ -28,10 +28,10 @@ NEAR = "name: near\nchain: {hosts: [ams, bra, lju, mil, ham, lon], link: {rtt: 2
 OPTIONS = TcpOptions(duration="2s", omit="2s")
 
 
-def throughputs(lab: Lab, endpoints: Mapping[str, Endpoint], targets: Sequence[str]) -> list[PathCell]:
+def throughputs(lab: Lab, endpoints: Mapping[str, Endpoint], targets: Sequence[str]) -> list[PathSamples]:
     """TCP from ams to each of these hosts."""
     return [
-        PathCell(
+        PathSamples(
             source="ams",
             target=target,
             hops=lab.plan.path("ams", target).hops,

@@ -18,7 +18,7 @@ from minigts.lab import Lab, calibration
 from minigts.machine import shell
 from minigts.providers.vagrant import libvirt
 from minigts.providers.vagrant.definition import Definition
-from minigts.topology.load import load
+from minigts.topology.read.load import load
 
 pytestmark = [pytest.mark.vagrant, pytest.mark.timeout(600)]
 LIMIT_S = 60.0

@@ -17,7 +17,7 @@ from live.program import PROJECT, TOPOLOGIES
 from minigts.machine import shell
 from minigts.providers.vagrant import box, definition, libvirt
 from minigts.providers.vagrant.definition import Definition
-from minigts.topology.load import load
+from minigts.topology.read.load import load
 
 pytestmark = [pytest.mark.vagrant, pytest.mark.timeout(600)]
 LIMIT_S = 240

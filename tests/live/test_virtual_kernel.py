@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from minigts.machine import shell
-from minigts.providers.uml import full_kernel
+from minigts.providers.uml.build import kernel_build
 
 pytestmark = pytest.mark.full_kernel
 
@@ -31,7 +31,7 @@ VIRTUAL = ("time-travel=inf-cpu", "time-travel-start=1000000000000000000")
 
 def boot(directory: Path, script: str, *words: str, time: tuple[str, ...] = VIRTUAL) -> str:
     """What a host says whose first process is this script, in virtual time unless another is asked for."""
-    kernel = full_kernel.present()
+    kernel = kernel_build.present()
     assert kernel is not None
     init = directory / "init"
     init.write_text(f"#!/bin/sh\nmount -t proc proc /proc\nexec 2>&1\n{script}\n{POWER_OFF}\n")

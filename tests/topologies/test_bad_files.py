@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from minigts.errors import InputError
-from minigts.topology.load import load
+from minigts.topology.read.load import load
 
 HERE = Path(__file__).parent
 

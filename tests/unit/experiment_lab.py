@@ -16,12 +16,12 @@ from minigts.experiments.model import Experiment
 from minigts.fidelity.host_load import HostLoad, Recording
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
-from minigts.providers.machine_time import OnMachineTime
+from minigts.providers.real_time import RealTime
 from minigts.results import manifest as manifests
 from minigts.results.schema import Hardware, Manifest
 from minigts.topology.link_settings import Shaping
-from minigts.topology.parts import Host, Link, Port
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Host, HostPort, Link
+from minigts.topology.plan.plan import Plan
 
 RECORDED = Path(__file__).parent / "recorded"
 SEGMENTS_MS = (21.75, 4.70, 41.58, 52.57, 40.63)
@@ -87,7 +87,7 @@ def _address(link: Link, name: str) -> str:
 
 def _host(index: int, name: str, links: Sequence[Link]) -> Host:
     ports = tuple(
-        Port(
+        HostPort(
             name=f"eth{number}",
             mac=f"02:00:00:00:{index:02x}:{number:02x}",
             address=_address(link, name),
@@ -164,7 +164,7 @@ def require_known(host: str) -> None:
         raise InputError(f"no host {host!r}; hosts are {', '.join(NAMES)}")
 
 
-class Replay(OnMachineTime):
+class Replay(RealTime):
     """A provider's `run` that answers with recorded outputs, and counts what it was asked for.
 
     `before` is called with the number of the measuring command (from 1, warm-ups not counted) and its arguments,

@@ -2,7 +2,8 @@
 
     PYTHONPATH=tools:tests/unit python -P tests/unit/fuzz_results.py NUMBER [SEED]
 
-judges so many and prints a summary; the same seed gives the same mutants. tests/unit/test_results_fuzz.py judges a few.
+judges so many and prints a summary; the same seed gives the same mutants. tests/unit/results/test_results_fuzz.py
+judges a few.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from experiment_lab import Replay, begin, chain, small
 from killed_run import Stage
 
 from minigts.errors import UNPRINTABLE, MinigtsError
-from minigts.experiments import campaign as campaigns
+from minigts.experiments import run_folders
 from minigts.experiments.derive import derive
 from minigts.experiments.run import run_together
 from minigts.report import comparison_page, render
@@ -288,7 +289,7 @@ def judge(mutant: Mutant, *, drawn: bool = False) -> Judgement:
         ("drawing", lambda: render(mutant.folder) if drawn else None),
         ("report", lambda: [_told(each, paged=drawn) for each in runs(mutant.folder).values()]),
         ("compare", lambda: _compared(mutant)),
-        ("resume", lambda: [derive(each) for each in campaigns.reopen(mutant.folder)[0]]),
+        ("resume", lambda: [derive(each) for each in run_folders.reopen(mutant.folder)[0]]),
     ]
     for name, step in steps:
         started = time.process_time()

@@ -12,7 +12,7 @@ import tc_hosts
 
 from minigts import paths
 from minigts.errors import InputError
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -22,7 +22,7 @@ class BrokenOff(BaseException):
 
 
 class KeepingHosts(tc_hosts.TcHosts):
-    """See `providers.base.Keeps`. A disk is a file; `standing` says whether no host runs now."""
+    """See `providers.base.KeepsDisks`. A disk is a file; `standing` says whether no host runs now."""
 
     name = "keeping-hosts"
     standing = False
@@ -51,7 +51,7 @@ class KeepingHosts(tc_hosts.TcHosts):
         return {path.parent.name: path for path in sorted(self.rundir.glob("hosts/*/disk.cow"))}
 
     @contextmanager
-    def standstill(self) -> Iterator[None]:
+    def frozen(self) -> Iterator[None]:
         KeepingHosts.standing = True
         try:
             yield

@@ -13,7 +13,7 @@ from minigts import lab as labs
 from minigts import paths
 from minigts.errors import MinigtsError
 from minigts.providers import registry
-from minigts.topology.load import parse
+from minigts.topology.read.load import parse
 
 PLAN = parse("name: two\npair: {hosts: [ams, bra], link: {rtt: 10ms, rate: 50mbit}}\n", "two.yaml")
 
@@ -49,7 +49,7 @@ def status() -> None:
 
 
 def cut() -> None:
-    labs.set_link(labs.open_lab("two"), "ams", "bra", up=random.random() < 0.5)
+    labs.set_links_up(labs.open_lab("two"), "ams", "bra", up=random.random() < 0.5)
 
 
 VERBS = {"enter": enter, "up": up, "down": down, "exec": execute, "status": status, "link": cut}

@@ -25,8 +25,8 @@ from minigts import lab as labs
 from minigts import overlays
 from minigts.cli.app import app
 from minigts.providers import registry
-from minigts.providers.agent import process
-from minigts.topology.load import parse
+from minigts.providers.agent import lab_processes
+from minigts.topology.read.load import parse
 
 PLAN = parse("name: two\npair: {hosts: [ams, bra], link: {rtt: 10ms, rate: 50mbit}}\n", "two.yaml")
 RECORDS = ("lab.json", "plan.json", "overlay.json", "supervisor.json", "launch.json")
@@ -56,7 +56,7 @@ class Ending(tc_hosts.TcHosts):
 
     def down(self) -> None:
         super().down()
-        assert process.end(self.rundir, 1.0) == []
+        assert lab_processes.end(self.rundir, 1.0) == []
 
 
 class Mutant:
@@ -69,9 +69,9 @@ class Mutant:
         own = {"ADDRESS": "10.0.0.1", "MTU": "1500"}
         joined = overlays.Joined(name="none", programs="", ends={"ams": own, "bra": own})
         lab.put("overlay.json", joined.model_dump_json())
-        process.record(self.rundir)
+        lab_processes.record(self.rundir)
         launch = {"boot_directory": "/b", "base": "/i", "machines": [], "links": [], "instead": []}
-        lab.put(process.LAUNCH, json.dumps(launch))
+        lab.put(lab_processes.LAUNCH, json.dumps(launch))
         shutil.copytree(self.rundir, self.whole)
         self.network = tc_hosts.NETWORKS[self.rundir]
 

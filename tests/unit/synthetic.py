@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from minigts.results import tables
-from minigts.topology.load import parse
+from minigts.topology.read.load import parse
 
 OVERLAYS = ("none", "swarm", "flannel", "mesh")
 MTUS = {"none": 1500, "swarm": 1450, "flannel": 1450, "mesh": 1410}

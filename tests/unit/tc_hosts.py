@@ -20,10 +20,10 @@ from minigts.dataplane import filters, kernel_settings
 from minigts.errors import HostFailed
 from minigts.providers import registry
 from minigts.providers.base import Result, Supports
-from minigts.providers.machine_time import OnMachineTime
+from minigts.providers.real_time import RealTime
 from minigts.topology import sysctls
-from minigts.topology.parts import End, Host, Port, Switch
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Host, HostPort, Port, Switch
+from minigts.topology.plan.plan import Plan
 
 
 @dataclass
@@ -71,7 +71,7 @@ def _filters(network: Network, machine: Host | Switch) -> list[str]:
     return lines
 
 
-class TcHosts(OnMachineTime):
+class TcHosts(RealTime):
     """See `providers.base.Provider`."""
 
     name = "tc-hosts"
@@ -229,19 +229,19 @@ def _address(address: str, prefix: int) -> dict[str, Any]:
     return {"family": "inet", "local": address, "prefixlen": prefix, "scope": "global"}
 
 
-def _addresses(port: End) -> list[dict[str, Any]]:
-    return [_address(port.address, port.prefix)] if isinstance(port, Port) else []
+def _addresses(port: Port) -> list[dict[str, Any]]:
+    return [_address(port.address, port.prefix)] if isinstance(port, HostPort) else []
 
 
 def _routes(plan: Plan, host: str) -> list[str]:
     machine = plan.machine(host)
-    own = [f"{port.subnet} dev {port.name} proto kernel" for port in machine.ports if isinstance(port, Port)]
+    own = [f"{port.subnet} dev {port.name} proto kernel" for port in machine.ports if isinstance(port, HostPort)]
     ways = plan.routes_of(host) if isinstance(machine, Host) else ()
     return own + [
         f"{way.to.removesuffix('/32')} via {way.via} dev {port.name} src {way.source}"
         for way in ways
         for port in machine.ports
-        if isinstance(port, Port) and IPv4Address(way.via) in IPv4Network(port.subnet)
+        if isinstance(port, HostPort) and IPv4Address(way.via) in IPv4Network(port.subnet)
     ]
 
 

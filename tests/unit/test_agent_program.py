@@ -18,7 +18,7 @@ import pytest
 import crates
 from minigts import paths
 from minigts.machine import shell
-from minigts.providers.agent import wire
+from minigts.providers.agent import protocol
 
 CRATE = paths.project_root() / "provision" / "agent"
 TEST_S = 900.0
@@ -45,9 +45,9 @@ def test_the_agents_own_tests_pass(cargo: crates.Cargo) -> None:
 
 def test_both_sides_know_the_same_frames() -> None:
     source = (CRATE / "src" / "wire.rs").read_text()
-    ours = {name: str(getattr(wire, name)) for name in re.findall(r"pub const (\w+): u(?:8|size)", source)}
+    ours = {name: str(getattr(protocol, name)) for name in re.findall(r"pub const (\w+): u(?:8|size)", source)}
     assert ours == dict(re.findall(r"pub const (\w+): u(?:8|size) = (\d+);", source))
-    assert f'b"{wire.HELLO.decode()}"'.replace("\0", r"\x00") in source
+    assert f'b"{protocol.HELLO.decode()}"'.replace("\0", r"\x00") in source
 
 
 class Line:
@@ -57,23 +57,23 @@ class Line:
         assert agent.stdin is not None
         assert agent.stdout is not None
         self.agent, self._requests, self._answers = agent, agent.stdin, agent.stdout
-        self._decoder, self._waiting = wire.Decoder(), list[wire.Frame]()
-        assert self._answers.read(len(wire.HELLO)) == wire.HELLO
+        self._decoder, self._waiting = protocol.Decoder(), list[protocol.Frame]()
+        assert self._answers.read(len(protocol.HELLO)) == protocol.HELLO
 
     def send(self, channel: int, kind: int, payload: bytes = b"") -> None:
-        self._requests.write(wire.Frame(channel, kind, payload).encode())
+        self._requests.write(protocol.Frame(channel, kind, payload).encode())
         self._requests.flush()
 
     def run(self, channel: int, *argv: str, **further: object) -> None:
         request = {"argv": argv, "timeout_s": None, "terminal": None, **further}
-        self.send(channel, wire.RUN, json.dumps(request).encode())
+        self.send(channel, protocol.RUN, json.dumps(request).encode())
 
-    def next(self) -> wire.Frame:
+    def next(self) -> protocol.Frame:
         """The next frame that is none of the flow control's."""
         while True:
             while self._waiting:
                 frame = self._waiting.pop(0)
-                if frame.kind != wire.TAKEN:
+                if frame.kind != protocol.TAKEN:
                     return frame
             data = os.read(self._answers.fileno(), 1 << 16)
             assert data, "the agent has ended"
@@ -81,11 +81,11 @@ class Line:
 
     def end_of(self, channel: int) -> tuple[dict[str, object], bytes, bytes]:
         """How the command of this channel ended, and what it said."""
-        said = {wire.STDOUT: bytearray(), wire.STDERR: bytearray()}
-        while (frame := self.next()).kind != wire.EXIT or frame.channel != channel:
+        said = {protocol.STDOUT: bytearray(), protocol.STDERR: bytearray()}
+        while (frame := self.next()).kind != protocol.EXIT or frame.channel != channel:
             if frame.channel == channel:
                 said[frame.kind] += frame.payload
-        return json.loads(frame.payload), bytes(said[wire.STDOUT]), bytes(said[wire.STDERR])
+        return json.loads(frame.payload), bytes(said[protocol.STDOUT]), bytes(said[protocol.STDERR])
 
 
 @pytest.fixture
@@ -111,9 +111,9 @@ def line(program: Path) -> Iterator[Line]:
 
 def test_a_command_has_its_input_and_says_how_it_ended(line: Line) -> None:
     line.run(1, "sh", "-c", "cat; echo no >&2; exit 3")
-    line.send(1, wire.INPUT, b"all of " * 10_000)
-    line.send(1, wire.INPUT, b"it")
-    line.send(1, wire.INPUT)
+    line.send(1, protocol.INPUT, b"all of " * 10_000)
+    line.send(1, protocol.INPUT, b"it")
+    line.send(1, protocol.INPUT)
     assert line.end_of(1) == ({"code": 3, "timeout": False}, b"all of " * 10_000 + b"it", b"no\n")
 
 
@@ -121,7 +121,7 @@ def test_commands_run_side_by_side(line: Line) -> None:
     line.run(1, "sh", "-c", "read word; echo $word")
     line.run(2, "echo", "second")
     assert line.end_of(2)[1] == b"second\n"
-    line.send(1, wire.INPUT, b"first\n")
+    line.send(1, protocol.INPUT, b"first\n")
     assert line.end_of(1)[1] == b"first\n"
 
 
@@ -136,9 +136,9 @@ def test_what_cannot_be_started_ends_at_once(line: Line, argv: list[str]) -> Non
 
 
 def test_what_is_no_request_ends_nothing(line: Line) -> None:
-    line.send(1, wire.RUN, b"{")
+    line.send(1, protocol.RUN, b"{")
     assert line.end_of(1)[0]["code"] == 127
-    line.send(9, wire.KILL)
+    line.send(9, protocol.KILL)
     line.run(2, "true")
     assert line.end_of(2)[0]["code"] == 0
 
@@ -164,7 +164,7 @@ def test_whoever_overruns_is_ended_with_all_it_started(line: Line) -> None:
 def test_whoever_is_killed_is_ended_with_all_it_started(line: Line) -> None:
     line.run(1, "sh", "-c", "setsid sleep 60 & echo $!; wait")
     started = line.next().payload
-    line.send(1, wire.KILL)
+    line.send(1, protocol.KILL)
     assert line.end_of(1)[0] == {"code": 128 + signal.SIGKILL, "timeout": False}
     line.run(2, *gone(started), timeout_s=10)
     assert line.end_of(2)[0] == {"code": 0, "timeout": False}
@@ -182,7 +182,7 @@ def test_a_daemon_that_holds_the_output_and_floods_it_holds_nothing_up(line: Lin
 def test_a_terminal_has_its_size_and_a_new_one(line: Line) -> None:
     line.run(1, "sh", "-c", "trap 'stty size; exit' WINCH; stty size; while :; do sleep 0.05; done", terminal=[24, 80])
     assert line.next().payload == b"24 80\r\n"
-    line.send(1, wire.RESIZE, b"[30, 100]")
+    line.send(1, protocol.RESIZE, b"[30, 100]")
     assert line.end_of(1)[1] == b"30 100\r\n"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from minigts.topology.load import load
+from minigts.topology.read.load import load
 
 PROJECT = Path(__file__).parents[2]
 BENCHES = sorted(path.stem for path in (PROJECT / "bench").glob("*.py"))

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from minigts import paths
-from minigts.artifacts import built
-from minigts.providers.uml import full_kernel
+from minigts.artifacts import overlay_programs
+from minigts.providers.uml.build import kernel_build
 
 KERNEL = paths.project_root() / "provision" / "kernel"
 PATCHES = sorted((KERNEL / "patches").iterdir())
@@ -80,10 +80,10 @@ def test_the_table_has_each_of_them_once_and_in_order() -> None:
 
 def test_a_patch_makes_another_kernel_and_a_word_in_the_readme_does_not(tmp_path: Path) -> None:
     folder = shutil.copytree(KERNEL, tmp_path / "kernel")
-    parts = full_kernel.product().parts
-    first = built.key(folder, parts)
+    parts = kernel_build.product().parts
+    first = overlay_programs.key(folder, parts)
     with (folder / "README.md").open("a") as readme:
         readme.write("One word more.\n")
-    assert built.key(folder, parts) == first
+    assert overlay_programs.key(folder, parts) == first
     (folder / "patches" / PATCHES[-1].name).unlink()
-    assert built.key(folder, parts) != first
+    assert overlay_programs.key(folder, parts) != first

@@ -19,7 +19,7 @@ PACKAGE = Path(__file__).parents[2] / "tools" / "minigts"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 EXPERIMENT_LANGUAGE = "experiments' language"
-LANGUAGE = {"experiments.model", "experiments.vocabulary"}
+LANGUAGE = {"experiments.model", "experiments.claim_language"}
 """What an experiment's file may say: below results, whose manifests hold an experiment; runs are above them."""
 
 CHAIN = (
@@ -179,7 +179,7 @@ def test_only_the_command_line_prints_and_exits() -> None:
     assert offenders(lambda module: printing.intersection(calls(module)), but=("cli",)) == {}
 
 
-BRING_UP = {"lab.up", "lab.bring_up", "lab.life.up", "lab.life.bring_up"}
+BRING_UP = {"lab.up", "lab.bring_up", "lab.lifecycle.up", "lab.lifecycle.bring_up"}
 BELOW_THE_DOOR = {
     "cluster/worker.py": "a job's lab, of bare hosts, on whatever machine the worker is",
     "experiments/provider_comparison.py": "measures what bringing bare hosts up takes",

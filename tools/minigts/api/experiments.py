@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from minigts.api.labs import Lab
 from minigts.experiments.run import OnProgress, Outcome
-from minigts.lab import Progress
+from minigts.machine.progress import Progress
 from minigts.providers import DEFAULT
 from minigts.report import render
 from minigts.report.read import Results as Read

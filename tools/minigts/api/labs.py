@@ -17,18 +17,19 @@ from minigts.errors import InputError
 from minigts.fidelity import expectations, measure
 from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.expectations import Measurements
-from minigts.lab import Change, Progress, software
+from minigts.lab import Change, provisioning
 from minigts.lab.links import links_between, require_effect
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.language.quantities import TIME_MS
+from minigts.machine.progress import Progress
 from minigts.overlays import containers
 from minigts.providers import DEFAULT
 from minigts.providers.base import Result
 from minigts.session import bring_up
 from minigts.session.plans import planned
-from minigts.topology import altering
+from minigts.topology import edit
 from minigts.topology.link_settings import SETTABLE
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
 from minigts.topology.setting import Amount
 from minigts.topology.time import Time
 
@@ -143,19 +144,19 @@ class Lab:
         `rtt="10ms", memory="1GB"`. Return the altered lab; this object still has the old plan. Raises InputError,
         EnvironmentLacks.
         """
-        return self._altered(altering.with_host(self.plan, name, neighbour, settings))
+        return self._altered(edit.with_host(self.plan, name, neighbour, settings))
 
     def add_link(self, first: str, second: str, **settings: str) -> Lab:
         """Add a link; both its ends are restarted. Otherwise as `add_host`."""
-        return self._altered(altering.with_link(self.plan, first, second, settings))
+        return self._altered(edit.with_link(self.plan, first, second, settings))
 
     def remove_host(self, name: str) -> Lab:
         """Remove a host with its links and its disk; its neighbours are restarted. Otherwise as `add_host`."""
-        return self._altered(altering.without_host(self.plan, name))
+        return self._altered(edit.without_host(self.plan, name))
 
     def remove_link(self, name: str) -> Lab:
         """Remove the link of that name; both its ends are restarted. Otherwise as `add_host`."""
-        return self._altered(altering.without_link(self.plan, name))
+        return self._altered(edit.without_link(self.plan, name))
 
     def _altered(self, after: Plan) -> Lab:
         now, _ = overlays.alter(self._lab, after, self._say)
@@ -205,7 +206,7 @@ class Lab:
             yield self
         finally:
             lab.write(record)
-            recorded.set_links(lab, record.settings)
+            recorded.set_for_experiment(lab, record.settings)
             if certificate is None:
                 (lab.rundir / measure.FILE).unlink(missing_ok=True)
             elif measure.last(lab) != certificate:
@@ -242,7 +243,7 @@ class Host:
         """Run a command as root; each word is an argument: `run("ip", "route")`. With `check`, an exit code other than
         0 raises CommandFailed with the output. Raises CommandTimeout after `timeout_s`.
         """
-        words = software.in_environment(self._lab, self.name, argv)
+        words = provisioning.in_environment(self._lab, self.name, argv)
         return self._lab.provider.run(self.name, words, timeout_s=timeout_s, check=check, stdin=stdin.encode())
 
     def shell(self, script: str, *, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True) -> Result:
@@ -251,7 +252,7 @@ class Host:
 
     def put(self, source: Path, target: str) -> None:
         """Copy a file, or a folder with all that is in it, to `target` on the host."""
-        self._lab.provider.put(self.name, source, software.place(self._lab, self.name, PurePosixPath(target)))
+        self._lab.provider.put(self.name, source, provisioning.place(self._lab, self.name, PurePosixPath(target)))
 
 
 @dataclass(frozen=True)
@@ -282,7 +283,7 @@ class OwnContainer:
     """A container that the topology declares, on its host."""
 
     _lab: recorded.Lab = field(repr=False)
-    _place: containers.Place
+    _place: containers.ContainerAddress
 
     @property
     def name(self) -> str:
@@ -327,12 +328,12 @@ class Link:
 
     def cut(self) -> None:
         """Cut the links: frames are lost in both directions. The interfaces stay up and do not notice."""
-        recorded.set_link(self._lab, self.first, self.second, up=False)
+        recorded.set_links_up(self._lab, self.first, self.second, up=False)
 
     def mend(self) -> None:
         """Mend the links, and set them as the topology declares them."""
-        recorded.change_link(self._lab, self.first, self.second, Change())
-        recorded.set_link(self._lab, self.first, self.second, up=True)
+        recorded.replace_settings(self._lab, self.first, self.second, Change())
+        recorded.set_links_up(self._lab, self.first, self.second, up=True)
 
     @_with_keywords
     def change(self, **settings: str | None) -> None:
@@ -345,7 +346,7 @@ class Link:
             raise InputError("change: set either delay, which is one-way, or rtt, not both")
         change = Change(**dict(_amount(word, written) for word, written in given.items()))
         require_effect(self._lab, self.first, self.second, change)
-        recorded.change_link(self._lab, self.first, self.second, change)
+        recorded.replace_settings(self._lab, self.first, self.second, change)
 
 
 def _amount(keyword: str, written: str) -> tuple[str, Amount]:

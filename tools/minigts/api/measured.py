@@ -22,8 +22,8 @@ from minigts.tools import iperf3_tcp
 from minigts.tools.base import PathUnderTest
 from minigts.tools.iperf3_tcp import TcpOptions
 from minigts.topology.frames import family_of
-from minigts.topology.parts import Path
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Path
+from minigts.topology.plan.plan import Plan
 
 PROBES = 60
 SERVER_PORT = 5290

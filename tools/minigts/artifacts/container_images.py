@@ -25,6 +25,7 @@ from minigts import paths
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError
 from minigts.language import documents
 from minigts.machine import shell
+from minigts.machine.progress import Progress
 from minigts.topology.containers import ENGINES_IMAGE, REGISTRYS_IMAGE
 
 ENGINES = ("docker", "podman")
@@ -56,7 +57,7 @@ class Image:
         return f"minigts/image:{self.key}"
 
 
-def take(reference: str, progress: Callable[[str], None]) -> Image:
+def take(reference: str, progress: Progress) -> Image:
     """The image that a topology names. Raises InputError when there is not exactly one, EnvironmentLacks for a missing
     tool."""
     if reference.startswith(ENGINES_IMAGE):
@@ -154,7 +155,7 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def _from_engine(name: str, progress: Callable[[str], None]) -> Path:
+def _from_engine(name: str, progress: Progress) -> Path:
     """The file with the present image of that name in this machine's container engine."""
     engine = next((found for each in ENGINES if (found := shutil.which(each))), None)
     if engine is None:
@@ -168,7 +169,7 @@ def _from_engine(name: str, progress: Callable[[str], None]) -> Path:
     return ready
 
 
-def _from_registry(reference: str, progress: Callable[[str], None]) -> Path:
+def _from_registry(reference: str, progress: Progress) -> Path:
     """The file with an image of a registry. It is fetched once; to fetch it again, remove the file."""
     skopeo = shutil.which("skopeo")
     ready = _cache() / f"registry-{hashlib.sha256(reference.encode()).hexdigest()[:32]}.tar"

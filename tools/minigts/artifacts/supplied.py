@@ -40,6 +40,7 @@ from typing import IO, Protocol
 
 from minigts import paths
 from minigts.errors import EnvironmentLacks, InputError
+from minigts.machine.progress import Progress
 
 MIB, GIB = 1 << 20, 1 << 30
 _ELF_BYTES, _ELF_MACHINE = 20, slice(18, 20)
@@ -75,7 +76,7 @@ class _Refused(Exception):
     """A place cannot be used; the message is the clause that follows `PLACE: `."""
 
 
-def take(overlay: str, wanted: Collection[str], progress: Callable[[str], None], limits: Limits = LIMITS) -> Path:
+def take(overlay: str, wanted: Collection[str], progress: Progress, limits: Limits = LIMITS) -> Path:
     """The directory with the `wanted` programs of that overlay. Raises EnvironmentLacks with the remedy when they are
     not all there, and InputError for an invalid SHA-256 sum."""
     place = os.environ.get(variable(overlay)) or str(_own_place(overlay))
@@ -179,7 +180,7 @@ def _workshop() -> Iterator[Path]:
 # From a place to programs
 
 
-def _collect(place: str, sha256: str | None, harvest: _Harvest, progress: Callable[[str], None]) -> None:
+def _collect(place: str, sha256: str | None, harvest: _Harvest, progress: Progress) -> None:
     """Collect every wanted program from the place. Raises _Refused when one is missing there, and OSError when one
     cannot be kept."""
     if _is_address(place):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from minigts.cli import console
 
 if TYPE_CHECKING:
-    from minigts.topology.plan import Plan
+    from minigts.topology.plan.plan import Plan
 
 
 def alter(lab: str | None, change: Callable[[Plan], Plan]) -> frozenset[str]:

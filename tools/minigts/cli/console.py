@@ -7,7 +7,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from minigts.errors import InputError, MinigtsError, printable
 from minigts.language.figures import duration
 from minigts.machine.lines import Lines
+from minigts.machine.progress import Progress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from minigts.experiments.run import OnProgress
-    from minigts.experiments.run import Progress as At
+    from minigts.experiments.run import RunProgress as At
 
 PLAIN_WIDTH = 200
 """The width in columns of output to a file or a pipe, where no window limits it."""
 
-Say = Callable[[str], None]
+Say = Progress
 
 
 def out() -> Console:

@@ -17,7 +17,7 @@ from minigts.topology.time import Time
 
 if TYPE_CHECKING:
     from minigts.lab import Lab
-    from minigts.topology.plan import Plan
+    from minigts.topology.plan.plan import Plan
 
 Topology = Annotated[Path, typer.Argument(metavar="TOPOLOGY", help="A topology file, such as topologies/chain6.yaml.")]
 Provider = Annotated[

@@ -10,7 +10,7 @@ import re
 import secrets
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from minigts.cluster import processor, worker
+from minigts.cluster import dask_preload, worker
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.language.source import Language, read_text
 from minigts.language.tree import Data, read_tree
 from minigts.language.validation import findings_of
+from minigts.machine.progress import Progress
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -57,7 +58,6 @@ LANGUAGE = Language(
     name="engine", opening="`cluster:`", largest_bytes=100_000, instead_of_aliases="write out what is meant"
 )
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(?P<part>\.[0-9]{1,15})?", re.ASCII)
-Say = Callable[[str], None]
 
 
 def _class(value: object) -> str:
@@ -159,7 +159,7 @@ def _typed(data: Data) -> Any:
 
 
 @contextmanager
-def opened(engine: str | EngineFile, say: Say) -> Iterator[Opened]:
+def opened(engine: str | EngineFile, say: Progress) -> Iterator[Opened]:
     """The engine, with at least one worker. Processes that were started for it end with the context, and no lab of an
     interrupted job stays on this machine. Raises EnvironmentLacks, InputError.
     """
@@ -187,7 +187,7 @@ def opened(engine: str | EngineFile, say: Say) -> Iterator[Opened]:
         yield Opened(client, campaign_id)
 
 
-def _remove_labs_of_the_dead(campaign_id: str, say: Say) -> None:
+def _remove_labs_of_the_dead(campaign_id: str, say: Progress) -> None:
     if wrong := worker.remove_labs(campaign_id, True):
         say(f"labs of interrupted jobs could not be taken down: {wrong}")
 
@@ -228,7 +228,7 @@ def _begun(engine: str | EngineFile, stack: ExitStack) -> Cluster:
             local_directory=stack.enter_context(tempfile.TemporaryDirectory(prefix="minigts-workers-")),
             silence_logs=logging.CRITICAL,
             memory_limit=0,
-            preload=[processor.__name__] if count > 1 else [],
+            preload=[dask_preload.__name__] if count > 1 else [],
             # Without keys other users of this machine could let the scheduler run any program.
             security=True,
         )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from minigts.cluster import gathering, worker
+from minigts.cluster import merge_results, worker
 from minigts.cluster.jobs import split
-from minigts.experiments.run import OnProgress, Progress
+from minigts.experiments.run import OnProgress, RunProgress
+from minigts.machine.progress import Progress
 
 
-def perform(top: Path, directories: Sequence[Path], say: Callable[[str], None], on_progress: OnProgress) -> None:
+def run_in_turn(top: Path, directories: Sequence[Path], say: Progress, on_progress: OnProgress) -> None:
     """Do the jobs of which samples are missing in the directories below `top`. However it ends, the results of
     completed jobs are kept. Raises what a lab raises, and MinigtsError."""
     campaign_id = secrets.token_hex(4)
@@ -20,9 +21,9 @@ def perform(top: Path, directories: Sequence[Path], say: Callable[[str], None], 
 
     for job in jobs:
 
-        def tell(at: Progress, done: int = done, later_s: float = total_s - done_s - job.seconds) -> None:
-            on_progress(Progress(done + at.done, total, at.seconds_left + later_s, at.doing))
+        def tell(at: RunProgress, done: int = done, later_s: float = total_s - done_s - job.seconds) -> None:
+            on_progress(RunProgress(done + at.done, total, at.seconds_left + later_s, at.doing))
 
         say(job.name)
-        gathering.keep(top, job, worker.measured(job, campaign_id, say, tell))
+        merge_results.keep(top, job, worker.measured(job, campaign_id, say, tell))
         done, done_s = done + len(job.samples), done_s + job.seconds

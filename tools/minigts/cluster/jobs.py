@@ -16,13 +16,13 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from minigts.experiments import meaning, run
+from minigts.experiments import run, time_limits
 from minigts.experiments.matrix import Sample
 from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.schema import Manifest
-from minigts.topology.chance import drawn_anew, replicate
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
+from minigts.topology.plan.reseed import replicate, reseeded
 
 MEASURING_S = 60.0
 """How long a job measures at least, if its run is that long: a lab's start and join take as long as some samples."""
@@ -59,7 +59,7 @@ def split(top: Path, directories: Sequence[Path]) -> Iterator[Job]:
     number = 0
     for directory in directories:
         manifest = manifests.read(directory)
-        lacking = {sample.id for sample in store.pending(meaning.samples(manifest), directory)}
+        lacking = {sample.id for sample in store.pending(time_limits.samples(manifest), directory)}
         for place, (overlay, samples) in enumerate(_blocks(manifest)):
             number += 1
             if lacking.isdisjoint(sample.id for sample in samples):
@@ -77,7 +77,9 @@ def split(top: Path, directories: Sequence[Path]) -> Iterator[Job]:
 
 def _blocks(manifest: Manifest) -> Iterator[tuple[str, list[Sample]]]:
     """The overlay and samples of each job: as many repetitions as take MEASURING_S, or all of a replicate."""
-    for (number, overlay), own in groupby(meaning.samples(manifest), key=lambda each: (each.replicate, each.overlay)):
+    for (number, overlay), own in groupby(
+        time_limits.samples(manifest), key=lambda each: (each.replicate, each.overlay)
+    ):
         over_it = list(own)
         if number:
             yield overlay, over_it
@@ -103,4 +105,4 @@ def _as_begun(manifest: Manifest, first: Sample) -> Manifest:
 def _plan_of_lab(plan: Plan, first: Sample) -> Plan:
     if first.replicate:
         return replicate(plan, first.replicate)
-    return plan if first.repetition == 1 else drawn_anew(plan, first.repetition)
+    return plan if first.repetition == 1 else reseeded(plan, first.repetition)

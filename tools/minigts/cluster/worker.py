@@ -12,7 +12,7 @@ import os
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
@@ -24,14 +24,15 @@ from minigts import lab as labs
 from minigts import paths
 from minigts.cluster.jobs import Job
 from minigts.errors import EnvironmentLacks, MinigtsError
-from minigts.experiments import campaign, run
-from minigts.experiments.stage import LabStage
+from minigts.experiments import run, run_folders
+from minigts.experiments.lab_control import RealLabControl
 from minigts.lab import Lab
-from minigts.lab.record import lab_named
+from minigts.lab.rundir import lab_named
 from minigts.language import documents
 from minigts.machine.proc import PROC, boot_id
+from minigts.machine.progress import Progress
 from minigts.providers import registry
-from minigts.providers.base import Ships
+from minigts.providers.base import Exports
 from minigts.results import manifest as manifests
 from minigts.results.folder import OF_A_FILE, inside, read_text
 from minigts.results.schema import CERTIFICATE, LOG, RAW
@@ -92,7 +93,7 @@ def _perform(text: str, wanted: str, campaign_id: str) -> Answer:
     job = documents.model(text, Job, OF_A_FILE)
     try:
         provider = registry.make(job.manifest.provider, Path(), job.manifest.plan.time)
-        if isinstance(provider, Ships) and not provider.is_built():
+        if isinstance(provider, Exports) and not provider.is_built():
             return _answer("lacks-parts")
         if lacking := provider.missing():
             return _answer("refused", "; ".join(lacking))
@@ -109,15 +110,15 @@ def _answer(kind: Literal["failed", "refused", "lacks-parts"], why: str = "") ->
     return Answer(kind=kind, why=why, machine=machine())
 
 
-def measured(job: Job, campaign_id: str, say: Callable[[str], None], on_progress: run.OnProgress) -> dict[str, str]:
+def measured(job: Job, campaign_id: str, say: Progress, on_progress: run.OnProgress) -> dict[str, str]:
     """Take the job's samples in a new lab; return the files that it adds to its run. Raises what a lab raises."""
     remove_labs(campaign_id, True)
     with tempfile.TemporaryDirectory(prefix="minigts-job-") as place, _lab(job, campaign_id, say) as lab:
         directory = Path(place)
         manifests.write(directory, job.manifest)
         if job.describes:
-            campaign.describe_lab([directory], lab, say, fresh=True)
-        run.take(directory, lab.provider, LabStage(lab, say), job.samples, on_progress)
+            run_folders.describe_lab([directory], lab, say, fresh=True)
+        run.take(directory, lab.provider, RealLabControl(lab, say), job.samples, on_progress)
         found = [manifests.FILE, LOG, *([CERTIFICATE] if job.describes else [])]
         files = {name: read_text(inside(directory, name)) for name in found}
         for path in sorted((directory / RAW).glob("*.json")):
@@ -135,7 +136,7 @@ def telling(campaign_id: str, number: int) -> run.OnProgress:
     Outside a Dask worker it reports nothing."""
     told_s = -math.inf
 
-    def tell(at: run.Progress) -> None:
+    def tell(at: run.RunProgress) -> None:
         nonlocal told_s
         now_s = time.monotonic()
         if now_s < told_s + TOLD_EVERY_S:
@@ -155,7 +156,7 @@ def lab_name(campaign_id: str, number: int, process: int) -> str:
 
 
 @contextmanager
-def _lab(job: Job, campaign_id: str, say: Callable[[str], None]) -> Iterator[Lab]:
+def _lab(job: Job, campaign_id: str, say: Progress) -> Iterator[Lab]:
     made = labs.up(job.manifest.plan, job.manifest.provider, lab_name(campaign_id, job.number, os.getpid()), say)
     try:
         yield made
@@ -194,7 +195,7 @@ def unpack(name: str, sha256: str, provider: str, labs_time: Literal["real", "vi
     place = _shipped(name)
     try:
         made = registry.make(provider, Path(), labs_time)
-        assert isinstance(made, Ships)  # only such a provider lacks parts
+        assert isinstance(made, Exports)  # only such a provider lacks parts
         made.unpack(place, sha256, _silent)
     except MinigtsError as error:
         return str(error)

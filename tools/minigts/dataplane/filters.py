@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from minigts.dataplane.shaping import holds_arrivals, ifb, spares_arp
-from minigts.topology.parts import End
+from minigts.topology.plan.elements import Port
 
 BEGIN, _PLACE = "--filters--", "--filters of "
 _SIDES = {"ingress": "arriving", "egress": "leaving"}
@@ -47,7 +47,7 @@ Shown: TypeAlias = Mapping[tuple[str, str], tuple[Rule, ...]]
 """The rules by port and side, `ingress` or `egress`."""
 
 
-def show(ports: Iterable[End]) -> str:
+def show(ports: Iterable[Port]) -> str:
     """The commands for `sh` that print the filters of these ports. A port without clsact has none."""
     names = " ".join(shlex.quote(port.name) for port in ports)
     each = f'echo "{_PLACE}$port $side"; tc filter show dev $port $side 2>/dev/null || true'
@@ -79,13 +79,13 @@ def _rule(words: list[str]) -> Rule:
     return Rule(pref, kind, next((after for word, after in pairwise(words) if word == "fh"), None))
 
 
-def differences(port: End, shown: Shown) -> list[str]:
+def differences(port: Port, shown: Shown) -> list[str]:
     """How a port's filters differ from those that `shaping` sets for it, a sentence each. `port` has its current
     settings. Where it delays nothing, `shaping.differences` checks that it has no clsact."""
     return [f"{port.name}: {text}" for text in _differences(port, shown)]
 
 
-def _differences(port: End, shown: Shown) -> Iterator[str]:
+def _differences(port: Port, shown: Shown) -> Iterator[str]:
     if not holds_arrivals(port.incoming):
         return
     own = {rule.handle: rule for rule in shown.get((port.name, "ingress"), ()) if rule.is_own}

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from minigts.dataplane import kernel_settings, router
 from minigts.dataplane.shaping import batch_line, spares_arp
-from minigts.topology import gateway, ipv6, sysctls
-from minigts.topology.parts import End, Host, Port, Switch
-from minigts.topology.plan import Plan
+from minigts.topology import sysctls
+from minigts.topology.plan.elements import Host, HostPort, Port, Switch
+from minigts.topology.plan.plan import Plan
+from minigts.topology.routes import addresses, ipv6
 
 SYSCTLS = (
     "net.ipv4.ip_forward=1",
@@ -41,7 +42,7 @@ name_port() {
     [[ $address != "$1" || ${device##*/} == "$2" ]] || renames+="link set dev ${device##*/} down name $2"$'\\n'
   done
 }"""
-WAY_OUT = (gateway.MAC, gateway.INTERFACE)
+WAY_OUT = (addresses.GATEWAY_MAC, addresses.GATEWAY_INTERFACE)
 
 
 def script(plan: Plan, machine: Host | Switch) -> str:
@@ -111,26 +112,32 @@ def _addresses(plan: Plan, host: Host) -> Iterator[str]:
         yield batch_line("route", "replace", route.to, "via", route.via, "src", route.source)
 
 
-def _named(ports: Iterable[End]) -> Iterable[End]:
+def _named(ports: Iterable[Port]) -> Iterable[Port]:
     """Each interface once: a port that is no trunk is its interface on the segment."""
     return {port.name: port for port in ports}.values()
 
 
-def _vlan(port: Port) -> str:
+def _vlan(port: HostPort) -> str:
     name, trunk = port.name, port.name.partition(".")[0]
     return f"[[ -e /sys/class/net/{name} ]] || ip link add link {trunk} name {name} type vlan id {port.vlan}"
 
 
 def _way_out() -> Iterator[str]:
     """Set up the gateway's interface, without IPv6, which its network does not have."""
-    yield _without_ipv6(gateway.INTERFACE)
-    yield f"echo nameserver {gateway.NAME_SERVER} >/etc/resolv.conf"
+    yield _without_ipv6(addresses.GATEWAY_INTERFACE)
+    yield f"echo nameserver {addresses.GATEWAY_NAME_SERVER} >/etc/resolv.conf"
 
 
 def _route_out() -> Iterator[str]:
-    yield batch_line("link", "set", "dev", gateway.INTERFACE, "up")
-    yield batch_line("address", "replace", f"{gateway.ADDRESS}/{gateway.PREFIX}", "dev", gateway.INTERFACE)
-    yield batch_line("route", "replace", "default", "via", gateway.ROUTER, "src", gateway.ADDRESS)
+    yield batch_line("link", "set", "dev", addresses.GATEWAY_INTERFACE, "up")
+    yield batch_line(
+        "address",
+        "replace",
+        f"{addresses.GATEWAY_ADDRESS}/{addresses.GATEWAY_PREFIX}",
+        "dev",
+        addresses.GATEWAY_INTERFACE,
+    )
+    yield batch_line("route", "replace", "default", "via", addresses.GATEWAY_ROUTER, "src", addresses.GATEWAY_ADDRESS)
 
 
 def _ipv6_addresses(plan: Plan, host: Host, beside: ipv6.Host) -> Iterator[str]:
@@ -195,7 +202,7 @@ def _shared(plan: Plan, host: Host) -> tuple[dict[str, str], dict[str, str]]:
     """By neighbour, its IPv4 and its IPv6 address on the shared segment; of several segments, on that of the path to
     it.
     """
-    ends = dict[str, Port]()
+    ends = dict[str, HostPort]()
     for port, other, far in plan.neighbours(host):
         if other.name not in ends or port.link == plan.path(host.name, other.name).links[0]:
             ends[other.name] = far

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from minigts.topology import sysctls
-from minigts.topology.parts import Host, Switch
+from minigts.topology.plan.elements import Host, Switch
 
 BEGIN = "--sysctls--"
 _ROOT = "/proc/sys/"

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 from minigts.dataplane.shaping import holds_arrivals, ifb
 from minigts.language.problems import listed
-from minigts.topology import gateway, ipv6
-from minigts.topology.parts import End, Host, Port, Route, Switch
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Host, HostPort, Port, Route, Switch
+from minigts.topology.plan.plan import Plan
+from minigts.topology.routes import addresses, ipv6
 
 BEGIN, _IPV6, _FORWARDING = "--routes--", "--routes of IPv6--", "--forwarding--"
 SHOW = (
@@ -115,12 +115,12 @@ class Difference:
     mend: str | None = None
 
 
-def differences(plan: Plan, machine: Host | Switch, shown: Shown, ports: Sequence[End]) -> list[Difference]:
+def differences(plan: Plan, machine: Host | Switch, shown: Shown, ports: Sequence[Port]) -> list[Difference]:
     """How a machine's state on `ports`, which have their current settings, differs from the plan."""
     found = [Difference(text) for port in ports for text in _of_device(port, shown)]
     if not isinstance(machine, Host):
         return found
-    ends = [end for port in ports if isinstance(port, Port) for end in port.on_segments]
+    ends = [end for port in ports if isinstance(port, HostPort) for end in port.on_segments]
     found += [Difference(text) for end in ends for text in _of_address(end, shown)]
     if f"{machine.address}/32" not in shown.addresses.get("lo", ()):
         found.append(Difference(f"lo: the host's own address {machine.address} is gone"))
@@ -131,14 +131,16 @@ def differences(plan: Plan, machine: Host | Switch, shown: Shown, ports: Sequenc
     return [*found, *_of_routes(wanted, shown)]
 
 
-def added(port: End, shown: Shown) -> str:
+def added(port: Port, shown: Shown) -> str:
     """`, also has 192.0.2.1/24`: the addresses that the user has added to a port; empty for none."""
-    own = {f"{end.address}/{end.prefix}" for end in port.on_segments} if isinstance(port, Port) else set[str]()
-    others = [each for each in shown.addresses.get(port.name, ()) if each not in own] if isinstance(port, Port) else []
+    own = {f"{end.address}/{end.prefix}" for end in port.on_segments} if isinstance(port, HostPort) else set[str]()
+    others = (
+        [each for each in shown.addresses.get(port.name, ()) if each not in own] if isinstance(port, HostPort) else []
+    )
     return f", also has {listed(others)}" if others else ""
 
 
-def _of_device(port: End, shown: Shown) -> Iterator[str]:
+def _of_device(port: Port, shown: Shown) -> Iterator[str]:
     if port.name not in shown.addresses:
         yield f"{port.name}: {NO_INTERFACE}"
         return
@@ -150,7 +152,7 @@ def _of_device(port: End, shown: Shown) -> Iterator[str]:
         yield f"{port.name}: {ifb(port)}, which delays what arrives, is down"
 
 
-def _of_address(end: Port, shown: Shown) -> Iterator[str]:
+def _of_address(end: HostPort, shown: Shown) -> Iterator[str]:
     own = f"{end.address}/{end.prefix}"
     there = shown.addresses.get(end.name)
     if there is not None and own not in there:
@@ -167,16 +169,18 @@ class _Wanted:
     source: str | None
 
 
-def _wanted(plan: Plan, host: Host, ends: Sequence[Port]) -> Mapping[Block, _Wanted]:
+def _wanted(plan: Plan, host: Host, ends: Sequence[HostPort]) -> Mapping[Block, _Wanted]:
     """The wanted routes by destination: to each segment of these ends, and through them."""
     segments = {ip_network(end.subnet): end.name for end in ends}
     found = _by(segments, () if plan.has_routers else plan.routes_of(host.name))
     if host.gateway and len(ends) == len(host.on_segments):
-        found[ip_network("0.0.0.0/0")] = _Wanted(gateway.ROUTER, gateway.INTERFACE, gateway.ADDRESS)
+        found[ip_network("0.0.0.0/0")] = _Wanted(
+            addresses.GATEWAY_ROUTER, addresses.GATEWAY_INTERFACE, addresses.GATEWAY_ADDRESS
+        )
     return found
 
 
-def _wanted_of_ipv6(plan: Plan, host: Host, ends: Sequence[Port]) -> Mapping[Block, _Wanted]:
+def _wanted_of_ipv6(plan: Plan, host: Host, ends: Sequence[HostPort]) -> Mapping[Block, _Wanted]:
     beside = plan.ipv6_of(host.name)
     if beside is None:
         return {}

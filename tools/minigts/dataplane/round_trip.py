@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from minigts.dataplane import wire
 from minigts.topology.frames import ETHERNET_HEADER_BYTES, IP_HEADER_BYTES, TAG_BYTES, Family
-from minigts.topology.parts import Host, Path
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Host, Path
+from minigts.topology.plan.plan import Plan
 
 ICMP_HEADER_BYTES = 8
 """The header of an echo, in ICMP and ICMPv6 alike."""
@@ -39,7 +39,7 @@ def frames_ns(plan: Plan, path: Path, frame_bytes: int) -> int:
     """The time in ns of one frame there and one back, of `frame_bytes` each, Ethernet header counted."""
     trunks = {link.name for link in plan.links if link.vlans}
     links = sum(
-        wire.of(port.outgoing).crossing_ns(frame_bytes + (TAG_BYTES if port.link in trunks else 0))
+        wire.wire_for(port.outgoing).crossing_ns(frame_bytes + (TAG_BYTES if port.link in trunks else 0))
         for port in plan.ends_on(path)
     )
     return links + sum(_processors_ns(plan, path, frame_bytes))

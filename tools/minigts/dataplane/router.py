@@ -10,11 +10,10 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from minigts.topology import ipv6
-from minigts.topology.parts import Host, Port
-from minigts.topology.plan import Plan
-from minigts.topology.protocol_costs import distances_between
-from minigts.topology.routing import Edge
+from minigts.topology.plan.elements import Host, HostPort
+from minigts.topology.plan.plan import Plan
+from minigts.topology.routes import ipv6
+from minigts.topology.routes.graph import Edge, distances_between
 
 TABLE, RULE = 20, 32000
 """The kernel's table of these routes, looked up before the main one, where the host's own segments and overlays are."""
@@ -161,7 +160,7 @@ def _segment(plan: Plan, link: str) -> str:
     return "" if plan.ipv6 is None else plan.ipv6.subnet(link)
 
 
-def _session(plan: Plan, host: Host, port: Port, family: int) -> tuple[str, str]:
+def _session(plan: Plan, host: Host, port: HostPort, family: int) -> tuple[str, str]:
     if family == 4:
         return port.address, port.peer_address
     end = _beside(plan, host).port(port.name)

@@ -36,7 +36,7 @@ from minigts.topology.link_settings import (
     Shaping,
     other_than_default,
 )
-from minigts.topology.parts import End, Port
+from minigts.topology.plan.elements import HostPort, Port
 from minigts.topology.setting import Argv, Setting
 
 _ONE_WORD = re.compile(r"[A-Za-z0-9%+,./:=_-]+", re.ASCII)
@@ -59,7 +59,7 @@ def batch_line(*words: str) -> str:
     return " ".join(words)
 
 
-def ifb(port: End) -> str:
+def ifb(port: Port) -> str:
     """The device that holds what arrives at `port`."""
     return f"ifb-{port.name}"
 
@@ -87,7 +87,7 @@ def burst_bytes(rate_mbit: float, mtu: int, queue_bytes: int) -> int:
     return min(wanted, queue_bytes)
 
 
-def script(ports: Iterable[End], emulator_overhead_ms: float = 0.0) -> str:
+def script(ports: Iterable[Port], emulator_overhead_ms: float = 0.0) -> str:
     """A script that sets up ports of one host, to be run as root there by `sh -e`; one `tc` process for all of them. A
     second run changes nothing.
 
@@ -99,7 +99,7 @@ def script(ports: Iterable[End], emulator_overhead_ms: float = 0.0) -> str:
     return devices(chosen) + "\n".join(["tc -batch - <<'END'", *_batch(chosen, emulator_overhead_ms), "END", ""])
 
 
-def devices(ports: Iterable[End]) -> str:
+def devices(ports: Iterable[Port]) -> str:
     """A script for `sh -e` that sets up only the devices that these ports need."""
     chosen = tuple(ports)
     # GRO merges frames before they are forwarded, and VXLAN over several hops then collapses to a few Mbit/s.
@@ -118,27 +118,27 @@ def devices(ports: Iterable[End]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def changes(ports: Iterable[End], emulator_overhead_ms: float) -> str:
+def changes(ports: Iterable[Port], emulator_overhead_ms: float) -> str:
     """Input for `tc -j -batch -` that sets ports whose devices exist, and shows all queueing disciplines."""
     return "\n".join([*_batch(ports, emulator_overhead_ms), "qdisc show"])
 
 
-def _batch(ports: Iterable[End], emulator_overhead_ms: float) -> list[str]:
+def _batch(ports: Iterable[Port], emulator_overhead_ms: float) -> list[str]:
     return [batch_line(*words) for port in ports for words in _tc(port, emulator_overhead_ms)]
 
 
-def delays_again(ports: Iterable[End], emulator_overhead_ms: float) -> str:
+def delays_again(ports: Iterable[Port], emulator_overhead_ms: float) -> str:
     """Input for `tc -j -batch -` that sets the delay of shaped ports again, and shows all queueing disciplines."""
     held = [port for port in ports if holds_arrivals(port.incoming)]
     return "\n".join([*(batch_line(*_delay(port, emulator_overhead_ms)) for port in held), "qdisc show", ""])
 
 
-def _tc(port: End, emulator_overhead_ms: float) -> tuple[Argv, ...]:
+def _tc(port: Port, emulator_overhead_ms: float) -> tuple[Argv, ...]:
     arrivals = _redirect(port, emulator_overhead_ms) if holds_arrivals(port.incoming) else _no_redirect(port)
     return (_rate(port), *arrivals)
 
 
-def _rate(port: End) -> Argv:
+def _rate(port: Port) -> Argv:
     rate_mbit, queue_bytes = port.outgoing.rate_mbit, port.outgoing.queue_bytes
     if rate_mbit is None or queue_bytes is None:
         return _plain_queue(port)
@@ -147,13 +147,13 @@ def _rate(port: End) -> Argv:
     return ("qdisc", "replace", "dev", port.name, "root", "tbf", *rate, *burst, *chain.from_iterable(others))
 
 
-def _plain_queue(port: End) -> Argv:
+def _plain_queue(port: Port) -> Argv:
     # Named, so that an unlimited link does not depend on the host's default (fq_codel marks and drops by itself).
     limit = str(_PLAIN_QUEUE_PACKETS)
     return ("qdisc", "replace", "dev", port.name, "root", "pfifo", "limit", limit)
 
 
-def _redirect(port: End, emulator_overhead_ms: float) -> tuple[Argv, ...]:
+def _redirect(port: Port, emulator_overhead_ms: float) -> tuple[Argv, ...]:
     to_ifb = ("action", "mirred", "egress", "redirect", "dev", ifb(port))
     is_arp, always = ("u16", "0x0806", "0xffff", "at", "-2"), ("u32", "0", "0")
     return (
@@ -164,7 +164,7 @@ def _redirect(port: End, emulator_overhead_ms: float) -> tuple[Argv, ...]:
     )
 
 
-def _arriving(port: End, number: int, match: Argv) -> Argv:
+def _arriving(port: Port, number: int, match: Argv) -> Argv:
     # u32 with its handle given can be replaced in place; matchall cannot (EEXIST). Both rules are in one table, since
     # a second one's number changes when the kernel loads a module for it.
     rule = ("pref", "1", "handle", f"800::{number}", "protocol", "all", "u32", "match", *match)
@@ -179,11 +179,11 @@ def spares_arp(shaping: Shaping) -> bool:
     return shaping.loss_percent < 100 and shaping.spoils
 
 
-def _delay(port: End, emulator_overhead_ms: float) -> Argv:
+def _delay(port: Port, emulator_overhead_ms: float) -> Argv:
     return ("qdisc", "replace", "dev", ifb(port), "root", "netem", *_netem(port.incoming, emulator_overhead_ms))
 
 
-def _no_redirect(port: End) -> tuple[Argv, ...]:
+def _no_redirect(port: Port) -> tuple[Argv, ...]:
     # Deleting needs something to delete: put it there first, and the pair may be repeated.
     return (("qdisc", "replace", "dev", port.name, "clsact"), ("qdisc", "del", "dev", port.name, "clsact"))
 
@@ -213,7 +213,7 @@ class ReadBack:
     """netem's seed; None, too, where the kernel's netem takes none (before Linux 6.7)."""
 
 
-def read_back(port: End, tc_json_text: str) -> ReadBack:
+def read_back(port: Port, tc_json_text: str) -> ReadBack:
     """The settings of `port` in the output of `tc -j qdisc show` (all devices). Raises ValueError for other output.
 
     An item of it: `{"kind":"tbf","dev":"eth1","root":true,"options":{"rate":6250000,"burst":25000,"lat":3775}}`:
@@ -229,7 +229,7 @@ def read_back(port: End, tc_json_text: str) -> ReadBack:
     return shown
 
 
-def _read_back(port: End, qdiscs: list[dict[str, Any]]) -> ReadBack:
+def _read_back(port: Port, qdiscs: list[dict[str, Any]]) -> ReadBack:
     tbf = _options(qdiscs, port.name, "tbf")
     netem = _options(qdiscs, ifb(port), "netem")
     discipline = {True: tbf, False: netem}
@@ -247,7 +247,7 @@ def _read_back(port: End, qdiscs: list[dict[str, Any]]) -> ReadBack:
     )
 
 
-def dropped(port: End, tc_json_text: str) -> int:
+def dropped(port: Port, tc_json_text: str) -> int:
     """The number of arriving packets that the delay of `port` has dropped; it must drop none where no loss is declared.
 
     The text is that of `tc -s -j qdisc show`. Where a loss is declared, 0 is returned, since the kernel counts it here,
@@ -265,7 +265,7 @@ def _options(qdiscs: list[dict[str, Any]], device: str, kind: str) -> dict[str, 
     return None if first is None else first.get("options", {})
 
 
-def differences(port: End, tc_json_text: str, emulator_overhead_ms: float = 0.0) -> list[str]:
+def differences(port: Port, tc_json_text: str, emulator_overhead_ms: float = 0.0) -> list[str]:
     """How the shaping that a host shows differs from what `script` sets, a sentence each; empty when equal.
 
     Differences within tc's own rounding do not count. Raises ValueError when the text is not tc's output.
@@ -279,7 +279,7 @@ def differences(port: End, tc_json_text: str, emulator_overhead_ms: float = 0.0)
     return [f"{port.name}: {problem}" for problem in problems]
 
 
-def _foreign(port: End, qdiscs: list[dict[str, Any]]) -> Iterator[str]:
+def _foreign(port: Port, qdiscs: list[dict[str, Any]]) -> Iterator[str]:
     """Queueing disciplines that `script` does not set, on the port and on the device that delays its arrivals."""
     root = "pfifo" if port.outgoing.rate_mbit is None or port.outgoing.queue_bytes is None else "tbf"
     own = {port.name: (root, "clsact"), ifb(port): ("netem", ""), **dict.fromkeys(_tagged(port), ("noqueue", ""))}
@@ -297,12 +297,12 @@ def _foreign(port: End, qdiscs: list[dict[str, Any]]) -> Iterator[str]:
             yield f"the queue holds {qdisc['options']['limit']} packets, should hold {_PLAIN_QUEUE_PACKETS}"
 
 
-def _tagged(port: End) -> list[str]:
+def _tagged(port: Port) -> list[str]:
     """The interfaces of a trunk, one for each VLAN: `script` sets nothing on them."""
-    return [each.name for each in port.on_segments if each.name != port.name] if isinstance(port, Port) else []
+    return [each.name for each in port.on_segments if each.name != port.name] if isinstance(port, HostPort) else []
 
 
-def without_foreign(ports: Iterable[End]) -> str:
+def without_foreign(ports: Iterable[Port]) -> str:
     """A script for `sh` that removes every queueing discipline from these ports, before `script` sets theirs again."""
     lines = []
     for port in ports:
@@ -312,7 +312,7 @@ def without_foreign(ports: Iterable[End]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _rate_differences(port: End, shown: ReadBack) -> list[str]:
+def _rate_differences(port: Port, shown: ReadBack) -> list[str]:
     declared, shown_mbit = port.outgoing.rate_mbit, shown.settings["rate_mbit"]
     if declared is None or shown_mbit is None:
         same = declared is None and shown_mbit is None
@@ -323,7 +323,7 @@ def _rate_differences(port: End, shown: ReadBack) -> list[str]:
     return [*rate, *_compare("burst", shown.burst_bytes or 0, burst, "bytes", slack), *chain.from_iterable(others)]
 
 
-def _delay_differences(port: End, shown: ReadBack, emulator_overhead_ms: float) -> list[str]:
+def _delay_differences(port: Port, shown: ReadBack, emulator_overhead_ms: float) -> list[str]:
     declared = port.incoming
     if not holds_arrivals(declared):
         return ["a queueing discipline clsact that is not the lab's: nothing is held here"] if shown.redirected else []

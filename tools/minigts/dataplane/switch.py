@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from minigts import paths
-from minigts.topology.parts import Switch, vlans_in_words
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Switch, vlans_in_words
+from minigts.topology.plan.plan import Plan
 
 Step = Literal["make_switch", "ask_controller"]
 SHOW_VLANS = "ovs-vsctl --format=json --columns=name,tag,trunks,vlan_mode list port"

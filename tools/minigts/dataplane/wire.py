@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from minigts.topology.link_settings import LINK_SETTINGS, Shaping
-from minigts.topology.parts import End
+from minigts.topology.plan.elements import Port
 from minigts.topology.setting import Setting
 
 _NS_A_S = 1_000_000_000
@@ -80,20 +80,20 @@ _NUMBERS = {number.name: (setting, number) for setting in LINK_SETTINGS for numb
 """The numbers of a wire that follow from settings, by name: all but its seed."""
 
 
-def of(direction: Shaping) -> Wire:
+def wire_for(direction: Shaping) -> Wire:
     """The wire for one direction of a link: for a port, its `outgoing`."""
     counts = {number.name: number.value(direction) for _, number in _NUMBERS.values()}
     return Wire(**counts, seed=direction.seed)  # type: ignore[arg-type]
 
 
-def bare(port: End) -> End:
+def unshaped(port: Port) -> Port:
     """The port without any shaping, as its host must have it when the wire does the shaping."""
     return port.model_copy(update={"outgoing": Shaping(), "incoming": Shaping()})
 
 
-def differences(port: End, shown: Wire) -> list[str]:
+def differences(port: Port, shown: Wire) -> list[str]:
     """How the wire that `port` sends into differs from what it should be, a sentence each; empty when equal."""
-    wanted = of(port.outgoing)
+    wanted = wire_for(port.outgoing)
     pairs = ((each.name, getattr(shown, each.name), getattr(wanted, each.name)) for each in fields(Wire))
     return [f"{port.name}: {_difference(name, is_, should)}" for name, is_, should in pairs if is_ != should]
 
@@ -108,7 +108,7 @@ def _difference(name: str, is_: int | None, should: int | None) -> str:
     return f"{word} is {there}, should be {wanted}"
 
 
-def undeclared_losses(port: End, state: WireState, *, modelled: bool = False) -> int:
+def undeclared_losses(port: Port, state: WireState, *, modelled: bool = False) -> int:
     """The number of frames from `port` that got lost although the plan declares neither a loss nor a queue for them,
     nor, if it is `modelled`, a processor, for which only a limited number of frames waits.
     """

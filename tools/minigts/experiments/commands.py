@@ -11,8 +11,8 @@ from minigts.experiments.model import AnyMeasurement
 from minigts.overlays import Endpoint
 from minigts.overlays.catalogue import HEADER_BYTES
 from minigts.tools.base import PathUnderTest
-from minigts.topology.parts import Path
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Path
+from minigts.topology.plan.plan import Plan
 from minigts.topology.tcp import Buffers, buffers
 
 

@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from minigts.experiments.cells import Cell
-from minigts.experiments.matrix import Cell as Row
+from minigts.experiments.claim_language import Claim
+from minigts.experiments.matrix import Repeated as Row
 from minigts.experiments.matrix import cells as planned_cells
 from minigts.experiments.matrix import path_between
 from minigts.experiments.model import AnyMeasurement, Experiment, Links
-from minigts.experiments.vocabulary import Claim
+from minigts.experiments.summary import Cell
 from minigts.judge.statistics import estimate
 from minigts.judge.tolerances import longest_call_ns
 from minigts.judge.verdicts import Judgement
 from minigts.tools.columns import JITTER, LOSS, MIDDLES
 from minigts.tools.iperf3_udp import UdpOptions, offered_mbit
-from minigts.topology.expectations import EXPECTATIONS
-from minigts.topology.plan import Plan
+from minigts.topology.fields import EXPECTATIONS
+from minigts.topology.plan.plan import Plan
 
 OVER_HOPS = frozenset({*EXPECTATIONS["throughput"], "sum-of-segments"}) - {"within-ceiling"}
 """The words about paths of different lengths."""

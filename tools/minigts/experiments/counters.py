@@ -53,7 +53,7 @@ class Feature:
 
 
 def processor_use(text: str) -> ProcessorUse:
-    """Lines of the watcher in `procedure.py`, a block for each moment:
+    """Lines of the watcher in `sample_steps.py`, a block for each moment:
 
         @ 1234.56
         stat cpu 647 0 38 470 37 0 0 0 0 0

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from minigts.experiments import campaign, meaning
-from minigts.experiments.campaign import Prepared
+from minigts.experiments import run_folders, time_limits
+from minigts.experiments.claim_language import Claim
 from minigts.experiments.claims import foreseen
 from minigts.experiments.derive import Taken, summarise
-from minigts.experiments.vocabulary import Claim
-from minigts.judge.cells import ENOUGH, plural
+from minigts.experiments.prepare import Prepared
+from minigts.judge.registry import WORDS
+from minigts.judge.samples import ENOUGH, plural
 from minigts.judge.statistics import clearest_rank, clearest_sign, holm, significant
-from minigts.judge.words import WORDS
 from minigts.results.schema import RawSample
 from minigts.tools.base import Measured
 
@@ -68,9 +68,9 @@ def too_few_in_words(several: Sequence[Prepared], provider: str) -> tuple[str, .
 
 def _verdicts(prepared: Prepared, provider: str) -> Iterator[tuple[Claim, bool]]:
     """Each claim once for each of its verdicts, and whether that verdict can come out either way."""
-    manifest = campaign.manifest_of(prepared, provider)
+    manifest = run_folders.manifest_of(prepared, provider)
     cells = summarise(manifest, [_made_up(prepared, index) for index in range(len(prepared.samples))])
-    for claim in meaning.claims(manifest):
+    for claim in time_limits.claims(manifest):
         for follows in foreseen(claim, cells, prepared.plan, prepared.experiment).values():
             yield claim, follows is None
 

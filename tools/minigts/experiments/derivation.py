@@ -13,11 +13,11 @@ from minigts.language.problems import listed, path_of
 from minigts.results.folder import inside, read_text
 from minigts.results.schema import BESIDE, MANIFEST, TOPOLOGY, Manifest
 from minigts.topology.containers import Container, is_file, is_path
-from minigts.topology.load import parse
-from minigts.topology.parts import Host
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Host
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.load import parse
 from minigts.topology.software import Place, Software
-from minigts.topology.taking import Beside
+from minigts.topology.user_files import UserFiles
 
 NOWHERE = "/nowhere"
 """Replaces paths on the machine on which a plan was made."""
@@ -47,7 +47,7 @@ def derived(directory: Path, found: Manifest, files: Path | None) -> Plan:
 
 def _planned(directory: Path, found: Manifest, files: Path | None) -> Plan:
     text = read_text(inside(directory, TOPOLOGY))
-    beside = Beside(files or Path(NOWHERE), further=(), contents=files is not None, given=_texts(directory))
+    beside = UserFiles(files or Path(NOWHERE), further=(), contents=files is not None, given=_texts(directory))
     place = str((files or Path(NOWHERE)).absolute() / TOPOLOGY)
     try:
         return parse(text, place, known_overlays=overlays.known(), time=found.plan.time, beside=beside)

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
 
-from minigts.experiments import meaning
-from minigts.experiments.cells import FURTHER, Cell, Verdict
+from minigts.experiments import time_limits
+from minigts.experiments.claim_language import Published
 from minigts.experiments.claims import evaluate
 from minigts.experiments.commands import buffers_of, least, outer_mtu, predicted, underlay_mtu
-from minigts.experiments.matrix import Cell as Row
+from minigts.experiments.matrix import Repeated as Row
 from minigts.experiments.matrix import Sample, cells, path_between
 from minigts.experiments.model import Experiment, Links, settings
-from minigts.experiments.readings import over_time, read
-from minigts.experiments.vocabulary import Published
+from minigts.experiments.outputs import over_time, read
+from minigts.experiments.summary import FURTHER, Cell, Verdict
 from minigts.judge.statistics import estimate
 from minigts.language import documents
 from minigts.results import manifest as manifests
@@ -32,7 +32,7 @@ from minigts.results.tables import number
 from minigts.tools import COLUMNS
 from minigts.tools.base import Measured, ParseError, PathUnderTest
 from minigts.tools.columns import MIDDLES
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
 
 MOST_MOMENTS, FEWEST_MOMENTS = 150_000, 20
 """The most rows of series.csv, so that it can be read again, and the fewest of each of its series."""
@@ -59,7 +59,7 @@ def derive(directory: Path) -> tuple[Verdict, ...]:
     manifest = manifests.read(directory)
     tried = tuple(taken(directory, manifest))
     found = summarise(manifest, tried)
-    verdicts = evaluate(meaning.claims(manifest), found, manifest.plan, manifest.experiment, manifest.claims_sha256)
+    verdicts = evaluate(time_limits.claims(manifest), found, manifest.plan, manifest.experiment, manifest.claims_sha256)
     of_the_lab = tables.of_a_lab(manifest.experiment.values)
     of_samples = (key for each in manifest.experiment.measurements for key in each.vary)
     varied = tuple(dict.fromkeys((*of_the_lab, *of_samples)))
@@ -172,7 +172,7 @@ def taken(directory: Path, manifest: Manifest) -> Iterator[Taken]:
     """Every sample of the matrix that has a raw file, in the matrix's order."""
     tries, repeats = store.attempts(directory), store.repeats(directory)
     measurements = {measurement.name: measurement for measurement in manifest.experiment.measurements}
-    for sample in meaning.samples(manifest):
+    for sample in time_limits.samples(manifest):
         raw = store.good(directory, sample.id)
         if raw is None and sample.id in tries:
             raw = store.earlier(directory, sample.id)[-1]

@@ -11,13 +11,13 @@ from typing import Literal
 
 from minigts.errors import InputError
 from minigts.experiments.commands import estimate_s
+from minigts.experiments.link_changes import require_sense
 from minigts.experiments.model import MOST_SAMPLES, AnyMeasurement, Experiment, Pair, Paths, too_many
-from minigts.experiments.timetable import require_sense
 from minigts.lab.links import link_named
 from minigts.language.problems import Finding, listed, shown
 from minigts.overlays.teams import UNDERLAYS
-from minigts.topology.parts import Path
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Path
+from minigts.topology.plan.plan import Plan
 
 Kind = Literal["path", "segment"]
 
@@ -43,7 +43,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class Repeated:
     """One measurement between two hosts, under one condition; its repetitions are samples."""
 
     measurement: str
@@ -126,8 +126,8 @@ def batches(experiment: Experiment, samples: Iterable[Sample]) -> Iterator[tuple
         yield tuple(several)
 
 
-def _batches_of_cells(experiment: Experiment, plan: Plan, overlay: str) -> list[tuple[Cell, ...]]:
-    found: dict[tuple[object, ...], list[Cell]] = {}
+def _batches_of_cells(experiment: Experiment, plan: Plan, overlay: str) -> list[tuple[Repeated, ...]]:
+    found: dict[tuple[object, ...], list[Repeated]] = {}
     together = {measurement.name for measurement in experiment.measurements if measurement.together}
     for number, cell in enumerate(cells(experiment, plan, overlay)):
         own = () if cell.measurement in together else (number,)
@@ -137,8 +137,8 @@ def _batches_of_cells(experiment: Experiment, plan: Plan, overlay: str) -> list[
     return [tuple(batch) for batch in found.values()]
 
 
-def _require_apart(batch: Sequence[Cell]) -> None:
-    first: dict[str, Cell] = {}
+def _require_apart(batch: Sequence[Repeated]) -> None:
+    first: dict[str, Repeated] = {}
     for cell in batch:
         for host in dict.fromkeys((cell.source, cell.target)):
             if host in first:
@@ -195,7 +195,7 @@ def sample_count(experiment: Experiment, plan: Plan) -> int:
     return experiment.replicates * experiment.repetitions * sum(of_one_repetition)
 
 
-def cells(experiment: Experiment, plan: Plan, overlay: str) -> Iterator[Cell]:
+def cells(experiment: Experiment, plan: Plan, overlay: str) -> Iterator[Repeated]:
     """The cells of one repetition over `overlay`, in the file's order; each pair of hosts once in a measurement.
 
     Without an overlay (`none`), paths that the underlay does not route are left out; over one, paths between different
@@ -204,7 +204,7 @@ def cells(experiment: Experiment, plan: Plan, overlay: str) -> Iterator[Cell]:
     for measurement in experiment.measurements:
         for path, source, target, kind in _paths(measurement, plan, overlay) if _is_over(measurement, overlay) else ():
             for condition in measurement.conditions:
-                yield Cell(measurement.name, measurement.tool, source, target, path.hops, kind, condition)
+                yield Repeated(measurement.name, measurement.tool, source, target, path.hops, kind, condition)
 
 
 def _is_over(measurement: AnyMeasurement, overlay: str) -> bool:
@@ -309,13 +309,13 @@ def _named_path(pair: Pair, plan: Plan, where: str) -> Path:
         raise InputError(f"{where}: {pair.source} and {pair.target} are not connected") from error
 
 
-def _shuffled(batches_: Sequence[tuple[Cell, ...]], seed: str) -> list[tuple[Cell, ...]]:
+def _shuffled(batches_: Sequence[tuple[Repeated, ...]], seed: str) -> list[tuple[Repeated, ...]]:
     shuffled = list(batches_)
     random.Random(seed).shuffle(shuffled)
     return shuffled
 
 
-def _sample(cell: Cell, overlay: str, repetition: int, replicate: int) -> Sample:
+def _sample(cell: Repeated, overlay: str, repetition: int, replicate: int) -> Sample:
     # Two hyphens separate names with a hyphen, so that a-b to c is not a to b-c.
     dash = "--" if "-" in cell.source + cell.target else "-"
     condition = f".{cell.condition.replace(' ', ',')}" if cell.condition else ""

@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from minigts.errors import InputError
-from minigts.experiments.vocabulary import PLACE, SCALAR, Claim, Figure, Name, Published, stepped, varied, word
+from minigts.experiments.claim_language import PLACE, SCALAR, Claim, Figure, Name, Published, stepped, varied, word
 from minigts.language import validation
 from minigts.language.fields import Strict, choice, matching, truth, unknown, whole, written
 from minigts.language.problems import Finding, Location, Misplaced, listed, shown
@@ -29,10 +29,10 @@ from minigts.language.quantities import OFFERED_MBIT, whole_number
 from minigts.language.validation import findings_of
 from minigts.tools import OPEN, TOOLS
 from minigts.tools.base import Tool
+from minigts.tools.cpu_bound import OF_THE_PROCESSOR
 from minigts.tools.options import Count, Duration, Options, Size, Switch, WholeSeconds
-from minigts.tools.processor import OF_THE_PROCESSOR
+from minigts.topology.plan.stored import MOST_REPLICATES
 from minigts.topology.schedule import Step
-from minigts.topology.stored import MOST_REPLICATES
 from minigts.topology.time import Time
 
 MOST_CROSSING = 64
@@ -409,7 +409,7 @@ class Experiment(Strict):
         return {place: word(value) for place, (value, *_) in self.vary.items()}
 
     @property
-    def cell(self) -> str:
+    def variant(self) -> str:
         """These `values` as `chain.hosts=3,chain.link.delay=5ms`; empty when nothing varies."""
         return ",".join(f"{place}={value}" for place, value in self.values.items())
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-from minigts.artifacts import content
-from minigts.providers.base import MadeOf, Provider
+from minigts.artifacts import checksums
+from minigts.machine.progress import Progress
+from minigts.providers.base import Provenance, Provider
 from minigts.results.schema import PartFacts
 
 LOCK = "packages.lock"
@@ -15,20 +16,20 @@ LOCK = "packages.lock"
 _KEY = re.compile("[0-9a-f]{16}")
 
 
-def parts(provider: Provider, say: Callable[[str], None]) -> dict[str, PartFacts]:
+def parts(provider: Provider, say: Progress) -> dict[str, PartFacts]:
     """The parts of the lab that is up, or those of a new lab here; empty for a provider without such parts."""
-    if not isinstance(provider, MadeOf):
+    if not isinstance(provider, Provenance):
         return {}
     found = {}
     for word, directory in provider.made_of().items():
         say(f"computing the digest of the {word}")
-        found[word] = PartFacts(key=_key(directory), sha256=content.total(content.entries(directory)))
+        found[word] = PartFacts(key=_key(directory), sha256=checksums.total(checksums.entries(directory)))
     return found
 
 
 def packages(provider: Provider) -> dict[str, str]:
     """The Debian packages of the hosts' image with their versions; empty where there is no list."""
-    for directory in provider.made_of().values() if isinstance(provider, MadeOf) else ():
+    for directory in provider.made_of().values() if isinstance(provider, Provenance) else ():
         if (directory / LOCK).is_file():
             return read_lock((directory / LOCK).read_text(encoding="utf-8"))
     return {}

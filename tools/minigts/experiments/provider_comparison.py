@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 
@@ -21,16 +21,16 @@ from minigts.judge.statistics import Estimate, estimate
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
 from minigts.machine.proc import PROC, family, shared_files_bytes
+from minigts.machine.progress import Progress
 from minigts.providers import registry
 from minigts.tools import iperf3_tcp, iperf3_udp
 from minigts.tools.base import PathUnderTest
 from minigts.tools.iperf3_tcp import TcpOptions
 from minigts.tools.iperf3_udp import UdpOptions
-from minigts.topology.parts import Path
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Path
+from minigts.topology.plan.plan import Plan
 from minigts.topology.time import Time
 
-Say = Callable[[str], None]
 Figure = tuple[str, str, float]
 """Quantity, unit and value."""
 UDP_SHARES = (0.1, 0.5, 0.9)
@@ -79,7 +79,7 @@ def absent(wanted: Sequence[str], time: Time = "real") -> dict[str, str]:
     return {name: reasons[0] for name, reasons in lacking.items() if reasons}
 
 
-def compare(plan: Plan, wanted: Sequence[str], rounds: int, say: Say) -> Comparison:
+def compare(plan: Plan, wanted: Sequence[str], rounds: int, say: Progress) -> Comparison:
     """Measure `plan` on the providers of `wanted` that work here. Raises what bringing a lab up raises."""
     missing = absent(wanted, plan.time)
     path = _longest(plan)

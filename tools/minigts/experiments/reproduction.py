@@ -8,8 +8,9 @@ from pathlib import Path
 
 import minigts
 from minigts.errors import InputError, Problem
-from minigts.experiments import campaign, derivation, meaning, provenance, trust
-from minigts.experiments.campaign import Prepared, Say
+from minigts.experiments import derivation, provenance, run_folders, time_limits, trust
+from minigts.experiments.prepare import Prepared
+from minigts.machine.progress import Progress
 from minigts.providers import registry
 from minigts.providers.base import Prepares
 from minigts.results import manifest as manifests
@@ -44,8 +45,8 @@ def read(directory: Path, files: Path | None = None) -> Original:
 
 
 def _prepared(directory: Path, found: Manifest, files: Path | None) -> Prepared:
-    campaign.require_known(directory, found)
-    samples = meaning.samples(found)
+    run_folders.require_known(directory, found)
+    samples = time_limits.samples(found)
     names = [name for name in (EXPERIMENT, TOPOLOGY) if (directory / name).exists()]
     if (beside := inside(directory, BESIDE)).is_dir():
         names += [f"{BESIDE}/{path.name}" for path in beside.iterdir()]
@@ -66,7 +67,7 @@ def _require_to_take_nothing(directory: Path, made: Prepared, provider: str) -> 
         raise InputError([Problem(str(directory), 0, why)])
 
 
-def differences(original: Original, say: Say, *, build: bool) -> tuple[str, ...]:
+def differences(original: Original, say: Progress, *, build: bool) -> tuple[str, ...]:
     """What differs here from where it was measured, a line each: program, image, kernel, clock, packages.
 
     With `build`, missing parts are built first. Raises EnvironmentLacks.

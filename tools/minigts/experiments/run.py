@@ -16,20 +16,20 @@ from pathlib import Path
 
 from minigts import paths
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
-from minigts.experiments import guard, meaning
-from minigts.experiments.cells import Verdict
+from minigts.experiments import guard, time_limits
 from minigts.experiments.commands import estimate_s
 from minigts.experiments.derive import derive
 from minigts.experiments.matrix import Sample, batches, path_between
 from minigts.experiments.model import Experiment
-from minigts.experiments.sampler import Sampler, Stage
+from minigts.experiments.sampler import LabControl, Sampler
+from minigts.experiments.summary import Verdict
 from minigts.overlays import Endpoint
 from minigts.providers.base import Provider
 from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.folder import inside
 from minigts.results.schema import LOG, EndpointFacts, Manifest, OverlayFacts
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
 
 JOINS = 3
 """How often at most an overlay is joined in one run; it is joined again when its data path has changed."""
@@ -39,7 +39,7 @@ path has changed (Weave's routers fell back to user space), the samples since th
 
 
 @dataclass(frozen=True)
-class Progress:
+class RunProgress:
     """The progress of a run: samples done, samples in total, seconds left, and what is being done now."""
 
     done: int
@@ -59,7 +59,7 @@ class Outcome:
     skipped: Mapping[str, str]
 
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[RunProgress], None]
 
 
 def total_s(experiment: Experiment, plan: Plan, samples: Sequence[Sample]) -> float:
@@ -84,7 +84,7 @@ def pending(experiment: Experiment, samples: Sequence[Sample], directory: Path) 
 
 
 def run_together(
-    directories: Sequence[Path], provider: Provider, stage: Stage, on_progress: OnProgress
+    directories: Sequence[Path], provider: Provider, stage: LabControl, on_progress: OnProgress
 ) -> tuple[Outcome, ...]:
     """Take every sample that the directories lack, overlay by overlay, then derive their tables.
 
@@ -95,7 +95,7 @@ def run_together(
     good sample is taken twice.
     """
     with ExitStack() as stack:
-        parts = [_Part.open(directory, stack) for directory in directories]
+        parts = [_RunFolder.open(directory, stack) for directory in directories]
         clock = _Clock(parts, on_progress)
         overlays = dict.fromkeys(sample.overlay for part in parts for sample in part.todo)
         try:
@@ -108,10 +108,12 @@ def run_together(
             raise
 
 
-def take(directory: Path, provider: Provider, stage: Stage, wanted: Collection[str], on_progress: OnProgress) -> None:
+def take(
+    directory: Path, provider: Provider, stage: LabControl, wanted: Collection[str], on_progress: OnProgress
+) -> None:
     """Take the `wanted` samples of the directory, by their ids, and derive nothing."""
     with ExitStack() as stack:
-        part = _Part.open(directory, stack, wanted)
+        part = _RunFolder.open(directory, stack, wanted)
         clock = _Clock([part], on_progress)
         for overlay in dict.fromkeys(sample.overlay for sample in part.todo):
             _take_over(overlay, [part], provider, stage, clock)
@@ -120,10 +122,10 @@ def take(directory: Path, provider: Provider, stage: Stage, wanted: Collection[s
 def finish(directory: Path) -> Outcome:
     """Derive the tables of a directory whose samples have all been taken."""
     with ExitStack() as stack:
-        return _Part.open(directory, stack).finish()
+        return _RunFolder.open(directory, stack).finish()
 
 
-def _take_over(overlay: str, parts: Sequence[_Part], provider: Provider, stage: Stage, clock: _Clock) -> None:
+def _take_over(overlay: str, parts: Sequence[_RunFolder], provider: Provider, stage: LabControl, clock: _Clock) -> None:
     """Join an overlay, take the samples of all parts over it, leave; repeat if its data path changed meanwhile."""
     own = [part for part in parts if part.pending(overlay)]
     for _ in range(JOINS):
@@ -149,12 +151,12 @@ def _take_over(overlay: str, parts: Sequence[_Part], provider: Provider, stage: 
 class _Watch:
     """Keeps the samples taken since the data path was last proved, and marks them as failed when it has changed."""
 
-    def __init__(self, provider: Provider, stage: Stage, overlay: str, seen: str) -> None:
+    def __init__(self, provider: Provider, stage: LabControl, overlay: str, seen: str) -> None:
         self.stage, self.seen, self._overlay, self._provider = stage, seen, overlay, provider
-        self._since: list[tuple[_Part, Sample]] = []
+        self._since: list[tuple[_RunFolder, Sample]] = []
         self._verified_s = provider.now_s()
 
-    def taken(self, part: _Part, batch: Sequence[Sample], *, good: bool) -> bool:
+    def taken(self, part: _RunFolder, batch: Sequence[Sample], *, good: bool) -> bool:
         """False when the overlay has to be joined again. After a failed sample the data path is proved sooner."""
         if good:
             self._since += [(part, sample) for sample in batch]
@@ -178,19 +180,19 @@ class _Watch:
         return now == self.seen
 
 
-class _Part:
+class _RunFolder:
     """One results directory that is being filled."""
 
     def __init__(self, directory: Path, log: logging.Logger, wanted: Collection[str] | None) -> None:
         self.directory, self.log = directory, log
         self.manifest = manifests.read(directory)
-        every = meaning.samples(self.manifest)
+        every = time_limits.samples(self.manifest)
         self.samples = every if wanted is None else tuple(sample for sample in every if sample.id in wanted)
         self.todo = pending(self.manifest.experiment, self.samples, directory)
         log.info("%s: %d of %d samples to take", self.manifest.experiment.name, len(self.todo), len(self.samples))
 
     @classmethod
-    def open(cls, directory: Path, stack: ExitStack, wanted: Collection[str] | None = None) -> _Part:
+    def open(cls, directory: Path, stack: ExitStack, wanted: Collection[str] | None = None) -> _RunFolder:
         """Open a directory; `wanted` are the ids of the samples to take, None means all."""
         return cls(directory, stack.enter_context(_log_file(inside(directory, LOG))), wanted)
 
@@ -245,7 +247,7 @@ class _Part:
         if self.todo or manifest.ended is None:
             after: dict[str, object] = {"ended": manifests.now()}
             if manifest.plan.time == "real":
-                after |= {"noise_after": manifests.noise(), "guard": guard.summary(self.directory, self.samples)}
+                after |= {"noise_after": manifests.noise(), "guard": guard.guard_summary(self.directory, self.samples)}
             manifests.write(self.directory, manifest.model_copy(update=after))
         failed = tuple(sample.id for sample in left if sample.overlay not in manifest.skipped)
         self.log.info("ended, %d samples without a result", len(left))
@@ -255,7 +257,7 @@ class _Part:
 class _Clock:
     """Counts samples, and estimates the time left, corrected by how long samples have really taken."""
 
-    def __init__(self, parts: Sequence[_Part], on_progress: OnProgress) -> None:
+    def __init__(self, parts: Sequence[_RunFolder], on_progress: OnProgress) -> None:
         self._on_progress = on_progress
         self._total = sum(len(part.samples) for part in parts)
         self._done = self._total - sum(len(part.todo) for part in parts)
@@ -263,14 +265,14 @@ class _Clock:
         self._estimated_s = self._spent_s = 0.0
 
     @staticmethod
-    def _estimate(part: _Part, samples: Sequence[Sample]) -> float:
+    def _estimate(part: _RunFolder, samples: Sequence[Sample]) -> float:
         return total_s(part.manifest.experiment, part.manifest.plan, samples)
 
     def say(self, doing: str) -> None:
         factor = self._spent_s / self._estimated_s if self._estimated_s > 5 else 1.0
-        self._on_progress(Progress(self._done, self._total, max(0.0, self._left_s * factor), doing))
+        self._on_progress(RunProgress(self._done, self._total, max(0.0, self._left_s * factor), doing))
 
-    def finished(self, part: _Part, batch: Sequence[Sample], seconds: float, good: bool) -> None:
+    def finished(self, part: _RunFolder, batch: Sequence[Sample], seconds: float, good: bool) -> None:
         estimated_s = self._estimate(part, batch)
         self._left_s -= estimated_s
         self._estimated_s += estimated_s

@@ -14,12 +14,12 @@ from threading import Event
 from typing import Protocol
 
 from minigts.errors import CommandTimeout, InputError
-from minigts.experiments import readings
+from minigts.experiments import outputs
 from minigts.experiments.commands import estimate_s, warm_up
-from minigts.experiments.late_start import begun_late
+from minigts.experiments.link_changes import SCHEDULE, line, moments_of
 from minigts.experiments.matrix import Sample, path_between
 from minigts.experiments.model import AnyMeasurement, Cut, Links
-from minigts.experiments.procedure import (
+from minigts.experiments.sample_steps import (
     CROSSING,
     SHORT_S,
     WATCH,
@@ -27,11 +27,11 @@ from minigts.experiments.procedure import (
     Call,
     Procedure,
     Surroundings,
+    begun_late,
     client_end,
     procedure,
     way_of,
 )
-from minigts.experiments.timetable import SCHEDULE, line, moments_of
 from minigts.fidelity.host_load import Recording, taints
 from minigts.overlays import Endpoint
 from minigts.providers.base import Provider, Result
@@ -39,7 +39,7 @@ from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.schema import Manifest, RawSample, Side
 from minigts.tools.base import ParseError
-from minigts.topology.parts import Path as PathOfPlan
+from minigts.topology.plan.elements import Path as PathOfPlan
 from minigts.topology.schedule import Moment
 
 ATTEMPTS = 3
@@ -49,7 +49,7 @@ MOST_KEPT = 5_000_000
 """The most characters kept of one output; a raw file, with all its outputs, is read up to 100 MB."""
 
 
-class Stage(Protocol):
+class LabControl(Protocol):
     """What a run does with a lab, apart from running commands on its hosts."""
 
     def join(self, overlay: str) -> Mapping[str, Endpoint]:
@@ -101,7 +101,7 @@ class Sampler:
         directory: Path,
         manifest: Manifest,
         provider: Provider,
-        stage: Stage,
+        stage: LabControl,
         endpoints: Mapping[str, Endpoint],
         log: logging.Logger,
     ) -> None:
@@ -212,21 +212,21 @@ class Sampler:
                 return [(result, tuple(said)) for result, said in zip(results, sides, strict=True)]
         watched = [call.host for each in todo for call in each.beside if call.name == WATCH]
         ended, measured = Event(), Event()
-        with ThreadPoolExecutor(max_workers=1) as outer, self._provider.together() as company:
+        with ThreadPoolExecutor(max_workers=1) as outer, self._provider.together() as pool:
             outside = outer.submit(self._watch_outside, watched, measured, ended)
-            beside = [[(call, company.start(partial(self._run, call))) for call in each.beside] for each in todo]
+            beside = [[(call, pool.start(partial(self._run, call))) for call in each.beside] for each in todo]
             try:
                 leading = [(own, call) for each, own in zip(todo, sides, strict=True) for call in each.lead]
-                led = company.all([partial(self._run, call) for _, call in leading])
+                led = pool.all([partial(self._run, call) for _, call in leading])
                 for (own, call), result in zip(leading, led, strict=True):
                     own.extend([_side(call, result)] if call.needed else [])
                 measured.set()
-                cutting = cut and company.start(partial(self._cut, todo[0].client.host, cut))
-                playing = company.start(partial(self._play, todo[0].client.host, changes)) if changes else None
-                others = [company.start(partial(self._run, each.client)) for each in todo[1:]]
+                cutting = cut and pool.start(partial(self._cut, todo[0].client.host, cut))
+                playing = pool.start(partial(self._play, todo[0].client.host, changes)) if changes else None
+                others = [pool.start(partial(self._run, each.client)) for each in todo[1:]]
                 clients = [self._run(todo[0].client), *(task.result() for task in others)]
                 measured.clear()
-                company.all([partial(self._run, call) for each in todo for call in each.tail])
+                pool.all([partial(self._run, call) for each in todo for call in each.tail])
             finally:
                 ended.set()
                 for call in (call for each in todo for call in each.after):
@@ -361,10 +361,10 @@ def _all_or_none(taken: Sequence[RawSample]) -> Sequence[RawSample]:
 
 def _error(measurement: AnyMeasurement, raw: RawSample) -> str | None:
     """One line that says why the output is no result; None when it is one."""
-    if reason := readings.failure(measurement, raw):
+    if reason := outputs.failure(measurement, raw):
         return reason
     try:
-        readings.read(measurement, raw)
+        outputs.read(measurement, raw)
     except ParseError as error:
         return f"{error} (code {raw.code})" if raw.code else str(error)
     return f"the command ended with code {raw.code}" if raw.code else None

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from minigts import paths
 from minigts.errors import InputError
-from minigts.experiments.campaign import Prepared
+from minigts.experiments.prepare import Prepared
 from minigts.language.problems import listed
 from minigts.providers import registry
 from minigts.providers.base import OnThisMachine
 from minigts.tools.command import CommandOptions
 from minigts.topology.containers import is_file, is_path
-from minigts.topology.parts import Host
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Host
+from minigts.topology.plan.plan import Plan
 
 BEGUN = "begun"
 """The folder of the state directory with an empty file for each plan that was begun here, named by its digest."""

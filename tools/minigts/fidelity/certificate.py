@@ -20,9 +20,9 @@ from minigts.lab.record import OVERHEAD_KEYS
 from minigts.language.figures import digits, span
 from minigts.paths import write_for_user
 from minigts.topology.link_settings import Shaping
-from minigts.topology.parts import Link, Path
-from minigts.topology.plan import Plan
-from minigts.topology.ways import spoilt_percent
+from minigts.topology.plan.elements import Link, Path
+from minigts.topology.plan.path_totals import lost_or_corrupt_percent
+from minigts.topology.plan.plan import Plan
 
 
 class Row(BaseModel):
@@ -160,7 +160,7 @@ def rtt_row(plan: Plan, subject: str, path: Path, rtts_ms: Sequence[float]) -> R
 def loss_row(plan: Plan, subject: str, path: Path, lost: int, sent: int) -> Row:
     """The row of echo requests without answer, which were lost in either direction."""
     there, back = path.ways
-    both_ways = round(spoilt_percent(there.loss_percent, back.loss_percent), 6)
+    both_ways = round(lost_or_corrupt_percent(there.loss_percent, back.loss_percent), 6)
     alike = max(_alike(end.outgoing) for end in plan.ends_on(path))
     return _loss_row(plan, subject, "", both_ways, lost, sent, alike)
 

@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from minigts.fidelity.certificate import Certificate, Row
-from minigts.fidelity.measure import NO_ONE_ROUND_TRIP, MeasuredPath, Say, certify, keep, link_rows, path_rows, tcp_mbit
+from minigts.fidelity.measure import NO_ONE_ROUND_TRIP, MeasuredPath, certify, keep, link_rows, path_rows, tcp_mbit
 from minigts.judge import tolerances
-from minigts.judge.cells import PathCell, by_hops, ends, measured_once, plural
 from minigts.judge.latency import segment_sums
+from minigts.judge.registry import WORDS
+from minigts.judge.samples import PathSamples, by_hops, ends, measured_once, plural
 from minigts.judge.throughput import ceiling_in_words, reaches_ceiling
 from minigts.judge.tolerances import CEILING
 from minigts.judge.verdicts import Judgement
-from minigts.judge.words import WORDS
 from minigts.lab import Lab, whole_links, whole_paths
 from minigts.language.figures import digits
+from minigts.machine.progress import Progress
 from minigts.tools import QUANTITIES
-from minigts.tools.processor import is_modelled, is_the_processors
-from minigts.topology.parts import Link, Path
-from minigts.topology.plan import Plan
+from minigts.tools.cpu_bound import is_modelled, is_the_processors
+from minigts.topology.plan.elements import Link, Path
+from minigts.topology.plan.plan import Plan
 
 LONG_SLOW_START_S = 3
 """The slow start over many hops: TCP doubles its window once a round trip, and then lets it grow more slowly."""
@@ -34,7 +35,7 @@ class Measurements:
     `rows` has what the certificate has measured; its round trips are not measured again.
     """
 
-    def __init__(self, lab: Lab, say: Say, rows: Sequence[Row] = ()) -> None:
+    def __init__(self, lab: Lab, say: Progress, rows: Sequence[Row] = ()) -> None:
         self._lab, self._say, self._rows = lab, say, rows
         self.notes: dict[str, str] = {}
         """By path, why its throughput could not be measured."""
@@ -50,14 +51,14 @@ class Measurements:
         return (*self._rows, *self.further_round_trips)
 
     @cached_property
-    def latencies(self) -> tuple[PathCell, ...]:
+    def latencies(self) -> tuple[PathSamples, ...]:
         """Median round trips of each link and reachable path, in ms."""
         plan = self._lab.plan
         measured = {row.subject: row for row in self.round_trips if row.quantity == "RTT"}
         links = [(link.name, *link.ends, 1) for link in plan.links if _carries_its_ends(plan, link)]
         paths = [(_name(path), path.source, path.target, path.hops) for path in plan.paths if path.hops > 1]
         return tuple(
-            PathCell(
+            PathSamples(
                 source=source,
                 target=target,
                 hops=hops,
@@ -72,7 +73,7 @@ class Measurements:
         )
 
     @cached_property
-    def throughputs(self) -> tuple[PathCell, ...]:
+    def throughputs(self) -> tuple[PathSamples, ...]:
         """TCP from the first host to each that it reaches without loss, in Mbit/s; the shortest path first."""
         return tuple(self._throughputs())
 
@@ -88,7 +89,7 @@ class Measurements:
                 self._say(f"round trips from {path.source} to {path.target}")
                 yield from path_rows(self._lab, _name(path), path)
 
-    def _throughputs(self) -> Iterator[PathCell]:
+    def _throughputs(self) -> Iterator[PathSamples]:
         plan = self._lab.plan
         first = plan.hosts[0].name
         whole = whole_paths(plan, self._lab.read_record())
@@ -103,7 +104,7 @@ class Measurements:
             if measured is None:
                 self.notes[_name(path)] = note
             else:
-                yield PathCell(
+                yield PathSamples(
                     source=path.source,
                     target=path.target,
                     hops=path.hops,
@@ -114,7 +115,7 @@ class Measurements:
                 )
 
 
-def check(lab: Lab, say: Say) -> Certificate:
+def check(lab: Lab, say: Progress) -> Certificate:
     """Measure the certificate and what the file expects, and write all of it to certificate.json."""
     certificate = certify(lab, say)
     rows = (*certificate.rows, *expected_rows(lab.plan, Measurements(lab, say, certificate.rows)))
@@ -290,5 +291,5 @@ def _carries_its_ends(plan: Plan, link: Link) -> bool:
     return not plan.joins_hosts(link) or plan.path(*link.ends).links == (link.name,)
 
 
-def _name(path: Path | PathCell) -> str:
+def _name(path: Path | PathSamples) -> str:
     return f"{path.source}-{path.target}"

@@ -22,8 +22,8 @@ from minigts.fidelity.host_settings import HostSettings
 from minigts.lab import DECLARED, Lab, Record, Settings, links
 from minigts.providers.base import Restarts
 from minigts.topology.link_settings import AT_RECEIVER, AT_SENDER, Shaping
-from minigts.topology.parts import End, Host, Link, Switch
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Host, Link, Port, Switch
+from minigts.topology.plan.plan import Plan
 from minigts.topology.setting import Amount, Setting
 
 Cause = Literal[
@@ -150,7 +150,7 @@ def explain(lab: Lab, link: Link, *, measuring: bool = False) -> Explanation:
             unread[machine.name] = str(error)
     whole = link.name not in record.cut and not unread
     measured = _measured_now(lab, link) if measuring and whole else _certified(lab, link)
-    carried = links.carrier(lab) is not None
+    carried = links.link_carrier(lab) is not None
     reopens = carried or not isinstance(lab.provider, Restarts)  # in real time a kernel's port cannot be opened twice
     return explained(lab.name, lab.plan, link, record, shown, unread, measured, carried=carried, reopens=reopens)
 
@@ -209,12 +209,12 @@ def _ends(plan: Plan, link: Link) -> tuple[Host | Switch, Host | Switch]:
     return plan.machine(link.ends[0]), plan.machine(link.ends[1])
 
 
-def _port(machine: Host | Switch, link: Link) -> End:
+def _port(machine: Host | Switch, link: Link) -> Port:
     return next(port for port in machine.ports if port.link == link.name)
 
 
 def _direction(
-    sender: tuple[str, End], receiver: tuple[str, End], record: Record, shown: Mapping[str, HostSettings]
+    sender: tuple[str, Port], receiver: tuple[str, Port], record: Record, shown: Mapping[str, HostSettings]
 ) -> Iterator[Quantity]:
     """The rows of a direction whose sender sets rate and queue, and whose receiver sets delay, jitter and loss."""
     (source, leaving), (target, arriving) = sender, receiver
@@ -232,7 +232,7 @@ def _direction(
 
 
 def _carried_direction(
-    sender: tuple[str, End], receiver: tuple[str, End], record: Record, shown: Mapping[str, HostSettings]
+    sender: tuple[str, Port], receiver: tuple[str, Port], record: Record, shown: Mapping[str, HostSettings]
 ) -> Iterator[Quantity]:
     """The rows of a direction whose settings are all those of its wire."""
     (source, leaving), (target, _) = sender, receiver
@@ -263,11 +263,11 @@ def _quantity(
         )
 
 
-def _read_back(port: End, shown: HostSettings | None) -> shaping.ReadBack | None:
+def _read_back(port: Port, shown: HostSettings | None) -> shaping.ReadBack | None:
     return None if shown is None else shaping.read_back(port, shown.qdiscs)
 
 
-def _interface(host: str, port: End, shown: HostSettings) -> Interface:
+def _interface(host: str, port: Port, shown: HostSettings) -> Interface:
     mtu, gro = shown.mtus.get(port.name), shown.gro(port)
     return Interface(
         host=host, port=port.name, mtu=mtu, gro=gro, ipv6=shown.ipv6.get(port.name, ()), fact=shown.fact(port)

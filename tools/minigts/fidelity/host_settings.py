@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from minigts.dataplane import filters, kernel_settings, reached, shaping, switch
-from minigts.errors import HostFailed
+from minigts.errors import HostFailed, reading_from
 from minigts.lab import Lab, Record, links, routes
 from minigts.language import documents
-from minigts.topology import ipv6
-from minigts.topology.parts import End, Host, Port, Switch
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Host, HostPort, Port, Switch
+from minigts.topology.plan.plan import Plan
+from minigts.topology.routes import ipv6
+from minigts.topology.tcp import Window, window
 
 READ_TIMEOUT_S = 20.0
 _BLANK = re.compile(r"\s*")
@@ -45,11 +46,11 @@ class HostSettings:
     filters: filters.Shown | None = None
     """The filters on its ports; read only where the ports, and not the wires, delay what arrives."""
 
-    def gro(self, port: End) -> str:
+    def gro(self, port: Port) -> str:
         """Generic receive offload of a port: `on` or `off`."""
         return "on" if self.features.get(port.name, {}).get("generic-receive-offload", {}).get("active") else "off"
 
-    def fact(self, port: End) -> str:
+    def fact(self, port: Port) -> str:
         """`eth1: MTU 1500, on are rx-checksumming, tx-checksumming`."""
         features = self.features.get(port.name, {})
         on = sorted(name for name, value in features.items() if isinstance(value, dict) and value.get("active"))
@@ -74,7 +75,7 @@ def read_back(
     vlans = f"{switch.SHOW_VLANS}; " if isinstance(machine, Switch) and machine.vlans else ""
     features = f"for port in {ports}; do ethtool --json -k $port 2>/dev/null || echo '[{{}}]'; done"
     script = f"tc -j qdisc show; ip -j address show; {vlans}{features}; {reached.SHOW}; {kernel_settings.SHOW}"
-    delayed_here = links.carrier(lab) is None
+    delayed_here = links.link_carrier(lab) is None
     script += f"; {filters.show(machine.ports)}" if delayed_here else ""
     shown = parse(machine, lab.provider.run(machine.name, ["sh", "-c", script], timeout_s=READ_TIMEOUT_S).stdout)
     if None in (shown.reached, shown.kernel) or (delayed_here and shown.filters is None):
@@ -117,7 +118,7 @@ def parse(machine: Host | Switch, text: str) -> HostSettings:
 
 
 def differences(
-    plan: Plan, machine: Host | Switch, record: Record, shown: HostSettings, only: End | None = None
+    plan: Plan, machine: Host | Switch, record: Record, shown: HostSettings, only: Port | None = None
 ) -> list[str]:
     """How the settings of a machine's ports, or of `only` one, differ from what should be set now, a sentence each."""
     ports = machine.ports if only is None else (only,)
@@ -133,7 +134,7 @@ def differences(
     ]
 
 
-def shaping_differences(ports: Sequence[End], record: Record, shown: HostSettings) -> list[str]:
+def shaping_differences(ports: Sequence[Port], record: Record, shown: HostSettings) -> list[str]:
     """How the shaping of these ports, and the filters that lead to it, differ from what should be set now."""
     now = [links.port_now(port, record) for port in ports]
     also = () if shown.filters is None else (text for port in now for text in filters.differences(port, shown.filters))
@@ -141,14 +142,14 @@ def shaping_differences(ports: Sequence[End], record: Record, shown: HostSetting
 
 
 def ways(
-    plan: Plan, machine: Host | Switch, record: Record, shown: HostSettings, ports: Sequence[End]
+    plan: Plan, machine: Host | Switch, record: Record, shown: HostSettings, ports: Sequence[Port]
 ) -> list[reached.Difference]:
     """How the interfaces, addresses and routes of these ports differ from what should be set now."""
     now = [links.port_now(port, record) for port in ports]
     return [] if shown.reached is None else reached.differences(plan, machine, shown.reached, now)
 
 
-def _interface_differences(port: End, record: Record, shown: HostSettings) -> Iterator[str]:
+def _interface_differences(port: Port, record: Record, shown: HostSettings) -> Iterator[str]:
     mtu, gro = shown.mtus.get(port.name), shown.gro(port)
     if mtu != port.mtu:
         yield f"{port.name}: MTU is {mtu}, should be {port.mtu}"
@@ -156,9 +157,9 @@ def _interface_differences(port: End, record: Record, shown: HostSettings) -> It
         yield f"{port.name}: generic receive offload is {gro}, should be {record.settings.gro}"
 
 
-def _vlan_differences(plan: Plan, machine: Host | Switch, port: End, shown: HostSettings) -> Iterator[str]:
+def _vlan_differences(plan: Plan, machine: Host | Switch, port: Port, shown: HostSettings) -> Iterator[str]:
     """Differences in a switch port's VLANs, or in the VLAN interfaces of a host behind a trunk."""
-    if isinstance(port, Port):
+    if isinstance(port, HostPort):
         for own in port.on_segments:
             if own.vlan is not None and shown.mtus.get(own.name) != port.mtu:
                 found = f"MTU is {shown.mtus[own.name]}" if own.name in shown.mtus else "there is none"
@@ -170,8 +171,8 @@ def _vlan_differences(plan: Plan, machine: Host | Switch, port: End, shown: Host
             yield f"{port.name}: VLAN is {found}, should be {wanted}"
 
 
-def _ipv6_differences(port: End, beside: ipv6.Host, shown: HostSettings) -> Iterator[str]:
-    for own in port.on_segments if isinstance(port, Port) else ():
+def _ipv6_differences(port: Port, beside: ipv6.Host, shown: HostSettings) -> Iterator[str]:
+    for own in port.on_segments if isinstance(port, HostPort) else ():
         address, found = beside.port(own.name).address, shown.ipv6.get(own.name, ())
         if found != (address,):
             yield f"{own.name}: IPv6 address is {', '.join(found) or 'none'}, should be {address}"
@@ -190,3 +191,22 @@ def _documents(text: str) -> list[Any]:
         document, at = decoder.raw_decode(text, at)
         found.append(document)
     return found
+
+
+WINDOW_TIMEOUT_S = 20.0
+RECEIVE, SEND = "/proc/sys/net/ipv4/tcp_rmem", "/proc/sys/net/ipv4/tcp_wmem"
+LEAST_BYTES = 200_000
+"""A bandwidth-delay product below this many bytes is not limited by the buffers that hosts have after their start."""
+
+
+def tcp_window(lab: Lab, source: str, target: str) -> Window:
+    """The window from `source` to `target`. Raises what `Provider.run` raises, and HostFailed for unreadable output."""
+    return window(_largest(lab, target, RECEIVE), _largest(lab, source, SEND))
+
+
+def _largest(lab: Lab, host: str, file: str) -> int:
+    """The third of `4096 131072 6291456`: the least, initial and largest size that the kernel chooses (tcp(7))."""
+    shown = lab.provider.run(host, ["cat", file], timeout_s=WINDOW_TIMEOUT_S).stdout
+    with reading_from(host, file):
+        _, _, largest = map(int, shown.split())
+        return largest

@@ -17,7 +17,7 @@ from minigts import lab as labs
 from minigts import paths
 from minigts.dataplane.round_trip import echo_s_at_lowest_rate
 from minigts.errors import CommandFailed, HostFailed
-from minigts.fidelity import host_settings, windows
+from minigts.fidelity import host_settings
 from minigts.fidelity.certificate import Certificate, Row, loss_row, loss_rows, rate_row, rtt_row, settings_row
 from minigts.fidelity.host_load import recording, taints
 from minigts.judge import tolerances
@@ -25,15 +25,15 @@ from minigts.judge.throughput import ceiling_in_words
 from minigts.lab import Lab, Record, events, links
 from minigts.lab.calibration import RoundTrips, probe
 from minigts.language import documents
+from minigts.machine.progress import Progress
 from minigts.tools import iperf3_tcp, ping
 from minigts.tools.base import ParseError
-from minigts.tools.processor import is_modelled
+from minigts.tools.cpu_bound import is_modelled
 from minigts.topology.frames import tcp_ceiling_mbit
-from minigts.topology.parts import Direction, Host, Link, Path, Switch
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Direction, Host, Link, Path, Switch
+from minigts.topology.plan.plan import Plan
 from minigts.topology.tcp import goodput
 
-Say = Callable[[str], None]
 InTime = Callable[[], bool]
 """Whether there is time left to measure something again."""
 FILE = paths.CERTIFICATE
@@ -131,7 +131,7 @@ class _OneWay:
         return "" if self.for_both else " to ".join(self.ends)
 
 
-def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
+def certify(lab: Lab, say: Progress, *, bringing_up: bool = False) -> Certificate:
     """Measure the lab against its plan and later changes of its links, and write certificate.json to its run
     directory. Raises what `Provider.run` raises.
 
@@ -147,9 +147,9 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
     with recording(lab.provider.processes(), lab.plan.time) as machine:
         in_time = _within(BUDGET_S)
         record = lab.read_record()
-        as_set = links.as_set(lab, record)
+        as_set = links.with_current_links(lab, record)
         round_trips = tuple(_round_trips(as_set, record, say, in_time))
-        if bringing_up and links.carrier(lab) is None and any(row.too_fast for row in round_trips):
+        if bringing_up and links.link_carrier(lab) is None and any(row.too_fast for row in round_trips):
             say("certificate: faster than declared; the emulator's own latency, again")
             labs.calibrate(lab)
             record = lab.read_record()
@@ -177,9 +177,9 @@ def certify(lab: Lab, say: Say, *, bringing_up: bool = False) -> Certificate:
     return certificate
 
 
-def after_up(lab: Lab, say: Say) -> Certificate:
+def after_up(lab: Lab, say: Progress) -> Certificate:
     """The certificate of a lab that `up` has returned: the present one if it still holds, otherwise a new one."""
-    return of(lab) or certify(lab, say, bringing_up=not (lab.rundir / FILE).exists())
+    return valid_certificate(lab) or certify(lab, say, bringing_up=not (lab.rundir / FILE).exists())
 
 
 def keep(lab: Lab, certificate: Certificate) -> None:
@@ -197,7 +197,7 @@ def _may_differ(lab: Lab, in_time: InTime) -> bool:
     return lab.plan.time == "real" and in_time()
 
 
-def of(lab: Lab) -> Certificate | None:
+def valid_certificate(lab: Lab) -> Certificate | None:
     """The lab's certificate; None when its links have been changed since it was measured."""
     certificate = last(lab)
     return certificate if certificate is not None and holds_still(certificate, lab) else None
@@ -241,7 +241,7 @@ def covering(among: Sequence[Path]) -> list[Path]:
     return chosen
 
 
-def settings(lab: Lab, say: Say) -> Iterator[Row]:
+def settings(lab: Lab, say: Progress) -> Iterator[Row]:
     """A row for each machine: how its kernel's settings, and the wires of its links, differ from the plan."""
     say("certificate: reading back what is set")
     record, wires = lab.read_record(), links.read_wires(lab)
@@ -270,7 +270,7 @@ def _off(plan: Plan, record: Record) -> dict[str, str]:
     return found
 
 
-def _round_trips(lab: Lab, record: Record, say: Say, in_time: InTime) -> Iterator[Row]:
+def _round_trips(lab: Lab, record: Record, say: Progress, in_time: InTime) -> Iterator[Row]:
     """Rows of round trips, measured one after the other, since hosts share processors."""
     for link in labs.whole_links(lab.plan, record):
         say(f"certificate: round trips over {link.name}")
@@ -361,7 +361,7 @@ def _probe(lab: Lab, host: str, address: str, count: int, interval_s: float, rtt
         return RoundTrips(0, ())
 
 
-def _losses(lab: Lab, whole: Sequence[Link], say: Say, dumb: frozenset[str]) -> Iterator[Row]:
+def _losses(lab: Lab, whole: Sequence[Link], say: Progress, dumb: frozenset[str]) -> Iterator[Row]:
     """Rows of links with a declared loss, except `dumb` ones, over which nothing came back.
 
     Where the two directions differ, each has a row: the far end's kernel counts the requests that arrive.
@@ -410,7 +410,7 @@ def _interval_s(lab: Lab, path: Path, usual_s: float | None = None) -> float:
     return max(usual_s, 2 * echo_s_at_lowest_rate(lab.plan, path))
 
 
-def _rates(lab: Lab, whole: Sequence[Link], say: Say, in_time: InTime, dumb: frozenset[str]) -> Iterator[Row]:
+def _rates(lab: Lab, whole: Sequence[Link], say: Progress, in_time: InTime, dumb: frozenset[str]) -> Iterator[Row]:
     """Rows of TCP from first end to second, over several links at once; a link outside its tolerance is measured again
     alone. Where the directions have different rates, the second follows the first, so that they do not disturb each
     other. Links that are `dumb`, over which no echo came back, are not measured: no client would reach the server.
@@ -422,8 +422,8 @@ def _rates(lab: Lab, whole: Sequence[Link], say: Say, in_time: InTime, dumb: fro
         for batch in _batches([way for way in ways if way.end == end and not way.link.lossy]):
             names = ", ".join(way.name or way.link.name for way in batch)
             say(f"certificate: rate of {names}")
-            with lab.provider.together() as company:
-                rows = company.all([partial(_rate_row, lab, way) for way in batch])
+            with lab.provider.together() as pool:
+                rows = pool.all([partial(_rate_row, lab, way) for way in batch])
             for way, first in zip(batch, rows, strict=True):
                 yield first if first.ok is not False else _rate_row_alone(lab, way, first, say, in_time)
     for way in ways:
@@ -446,7 +446,7 @@ def _rated(link: Link) -> Iterator[_OneWay]:
         yield from (_OneWay(link, 0, for_both=False), _OneWay(link, 1, for_both=False))
 
 
-def _rate_row_alone(lab: Lab, way: _OneWay, row: Row, say: Say, in_time: InTime) -> Row:
+def _rate_row_alone(lab: Lab, way: _OneWay, row: Row, say: Progress, in_time: InTime) -> Row:
     """The row of a link measured again: in real time as the machine may have been busy, in virtual time for so long
     that what a retransmission delivers at once at the end is a small part. Where the hosts' buffers and not the link
     were the limit, it is not measured again."""
@@ -464,9 +464,9 @@ def _rate_row_alone(lab: Lab, way: _OneWay, row: Row, say: Say, in_time: InTime)
 
 def _by_windows(lab: Lab, way: _OneWay, row: Row) -> Row | None:
     """A row outside its tolerance, judged by what the hosts' windows carry; None where these can fill the link."""
-    if row.measured is None or row.declared * way.link.rtt_ms * 1000 / 8 < windows.LEAST_BYTES:
+    if row.measured is None or row.declared * way.link.rtt_ms * 1000 / 8 < host_settings.LEAST_BYTES:
         return None
-    window = windows.read(lab, *way.ends)
+    window = host_settings.tcp_window(lab, *way.ends)
     high, low = goodput(row.declared, window, way.link.rtt_ms)
     tolerance = tolerances.rate(lab.plan)
     if low is None or low >= row.declared - tolerance.of(row.declared):

@@ -9,9 +9,10 @@ from minigts.dataplane.reached import Difference
 from minigts.errors import CommandFailed, HostFailed, MinigtsError
 from minigts.fidelity import host_settings
 from minigts.fidelity.host_settings import HostSettings
-from minigts.lab import Lab, life, links
-from minigts.lab.record import Record, exclusive
-from minigts.topology.parts import End, Host, Switch
+from minigts.lab import Lab, lifecycle, links
+from minigts.lab.record import Record
+from minigts.lab.rundir import exclusive
+from minigts.topology.plan.elements import Host, Port, Switch
 
 
 def mend(lab: Lab, names: Iterable[str]) -> Mapping[str, Sequence[str]]:
@@ -42,7 +43,7 @@ def _mended(lab: Lab, machine: Host | Switch, record: Record) -> list[str]:
     links.set_wires(lab, record, [machine])
     try:
         links.run_script(lab.provider, machine, _undoing(lab, machine, record, shown))
-        life.configure(lab, machine, record)
+        lifecycle.configure(lab, machine, record)
     except CommandFailed as error:  # User-Mode Linux in real time cannot open an interface again that was closed
         why = f"{machine.name} cannot be set as it should be ({different[0]}): minigts restart {machine.name}"
         raise HostFailed(why) from error
@@ -69,7 +70,7 @@ def mend_ways(lab: Lab, name: str) -> Mapping[str, Sequence[str]]:
     return found
 
 
-def _ways_mended(lab: Lab, machine: Host | Switch, record: Record, ports: Sequence[End]) -> list[str]:
+def _ways_mended(lab: Lab, machine: Host | Switch, record: Record, ports: Sequence[Port]) -> list[str]:
     try:
         shown = host_settings.read_back(lab, machine, record, None)
         different = host_settings.ways(lab.plan, machine, record, shown, ports)

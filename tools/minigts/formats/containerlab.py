@@ -22,9 +22,9 @@ from ipaddress import IPv4Interface, IPv4Network
 from minigts.formats import containerlab_commands
 from minigts.formats.attached import Attached, Fitted, Wanted, fitted
 from minigts.formats.containerlab_commands import FILLED_IN
-from minigts.formats.foreign import Document, Layers
 from minigts.formats.keys import CONTAINERLAB
 from minigts.formats.network import WAYS, Link, Machine, Names, Network, Notes, Written, flow, ports, title
+from minigts.formats.yaml_document import Document, Layers
 from minigts.language.problems import Location, require_none, shown
 from minigts.language.quantities import MEMORY_MB
 from minigts.language.tree import Data, Tree

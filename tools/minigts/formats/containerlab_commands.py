@@ -13,7 +13,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
-from minigts.formats.foreign import Document, Layers
+from minigts.formats.yaml_document import Document, Layers
 from minigts.language.problems import Location, shown
 
 FILLED_IN = re.compile(r"\$|__clab(?:NodeDir|Dir)__")

@@ -21,9 +21,9 @@ from ipaddress import IPv4Network
 
 from minigts.formats import netlab_addresses, netlab_nodes
 from minigts.formats.attached import Attached, Wanted, fitted, segments
-from minigts.formats.foreign import NO_LAYERS, Document, Layers, undotted
 from minigts.formats.keys import NETLAB
 from minigts.formats.network import WAYS, Link, Machine, Names, Network, Notes, Ways, Written, flow, number, title
+from minigts.formats.yaml_document import NO_LAYERS, Document, Layers, undotted
 from minigts.language.problems import Location, did_you_mean, require_none, shown
 from minigts.language.quantities import LOSS_PERCENT, RATE_MBIT, TIME_MS, Quantity
 from minigts.language.tree import Data, Tree

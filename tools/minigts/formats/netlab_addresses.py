@@ -9,8 +9,8 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import TypeAlias
 
 from minigts.formats.attached import Wanted
-from minigts.formats.foreign import Document, Layers, is_truth
 from minigts.formats.keys import NETLAB
+from minigts.formats.yaml_document import Document, Layers, is_truth
 from minigts.language.problems import Location, did_you_mean, shown
 from minigts.language.tree import Data
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from minigts.formats.foreign import Document, Layers
 from minigts.formats.keys import ANSIBLES, NETLAB, Place
 from minigts.formats.netlab_addresses import Member
 from minigts.formats.network import Machine, Names
+from minigts.formats.yaml_document import Document, Layers
 from minigts.language.problems import Location, shown
 from minigts.language.quantities import MEMORY_MB
 from minigts.language.tree import Data

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from minigts.judge.cells import ENOUGH, PathCell, plural, within
+from minigts.judge.samples import ENOUGH, PathSamples, plural, within
 from minigts.judge.tolerances import Tolerance, exchanged
 from minigts.judge.verdicts import Judgement, Tested, all_of
-from minigts.topology.parts import Path
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Path
+from minigts.topology.plan.plan import Plan
 
 
 class BetweenHosts(Protocol):
@@ -35,7 +35,7 @@ Ends = frozenset[str]
 class Sum:
     """A path's median round trip and the expected one, `total_ms`; `tolerance` is allowed between the two."""
 
-    cell: PathCell
+    cell: PathSamples
     total_ms: float
     tolerance: Tolerance
 
@@ -82,7 +82,7 @@ def way(measured: BetweenHosts, plan: Plan) -> Path | None:
         return None
 
 
-def segment_sums(cells: Sequence[PathCell], plan: Plan) -> tuple[Sum, ...]:
+def segment_sums(cells: Sequence[PathSamples], plan: Plan) -> tuple[Sum, ...]:
     """For each path of several hops: its median and the sum of its segments' medians."""
     singles = single_segments(cells)
     return tuple(
@@ -92,12 +92,12 @@ def segment_sums(cells: Sequence[PathCell], plan: Plan) -> tuple[Sum, ...]:
     )
 
 
-def sum_of_segments(cells: Sequence[PathCell], plan: Plan) -> Judgement:
+def sum_of_segments(cells: Sequence[PathSamples], plan: Plan) -> Judgement:
     """Whether each path of several hops equals the sum of its segments' medians."""
     return _agreement(segment_sums(cells, plan), "the sum of their segments")
 
 
-def as_declared(cells: Sequence[PathCell], plan: Plan) -> Judgement:
+def as_declared(cells: Sequence[PathSamples], plan: Plan) -> Judgement:
     """Whether each path has the round trip that the topology declares."""
     declared = [
         Sum(cell, cell.predicted, exchanged(plan, way(cell, plan), 1, frames=True))
@@ -107,7 +107,7 @@ def as_declared(cells: Sequence[PathCell], plan: Plan) -> Judgement:
     return _agreement(declared, "what the topology declares")
 
 
-def steady(cells: Sequence[PathCell], plan: Plan) -> Judgement:
+def steady(cells: Sequence[PathSamples], plan: Plan) -> Judgement:
     """Whether no sample lies further from its own path's or segment's median than the round trip's tolerance.
 
     For a path that was measured once, this holds for 99 % of its exchanges.
@@ -137,7 +137,7 @@ def _digits(allowed_ms: float) -> int:
     return 4 if allowed_ms < 0.1 else 2
 
 
-def _furthest(cell: PathCell) -> float | None:
+def _furthest(cell: PathSamples) -> float | None:
     """The largest distance of a sample from the median, in ms; None where there are too few samples."""
     if cell.values and (cell.basis != "samples" or len(cell.values) >= ENOUGH):
         return max(abs(value - cell.estimate.median) for value in cell.samples)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from minigts.judge.cells import PathCell, directed, ratio_within, within
+from minigts.judge.samples import PathSamples, directed, ratio_within, within
 from minigts.judge.verdicts import Tested, Word
 
 
@@ -25,18 +25,18 @@ class Range:
         return max((len(digits) for digits in re.findall(r"\.(\d+)", self.written)), default=0)
 
 
-def bounded(cell: PathCell, range_: Range) -> Tested:
+def bounded(cell: PathSamples, range_: Range) -> Tested:
     """Whether the figure lies within the range, which is in the figure's unit."""
     return within(cell, range_.low, range_.high)
 
 
-def compared(cell: PathCell, other: PathCell, range_: Range) -> Tested:
+def compared(cell: PathSamples, other: PathSamples, range_: Range) -> Tested:
     """Whether the ratio of `cell` to `other` lies within the range, which is in per cent. drops-past-mtu uses this for
     two sizes of datagrams."""
     return ratio_within(cell, other, range_.low / 100, range_.high / 100)
 
 
-def goes(word: Literal["falls", "rises"], first: PathCell, last: PathCell) -> Tested:
+def trend_is(word: Literal["falls", "rises"], first: PathSamples, last: PathSamples) -> Tested:
     """Whether the figure falls, or rises, from `first` to `last`."""
     trend, p = directed(first, last)
     if trend == "unclear":

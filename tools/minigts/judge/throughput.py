@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from minigts.judge.cells import (
-    PathCell,
+from minigts.judge.samples import (
+    PathSamples,
     by_hops,
     directed,
     ends,
@@ -22,12 +22,12 @@ from minigts.judge.statistics import change
 from minigts.judge.tolerances import CEILING, SLIGHT
 from minigts.judge.verdicts import Judgement, Tested, Word, all_of
 from minigts.language.figures import digits, span
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
 
 _ONE_HOP_COUNT = Judgement("undecided", "only one hop count was measured")
 
 
-def within_ceiling(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
+def within_ceiling(cells: Sequence[PathSamples], _plan: Plan) -> Judgement:
     """Whether each path's median lies at 85 % to 102 % of the ceiling that the plan predicts. Where the hosts' buffers
     are the ceiling, it may lie from 85 % of the least to 102 % of the most that they carry."""
     shares = [(cell.estimate.median / cell.predicted, cell) for cell in by_hops(cells) if cell.predicted]
@@ -53,7 +53,7 @@ def within_ceiling(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
     )
 
 
-def reaches_ceiling(cell: PathCell) -> bool:
+def reaches_ceiling(cell: PathSamples) -> bool:
     """Whether the path's median lies within the band around its ceiling; False without a ceiling."""
     return cell.predicted is not None and CEILING.allows_between(cell.estimate.median, _least(cell), cell.predicted)
 
@@ -65,17 +65,17 @@ def ceiling_in_words(predicted: float, least: float | None) -> str:
     return f"{span(digits(least, 4), digits(predicted, 4))} Mbit/s, as the hosts' TCP buffers have it"
 
 
-def _least(cell: PathCell) -> float:
+def _least(cell: PathSamples) -> float:
     return cell.predicted or 0.0 if cell.predicted_least is None else cell.predicted_least
 
 
-def _by_buffers(cell: PathCell) -> str:
+def _by_buffers(cell: PathSamples) -> str:
     if cell.predicted_least is None:
         return ""
     return f", where the hosts' TCP buffers carry {cell.predicted_least:.1f} at the least"
 
 
-def falls_with_hops(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
+def falls_with_hops(cells: Sequence[PathSamples], _plan: Plan) -> Judgement:
     """Whether the longest path's throughput lies clearly below the shortest's, by any amount."""
     both = ends(cells)
     if both is None:
@@ -85,7 +85,7 @@ def falls_with_hops(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
     return Judgement(words[trend], _change_in_words(*both) + _steepest(cells) + evidence(*both), p)
 
 
-def step_after_first_hop(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
+def step_after_first_hop(cells: Sequence[PathSamples], _plan: Plan) -> Judgement:
     """Whether the second hop costs more than a tenth, and more than all further hops together."""
     ordered = by_hops(cells)
     second = next((cell for cell in ordered if cell.hops > ordered[0].hops), None)
@@ -113,7 +113,7 @@ def step_after_first_hop(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
     )
 
 
-def falls_slightly(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
+def falls_slightly(cells: Sequence[PathSamples], _plan: Plan) -> Judgement:
     """Whether the longest path's throughput lies clearly below the shortest's, by at most a tenth."""
     both = ends(cells)
     if both is None:
@@ -132,7 +132,7 @@ def falls_slightly(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
     return Judgement(word, f"{_change_in_words(*both)}{_ALLOWED}{evidence(*both)}", chance)
 
 
-def level(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
+def level(cells: Sequence[PathSamples], _plan: Plan) -> Judgement:
     """Whether the longest path's throughput is within a tenth of the shortest's, above or below."""
     both = ends(cells)
     if both is None:
@@ -145,7 +145,7 @@ def level(cells: Sequence[PathCell], _plan: Plan) -> Judgement:
     return Judgement(word, f"{_change_in_words(*both)}{_ALLOWED}", p)
 
 
-def _at_least_nine_tenths(first: PathCell, last: PathCell) -> Tested:
+def _at_least_nine_tenths(first: PathSamples, last: PathSamples) -> Tested:
     if first.values and last.values:
         return ratio_within(last, first, 1 - SLIGHT.share, math.inf)
     return interval_within(*_change_bounds(first, last), -SLIGHT.share, math.inf)
@@ -154,13 +154,13 @@ def _at_least_nine_tenths(first: PathCell, last: PathCell) -> Tested:
 _ALLOWED = f" ({SLIGHT.in_words} allowed)"
 
 
-def _change_bounds(first: PathCell, last: PathCell) -> tuple[float, float]:
+def _change_bounds(first: PathSamples, last: PathSamples) -> tuple[float, float]:
     """The least and the most that the relative change can be, by both intervals."""
     (first_low, first_high), (last_low, last_high) = first.estimate.bounds, last.estimate.bounds
     return change(first_high, last_low), change(first_low, last_high)
 
 
-def _change_in_words(first: PathCell, last: PathCell) -> str:
+def _change_in_words(first: PathSamples, last: PathSamples) -> str:
     (low, high), relative = last.estimate.bounds, change(first.estimate.median, last.estimate.median)
     return (
         f"{first.estimate.median:.1f} {first.unit} over {plural(first.hops, 'hop')}, {last.estimate.median:.1f} over "
@@ -168,7 +168,7 @@ def _change_in_words(first: PathCell, last: PathCell) -> str:
     )
 
 
-def _steepest(cells: Sequence[PathCell]) -> str:
+def _steepest(cells: Sequence[PathSamples]) -> str:
     """The end of a sentence that names the largest step; empty for a single step or a rise."""
     pairs = list(pairwise(by_hops(cells)))
     step, after = min((change(a.estimate.median, b.estimate.median), a.hops) for a, b in pairs)

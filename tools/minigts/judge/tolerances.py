@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from minigts.topology.parts import Path, Tolerances
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Path, Tolerances
+from minigts.topology.plan.plan import Plan
 
 FILE, DEFAULT, OURS = "the file's `tolerances:`", "the default `tolerances:`", "docs/decisions/0018-one-judge.md"
 CLOCK = "what the clock of virtual time resolves"

@@ -43,7 +43,7 @@ class Tested(NamedTuple):
     p: float | None = None
 
 
-def together(words: Sequence[Word]) -> Word:
+def combine(words: Sequence[Word]) -> Word:
     """The verdict on conditions that must all hold: failed if one failed, else undecided if one is undecided."""
     return next((word for word in ("failed", "undecided", "held", "vacuous") if word in words), "held")
 
@@ -52,7 +52,7 @@ def all_of(tested: Sequence[Tested]) -> Tested:
     """The verdict and p value of several conditions that must all hold. All hold when each does, so the largest p value
     counts (Berger, Technometrics 24, 1982). One failure decides, and becomes likelier by chance the more conditions
     there are, so the smallest p value is multiplied by their number (Bonferroni)."""
-    word = together([each.word for each in tested])
+    word = combine([each.word for each in tested])
     chances = [each.p for each in tested if each.word == word and each.p is not None]
     if word != "failed":
         return Tested(word, max(chances, default=None))

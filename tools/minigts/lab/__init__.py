@@ -1,63 +1,50 @@
 """A lab: a plan that a provider has brought up. It outlives the command that made it, in one run directory.
 
-`record`: names, run directories, a lab's records and its lock. `events`: the log of a lab's changes.
-`life`: up, down, kill, restart. `altering`: adding and removing hosts and links. `kept` and `saved`: disks that outlive
-a lab. `links`: how every port should be set now, and all shaping. `playing`: links that change by a schedule. `routes`:
-the routes that a routing protocol has found. `calibration`: the emulator's own latency, measured. Overlays and
-measurements use this room and are elsewhere.
+`rundir`: names, run directories, a lab's lock. `record`: what is recorded of a lab; `lab`: what is known by that.
+`events`: the log of a lab's changes. `lifecycle`: up, down, kill, restart. `edit`: adding and removing hosts and links.
+`keep` and `snapshots`: disks that outlive a lab. `links`: how every port should be set now, and all shaping.
+`schedule_player`: links that change by a schedule. `routes`: the routes that a routing protocol has found.
+`calibration`: the emulator's own latency, measured. Overlays and measurements use this room and are elsewhere.
 """
 
-from minigts.lab.kept import disk_bytes, keep, running
-from minigts.lab.life import bring_up, down, kill, pause, restart, resume, up, wanted
+from minigts.lab.keep import disk_bytes, keep, running
+from minigts.lab.lab import Lab
+from minigts.lab.lifecycle import bring_up, down, kill, pause, restart, resume, up, wanted
 from minigts.lab.links import (
-    adjust_link,
     calibrate,
-    carrier,
-    change_link,
     changed_links,
     cut_links,
     dead_links,
+    heal,
+    link_carrier,
     losing_all,
-    mend_all,
+    partition,
     plan_now,
+    replace_settings,
     reshape,
     restore_links,
-    separate,
-    set_link,
-    set_link_named,
-    set_links,
+    set_for_experiment,
+    set_link_up,
+    set_links_up,
+    update_settings,
     whole_links,
     whole_paths,
 )
-from minigts.lab.record import (
-    DECLARED,
-    Change,
-    Lab,
-    Progress,
-    Record,
-    Settings,
-    all_labs,
-    checked_name,
-    exclusive,
-    open_lab,
-)
-from minigts.lab.saved import Saved, all_saved, delete, restore, save, saved_named
+from minigts.lab.record import DECLARED, Change, Record, Settings
+from minigts.lab.rundir import all_labs, checked_name, exclusive, open_lab
+from minigts.lab.snapshots import Saved, all_saved, delete, restore, save, saved_named
 
 __all__ = [
     "DECLARED",
     "Change",
     "Lab",
-    "Progress",
     "Record",
     "Saved",
     "Settings",
-    "adjust_link",
     "all_labs",
     "all_saved",
     "bring_up",
     "calibrate",
-    "carrier",
-    "change_link",
     "changed_links",
     "checked_name",
     "cut_links",
@@ -66,13 +53,16 @@ __all__ = [
     "disk_bytes",
     "down",
     "exclusive",
+    "heal",
     "keep",
     "kill",
+    "link_carrier",
     "losing_all",
-    "mend_all",
     "open_lab",
+    "partition",
     "pause",
     "plan_now",
+    "replace_settings",
     "reshape",
     "restart",
     "restore",
@@ -81,11 +71,11 @@ __all__ = [
     "running",
     "save",
     "saved_named",
-    "separate",
-    "set_link",
-    "set_link_named",
-    "set_links",
+    "set_for_experiment",
+    "set_link_up",
+    "set_links_up",
     "up",
+    "update_settings",
     "wanted",
     "whole_links",
     "whole_paths",

@@ -13,8 +13,8 @@ from minigts.errors import HostFailed, InputError, reading_from
 from minigts.language import documents
 from minigts.providers.base import Provider
 from minigts.topology.frames import family_of
-from minigts.topology.parts import Path
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Path
+from minigts.topology.plan.plan import Plan
 
 WINDOWS = 3
 PROBES = 40

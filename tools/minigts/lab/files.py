@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from minigts.errors import InputError, MinigtsError, reading_from
-from minigts.lab import software
-from minigts.lab.record import Lab
+from minigts.lab import provisioning
+from minigts.lab.lab import Lab
 
 HOME = PurePosixPath("/root")
 """The folder of relative paths on a host, as for its commands."""
@@ -61,7 +61,7 @@ def put(lab: Lab, source: Path, target: There, *, recursive: bool) -> There:
         raise InputError(f"no file or directory {source} on this machine")
     _require_recursive(str(source), source.is_dir(), recursive)
     named = _place_on_host(lab, target, source.resolve().name, source.is_dir())
-    above = str(software.place(lab, named.host, named.path.parent))
+    above = str(provisioning.place(lab, named.host, named.path.parent))
     arriving = _arriving(named.path.name)
     try:
         lab.provider.put(named.host, source.resolve(), PurePosixPath(above) / arriving)
@@ -90,7 +90,7 @@ def get(lab: Lab, source: There, target: Path, *, recursive: bool) -> Path:
         raise InputError(f"cannot write to the directory {named.parent} on this machine")
     arriving = named.with_name(_arriving(named.name))
     try:
-        lab.provider.get(source.host, software.place(lab, source.host, source.path), arriving)
+        lab.provider.get(source.host, provisioning.place(lab, source.host, source.path), arriving)
         _finish(arriving, named)
     finally:
         _discard(arriving)
@@ -135,7 +135,7 @@ def _place_on_host(lab: Lab, target: There, name: str, directory: bool) -> There
 
 
 def _look(lab: Lab, host: str, path: PurePosixPath) -> tuple[str, str]:
-    path, parent = (software.place(lab, host, each) for each in (path, path.parent))
+    path, parent = (provisioning.place(lab, host, each) for each in (path, path.parent))
     said = _on(lab, host, LOOK, str(path), str(parent))
     with reading_from(host, f"what it says of {path}"):
         what, above = said.split()

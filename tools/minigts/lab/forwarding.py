@@ -8,16 +8,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, reading_from
 from minigts.lab import relay
-from minigts.lab.record import Lab
-from minigts.providers.agent import wire
-from minigts.providers.base import Converses
-from minigts.topology.parts import Host
+from minigts.lab.lab import Lab
+from minigts.machine.progress import Progress
+from minigts.providers.agent import protocol
+from minigts.providers.base import Streams
+from minigts.topology.plan.elements import Host
 
 LOOPBACK = "127.0.0.1"
 """The loopback address on a host."""
@@ -59,19 +60,17 @@ def listening(port: int) -> socket.socket:
     return listener
 
 
-def forward(lab: Lab, destination: Destination, listener: socket.socket, say: Callable[[str], None]) -> None:
+def forward(lab: Lab, destination: Destination, listener: socket.socket, say: Progress) -> None:
     """Carry all connections to the listener until interrupted. `say` gets a sentence for each that failed.
 
     In virtual time a second of the lab takes at least a second while there is a connection. Raises EnvironmentLacks.
     """
-    if not isinstance(lab.provider, Converses):
+    if not isinstance(lab.provider, Streams):
         raise EnvironmentLacks(f"provider {lab.provider.name} cannot forward")
     asyncio.run(_serve(lab.provider, destination, listener, say))
 
 
-async def _serve(
-    provider: Converses, destination: Destination, listener: socket.socket, say: Callable[[str], None]
-) -> None:
+async def _serve(provider: Streams, destination: Destination, listener: socket.socket, say: Progress) -> None:
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await _Carried(reader, writer, await _far_end(provider, destination)).carry(destination, say)
@@ -87,7 +86,7 @@ async def _serve(
         await server.serve_forever()
 
 
-async def _far_end(provider: Converses, destination: Destination) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _far_end(provider: Streams, destination: Destination) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     line = await asyncio.to_thread(provider.converse, destination.host, destination.argv)
     line.settimeout(None)
     return await asyncio.open_connection(sock=line)
@@ -110,7 +109,7 @@ class _Carried:
         self._problem = bytearray()
         self._near_has_gone = False
 
-    async def carry(self, destination: Destination, say: Callable[[str], None]) -> None:
+    async def carry(self, destination: Destination, say: Progress) -> None:
         there = asyncio.create_task(self._there())
         try:
             code = await self._back(destination)
@@ -143,16 +142,16 @@ class _Carried:
 
     async def _back(self, destination: Destination) -> int | None:
         """Carry data from the host; return the relay's exit code, None when the host went away."""
-        frames, records = wire.Decoder(), relay.Records()
+        frames, records = protocol.Decoder(), relay.Records()
         while piece := await self._far_reader.read(1 << 16):
             for frame in frames.feed(piece):
-                if frame.kind == wire.EXIT:
+                if frame.kind == protocol.EXIT:
                     with reading_from("the relay", "how it ended"):
-                        return wire.ended(frame.payload).code
-                if frame.kind == wire.STDERR:
+                        return protocol.ended(frame.payload).code
+                if frame.kind == protocol.STDERR:
                     self._problem += frame.payload
                     del self._problem[:-PROBLEM_BYTES]
-                elif frame.kind == wire.STDOUT:
+                elif frame.kind == protocol.STDOUT:
                     with reading_from("the relay", "what it carries"):
                         come = list(records.feed(frame.payload))
                     for record in come:
@@ -171,9 +170,9 @@ class _Carried:
             self._writer.write_eof()
 
     async def _send(self, record: bytes) -> None:
-        for offset in range(0, len(record), wire.CHUNK):
-            piece = record[offset : offset + wire.CHUNK]
-            self._far_writer.write(wire.Frame(CHANNEL, wire.INPUT, piece).encode())
+        for offset in range(0, len(record), protocol.CHUNK):
+            piece = record[offset : offset + protocol.CHUNK]
+            self._far_writer.write(protocol.Frame(CHANNEL, protocol.INPUT, piece).encode())
         await self._far_writer.drain()
 
 

@@ -2,7 +2,7 @@
 
 A port is as its plan declares it, except for what lab.json records: the emulator's own latency is subtracted from its
 delay, its link may be cut or changed, and an experiment may have set it while it measures. This module also decides
-where it is set: on the hosts, or on wires between them where the provider has such (`carrier`).
+where it is set: on the hosts, or on wires between them where the provider has such (`link_carrier`).
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from minigts.dataplane import shaping, wire
 from minigts.dataplane.wire import WireState
 from minigts.errors import HostFailed, InputError, reading_from
 from minigts.lab import calibration
-from minigts.lab.record import DECLARED, Change, Lab, Record, Settings, exclusive
+from minigts.lab.lab import Lab
+from minigts.lab.record import DECLARED, Change, Record, Settings
+from minigts.lab.rundir import exclusive
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.providers import supported
 from minigts.providers.base import CarriesLinks, Provider
 from minigts.topology.link_settings import BY_FIELD, Shaping
-from minigts.topology.parts import End, Host, Link, Path, Switch
-from minigts.topology.plan import Plan
-from minigts.topology.queues import queue_bytes
-from minigts.topology.routing import connected
+from minigts.topology.plan.elements import Host, Link, Path, Port, Switch
+from minigts.topology.plan.path_totals import fewest_in_burst, link_figures, queue_bytes, with_derived
+from minigts.topology.plan.plan import Plan
+from minigts.topology.routes.graph import connected
 from minigts.topology.schedule import Moment
 from minigts.topology.setting import Amount
-from minigts.topology.ways import completed, fewest_in_burst, link_figures
 
 M = TypeVar("M", Host, Switch)
 
@@ -38,12 +39,12 @@ Wires: TypeAlias = Mapping[str, WireState]
 """The state of the wire into which each port sends, by the port's name; see `providers.base.CarriesLinks`."""
 
 
-def carrier(lab: Lab) -> CarriesLinks | None:
+def link_carrier(lab: Lab) -> CarriesLinks | None:
     """The provider, if its links have wires that shape; None where hosts shape."""
     return lab.provider if isinstance(lab.provider, CarriesLinks) else None
 
 
-def port_now(port: End, record: Record) -> End:
+def port_now(port: Port, record: Record) -> Port:
     """The port as it should be set now, before the emulator's own latency is subtracted."""
     outgoing, incoming = port.outgoing, port.incoming
     if (change := record.changed.get(port.link)) is not None:
@@ -71,7 +72,7 @@ def _changed(declared: Shaping, change: Mapping[str, Amount], rtt_ms: float, nam
     if "queue_bytes" not in change and otherwise:
         given = given.model_copy(update={"queue_bytes": queue_bytes(given.rate_mbit, rtt_ms)})
     seed = given.seed if given.seed is not None else zlib.crc32(name.encode())
-    return completed(given, seed)
+    return with_derived(given, seed)
 
 
 def set_ports(lab: Lab, record: Record, machines: Sequence[Host | Switch], only: Collection[str] | None = None) -> None:
@@ -85,21 +86,21 @@ def set_ports(lab: Lab, record: Record, machines: Sequence[Host | Switch], only:
 
 def set_wires(lab: Lab, record: Record, machines: Iterable[Host | Switch], only: Collection[str] | None = None) -> None:
     """The part of `set_ports` outside the machines: set the wires into which they send, where links have wires."""
-    if (carries := carrier(lab)) is not None:
+    if (carries := link_carrier(lab)) is not None:
         chosen = [(machine.name, port) for machine in machines for port in _ports(machine, record, only)]
-        carries.set_wires({(name, port.name): wire.of(port.outgoing) for name, port in chosen})
+        carries.set_wires({(name, port.name): wire.wire_for(port.outgoing) for name, port in chosen})
 
 
 def script(lab: Lab, machine: Host | Switch, record: Record, only: Collection[str] | None = None) -> str:
     """The part of `set_ports` on the machine itself, as a script for `sh -e`."""
     ports = _ports(machine, record, only)
     offload = "".join(f"ethtool -K {port.name} gro on\n" for port in ports) if record.settings.gro == "on" else ""
-    if carrier(lab) is not None:
-        ports = [wire.bare(port) for port in ports]
+    if link_carrier(lab) is not None:
+        ports = [wire.unshaped(port) for port in ports]
     return shaping.script(ports, record.emulator_overhead_ms) + offload
 
 
-def _ports(machine: Host | Switch, record: Record, only: Collection[str] | None) -> list[End]:
+def _ports(machine: Host | Switch, record: Record, only: Collection[str] | None) -> list[Port]:
     return [port_now(port, record) for port in machine.ports if only is None or port.link in only]
 
 
@@ -108,7 +109,7 @@ def read_wires(lab: Lab) -> Mapping[str, Wires] | None:
 
     Raises HostFailed when a port has no wire.
     """
-    if (carries := carrier(lab)) is None:
+    if (carries := link_carrier(lab)) is None:
         return None
     shown = carries.wires()
     ports = [(machine.name, port.name) for machine in lab.plan.machines for port in machine.ports]
@@ -121,7 +122,7 @@ def read_wires(lab: Lab) -> Mapping[str, Wires] | None:
     }
 
 
-def differences(ports: Iterable[End], record: Record, tc_json_text: str, wires: Wires | None = None) -> list[str]:
+def differences(ports: Iterable[Port], record: Record, tc_json_text: str, wires: Wires | None = None) -> list[str]:
     """How the shaping of a machine's ports differs from what it should be now, a sentence each. It compares the output
     of tc on the machine, and its wires, where there are any.
     """
@@ -129,7 +130,7 @@ def differences(ports: Iterable[End], record: Record, tc_json_text: str, wires: 
     if wires is None:
         return [text for port in now for text in shaping.differences(port, tc_json_text, record.emulator_overhead_ms)]
     wrong = [text for port in now for text in wire.differences(port, wires[port.name].wire)]
-    return wrong + [text for port in now for text in shaping.differences(wire.bare(port), tc_json_text)]
+    return wrong + [text for port in now for text in shaping.differences(wire.unshaped(port), tc_json_text)]
 
 
 @contextmanager
@@ -147,7 +148,7 @@ def settling(lab: Lab, before: Record, record: Record, machines: Collection[str]
 def reshape(lab: Lab, record: Record) -> None:
     """Set delay and loss of every link as they should be now, and read all shaping back. Raises HostFailed when it
     differs."""
-    wrong = _reshaped_wires(lab, record) if carrier(lab) is not None else _reshaped_machines(lab, record)
+    wrong = _reshaped_wires(lab, record) if link_carrier(lab) is not None else _reshaped_machines(lab, record)
     if wrong:
         raise HostFailed("links are not shaped as declared:\n" + "\n".join(wrong))
 
@@ -177,7 +178,7 @@ def _reshaped_wires(lab: Lab, record: Record) -> list[str]:
     ]
 
 
-def set_links(lab: Lab, settings: Settings) -> None:
+def set_for_experiment(lab: Lab, settings: Settings) -> None:
     """Set every link by `settings` for an experiment; `DECLARED` ends that. A cut link stays cut."""
     with exclusive(lab.rundir):
         before = lab.read_record()
@@ -186,7 +187,7 @@ def set_links(lab: Lab, settings: Settings) -> None:
             set_ports(lab, record, lab.plan.machines)
 
 
-def set_link(lab: Lab, first: str, second: str, *, up: bool) -> None:
+def set_links_up(lab: Lab, first: str, second: str, *, up: bool) -> None:
     """Cut every link between two machines, or with `up` mend it, set as before the cut. It stays so until the next
     change.
 
@@ -197,8 +198,8 @@ def set_link(lab: Lab, first: str, second: str, *, up: bool) -> None:
     _set_whole(lab, frozenset(link.name for link in links_between(lab.plan, first, second)), up=up)
 
 
-def set_link_named(lab: Lab, name: str, *, up: bool) -> None:
-    """As `set_link`, for the one link of this name. Raises InputError when there is no such link."""
+def set_link_up(lab: Lab, name: str, *, up: bool) -> None:
+    """As `set_links_up`, for the one link of this name. Raises InputError when there is no such link."""
     _set_whole(lab, frozenset({link_named(lab.plan, name).name}), up=up)
 
 
@@ -206,10 +207,10 @@ def _set_whole(lab: Lab, names: frozenset[str], *, up: bool) -> None:
     with exclusive(lab.rundir):
         record = lab.read_record()
         cut = record.cut - names if up else record.cut | names
-        set_anew(lab, record, record.model_copy(update={"cut": cut}), names)
+        apply_record(lab, record, record.model_copy(update={"cut": cut}), names)
 
 
-def change_link(lab: Lab, first: str, second: str, change: Change) -> None:
+def replace_settings(lab: Lab, first: str, second: str, change: Change) -> None:
     """Set every link between two machines to `change`; fields that are None become as declared. It stays so until the
     next change, and a cut link stays cut.
 
@@ -220,7 +221,7 @@ def change_link(lab: Lab, first: str, second: str, change: Change) -> None:
         record = lab.read_record()
         others = {name: each for name, each in record.changed.items() if name not in names}
         changed = others if change == Change() else {**others, **dict.fromkeys(sorted(names), change)}
-        set_anew(lab, record, record.model_copy(update={"changed": changed}), names)
+        apply_record(lab, record, record.model_copy(update={"changed": changed}), names)
 
 
 def require_effect(lab: Lab, first: str, second: str, change: Change) -> None:
@@ -231,7 +232,7 @@ def require_effect(lab: Lab, first: str, second: str, change: Change) -> None:
         _require_sense(lab.plan, link, change, given)
 
 
-def adjust_link(lab: Lab, name: str, update: Mapping[str, Amount | None], sender: str | None = None) -> Change:
+def update_settings(lab: Lab, name: str, update: Mapping[str, Amount | None], sender: str | None = None) -> Change:
     """Set these fields of a link, in both directions or only in the one in which `sender` sends; a value of None sets a
     field as declared, and all other fields stay. Return the link's `Change` then.
 
@@ -245,7 +246,7 @@ def adjust_link(lab: Lab, name: str, update: Mapping[str, Amount | None], sender
     with exclusive(lab.rundir):
         record = lab.read_record()
         changed = _adjusted(lab.plan, record, link, update, sender)
-        set_anew(lab, record, record.model_copy(update={"changed": changed}), [link.name], reading_back=True)
+        apply_record(lab, record, record.model_copy(update={"changed": changed}), [link.name], reading_back=True)
     return changed.get(link.name, Change())
 
 
@@ -296,7 +297,7 @@ def at_moment(plan: Plan, record: Record, moment: Moment) -> Record:
     return record.model_copy(update={"changed": _adjusted(plan, record, link, moment.update, moment.sender)})
 
 
-def separate(lab: Lab, groups: Sequence[Collection[str]]) -> list[str]:
+def partition(lab: Lab, groups: Sequence[Collection[str]]) -> list[str]:
     """Cut every link between machines of different groups; return the links' names. Raises InputError before anything
     is changed: for an unknown machine, one in two groups, or groups that are still joined through other machines.
     """
@@ -310,16 +311,16 @@ def separate(lab: Lab, groups: Sequence[Collection[str]]) -> list[str]:
     names = frozenset(link.name for link in apart)
     with exclusive(lab.rundir):
         record = lab.read_record()
-        set_anew(lab, record, record.model_copy(update={"cut": record.cut | names}), names)
+        apply_record(lab, record, record.model_copy(update={"cut": record.cut | names}), names)
     return [link.name for link in apart]
 
 
-def mend_all(lab: Lab) -> list[str]:
+def heal(lab: Lab) -> list[str]:
     """Mend every cut link, set as before the cut; return the links' names."""
     with exclusive(lab.rundir):
         record = lab.read_record()
         names = cut_links(lab.plan, record)
-        set_anew(lab, record, record.model_copy(update={"cut": frozenset()}), names)
+        apply_record(lab, record, record.model_copy(update={"cut": frozenset()}), names)
     return names
 
 
@@ -348,16 +349,18 @@ def restore_links(lab: Lab, before: Record) -> None:
         other |= {name for name in known if record.changed.get(name) != before.changed.get(name)}
         if other:
             as_before = record.model_copy(update={"cut": before.cut, "changed": before.changed})
-            set_anew(lab, record, as_before, other)
+            apply_record(lab, record, as_before, other)
 
 
-def set_anew(lab: Lab, before: Record, record: Record, names: Collection[str], *, reading_back: bool = False) -> None:
+def apply_record(
+    lab: Lab, before: Record, record: Record, names: Collection[str], *, reading_back: bool = False
+) -> None:
     """Set the ends of these links by `record`, in place of `before`; the caller holds the lab's lock. `reading_back`
     takes time on the hosts, and prolongs a cut by it.
     """
     ends = [machine for machine in lab.plan.machines if any(port.link in names for port in machine.ports)]
     with settling(lab, before, record, [machine.name for machine in ends]):
-        if carrier(lab) is None:
+        if link_carrier(lab) is None:
             set_ports(lab, record, ends, names)
         else:  # nothing changes on the hosts, and asking them would take time
             set_wires(lab, record, ends, names)
@@ -415,7 +418,7 @@ def calibrate(lab: Lab) -> float:
     when every path has a cut link.
     """
     with exclusive(lab.rundir):
-        return 0.0 if carrier(lab) is not None else calibrated(lab, lab.read_record()).emulator_overhead_ms
+        return 0.0 if link_carrier(lab) is not None else calibrated(lab, lab.read_record()).emulator_overhead_ms
 
 
 def calibrated(lab: Lab, record: Record) -> Record:
@@ -498,7 +501,7 @@ def plan_now(plan: Plan, record: Record) -> Plan:
     return plan.set_to(hosts, switches, tuple(_link_now(with_ends, link) for link in plan.links))
 
 
-def as_set(lab: Lab, record: Record) -> Lab:
+def with_current_links(lab: Lab, record: Record) -> Lab:
     """The lab with `plan_now` as its plan."""
     return Lab.known(lab.rundir, plan_now(lab.plan, record), lab.provider)
 

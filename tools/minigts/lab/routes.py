@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from minigts.dataplane import router
 from minigts.errors import HostFailed
+from minigts.lab.lab import Lab
 from minigts.lab.links import dead_links, losing_all
-from minigts.lab.record import Lab, Progress, Record
-from minigts.topology.parts import Host, Switch
-from minigts.topology.plan import Plan
+from minigts.lab.record import Record
+from minigts.machine.progress import Progress
+from minigts.topology.plan.elements import Host, Switch
+from minigts.topology.plan.plan import Plan
 
 READ_TIMEOUT_S = 20.0
 

@@ -26,11 +26,12 @@ from pathlib import Path
 
 from minigts import paths
 from minigts.errors import EnvironmentLacks, HostFailed, reading_from
-from minigts.lab.record import Lab, exclusive
-from minigts.lab.software import environment_of
+from minigts.lab.lab import Lab
+from minigts.lab.provisioning import environment_of
+from minigts.lab.rundir import exclusive
 from minigts.machine import shell
-from minigts.providers.agent import wire
-from minigts.providers.base import Converses
+from minigts.providers.agent import protocol
+from minigts.providers.base import Streams
 
 FOLDER, CONFIG, USER_KEY, HOST_KEY, KNOWN_HOSTS = "ssh", "config", "user", "host", "known_hosts"
 """A folder in the run directory, and files in it."""
@@ -197,7 +198,7 @@ def session(lab: Lab, host: str, keys: Keys) -> tuple[list[str], bytes]:
 class _Connection:
     def __init__(self, host: str, line: socket.socket, source: int, target: int) -> None:
         self._host, self._line, self._source, self._target = host, line, source, target
-        self._frames = wire.Decoder()
+        self._frames = protocol.Decoder()
         self._user_is_there = True
 
     def carry(self, told: int) -> int:
@@ -209,7 +210,7 @@ class _Connection:
                 if told in readable:
                     break
                 if self._source in readable:
-                    piece = os.read(self._source, wire.CHUNK)
+                    piece = os.read(self._source, protocol.CHUNK)
                     if not piece:
                         break
                     self.send(piece)
@@ -220,8 +221,8 @@ class _Connection:
         return self._leave() if code is None else code
 
     def send(self, content: bytes) -> None:
-        for offset in range(0, len(content), wire.CHUNK):
-            self._frame(content[offset : offset + wire.CHUNK])
+        for offset in range(0, len(content), protocol.CHUNK):
+            self._frame(content[offset : offset + protocol.CHUNK])
 
     def _leave(self) -> int:
         """Tell sshd that the user's SSH has ended, and wait for its exit code; 0 when it takes over GRACE_S."""
@@ -236,7 +237,7 @@ class _Connection:
 
     def _frame(self, piece: bytes) -> None:
         try:
-            self._line.sendall(wire.Frame(CHANNEL, wire.INPUT, piece).encode())
+            self._line.sendall(protocol.Frame(CHANNEL, protocol.INPUT, piece).encode())
         except ConnectionError as error:
             raise HostFailed(f"host {self._host} went away") from error
 
@@ -249,11 +250,11 @@ class _Connection:
         if not data:
             raise HostFailed(f"host {self._host} went away")
         for frame in self._frames.feed(data):
-            if frame.kind == wire.EXIT:
+            if frame.kind == protocol.EXIT:
                 with reading_from(f"host {self._host}", "how sshd ended"):
-                    return wire.ended(frame.payload).code
-            if self._user_is_there and frame.kind in (wire.STDOUT, wire.STDERR):
-                _write(self._target if frame.kind == wire.STDOUT else STANDARD_ERROR, frame.payload)
+                    return protocol.ended(frame.payload).code
+            if self._user_is_there and frame.kind in (protocol.STDOUT, protocol.STDERR):
+                _write(self._target if frame.kind == protocol.STDOUT else STANDARD_ERROR, frame.payload)
         return None
 
 
@@ -281,8 +282,8 @@ def _told_of_signals() -> Iterator[int]:
         os.close(tell)
 
 
-def _converses(lab: Lab) -> Converses:
-    if not isinstance(lab.provider, Converses):
+def _converses(lab: Lab) -> Streams:
+    if not isinstance(lab.provider, Streams):
         raise EnvironmentLacks(f"hosts of provider {lab.provider.name} cannot be reached by SSH")
     return lab.provider
 

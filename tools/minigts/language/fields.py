@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
 from minigts.language.problems import did_you_mean, listed, shown
-from minigts.language.quantities import LARGEST_NUMBER, Quantity, plain_number, whole_number
-from minigts.language.words import Words
+from minigts.language.quantities import LARGEST_NUMBER, Quantity, Words, plain_number, whole_number
 
 
 class Strict(BaseModel):

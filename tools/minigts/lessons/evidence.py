@@ -13,7 +13,7 @@ from minigts.lab import Lab
 from minigts.lessons.folder import Work
 from minigts.lessons.model import Measurement
 from minigts.lessons.verdicts import Evidence
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
 
 _LINE = re.compile(r"([a-z][a-z0-9_]{0,39}) (-?[0-9]{1,15}(?:\.[0-9]{1,9})?)")
 

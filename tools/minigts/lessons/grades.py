@@ -13,16 +13,16 @@ from pathlib import Path
 from minigts import paths
 from minigts.errors import MinigtsError, printable
 from minigts.language.spreadsheets import no_formula
-from minigts.lessons import folder, kept, verdicts
+from minigts.lessons import evidence_file, folder, verdicts
+from minigts.lessons.evidence_file import EvidenceFile
 from minigts.lessons.folder import Work
-from minigts.lessons.kept import Kept
 from minigts.lessons.model import in_words
 from minigts.lessons.submissions import Handed
 from minigts.lessons.verdicts import Evidence, Verdict
 
 PASSED, NOT_YET, BROKEN = "passed", "not yet", "broken"
 LONGEST_CELL = 2000
-Again = Callable[[Work, Kept, Mapping[str, bytes]], tuple[Verdict, ...]]
+Again = Callable[[Work, EvidenceFile, Mapping[str, bytes]], tuple[Verdict, ...]]
 """A function that repeats a student's work in a new lab, and judges it."""
 
 
@@ -67,10 +67,12 @@ def _row(student: str, place: str, files: Mapping[str, bytes], seeded: bool, aga
             paths.write_for_user(directory / name, content)
         try:
             work = folder.read(directory)
-            measured = kept.read(directory) if kept.FILE in files else None
+            measured = evidence_file.read(directory) if evidence_file.FILE in files else None
         except MinigtsError as error:
             return Row(student, folder=place, wrong=str(error).replace(f"{directory}{os.sep}", ""))
-    none = f"there is no {kept.FILE}: minigts lesson {work.numbered.number} check writes it while the lab is up"
+    none = (
+        f"there is no {evidence_file.FILE}: minigts lesson {work.numbered.number} check writes it while the lab is up"
+    )
     evidence = Evidence({}, (none,)) if measured is None else measured.evidence(work)
     judged = verdicts.judge(work, evidence)
     if seeded and work.seed != student:

@@ -19,8 +19,8 @@ from minigts.language.source import Language, read_text
 from minigts.language.tree import read_tree
 from minigts.language.validation import read_model
 from minigts.lessons import arithmetic
-from minigts.topology.load import parse
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.load import parse
 
 FOLDER = "docs/lessons"
 FIGURES = "\n## What you see\n"

@@ -21,7 +21,7 @@ from pathlib import Path
 from minigts import paths
 from minigts.errors import InputError, MinigtsError, printable
 from minigts.language.problems import shown
-from minigts.lessons import folder, kept, model
+from minigts.lessons import evidence_file, folder, model
 from minigts.results import bundle
 
 PACKED = (".tar.gz", ".tgz", ".tar", ".zip")
@@ -61,7 +61,7 @@ class Handed:
 def known_names() -> frozenset[str]:
     """The names of the files that are read."""
     of_lessons = {name for each in model.all_lessons() for name in each.lesson.files}
-    return frozenset({folder.RECORD, folder.PREDICTION, folder.ANSWERS, kept.FILE, *of_lessons})
+    return frozenset({folder.RECORD, folder.PREDICTION, folder.ANSWERS, evidence_file.FILE, *of_lessons})
 
 
 def students(directory: Path, limits: Limits = LIMITS) -> Iterator[Handed]:

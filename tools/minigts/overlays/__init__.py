@@ -4,9 +4,9 @@ What an overlay does on a host is shell, in provision/overlays. This room reads 
 order.
 """
 
-from minigts.overlays.altering import alter
 from minigts.overlays.catalogue import Overlay, find, known
-from minigts.overlays.life import (
+from minigts.overlays.edit import alter
+from minigts.overlays.lifecycle import (
     Endpoint,
     Joined,
     join,
@@ -18,7 +18,7 @@ from minigts.overlays.life import (
     require_engine,
     require_fit,
     run_on,
-    second,
+    second_container,
     verify,
 )
 from minigts.overlays.teams import UNDERLAY
@@ -40,6 +40,6 @@ __all__ = [
     "require_engine",
     "require_fit",
     "run_on",
-    "second",
+    "second_container",
     "verify",
 ]

@@ -26,7 +26,7 @@ An overlay without variants has `data_path: {encapsulation: …}` instead. A var
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -34,15 +34,17 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from minigts.artifacts import built, supplied
+from minigts.artifacts import overlay_programs, supplied
 from minigts.errors import InputError
 from minigts.language.fields import choice
 from minigts.language.problems import Finding, did_you_mean, shown
 from minigts.language.source import Language, read_text
 from minigts.language.tree import read_tree
 from minigts.language.validation import read_model
-from minigts.topology import ipv6, overlay_names
+from minigts.machine.progress import Progress
+from minigts.topology import overlay_names
 from minigts.topology.overlay_names import FILE
+from minigts.topology.routes import ipv6
 
 Encapsulation = Literal["none", "ipip", "vxlan", "udp", "esp", "wireguard", "ipv6", "vxlan6", "wireguard6"]
 Engine = Literal["docker", "namespace"]
@@ -158,7 +160,7 @@ class Overlay:
                 return supplied.remedy(folder.name, wanted.supplied)
         return ""
 
-    def programs(self, progress: Callable[[str], None]) -> Path | None:
+    def programs(self, progress: Progress) -> Path | None:
         """The directory with its programs, which are built or copied now; None when it needs none.
 
         The directory's name is a digest of its content. Raises EnvironmentLacks, MinigtsError.
@@ -166,7 +168,7 @@ class Overlay:
         for folder in reversed(self.folders):
             wanted = _declaration(folder).programs
             if wanted is not None and wanted.built:
-                return built.ensure(folder / "build", progress)
+                return overlay_programs.ensure(folder / "build", progress)
             if wanted is not None:
                 return supplied.take(folder.name, wanted.supplied, progress)
         return None

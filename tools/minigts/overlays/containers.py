@@ -18,14 +18,15 @@ from pydantic import BaseModel, ConfigDict
 from minigts.artifacts import container_images
 from minigts.artifacts.container_images import Image
 from minigts.errors import InputError, MinigtsError
-from minigts.lab import Lab, Progress
+from minigts.lab import Lab
 from minigts.language.problems import did_you_mean, listed
+from minigts.machine.progress import Progress
 from minigts.overlays import catalogue
 from minigts.providers.base import Provider
 from minigts.topology import containers as declared
 from minigts.topology.containers import Beside, Container
-from minigts.topology.parts import Host
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Host
+from minigts.topology.plan.plan import Plan
 
 RECORD = "containers.json"
 IN_HOST = PurePosixPath("/run/minigts")
@@ -52,7 +53,7 @@ class Record(BaseModel):
 
 
 @dataclass(frozen=True)
-class Place:
+class ContainerAddress:
     """A container of the user's, on its host."""
 
     host: str
@@ -155,7 +156,7 @@ def forget(lab: Lab) -> None:
     (lab.rundir / RECORD).unlink(missing_ok=True)
 
 
-def find(lab: Lab, name: str) -> Place:
+def find(lab: Lab, name: str) -> ContainerAddress:
     """The container NAME.HOST, or NAME where only one host has it. Raises InputError when there is none, or it is not
     up."""
     known = declared.names({host.name: host.containers for host in lab.plan.hosts})
@@ -166,7 +167,7 @@ def find(lab: Lab, name: str) -> Place:
     address = _addresses(lab).get(full_name(own, host))
     if address is None:
         raise InputError(f"container {name} is not up: no overlay with a place for containers is joined")
-    return Place(host, own, address)
+    return ContainerAddress(host, own, address)
 
 
 def states(lab: Lab, run: RunPhase) -> list[dict[str, str]]:

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict
 
 from minigts.overlays.catalogue import Engine, Overlay
 from minigts.overlays.teams import team_of
-from minigts.topology.parts import Host
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Host
+from minigts.topology.plan.plan import Plan
 from minigts.topology.time import Time
 
 ETHERNET_MTU = 1500

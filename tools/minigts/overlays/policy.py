@@ -31,10 +31,10 @@ from minigts.language.problems import Finding
 from minigts.language.source import Language, read_text
 from minigts.language.tree import read_tree
 from minigts.language.validation import read_model
-from minigts.overlays import catalogue, life
-from minigts.overlays.life import Endpoint
+from minigts.overlays import catalogue, lifecycle
+from minigts.overlays.lifecycle import Endpoint
 from minigts.overlays.teams import team_of
-from minigts.topology.parts import Host
+from minigts.topology.plan.elements import Host
 
 TABLE = "minigts_policy"
 NFT_TIMEOUT_S = 30.0
@@ -215,7 +215,7 @@ def apply(lab: Lab, policy: Policy) -> None:
     the overlay, EnvironmentLacks when the hosts' kernel has no nftables.
     """
     with exclusive(lab.rundir):
-        now = life.joined(lab)
+        now = lifecycle.joined(lab)
         name = "none" if now is None else now.name
         if now is None or not now.ends or name not in catalogue.enforcing():
             raise MinigtsError(f"overlay {name} enforces no policy; those that do: {', '.join(catalogue.enforcing())}")
@@ -225,7 +225,7 @@ def apply(lab: Lab, policy: Policy) -> None:
                 f"{', '.join(outside)}: in no group of {lab.plan.name}, so overlay {name} is not laid over it"
             )
         if _enforces_itself(name):
-            life.enforce(lab, {host: document(policy, _network(lab, name, host)) for host in now.ends})
+            lifecycle.enforce(lab, {host: document(policy, _network(lab, name, host)) for host in now.ends})
             return
         _require_nftables(lab)
         ends = now.endpoints()
@@ -237,9 +237,9 @@ def apply(lab: Lab, policy: Policy) -> None:
 def remove(lab: Lab) -> None:
     """Remove the policy from every host."""
     with exclusive(lab.rundir):
-        now = life.joined(lab)
+        now = lifecycle.joined(lab)
         if now is not None and now.ends and _enforces_itself(now.name):
-            life.enforce(lab, {})
+            lifecycle.enforce(lab, {})
             return
         lab.on_every_host(lambda host: _nft(lab, host, f"table inet {TABLE}\ndelete table inet {TABLE}\n"))
 

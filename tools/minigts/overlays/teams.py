@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from minigts.topology.parts import Host
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Host
+from minigts.topology.plan.plan import Plan
 
 UNDERLAY = "none"
 """The overlay that stands for plain hosts."""

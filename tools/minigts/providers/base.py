@@ -13,15 +13,16 @@ from typing import Annotated, Literal, Protocol, runtime_checkable
 from pydantic import BaseModel, ConfigDict, Field
 
 from minigts.dataplane.wire import Wire, WireState
-from minigts.machine.together import Together
+from minigts.machine.parallel import Together
+from minigts.machine.progress import Progress
 from minigts.topology.fields import LEAST_SHARE
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
 
 State = Literal["ok", "slow", "missing"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     """The state of one thing on this machine that a provider needs. `slow` means that it works, at the cost that
     `meaning` names. `remedy` is empty when the state is `ok`.
     """
@@ -55,7 +56,7 @@ class Supports:
 
 
 @runtime_checkable
-class Sized(Protocol):
+class ChecksMemory(Protocol):
     """A provider that knows how much memory its hosts will take."""
 
     def require_room(self, plan: Plan, overlays: Sequence[str]) -> None:
@@ -67,20 +68,21 @@ class Sized(Protocol):
 
 
 @runtime_checkable
-class Foresees(Protocol):
-    """A provider that can say before `up` whether this machine can carry a plan."""
+class OwnProcesses(Protocol):
+    """A provider whose hosts are each one process of this machine with its children: what a lab takes of the machine
+    can be told beforehand, read, and limited.
+    """
 
-    def foresight(self, plan: Plan, overlay: str) -> tuple[str, ...]:
+    def forecast(self, plan: Plan, overlay: str) -> tuple[str, ...]:
         """How many labs of this plan fit now, and what in it was not tested on this machine; one sentence each."""
         ...
 
-
-@runtime_checkable
-class Metered(Protocol):
-    """A provider whose hosts are each one process of this machine with its children, so that their cost can be read."""
-
     def kernels(self) -> Mapping[str, int]:
         """The process id of each host that runs, by host."""
+        ...
+
+    def limit_to(self, share: Share) -> None:
+        """Limit the lab that the next `up` starts to `share`. Raises EnvironmentLacks where this is not possible."""
         ...
 
 
@@ -96,17 +98,13 @@ class Restarts(Protocol):
 
 
 @runtime_checkable
-class Kills(Protocol):
-    """A provider that can leave one host off while the others run on, until `restart` starts it."""
+class Power(Protocol):
+    """A provider that can leave one host off, until `restart` starts it, or stop one host's time, while the others run
+    on."""
 
     def kill(self, host: str) -> None:
         """End a host as a power cut does, though its disk is written out first; return when it has ended."""
         ...
-
-
-@runtime_checkable
-class Pauses(Protocol):
-    """A provider that can stop one host's time while the others run on."""
 
     def pause(self, host: str) -> None: ...
 
@@ -135,10 +133,10 @@ class HearsOfMemory(Protocol):
 
 
 @runtime_checkable
-class Alters(Protocol):
+class Edits(Protocol):
     """A provider that can add hosts and links to a lab that is up, and remove them, while the other hosts run on."""
 
-    def alter(self, plan: Plan, progress: Callable[[str], None]) -> frozenset[str]:
+    def alter(self, plan: Plan, progress: Progress) -> frozenset[str]:
         """Change the running lab to `plan`: end machines that are not in it, start new ones, and restart those whose
         ports have changed, each on its own disk. Return the new and the restarted ones, which have to be configured,
         when they answer. Links that stay keep carrying traffic. Raises HostFailed for a machine that does not start.
@@ -164,16 +162,7 @@ class Share(BaseModel):
 
 
 @runtime_checkable
-class Shares(Protocol):
-    """A provider that can hold a whole lab to a share of the machine."""
-
-    def hand(self, share: Share) -> None:
-        """Limit the lab that the next `up` starts to `share`. Raises EnvironmentLacks where this is not possible."""
-        ...
-
-
-@runtime_checkable
-class Keeps(Protocol):
+class KeepsDisks(Protocol):
     """A provider whose hosts' disks can be kept after the hosts have ended. `up` starts a lab on kept disks when their
     note (`note`) is in its run directory, and raises InputError when they do not fit the image that hosts use now.
     """
@@ -188,7 +177,7 @@ class Keeps(Protocol):
         """The file that holds each machine's disk, by machine; also when nothing runs."""
         ...
 
-    def standstill(self) -> AbstractContextManager[None]:
+    def frozen(self) -> AbstractContextManager[None]:
         """A context in which no host runs and the disks of the hosts that answer are written out, so that the disk
         files can be copied as of one moment. Hosts run on afterwards, unless they have been taken down.
         """
@@ -199,30 +188,30 @@ class Keeps(Protocol):
 class Prepares(Protocol):
     """A provider that builds or tests something before its first lab; `up` does this unless it has been done."""
 
-    def prepare(self, progress: Callable[[str], None]) -> None:
+    def prepare(self, progress: Progress) -> None:
         """Build and test what a lab needs, unless this has been done. Raises EnvironmentLacks and HostFailed."""
         ...
 
 
 @runtime_checkable
-class Ships(Protocol):
+class Exports(Protocol):
     """A provider that can take what another machine built, in one file, instead of building it."""
 
     def is_built(self) -> bool:
         """Whether everything that a lab needs is built."""
         ...
 
-    def pack(self, target: Path, progress: Callable[[str], None]) -> str:
+    def pack(self, target: Path, progress: Progress) -> str:
         """Pack everything that is built into the new file `target`; return its SHA-256 sum. Raises EnvironmentLacks."""
         ...
 
-    def unpack(self, packed: Path, sha256: str, progress: Callable[[str], None]) -> None:
+    def unpack(self, packed: Path, sha256: str, progress: Progress) -> None:
         """Install the content of such a file. Raises InputError for another sum or for a file of other recipes."""
         ...
 
 
 @runtime_checkable
-class MadeOf(Protocol):
+class Provenance(Protocol):
     """A provider whose hosts start from parts in the cache, and which can say where those are."""
 
     def made_of(self) -> Mapping[str, Path]:
@@ -262,7 +251,7 @@ class OnThisMachine(Protocol):
 
 
 @runtime_checkable
-class Converses(Protocol):
+class Streams(Protocol):
     """A provider that can exchange input and output with a command on a host while it runs."""
 
     def converse(self, host: str, argv: Sequence[str], *, terminal: tuple[int, int] | None = None) -> socket.socket:
@@ -302,11 +291,11 @@ class Provider(Protocol):
         """What this machine lacks to run this provider, one sentence each with the remedy; empty when it can run."""
         ...
 
-    def findings(self) -> Iterable[Finding]:
+    def findings(self) -> Iterable[DoctorFinding]:
         """What `minigts doctor` examines on this machine for this provider, in the order to show it."""
         ...
 
-    def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
+    def up(self, plan: Plan, progress: Progress) -> None:
         """Bring up every host and link of `plan`; return when every host answers.
 
         A second call for the same plan changes nothing. After a failure everything that was started is taken down.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from minigts.providers import DEFAULT, registry
-from minigts.providers.base import Finding
+from minigts.providers.base import DoctorFinding
 
 Verdict = Literal["runs", "runs slowly", "cannot run"]
 
@@ -19,7 +19,7 @@ class Diagnosis:
 
     provider: str
     about: str
-    findings: tuple[Finding, ...]
+    findings: tuple[DoctorFinding, ...]
 
     @property
     def verdict(self) -> Verdict:

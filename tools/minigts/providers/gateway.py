@@ -1,7 +1,7 @@
 """The program that gives hosts with `gateway: true` access to the Internet.
 
 The program is slirp4netns, a TCP/IP stack in user space: packets that the host sends out become connections of this
-machine's user, without root and without a network interface of this machine. providers/uml/way_out.py starts it.
+machine's user, without root and without a network interface of this machine. providers/uml/run/slirp.py starts it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import os
 import shutil
 
 from minigts.errors import EnvironmentLacks
-from minigts.providers.base import Finding
-from minigts.topology.plan import Plan
+from minigts.providers.base import DoctorFinding
+from minigts.topology.plan.plan import Plan
 
 PROGRAM = "slirp4netns"
 REMEDY = f"apt-get install {PROGRAM}"
@@ -34,12 +34,14 @@ def require(plan: Plan) -> str:
     return found
 
 
-def finding() -> Finding:
+def finding() -> DoctorFinding:
     """What `minigts doctor` says about gateways. The state is always `ok`, since labs without one run all the same."""
     name, found = "way out", program()
     if found is None:
-        return Finding(name, "ok", f"hosts with `gateway: true` are refused: {PROGRAM} is not installed; {REMEDY}")
-    return Finding(name, "ok", f"hosts with `gateway: true` have one, by {found}; no host has one otherwise")
+        return DoctorFinding(
+            name, "ok", f"hosts with `gateway: true` are refused: {PROGRAM} is not installed; {REMEDY}"
+        )
+    return DoctorFinding(name, "ok", f"hosts with `gateway: true` have one, by {found}; no host has one otherwise")
 
 
 def _named(plan: Plan) -> str:

@@ -1,5 +1,5 @@
 """Limits hosts with `cpus: 0.5`, and whole labs, to a share of the machine by control groups. A host must be one
-process of this machine with its children. See machine/processor_share.py.
+process of this machine with its children. See machine/cgroups.py.
 """
 
 from __future__ import annotations
@@ -8,19 +8,21 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from minigts.errors import EnvironmentLacks, MinigtsError
-from minigts.machine import memory_share, process_share, processor_share
-from minigts.providers.base import Finding, Share
-from minigts.topology.plan import Plan
+from minigts.machine import cgroups
+from minigts.providers.base import DoctorFinding, Share
+from minigts.topology.plan.plan import Plan
 
 REMEDY = "run minigts as root, where root may make control groups with a quota"
 
 
-def finding() -> Finding:
+def finding() -> DoctorFinding:
     """What `minigts doctor` says about `cpus` below 1. The state is always `ok`, since other labs run all the same."""
-    name, found = "cpus below 1", processor_share.place()
+    name, found = "cpus below 1", cgroups.place()
     if isinstance(found, str):
-        return Finding(name, "ok", f"refused: {found}; for such topologies {REMEDY}")
-    return Finding(name, "ok", f"a host can be limited to a share of a processor, by control groups in {found.parent}")
+        return DoctorFinding(name, "ok", f"refused: {found}; for such topologies {REMEDY}")
+    return DoctorFinding(
+        name, "ok", f"a host can be limited to a share of a processor, by control groups in {found.parent}"
+    )
 
 
 def make(plan: Plan, rundir: Path) -> Mapping[str, Path]:
@@ -28,25 +30,23 @@ def make(plan: Plan, rundir: Path) -> Mapping[str, Path]:
     where this user can make none, and MinigtsError when one cannot be made."""
     if not plan.limited:
         return {}
-    found = processor_share.place()
+    found = cgroups.place()
     if isinstance(found, str):
         raise EnvironmentLacks(f"{_named(plan)}: cannot be limited here: {found}; {REMEDY}, or write `cpus: 1`")
     try:
-        return {
-            host.name: found.make(f"{processor_share.prefix(rundir)}{host.name}", host.cpus) for host in plan.limited
-        }
+        return {host.name: found.make(f"{cgroups.prefix(rundir)}{host.name}", host.cpus) for host in plan.limited}
     except OSError as error:
         raise MinigtsError(f"{_named(plan)}: {error}") from error
 
 
 def of_lab(share: Share, rundir: Path) -> tuple[Path, ...]:
     """Make the control groups that limit all processes of a lab to its share. Raises EnvironmentLacks, MinigtsError."""
-    name, groups = f"{processor_share.prefix(rundir)}lab", dict[Path, None]()
+    name, groups = f"{cgroups.prefix(rundir)}lab", dict[Path, None]()
     try:
         if share.processors is not None:
-            groups[_found(processor_share.place()).make(name, share.processors)] = None
+            groups[_found(cgroups.place()).make(name, share.processors)] = None
         if share.memory_mb is not None:
-            groups[memory_share.make(_found(memory_share.place()), name, share.memory_mb)] = None
+            groups[cgroups.limit_memory(_found(cgroups.memory_place()), name, share.memory_mb)] = None
     except OSError as error:
         raise MinigtsError(f"the lab cannot be held to {share.in_words}: {error}") from error
     if len(groups) > 1 and any((group / "cgroup.controllers").exists() for group in groups):
@@ -54,7 +54,7 @@ def of_lab(share: Share, rundir: Path) -> tuple[Path, ...]:
     return tuple(groups)
 
 
-def _found(place: processor_share.Place | str) -> processor_share.Place:
+def _found(place: cgroups.Place | str) -> cgroups.Place:
     if isinstance(place, str):
         raise EnvironmentLacks(f"a lab cannot be held to a share here: {place}; {REMEDY}")
     return place
@@ -63,11 +63,7 @@ def _found(place: processor_share.Place | str) -> processor_share.Place:
 def remove(rundir: Path) -> list[str]:
     """Remove a lab's groups, whose names follow from its run directory; return what could not be removed, one sentence
     each."""
-    return [
-        text
-        for room in (processor_share, memory_share, process_share)
-        for text in room.remove(processor_share.prefix(rundir))
-    ]
+    return [text for room in (cgroups, cgroups, cgroups) for text in room.remove(cgroups.prefix(rundir))]
 
 
 def _named(plan: Plan) -> str:

@@ -1,8 +1,5 @@
-"""Features that a topology may ask for and that not every provider has. Each provider declares the features that it
-supports, and every other one is refused here.
-
-Features are declared with the settings that ask for them (`topology.host_settings`, `topology.link_settings`).
-"""
+"""What a topology asks for that not every provider has: each declares what it supports, and all else is refused
+here."""
 
 from __future__ import annotations
 
@@ -15,7 +12,8 @@ from minigts.providers import registry
 from minigts.providers.base import Supports
 from minigts.topology.host_settings import FEATURES
 from minigts.topology.link_settings import LINK_SETTINGS
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Host
+from minigts.topology.plan.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -70,3 +68,8 @@ def refuse(what: Asked, provider: str, supports: Supports) -> None:
     hints = [*([able] if others else []), *([what.instead] if what.instead else [])]
     hint = f"; {', or '.join(hints)}" if hints else ""
     raise EnvironmentLacks(f"{what.by}: provider {provider} does not support {what.feature}, since {why}{hint}")
+
+
+def packages_of(host: Host) -> tuple[str, ...]:
+    """The names of the packages that a host asks for, sorted, each once."""
+    return tuple(sorted({each.name for each in host.software.packages})) if host.software is not None else ()

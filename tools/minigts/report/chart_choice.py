@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from minigts.experiments.vocabulary import Figure, Published
+from minigts.experiments.claim_language import Figure, Published
 from minigts.judge.statistics import Middle, middle
 from minigts.report import phrasing
 from minigts.report.chart_model import Chart, Mark, Panel, Point, Series, number_of

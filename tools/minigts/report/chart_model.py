@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from minigts.experiments.vocabulary import Line
+from minigts.experiments.claim_language import Line
 from minigts.tools.base import Tool
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z%/]*)")

@@ -15,7 +15,7 @@ from minigts.report.read import Results
 from minigts.report.style import PLAIN, PLAIN_IPV6, PLAIN_IPV6_LABEL, PLAIN_LABEL
 from minigts.results.schema import Claim, LeftOut
 from minigts.tools import COLUMNS, TOOLS
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
 
 if TYPE_CHECKING:
     from minigts.report.chart_model import Chart

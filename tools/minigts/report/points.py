@@ -11,7 +11,7 @@ from minigts.judge.tolerances import Tolerance, exchanged, round_trip
 from minigts.results.tables import SummaryRow
 from minigts.tools import TOOLS
 from minigts.tools.base import Tool
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,13 @@ from pydantic import JsonValue
 
 from minigts import paths
 from minigts.errors import InputError
+from minigts.experiments.claim_language import Figure, Published
 from minigts.experiments.model import AnyMeasurement
-from minigts.experiments.vocabulary import Figure, Published
-from minigts.judge.verdicts import Word, together
+from minigts.judge.verdicts import Word, combine
 from minigts.results import folder, manifest, schema, store, sweeps
 from minigts.results.schema import Claim, LeftOut, Manifest
 from minigts.results.tables import NothingYet, Samples, SeriesRow, SummaryRow, read_samples, read_series, read_summary
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
 
 FILES = (schema.SAMPLES, schema.SUMMARY, schema.SERIES, schema.CLAIMS, schema.MANIFEST, schema.LOG, schema.RAW)
 TOLD = frozenset(
@@ -127,7 +127,7 @@ def runs(directory: Path) -> dict[str, Path]:
     for each in store.runs_in(directory):
         known = _manifest(each)
         name = (
-            ", ".join(filter(None, (known.experiment.name, known.experiment.cell)))
+            ", ".join(filter(None, (known.experiment.name, known.experiment.variant)))
             if known
             else folder.plain(each.name)
         )
@@ -298,7 +298,7 @@ def _claims_of_labs(labs: Sequence[Results]) -> Iterator[Claim]:
             told.setdefault((claim.claim, claim.overlay), []).append((lab.directory.name, claim))
     for several in told.values():
         counts = Counter(claim.verdict for _, claim in several)
-        gravest = together([claim.verdict for _, claim in several])
+        gravest = combine([claim.verdict for _, claim in several])
         good: tuple[Word, ...] = ("held", "vacuous")
         named = [word for word in good if counts[word]] or [*good[:1]]
         held = f"{', '.join(f'{word} in {counts[word]}' for word in named)} of {len(several)} labs"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from minigts.language.figures import digits
 from minigts.report import style
-from minigts.topology.parts import Host, Link, Switch
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Host, Link, Switch
+from minigts.topology.plan.plan import Plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -2,7 +2,7 @@
 
 `VERSION` counts changes of the format; a folder without a version has the first. Old folders stay readable: a new field
 has a default, and a changed field raises the version, with the older format still read. In the first version the plan
-had routes and paths (topology/stored.py).
+had routes and paths (topology/plan/stored.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from minigts import paths
 from minigts.experiments.model import Experiment
 from minigts.fidelity.host_load import HostLoad
 from minigts.judge.verdicts import Word, current
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
 
 FIRST, VERSION = 1, 2
 MANIFEST, SAMPLES, SUMMARY, CLAIMS = "manifest.json", "samples.csv", "summary.csv", "claims.json"
@@ -72,7 +72,7 @@ class Guard(_Part):
 
 class PartFacts(_Part):
     """A part from which the lab's hosts were started: the key of its recipe, and the digest of what was built
-    (artifacts/content.py)."""
+    (artifacts/checksums.py)."""
 
     key: Annotated[str, Field(max_length=100)]
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]

@@ -20,11 +20,12 @@ from aiohttp.http_exceptions import HttpProcessingError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, printable
-from minigts.lab import Lab, adjust_link, set_link
+from minigts.lab import Lab, set_links_up, update_settings
 from minigts.lab.links import link_named
 from minigts.language import documents
-from minigts.serve import lessons, lines, runs, watch
-from minigts.serve.access import HEADERS, PROTOCOL, REPORT_HEADERS, Access, is_open, said_token
+from minigts.machine.progress import Progress
+from minigts.serve import lessons, runs, state, terminals
+from minigts.serve.auth import HEADERS, PROTOCOL, REPORT_HEADERS, Access, is_open, said_token
 
 PAGE = Path(__file__).parent / "page"
 REPORT = "report"
@@ -35,7 +36,6 @@ MOST_REPORTS = 20
 LONGEST_DELAY_MS, MOST_LOSS_PERCENT = 1000.0, 100.0
 Asked = TypeVar("Asked", bound=BaseModel)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Say = Callable[[str], None]
 
 
 class SetLink(BaseModel):
@@ -112,12 +112,12 @@ class Server:
         )
         return application
 
-    def runner(self, say: Say) -> web.AppRunner:
+    def runner(self, say: Progress) -> web.AppRunner:
         """The runner that answers requests. `say` gets a line for each fault of the server; faults of requests are not
         reported."""
         return web.AppRunner(self.application(), shutdown_timeout=2.0, access_log=None, logger=_faults(say))
 
-    async def serve(self, listening: socket.socket, begun: Callable[[], None], say: Say) -> None:
+    async def serve(self, listening: socket.socket, begun: Callable[[], None], say: Progress) -> None:
         """Serve until SIGINT or SIGTERM. Then every connection is closed, with its programs on hosts; an experiment is
         interrupted, and takes its lab down.
         """
@@ -184,7 +184,7 @@ class Server:
         return opened
 
     async def _live(self, request: web.Request) -> web.StreamResponse:
-        first = (watch.topology(self.lab), self._runs(), self._latest, lessons.state(self.lab.plan.name))
+        first = (state.topology(self.lab), self._runs(), self._latest, lessons.state(self.lab.plan.name))
         page = await self._opened(request)
         for told in first:
             if told is not None:
@@ -212,11 +212,11 @@ class Server:
             if self._pages:
                 try:
                     if (now := self.lab.read_record().plan_sha256) != plan:
-                        before, plan, self.lab = None, now, self.lab.anew
-                        await self._tell(watch.topology(self.lab))
-                    after = await asyncio.to_thread(watch.read, self.lab)
+                        before, plan, self.lab = None, now, self.lab.reopened
+                        await self._tell(state.topology(self.lab))
+                    after = await asyncio.to_thread(state.read, self.lab)
                     if before is not None:
-                        self._latest = await asyncio.to_thread(watch.now, self.lab, before, after)
+                        self._latest = await asyncio.to_thread(state.now, self.lab, before, after)
                     before = after
                 except MinigtsError as error:
                     before, self._latest = None, {"kind": "problem", "text": str(error)}
@@ -244,17 +244,17 @@ class Server:
     async def _terminal(self, request: web.Request) -> web.StreamResponse:
         host = self._host(request.match_info["host"])
         opened = await self._opened(request)
-        await self._explained(opened, lines.terminal(opened, self.lab, host))
+        await self._explained(opened, terminals.terminal(opened, self.lab, host))
         return opened
 
     async def _echoes(self, request: web.Request) -> web.StreamResponse:
         source, target = (self._host(request.match_info[end]) for end in ("source", "target"))
         asked = request.query.get("seconds", "20")
-        if not re.fullmatch("[0-9]{1,3}", asked, re.ASCII) or not 1 <= int(asked) <= lines.MOST_S:
-            raise InputError(f"seconds: 1 to {lines.MOST_S}")
-        lines.address_from(self.lab, source, target)
+        if not re.fullmatch("[0-9]{1,3}", asked, re.ASCII) or not 1 <= int(asked) <= terminals.MOST_S:
+            raise InputError(f"seconds: 1 to {terminals.MOST_S}")
+        terminals.address_from(self.lab, source, target)
         opened = await self._opened(request)
-        await self._explained(opened, lines.echoes(opened, self.lab, source, target, int(asked)))
+        await self._explained(opened, terminals.echoes(opened, self.lab, source, target, int(asked)))
         return opened
 
     async def _explained(self, opened: web.WebSocketResponse, work: Awaitable[None]) -> None:
@@ -276,13 +276,13 @@ class Server:
     async def _set(self, request: web.Request) -> web.StreamResponse:
         asked = await _asked(request, SetLink)
         update = {name: getattr(asked, name) for name in asked.model_fields_set - {"link"}}
-        await asyncio.to_thread(adjust_link, self.lab, asked.link, update)
+        await asyncio.to_thread(update_settings, self.lab, asked.link, update)
         return web.Response(status=204)
 
     async def _cut(self, request: web.Request) -> web.StreamResponse:
         asked = await _asked(request, CutLink)
         first, second = link_named(self.lab.plan, asked.link).ends
-        await asyncio.to_thread(set_link, self.lab, first, second, up=asked.up)
+        await asyncio.to_thread(set_links_up, self.lab, first, second, up=asked.up)
         return web.Response(status=204)
 
     async def _run(self, request: web.Request) -> web.StreamResponse:
@@ -303,7 +303,7 @@ class Server:
         return web.Response(text=text, content_type="text/html")
 
 
-def _faults(say: Say) -> logging.Logger:
+def _faults(say: Progress) -> logging.Logger:
     """A logger for aiohttp that passes faults of the server to `say`, but not malformed requests."""
 
     class Told(logging.Handler):

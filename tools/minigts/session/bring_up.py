@@ -16,12 +16,13 @@ from minigts import lab as labs
 from minigts import overlays
 from minigts.errors import MinigtsError, noting_failures
 from minigts.fidelity.certificate import Certificate
-from minigts.fidelity.standing import standing
-from minigts.lab import Lab, Progress
+from minigts.fidelity.current_certificate import current_certificate
+from minigts.lab import Lab
 from minigts.lab.record import KEPT
+from minigts.machine.progress import Progress
 from minigts.providers import DEFAULT
-from minigts.providers.base import Metered, Provider, Share, Sized
-from minigts.topology.plan import Plan
+from minigts.providers.base import ChecksMemory, OwnProcesses, Provider, Share
+from minigts.topology.plan.plan import Plan
 
 RUN_AS_ROOT = "minigts: the hosts' kernels run as root, since you are; a plain user is enough, and safer"
 
@@ -73,7 +74,7 @@ def bring_up(wanted: Ready, say: Progress, *, certified: bool = True, left_up: b
     """Bring the lab up: hosts and links, with `certified` its certificate, and its overlay.
 
     A failure after the hosts are up takes a new lab down again; with `left_up` the lab stays up for inspection, and the
-    error says so. Raises what `lab.bring_up`, `standing` and `overlays.join` raise.
+    error says so. Raises what `lab.bring_up`, `current_certificate` and `overlays.join` raise.
     """
     lab = labs.bring_up(wanted.lab, say, wanted.share)
     with _left_up(wanted) if left_up else _taken_down(wanted):
@@ -111,13 +112,13 @@ def restore(saved: str, name: str | None, overlay: str | None, say: Progress) ->
 
 def require_room(plan: Plan, provider: Provider, names: Collection[str]) -> None:
     """Raise EnvironmentLacks when the memory does not suffice for a lab with each of the overlays, one at a time."""
-    if isinstance(provider, Sized):
+    if isinstance(provider, ChecksMemory):
         provider.require_room(plan, sorted(names))
 
 
 def as_root(provider: Provider) -> tuple[str, ...]:
     """A note for a user who brings hosts up as root without need; none for others."""
-    return (RUN_AS_ROOT,) if os.geteuid() == 0 and isinstance(provider, Metered) else ()
+    return (RUN_AS_ROOT,) if os.geteuid() == 0 and isinstance(provider, OwnProcesses) else ()
 
 
 def _ready(request: Request, otherwise: str | None) -> Ready:
@@ -136,7 +137,7 @@ def _ready(request: Request, otherwise: str | None) -> Ready:
 
 def _completed(wanted: Ready, lab: Lab, say: Progress, *, certified: bool) -> Brought:
     """Measure the certificate of a lab whose hosts are up, and join its overlay."""
-    certificate, remark = standing(lab, say) if certified else (None, "")
+    certificate, remark = current_certificate(lab, say) if certified else (None, "")
     if wanted.overlay is not None:
         overlays.join(lab, wanted.overlay, say)
     return Brought(lab, certificate, remark)

@@ -7,7 +7,7 @@ told of the progress; the results are in results folders.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,16 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from minigts import lab as labs
-from minigts.cluster import doing, gathering, in_turn
+from minigts.cluster import dispatch, in_turn, merge_results
 from minigts.cluster import engine as engines
 from minigts.cluster.jobs import split
 from minigts.errors import CommandFailed, HostFailed, InputError
-from minigts.experiments import campaign, decidable, run, trust
-from minigts.experiments.campaign import Prepared
+from minigts.experiments import decidable, prepare, run, run_folders, trust
+from minigts.experiments.prepare import Prepared
 from minigts.experiments.run import OnProgress, Outcome
-from minigts.lab import Lab, Progress, links
+from minigts.lab import Lab, links
 from minigts.language.figures import duration
 from minigts.language.problems import listed
+from minigts.machine.progress import Progress
 from minigts.providers import DEFAULT, registry
 from minigts.providers.base import Prepares
 from minigts.report.read import is_sweep, labs_of
@@ -32,7 +33,7 @@ from minigts.results import manifest as manifests
 from minigts.results import sweeps
 from minigts.results.schema import SAMPLES
 from minigts.session import bring_up
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
 from minigts.topology.time import Time
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class Measured:
 
 
 @contextmanager
-def opened(asked: Asked, note: Callable[[str], None], *, dry: bool = False) -> Iterator[Opened]:
+def opened(asked: Asked, note: Progress, *, dry: bool = False) -> Iterator[Opened]:
     """Read and check a campaign; `note` gets what is left out. Within the context no other run uses a folder that is
     resumed, unless it is a `dry` run. Raises InputError with every problem, EnvironmentLacks for an engine that is not
     available.
@@ -135,14 +136,14 @@ def opened(asked: Asked, note: Callable[[str], None], *, dry: bool = False) -> I
     with ExitStack() as stack:
         if asked.resume is not None:
             if not dry:
-                stack.enter_context(campaign.alone_in(asked.resume))
-            directories, prepared = campaign.reopen(asked.resume)
+                stack.enter_context(run_folders.locked(asked.resume))
+            directories, prepared = run_folders.reopen(asked.resume)
             means = replace(means, provider=_provider_again(directories, means.provider))
             foreign, trusted = trust.foreign(prepared), asked.trusted or dry
             trust.require(foreign, means.provider, trusted=trusted, whose=f"{asked.resume}: its labs")
         else:
-            prepared = campaign.prepare_all(
-                campaign.files(asked.files),
+            prepared = prepare.prepare_all(
+                prepare.files(asked.files),
                 paper=asked.paper,
                 quick=asked.quick,
                 only=asked.only,
@@ -150,7 +151,7 @@ def opened(asked: Asked, note: Callable[[str], None], *, dry: bool = False) -> I
                 provider=means.provider,
                 replicates=asked.replicates,
             )
-        for line in (*campaign.left_out_in_words(prepared), *decidable.too_few_in_words(prepared, means.provider)):
+        for line in (*prepare.left_out_in_words(prepared), *decidable.too_few_in_words(prepared, means.provider)):
             note(line)
         _require_possible(prepared, means)
         yield Opened(prepared, means, engine, directories)
@@ -159,8 +160,8 @@ def opened(asked: Asked, note: Callable[[str], None], *, dry: bool = False) -> I
 @contextmanager
 def begun(results: Path, prepared: Sequence[Prepared], provider: str) -> Iterator[tuple[Path, ...]]:
     """Make new results folders, which no other run uses within the context."""
-    directories = campaign.begin(results, prepared, provider)
-    with campaign.alone_in(folder_of(directories)):
+    directories = run_folders.begin(results, prepared, provider)
+    with run_folders.locked(folder_of(directories)):
         yield directories
 
 
@@ -172,7 +173,7 @@ def folder_of(directories: Sequence[Path]) -> Path:
 def require_room(prepared: Sequence[Prepared], provider: str) -> tuple[str, ...]:
     """Raise EnvironmentLacks when the memory does not suffice for one of the labs with the largest of its overlays;
     return notes for the user, such as on running as root."""
-    for plan, overlays in campaign.overlays_by_plan(prepared):
+    for plan, overlays in prepare.overlays_by_plan(prepared):
         bring_up.require_room(plan, registry.make(provider, Path(), plan.time), overlays)
     return bring_up.as_root(registry.make(provider, Path()))
 
@@ -231,7 +232,7 @@ def _lent(plan: Plan, found: Lab, say: Progress) -> Lab:
         raise InputError(f"lab {found.name} has links that are {kind} ({', '.join(mend)}); {verb} first: {commands}")
     if record.settings != labs.DECLARED:
         say("an interrupted experiment has left links set: setting them as declared")
-        labs.set_links(found, labs.DECLARED)
+        labs.set_for_experiment(found, labs.DECLARED)
     return found
 
 
@@ -305,7 +306,7 @@ def _by_labs(
             for directory, each in zip(directories, prepared, strict=True)
             if each.samples and each.experiment.replicates > 1
         ]
-        shared = campaign.by_plan(
+        shared = prepare.by_plan(
             [each for each in directories if each not in replicated],
             [each for each in prepared if not each.samples or each.experiment.replicates == 1],
         )
@@ -334,16 +335,16 @@ def _in_one_lab(plan: Plan, directories: Sequence[Path], means: Means, watcher: 
     with ExitStack() as stack:
         with watcher.preparing() as say:
             lab = stack.enter_context(lab_for(plan, means, say))
-            campaign.describe_lab(directories, lab, say, fresh=means.lab is None)
+            run_folders.describe_lab(directories, lab, say, fresh=means.lab is None)
         with watcher.measuring() as (step, on_progress):
-            outcomes = campaign.take(directories, lab, step, on_progress)
+            outcomes = run_folders.take(directories, lab, step, on_progress)
     return _told(watcher, directories, outcomes)
 
 
 def _replicates(folder: Path, directories: Sequence[Path], watcher: Watcher) -> bool:
     """Measure replicates one after the other, each in its own lab; return whether every sample has a result."""
     with watcher.measuring() as (step, on_progress):
-        in_turn.perform(folder, directories, step, on_progress)
+        in_turn.run_in_turn(folder, directories, step, on_progress)
     return _told(watcher, directories, map(run.finish, directories))
 
 
@@ -359,7 +360,7 @@ def _by_workers(folder: Path, directories: Sequence[Path], engine: str | EngineF
         with watcher.preparing() as say:
             begun_engine = stack.enter_context(engines.opened(engine, say))
         say, on_progress = stack.enter_context(watcher.measuring())
-        outcome = doing.perform(begun_engine, jobs, partial(gathering.keep, folder), say, on_progress)
+        outcome = dispatch.run_jobs(begun_engine, jobs, partial(merge_results.keep, folder), say, on_progress)
     for job, why in outcome.failed.items():
         watcher.note(f"minigts: {job}: {why}")
     return _told(watcher, directories, map(run.finish, directories))

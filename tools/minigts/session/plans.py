@@ -8,11 +8,11 @@ from collections.abc import Collection
 from pathlib import Path
 
 from minigts.providers import DEFAULT, registry
-from minigts.providers.base import Foresees, Provider
-from minigts.topology.load import load, parse
-from minigts.topology.plan import Plan
-from minigts.topology.taking import Beside
+from minigts.providers.base import OwnProcesses, Provider
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.load import load, parse
 from minigts.topology.time import Time
+from minigts.topology.user_files import UserFiles
 
 
 def planned(
@@ -33,10 +33,10 @@ def planned(
         known_overlays = overlays.known()
     known, best = tuple(known_overlays), registry.best_time(provider)
     if isinstance(topology, str) and "\n" in topology:
-        return parse(topology, "topology", known_overlays=known, time=time, best=best, beside=Beside(Path.cwd()))
+        return parse(topology, "topology", known_overlays=known, time=time, best=best, beside=UserFiles(Path.cwd()))
     return load(topology, known_overlays=known, time=time, best=best)
 
 
 def foreseen(plan: Plan, provider: Provider, overlay: str) -> tuple[str, ...]:
     """Notes on how the plan will run on this machine, a sentence each; none where the provider cannot tell."""
-    return provider.foresight(plan, overlay) if isinstance(provider, Foresees) else ()
+    return provider.forecast(plan, overlay) if isinstance(provider, OwnProcesses) else ()

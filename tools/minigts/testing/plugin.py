@@ -21,7 +21,7 @@ from minigts.errors import MinigtsError
 if TYPE_CHECKING:
     from minigts import api
     from minigts.providers.base import Result
-    from minigts.testing.chosen import Target
+    from minigts.testing.tested_lab import Target
 
 CONSOLE_LINES = 12
 MOST_CONSOLES = 4
@@ -81,11 +81,11 @@ def targets(config: pytest.Config) -> tuple[Target, ...]:
 
 def _look(config: pytest.Config) -> tuple[Target, ...] | str:
     """The targets, or why there are none."""
-    from minigts.testing import chosen  # noqa: PLC0415
+    from minigts.testing import tested_lab  # noqa: PLC0415
 
     named, fallback = config.getoption("--minigts"), config.getini("minigts")
     try:
-        return chosen.targets(
+        return tested_lab.targets(
             named=config.invocation_params.dir / named if named else None,
             providers=[name.strip() for name in config.getoption("--minigts-on").split(",") if name.strip()],
             time=config.getoption("--minigts-time"),
@@ -116,7 +116,7 @@ def minigts_target(request: pytest.FixtureRequest) -> Target:
 def minigts_bring_up(request: pytest.FixtureRequest) -> Callable[[Target], Any]:
     """Makes a context manager from a target, whose value is its lab. If the lab does not come up, the test fails with
     one sentence."""
-    from minigts.testing import chosen  # noqa: PLC0415
+    from minigts.testing import tested_lab  # noqa: PLC0415
 
     @contextmanager
     def bring_up(target: Target) -> Iterator[api.Lab]:
@@ -124,8 +124,8 @@ def minigts_bring_up(request: pytest.FixtureRequest) -> Callable[[Target], Any]:
             _say(request.config, f"minigts: bringing {target.plan.name} up on {target.provider}")
         with ExitStack() as stack:
             try:
-                lab = stack.enter_context(chosen.lab_of(target))
-                used = f"lab {lab.name}: {chosen.facts(lab)}"
+                lab = stack.enter_context(tested_lab.lab_of(target))
+                used = f"lab {lab.name}: {tested_lab.facts(lab)}"
             except MinigtsError as error:
                 pytest.fail(f"minigts: {error}", pytrace=False)
             request.config.stash[_USED].append(used)
@@ -250,12 +250,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 
 def _consoles(lab: api.Lab, hosts: list[str]) -> list[tuple[str, str]]:
-    from minigts.testing import chosen  # noqa: PLC0415
+    from minigts.testing import tested_lab  # noqa: PLC0415
 
     known = {host.name for host in lab.plan.hosts}
     with tempfile.TemporaryDirectory() as directory:
         return [
-            (f"minigts: console of {host}", chosen.logs_of(lab, host, Path(directory) / host, CONSOLE_LINES))
+            (f"minigts: console of {host}", tested_lab.logs_of(lab, host, Path(directory) / host, CONSOLE_LINES))
             for host in hosts
             if host in known
         ]

@@ -11,7 +11,7 @@ from minigts.errors import MinigtsError
 from minigts.tools.columns import Column
 from minigts.tools.options import Options
 from minigts.topology.frames import Family, family_of
-from minigts.topology.parts import Path
+from minigts.topology.plan.elements import Path
 from minigts.topology.tcp import Buffers
 
 START_S = 0.25

@@ -23,7 +23,7 @@ from minigts.machine import searching
 from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Tool, complaint
 from minigts.tools.columns import VALUE, Column
 from minigts.tools.options import Duration, Options
-from minigts.topology.parts import Path
+from minigts.topology.plan.elements import Path
 
 KILLED_AFTER_S = 2.0
 """How long after its timeout a program that does not end is killed."""

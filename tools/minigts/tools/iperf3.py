@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from minigts.language import documents
 from minigts.tools.base import ParseError, PathUnderTest, complaint
+from minigts.tools.cpu_bound import OF_THE_PROCESSOR
 from minigts.tools.options import Options, Share, Switch
-from minigts.tools.processor import OF_THE_PROCESSOR
 
 PORT = 5201
 _BOUNDS = documents.Bounds(elements=2_000_000, bytes=64 << 20)

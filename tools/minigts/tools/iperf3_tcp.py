@@ -14,9 +14,9 @@ from minigts.language.fields import matching, whole
 from minigts.tools import iperf3
 from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Prediction, Tool
 from minigts.tools.columns import SENT, Column, value
-from minigts.tools.goodput import tcp_goodput
 from minigts.tools.options import Duration, Size, WholeSeconds, size_bytes, written_duration
-from minigts.topology.parts import Path
+from minigts.tools.payload import tcp_goodput
+from minigts.topology.plan.elements import Path
 from minigts.topology.tcp import Goodput
 
 RETRANSMITS = Column("retransmits", "retransmits", "", tabled=True)

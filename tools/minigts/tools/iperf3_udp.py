@@ -14,9 +14,9 @@ from minigts.language.quantities import OFFERED_MBIT, OFFERED_PERCENT
 from minigts.tools import iperf3
 from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Prediction, Tool
 from minigts.tools.columns import JITTER, LOSS, OFFERED, OUT_OF_ORDER, SENT, value
-from minigts.tools.datagrams import DEFAULT, Datagram, carried_mbit, datagram_bytes
 from minigts.tools.options import WholeSeconds, either
-from minigts.topology.parts import Path
+from minigts.tools.payload import DEFAULT, Datagram, carried_mbit, datagram_bytes
+from minigts.topology.plan.elements import Path
 
 UNLIMITED = "unlimited"
 SURELY_MORE = 1.1

@@ -12,7 +12,7 @@ from minigts.tools.base import START_S, Measured, PathUnderTest, Tool, clamped, 
 from minigts.tools.columns import MAX, MEAN, MEDIAN, MIN, P99, STDEV, value
 from minigts.tools.netperf import PORT, Printed, client
 from minigts.tools.options import Count, Duration, Options
-from minigts.topology.parts import Path
+from minigts.topology.plan.elements import Path
 
 SELECTORS = (
     "MIN_LATENCY,MEAN_LATENCY,P50_LATENCY,P90_LATENCY,P99_LATENCY,MAX_LATENCY,STDDEV_LATENCY,"

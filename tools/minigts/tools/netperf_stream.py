@@ -11,11 +11,10 @@ from pydantic import Field
 from minigts.errors import InputError
 from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Prediction, Tool
 from minigts.tools.columns import LOSS, SENT, value
-from minigts.tools.datagrams import Datagram, carried_mbit, datagram_bytes
-from minigts.tools.goodput import tcp_goodput
 from minigts.tools.netperf import PORT, Printed, client
 from minigts.tools.options import Options, WholeSeconds
-from minigts.topology.parts import Path
+from minigts.tools.payload import Datagram, carried_mbit, datagram_bytes, tcp_goodput
+from minigts.topology.plan.elements import Path
 
 SELECTORS = "LOCAL_SEND_THROUGHPUT,REMOTE_RECV_THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME"
 UNITS = "10^6bits/s"

@@ -26,7 +26,7 @@ from minigts.tools.base import (
 )
 from minigts.tools.columns import LOSS, MAX, MEAN, MIN, STDEV, VALUE, Column, value
 from minigts.tools.options import MOST_COUNTED, Count, Duration, Options, written_duration
-from minigts.topology.parts import Path
+from minigts.topology.plan.elements import Path
 
 LOST = Column("lost", "lost", "")
 GAP = Column("gap_ms", "longest gap", "ms", quantity="gap", follows=("delay", "loss", "rate"))

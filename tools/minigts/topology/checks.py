@@ -10,17 +10,18 @@ from typing import TypeAlias
 from minigts.language.blocks import reserved_for
 from minigts.language.problems import Finding, Location, did_you_mean, listed, path_of, shown
 from minigts.language.tree import Data
-from minigts.topology import containers, ipv6, switching
-from minigts.topology.addressing import DEFAULT_SUBNETS, assign, capacity, overlaps
-from minigts.topology.draft import Draft, DraftHost, DraftLink, DraftSwitch
+from minigts.topology import containers
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.host_settings import untimely_keys
 from minigts.topology.link_settings import Shaping, untimely
-from minigts.topology.routing import connected
-from minigts.topology.segments import NO_VLAN, Segment
+from minigts.topology.plan.path_totals import fewest_in_burst
+from minigts.topology.read.draft import Draft, DraftHost, DraftLink, DraftSwitch
+from minigts.topology.routes import ipv6, segments
+from minigts.topology.routes.addresses import DEFAULT_SUBNETS, assign, capacity, overlaps
+from minigts.topology.routes.graph import connected
+from minigts.topology.routes.segments import NO_VLAN, Segment
 from minigts.topology.time import Time
-from minigts.topology.ways import fewest_in_burst
 
 _LISTED = 12
 
@@ -37,7 +38,7 @@ def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None, ti
     yield from _link_names(drafted.links)
     for link in drafted.links:
         yield from of_link(link)
-    yield from switching.check(drafted)
+    yield from segments.wrong_segments(drafted)
     yield from _subnets(drafted, document.get("subnets"))
     if document.get("ipv6") not in (None, "false"):
         yield from _ipv6(drafted)
@@ -136,7 +137,7 @@ def _impossible(way: Shaping, words: str, mtu: int) -> Iterator[str]:
 
 
 def _subnets(drafted: Draft, subnets: Data) -> Iterator[Finding]:
-    links, parts = drafted.links, switching.of(drafted)
+    links, parts = drafted.links, segments.segments_of(drafted)
     given = {
         index: (lead, IPv4Network(links[lead].subnet or ""))
         for index, part in enumerate(parts)
@@ -179,9 +180,9 @@ def _ipv6(drafted: Draft) -> Iterator[Finding]:
         if link.mtu < ipv6.LEAST_MTU:
             need = f"{ipv6.LEAST_MTU} bytes are the least that a link with IPv6 carries (RFC 8200)"
             yield link.where, f"MTU {link.mtu} in a topology with `ipv6:`; {need}"
-    segments = len(switching.of(drafted))
-    if segments > ipv6.MOST_SEGMENTS:
-        yield ("ipv6",), f"{segments} segments; a /48 holds {ipv6.MOST_SEGMENTS} and the hosts' own addresses"
+    count = len(segments.segments_of(drafted))
+    if count > ipv6.MOST_SEGMENTS:
+        yield ("ipv6",), f"{count} segments; a /48 holds {ipv6.MOST_SEGMENTS} and the hosts' own addresses"
 
 
 def _pool(subnets: Data) -> IPv4Network | None:
@@ -226,7 +227,7 @@ def _connected(drafted: Draft, routing: Data, where: Location, groups: _Groups) 
     ends = [link.ends for link in drafted.links]
     if not whole or any(name not in names for each in (*ends, *groups.values()) for name in each):
         return
-    carried = list(zip(ends, switching.carried(drafted), strict=True))
+    carried = list(zip(ends, segments.vlans_of_links(drafted), strict=True))
     in_vlans = {name for link, vlans in carried if vlans != NO_VLAN for name in link} - {
         host.name for host in drafted.hosts
     }

@@ -1,16 +1,16 @@
 """What a name, an address or an amount may be: the patterns of topology files and their plans, and a plan's types.
 
-A plan is read back from files that anybody may have changed (plan.json, a results folder's manifest.json), and its
-words become commands that run as root and names of files. So whatever a plan holds has one of these types.
+The words of a file's `expect:` stand here, too, which an experiment's `claims:` share; minigts.judge says what each
+means.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias, get_args
 
 from pydantic import AfterValidator, Field
 
@@ -28,8 +28,16 @@ from minigts.language.quantities import (
     TIME_MS,
     Quantity,
 )
-from minigts.topology.expectations import EXPECTATIONS
 from minigts.topology.frames import VLANS
+
+LatencyWord = Literal["sum-of-segments", "as-declared", "steady"]
+ThroughputWord = Literal["within-ceiling", "falls-with-hops", "step-after-first-hop", "falls-slightly", "level"]
+EXPECTATIONS: Mapping[str, tuple[str, ...]] = {
+    "latency": get_args(LatencyWord),
+    "throughput": get_args(ThroughputWord),
+}
+"""The words by quantity."""
+
 
 MOST_HOSTS = 1000
 """The most hosts and switches together."""

@@ -1,7 +1,6 @@
-"""The one list of a host's settings in a file.
+"""What a file may say of a host, key by key: the one list of it, with what becomes of each key elsewhere.
 
-A key is a field of `HostSpec`. Its `HostSetting` says whether a host that is added to a lab may have it, how it is
-reported in other formats, and which `Feature`s it needs: what not every provider, or not each time, supports. Pure.
+A host's Compose file is one such key: where it lies, and where the images are that it names.
 """
 
 from __future__ import annotations
@@ -9,31 +8,56 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, WithJsonSchema
+from pydantic_core import CoreSchema
 
-from minigts.language.fields import quantity, text, truth
+from minigts.language.fields import Strict, matching, quantity, text, truth
 from minigts.language.problems import listed, shown
 from minigts.language.quantities import BYTE_NS, CALL_NS, FRAME_NS, MEMORY_MB
 from minigts.language.tree import Data
 from minigts.topology import sysctls as tuning
-from minigts.topology.compose_spec import A_FILE, ComposeSpec
-from minigts.topology.containers import IMAGE, ContainerSpec
+from minigts.topology.containers import IMAGE, MOST_ENTRIES, REFERENCE, ContainerSpec
 from minigts.topology.fields import LEAST_SHARE, LONGEST_LOCATION, MOST_CPUS
-from minigts.topology.parts import Host
+from minigts.topology.plan.elements import Host
 from minigts.topology.software import (
     ENVIRONMENT,
     FILES,
     IMAGE_OF_HOST,
     PACKAGES,
     RUN,
+    BelowTopology,
     Commands,
     Environment,
     Files,
     Packages,
 )
 from minigts.topology.time import Time
+
+_Reference: TypeAlias = Annotated[str, *matching("an image's name, as in redis:7", REFERENCE)]
+
+
+class ComposeSpec(Strict):
+    """A Compose file, used unchanged."""
+
+    file: BelowTopology
+    """Path of the file, relative to the topology file's directory and inside it."""
+    images: dict[_Reference, Annotated[str, *IMAGE]] = Field({}, max_length=MOST_ENTRIES)
+    """Sources of images, by their names in the Compose file. Default: this machine's own engine has each image."""
+
+
+class _OrItsPath:
+    """The JSON Schema of a path or the mapping."""
+
+    @staticmethod
+    def __get_pydantic_json_schema__(core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"anyOf": [{"type": "string", "examples": ["compose.yaml"]}, handler(core)]}
+
+
+A_FILE = (BeforeValidator(lambda value: {"file": value} if isinstance(value, str) else value), _OrItsPath)
+"""Annotations of a field that takes the mapping, or the file's path alone."""
+
 
 DEFAULT_MEMORY_MB = 512
 """What a host has whose file says nothing of it."""

@@ -1,10 +1,5 @@
-"""The one list of a link's settings: what it does to packets.
-
-A setting is a field of `Shaping` with a `Setting` in its annotation. From here come the keys of a topology's links,
-what `minigts set`, schedules and `Link.change` take, what lab.json records, what `tc` is told and shows, what a wire is
-set to, the rows of `plan` and `explain`, the JSON Schema, and each setting's section in docs/topology-language.md.
-A new one is a field here; `bench/run reference` then writes the schemas and the page again. Pure.
-"""
+"""What a link does to packets, setting by setting: the one list of them. The reference page's sections come of it,
+too."""
 
 from __future__ import annotations
 
@@ -359,3 +354,22 @@ if TYPE_CHECKING:
 
 else:
     Amounts = create_model("Amounts", __config__=ConfigDict(frozen=True, extra="forbid"), **_optional())
+
+
+_FIRST, _BEHIND = f"### `links[].{LINK_SETTINGS[0].word}`\n", "### `links[].mtu`\n"
+_SETTABLE = "All from `delay` on can also be [set](lab.md#set-and-partition) while the lab is up.\n\n"
+
+
+def sections() -> str:
+    """A heading and a text for each setting, in the order of the schema."""
+    of_each = (f"### `links[].{each.word}`\n{each.page}\n\n" for each in LINK_SETTINGS)
+    return "".join(of_each) + _SETTABLE
+
+
+def written_into(page: str) -> str:
+    """The page with these sections in place of those that it has."""
+    before, first, rest = page.partition(_FIRST)
+    _, behind, after = rest.partition(_BEHIND)
+    if not first or not behind:
+        raise ValueError("the page has no place for the settings of links")
+    return before + sections() + behind + after

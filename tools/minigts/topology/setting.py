@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
-from minigts.language.quantities import SHARE_PERCENT, TIME_MS, Quantity
-from minigts.language.words import Words
+from minigts.language.quantities import SHARE_PERCENT, TIME_MS, Quantity, Words
 from minigts.topology.time import Time
 
 Amount: TypeAlias = float | str

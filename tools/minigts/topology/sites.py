@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 from minigts.formats.geography import Site, distance_km, fibre_ms
 from minigts.language.problems import Finding, shown
 from minigts.language.tree import Data
-from minigts.topology.directions import BothWays
-from minigts.topology.draft import Draft, DraftLink
+from minigts.topology.read.draft import Draft, DraftLink
+from minigts.topology.read.per_direction import BothWays
 
 DelaySource: TypeAlias = Literal["file", "measured", "distance", "same site", "no site"]
 """Where a link's delay comes from. `no site`: an end without a location, so no delay."""
@@ -63,13 +63,13 @@ def asked_for(data: Data) -> bool:
     return isinstance(data, dict) and data.get("delays") == _WORD
 
 
-def placed(drafted: Draft) -> Draft:
+def with_site_delays(drafted: Draft) -> Draft:
     """The draft with delays between sites for the links that have none of their own."""
     where = {machine.name: machine.location for machine in drafted.machines}
-    return replace(drafted, links=tuple(placed_link(link, where) for link in drafted.links))
+    return replace(drafted, links=tuple(with_site_delay(link, where) for link in drafted.links))
 
 
-def placed_link(link: DraftLink, where: Mapping[str, str | None]) -> DraftLink:
+def with_site_delay(link: DraftLink, where: Mapping[str, str | None]) -> DraftLink:
     """The link with its delay between sites. `where` has the location of each machine."""
     if link.own_delay:
         return replace(link, delay_from="file")

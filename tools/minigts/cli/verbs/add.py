@@ -49,10 +49,10 @@ def add_host(
 
     Example:  minigts add host lon ams rtt=12ms rate=50mbit
     """
-    from minigts.topology import altering
+    from minigts.topology import edit
 
     given = _settings(settings)
-    started = alter(lab, lambda plan: altering.with_host(plan, name, neighbour, given))
+    started = alter(lab, lambda plan: edit.with_host(plan, name, neighbour, given))
     console.note(f"{name} is in the lab{again(started - {name})}; try: minigts exec {name} -- ip address")
 
 
@@ -69,10 +69,10 @@ def add_link(
 
     Example:  minigts add link ams lon rtt=12ms rate=50mbit loss=1%
     """
-    from minigts.topology import altering
+    from minigts.topology import edit
 
     given = _settings(settings)
-    started = alter(lab, lambda plan: altering.with_link(plan, first, second, given))
+    started = alter(lab, lambda plan: edit.with_link(plan, first, second, given))
     console.note(f"{first} and {second} have a new link{again(started)}")
 
 

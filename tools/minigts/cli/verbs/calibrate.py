@@ -21,7 +21,7 @@ def calibrate(lab: WhichLab = None, named: LabName = None) -> None:
     from minigts import lab as labs
 
     opened = labs.open_lab(which(lab, named))
-    if labs.carrier(opened) is not None:
+    if labs.link_carrier(opened) is not None:
         console.note(f"lab {opened.name} has nothing to calibrate: its wires are exactly as declared")
         return
     with console.progress() as say:

@@ -24,7 +24,7 @@ from minigts.machine.lines import Lines
 
 if TYPE_CHECKING:
     from minigts.lab import Lab
-    from minigts.lab.capturing import Point
+    from minigts.lab.capture import Point
     from minigts.lab.pcapng import Merged
 
 verb = Verb(LABS, 220)
@@ -94,13 +94,13 @@ def capture(
     Example:  minigts capture --container ams icmp
     """
     from minigts import lab as labs
-    from minigts.lab import capturing
+    from minigts.lab import capture
 
     most_bytes = _bytes(most)
     opened = labs.open_lab(lab)
     points = _points(opened, where, ends or (), container=container)
     to_screen = file is None and sys.stdout.isatty()
-    asked = partial(capturing.command, expression=expression or [], frames=frames, seconds=seconds, text=to_screen)
+    asked = partial(capture.command, expression=expression or [], frames=frames, seconds=seconds, text=to_screen)
     commands = [(point, asked(point, nanoseconds=len(points) > 1)) for point in points]
     said, code = bytearray(), 0
 
@@ -111,7 +111,7 @@ def capture(
     with nullcontext(sys.stdout.buffer) if file in (None, ON_STDOUT) else _created(file) as output:
         sink = _sink(points, _Measured(output, most_bytes), text=to_screen)
         with suppress(KeyboardInterrupt, BrokenPipeError, _EnoughError):  # the user, the reader or --most ends it
-            code = capturing.capture(opened, commands, sink.take, say, sink.passed)
+            code = capture.capture(opened, commands, sink.take, say, sink.passed)
         with suppress(BrokenPipeError, _EnoughError):
             sink.end()
         if sink.output.is_full:
@@ -123,14 +123,14 @@ def capture(
 
 
 def _points(lab: Lab, where: str, ends: Sequence[str], *, container: bool) -> Sequence[Point]:
-    from minigts.lab import capturing
+    from minigts.lab import capture
 
     if not container:
-        return capturing.points(lab, where, ends)
+        return capture.points(lab, where, ends)
     if ends:
         raise InputError("capture: a container is captured on all its interfaces; --at is for links only")
     host, prefix = container_network(lab, where)
-    return [capturing.Point(host, capturing.ANY, prefix)]
+    return [capture.Point(host, capture.ANY, prefix)]
 
 
 class _EnoughError(Exception):

@@ -82,7 +82,7 @@ def _compare_providers(topology: Path, on: Sequence[str], rounds: int, time: Tim
 
     from minigts.experiments import provider_comparison
     from minigts.providers import registry
-    from minigts.topology.load import load
+    from minigts.topology.read.load import load
 
     plan = load(files.found(topology, files.TOPOLOGIES), time=time)
     wanted = on or registry.names()

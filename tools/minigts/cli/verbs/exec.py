@@ -60,7 +60,7 @@ def execute(
 
     Example:  minigts exec --all -- ip -brief address
     """
-    from minigts.lab import software
+    from minigts.lab import provisioning
 
     named, command = ("", words) if every else (words[0], words[1:])
     command = command[1:] if command[:1] == ["--"] else command
@@ -73,7 +73,7 @@ def execute(
         named, prefixes = into_container(opened, named)
 
     def argv_on(host: str) -> Sequence[str]:
-        return [*prefixes[host], *command] if container else software.in_environment(opened, host, command)
+        return [*prefixes[host], *command] if container else provisioning.in_environment(opened, host, command)
 
     def run(host: str, show: Callable[[bytes], None] | None) -> Result:
         return opened.provider.run(host, argv_on(host), timeout_s=timeout, check=False, stdin=given, on_output=show)

@@ -14,7 +14,7 @@ from minigts.errors import InputError
 
 if TYPE_CHECKING:
     from minigts.lab import Lab
-    from minigts.topology.parts import Link
+    from minigts.topology.plan.elements import Link
 
 verb = Verb(LABS, 110)
 
@@ -42,10 +42,10 @@ def explain(
     """
     from minigts import lab as labs
     from minigts.fidelity import explanation
-    from minigts.lessons import hidden
+    from minigts.lessons import hidden_figures
 
     opened = labs.open_lab(lab)
-    if (hiding := hidden.why_hidden(opened.plan.name)) is not None:
+    if (hiding := hidden_figures.why_hidden(opened.plan.name)) is not None:
         raise InputError(hiding)
     explained = explanation.explain(opened, _link_of(opened, link, other), measuring=measure)
     if as_json:

@@ -40,8 +40,8 @@ def export(
 
     Example:  minigts export topologies/star.yaml --as netlab -o star.yml
     """
-    from minigts.formats.reading import WRITERS
-    from minigts.topology.exchange import network_of
+    from minigts.formats.detect import WRITERS
+    from minigts.topology.to_network import network_of
 
     one_of("format", kind, [*WRITERS])
     network = network_of(read_plan(topology, DEFAULT, None))

@@ -40,8 +40,8 @@ def grade(
     from functools import partial
 
     from minigts import paths
-    from minigts.lessons import again as anew
     from minigts.lessons import grades
+    from minigts.lessons import regrade as anew
     from minigts.lessons import submissions as handed_in
 
     if output is not None and not output.parent.is_dir():
@@ -51,7 +51,7 @@ def grade(
         for handed in handed_in.students(submissions):
             if again:
                 say(f"repeating the work of {handed.student}")
-            found += grades.rows(handed, seeded, partial(anew.do, say=lambda _: None) if again else None)
+            found += grades.rows(handed, seeded, partial(anew.regrade, say=lambda _: None) if again else None)
     if output is not None:
         paths.write_for_user(output, grades.to_csv(found))
     shown = ("student", "lesson", "prediction", "came_out", "error", "verdict", *(["again"] if again else []), "wrong")

@@ -14,7 +14,7 @@ from minigts.cli.verbs import PROJECT, Verb
 from minigts.errors import EnvironmentLacks, InputError
 
 if TYPE_CHECKING:
-    from minigts.providers.uml.image import Image
+    from minigts.providers.uml.build.image import Image
 
 verb = Verb(PROJECT, 530, help="The hosts' image: built once, then kept.")
 
@@ -49,7 +49,7 @@ def image_build(
     Example:  minigts image build --lock course.lock --day 2026-11-26
     """
     from minigts.artifacts import sources
-    from minigts.providers.uml import image, package_lock
+    from minigts.providers.uml.build import image, package_lock
 
     wanted = None if lock is None else package_lock.read(lock.absolute())
     settings = {} if source is None else sources.wanted(image.folder(), source, unproven=unproven).settings
@@ -72,7 +72,7 @@ def image_path() -> None:
 
 
 def _image() -> Image:
-    from minigts.providers.uml import image
+    from minigts.providers.uml.build import image
 
     found = image.present()
     if found is None:
@@ -90,7 +90,7 @@ def image_lock(
 
     Example:  minigts image lock > course.lock
     """
-    from minigts.providers.uml import package_lock
+    from minigts.providers.uml.build import package_lock
 
     own = package_lock.read(_image().lock)
     if other is None:
@@ -110,7 +110,7 @@ def image_remove() -> None:
     Example:  minigts image remove
     """
     from minigts import lab
-    from minigts.providers.uml import image
+    from minigts.providers.uml.build import image
 
     names = [each.name for each in lab.all_labs()]
     if names:
@@ -133,12 +133,12 @@ def image_export(
     """
     import tempfile
 
-    from minigts.providers import wheels as fetched
-    from minigts.providers.uml import carried
+    from minigts.providers.uml.build import export
+    from minigts.providers.uml.build import export as fetched
 
     with tempfile.TemporaryDirectory() as temporary, console.progress() as say:
-        taken = fetched.fetch(Path(temporary), say) if wheels else ()
-        made = carried.export(file, taken, say)
+        taken = fetched.fetch_wheels(Path(temporary), say) if wheels else ()
+        made = export.export(file, taken, say)
     console.note(f"{', '.join(part.place for part in made.parts)}: {file.stat().st_size // 2**20} MiB")
     typer.echo(f"{made.sha256}  {file}")
 
@@ -154,10 +154,10 @@ def image_import(
 
     Example:  minigts image import classroom.tar.gz
     """
-    from minigts.providers.uml import carried
+    from minigts.providers.uml.build import export
 
     with console.progress() as say:
-        taken = carried.load(file, say, sha256)
+        taken = export.load(file, say, sha256)
     console.note(f"imported {', '.join(part.place for part in taken)}" if taken else "everything in it is here already")
 
 

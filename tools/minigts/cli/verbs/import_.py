@@ -31,11 +31,11 @@ def import_(
 
     Example:  minigts import testbed.dsl -o testbed.yaml
     """
-    from minigts.formats import network, reading
+    from minigts.formats import detect, network
     from minigts.language.source import read_text
-    from minigts.topology import load
+    from minigts.topology.read import load
 
-    read = reading.read(read_text(file, reading.language_of(file)), str(file), leave_out=leave_out)
+    read = detect.read(read_text(file, detect.language_of(file)), str(file), leave_out=leave_out)
     load.require_fit(read, str(file))
     for note in read.notes:
         console.note(f"{file}: {note}")

@@ -37,11 +37,11 @@ def kernel_build(
     Example:  minigts kernel build --source 7.3.4-1~bpo13+1 --unproven
     """
     from minigts.artifacts import sources
-    from minigts.providers.uml import full_kernel, parts
+    from minigts.providers.uml.build import build_all, kernel_build
 
-    wanted = None if source is None else sources.wanted(full_kernel.recipe(), source, unproven=unproven)
+    wanted = None if source is None else sources.wanted(kernel_build.recipe(), source, unproven=unproven)
     with console.progress() as say:
-        made = parts.compile_all(say, wanted)
+        made = build_all.compile_all(say, wanted)
     console.note(f"the full kernel is built from {made.version}{', proven' if made.proven else ''}")
     typer.echo(made.directory)
 
@@ -52,9 +52,9 @@ def kernel_path() -> None:
 
     Example:  minigts kernel path
     """
-    from minigts.providers.uml import full_kernel
+    from minigts.providers.uml.build import kernel_build
 
-    found = full_kernel.present()
+    found = kernel_build.present()
     if found is None:
         raise EnvironmentLacks("the full kernel is not built yet; build it with: minigts kernel build")
     typer.echo(found.directory)
@@ -66,8 +66,8 @@ def kernel_remove() -> None:
 
     Example:  minigts kernel remove
     """
-    from minigts.providers.uml import clock, full_kernel
+    from minigts.providers.uml.build import clock_build, kernel_build
 
-    full_kernel.remove()
-    clock.remove()
+    kernel_build.remove()
+    clock_build.remove()
     console.note("new labs in real time run Debian's kernel; the next one in virtual time compiles both again")

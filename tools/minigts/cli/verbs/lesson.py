@@ -127,7 +127,7 @@ def _predict(number: int, folder: Path | None, figure: str | None) -> None:
 
 def _check(number: int, folder: Path | None, name: str | None) -> None:
     from minigts import lab as labs
-    from minigts.lessons import evidence, kept, model, verdicts
+    from minigts.lessons import evidence, evidence_file, model, verdicts
     from minigts.lessons import folder as folders
 
     found = model.lesson(number)
@@ -140,7 +140,7 @@ def _check(number: int, folder: Path | None, name: str | None) -> None:
             say(f"measuring lab {name}")
             lab = labs.open_lab(name)
             shown = evidence.measure(lab, work)
-            kept.write(place, lab, shown)
+            evidence_file.write(place, lab, shown)
     judged = verdicts.judge(work, shown)
     for each in judged:
         typer.echo(_line(each))

@@ -12,7 +12,7 @@ from minigts.cli.verbs import PROJECT, Verb
 
 if TYPE_CHECKING:
     from minigts.lab import Lab
-    from minigts.topology.plan import Plan
+    from minigts.topology.plan.plan import Plan
 
 verb = Verb(PROJECT, 550, help="A private libvirt, and the requests of the Vagrantfile.")
 

@@ -37,13 +37,13 @@ def limits(
     from dataclasses import asdict
 
     from minigts import overlays
-    from minigts.providers.uml import capacity
+    from minigts.providers.uml import memory
 
     if overlay is not None:
         one_of("overlay", overlay, sorted(overlays.known()))
     plan = read_plan(topology, DEFAULT, None)
     chosen = overlay or plan.overlay
-    found = capacity.bounds(plan, chosen)
+    found = memory.bounds(plan, chosen)
     if as_json:
         each = [{**asdict(bound), "labs": bound.labs, "labs_at_most": bound.labs_at_most} for bound in found]
         console.print_json({"topology": plan.name, "overlay": chosen, "bounds": each})

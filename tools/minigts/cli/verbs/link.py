@@ -62,7 +62,7 @@ def link(
     for host, differences in mend(opened, ends).items():
         console.note(f"set again on {host}: {'; '.join(differences)}")
     if named:
-        labs.set_link_named(opened, first, up=wanted == "up")
+        labs.set_link_up(opened, first, up=wanted == "up")
     else:
-        labs.set_link(opened, first, second, up=wanted == "up")
+        labs.set_links_up(opened, first, second, up=wanted == "up")
     console.note(f"{what} is {wanted}")

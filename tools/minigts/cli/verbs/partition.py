@@ -33,6 +33,6 @@ def partition(
     if heal == bool(split) or (split and (len(split) < 2 or not all(split))):
         raise InputError("partition: name two groups or more, as in ams,bra lju,mil; or --heal")
     opened = labs.open_lab(lab)
-    names = labs.mend_all(opened) if heal else labs.separate(opened, split)
+    names = labs.heal(opened) if heal else labs.partition(opened, split)
     done = "whole again" if heal else "cut"
     console.note(f"{done}: {', '.join(names)}" if names else f"no link is {'cut' if heal else 'between these groups'}")

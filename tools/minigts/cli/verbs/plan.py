@@ -29,15 +29,15 @@ def plan(
 
     Example:  minigts plan topologies/chain6.yaml
     """
-    from minigts.lessons import hidden
+    from minigts.lessons import hidden_figures
     from minigts.providers import registry
     from minigts.session.plans import foreseen
-    from minigts.topology.expanded import pieces
+    from minigts.topology.plan.plan import json_pieces
 
     planned = read_plan(topology, provider, time)
-    hiding = hidden.why_hidden(planned.name, topology.parent)
+    hiding = hidden_figures.why_hidden(planned.name, topology.parent)
     if as_json:
-        for piece in pieces(planned, with_paths=hiding is None):
+        for piece in json_pieces(planned, with_paths=hiding is None):
             typer.echo(piece, nl=False)
     else:
         shown_plan.show_plan(planned, hiding)

@@ -42,8 +42,8 @@ def play(
     Example:  minigts play ams -- ping -c 60 -i 0.5 bra
     """
     from minigts import lab as labs
-    from minigts.lab.playing import Played
-    from minigts.lab.playing import play as played
+    from minigts.lab.schedule_player import Played
+    from minigts.lab.schedule_player import play as played
 
     def tell(change: Played) -> None:
         told = {

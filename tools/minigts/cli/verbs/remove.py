@@ -25,9 +25,9 @@ def remove_host(
 
     Example:  minigts remove host lon
     """
-    from minigts.topology import altering
+    from minigts.topology import edit
 
-    started = alter(lab, lambda plan: altering.without_host(plan, name))
+    started = alter(lab, lambda plan: edit.without_host(plan, name))
     console.note(f"{name} is no longer in the lab{again(started)}")
 
 
@@ -46,7 +46,7 @@ def remove_link(
     Example:  minigts remove link ams-lon
     """
     from minigts.lab import links
-    from minigts.topology import altering
+    from minigts.topology import edit
 
-    started = alter(lab, lambda plan: altering.without_link(plan, links.link_named(plan, link).name))
+    started = alter(lab, lambda plan: edit.without_link(plan, links.link_named(plan, link).name))
     console.note(f"{link} is no longer in the lab{again(started)}")

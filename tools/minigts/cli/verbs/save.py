@@ -21,7 +21,7 @@ def save(name: SavedName, lab: LabName = None) -> None:
     """
     from minigts import lab as labs
     from minigts import overlays
-    from minigts.lab.saved import disk_bytes
+    from minigts.lab.snapshots import disk_bytes
 
     opened = labs.open_lab(lab, also_kept=True)
     joined = overlays.joined(opened)

@@ -30,7 +30,7 @@ def schema(
     """
     from minigts.experiments import model as experiments
     from minigts.overlays import policy
-    from minigts.topology import model as topologies
+    from minigts.topology.read import model as topologies
 
     texts = {
         SchemaOf.TOPOLOGY: topologies.json_schema_text,

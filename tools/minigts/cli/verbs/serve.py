@@ -53,7 +53,7 @@ def serve(
     except ModuleNotFoundError as error:
         raise EnvironmentLacks(f"the page needs {error.name}: pip install 'minigts[serve]'") from error
     from minigts import lab as labs
-    from minigts.serve.access import Access, checked_address, is_loopback
+    from minigts.serve.auth import Access, checked_address, is_loopback
 
     opened = labs.open_lab(which(lab, named))
     address = checked_address(listen)

@@ -78,7 +78,7 @@ def set_(
         raise InputError("set: name what is to be set, as in delay=20ms, or --reset")
     update = _update([f"{what}={DECLARED}" for what in SETTABLE] if reset else settings or [])
     opened = labs.open_lab(lab)
-    change = labs.adjust_link(opened, link, update, sender)
+    change = labs.update_settings(opened, link, update, sender)
     name = links.link_named(opened.plan, link).name
     console.note(f"{name} is set: {change.in_words}" if change.in_words else f"{name} is as declared")
 

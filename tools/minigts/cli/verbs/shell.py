@@ -22,14 +22,14 @@ def shell(host: Host, lab: LabName = None, container: Inside = False) -> None:
 
     Example:  minigts shell --container web
     """
-    from minigts.lab import software
+    from minigts.lab import provisioning
 
     opened = opened_lab(lab) if container else lab_with(host, lab)
     if container:
         host, prefixes = into_container(opened, host)
         argv = (*prefixes[host], "sh", "-i")
     else:
-        argv = software.shell_argv(opened, host)
+        argv = provisioning.shell_argv(opened, host)
     if opened.time == "virtual":
         console.note("the lab's virtual time keeps pace with real time as long as this shell is open")
     raise typer.Exit(opened.provider.attach(host, argv))

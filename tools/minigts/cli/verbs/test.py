@@ -81,11 +81,11 @@ def _of_the_user(arguments: Sequence[str]) -> bool:
 def _prepare() -> None:
     """Build what hosts start from, with visible progress. Where that is impossible, a note says which tests will be
     skipped."""
-    from minigts.providers.uml import image, parts
+    from minigts.providers.uml.build import build_all, image
 
     try:
         with console.progress() as say:
-            parts.ensure(say)
+            build_all.ensure(say)
     except EnvironmentLacks as lack:
         console.note(f"minigts: tests that need hosts in virtual time will be skipped: {lack}")
     else:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Group
 
     from minigts.lab import Lab
-    from minigts.lab.activity import Activity, Flow, Load
+    from minigts.lab.usage import Activity, Flow, Load
 
 verb = Verb(LABS, 230)
 
@@ -65,14 +65,14 @@ def top(
 
 
 def _looks(lab: Lab, interval_s: float, count: int | None) -> Iterator[Activity]:
-    from minigts.lab import activity
+    from minigts.lab import usage
 
-    before = activity.read(lab)
+    before = usage.read(lab)
     done = 0
     while count is None or done < count:
         time.sleep(interval_s)
-        after = activity.read(lab)
-        yield activity.between(lab, before, after)
+        after = usage.read(lab)
+        yield usage.between(lab, before, after)
         before, done = after, done + 1
 
 

@@ -56,7 +56,7 @@ def up(
     """
     from minigts.session import bring_up
     from minigts.session.plans import foreseen
-    from minigts.topology import gateway
+    from minigts.topology.routes import addresses
 
     planned = read_plan(topology, provider, time)
     ready = bring_up.ready(bring_up.Request(planned, provider, lab, overlay, _share(processors, memory)))
@@ -71,7 +71,7 @@ def up(
     if brought.remark:
         console.note(brought.remark)
     if planned.ways_out:
-        console.note(f"lab {made.name} has {gateway.in_words(host.name for host in planned.ways_out)}")
+        console.note(f"lab {made.name} has {addresses.gateway_in_words(host.name for host in planned.ways_out)}")
     console.note(f"lab {made.name} is up in {made.time} time; try: minigts exec {planned.hosts[0].name} -- ip address")
 
 

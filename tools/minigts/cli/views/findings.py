@@ -14,10 +14,10 @@ from minigts.language.figures import digits, duration
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from minigts.experiments.campaign import Prepared
-    from minigts.experiments.cells import Verdict
+    from minigts.experiments.prepare import Prepared
     from minigts.experiments.provider_comparison import Comparison
     from minigts.experiments.run import Outcome
+    from minigts.experiments.summary import Verdict
     from minigts.fidelity.certificate import Certificate, Row
     from minigts.fidelity.explanation import Explanation, Measured
     from minigts.judge.statistics import Estimate
@@ -69,9 +69,9 @@ def show_certificate(certificate: Certificate, lab: Lab) -> None:
 
 def show_certificate_unless_hidden(certificate: Certificate, lab: Lab, beside: Path | None = None) -> None:
     """Print the certificate; for a lesson's lab only the verdict, until its student has predicted."""
-    from minigts.lessons import hidden
+    from minigts.lessons import hidden_figures
 
-    hiding = hidden.why_hidden(lab.plan.name, beside)
+    hiding = hidden_figures.why_hidden(lab.plan.name, beside)
     if hiding is None:
         show_certificate(certificate, lab)
         return

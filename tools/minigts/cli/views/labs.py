@@ -13,7 +13,7 @@ from minigts.errors import MinigtsError
 if TYPE_CHECKING:
     from minigts.lab import Lab, Record, Saved
     from minigts.providers.doctor import Diagnosis
-    from minigts.topology.plan import Plan
+    from minigts.topology.plan.plan import Plan
 
 DECLARED = (shown_plan.delay, shown_plan.rate, shown_plan.loss)
 """The settings that are printed of a link whose directions differ."""
@@ -132,7 +132,7 @@ def show_saved(saved: Iterable[Mapping[str, object]]) -> None:
 
 def saved_facts(saved: Saved) -> dict[str, object]:
     """The facts of a saved lab for `saved --json`."""
-    from minigts.lab import saved as saved_labs
+    from minigts.lab import snapshots as saved_labs
 
     return saved.model_dump(mode="json") | {"disk_bytes": saved_labs.disk_bytes(saved)}
 

@@ -11,9 +11,9 @@ from minigts.cli.views import tables
 
 if TYPE_CHECKING:
     from minigts.topology.link_settings import Shaping
-    from minigts.topology.parts import Direction, Link
-    from minigts.topology.parts import Path as PathOfPlan
-    from minigts.topology.plan import Plan
+    from minigts.topology.plan.elements import Direction, Link
+    from minigts.topology.plan.elements import Path as PathOfPlan
+    from minigts.topology.plan.plan import Plan
 
 INDENT = 2
 ROWS_SHOWN, PORTS_SHOWN = 66, 40
@@ -24,16 +24,16 @@ ROWS_SHOWN, PORTS_SHOWN = 66, 40
 def show_plan(plan: Plan, hiding: str | None = None) -> None:
     """Print a drawing, hosts, links, and the prediction for each pair. With `hiding`, the reason why a lesson's figures
     are hidden, it prints neither pairs nor round trips."""
-    from minigts.topology import gateway
+    from minigts.topology.routes import addresses
 
     out = console.out()
     out.print(f"{plan.name}, in {plan.time} time", style="bold", markup=False, soft_wrap=True)
     out.print()
     if len(plan.machines) <= ROWS_SHOWN:
-        from minigts.topology import drawing
+        from minigts.topology import draw
 
-        inside = min(out.width - INDENT, drawing.WIDTH)
-        for line in drawing.draw(plan, round_trips=hiding is None, width=inside):
+        inside = min(out.width - INDENT, draw.WIDTH)
+        for line in draw.draw(plan, round_trips=hiding is None, width=inside):
             out.print(f"  {line}", markup=False, soft_wrap=True)
     else:
         out.print(f"  {len(plan.machines)} machines: too many to draw", markup=False, soft_wrap=True)
@@ -42,7 +42,7 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
     tables.show_table("hosts", columns, _planned_machines(plan), optional=("cpus", "memory", "location"))
     _further(plan.machines, "machines")
     if plan.ways_out:
-        words = gateway.in_words(host.name for host in plan.ways_out)
+        words = addresses.gateway_in_words(host.name for host in plan.ways_out)
         out.print(f"has {words}\n", markup=False, soft_wrap=True)
     for words in plan.tuning_in_words:
         out.print(f"tuned: {words}\n", markup=False, soft_wrap=True)

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed
-from minigts.machine.together import breakable
+from minigts.machine.parallel import breakable
 from minigts.providers.agent import ended as endings
-from minigts.providers.agent import sockets, wire
+from minigts.providers.agent import protocol, sockets
 from minigts.providers.agent.patience import LOOK_S, Conditions, Patience
 from minigts.providers.base import Result
 
@@ -81,17 +81,17 @@ def run(
     """
     started = time.monotonic()
     kept = _Kept(host, argv, is_streamed=on_output is not None)
-    ended: wire.Ended | None = None
+    ended: protocol.Ended | None = None
     patience = Patience(host, argv[0], conditions or Conditions(), limit_s=timeout_s + GRACE_S)
     with contextlib.closing(_Line(_connect(rundir, host, conditions), patience, on_look)) as line:
         line.send(*_request(argv, timeout_s, None), *_inputs(stdin))
         if turn is not None:
             line.send(_wait(turn, for_end=on_output is None))
         for frame in line.frames():
-            if frame.kind == wire.EXIT:
+            if frame.kind == protocol.EXIT:
                 ended = _ended(host, frame)
                 break
-            if on_stdout is not None and frame.kind == wire.STDOUT:
+            if on_stdout is not None and frame.kind == protocol.STDOUT:
                 on_stdout(frame.payload)
                 continue
             kept.take(frame)
@@ -118,11 +118,11 @@ def attach(
     with contextlib.closing(_Line(_connect(rundir, host, conditions), patience)) as line, _raw_terminal():
         line.send(*_request(argv, None, _terminal_size()))
         if paced:
-            line.send(wire.Frame(1, wire.PACE, b""))
-        signal.signal(signal.SIGWINCH, lambda *_: line.send_later(_frame(wire.RESIZE, _terminal_size())))
-        line.listen_to(sys.stdin.fileno(), lambda typed: line.send(wire.Frame(1, wire.INPUT, typed or b"\x04")))
+            line.send(protocol.Frame(1, protocol.PACE, b""))
+        signal.signal(signal.SIGWINCH, lambda *_: line.send_later(_frame(protocol.RESIZE, _terminal_size())))
+        line.listen_to(sys.stdin.fileno(), lambda typed: line.send(protocol.Frame(1, protocol.INPUT, typed or b"\x04")))
         for frame in line.frames():
-            if frame.kind == wire.EXIT:
+            if frame.kind == protocol.EXIT:
                 return _ended(host, frame).code
             with line.resting():
                 _write_all(sys.stdout.fileno(), frame.payload)
@@ -145,7 +145,7 @@ def converse(
         for frame in _request(argv, None, terminal):
             connection.sendall(frame.encode())
         if paced:
-            connection.sendall(wire.Frame(1, wire.PACE, b"").encode())
+            connection.sendall(protocol.Frame(1, protocol.PACE, b"").encode())
         with breakable(partial(connection.shutdown, socket.SHUT_RDWR)):
             _wait_until_taken(connection, Patience(host, argv[0], conditions or Conditions(), asks=False))
     except OSError as error:
@@ -165,7 +165,7 @@ class _Line:
     ) -> None:
         self._connection, self._patience, self._on_look = connection, patience, on_look
         connection.setblocking(False)
-        self._frames: list[Iterator[wire.Frame]] = []
+        self._frames: list[Iterator[protocol.Frame]] = []
         self._outgoing = memoryview(b"")
         self._is_blocked = False
         self._further: tuple[int, Callable[[bytes], None]] | None = None
@@ -173,12 +173,12 @@ class _Line:
     def close(self) -> None:
         self._connection.close()
 
-    def send(self, *frames: wire.Frame | Iterator[wire.Frame]) -> None:
+    def send(self, *frames: protocol.Frame | Iterator[protocol.Frame]) -> None:
         """Send frames as soon as the socket has room; reading notices a host that goes away."""
-        self._frames += [iter([each]) if isinstance(each, wire.Frame) else each for each in frames]
+        self._frames += [iter([each]) if isinstance(each, protocol.Frame) else each for each in frames]
         self._write()
 
-    def send_later(self, frame: wire.Frame) -> None:
+    def send_later(self, frame: protocol.Frame) -> None:
         """Queue a frame without sending it: for a signal's handler, which may have interrupted `send`."""
         self._frames.append(iter([frame]))
 
@@ -193,9 +193,9 @@ class _Line:
         yield
         self._patience.excuse(time.monotonic() - began)
 
-    def frames(self) -> Iterator[wire.Frame]:
+    def frames(self) -> Iterator[protocol.Frame]:
         """The frames that the host sends, until it goes away, without those of the supervisor. Raises HostFailed."""
-        decoder = wire.Decoder()
+        decoder = protocol.Decoder()
         with breakable(partial(self._connection.shutdown, socket.SHUT_RDWR)):
             while True:
                 data = self._wait()
@@ -203,20 +203,20 @@ class _Line:
                     return
                 for frame in decoder.feed(data or b""):
                     self._patience.heard()
-                    if frame.kind == wire.HOST:
-                        self._patience.greeted(frame.payload == wire.GREETED)
-                    elif frame.kind == wire.CUT:
+                    if frame.kind == protocol.HOST:
+                        self._patience.greeted(frame.payload == protocol.GREETED)
+                    elif frame.kind == protocol.CUT:
                         raise HostFailed(
                             "too much of its output was left unread: read it faster, or write it to a file"
                         )
-                    elif frame.kind != wire.TAKEN:
+                    elif frame.kind != protocol.TAKEN:
                         yield frame
                 if self._patience.is_due():
                     self._look()
 
     def _look(self) -> None:
         if self._patience.look():
-            self.send(wire.Frame(1, wire.ASK, b""))
+            self.send(protocol.Frame(1, protocol.ASK, b""))
         if self._on_look is not None:
             self._on_look()
 
@@ -245,7 +245,7 @@ class _Line:
     def _take_further(self) -> None:
         assert self._further is not None
         descriptor, take = self._further
-        typed = os.read(descriptor, wire.CHUNK)
+        typed = os.read(descriptor, protocol.CHUNK)
         if not typed:
             self._further = None
         take(typed)
@@ -257,7 +257,7 @@ class _Line:
                 self._frames.pop(0)
             else:
                 self._outgoing = memoryview(frame.encode())
-                if frame.kind in (wire.RUN, wire.ASK):
+                if frame.kind in (protocol.RUN, protocol.ASK):
                     self._patience.owes()
         return bool(self._outgoing)
 
@@ -283,29 +283,29 @@ class _Kept:
     def __init__(self, host: str, argv: Sequence[str], *, is_streamed: bool) -> None:
         self._host, self._argv, self._is_streamed = host, tuple(argv), is_streamed
         self._most_bytes = MOST_KEPT_STREAMED_BYTES if is_streamed else MOST_KEPT_BYTES
-        self._said = {wire.STDOUT: bytearray(), wire.STDERR: bytearray()}
+        self._said = {protocol.STDOUT: bytearray(), protocol.STDERR: bytearray()}
         self._is_cut = False
 
-    def take(self, frame: wire.Frame) -> None:
+    def take(self, frame: protocol.Frame) -> None:
         """Raises OutputTooLong."""
         room = self._most_bytes - sum(map(len, self._said.values()))
-        self._said[wire.STDOUT if frame.kind == wire.STDOUT else wire.STDERR].extend(frame.payload[:room])
+        self._said[protocol.STDOUT if frame.kind == protocol.STDOUT else protocol.STDERR].extend(frame.payload[:room])
         self._is_cut |= len(frame.payload) > room
         if self._is_cut and not self._is_streamed:
             raise OutputTooLong(self._host, self._argv, self._most_bytes)
 
-    def lack(self, ended: wire.Ended) -> str | None:
+    def lack(self, ended: protocol.Ended) -> str | None:
         """What the host's kernel lacked to start the command, from its agent's error such as `true: Resource
         temporarily unavailable (os error 11)`; None if the command started or does not exist there.
         """
-        said = self._said[wire.STDERR].decode(errors="replace")
+        said = self._said[protocol.STDERR].decode(errors="replace")
         if ended.code != NOT_STARTED or not said.startswith(f"{self._argv[0]}: "):
             return None
         return next((lack for number, lack in LACKS.items() if said.endswith(f" (os error {number})\n")), None)
 
-    def result(self, ended: wire.Ended, timeout_s: float, seconds: float, *, check: bool) -> Result:
+    def result(self, ended: protocol.Ended, timeout_s: float, seconds: float, *, check: bool) -> Result:
         """The command's result, with a mark where its output was cut. Raises CommandTimeout, CommandFailed."""
-        out, err = (self._said[kind].decode(errors="replace") for kind in (wire.STDOUT, wire.STDERR))
+        out, err = (self._said[kind].decode(errors="replace") for kind in (protocol.STDOUT, protocol.STDERR))
         err += CUT_MARK.format(self._most_bytes) if self._is_cut else ""
         if ended.timeout:
             raise CommandTimeout(self._host, self._argv, timeout_s, out, err)
@@ -333,21 +333,21 @@ def _wait_until_taken(connection: socket.socket, patience: Patience) -> None:
         connection.settimeout(CONNECT_S)
         return
     connection.settimeout(LOOK_S)
-    while first.kind != wire.TAKEN:
-        if first.kind == wire.HOST:
-            patience.greeted(first.payload == wire.GREETED)
+    while first.kind != protocol.TAKEN:
+        if first.kind == protocol.HOST:
+            patience.greeted(first.payload == protocol.GREETED)
             patience.owes()
         first = _one_frame(connection, patience)
     connection.settimeout(CONNECT_S)
 
 
-def _one_frame(connection: socket.socket, patience: Patience) -> wire.Frame:
+def _one_frame(connection: socket.socket, patience: Patience) -> protocol.Frame:
     """Raises ConnectionError when the host has gone, TimeoutError when a supervisor says nothing at all."""
-    head = _exactly(connection, wire.HEADER.size, patience)
-    channel, kind, length = wire.HEADER.unpack(head)
-    if (kind, length) not in ((wire.HOST, 1), (wire.TAKEN, 0)):
+    head = _exactly(connection, protocol.HEADER.size, patience)
+    channel, kind, length = protocol.HEADER.unpack(head)
+    if (kind, length) not in ((protocol.HOST, 1), (protocol.TAKEN, 0)):
         raise ConnectionResetError("it answered before it was asked")
-    return wire.Frame(channel, kind, _exactly(connection, length, patience))
+    return protocol.Frame(channel, kind, _exactly(connection, length, patience))
 
 
 def _exactly(connection: socket.socket, size: int, patience: Patience) -> bytes:
@@ -366,31 +366,33 @@ def _exactly(connection: socket.socket, size: int, patience: Patience) -> bytes:
     return data
 
 
-def _request(argv: Sequence[str], timeout_s: float | None, terminal: Sequence[int] | None) -> tuple[wire.Frame, ...]:
+def _request(
+    argv: Sequence[str], timeout_s: float | None, terminal: Sequence[int] | None
+) -> tuple[protocol.Frame, ...]:
     request: dict[str, Any] = {"argv": list(argv), "timeout_s": timeout_s}
     if terminal is not None or timeout_s is None:
         request["terminal"] = terminal
-    return (_frame(wire.RUN, request),)
+    return (_frame(protocol.RUN, request),)
 
 
-def _inputs(data: bytes) -> tuple[Iterator[wire.Frame], wire.Frame]:
+def _inputs(data: bytes) -> tuple[Iterator[protocol.Frame], protocol.Frame]:
     """The frames of a command's input, and the frame that ends it."""
-    offsets = range(0, len(data), wire.CHUNK)
-    pieces = (wire.Frame(1, wire.INPUT, data[offset : offset + wire.CHUNK]) for offset in offsets)
-    return pieces, wire.Frame(1, wire.INPUT, b"")
+    offsets = range(0, len(data), protocol.CHUNK)
+    pieces = (protocol.Frame(1, protocol.INPUT, data[offset : offset + protocol.CHUNK]) for offset in offsets)
+    return pieces, protocol.Frame(1, protocol.INPUT, b"")
 
 
-def _wait(turn: int, *, for_end: bool) -> wire.Frame:
-    return wire.Frame(1, wire.WAIT, wire.WAITING.pack(turn, for_end))
+def _wait(turn: int, *, for_end: bool) -> protocol.Frame:
+    return protocol.Frame(1, protocol.WAIT, protocol.WAITING.pack(turn, for_end))
 
 
-def _frame(kind: int, content: object) -> wire.Frame:
-    return wire.Frame(1, kind, json.dumps(content).encode())
+def _frame(kind: int, content: object) -> protocol.Frame:
+    return protocol.Frame(1, kind, json.dumps(content).encode())
 
 
-def _ended(host: str, frame: wire.Frame) -> wire.Ended:
+def _ended(host: str, frame: protocol.Frame) -> protocol.Ended:
     try:
-        return wire.ended(frame.payload)
+        return protocol.ended(frame.payload)
     except ValueError as error:
         raise HostFailed(f"host {host} does not say how a command ended: {error}") from error
 

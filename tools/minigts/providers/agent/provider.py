@@ -12,10 +12,10 @@ from typing import Any
 
 from minigts.errors import MinigtsError
 from minigts.providers import archive
-from minigts.providers.agent import client, process
+from minigts.providers.agent import client, lab_processes
 from minigts.providers.agent.patience import Conditions
 from minigts.providers.base import Result
-from minigts.providers.machine_time import OnMachineTime
+from minigts.providers.real_time import RealTime
 
 PACE_S = 0.004
 DIAGNOSIS_TIMEOUT_S = 30.0
@@ -39,7 +39,7 @@ rm -rf "$to"
 directory."""
 
 
-class AgentProvider(OnMachineTime):
+class AgentProvider(RealTime):
     """See `providers.base.Provider`. Clients reach a host at hosts/NAME/control.sock in the run directory."""
 
     kernel_log_argv: tuple[str, ...] = ("dmesg",)
@@ -151,7 +151,7 @@ class AgentProvider(OnMachineTime):
                     shutil.copyfile(log, into / log.name)
 
     def processes(self) -> tuple[int, ...]:
-        supervisor = process.supervisor(self.rundir)
+        supervisor = lab_processes.supervisor(self.rundir)
         return () if supervisor is None else (supervisor,)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from minigts.providers.base import Finding
+from minigts.providers.base import DoctorFinding
 
 REMEDY = (
     "as root, on a kernel with openvswitch, netem and ifb: "
@@ -12,13 +12,13 @@ REMEDY = (
 )
 
 
-def findings(natively_missing: Sequence[str], uml: Iterable[Finding]) -> Iterator[Finding]:
+def findings(natively_missing: Sequence[str], uml: Iterable[DoctorFinding]) -> Iterator[DoctorFinding]:
     """The findings about this machine's kernel if it can hold the network; otherwise those about a User-Mode Linux
     kernel, `uml`. Pure.
     """
     if not natively_missing:
-        yield Finding("kernel", "ok", "the network is in this machine's kernel, in namespaces without a way out")
+        yield DoctorFinding("kernel", "ok", "the network is in this machine's kernel, in namespaces without a way out")
         return
     meaning = f"the network is in a User-Mode Linux kernel, since {natively_missing[0]}; hosts share one processor"
-    yield Finding("kernel", "slow", meaning, REMEDY)
+    yield DoctorFinding("kernel", "slow", meaning, REMEDY)
     yield from uml

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from minigts import paths
 from minigts.machine import shell
-from minigts.providers.agent import process, wire
-from minigts.topology.plan import Plan
+from minigts.providers.agent import lab_processes, protocol
+from minigts.topology.plan.plan import Plan
 
 NAME = "kernel"
 """The name of the only machine of the lab's supervisor: the kernel, or the namespaces that replace it."""
@@ -93,7 +93,7 @@ def enclosure(rundir: Path) -> tuple[str, ...]:
     return (
         *("unshare", "--net", "--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child"),
         *(SYSTEM_PYTHON, str(paths.project_root() / "provision" / "mininet" / "enclosure.py")),
-        *(str(wire.__file__), str(memory), str(group)),
+        *(str(protocol.__file__), str(memory), str(group)),
     )
 
 
@@ -109,7 +109,7 @@ def remove_group(rundir: Path) -> None:
         for directory in sorted(group.rglob("*/"), reverse=True):
             directory.rmdir()
         group.rmdir()
-    process.remove(rundir / GROUP)
+    lab_processes.remove(rundir / GROUP)
 
 
 def _group_name(rundir: Path) -> str:

@@ -18,16 +18,19 @@ from pydantic import Field, TypeAdapter
 from minigts import paths
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed, MinigtsError
 from minigts.language import documents
-from minigts.providers.agent import client, process
+from minigts.machine.progress import Progress
+from minigts.providers.agent import client, lab_processes
 from minigts.providers.agent.provider import AgentProvider
-from minigts.providers.base import Finding, Result, Supports
+from minigts.providers.base import DoctorFinding, Result, Supports
 from minigts.providers.mininet import doctor, kernel
-from minigts.providers.uml import demand, guest, image, packing, prerequisites
 from minigts.providers.uml import doctor as uml_doctor
-from minigts.providers.uml.kernel import RETURNED, GuestKernel
-from minigts.providers.uml.kernel import missing as uml_missing
-from minigts.providers.uml.supervisor import Launch
-from minigts.topology.plan import Plan
+from minigts.providers.uml import facts, memory
+from minigts.providers.uml.build import image
+from minigts.providers.uml.run import booting, transfer
+from minigts.providers.uml.run.command_line import RETURNED, GuestKernel
+from minigts.providers.uml.run.command_line import missing as uml_missing
+from minigts.providers.uml.run.supervisor import Launch
+from minigts.topology.plan.plan import Plan
 
 MACHINES = "machines.json"
 """The file in the run directory with the process of each host and switch, by name; it exists once the network is up."""
@@ -62,18 +65,18 @@ class MininetProvider(AgentProvider):
     def missing(self) -> list[str]:
         return [] if not kernel.natively_missing() else uml_missing() + image.missing()
 
-    def findings(self) -> Iterable[Finding]:
+    def findings(self) -> Iterable[DoctorFinding]:
         reasons = kernel.natively_missing()
-        return doctor.findings(reasons, uml_doctor.kernel_findings(prerequisites.gather()) if reasons else ())
+        return doctor.findings(reasons, uml_doctor.kernel_findings(facts.gather()) if reasons else ())
 
     def require_room(self, plan: Plan, overlays: Sequence[str]) -> None:
-        """See `Sized`. In this machine's kernel hosts need hardly more memory than their programs."""
+        """See `ChecksMemory`. In this machine's kernel hosts need hardly more memory than their programs."""
         if kernel.natively_missing():
-            demand.require([demand.Kernel(kernel.NAME, kernel.memory_mb(plan), "whole")], overlays)
+            memory.require_memory([memory.Kernel(kernel.NAME, kernel.memory_mb(plan), "whole")], overlays)
 
-    def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
+    def up(self, plan: Plan, progress: Progress) -> None:
         count = len(plan.machines)
-        if process.supervisor(self.rundir) is None or not (self.rundir / MACHINES).exists():
+        if lab_processes.supervisor(self.rundir) is None or not (self.rundir / MACHINES).exists():
             try:
                 self._start_kernel(plan, progress)
                 progress(f"Mininet: building {count} machines and {len(plan.links)} links")
@@ -83,12 +86,12 @@ class MininetProvider(AgentProvider):
                 raise
         progress(f"{count} of {count} hosts answer")
 
-    def _start_kernel(self, plan: Plan, progress: Callable[[str], None]) -> None:
-        process.remove(self.rundir / MACHINES)
+    def _start_kernel(self, plan: Plan, progress: Progress) -> None:
+        lab_processes.remove(self.rundir / MACHINES)
         reasons = kernel.natively_missing()
         if reasons:
             progress(f"mininet in a User-Mode Linux kernel, since {reasons[0]}")
-            self.require_room(plan, [demand.BARE])
+            self.require_room(plan, [memory.BARE])
             ready = image.ensure(progress)
             machine = GuestKernel(kernel.NAME, kernel.memory_mb(plan), ())
             launch = Launch(ready.boot, ready.root, (machine,), ())
@@ -97,8 +100,8 @@ class MininetProvider(AgentProvider):
             launch = Launch(
                 self.rundir, self.rundir, (GuestKernel(kernel.NAME, 0, ()),), (), instead=kernel.enclosure(self.rundir)
             )
-        guest.start(self.rundir, launch)
-        guest.wait(AgentProvider(self.rundir), [kernel.NAME], lambda _: None)
+        booting.start(self.rundir, launch)
+        booting.wait(AgentProvider(self.rundir), [kernel.NAME], lambda _: None)
 
     def _build(self, plan: Plan) -> None:
         program = (paths.project_root() / "provision" / PROGRAM).read_bytes()
@@ -143,13 +146,13 @@ class MininetProvider(AgentProvider):
 
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:
         self._enter(host)
-        packing.put(self, host, None if self._native else self.rundir / "shared" / kernel.NAME, source, target)
+        transfer.put(self, host, None if self._native else self.rundir / "shared" / kernel.NAME, source, target)
 
     def get(self, host: str, source: PurePosixPath, target: Path) -> None:
         self._enter(host)
         returned = self.rundir / "shared" / kernel.NAME / RETURNED
-        if not self._native and packing.can_return(returned):
-            packing.get(self, host, returned, source, target)
+        if not self._native and transfer.can_return(returned):
+            transfer.get(self, host, returned, source, target)
         else:
             super().get(host, source, target)
 
@@ -174,8 +177,8 @@ class MininetProvider(AgentProvider):
         return super().logs(kernel.NAME)
 
     def down(self) -> None:
-        problems: list[Exception] = [MinigtsError(text) for text in process.end(self.rundir)]
-        process.remove(self.rundir / MACHINES)
+        problems: list[Exception] = [MinigtsError(text) for text in lab_processes.end(self.rundir)]
+        lab_processes.remove(self.rundir / MACHINES)
         try:
             kernel.remove_group(self.rundir)
         except OSError as error:

@@ -8,7 +8,7 @@ import itertools
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -17,39 +17,24 @@ from typing import Literal
 
 from minigts import paths
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsError
-from minigts.machine import memory
+from minigts.machine import limits
 from minigts.machine.proc import is_stopped, stat_fields
+from minigts.machine.progress import Progress
 from minigts.providers import gateway, processor_share
-from minigts.providers.agent import ended, process
+from minigts.providers.agent import ended, lab_processes
 from minigts.providers.agent.patience import Conditions
 from minigts.providers.agent.provider import AgentProvider
-from minigts.providers.base import Finding, Share, Supports
-from minigts.providers.uml import (
-    capacity,
-    carried,
-    confinement,
-    demand,
-    disks,
-    doctor,
-    full_kernel,
-    guest,
-    image,
-    kernel,
-    layers,
-    made_of,
-    memory_lack,
-    own_roots,
-    packing,
-    prerequisites,
-    way_out,
-)
-from minigts.providers.uml.console import MOST_BYTES
-from minigts.providers.uml.full_kernel import FullKernel
-from minigts.providers.uml.kernel import ONE_PROCESSOR, GuestKernel, Port
-from minigts.providers.uml.supervisor import Launch
-from minigts.topology.gateway import MAC
-from minigts.topology.parts import Machine
-from minigts.topology.plan import Plan
+from minigts.providers.base import DoctorFinding, Share, Supports
+from minigts.providers.uml import doctor, facts, memory
+from minigts.providers.uml.build import export, image, kernel_build, package_images, provenance, user_images
+from minigts.providers.uml.build.kernel_build import FullKernel
+from minigts.providers.uml.run import booting, command_line, confinement, console, disks, slirp, transfer
+from minigts.providers.uml.run.command_line import ONE_PROCESSOR, GuestKernel, Port
+from minigts.providers.uml.run.console import MOST_BYTES
+from minigts.providers.uml.run.supervisor import Launch
+from minigts.topology.plan.elements import Machine
+from minigts.topology.plan.plan import Plan
+from minigts.topology.routes.addresses import GATEWAY_MAC
 
 MODULES = PurePosixPath("/usr/lib/modules")
 SYNC_TIMEOUT_S = 20.0
@@ -78,63 +63,63 @@ class UmlProvider(AgentProvider):
     _share = Share()
 
     def missing(self) -> list[str]:
-        return kernel.missing() + image.missing()
+        return command_line.missing() + image.missing()
 
-    def findings(self) -> Iterable[Finding]:
-        return doctor.findings(prerequisites.gather())
+    def findings(self) -> Iterable[DoctorFinding]:
+        return doctor.findings(facts.gather())
 
-    def prepare(self, progress: Callable[[str], None]) -> None:
+    def prepare(self, progress: Progress) -> None:
         image.ensure(progress)
 
     def made_of(self) -> Mapping[str, Path]:
-        return made_of.of_lab(self.rundir) or made_of.of_a_new_lab(virtual=False)
+        return provenance.of_lab(self.rundir) or provenance.of_a_new_lab(virtual=False)
 
     def is_built(self) -> bool:
         return image.present() is not None
 
-    def pack(self, target: Path, progress: Callable[[str], None]) -> str:
-        return carried.export(target, (), progress).sha256
+    def pack(self, target: Path, progress: Progress) -> str:
+        return export.export(target, (), progress).sha256
 
-    def unpack(self, packed: Path, sha256: str, progress: Callable[[str], None]) -> None:
-        carried.load(packed, progress, sha256)
+    def unpack(self, packed: Path, sha256: str, progress: Progress) -> None:
+        export.load(packed, progress, sha256)
 
     def require_room(self, plan: Plan, overlays: Sequence[str]) -> None:
-        capacity.require_ports(plan)
-        demand.require(demand.of_plan(plan), overlays)
+        memory.require_ports(plan)
+        memory.require_memory(memory.kernels_of(plan), overlays)
 
-    def foresight(self, plan: Plan, overlay: str) -> tuple[str, ...]:
-        return capacity.foresight(plan, overlay)
+    def forecast(self, plan: Plan, overlay: str) -> tuple[str, ...]:
+        return memory.forecast(plan, overlay)
 
-    def hand(self, share: Share) -> None:
+    def limit_to(self, share: Share) -> None:
         self._share = share
 
-    def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
+    def up(self, plan: Plan, progress: Progress) -> None:
         names = [machine.name for machine in plan.machines]
-        starts = process.supervisor(self.rundir) is None
+        starts = lab_processes.supervisor(self.rundir) is None
         if starts:
             refuse_share(plan, self._share)
             gateway.require(plan)
-            self.require_room(plan, [demand.BARE])  # the caller checks the room for overlays
+            self.require_room(plan, [memory.BARE])  # the caller checks the room for overlays
             kept = disks.read(self.rundir)
             launch = self._launch(plan, progress)
             if kept is not None:
                 disks.require_fit(kept, launch, self.rundir)
                 launch = going_on(launch, kept)
             groups, whole = processor_share.make(plan, self.rundir), processor_share.of_lab(self._share, self.rundir)
-            guest.start(self.rundir, _limited(launch, groups), on_disks=kept is not None, groups=whole)
+            booting.start(self.rundir, _limited(launch, groups), on_disks=kept is not None, groups=whole)
         try:
-            guest.wait(self, names, progress)
-            full = full_kernel.present()
+            booting.wait(self, names, progress)
+            full = kernel_build.present()
             if starts and full is not None:
                 self._tell_what_is_built_in(names, full)
         except MinigtsError:
-            process.end(self.rundir)
+            lab_processes.end(self.rundir)
             raise
 
-    def _launch(self, plan: Plan, progress: Callable[[str], None]) -> Launch:
+    def _launch(self, plan: Plan, progress: Progress) -> Launch:
         """What the supervisor is to start for the plan; missing parts and layers are built now."""
-        ready, full = image.ensure(progress), full_kernel.present()
-        layered = {**layers.roots(plan, ready, progress), **own_roots.roots(plan, ready, progress)}
+        ready, full = image.ensure(progress), kernel_build.present()
+        layered = {**package_images.roots(plan, ready, progress), **user_images.roots(plan, ready, progress)}
         return launch_of(plan, ready, ready.boot if full is None else full.directory, layered)
 
     def _tell_what_is_built_in(self, names: Sequence[str], full: FullKernel) -> None:
@@ -147,28 +132,28 @@ class UmlProvider(AgentProvider):
         def tell(name: str) -> None:
             self.put(name, full.modules, MODULES / full.modules.name)
 
-        with self.together() as company:
-            company.all([partial(tell, name) for name in names])
+        with self.together() as pool:
+            pool.all([partial(tell, name) for name in names])
 
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:
         if not (self.rundir / "hosts" / host).is_dir():
             raise HostFailed(f"there is no host {host} in this lab")
-        packing.put(self, host, self.rundir / "shared" / host, source, target)
+        transfer.put(self, host, self.rundir / "shared" / host, source, target)
 
     def get(self, host: str, source: PurePosixPath, target: Path) -> None:
-        returned = self.rundir / "shared" / host / kernel.RETURNED
-        if (self.rundir / "hosts" / host).is_dir() and packing.can_return(returned):
-            packing.get(self, host, returned, source, target)
+        returned = self.rundir / "shared" / host / command_line.RETURNED
+        if (self.rundir / "hosts" / host).is_dir() and transfer.can_return(returned):
+            transfer.get(self, host, returned, source, target)
         else:
             super().get(host, source, target)
 
     def logs(self, host: str) -> Mapping[str, Path]:
         before = self.rundir / "hosts" / host / "console.log"  # of a lab that an older minigts brought up
         console = {"console.log": before} if before.exists() else super().logs(host)
-        return {**console, ended.LOG: ended.log(self.rundir, host), way_out.LOG: way_out.log(self.rundir, host)}
+        return {**console, ended.LOG: ended.log(self.rundir, host), slirp.LOG: slirp.log(self.rundir, host)}
 
     def _conditions(self, host: str) -> Conditions:
-        kernel.require_not_paused(self.rundir, host)
+        command_line.require_not_paused(self.rundir, host)
         return Conditions(
             is_held=partial(self._is_held, host),
             is_stopped=_StoppedKernel(self.rundir, host).is_stopped,
@@ -178,45 +163,45 @@ class UmlProvider(AgentProvider):
 
     def _lack_of_memory(self, host: str) -> str:
         """A clause if a host that does not answer lacks memory, as far as this machine shows."""
-        if told := memory_lack.in_words(self.ended_for_memory(host)):
+        if told := console.memory_lack_in_words(self.ended_for_memory(host)):
             return told
-        machines = {each.name: each for each in Launch.read(self.rundir / process.LAUNCH).machines}
+        machines = {each.name: each for each in Launch.read(self.rundir / lab_processes.LAUNCH).machines}
         pid = self.kernels().get(host)
-        return "" if pid is None else memory_lack.in_use(pid, machines[host].memory_mb)
+        return "" if pid is None else console.memory_in_use(pid, machines[host].memory_mb)
 
     def ended_for_memory(self, host: str) -> tuple[str, ...]:
-        return memory_lack.ended(self._console(host))
+        return console.ended_for_memory(self._console(host))
 
     def _console(self, host: str) -> bytes:
         """The output of the host's console; empty if there is none."""
         try:
-            return paths.read_whole(self.rundir / kernel.console(host), MOST_BYTES)
+            return paths.read_whole(self.rundir / command_line.console(host), MOST_BYTES)
         except OSError:
             return b""
 
     def _is_held(self, host: str) -> bool:
-        return kernel.paused(self.rundir, host).exists() or kernel.standstill(self.rundir).exists()
+        return command_line.paused(self.rundir, host).exists() or command_line.frozen(self.rundir).exists()
 
     def restart(self, host: str) -> None:
         """See `Restarts`. A crashed kernel is started again, too, without what it had not yet written to its disk."""
-        if process.supervisor(self.rundir) is None:
+        if lab_processes.supervisor(self.rundir) is None:
             raise HostFailed("the lab's supervisor has ended")
         self._write_disk(host)
-        process.remove(kernel.paused(self.rundir, host))
-        kernel.again(self.rundir, host).touch()
+        lab_processes.remove(command_line.paused(self.rundir, host))
+        command_line.to_be_restarted(self.rundir, host).touch()
         (self.rundir / "hosts" / host / "control.sock").unlink(missing_ok=True)
-        kernel.end(self.rundir, host)
-        guest.wait(self, [host], lambda _: None)
+        command_line.end(self.rundir, host)
+        booting.wait(self, [host], lambda _: None)
 
-    def alter(self, plan: Plan, progress: Callable[[str], None]) -> frozenset[str]:
-        capacity.require_ports(plan)
-        before = Launch.read(self.rundir / process.LAUNCH)
+    def alter(self, plan: Plan, progress: Progress) -> frozenset[str]:
+        memory.require_ports(plan)
+        before = Launch.read(self.rundir / lab_processes.LAUNCH)
         after = altered(before, plan)
         known = {machine.name: machine for machine in before.machines}
         new = [machine.name for machine in after.machines if machine.name not in known]
         again = [each.name for each in after.machines if each.name in known and each.ports != known[each.name].ports]
         gone = known.keys() - {machine.name for machine in after.machines}
-        demand.require([each for each in demand.of_plan(plan) if each.name in new], [demand.BARE])
+        memory.require_memory([each for each in memory.kernels_of(plan) if each.name in new], [memory.BARE])
         running = self.kernels()
         for name in (*gone, *again):
             if name in running:
@@ -232,9 +217,9 @@ class UmlProvider(AgentProvider):
         progress(f"starting {', '.join(started)}" if started else "no host is started")
         for name in again:
             if name in running:
-                kernel.again(self.rundir, name).touch()
-        guest.wait(self, started, progress)
-        full = full_kernel.present()
+                command_line.to_be_restarted(self.rundir, name).touch()
+        booting.wait(self, started, progress)
+        full = kernel_build.present()
         if new and full is not None:
             self._tell_what_is_built_in(new, full)
         return frozenset(started)
@@ -244,20 +229,20 @@ class UmlProvider(AgentProvider):
 
     def _tell_supervisor(self, launch: Launch) -> None:
         """Have the supervisor read a new launch.json; return when it has, and has started the new machines."""
-        launch.write(self.rundir / process.LAUNCH)
-        told = kernel.altered(self.rundir)
+        launch.write(self.rundir / lab_processes.LAUNCH)
+        told = command_line.altered(self.rundir)
         told.touch()
         deadline = time.monotonic() + STOP_DEADLINE_S
         while told.exists():
-            if process.supervisor(self.rundir) is None or time.monotonic() > deadline:
+            if lab_processes.supervisor(self.rundir) is None or time.monotonic() > deadline:
                 raise HostFailed("the lab's supervisor does not answer")
             time.sleep(0.01)
 
     def kill(self, host: str) -> None:
         self._write_disk(host)
-        process.remove(kernel.paused(self.rundir, host))
-        kernel.again(self.rundir, host).unlink(missing_ok=True)
-        kernel.end(self.rundir, host)
+        lab_processes.remove(command_line.paused(self.rundir, host))
+        command_line.to_be_restarted(self.rundir, host).unlink(missing_ok=True)
+        command_line.end(self.rundir, host)
         deadline = time.monotonic() + STOP_DEADLINE_S
         while host in self.kernels():
             if time.monotonic() > deadline:
@@ -266,27 +251,27 @@ class UmlProvider(AgentProvider):
         (self.rundir / "hosts" / host / "control.sock").unlink(missing_ok=True)
 
     def pause(self, host: str) -> None:
-        """See `Pauses`. The pause is recorded first, so that every wait for the host knows of it."""
-        noted = kernel.paused(self.rundir, host)
+        """See `Power`. The pause is recorded first, so that every wait for the host knows of it."""
+        noted = command_line.paused(self.rundir, host)
         noted.parent.mkdir(mode=0o700, exist_ok=True)
         noted.touch(mode=0o600)
         self._let_time_pass(host, pauses=True)
 
     def resume(self, host: str) -> None:
         self._let_time_pass(host, pauses=False)
-        process.remove(kernel.paused(self.rundir, host))
+        lab_processes.remove(command_line.paused(self.rundir, host))
 
     def _let_time_pass(self, host: str, *, pauses: bool) -> None:
         number = signal.SIGSTOP if pauses else signal.SIGCONT
         pid = self.kernels().get(host)
-        if pid is None or not process.send_if(pid, number, lambda: self.kernels().get(host) == pid):
+        if pid is None or not lab_processes.send_if(pid, number, lambda: self.kernels().get(host) == pid):
             raise HostFailed(f"the kernel of {host} does not run")
 
     def note(self, into: Path) -> datetime | None:
-        """See `Keeps`. For a lab that has been taken down in order, this is the note that was made then."""
+        """See `KeepsDisks`. For a lab that has been taken down in order, this is the note that was made then."""
         kept = None
-        if (self.rundir / process.LAUNCH).exists():
-            launch = Launch.read(self.rundir / process.LAUNCH)
+        if (self.rundir / lab_processes.LAUNCH).exists():
+            launch = Launch.read(self.rundir / lab_processes.LAUNCH)
             kept = disks.kept_of(launch, self._time_ns(launch))
         kept = kept or disks.read(self.rundir)
         if kept is None:
@@ -299,14 +284,14 @@ class UmlProvider(AgentProvider):
         return None
 
     def disks(self) -> Mapping[str, Path]:
-        found = (path for path in self.rundir.glob(f"hosts/*/{kernel.DISK}"))
+        found = (path for path in self.rundir.glob(f"hosts/*/{command_line.DISK}"))
         return {path.parent.name: path for path in sorted(found) if path.is_file() and not path.is_symlink()}
 
     @contextlib.contextmanager
-    def standstill(self) -> Iterator[None]:
-        """See `Keeps`. The supervisor stops the kernels, and lets them run when this process releases its lock."""
+    def frozen(self) -> Iterator[None]:
+        """See `KeepsDisks`. The supervisor stops the kernels, and lets them run when this process releases its lock."""
         self._write_disks()
-        file = kernel.standstill(self.rundir)
+        file = command_line.frozen(self.rundir)
         with file.open("wb") as held:
             try:
                 fcntl.flock(held, fcntl.LOCK_EX)
@@ -324,8 +309,8 @@ class UmlProvider(AgentProvider):
 
     def _write_disks(self) -> None:
         """Have every host write out its disk; the disk of a host that does not answer stays as it is."""
-        with self.together() as company:
-            company.all([partial(self._write_disk, name) for name in self.disks()])
+        with self.together() as pool:
+            pool.all([partial(self._write_disk, name) for name in self.disks()])
 
     def _write_disk(self, host: str) -> None:
         """Have a host write out its disk, unless its process is stopped, which would stop the lab's time, too."""
@@ -336,10 +321,10 @@ class UmlProvider(AgentProvider):
 
     def kernels(self) -> dict[str, int]:
         """The process of each host's kernel; the stub processes of its programs are its children."""
-        return kernel.running(self.rundir)
+        return command_line.running(self.rundir)
 
     def down(self) -> None:
-        left = process.end(self.rundir)
+        left = lab_processes.end(self.rundir)
         problems: list[Exception] = [MinigtsError(text) for text in [*left, *processor_share.remove(self.rundir)]]
         if problems:
             raise ExceptionGroup(f"lab {self.rundir.name} is not down", problems)
@@ -355,7 +340,7 @@ class _StoppedKernel:
     def is_stopped(self) -> bool:
         """Whether a signal has stopped the process."""
         if self._pid is None or not stat_fields(self._pid):
-            self._pid = kernel.running(self._rundir).get(self._host)
+            self._pid = command_line.running(self._rundir).get(self._host)
         return self._pid is not None and stat_fields(self._pid)[:1] == ["T"]
 
 
@@ -365,8 +350,8 @@ def refuse_share(plan: Plan, share: Share) -> None:
     if plan.limited and share.processors is not None:
         raise EnvironmentLacks("hosts with `cpus:` below 1 have their own control groups: leave --processors out")
     if share.memory_mb is not None:
-        room = memory.Limit("--memory", share.memory_mb, share.memory_mb, "raise --memory")
-        demand.require(demand.of_plan(plan), [plan.overlay], [room])
+        room = limits.MemoryLimit("--memory", share.memory_mb, share.memory_mb, "raise --memory")
+        memory.require_memory(memory.kernels_of(plan), [plan.overlay], [room])
 
 
 def going_on(launch: Launch, kept: disks.Kept) -> Launch:
@@ -416,7 +401,7 @@ def altered(launch: Launch, plan: Plan) -> Launch:
 
 
 def _ports(plan: Plan, one: Machine) -> tuple[Port, ...]:
-    ways_out = [Port(MAC)] if one in plan.ways_out else []
+    ways_out = [Port(GATEWAY_MAC)] if one in plan.ways_out else []
     return (*(Port(port.mac, port.mtu, between_kernels=True) for port in one.ports), *ways_out)
 
 

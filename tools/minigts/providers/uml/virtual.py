@@ -15,16 +15,18 @@ from minigts import paths
 from minigts.dataplane import wire
 from minigts.dataplane.wire import Wire, WireState
 from minigts.errors import HostFailed
-from minigts.machine.together import NoTurn, Together, Turn, current_turn, together
-from minigts.providers.agent import client, process
+from minigts.machine.parallel import NoTurn, Together, Turn, current_turn, together
+from minigts.machine.progress import Progress
+from minigts.providers.agent import client, lab_processes
 from minigts.providers.agent.patience import Conditions
 from minigts.providers.base import Result, Supports
-from minigts.providers.uml import clock_client, layers, made_of, own_roots, parts
-from minigts.providers.uml.clock_process import ClockOrder, layout
+from minigts.providers.uml.build import build_all, package_images, provenance, user_images
+from minigts.providers.uml.clock import client as clock_client
+from minigts.providers.uml.clock.process import ClockOrder, layout
 from minigts.providers.uml.provider import UmlProvider, launch_of
-from minigts.providers.uml.supervisor import Launch
-from minigts.topology import chance
-from minigts.topology.plan import Plan
+from minigts.providers.uml.run.supervisor import Launch
+from minigts.topology.plan import reseed
+from minigts.topology.plan.plan import Plan
 
 COMPUTES = re.compile(rb"time-travel: ([!-~]{1,40}\[\d{1,10}\]) computes at ")
 """A kernel's message about a program that has used ten seconds of processor time without a system call
@@ -42,30 +44,30 @@ class VirtualUmlProvider(UmlProvider):
 
     def missing(self) -> list[str]:
         """What real time needs; if all of that is there, what virtual time needs besides."""
-        lacks = parts.missing()
-        return super().missing() or ([parts.lack_in_words(lacks)] if lacks else [])
+        lacks = build_all.missing()
+        return super().missing() or ([build_all.lack_in_words(lacks)] if lacks else [])
 
-    def prepare(self, progress: Callable[[str], None]) -> None:
-        parts.ensure(progress)
+    def prepare(self, progress: Progress) -> None:
+        build_all.ensure(progress)
 
     def is_built(self) -> bool:
-        return super().is_built() and not parts.uncompiled()
+        return super().is_built() and not build_all.uncompiled()
 
     def made_of(self) -> Mapping[str, Path]:
-        return made_of.of_lab(self.rundir) or made_of.of_a_new_lab(virtual=True)
+        return provenance.of_lab(self.rundir) or provenance.of_a_new_lab(virtual=True)
 
-    def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
+    def up(self, plan: Plan, progress: Progress) -> None:
         """All hosts begin in step. In a replicate each is then paused until its clock has its own phase."""
-        starts = process.supervisor(self.rundir) is None
+        starts = lab_processes.supervisor(self.rundir) is None
         super().up(plan, progress)
-        phases_s = chance.phases_s(plan) if starts else {}
+        phases_s = reseed.phases_s(plan) if starts else {}
         if not phases_s:
             return
-        with self.together() as company:
+        with self.together() as pool:
             began_s = self.now_s()
             for name in phases_s:
                 self.pause(name)
-            company.all([partial(self._goes_on, name, began_s + phase_s) for name, phase_s in phases_s.items()])
+            pool.all([partial(self._goes_on, name, began_s + phase_s) for name, phase_s in phases_s.items()])
 
     def _goes_on(self, host: str, moment_s: float) -> None:
         self.sleep_until(moment_s)
@@ -158,15 +160,18 @@ class VirtualUmlProvider(UmlProvider):
             for one in clock_client.wires(self.rundir)
         }
 
-    def _launch(self, plan: Plan, progress: Callable[[str], None]) -> Launch:
-        ready = parts.ensure(progress)
+    def _launch(self, plan: Plan, progress: Progress) -> Launch:
+        ready = build_all.ensure(progress)
         order = ClockOrder(
             program=str(ready.clock.program),
             wires=_wires(plan),
             processors={host.name: host.processor.model_dump() for host in plan.hosts if host.processor is not None},
             seed=1 + plan.replicate,
         )
-        layered = {**layers.roots(plan, ready.image, progress), **own_roots.roots(plan, ready.image, progress)}
+        layered = {
+            **package_images.roots(plan, ready.image, progress),
+            **user_images.roots(plan, ready.image, progress),
+        }
         return replace(launch_of(plan, ready.image, ready.kernel.directory, layered), clock=order)
 
     def _lay(self, plan: Plan, launch: Launch) -> None:
@@ -180,8 +185,8 @@ class VirtualUmlProvider(UmlProvider):
             return launch.clock.epoch_ns + clock.now_ns()
 
     @contextmanager
-    def standstill(self) -> Iterator[None]:
-        """See `Keeps`. The lab's clock stands still while this thread has a turn and does not wait."""
+    def frozen(self) -> Iterator[None]:
+        """See `KeepsDisks`. The lab's clock stands still while this thread has a turn and does not wait."""
         with self.together():
             self._write_disks()
             yield
@@ -196,7 +201,7 @@ class VirtualUmlProvider(UmlProvider):
 
 def _wires(plan: Plan) -> tuple[dict[str, Any], ...]:
     return tuple(
-        {"host": machine.name, "port": index, "wire": asdict(wire.of(port.outgoing))}
+        {"host": machine.name, "port": index, "wire": asdict(wire.wire_for(port.outgoing))}
         for machine in plan.machines
         for index, port in enumerate(machine.ports)
     )

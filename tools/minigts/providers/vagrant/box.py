@@ -10,13 +10,13 @@ import json
 import shutil
 import tarfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from minigts import paths
 from minigts.machine import shell
-from minigts.providers.uml import image
+from minigts.machine.progress import Progress
+from minigts.providers.uml.build import image
 
 NAME = "minigts"
 ASSEMBLE_TIMEOUT_S = 300.0
@@ -91,7 +91,7 @@ def present() -> Box | None:
     return Box(directory) if directory.is_dir() else None
 
 
-def ensure(progress: Callable[[str], None]) -> Box:
+def ensure(progress: Progress) -> Box:
     """The box, built now if necessary. Raises EnvironmentLacks and HostFailed."""
     ready = present()
     if ready is not None:
@@ -102,7 +102,7 @@ def ensure(progress: Callable[[str], None]) -> Box:
         return ready or _build(progress)
 
 
-def _build(progress: Callable[[str], None]) -> Box:
+def _build(progress: Progress) -> Box:
     ready = _boxes() / key()
     image.clear(_boxes())
     with image.building(ready, progress, _recipe_with_keys()) as place:

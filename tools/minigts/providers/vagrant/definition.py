@@ -13,12 +13,12 @@ from pydantic import BaseModel, ConfigDict
 
 from minigts.providers.vagrant.accelerator import Verdict
 from minigts.topology.fields import Address, Cpus, HostName, Mac, MemoryMb
-from minigts.topology.parts import Host, Switch
-from minigts.topology.plan import Plan
+from minigts.topology.plan.elements import Host, Switch
+from minigts.topology.plan.plan import Plan
 
 NETWORK = "minigts"
 NETWORK_ADDRESS = "10.255.240.0/24"
-"""The management network, which is in the range that topologies may not use (topology/addressing.py)."""
+"""The management network, which is in the range that topologies may not use (topology/routes/addresses.py)."""
 MOST_MACHINES = 252
 """The number of its addresses without its own, its first and its last."""
 FIRST_PORT = 10_000

@@ -13,8 +13,8 @@ from minigts import paths
 from minigts.errors import InputError, MinigtsError
 from minigts.language import documents
 from minigts.providers.vagrant import libvirt
-from minigts.topology.load import load
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.load import load
 
 DEFAULT = paths.project_root() / "topologies" / "chain6.yaml"
 MEMORY = "minigts.json"

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from minigts import paths
 from minigts.errors import EnvironmentLacks
+from minigts.machine.progress import Progress
 from minigts.providers import supported, system_packages
 from minigts.providers.base import Supports
 from minigts.providers.system_packages import Package
-from minigts.providers.uml import image
+from minigts.providers.uml.build import image
 from minigts.providers.vagrant import accelerator, box, definition, libvirt
 from minigts.providers.vagrant.definition import Definition
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
 
 SUPPORTS = Supports(
     frozenset({"several processors", "memory of its own", "sysctls of a kernel of its own", "packages"}),
@@ -100,7 +101,7 @@ def _groups() -> str:
     return ",".join(["libvirt", *([group] if group else [])])
 
 
-def prepare(progress: Callable[[str], None]) -> None:
+def prepare(progress: Progress) -> None:
     """Build the box and try KVM, unless this has been done. Raises EnvironmentLacks and HostFailed."""
     ready = box.ensure(progress)
     if accelerator.remembered() is None:

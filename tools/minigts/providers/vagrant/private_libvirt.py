@@ -15,7 +15,7 @@ from urllib.parse import quote
 from minigts import paths
 from minigts.errors import EnvironmentLacks, HostFailed, MinigtsError
 from minigts.machine import shell
-from minigts.providers.agent import process
+from minigts.providers.agent import lab_processes
 
 START_DEADLINE_S = 30.0
 FOLDERS = ("etc", "run", "lib", "cache", "log", "pool")
@@ -35,7 +35,7 @@ def uri() -> str:
 def keeper() -> int | None:
     """The id of one of its processes inside its namespaces; None when it does not run."""
     ours = Path("/proc/self/ns/net").stat().st_ino
-    inside = [pid for pid in process.marked(directory()) if _network(pid) not in (ours, None)]
+    inside = [pid for pid in lab_processes.marked(directory()) if _network(pid) not in (ours, None)]
     return min(inside, default=None)
 
 
@@ -51,7 +51,7 @@ def start(group: str = "") -> None:
     if lacking:
         raise EnvironmentLacks("\n".join(lacking))
     place = directory()
-    process.end(place)
+    lab_processes.end(place)
     place.mkdir(parents=True, exist_ok=True)
     place.chmod(0o700)
     for folder in FOLDERS:
@@ -61,7 +61,7 @@ def start(group: str = "") -> None:
     log_file.touch(mode=0o600)
     with log_file.open("wb") as log:
         command = [*NAMESPACES, str(script), str(place), *([group] if group else [])]
-        shell.start(command, output=log.fileno(), env={process.MARK: str(place)})
+        shell.start(command, output=log.fileno(), env={lab_processes.MARK: str(place)})
     try:
         _wait_until_it_answers()
         _define_pool()
@@ -72,7 +72,7 @@ def start(group: str = "") -> None:
 
 def stop() -> None:
     """End it with all that it runs, and remove its directory; a second call does nothing."""
-    problems: list[Exception] = [MinigtsError(text) for text in process.end(directory())]
+    problems: list[Exception] = [MinigtsError(text) for text in lab_processes.end(directory())]
     if problems:
         raise ExceptionGroup("minigts' own libvirt does not end", problems)
     shutil.rmtree(directory(), ignore_errors=True)
@@ -96,7 +96,7 @@ def missing() -> list[str]:
 def _wait_until_it_answers() -> None:
     deadline = time.monotonic() + START_DEADLINE_S
     while shell.run(["virsh", "-c", uri(), "uri"], timeout_s=START_DEADLINE_S, check=False).code != 0:
-        if not process.marked(directory()) or time.monotonic() > deadline:
+        if not lab_processes.marked(directory()) or time.monotonic() > deadline:
             log = (directory() / "daemons.log").read_text(errors="replace").splitlines()[-8:]
             raise HostFailed("minigts' own libvirt does not answer; its log ends" + "".join(f"\n    {x}" for x in log))
         time.sleep(0.1)

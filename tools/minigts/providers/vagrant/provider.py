@@ -11,7 +11,7 @@ import contextlib
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -20,14 +20,15 @@ from minigts import paths
 from minigts.errors import CommandFailed, HostFailed, MinigtsError, noting_failures
 from minigts.language import documents
 from minigts.machine import shell
-from minigts.providers import archive, packages
-from minigts.providers.agent import process
+from minigts.machine.progress import Progress
+from minigts.providers import archive, supported
+from minigts.providers.agent import lab_processes
 from minigts.providers.agent.provider import PACE_S, AgentProvider
-from minigts.providers.base import Finding
-from minigts.providers.uml import image, layers
+from minigts.providers.base import DoctorFinding
+from minigts.providers.uml.build import image, package_images
 from minigts.providers.vagrant import definition, doctor, libvirt, prerequisites, ssh_supervisor
 from minigts.providers.vagrant.definition import Definition
-from minigts.topology.plan import Plan
+from minigts.topology.plan.plan import Plan
 
 DEFINITION = "definition.json"
 DOTFILE = "vagrant"
@@ -66,14 +67,14 @@ class VagrantProvider(AgentProvider):
     def missing(self) -> list[str]:
         return prerequisites.missing()
 
-    def findings(self) -> Iterable[Finding]:
+    def findings(self) -> Iterable[DoctorFinding]:
         return doctor.findings(prerequisites.gather())
 
-    def prepare(self, progress: Callable[[str], None]) -> None:
+    def prepare(self, progress: Progress) -> None:
         prerequisites.prepare(progress)
 
-    def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
-        if process.supervisor(self.rundir) is None:
+    def up(self, plan: Plan, progress: Progress) -> None:
+        if lab_processes.supervisor(self.rundir) is None:
             self.prepare(progress)
             defined = prerequisites.define(plan, self.rundir)
             self.rundir.mkdir(parents=True, exist_ok=True)
@@ -115,7 +116,7 @@ class VagrantProvider(AgentProvider):
         return {"console.log": console, "ssh.log": self.rundir / "hosts" / host / "ssh.log"}
 
     def processes(self) -> tuple[int, ...]:
-        keeper = process.supervisor(self.rundir)
+        keeper = lab_processes.supervisor(self.rundir)
         mark = f"guest={definition.prefix(self.rundir)}".encode()
         machines = [pid for pid, words in _command_lines() if any(word.startswith(mark) for word in words)]
         return (*machines, *(() if keeper is None else (keeper,)))
@@ -123,7 +124,7 @@ class VagrantProvider(AgentProvider):
     def down(self) -> None:
         if not self.rundir.exists():
             return
-        problems: list[Exception] = [MinigtsError(text) for text in process.end(self.rundir)]
+        problems: list[Exception] = [MinigtsError(text) for text in lab_processes.end(self.rundir)]
         self._keep_consoles()
         if (self.rundir / DEFINITION).exists() and not problems and not self._only_found():
             if self._definition() is not None:
@@ -162,7 +163,7 @@ class VagrantProvider(AgentProvider):
 
     def forget(self) -> None:
         """Remove the run directory and end the lab's processes, but leave the machines as they are."""
-        process.end(self.rundir)
+        lab_processes.end(self.rundir)
         shutil.rmtree(self.rundir, ignore_errors=True)
 
     def left(self) -> None:
@@ -207,7 +208,7 @@ class VagrantProvider(AgentProvider):
         except (OSError, ValueError):
             return None
 
-    def _vagrant_up(self, defined: Definition, progress: Callable[[str], None]) -> None:
+    def _vagrant_up(self, defined: Definition, progress: Progress) -> None:
         count, how = len(defined.machines), "KVM" if defined.processor.driver == "kvm" else "emulation"
         progress(f"vagrant up: {count} machines under {how}, {defined.at_once} at a time")
         limit_s = defined.boot_timeout_s + prerequisites.BOX_S
@@ -235,32 +236,32 @@ class VagrantProvider(AgentProvider):
             env={
                 "MINIGTS_DEFINITION": str(self.rundir / DEFINITION),
                 "VAGRANT_DOTFILE_PATH": str(self.rundir / DOTFILE),
-                process.MARK: str(self.rundir),
+                lab_processes.MARK: str(self.rundir),
             },
             patience_s=10,
         )
         paths.write_whole(self.rundir / f"vagrant-{argv[0]}.log", done.stdout)
 
-    def _install_packages(self, plan: Plan, progress: Callable[[str], None]) -> None:
+    def _install_packages(self, plan: Plan, progress: Progress) -> None:
         """Install the hosts' packages, from the same archives as for `uml`; machines fetch nothing themselves."""
-        with_packages = [host for host in plan.hosts if packages.of(host)]
+        with_packages = [host for host in plan.hosts if supported.packages_of(host)]
         if not with_packages:
             return
         ready = image.ensure(progress)
-        fetched = {host.name: layers.archives(plan, host, ready, progress) for host in with_packages}
+        fetched = {host.name: package_images.archives(plan, host, ready, progress) for host in with_packages}
         progress(f"installing packages on {len(with_packages)} hosts")
 
         def install(host: str) -> None:
             def run(argv: Sequence[str], stdin: bytes) -> str:
-                return self.run(host, argv, timeout_s=layers.INSTALL_TIMEOUT_S, stdin=stdin).stdout
+                return self.run(host, argv, timeout_s=package_images.INSTALL_TIMEOUT_S, stdin=stdin).stdout
 
             paths.write_whole(
-                self.rundir / "hosts" / host / layers.VERSIONS,
-                layers.install(partial(self.put, host), run, fetched[host]),
+                self.rundir / "hosts" / host / package_images.VERSIONS,
+                package_images.install(partial(self.put, host), run, fetched[host]),
             )
 
-        with self.together() as company:
-            company.all([partial(install, name) for name in fetched])
+        with self.together() as pool:
+            pool.all([partial(install, name) for name in fetched])
 
     def _connect(self, defined: Definition) -> None:
         launch = ssh_supervisor.Launch(
@@ -273,10 +274,10 @@ class VagrantProvider(AgentProvider):
         for machine in defined.machines:
             for folder in (self.rundir / "hosts", self.rundir / "hosts" / machine.name):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        launch.write(self.rundir / process.LAUNCH)
+        launch.write(self.rundir / lab_processes.LAUNCH)
         ssh_supervisor.start(self.rundir)
 
-    def _wait(self, names: Sequence[str], progress: Callable[[str], None]) -> None:
+    def _wait(self, names: Sequence[str], progress: Progress) -> None:
         deadline = time.monotonic() + ANSWER_DEADLINE_S
         for count, name in enumerate(names, 1):
             while not self._answers(name):

@@ -19,8 +19,8 @@ from pathlib import Path
 from minigts import paths
 from minigts.language import documents
 from minigts.machine import shell
-from minigts.providers.agent import process
-from minigts.providers.agent.host import Host
+from minigts.providers.agent import lab_processes
+from minigts.providers.agent.agent_line import Host
 
 AGENT = "/usr/lib/minigts/agent line"
 WINDOW = 1 << 20
@@ -67,7 +67,7 @@ def start(rundir: Path) -> None:
         shell.start(
             [sys.executable, "-m", "minigts.providers.vagrant.ssh_supervisor", str(rundir)],
             output=log.fileno(),
-            env={"PYTHONPATH": str(paths.import_root()), process.MARK: str(rundir)},
+            env={"PYTHONPATH": str(paths.import_root()), lab_processes.MARK: str(rundir)},
         )
 
 
@@ -115,7 +115,7 @@ async def _keep(launch: Launch, rundir: Path, name: str, stop: asyncio.Event) ->
 
 
 async def keep(rundir: Path) -> None:
-    launch = Launch.read(rundir / process.LAUNCH)
+    launch = Launch.read(rundir / lab_processes.LAUNCH)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -126,7 +126,7 @@ def main() -> None:
     rundir = Path(sys.argv[1])
     os.umask(0o077)  # whoever can connect to a host's socket is root there
     os.chdir(rundir)
-    process.record(rundir)
+    lab_processes.record(rundir)
     asyncio.run(keep(rundir))
 
 

@@ -1,0 +1,112 @@
+"""What fingers type that know another program: it does what is meant, or the answer names what does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+from typer.testing import CliRunner, Result
+
+from minigts.cli.app import app
+from minigts.cli.help_from_source import SPOKEN, answer, verbs
+
+PROJECT = Path(__file__).parents[3]
+
+
+@pytest.fixture(autouse=True)
+def no_labs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+
+
+def do(*words: str) -> Result:
+    return CliRunner().invoke(app, list(words))
+
+
+@pytest.mark.parametrize("word", SPOKEN)
+def test_a_verb_of_another_program_names_ours(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also before there is a virtual environment, when help is read from the source."""
+    ours = SPOKEN[word].rpartition("minigts ")[2].split()[0]
+    program = typer.main.get_command(app)
+    assert ours in program.commands  # type: ignore[attr-defined]
+    assert word not in program.commands  # type: ignore[attr-defined]
+    done = do(word, "ams", "--all")
+    assert (done.exit_code, done.stderr) == (2, f"minigts: no verb '{word}': {SPOKEN[word]}\n")
+    assert answer([word], verbs()) == 2
+    assert f"minigts: no verb '{word}': {SPOKEN[word]}." in capsys.readouterr().err
+
+
+def test_every_verb_on_a_lab_takes_its_name_by_lab() -> None:
+    program = typer.main.get_command(app)
+    takes = {
+        f"{name} {below}".strip(): {option for each in one.params for option in each.opts}
+        for name, verb in program.commands.items()  # type: ignore[attr-defined]
+        if getattr(verb, "rich_help_panel", None) == "Labs"
+        for below, one in getattr(verb, "commands", {"": verb}).items()
+    }
+    without = {name for name, options in takes.items() if "--lab" not in options}
+    # What is no lab that is up: files, the machine, and labs that were saved.
+    assert without == {"plan", "init", "limits", "import", "export", "saved"}
+
+
+@pytest.mark.parametrize("verb", ["down", "calibrate", "top", "events", "serve", "ssh-config", "inventory"])
+def test_a_lab_is_named_once(verb: str) -> None:
+    done = do(verb, "one", "--lab", "two")
+    assert (done.exit_code, done.stderr) == (2, "minigts: one and --lab two are two labs: name one\n")
+    for words in ([verb, "one"], [verb, "--lab", "one"], [verb, "one", "--lab", "one"]):
+        assert do(*words).stderr == do("check", "--lab", "one").stderr != ""
+
+
+@pytest.mark.parametrize("verb", ["plan", "up"])
+def test_an_experiment_is_run(verb: str, tmp_path: Path) -> None:
+    shutil.copy(PROJECT / "experiments" / "multihop.yaml", tmp_path / "multihop.yaml")
+    done = do(verb, "multihop.yaml")
+    told = "this file is an experiment: minigts run multihop.yaml measures it; the topology that it names is "
+    assert (done.exit_code, done.stderr.splitlines()) == (
+        2,
+        [f"minigts: multihop.yaml:1: {told}topologies/chain6.yaml"],
+    )
+
+
+def test_a_topology_is_brought_up(tmp_path: Path) -> None:
+    shutil.copy(PROJECT / "topologies" / "ring6.yaml", tmp_path / "ring6.yaml")
+    done = do("run", "ring6.yaml", "--dry-run")
+    assert (done.exit_code, done.stderr.splitlines()) == (
+        2,
+        [
+            "minigts: ring6.yaml:1: this file is a topology: minigts up ring6.yaml brings it up; an experiment, which "
+            "says what is measured of it, names it by `topology: ring6.yaml`"
+        ],
+    )
+
+
+def test_every_experiment_and_topology_of_ours_is_what_it_is() -> None:
+    for folder, wrong in (("experiments", "up"), ("topologies", "run")):
+        for file in sorted((PROJECT / folder).glob("*.yaml")):
+            assert "this file is a" in do(wrong, str(file)).stderr, file
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        ("def test_it(): pass\n", 0),
+        ("def test_it(): assert False\n", 1),
+        ("import nothing_of_that_name\n", 2),
+        ("def test_it(): raise KeyboardInterrupt\n", 130),
+    ],
+)
+def test_tests_that_cannot_be_read_are_no_interruption(content: str, code: int, tmp_path: Path) -> None:
+    """In a process of its own, since this one is pytest's."""
+    (tmp_path / "test_own.py").write_text(content)
+    (tmp_path / "own.yaml").write_text("name: own\npair: {hosts: [a, b]}\n")
+    words = ["test", "--minigts", "own.yaml", "-p", "no:cacheprovider", "test_own.py"]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT / "tools")}
+    done = subprocess.run(
+        [sys.executable, "-m", "minigts", *words], cwd=tmp_path, env=environment, capture_output=True, check=False
+    )
+    assert done.returncode == code, done.stdout

@@ -1,0 +1,151 @@
+"""Several experiments as one campaign: what is written before anything starts, and how it is found again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from minigts.errors import InputError
+from minigts.experiments import prepare, run_folders
+from minigts.results import manifest as manifests
+from minigts.results import store
+from minigts.results.schema import RawSample
+from minigts.topology.time import Time
+
+PROJECT = Path(__file__).parents[3]
+EXPERIMENTS = PROJECT / "experiments"
+FILES = sorted(EXPERIMENTS.glob("*.yaml"))
+OPEN = (
+    "changing",
+    "converge-bgp",
+    "converge-ospf",
+    "cross-traffic",
+    "distance",
+    "encrypted",
+    "fifty-hops",
+    "floor",
+    "heal-mesh",
+    "heal-ring",
+    "ipv6",
+    "jitter-hops",
+    "page-load",
+    "twenty-hops",
+)
+"""Their questions are those that the documents left open: nothing has been published."""
+CAMPAIGN_S = 45 * 60
+"""Of measuring in real time; joining overlays comes to it."""
+
+
+def prepared(*names: str, **how: bool) -> tuple[prepare.Prepared, ...]:
+    chosen = {"paper": False, "quick": True, **how}
+    return prepare.prepare_all([EXPERIMENTS / f"{name}.yaml" for name in names], only=(), **chosen)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
+def test_every_experiment_says_what_it_claims_and_what_was_published(file: Path) -> None:
+    experiment = prepare.prepare_sweep(file, paper=False, quick=False, only=())[0].experiment
+    assert experiment.name == file.stem
+    assert experiment.claims
+    assert bool(experiment.published) != (file.stem in OPEN)
+    documents = ("report", "study", "Hermans and de Niet 2016", "InfraBuilder/benchmark-k8s-cni-2024-01")
+    assert all(any(name in entry.source for name in documents) for entry in experiment.published)
+    assert experiment.paper is not None
+    assert sum(each.seconds for each in prepare.prepare_sweep(file, paper=True, quick=False, only=())) > 60
+
+
+def test_all_of_them_quickly_are_measured_in_time() -> None:
+    everything = prepare.prepare_all(FILES, paper=False, quick=True, only=(), time="real")
+    assert sum(each.seconds for each in everything) < CAMPAIGN_S
+
+
+def test_a_campaign_lies_in_one_folder_and_is_written_down_before_it_starts(tmp_path: Path) -> None:
+    chosen = prepared("cpu", "fragmentation", "star")
+    directories = run_folders.begin(tmp_path, chosen, "uml")
+    assert [directory.name for directory in directories] == ["cpu", "fragmentation", "star"]
+    assert {directory.parent.parent for directory in directories} == {tmp_path}
+    found, again = run_folders.reopen(directories[0].parent)
+    assert found == directories
+    assert [(each.experiment, each.samples) for each in again] == [(each.experiment, each.samples) for each in chosen]
+
+
+def test_one_experiment_is_no_campaign(tmp_path: Path) -> None:
+    [directory] = run_folders.begin(tmp_path, prepared("cpu"), "uml")
+    assert (directory.parent, directory.name[:4]) == (tmp_path, "cpu-")
+    assert run_folders.reopen(directory)[0] == (directory,)
+
+
+def test_experiments_of_one_topology_share_a_lab_and_finished_ones_need_none(tmp_path: Path) -> None:
+    chosen = prepared("cpu", "fragmentation", "star")
+    directories = run_folders.begin(tmp_path, chosen, "uml")
+    groups = prepare.by_plan(directories, chosen)
+    assert [(plan.name, [path.name for path in own]) for plan, own in groups] == [
+        ("lan-unlimited", ["cpu", "fragmentation"]),
+        ("star-gts", ["star"]),
+    ]
+    for sample in chosen[2].samples:
+        raw = RawSample(
+            sample=sample.id, host="c1", argv=(), code=0, stdout="", stderr="", started="", seconds=1, attempt=1
+        )
+        store.save(directories[2], raw)
+    directories, left = run_folders.reopen(directories[0].parent)
+    assert [plan.name for plan, _ in prepare.by_plan(directories, left)] == ["lan-unlimited"]
+
+
+def test_only_reaches_those_that_have_it() -> None:
+    chosen = prepare.prepare_all(FILES, paper=False, quick=True, only=("ovs", "within"))
+    assert {each.experiment.name for each in chosen} == {"overlay-ovs", "overlay-host", "multihop-overlays"}
+    with pytest.raises(InputError, match="no experiment has nonsense"):
+        prepare.prepare_all(FILES, paper=False, quick=True, only=("nonsense",))
+
+
+def test_only_leaves_out_an_experiment_that_has_it_at_another_scale_alone() -> None:
+    with pytest.raises(InputError, match="no experiment has wireguard-bare"):
+        prepare.prepare_all(FILES, paper=False, quick=True, only=("wireguard-bare",))
+    chosen = prepare.prepare_all(FILES, paper=False, quick=False, only=("wireguard-bare",))
+    assert {each.experiment.name for each in chosen} == {"floor", "ipv6"}
+
+
+@pytest.mark.parametrize(
+    ("time", "replicates", "repetitions"), [("real", None, 1), ("virtual", None, 3), ("virtual", 5, 1)]
+)
+def test_a_quick_run_repeats_where_that_costs_little(time: Time, replicates: int | None, repetitions: int) -> None:
+    look = prepare.prepare(
+        EXPERIMENTS / "multihop.yaml", paper=False, quick=True, only=(), time=time, replicates=replicates
+    )
+    assert look.experiment.repetitions == repetitions
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
+def test_a_quick_run_claims_nothing_of_what_it_leaves_out(file: Path) -> None:
+    whole = prepare.prepare_sweep(file, paper=False, quick=False, only=())[0].experiment
+    quick = prepare.prepare_sweep(file, paper=False, quick=True, only=())[0].experiment
+    taken = {(key, str(value)) for each in quick.measurements for key, values in each.vary.items() for value in values}
+    vary = {key for key, _ in taken}
+    for claim in quick.claims:
+        assert claim in whole.claims
+        assert claim.overlays <= {*quick.overlays}
+        assert {item for item in (*claim.where.items(), *claim.than.items()) if item[0] in vary} <= taken
+    assert quick.claims, "a quick run that claims nothing shows nothing"
+
+
+def test_a_part_claims_nothing_of_other_overlays() -> None:
+    floor = prepare.prepare(EXPERIMENTS / "floor.yaml", paper=False, quick=False, only=("none", "romana")).experiment
+    assert {name for claim in floor.claims for name in claim.overlays} == {"none", "romana"}
+
+
+def test_a_folder_stands_for_its_experiments(tmp_path: Path) -> None:
+    assert prepare.files([EXPERIMENTS]) == tuple(FILES)
+    with pytest.raises(InputError, match="holds no experiment"):
+        prepare.files([tmp_path])
+
+
+def test_the_same_experiment_twice_is_refused() -> None:
+    with pytest.raises(InputError, match="two experiments are called cpu"):
+        prepared("cpu", "cpu")
+
+
+def test_the_manifest_of_a_run_that_never_started_can_be_read(tmp_path: Path) -> None:
+    [directory] = run_folders.begin(tmp_path, prepared("window"), "uml")
+    manifest = manifests.read(directory)
+    assert (manifest.ended, manifest.certificate, manifest.skipped) == (None, {}, {})

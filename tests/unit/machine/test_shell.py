@@ -1,0 +1,90 @@
+"""Commands that start others: nothing of them may outlive their caller, whatever it dies of."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from isolated import run_isolated
+
+from minigts.errors import CommandFailed, CommandTimeout
+from minigts.machine import shell
+
+TOOLS = Path(__file__).parents[3] / "tools"
+OBEDIENT = 'exec 9<&"$MINIGTS_LIFELINE" </dev/null\n{ cat <&9; kill -TERM -- "-$$"; } >/dev/null 2>&1 &\n'
+"""What such a command does; build.sh is one."""
+
+
+def script(directory: Path, text: str) -> list[str]:
+    path = directory / "script.sh"
+    path.write_text(text)
+    return ["bash", str(path)]
+
+
+def left(directory: Path) -> list[str]:
+    """Processes that run the script or were started by it: all have the directory in their arguments."""
+    found = subprocess.run(["ps", "-e", "-o", "stat=,args="], capture_output=True, text=True, check=True).stdout
+    return [line for line in found.splitlines() if str(directory) in line and not line.startswith("Z")]
+
+
+def wait_for_none_left(directory: Path) -> None:
+    deadline = time.monotonic() + 60
+    while left(directory):
+        assert time.monotonic() < deadline, left(directory)
+        time.sleep(0.02)
+
+
+def test_output_and_errors_come_together(tmp_path: Path) -> None:
+    done = shell.run_group(script(tmp_path, "echo out; echo err >&2\n"), timeout_s=10)
+    assert done.stdout == "out\nerr\n"
+
+
+def test_a_failure_carries_what_was_said(tmp_path: Path) -> None:
+    with pytest.raises(CommandFailed, match="gone wrong") as caught:
+        shell.run_group(script(tmp_path, "echo gone wrong >&2; exit 25\n"), timeout_s=10)
+    assert caught.value.code == 25
+
+
+@pytest.mark.parametrize("start", [OBEDIENT, 'trap "" TERM\n'], ids=["obedient", "deaf"])
+def test_when_the_time_is_up_all_of_the_group_ends(tmp_path: Path, start: str) -> None:
+    argv = script(tmp_path, f"{start}bash -c 'sleep 60; true' {tmp_path} & echo said; wait\n")
+    with pytest.raises(CommandTimeout, match="said"):
+        shell.run_group(argv, timeout_s=0.5, patience_s=1)
+    assert not left(tmp_path)
+
+
+def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path) -> None:
+    argv = script(tmp_path, f"bash -c 'sleep 60; true' {tmp_path} &\n")
+    shell.run_group(argv, timeout_s=10, patience_s=0.2)
+    assert not left(tmp_path)
+
+
+def test_what_has_ended_is_not_waited_for_where_nobody_collects_it() -> None:
+    """As in a container whose first process does not care for those that have lost their parent."""
+    program = (
+        "from minigts.machine import shell\n"
+        "argv = ['bash', '-c', 'sleep 60 & echo $!']\n"
+        "print(open(f'/proc/{int(shell.run_group(argv, timeout_s=10, patience_s=0.2).stdout)}/stat').read())\n"
+    )
+    done = run_isolated(program, limit_s=60)
+    assert done.returncode == 0, done.stderr
+    assert ") Z 1 " in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_the_group_ends_with_its_caller(tmp_path: Path, number: signal.Signals) -> None:
+    argv = script(tmp_path, f"{OBEDIENT}bash -c 'sleep 60; true' {tmp_path} & touch {tmp_path}/started; wait\n")
+    program = f"from minigts.machine import shell\nshell.run_group({argv!r}, timeout_s=60)\n"
+    caller = subprocess.Popen(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(TOOLS)}, stderr=subprocess.DEVNULL
+    )
+    while not (tmp_path / "started").exists():
+        time.sleep(0.01)
+    caller.send_signal(number)
+    caller.wait(timeout=60)
+    wait_for_none_left(tmp_path)

@@ -1,0 +1,227 @@
+"""A plan with hosts and links more, or less: what stays is as it was, and what cannot be is said."""
+
+from __future__ import annotations
+
+import json
+import random
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from minigts.dataplane import interfaces
+from minigts.errors import InputError
+from minigts.lab.record import Record
+from minigts.providers.uml.build.image import Image
+from minigts.providers.uml.clock.process import ClockOrder, layout
+from minigts.providers.uml.provider import altered, launch_of
+from minigts.topology.edit import with_host, with_link, without_host, without_link
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.load import load, parse
+
+TOPOLOGIES = Path(__file__).parents[3] / "topologies"
+CHAIN = (
+    "name: x\nhosts: {a: , b: , c: }\nlinks:\n- {ends: [a, b], rtt: 10ms}\n- {ends: [b, c], rtt: 20ms, rate: 10mbit}\n"
+)
+
+
+def made(text: str) -> Plan:
+    return parse(text, "x.yaml")
+
+
+PLAN = made(CHAIN)
+
+
+def ends_of(plan: Plan) -> dict[str, str]:
+    """By MAC the address of every host's end of a link."""
+    return {port.mac: port.address for host in plan.hosts for port in host.ports}
+
+
+def own_of(plan: Plan) -> dict[str, str]:
+    return {host.name: host.address for host in plan.hosts}
+
+
+def test_what_comes_last_is_as_if_it_stood_last_in_the_file() -> None:
+    text = CHAIN.replace("c: }", "c: , d: {memory: 1GB, location: LON}}")
+    file = made(
+        text + "- {ends: [d, b], rtt: 6ms, rate: 20mbit, queue: 100kB}\n- {ends: [a, d], delay: 1ms, jitter: 0ms}\n"
+    )
+    plan = with_host(
+        PLAN, "d", "b", {"rtt": "6ms", "rate": "20mbit", "queue": "100kB", "memory": "1GB", "location": "LON"}
+    )
+    assert with_link(plan, "a", "d", {"delay": "1ms"}) == file
+
+
+def test_what_comes_has_its_addresses_and_its_seed_from_the_file() -> None:
+    head = "name: x\nsubnets: 192.168.0.0/16\nseed: 7\n"
+    file = made(f"{head}hosts: {{a: , b: , c: }}\nlinks:\n- ends: [a, b]\n- {{ends: [c, b], loss: 1%}}\n")
+    before = made(f"{head}hosts: {{a: , b: }}\nlinks:\n- ends: [a, b]\n")
+    lab = Plan.model_validate_json(before.model_dump_json())  # as a lab has it
+    after = with_host(lab, "c", "b", {"loss": "1%"})
+    assert after.host("c").ports[0].address == "192.168.1.1"
+    assert after.host("c").ports[0].outgoing.seed == zlib.crc32(b"7/c-b/1")
+    assert after == file
+
+
+def test_what_comes_into_a_lab_of_sites_has_its_delay_from_them() -> None:
+    head = "name: x\ndelays: sites\n"
+    before = made(f"{head}hosts: {{a: {{location: AMS}}, b: {{location: MIL}}}}\nlinks:\n- ends: [a, b]\n")
+    hosts = "hosts: {a: {location: AMS}, b: {location: MIL}, c: {location: LON}}"
+    file = made(f"{head}{hosts}\nlinks:\n- ends: [a, b]\n- {{ends: [c, b], rate: 10mbit}}\n")
+    assert file.links[1].delay_from == "distance"
+    assert with_host(before, "c", "b", {"location": "LON", "rate": "10mbit"}) == file
+    assert with_host(before, "c", "b", {"location": "LON", "delay": "1ms"}).links[1].delay_from == "file"
+    with pytest.raises(InputError, match="no site 'XYZ'; sites are AMS, "):
+        with_host(before, "c", "b", {"location": "XYZ"})
+
+
+def test_a_file_that_says_neither_has_the_plan_that_it_had() -> None:
+    assert not {"subnets", "seed"} & json.loads(PLAN.model_dump_json()).keys()
+    assert (PLAN.subnets, PLAN.seed) == ("10.20.0.0/14", 0)
+
+
+def test_a_block_that_is_used_up_is_named() -> None:
+    lab = made("name: x\nsubnets: 192.168.4.0/24\nhosts: {a: , b: }\nlinks:\n- ends: [a, b]\n")
+    with pytest.raises(InputError, match=r"no subnet is left in 192\.168\.4\.0/24: give one"):
+        with_host(lab, "c", "b", {})
+
+
+@pytest.mark.parametrize("file", ["chain6", "ipv6", "mesh6", "star"])
+def test_whatever_is_added_and_removed_what_stays_keeps_its_addresses(file: str) -> None:
+    plan, chance = load(TOPOLOGIES / f"{file}.yaml"), random.Random(1)
+    done, refused = 0, set()
+    for number in range(60):
+        names = [host.name for host in plan.hosts]
+        first, second = chance.sample(names, 2)
+        way: Callable[[], Plan] = chance.choice(
+            [
+                lambda plan=plan, first=first, number=number: with_host(plan, f"n{number}", first, {"rtt": "4ms"}),
+                lambda plan=plan, first=first, second=second: with_link(
+                    plan, first, second, {"rtt": "2ms", "loss": "1%"}
+                ),
+                lambda plan=plan, first=first: without_host(plan, first),
+                lambda plan=plan, chance=chance: without_link(plan, chance.choice(plan.links).name),
+            ]
+        )
+        try:
+            after = way()
+        except InputError as error:
+            refused.add(str(error).split(" ", 1)[1])
+            continue
+        done += 1
+        for of in (ends_of, own_of):
+            before, now = of(plan), of(after)
+            assert all(before[key] == now[key] for key in before.keys() & now.keys())
+        assert len({*ends_of(after).values(), *own_of(after).values()}) == len(ends_of(after)) + len(own_of(after))
+        assert all(path.reachable for path in after.paths)
+        assert len(after.paths) == len(after.hosts) * (len(after.hosts) - 1) // 2
+        plan = after
+    assert done > 20
+    assert refused
+    assert Plan.model_validate_json(plan.model_dump_json()) == plan
+
+
+def test_ports_of_a_host_are_counted_anew_and_those_of_others_are_not() -> None:
+    plan = without_link(with_link(PLAN, "a", "c", {}), "a-b")
+    assert [(port.name, port.link) for port in plan.host("b").ports] == [("eth1", "b-c")]
+    assert [(port.name, port.link) for port in plan.host("c").ports] == [("eth1", "b-c"), ("eth2", "a-c")]
+    assert [link.index for link in plan.links] == [1, 2]
+
+
+def test_a_host_joins_a_switchs_segment() -> None:
+    plan = load(TOPOLOGIES / "switched.yaml")
+    more = with_host(plan, "ams4", "s1", {"rtt": "2ms"})
+    (port,) = more.host("ams4").ports
+    assert (port.address, port.peer_address) == ("10.20.0.8", "10.20.0.6")
+    assert more.path("ams4", "bra1").links == ("ams4-s1", "s1-s2", "bra1-s2")
+    assert without_host(more, "ams4") == plan
+
+
+LAB = load(TOPOLOGIES / "switched.yaml")
+ROUTERS = load(TOPOLOGIES / "ring6-ospf.yaml")
+CHANGING = load(TOPOLOGIES / "changing.yaml")
+GROUPS = load(TOPOLOGIES / "fourpairs.yaml")
+VLANS = load(TOPOLOGIES / "vlans.yaml")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda: with_host(PLAN, "B!", "a", {}), "'B!' is not a host name"),
+        (lambda: with_host(PLAN, "localhost", "a", {}), "'localhost' is every host's name for itself"),
+        (lambda: with_host(PLAN, "b", "a", {}), "b is in the lab already"),
+        (lambda: with_host(PLAN, "d", "aa", {}), "no host or switch 'aa'; there are a, b, c"),
+        (lambda: with_host(PLAN, "d", "a", {"rat": "1mbit"}), "'rat' is no setting of a link: write rtt, delay"),
+        (lambda: with_host(PLAN, "d", "a", {"rate": "1"}), "rate: "),
+        (lambda: with_host(PLAN, "d", "a", {"memory": "1"}), "memory: "),
+        (lambda: with_host(PLAN, "d", "a", {"rtt": "1ms", "delay": "2ms"}), "both rtt and delay are given"),
+        (lambda: with_host(PLAN, "d", "a", {"queue": "64kB"}), "a queue without a rate"),
+        (lambda: with_link(PLAN, "a", "a", {}), "a link from 'a' to itself"),
+        (lambda: with_link(PLAN, "a", "c", {"name": "a-b"}), "link 'a-b' is in the lab already"),
+        (lambda: with_link(PLAN, "a", "c", {"subnet": "10.20.1.0/25"}), "subnet: 10.20.1.0/25 overlaps 10.20.1.0/24"),
+        (lambda: with_link(PLAN, "a", "c", {"subnet": "172.16.1.0/24"}), "kept for Docker"),
+        (lambda: with_link(LAB, "ams1", "s2", {}), "host 'ams1' is on the segment of s2 already"),
+        (lambda: with_link(LAB, "s1", "s2", {}), "a link between two switches"),
+        (
+            lambda: with_host(LAB, "d", "s1", {"mtu": "9000"}),
+            "MTU 9000 differs from that of the links of s1: say mtu=1500",
+        ),
+        (lambda: with_host(LAB, "d", "s1", {"subnet": "10.9.0.0/24"}), "has the subnet 10.20.0.0/24: leave subnet out"),
+        (lambda: with_host(VLANS, "d", "s1", {}), "the links of s1 have VLANs"),
+        (lambda: without_host(VLANS, "guest2"), "the links of s2 have VLANs"),
+        (lambda: with_host(ROUTERS, "d", "ams", {}), "by OSPF"),
+        (lambda: without_link(ROUTERS, "ams-bra"), "by OSPF"),
+        (lambda: without_link(PLAN, "a-c"), "no link 'a-c'; there are a-b, b-c"),
+        (lambda: without_link(PLAN, "a-b"), "a would not reach b any more"),
+        (lambda: without_host(PLAN, "b"), "a would not reach c any more"),
+        (lambda: without_host(PLAN, "d"), "no host 'd'; there are a, b, c"),
+        (lambda: without_host(LAB, "s1"), "s1 is a switch"),
+        (lambda: without_host(made("name: x\nhosts: {a: }\n"), "a"), "a is the lab's only host"),
+        (lambda: without_host(GROUPS, GROUPS.groups[0].hosts[0]), "over which overlays are laid"),
+        (lambda: without_link(CHANGING, CHANGING.schedule[0].link), "the schedule of the topology changes"),
+    ],
+)
+def test_what_cannot_be_is_said(change: Callable[[], Plan], said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        change()
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_ipv6_addresses_that_stay_are_never_others() -> None:
+    plan = load(TOPOLOGIES / "ipv6.yaml")
+    longer = with_link(plan, plan.hosts[0].name, plan.hosts[-1].name, {"rtt": "500ms"})
+    assert without_link(longer, longer.links[-1].name) == plan
+    with pytest.raises(InputError, match="IPv6 addresses of other machines would change"):
+        without_link(longer, longer.links[0].name)
+
+
+def test_a_host_that_runs_on_forgets_routes_that_it_has_no_more() -> None:
+    plan = with_host(PLAN, "d", "c", {})
+    script = interfaces.script_again(plan, without_host(plan, "d"), PLAN.host("a"))
+    assert "route del 10.255.0.4/32" in script
+    assert "route del 10.20.2.0/24" in script
+    assert "route del 10.255.0.2/32" not in script
+    assert "route del" not in interfaces.script_again(PLAN, plan, plan.host("a"))
+
+
+def test_a_machine_keeps_the_number_that_the_clock_knows_it_by(tmp_path: Path) -> None:
+    launch = launch_of(PLAN, Image(tmp_path), tmp_path, {})
+    longer = with_host(with_link(PLAN, "a", "c", {}), "d", "c", {})
+    order = ClockOrder(program="", wires=(), processors={})
+    fewer = altered(replace(altered(launch, longer), clock=order), without_host(longer, "b"))
+    assert {each.name: each.number for each in fewer.machines} == {"a": 0, "c": 2, "d": 3}
+    laid = layout(order, fewer.machines, fewer.links)
+    assert [host["name"] for host in laid["hosts"]] == ["a", "", "c", "d"]
+    assert laid["hosts"][1]["ports"] == []
+    assert laid["links"] == [[(0, 0), (2, 0)], [(2, 1), (3, 0)]]
+
+
+def test_to_be_altered_is_no_restart_of_all() -> None:
+    record = Record.model_validate(
+        {"provider": "uml", "created": "2026-11-22T00:00:00Z", "state": "up", "plan_sha256": "a" * 64}
+    )
+    later = record.model_copy(update={"plan_sha256": "b" * 64, "unsettled": frozenset({"a", "b"}), "altered": True})
+    assert [*later.since(record)] == []

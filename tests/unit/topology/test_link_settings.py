@@ -1,0 +1,138 @@
+"""The one list of link settings: what it says hangs together, and it takes words and nested settings, too."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields, replace
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, ConfigDict, ValidationError
+from typer.testing import CliRunner
+
+from minigts.api.labs import Link
+from minigts.cli.app import app
+from minigts.dataplane.wire import Wire
+from minigts.language.quantities import Words
+from minigts.topology import link_settings
+from minigts.topology.link_settings import BY_FIELD, LINK_SETTINGS, SETTABLE, Amounts, Shaping
+from minigts.topology.read.model import LinkSettings
+from minigts.topology.read.per_direction import BothWays, of_key
+from minigts.topology.setting import Setting
+
+DISCIPLINE = Setting(
+    word="queue.discipline",
+    kind=Words("a queue discipline", ("fifo", "fq_codel")),
+    about="Who goes first.",
+    page="",
+    at_sender=True,
+    field="queue_discipline",
+    default="fifo",
+)
+QUEUE = SETTABLE["queue"]
+
+
+class _Nested(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    queue: Annotated[Any, *of_key([QUEUE, DISCIPLINE])] = None
+
+
+def read(value: object) -> Any:
+    return _Nested.model_validate({"queue": value}).queue
+
+
+def test_words_and_fields_are_told_apart() -> None:
+    assert len({each.word for each in LINK_SETTINGS}) == len(LINK_SETTINGS) == len(BY_FIELD)
+    assert {each.head for each in LINK_SETTINGS} <= LinkSettings.model_fields.keys()
+    assert Amounts.model_fields.keys() == {each.field for each in SETTABLE.values()}
+
+
+def test_every_number_of_a_wire_but_its_seed_follows_from_a_setting() -> None:
+    numbers = [number.name for each in LINK_SETTINGS for number in each.wire]
+    assert sorted([*numbers, "seed"]) == sorted(each.name for each in fields(Wire))
+
+
+@pytest.mark.parametrize("setting", LINK_SETTINGS, ids=lambda setting: setting.word)
+def test_the_bounds_of_what_is_written_are_within_those_of_a_plan(setting: Setting) -> None:
+    if isinstance(setting.kind, Words):
+        return
+    for written in (setting.kind.least, setting.kind.most, setting.kind.example):
+        amount = setting.parse(written)
+        for model in (Shaping, Amounts):
+            assert getattr(model.model_validate({setting.field: amount}), setting.field) == amount
+        assert setting.in_words(amount).endswith(setting.unit)
+
+
+@pytest.mark.parametrize("field", Amounts.model_fields)
+def test_what_is_recorded_has_the_bounds_of_a_plan(field: str) -> None:
+    assert getattr(Amounts(), field) is None
+    with pytest.raises(ValidationError):
+        Amounts(**{field: -1})
+
+
+def test_python_takes_them_as_keywords() -> None:
+    named = inspect.signature(Link.change).parameters
+    assert [*named] == ["self", *SETTABLE, "rtt"]
+
+
+def test_the_help_of_set_names_them() -> None:
+    said = " ".join(CliRunner().invoke(app, ["set", "--help"], env={"COLUMNS": "400"}).stdout.split())
+    assert "delay, jitter, loss, burst, reorder, duplicate, corrupt, slot, rate or queue, in the topology" in said
+
+
+def test_a_word_is_read_as_it_is() -> None:
+    assert DISCIPLINE.parse("fq_codel") == "fq_codel"
+    assert DISCIPLINE.in_words("fq_codel") == DISCIPLINE.in_plan_words("fq_codel") == "fq_codel"
+    with pytest.raises(ValueError, match="'fq' is not a queue discipline: write fifo or fq_codel"):
+        DISCIPLINE.parse("fq")
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("100kB", {"queue_bytes": BothWays(100_000, 100_000)}),
+        ({"to": "100kB", "from": "20kB"}, {"queue_bytes": BothWays(100_000, 20_000)}),
+        ({"discipline": "fq_codel"}, {"queue_discipline": BothWays("fq_codel", "fq_codel")}),
+        (
+            {"size": {"to": "100kB", "from": "20kB"}, "discipline": {"to": "fifo", "from": "fq_codel"}},
+            {"queue_bytes": BothWays(100_000, 20_000), "queue_discipline": BothWays("fifo", "fq_codel")},
+        ),
+    ],
+)
+def test_nested_settings_stand_beside_the_own_value_of_their_key(value: object, found: dict[str, object]) -> None:
+    assert read(value) == found
+
+
+@pytest.mark.parametrize(
+    ("value", "messages"),
+    [
+        ({"discipline": "fq"}, ["discipline: 'fq' is not a queue discipline: write fifo or fq_codel"]),
+        (
+            {"size": "100", "kind": "fifo"},
+            ["size: '100' lacks its unit", "kind: no key 'kind'; keys are size, discipline"],
+        ),
+        ({"discipline": {"to": "fifo"}}, ["discipline: 'from' is missing"]),
+        ({"size": {"to": "1kB", "from": "2"}}, ["size.from: '2' lacks its unit"]),
+        ({}, ["a mapping is no mapping of size, discipline"]),
+    ],
+)
+def test_what_is_wrong_below_a_key_is_said_at_its_place(value: object, messages: list[str]) -> None:
+    with pytest.raises(ValidationError) as refused:
+        read(value)
+    assert all(message in str(refused.value) for message in messages)
+
+
+def test_the_schema_knows_the_nested_settings() -> None:
+    (plain, nested) = (of_key(settings)[1].json_schema or {} for settings in ([QUEUE], [QUEUE, DISCIPLINE]))
+    *as_before, mapping = nested["anyOf"]
+    assert as_before == plain["anyOf"]
+    assert mapping["properties"]["discipline"]["anyOf"][0] == {"type": "string", "enum": ["fifo", "fq_codel"]}
+
+
+def test_what_is_of_one_time_is_refused_in_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_virtual = tuple(replace(each, only="virtual") if each.word == "slot" else each for each in LINK_SETTINGS)
+    monkeypatch.setattr(link_settings, "LINK_SETTINGS", of_virtual)
+    ways = (Shaping(slot_ms=1), Shaping())
+    message = "slot exists only in virtual time, and this lab runs in real time"
+    assert [*link_settings.untimely(ways, "real")] == [message]
+    assert [*link_settings.untimely(ways, "virtual")] == []

@@ -1,0 +1,217 @@
+"""Products that are compiled once from a recipe in provision, in a Debian root, and kept in the cache by its content.
+
+A recipe is a folder with a script `build.sh OUTPUT`, which writes its product and a file `log` to the directory OUTPUT.
+OUTPUT is beside the product's final directory and is renamed when complete, so that an interrupted build is never taken
+for a product.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from minigts.artifacts import overlay_programs
+from minigts.artifacts.build_errors import cause, sources
+from minigts.errors import BrokenOff, CommandFailed, EnvironmentLacks
+from minigts.machine import shell
+from minigts.machine.progress import Progress
+
+BUILD_TIMEOUT_S = 14400.0
+WORK_DIRECTORY = Path("/var/tmp")
+"""The directory in which recipes unpack and compile."""
+REPORTS = 10
+"""The most reports of progress in one build."""
+LOOK_EVERY_S = 0.2
+FAILED_LOG = "failed-build.log"
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product, its recipe, and what to say about its build."""
+
+    name: str
+    """The product's name in messages, such as "full kernel"."""
+    folder: Path
+    """The recipe's folder."""
+    store: Path
+    """The product's directory in the cache, with a subdirectory for each key."""
+    duration: str
+    """How long the build takes, in words."""
+    work_mb: int
+    """MB that the build needs in WORK_DIRECTORY, with a reserve."""
+    step: str
+    """The prefix of a line of the log for each compiled part."""
+    steps: int
+    """About how many such lines there are."""
+    parts: tuple[str, ...] = ()
+    """The recipe's files and directories in the folder, and `../` files; empty means all of the folder."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Further environment variables of the recipe, which do not change its key."""
+
+    @property
+    def key(self) -> str:
+        """The hash of the recipe, which names the product's directory."""
+        return overlay_programs.key(self.folder, self.parts)
+
+    def present(self) -> Path | None:
+        """The product's directory; None if this recipe is not built."""
+        ready = self._ready()
+        return ready if ready.is_dir() else None
+
+    def ensure(self, progress: Progress, broken_off: threading.Event | None = None) -> Path:
+        """The product's directory, built now if necessary.
+
+        Raises EnvironmentLacks when it cannot be built, and BrokenOff once another thread has set `broken_off`; then
+        nothing is left of the build.
+        """
+        ready = self.present()
+        if ready is not None:  # without the lock, which another build may hold
+            return ready
+        self.store.mkdir(parents=True, exist_ok=True)
+        with self._only_builder(progress, broken_off):
+            return self.present() or self._build(progress, broken_off)
+
+    def remove(self) -> None:
+        """Remove the product of this recipe, if it is built."""
+        shutil.rmtree(self._ready(), ignore_errors=True)
+
+    def lack_of_room(self) -> str:
+        """The message when this machine has too little room for the build; empty if it has enough."""
+        free_mb = shutil.disk_usage(WORK_DIRECTORY).free >> 20
+        if free_mb >= self.work_mb:
+            return ""
+        return f"building the {self.name} takes {self.work_mb} MB in {WORK_DIRECTORY}; {free_mb} MB are free"
+
+    def _ready(self) -> Path:
+        return self.store / self.key
+
+    def _build(self, progress: Progress, broken_off: threading.Event | None) -> Path:
+        for left in self.store.glob("building-*"):
+            shutil.rmtree(left)
+        lacking = self.lack_of_room()
+        if lacking:
+            raise EnvironmentLacks(lacking)
+        ready = self._ready()
+        place = ready.with_name(f"building-{ready.name}")
+        place.mkdir()
+        try:
+            progress(f"building the {self.name}; once, {self.duration}")
+            with self._watched(place / "log", progress):
+                shell.run_group(
+                    [str(self.folder / "build.sh"), str(place)],
+                    timeout_s=BUILD_TIMEOUT_S,
+                    env=self.settings,
+                    umask=shell.FOR_OTHERS,
+                    broken_off=broken_off,
+                )
+            place.rename(ready)
+            (self.store / FAILED_LOG).unlink(missing_ok=True)
+        except CommandFailed as error:
+            raise EnvironmentLacks(self._explain(error, place / "log")) from error
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+        return ready
+
+    def _explain(self, error: CommandFailed, log: Path) -> str:
+        """The message with the cause of a failed build. The whole log is kept."""
+        kept = self.store / FAILED_LOG
+        kept.write_bytes(log.read_bytes() if log.exists() else error.stdout.encode())
+        why = cause(error.stdout, f"{self.work_mb} MB in {WORK_DIRECTORY}")
+        return f"the {self.name} could not be built: {why}\nThe log: {kept}"
+
+    @contextmanager
+    def _only_builder(self, progress: Progress, broken_off: threading.Event | None) -> Iterator[None]:
+        """A context for one build at a time; its lock ends with the process that holds it."""
+        with (self.store / "lock").open("w") as lock:
+            waits = False
+            while not _is_ours(lock):
+                if not waits:
+                    progress(f"waiting for another minigts to finish building the {self.name}")
+                waits = True
+                if broken_off is not None and broken_off.is_set():
+                    raise BrokenOff("broken off")
+                time.sleep(LOOK_EVERY_S)
+            yield
+
+    @contextmanager
+    def _watched(self, log: Path, progress: Progress) -> Iterator[None]:
+        """A context during which the log's sources, and each tenth of its steps, are reported."""
+        ended = threading.Event()
+
+        def watch() -> None:
+            reported, told = 0, 0
+            while not ended.wait(1.0):
+                text = log.read_text(errors="replace") if log.exists() else ""
+                taken = sources(text)
+                for line in taken[told:]:
+                    progress(line)
+                told = len(taken)
+                steps = text.count(f"\n{self.step}")
+                if steps * REPORTS // self.steps > reported:
+                    reported = steps * REPORTS // self.steps
+                    progress(f"compiling the {self.name}: {steps} of some {self.steps} parts")
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watcher.join()
+
+
+def _is_ours(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def compiling(products: Sequence[Product], progress: Progress) -> Iterator[list[Exception]]:
+    """A context that compiles each product in a thread, and waits for all at its end. It yields the list of failures,
+    which is complete after the end. All products are needed, so the first failure breaks the other builds off.
+
+    If the block fails or is interrupted, the builds are broken off, too; nothing is left of a build that is broken off.
+    """
+    broken_off, failures = threading.Event(), list[Exception]()
+
+    def compile_one(product: Product) -> None:
+        try:
+            product.ensure(progress, broken_off)
+            progress(f"the {product.name} is built")
+        except BrokenOff:
+            pass
+        except Exception as error:  # the caller raises it
+            failures.append(error)
+            progress(f"the {product.name} cannot be built here")
+            broken_off.set()
+
+    # Threads are not joined: an interrupted join counts a running thread as ended.
+    with ThreadPoolExecutor(max(1, len(products))) as pool:
+        try:
+            builds = [pool.submit(compile_one, product) for product in products]
+            yield failures
+            wait(builds)
+        finally:
+            broken_off.set()
+
+
+def one_at_a_time(progress: Progress) -> Progress:
+    """A version of `progress` that several threads can call."""
+    turn = threading.Lock()
+
+    def say(text: str) -> None:
+        with turn:
+            progress(text)
+
+    return say

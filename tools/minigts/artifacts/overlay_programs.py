@@ -1,0 +1,60 @@
+"""Programs that an overlay needs and no package contains: built once on this machine, and kept in the cache.
+
+An overlay's folder may have a folder `build` with a script `build.sh OUTPUT`, which writes to the directory OUTPUT what
+every host gets. The programs are in `<cache root>/programs/<hash of the folder build>`; they are built beside that
+directory and moved there when complete.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from minigts import paths
+from minigts.errors import CommandFailed, MinigtsError
+from minigts.machine import shell
+from minigts.machine.progress import Progress
+
+BUILD_TIMEOUT_S = 1800.0
+
+
+def ensure(recipe: Path, progress: Progress) -> Path:
+    """The directory with the programs of the recipe in folder `recipe`, built now if necessary.
+
+    Raises MinigtsError when they cannot be built; then nothing is kept.
+    """
+    programs = paths.cache_root() / "programs"
+    ready = programs / key(recipe)
+    if ready.is_dir():
+        return ready
+    programs.mkdir(parents=True, exist_ok=True)
+    with (programs / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for left in programs.glob("building-*"):  # left by a crash, since this process holds the lock
+            shutil.rmtree(left)
+        if not ready.is_dir():
+            progress(f"building the programs of {recipe.parent.name}; once, some minutes")
+            _build(recipe, ready)
+    return ready
+
+
+def key(recipe: Path, parts: Sequence[str] = ()) -> str:
+    """A hash of all files of a recipe, or only of those in `parts`, its files and directories."""
+    tops = [recipe / part for part in parts] or [recipe]
+    files = sorted(path for top in tops for path in (top, *top.rglob("*")) if path.is_file())
+    return paths.content_key((str(path.relative_to(recipe)), path) for path in files)
+
+
+def _build(recipe: Path, ready: Path) -> None:
+    place = ready.with_name(f"building-{ready.name}")
+    place.mkdir()
+    try:
+        shell.run([str(recipe / "build.sh"), str(place)], timeout_s=BUILD_TIMEOUT_S, umask=shell.FOR_OTHERS)
+    except CommandFailed as error:
+        raise MinigtsError(f"{recipe.parent.name}: its programs could not be built\n{error}") from error
+    else:
+        place.rename(ready)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)

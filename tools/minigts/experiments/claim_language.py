@@ -1,0 +1,325 @@
+"""The model of an experiment's claims, published values and figures. A topology's `expect:` uses the same words."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections import Counter
+from decimal import Decimal
+from typing import Annotated, Literal, Self, get_args
+
+from pydantic import BeforeValidator, Discriminator, Field, PlainSerializer, Tag, WithJsonSchema, model_validator
+
+from minigts.judge.ranges import Range
+from minigts.language.fields import Strict, choice, matching, number, written
+from minigts.language.problems import shown
+from minigts.language.quantities import is_whole_number, whole_number
+from minigts.tools import COLUMNS, QUANTITIES
+from minigts.tools.columns import VALUE
+from minigts.topology.fields import EXPECTATIONS, LatencyWord, ThroughputWord
+
+NAME = re.compile(r"[a-z][a-z0-9-]{0,39}", re.ASCII)
+Name = Annotated[str, *matching("a name: lower-case letters, digits and hyphens, a letter first, at most 40", NAME)]
+
+
+def varied(value: object) -> str | int:
+    """One of the values that an option takes in turn: a whole number, or text. Raises ValueError for anything else."""
+    if isinstance(value, str):
+        return whole_number(value, "a value", -(10**15), 10**15) if is_whole_number(value) else value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise ValueError(f"{shown(value)} where a value is wanted, as in 1400B or 9")
+
+
+def word(value: object) -> str:
+    """A value as written in tables and in names of samples, `3packets` for `3 packets`. Raises ValueError."""
+    return "".join(str(varied(value)).split())
+
+
+PLACE = re.compile(r"(?:[a-z][a-z0-9_]*(?:\.[a-z0-9][a-z0-9_-]*){1,5}|seed|routing)", re.ASCII)
+"""A place in a topology file to which a sweep gives values."""
+MOST_STEPS = 10_000
+_STEPS = re.compile(
+    r"(?P<first>[0-9]{1,9}(?:\.[0-9]{1,6})?)(?P<unit>[A-Za-z%]{0,8}) to (?P<last>[0-9]{1,9}(?:\.[0-9]{1,6})?)(?P=unit)"
+    r"(?: by (?P<by>[0-9]{1,9}(?:\.[0-9]{1,6})?)(?P=unit))?",
+    re.ASCII,
+)
+
+
+def stepped(values: object) -> object:
+    """The values with ranges expanded: `2ms to 10ms by 4ms` is 2ms, 6ms, 10ms; without `by` the step is 1. Raises
+    ValueError for steps that do not rise, and for a value given twice."""
+    if not isinstance(values, list | tuple):
+        return values
+    found: list[object] = []
+    for value in values:
+        steps = _STEPS.fullmatch(value) if isinstance(value, str) else None
+        if steps is None:
+            found.append(value)
+            continue
+        first, last, by = (Decimal(steps[name] or 1) for name in ("first", "last", "by"))
+        if by == 0 or last < first or (last - first) / by >= MOST_STEPS:
+            raise ValueError(f"{shown(value)} are no steps: write the least first, as in 2ms to 10ms by 4ms")
+        found += [f"{first + by * step:f}{steps['unit']}" for step in range(int((last - first) / by) + 1)]
+    if twice := [value for value, count in Counter(map(word, found)).items() if count > 1]:
+        raise ValueError(f"{shown(twice[0])} is given twice")
+    return found
+
+
+SCALAR = WithJsonSchema({"type": ["string", "integer"]})
+
+Number = Annotated[float, *number("a number")]
+Quantity = Literal["latency", "throughput", "loss", "jitter", "gap", "cpu", "cost", "value"]
+METRICS: dict[Quantity, tuple[str, str]] = {
+    quantity: (quantity if column.name == VALUE else column.name, column.unit or "")
+    for quantity in get_args(Quantity)
+    for column in [QUANTITIES[quantity]]
+}
+"""For each quantity that a claim may name: its metric in summary.csv, and that metric's unit."""
+_NUMBER = r"([0-9]{1,15}(?:\.[0-9]{1,15})?)"
+_UNIT = r"[^\s\d][^\s]{0,19}"
+_ONE_SIDED = re.compile(rf"(under|over) {_NUMBER}(?: ?({_UNIT}))?")
+_BETWEEN = re.compile(rf"{_NUMBER} to {_NUMBER}(?: ?({_UNIT}))?")
+
+
+def _range(text: object) -> object:
+    if isinstance(text, Range):
+        return text
+    words = text if isinstance(text, str) else ""
+    one, two = _ONE_SIDED.fullmatch(words), _BETWEEN.fullmatch(words)
+    if one:
+        value = float(one[2])
+        low, high = (-math.inf, value) if one[1] == "under" else (value, math.inf)
+        return Range(low, high, one[3] or "", words)
+    if two and float(two[1]) <= float(two[2]):
+        return Range(float(two[1]), float(two[2]), two[3] or "", words)
+    raise ValueError(f"{shown(text)} is not a range; write under 30 ms, over 95 %, or 90 to 100 %")
+
+
+Limits = Annotated[
+    Range,
+    BeforeValidator(_range),
+    PlainSerializer(lambda limits: limits.written, return_type=str),
+    written(f"^({_ONE_SIDED.pattern}|{_BETWEEN.pattern})$", "under 30 ms", "over 95 %", "90 to 100 %"),
+]
+
+General = Literal["compared", "bounded", "falls", "rises", "drops-past-mtu"]
+"""compared: the ratio of `where` to `than` is within `range`. bounded: the figure is within `range`. falls, rises: from
+the first to the last value of `by`. drops-past-mtu: the ratio of the first datagram that needs fragments to the last
+that needs none is within `range`."""
+LatencyClaim = Annotated[
+    LatencyWord | General, choice("a claim about latency", *EXPECTATIONS["latency"], *get_args(General))
+]
+FORMER_WORDS = {"hardly-falls": "level"}
+"""The words of older files and results, with today's; both mean a change of at most a tenth."""
+ThroughputClaim = Annotated[
+    ThroughputWord | General,
+    choice("a claim about throughput", *EXPECTATIONS["throughput"], *get_args(General)),
+    BeforeValidator(lambda word: FORMER_WORDS.get(word, word) if isinstance(word, str) else word),
+]
+ValueWord = General | Literal["better", "worse"]
+"""better, worse: compared with the cell that `than` names, in the direction that the measurement declares."""
+NEEDS: dict[str, tuple[str, ...]] = {
+    "better": ("than",),
+    "worse": ("than",),
+    "compared": ("than", "range"),
+    "bounded": ("range",),
+    "falls": ("by",),
+    "rises": ("by",),
+    "drops-past-mtu": ("range",),
+}
+
+
+Words = dict[str, Annotated[str, BeforeValidator(word), SCALAR]]
+"""Values by name, `{overlay: swarm, sessions: 9}`."""
+
+
+def is_of_the_value(quantity: Quantity) -> bool:
+    """Whether a claim about the quantity is about a sample's value, and not about another column."""
+    return METRICS[quantity][0] == quantity
+
+
+def _instead(quantity: Quantity) -> tuple[str, ...]:
+    """The columns that a claim about the quantity may name in place of the usual one."""
+    if is_of_the_value(quantity):
+        return tuple(name for name, column in COLUMNS.items() if column.unit is None)
+    return tuple(name for name, column in COLUMNS.items() if column.part_of == quantity)
+
+
+def _no_metric(name: str, quantity: Quantity) -> str:
+    instead = _instead(quantity)
+    if not instead:
+        return f"metric: {quantity} is one column, so leave `metric:` out"
+    return f"metric: {shown(name)} is no column of {quantity}; there are {', '.join(instead)}"
+
+
+class Claim(Strict):
+    """One claim: a quantity and a word, `throughput: falls-with-hops`."""
+
+    latency: LatencyClaim | None = None
+    """The word of a claim about the latency."""
+    throughput: ThroughputClaim | None = None
+    """The word of a claim about the throughput."""
+    loss: General | None = None
+    """The word of a claim about the loss."""
+    jitter: General | None = None
+    """The word of a claim about the jitter."""
+    gap: General | None = None
+    """The word of a claim about the longest time between two replies."""
+    cpu: General | None = None
+    """The word of a claim about the processor use."""
+    cost: General | None = None
+    """The word of a claim about the processor time for each byte."""
+    value: ValueWord | None = None
+    """The word of a claim about the number of `tool: command`."""
+    metric: str | None = None
+    """The column of samples.csv that is judged in place of the quantity's own: mean, min, cpu_target_ns_per_byte."""
+    of: Name | None = None
+    """The measurement that it is about; by default every measurement of that quantity."""
+    overlay: str | None = None
+    """The overlay that it is about; by default each overlay."""
+    where: Words = Field(default_factory=dict)
+    """The values of what varies that it is about; by default all of them."""
+    than: Words = Field(default_factory=dict)
+    """What to compare with: another `overlay`, `of`, or value of what varies."""
+    range: Limits | None = None
+    """The range in which the figure, or the ratio, is claimed to lie."""
+    by: str | None = None
+    """The varied option, or hops, over which the figure falls or rises."""
+    below: Literal["mtu"] | None = None
+    """mtu: only datagrams that need no fragments."""
+    text: str = ""
+    """The claim in a sentence, for the report."""
+    source: str = ""
+    """The document and section that make the claim; empty for the experiment's own."""
+    why: str = ""
+    """The reason for a difference from what was published, and what shows it."""
+    vacuous: str = ""
+    """Why the claim cannot fail, or cannot hold, under the settings of this experiment."""
+
+    @model_validator(mode="after")
+    def _one_subject(self) -> Self:
+        given = [quantity for quantity in METRICS if getattr(self, quantity) is not None]
+        if len(given) != 1:
+            raise ValueError(f"a claim names exactly one of {', '.join(METRICS)}")
+        lacking = [key for key in NEEDS.get(self.word, ()) if not getattr(self, key)]
+        if lacking:
+            raise ValueError(f"{given[0]}: {self.word} needs `{lacking[0]}:`")
+        if self.metric is not None and self.metric not in _instead(given[0]):
+            raise ValueError(_no_metric(self.metric, given[0]))
+        of_any_unit = given[0] == "value" and self._unit != "%"
+        if self.range and self.range.unit != self._unit and not of_any_unit:
+            raise ValueError(f"range: {self.range.written!r} needs the unit {self._unit}")
+        return self
+
+    @property
+    def quantity(self) -> Quantity:
+        return next(name for name in METRICS if getattr(self, name) is not None)
+
+    @property
+    def word(self) -> str:
+        return str(getattr(self, self.quantity))
+
+    @property
+    def column(self) -> str:
+        """The column of samples.csv that is judged; empty when it is the value."""
+        return self.metric or ("" if is_of_the_value(self.quantity) else METRICS[self.quantity][0])
+
+    @property
+    def overlays(self) -> frozenset[str]:
+        """The overlays that the claim names in `overlay`, `where` and `than`."""
+        named = (self.overlay, self.where.get("overlay"), self.than.get("overlay"))
+        return frozenset(name for name in named if name is not None)
+
+    @property
+    def digest(self) -> str:
+        """A digest of what is judged, without the texts that explain it."""
+        what = self.model_dump(
+            mode="json", by_alias=True, exclude_none=True, exclude={"text", "source", "why", "vacuous"}
+        )
+        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def _unit(self) -> str:
+        return "%" if self.word in ("compared", "drops-past-mtu") else METRICS[self.quantity][1]
+
+    @property
+    def words(self) -> str:
+        """The claim in one line, `throughput: compared of tcp offload=on than offload=off, 150 to 250 %`."""
+        parts = [f"{self.quantity}: {self.word}", *([f"of {self.of}"] if self.of else [])]
+        parts += [f"metric={self.metric}"] if self.metric else []
+        parts += [f"{key}={value}" for key, value in self.where.items()]
+        parts += [f"by {self.by}"] if self.by else []
+        parts += ["than", *(f"{key}={value}" for key, value in self.than.items())] if self.than else []
+        return " ".join(parts) + (f", {self.range.written}" if self.range else "")
+
+
+class Value(Strict):
+    """One published value, in the entry's unit; `where` says for which overlay or condition."""
+
+    where: Words = Field(default_factory=dict)
+    """The overlay, hosts and condition of the value."""
+    value: Number
+    """The value, in the entry's unit."""
+
+
+class Published(Strict):
+    """Values that the study published, or a trend. `by_hops` begins at one hop, `by_segment` is in link order."""
+
+    measurement: Name
+    """The measurement beside which it is shown."""
+    source: str
+    """The report, section and figure."""
+    unit: str = ""
+    """The unit of the values."""
+    by_hops: tuple[Number, ...] = ()
+    """Values over one hop, two hops, and so on."""
+    by_segment: tuple[Number, ...] = ()
+    """Values of the links, in the topology's order."""
+    values: tuple[Value, ...] = ()
+    """Other values, each with its place."""
+    trend: str = ""
+    """The trend in words, where no values were published."""
+    metric: str = ""
+    """The metric; by default the measurement's own quantity."""
+
+
+class Line(Strict):
+    """A value drawn as a line across a figure, in the unit of the panel's axis."""
+
+    at: Number
+    """The value at which the line is drawn."""
+    text: str
+    """The text beside the line."""
+    y: str | None = None
+    """The panel, by its column; by default the first."""
+
+
+class Figure(Strict):
+    """One figure, of a measurement or of several with the same unit. Defaults follow from what they vary;
+    docs/results.md."""
+
+    of: Annotated[
+        Annotated[Name, Tag("one")] | Annotated[tuple[Name, ...], Field(min_length=1), Tag("several")],
+        Discriminator(lambda value: "several" if isinstance(value, list | tuple) else "one"),
+    ]
+    """A measurement, or several with the same unit."""
+    title: str = ""
+    """The heading of the figure."""
+    x: str | None = None
+    """What the x axis shows: a varied setting, or hops, path, overlay or measurement."""
+    y: tuple[str, ...] = ()
+    """The columns of samples.csv that are shown, each in a panel."""
+    relative_to: str | None = None
+    """Shows values as shares: of this overlay's value at the same x, or of the value at this place of the x axis."""
+    overlays: tuple[Name, ...] = ()
+    """The overlays that are shown; by default all."""
+    lines: tuple[Line, ...] = ()
+    """Values drawn as lines across the figure."""
+
+    @property
+    def measurements(self) -> tuple[str, ...]:
+        """The names of the measurements that it shows."""
+        return (self.of,) if isinstance(self.of, str) else self.of

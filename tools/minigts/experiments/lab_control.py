@@ -1,0 +1,95 @@
+"""The stage of a run on a real lab."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+from minigts import lab as labs
+from minigts import overlays
+from minigts.experiments.guard import Drops
+from minigts.experiments.model import Links
+from minigts.fidelity.host_load import Recording, recording
+from minigts.lab import Lab, Settings, schedule_player
+from minigts.lab.links import link_named
+from minigts.machine.proc import family, used_s
+from minigts.machine.progress import Progress
+from minigts.overlays import Endpoint
+from minigts.providers.base import OwnProcesses
+from minigts.tools.options import size_bytes
+from minigts.topology.schedule import Moment
+
+
+@dataclass(frozen=True)
+class RealLabControl:
+    """See `experiments.sampler.LabControl`."""
+
+    lab: Lab
+    say: Progress
+
+    @cached_property
+    def drops(self) -> Drops:
+        return Drops(self.lab)
+
+    @property
+    def _virtual(self) -> bool:
+        """Whether the lab is in virtual time, where the machine's load changes nothing and delays drop nothing."""
+        return self.lab.plan.time == "virtual"
+
+    def join(self, overlay: str) -> Mapping[str, Endpoint]:
+        return overlays.join(self.lab, overlay, self.say)
+
+    def verify(self, overlay: str) -> str:
+        return json.dumps(overlays.verify(self.lab, self.say), sort_keys=True)
+
+    def leave(self, _overlay: str) -> None:
+        overlays.leave(self.lab, self.say)
+
+    def second(self, host: str) -> Endpoint:
+        return overlays.second_container(self.lab, host)
+
+    def set_links(self, links: Links) -> None:
+        self.say("setting the links")
+        if not self._virtual:
+            self.drops.expected = links.rate == "unlimited"  # delays are sized for the declared rate
+        labs.set_for_experiment(self.lab, settings(links))
+
+    def set_link(self, name: str, *, up: bool) -> None:
+        if not self._virtual:
+            self.drops.expect_once()
+        labs.set_links_up(self.lab, *link_named(self.lab.plan, name).ends, up=up)
+
+    @contextmanager
+    def links_kept(self) -> Iterator[None]:
+        before = self.lab.read_record()
+        try:
+            yield
+        finally:
+            if not self._virtual:
+                self.drops.expect_once()
+            labs.restore_links(self.lab, before)
+
+    def play(self, moments: Sequence[Moment]) -> Iterator[tuple[float, Mapping[str, float]]]:
+        yield 0.0, schedule_player.amounts(self.lab.plan, self.lab.read_record(), moments)
+        if not self._virtual:
+            self.drops.expect_once()
+        for each in schedule_player.played(self.lab, moments):
+            yield each.at_s, each.amounts
+
+    def recording(self) -> AbstractContextManager[Recording]:
+        return recording((), self.lab.plan.time) if self._virtual else self.drops.recording()
+
+    def processor_seconds(self) -> Mapping[str, float]:
+        provider = self.lab.provider
+        kernels = provider.kernels() if isinstance(provider, OwnProcesses) else {}
+        return {host: sum(map(used_s, family([pid]))) for host, pid in kernels.items()}
+
+
+def settings(links: Links) -> Settings:
+    """The lab's settings for `links`; what these leave out is as declared."""
+    unlimited = links.rate == "unlimited"
+    queue_bytes = size_bytes(links.queue) if links.queue and not unlimited else None
+    return Settings(unlimited=unlimited, queue_bytes=queue_bytes, gro=links.gro)

@@ -1,0 +1,56 @@
+"""The changes of links while a sample is taken: the measurement's schedule, or that of its topology."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from minigts.errors import InputError
+from minigts.experiments.model import AnyMeasurement
+from minigts.lab.links import link_named
+from minigts.language import documents
+from minigts.topology.plan.plan import Plan
+from minigts.topology.schedule import Moment, moments
+
+SCHEDULE = "schedule"
+"""The name of the part of a raw file that says what was changed when."""
+CHANGED = "set "
+"""The prefix of columns of series.csv that have the settings of a link."""
+
+
+def moments_of(measurement: AnyMeasurement, plan: Plan, length_s: float) -> tuple[Moment, ...]:
+    """The changes within a sample of that length."""
+    every = plan.schedule if measurement.play else moments(measurement.schedule, {})
+    return tuple(moment for moment in every if moment.at_s < length_s)
+
+
+def require_sense(measurement: AnyMeasurement, plan: Plan) -> None:
+    """Raises InputError where the measurement plays a missing schedule, or names an unknown link or end."""
+    if measurement.play and not plan.schedule:
+        raise InputError(f"{measurement.name}: play: topology {plan.name} has no `schedule:`")
+    for index, step in enumerate(measurement.schedule):
+        where = f"{measurement.name}: schedule[{index}]"
+        try:
+            link = link_named(plan, step.link)
+        except InputError as error:
+            raise InputError(f"{where}.link: {error}") from error
+        if step.sender is not None and step.sender not in link.ends:
+            raise InputError(f"{where}.from: {step.sender} is no end of {link.name}: {' and '.join(link.ends)} are")
+
+
+def line(at_s: float, amounts: Mapping[str, float]) -> str:
+    """One line of a raw file for a change: the settings from then on, by link and quantity."""
+    return json.dumps({"at_s": at_s, "set": dict(amounts)}) + "\n"
+
+
+def over_time(text: str) -> Mapping[str, Sequence[tuple[float, float]]]:
+    """The settings over time, by column of series.csv. Raises ValueError for text that `line` has not written."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for each in text.splitlines():
+        told = documents.document(each)
+        try:
+            for name, value in told["set"].items():
+                found.setdefault(f"{CHANGED}{name}", []).append((float(told["at_s"]), float(value)))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"no line of a schedule: {each[:80]!r}") from error
+    return found

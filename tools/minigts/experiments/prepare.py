@@ -1,0 +1,454 @@
+"""An experiment from its file to what a run of it needs: plan, measurements, and what is left out. Prints nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Generic, TypeVar
+from urllib.parse import quote
+
+from minigts import overlays
+from minigts.errors import InputError, Problem
+from minigts.experiments import run, time_limits
+from minigts.experiments.load import LANGUAGE, load, topology_file
+from minigts.experiments.matrix import Sample, matrix, wrong_places
+from minigts.experiments.model import Experiment, replicates_of
+from minigts.language.problems import Location
+from minigts.language.source import read_text
+from minigts.language.tree import read_tree
+from minigts.providers import DEFAULT as DEFAULT_PROVIDER
+from minigts.providers import registry
+from minigts.results.schema import BESIDE, EXPERIMENT, TOPOLOGY, LeftOut
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.load import in_our_words
+from minigts.topology.read.load import load as load_topology
+from minigts.topology.routes import ipv6
+from minigts.topology.time import Time
+from minigts.topology.user_files import UserFiles
+
+_T = TypeVar("_T")
+LOOKS = 3
+"""How often a quick run of one course in virtual time measures each cell, as samples of one lab may differ."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An experiment whose input has all been checked; nothing has been started."""
+
+    experiment: Experiment
+    topology_sha256: str
+    plan: Plan
+    samples: tuple[Sample, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    """The parts that say nothing in `time` and so are not in `samples`."""
+    asked: Time | None = None
+    """A time that was asked for and is impossible for the topology; the plan has the other, and `samples` is empty."""
+    sources: Mapping[str, bytes] = field(default_factory=dict)
+    """The contents of the files that it was read from, by their names in its results folder."""
+
+    @property
+    def time(self) -> Time:
+        return self.asked or self.plan.time
+
+    @property
+    def name(self) -> str:
+        """The experiment's name; in a sweep with this lab's values, `delays, chain.hosts=3`."""
+        return ", ".join(filter(None, (self.experiment.name, self.experiment.variant)))
+
+    @property
+    def seconds(self) -> float:
+        """How long measuring takes, in seconds, without set-up."""
+        return run.total_s(self.experiment, self.plan, self.samples)
+
+
+def files(places: Sequence[Path]) -> tuple[Path, ...]:
+    """The experiments' files; a directory stands for all files in it. Raises InputError for an empty one."""
+    found: list[Path] = []
+    for place in places:
+        inside = sorted(place.glob("*.yaml")) if place.is_dir() else [place]
+        if not inside:
+            raise InputError(f"{place}: holds no experiment (*.yaml)")
+        found += inside
+    return tuple(found)
+
+
+def prepare(
+    file: Path,
+    *,
+    paper: bool,
+    quick: bool,
+    only: Sequence[str],
+    time: Time | None = None,
+    provider: str = DEFAULT_PROVIDER,
+    leaving_out: bool = False,
+    replicates: int | None = None,
+) -> Prepared:
+    """Read an experiment and its topology. The lab's time is the first that is set of `time`, the experiment's and the
+    topology's; by default it is the best that the provider offers.
+
+    An overlay whose programs the user has not provided is left out, unless `only` names it. Raises InputError, also for
+    parts that say nothing in that time unless `leaving_out`, and for a sweep of several labs.
+    """
+    found = prepare_sweep(
+        file,
+        paper=paper,
+        quick=quick,
+        only=only,
+        time=time,
+        provider=provider,
+        leaving_out=leaving_out,
+        replicates=replicates,
+    )
+    if len(found) > 1:
+        raise InputError(
+            f"{file}: `vary:` asks for {len(found)} labs, but only one is possible here: minigts run {file}"
+        )
+    return found[0]
+
+
+def prepare_sweep(
+    file: Path,
+    *,
+    paper: bool,
+    quick: bool,
+    only: Sequence[str],
+    time: Time | None = None,
+    provider: str = DEFAULT_PROVIDER,
+    leaving_out: bool = False,
+    replicates: int | None = None,
+) -> tuple[Prepared, ...]:
+    """As `prepare`, for each combination of the values that the experiment varies in its topology."""
+    if replicates is not None:
+        _require_telling(replicates)
+    experiment = as_written = load(file)
+    wrong = tuple(_unknown_overlays(file, experiment))
+    try:
+        topology = topology_file(experiment, file)
+    except InputError as error:
+        raise InputError([*wrong, *error.problems]) from error
+    experiment = _at_scale(experiment, paper=paper, quick=quick)
+    if only:
+        experiment = experiment.only(only)
+    read = _Read(
+        file, topology, as_written, provider, only, wrong, quick=quick, leaving_out=leaving_out, replicates=replicates
+    )
+    return tuple(_prepared_at(read, each, time or experiment.time) for each in experiment.variations)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What the labs of an experiment have in common."""
+
+    file: Path
+    topology: Path
+    as_written: Experiment
+    provider: str
+    only: Sequence[str]
+    wrong: tuple[Problem, ...]
+    """The problems found already, which are reported together with those of a lab."""
+    quick: bool
+    leaving_out: bool
+    replicates: int | None
+    """The number asked for in place of the experiment's own; None where none was."""
+
+
+def _prepared_at(read: _Read, experiment: Experiment, time: Time | None) -> Prepared:
+    """One lab of the experiment. Raises InputError, which names the lab of a sweep."""
+    try:
+        return _prepared_as_read(read, experiment, time)
+    except InputError as error:
+        if not experiment.variant:
+            raise
+        tree = read_tree(read_text(read.file, LANGUAGE), str(read.file), LANGUAGE)
+        line = tree.line(("vary",))
+        known = [str(problem) for problem in read.wrong]
+        own = [said for said in _said(error) if said not in known]
+        problems = [Problem(str(read.file), line, f"vary: {experiment.variant}: {said}") for said in own]
+        raise InputError([*read.wrong, *problems]) from error
+
+
+def _said(error: InputError) -> Sequence[str]:
+    return [str(each) for each in error.problems] or [str(error)]
+
+
+def _prepared_as_read(read: _Read, experiment: Experiment, time: Time | None) -> Prepared:
+    beside = UserFiles(read.topology.parent)
+    try:
+        plan, impossible = _plan_of(read.topology, time, read.provider, experiment.values, beside)
+    except InputError as error:
+        if read.wrong and error.problems:
+            raise InputError([*read.wrong, *error.problems]) from error
+        raise
+    if wrong := [*read.wrong, *_wrong_in_lab(read, experiment, plan)]:
+        raise InputError(wrong)
+    as_asked = plan if impossible is None else plan.model_copy(update={"time": impossible.time})
+    experiment = experiment.replicated(_replicates(read, experiment, as_asked))
+    if read.quick and as_asked.time == "virtual" and experiment.replicates == 1:
+        experiment = experiment.model_copy(update={"repetitions": max(experiment.repetitions, LOOKS)})
+    found = time_limits.unanswerable(experiment, as_asked)
+    refused = [each for each in found if each.part.kind != "watch"]
+    if refused and not read.leaving_out:
+        raise InputError(_refusal(read, experiment, as_asked, refused))
+    left_out = (*(each.part for each in found), *_absent(experiment, read.only))
+    sources = {EXPERIMENT: read.file.read_bytes(), TOPOLOGY: in_our_words(read.topology, experiment.values)}
+    sources |= {f"{BESIDE}/{quote(name, safe='')}": text.encode() for name, text in beside.texts.items()}
+    digest = hashlib.sha256(sources[TOPOLOGY]).hexdigest()
+    samples = time_limits.within(matrix(experiment, plan), left_out)
+    if impossible is not None and samples:
+        if not read.leaving_out or impossible.time == "virtual":
+            raise impossible.why
+        left_out = tuple(_measurements_of(experiment, impossible))
+        samples = ()
+    return Prepared(experiment, digest, plan, samples, left_out, impossible.time if impossible else None, sources)
+
+
+def _unknown_overlays(file: Path, experiment: Experiment) -> Iterator[Problem]:
+    known = overlays.known()
+    tree = read_tree(read_text(file, LANGUAGE), str(file), LANGUAGE)
+    for index, name in enumerate(experiment.overlays):
+        if name not in known:
+            why = ipv6.why_not(name, known) or f"no overlay {name!r}; there are {', '.join(known)}"
+            yield tree.problem(str(file), (("overlays", index), f"overlays: {why}"))
+
+
+def _wrong_in_lab(read: _Read, experiment: Experiment, plan: Plan) -> Iterator[Problem]:
+    """The problems with overlays that do not fit the topology, and with unknown hosts and links in measurements."""
+    tree = read_tree(read_text(read.file, LANGUAGE), str(read.file), LANGUAGE)
+    written = [measurement.name for measurement in read.as_written.measurements]
+    for name in experiment.overlays:
+        try:
+            overlays.require_fit(plan, name)
+        except InputError as error:
+            index = read.as_written.overlays.index(name)
+            yield tree.problem(str(read.file), (("overlays", index), f"overlays: {error}"))
+    for measurement in experiment.measurements:
+        for place, message in wrong_places(measurement, plan):
+            where = ("measurements", written.index(measurement.name), *place)
+            yield tree.problem(str(read.file), (where, message))
+
+
+def _require_telling(replicates: int) -> None:
+    """Raises InputError for a number of replicates that decides nothing."""
+    try:
+        replicates_of(replicates)
+    except ValueError as error:
+        raise InputError(f"replicates: {error}") from error
+
+
+def _replicates(read: _Read, experiment: Experiment, plan: Plan) -> int:
+    """The number of replicates. Raises InputError if several were asked for in real time."""
+    if plan.time == "virtual":
+        return read.replicates or experiment.replicates
+    if (read.replicates or 1) > 1 and not read.leaving_out:
+        raise InputError(
+            f"{read.file}: --replicates: the experiment is in real time, where each repetition is an independent "
+            "sample: write more `repetitions:`, or --time virtual"
+        )
+    return 1
+
+
+@dataclass(frozen=True)
+class _Impossible:
+    """A time that is impossible for a topology, and why."""
+
+    time: Time
+    why: InputError
+
+
+def _plan_of(
+    topology: Path, time: Time | None, provider: str, values: Mapping[str, str], beside: UserFiles
+) -> tuple[Plan, _Impossible | None]:
+    """The topology's plan in that time. Where that is impossible, the plan in the other time, and why: shares of a
+    processor need real time, a modelled processor needs virtual time. It is an error only if something is measured.
+    """
+    best = registry.best_time(provider)
+    try:
+        return load_topology(
+            topology, known_overlays=overlays.known(), time=time, best=best, values=values, beside=beside
+        ), None
+    except InputError as error:
+        if time is None:
+            raise
+        try:
+            plan = load_topology(
+                topology, known_overlays=overlays.known(), time=_other(time), values=values, beside=beside
+            )
+        except InputError:
+            raise error from None
+        return plan, _Impossible(time, error)
+
+
+def _other(time: Time) -> Time:
+    return "real" if time == "virtual" else "virtual"
+
+
+def _measurements_of(experiment: Experiment, impossible: _Impossible) -> Iterator[LeftOut]:
+    """All measurements, as left out. The reason goes into the manifest, so it has no path of this machine."""
+    why = "; ".join(str(replace(problem, file=Path(problem.file).name)) for problem in impossible.why.problems)
+    yield from (LeftOut(kind="measurement", name=each.name, why=why) for each in experiment.measurements)
+
+
+def _absent(experiment: Experiment, only: Sequence[str]) -> tuple[LeftOut, ...]:
+    lacking = {name: overlays.find(name).lacks for name in experiment.overlays if name not in only}
+    absent = tuple(LeftOut(kind="overlay", name=name, why=why) for name, why in lacking.items() if why)
+    return absent if len(absent) < len(experiment.overlays) else ()
+
+
+def _at_scale(experiment: Experiment, *, paper: bool, quick: bool) -> Experiment:
+    if paper:
+        experiment = experiment.for_paper()
+    return experiment.for_a_look() if quick else experiment
+
+
+def _refusal(
+    read: _Read, experiment: Experiment, plan: Plan, refused: Sequence[time_limits.Unanswerable]
+) -> list[Problem]:
+    """A line with the remedies, and one for each measurement and claim that says nothing."""
+    file, as_written = read.file, read.as_written
+    gone = [each.part.name for each in refused if each.part.kind == "measurement"]
+    kept = [each.name for each in experiment.measurements if each.name not in gone]
+    remedies = (
+        ["write --time real"] if as_written.time == "real" else ["write --time real, or `time: real` in the file"]
+    )
+    if gone and kept and not _refused(experiment.only(kept), plan):
+        remedies.append(f"{' '.join(f'--only {name}' for name in kept)} for the rest")
+    if modelled := [each.part.name for each in refused if each.modelled]:
+        remedies.append(f"for {', '.join(modelled)} give the hosts of {read.topology} a modelled `processor:`")
+    what = f"{len(refused)} of its measurements and claims say" if kept else "no measurement of it says"
+    ending = "nothing" if kept else "anything"
+    lead = f"{what} {ending} in virtual time, where the processor is free; {', or '.join(remedies)}"
+    tree = read_tree(read_text(file, LANGUAGE), str(file), LANGUAGE)
+    return [
+        Problem(str(file), 0, lead),
+        *(
+            tree.problem(str(file), (_place(as_written, each), f"{each.part.name}: {each.part.why}"))
+            for each in refused
+        ),
+    ]
+
+
+def _refused(experiment: Experiment, plan: Plan) -> bool:
+    return any(each.part.kind != "watch" for each in time_limits.unanswerable(experiment, plan))
+
+
+def _place(as_written: Experiment, each: time_limits.Unanswerable) -> Location:
+    """The part's place in the file, also where `--only` has removed other parts."""
+    if each.part.kind == "claim":
+        return "claims", [claim.words for claim in as_written.claims].index(each.part.name)
+    return "measurements", [measurement.name for measurement in as_written.measurements].index(each.part.name)
+
+
+def prepare_all(
+    places: Sequence[Path],
+    *,
+    paper: bool,
+    quick: bool,
+    only: Sequence[str],
+    time: Time | None = None,
+    provider: str = DEFAULT_PROVIDER,
+    replicates: int | None = None,
+) -> tuple[Prepared, ...]:
+    """Read several experiments. `only` selects within each, and one without any of its names is left out. Parts that
+    say nothing in the lab's time are left out, too; an experiment alone is refused for them.
+
+    Raises InputError, also when two have the same name, and when no part of any says anything.
+    """
+    if len(places) == 1:
+        return prepare_sweep(
+            places[0], paper=paper, quick=quick, only=only, time=time, provider=provider, replicates=replicates
+        )
+    found: list[Prepared] = []
+    names = []
+    for file in places:
+        own = [name for name in only if name in _at_scale(load(file), paper=paper, quick=quick).parts] if only else []
+        if own or not only:
+            found += prepare_sweep(
+                file,
+                paper=paper,
+                quick=quick,
+                only=own,
+                time=time,
+                provider=provider,
+                leaving_out=True,
+                replicates=replicates,
+            )
+            names.append(found[-1].experiment.name)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"run: two experiments are called {twice[0]}")
+    if not found:
+        raise InputError(f"run: no experiment has {', '.join(only)}")
+    if not any(each.samples for each in found) and any(each.left_out for each in found):
+        raise InputError("\n".join(left_out_in_words(found)))
+    return tuple(found)
+
+
+def left_out_in_words(prepared: Sequence[Prepared]) -> tuple[str, ...]:
+    """A line for each experiment with parts that say nothing in its lab's time, and for each overlay that is absent."""
+    of_the_time = [each for each in prepared if any(part.kind != "overlay" for part in each.left_out)]
+    absent = {part.name: part.why for each in prepared for part in each.left_out if part.kind == "overlay"}
+    return (
+        *dict.fromkeys(f"{each.experiment.name}: {_left_out(each)}" for each in of_the_time),
+        *(f"without {name}: {why}" for name, why in absent.items()),
+    )
+
+
+def _left_out(prepared: Prepared) -> str:
+    names = {kind: [part.name for part in prepared.left_out if part.kind == kind] for kind in ("measurement", "watch")}
+    if len(names["measurement"]) == len(prepared.experiment.measurements):
+        other = _other(prepared.time)
+        return f"left out, as no part of it says anything in {prepared.time} time; --time {other} measures it"
+    claims = sum(part.kind == "claim" for part in prepared.left_out)
+    parts = [*names["measurement"], *(f"the counters of {name}" for name in names["watch"])]
+    parts += [f"{claims} claim{'s' if claims > 1 else ''}"] if claims else []
+    return f"without {', '.join(parts)}, which say nothing in virtual time; --time real has them"
+
+
+def by_plan(directories: Sequence[Path], prepared: Sequence[Prepared]) -> tuple[tuple[Plan, tuple[Path, ...]], ...]:
+    """The directories that can share a lab, by plan, in the order in which plans first occur."""
+    sharing = _Sharing[Path]()
+    for directory, each in zip(directories, prepared, strict=True):
+        if each.samples:
+            sharing.of(each).append(directory)
+    for directory, each in zip(directories, prepared, strict=True):
+        if not each.samples and sharing.has(each):
+            sharing.of(each).append(directory)
+    return tuple((plan, tuple(own)) for plan, own in sharing)
+
+
+def overlays_by_plan(prepared: Sequence[Prepared]) -> tuple[tuple[Plan, tuple[str, ...]], ...]:
+    """The overlays that each plan's lab will have, one after the other."""
+    sharing = _Sharing[str]()
+    for each in prepared:
+        sharing.of(each).extend(sample.overlay for sample in each.samples)
+    return tuple((plan, tuple(dict.fromkeys(overlays))) for plan, overlays in sharing if overlays)
+
+
+class _Sharing(Generic[_T]):
+    """A list of items for each plan, in the order in which plans first occur. Plans are compared only where their
+    files are equal."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[Plan, list[_T]]] = []
+        self._alike: dict[tuple[str, Time], list[tuple[Plan, list[_T]]]] = {}
+
+    def __iter__(self) -> Iterator[tuple[Plan, list[_T]]]:
+        return iter(self._found)
+
+    def has(self, prepared: Prepared) -> bool:
+        return any(plan == prepared.plan for plan, _ in self._alike.get(self._key(prepared), ()))
+
+    def of(self, prepared: Prepared) -> list[_T]:
+        alike = self._alike.setdefault(self._key(prepared), [])
+        known = next((own for plan, own in alike if plan == prepared.plan), None)
+        if known is None:
+            known = []
+            alike.append((prepared.plan, known))
+            self._found.append(alike[-1])
+        return known
+
+    @staticmethod
+    def _key(prepared: Prepared) -> tuple[str, Time]:
+        return prepared.topology_sha256, prepared.plan.time

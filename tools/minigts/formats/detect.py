@@ -1,0 +1,64 @@
+"""The format of a file: by its name's ending, and where several share one by its content."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+
+from minigts.errors import InputError, Problem
+from minigts.formats import containerlab, dot_mermaid, graphml, gts, gts_language, netlab, recognised
+from minigts.formats.network import Network, Written
+from minigts.language.source import Language
+from minigts.language.tree import read_tree
+
+LANGUAGE = Language(
+    name="testbed's file",
+    opening="`name:` and `topology:` or `nodes:`",
+    largest_bytes=256_000,
+    instead_of_aliases="write out what is meant",
+)
+_GRAPHML = Language(
+    name="GraphML file", opening="`<graphml>`", largest_bytes=4_000_000, instead_of_aliases="write out what is meant"
+)
+"""The largest file of the Topology Zoo has 321 kB. XML is read a hundred times as fast as YAML."""
+WRITERS: Mapping[str, Callable[[Network], Written]] = {
+    "gts": gts.write,
+    "containerlab": containerlab.write,
+    "netlab": netlab.write,
+    "dot": dot_mermaid.dot,
+    "mermaid": dot_mermaid.mermaid,
+}
+"""The writers by the word of `minigts export --as`."""
+
+
+def language_of(file: str | PurePath) -> Language:
+    """The language, with its limits, by which a file of that name is opened."""
+    ending = PurePath(file).suffix.lower()
+    if ending in gts_language.SUFFIXES:
+        return gts_language.LANGUAGE
+    return _GRAPHML if ending in recognised.GRAPHML else LANGUAGE
+
+
+def read(text: str, file: str, *, leave_out: bool = False) -> Network:
+    """The network of a file in another tool's format. Raises InputError with every problem, each with its line. A
+    setting that affects the network and cannot be honoured is one, unless `leave_out`."""
+    ending = PurePath(file).suffix.lower()
+    if ending in gts_language.SUFFIXES:
+        return gts.read(text, file)
+    if ending in recognised.GRAPHML:
+        return graphml.read(text, file, leave_out=leave_out)
+    if ending not in recognised.YAML:
+        endings = recognised.known_endings()
+        raise InputError([Problem(file, 0, f"no format is known by the ending {ending!r}; endings are {endings}")])
+    tree = read_tree(text, file, LANGUAGE)
+    match recognised.of_document(tree.data):
+        case "containerlab":
+            return containerlab.read(tree, file, leave_out=leave_out)
+        case "netlab":
+            return netlab.read(tree, file, leave_out=leave_out)
+        case "Compose":
+            raise InputError([Problem(file, 1, recognised.COMPOSE)])
+    wanted = "containerlab's file has `topology:`, netlab's has `nodes:`"
+    if isinstance(tree.data, dict) and recognised.OURS & tree.data.keys():
+        wanted += "; this one is a topology of minigts' already"
+    raise InputError([Problem(file, 1, f"neither containerlab's nor netlab's: {wanted}")])

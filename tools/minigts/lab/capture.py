@@ -1,0 +1,144 @@
+"""Captures of frames: tcpdump runs on each machine, and its output is read over the machine's control line.
+
+A capture sends nothing over the lab's links. It has the frames that the machine's kernel sees: frames that it sends
+before the link's delay, frames that arrive after it. Times are by the lab's clock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from minigts.errors import EnvironmentLacks, HostFailed, InputError, reading_from
+from minigts.lab import links
+from minigts.lab.lab import Lab
+from minigts.language.problems import did_you_mean, listed, shown
+from minigts.providers.agent import protocol
+from minigts.providers.base import Streams
+
+ANY = "any"
+"""All interfaces of a machine."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where frames are captured: a machine, and one of its interfaces or `ANY`. A `prefix` in front of the command runs
+    it in a container's network."""
+
+    machine: str
+    interface: str
+    prefix: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.machine} {self.interface}"
+
+
+def points(lab: Lab, name: str, ends: Sequence[str] = ()) -> list[Point]:
+    """The points for `name`: a link's first end, or its `ends`; all interfaces of a machine. Raises InputError."""
+    machines = [machine.name for machine in lab.plan.machines]
+    if name in machines:
+        if ends:
+            raise InputError(f"{name} is a machine: only a link has ends")
+        return [Point(name, ANY)]
+    if name not in {link.name for link in lab.plan.links} and "-" not in name:
+        known = [*machines, *(link.name for link in lab.plan.links)]
+        raise InputError(f"no machine or link {shown(name)}; there are {listed(known)}{did_you_mean(name, known)}")
+    link = links.link_named(lab.plan, name)
+    for end in ends:
+        if end not in link.ends:
+            raise InputError(f"{shown(end)} is no end of {link.name}: {' and '.join(link.ends)} are")
+    return [Point(at, _interface(lab, at, link.name)) for at in dict.fromkeys(ends or link.ends[:1])]
+
+
+def _interface(lab: Lab, machine: str, link: str) -> str:
+    return next(port.name for port in lab.plan.machine(machine).ports if port.link == link)
+
+
+def command(
+    where: Point,
+    expression: Sequence[str],
+    *,
+    frames: int | None,
+    seconds: float | None,
+    text: bool,
+    nanoseconds: bool = False,
+) -> list[str]:
+    """The command on the machine. It prints pcap, or with `text` a line for each frame, and ends after `frames` frames
+    or `seconds` of the lab's clock; None: no such limit.
+    """
+    limit = [] if seconds is None else ["timeout", "--signal=INT", "--preserve-status", f"{seconds:g}"]
+    count = [] if frames is None else ["-c", str(frames)]
+    return [
+        *limit,
+        *where.prefix,
+        "tcpdump",
+        "-n",
+        "-i",
+        where.interface,
+        "--immediate-mode",  # without it frames wait for up to a second, and are lost when tcpdump ends
+        *(["--nano"] if nanoseconds else []),
+        *(["-l"] if text else ["-U", "-w", "-"]),
+        *count,
+        *expression,
+    ]
+
+
+LOOK_S = 0.5
+"""How often `capture` calls `passed`, in seconds of this machine's clock."""
+
+
+def capture(
+    lab: Lab,
+    commands: Sequence[tuple[Point, Sequence[str]]],
+    take: Callable[[int, bytes], object],
+    say: Callable[[bytes], object],
+    passed: Callable[[], object] = lambda: None,
+) -> int:
+    """Run the commands in parallel until all have ended; return their highest exit code. `take` gets a command's number
+    and its output, `say` its standard error; `passed` is called every LOOK_S. An interruption ends all commands. In
+    virtual time a second of the lab meanwhile takes a second, unless another program waits for the lab. Raises
+    EnvironmentLacks, HostFailed.
+    """
+    if not isinstance(lab.provider, Streams):
+        raise EnvironmentLacks(f"provider {lab.provider.name} cannot capture")
+    codes: list[int] = []
+    looked_s = time.monotonic()
+    with contextlib.ExitStack() as open_lines, selectors.DefaultSelector() as lines:
+        for number, (where, argv) in enumerate(commands):
+            line = open_lines.enter_context(contextlib.closing(lab.provider.converse(where.machine, argv)))
+            line.settimeout(None)
+            lines.register(line, selectors.EVENT_READ, (number, line, protocol.Decoder()))
+        while len(codes) < len(commands):
+            for key, _ in lines.select(LOOK_S):
+                number, line, decoder = key.data
+                piece = line.recv(1 << 16)
+                if not piece:
+                    raise HostFailed(f"{commands[number][0].machine} went away")
+                for frame in decoder.feed(piece):
+                    if frame.kind == protocol.EXIT:
+                        codes.append(_code(commands[number][0].machine, frame))
+                        lines.unregister(line)
+                    elif frame.kind == protocol.STDOUT:
+                        take(number, frame.payload)
+                    else:
+                        _beside(commands[number][0].machine, frame, say)
+            if time.monotonic() - looked_s >= LOOK_S:
+                looked_s = time.monotonic()
+                passed()
+    return max(codes)
+
+
+def _code(machine: str, frame: protocol.Frame) -> int:
+    with reading_from(machine, "how tcpdump ended"):
+        return protocol.ended(frame.payload).code
+
+
+def _beside(machine: str, frame: protocol.Frame, say: Callable[[bytes], object]) -> None:
+    if frame.kind == protocol.CUT:
+        raise HostFailed(f"{machine}: more frames passed than could be read")
+    if frame.kind == protocol.STDERR:
+        say(frame.payload)

@@ -1,0 +1,354 @@
+"""A lab's life: up, down, and one host started again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+from minigts import paths
+from minigts.dataplane import interfaces, switch
+from minigts.errors import EnvironmentLacks, HostFailed, InputError, MinigtsError, noting_failures
+from minigts.lab import links, provisioning, routes
+from minigts.lab.keep import CERTIFICATE, require_same
+from minigts.lab.lab import Lab
+from minigts.lab.record import KEPT, Record
+from minigts.lab.rundir import MARKER, checked_name, exclusive, lab_named, require_own, why_foreign
+from minigts.machine.progress import Progress
+from minigts.providers import registry, supported
+from minigts.providers.base import OwnProcesses, Power, Provider, Restarts, Share
+from minigts.topology.plan.elements import Host, Switch
+from minigts.topology.plan.plan import Plan
+from minigts.topology.routes import addresses
+
+LONGEST_PATH_BYTES = 200
+"""The longest path of a run directory. User-Mode Linux cuts the paths of a host's files below it off after 255 bytes,
+and mount(8) takes no longer path. Sockets are opened through a directory, so their limit of 107 bytes does not count.
+"""
+
+
+def wanted(plan: Plan, provider_name: str, name: str | None) -> Lab:
+    """The lab that `plan` will be under `name` (default: the plan's name), whatever has that name now; nothing is
+    changed.
+
+    Raises InputError when the name is not valid, belongs to something that is no lab, or when the provider lacks the
+    plan's time; EnvironmentLacks when the plan asks for what the provider does not support.
+    """
+    rundir = lab_named(plan.name if name is None else name).rundir
+    require_own(rundir)
+    refuse_long_path(rundir)
+    provider = registry.make(provider_name, rundir, plan.time)
+    supported.require(plan, provider.name, provider.supports)
+    return Lab.known(rundir, plan, provider)
+
+
+def up(plan: Plan, provider_name: str, name: str | None, progress: Progress, share: Share | None = None) -> Lab:
+    """`bring_up` the lab that `wanted` returns; raises what the two raise."""
+    return bring_up(wanted(plan, provider_name, name), progress, share)
+
+
+def bring_up(lab: Lab, progress: Progress, share: Share | None = None) -> Lab:
+    """Bring up a lab that `wanted` returned; return when it is configured and shaped.
+
+    A lab of that name that is up with the same plan on the same provider is left as it is; only machines that an
+    interrupted command has left half set are set again. A kept lab comes up on its hosts' disks. On failure nothing is
+    left running, and a kept lab stays kept. `share` limits what the whole lab takes of the machine; None: the share it
+    had, which for a new lab is the whole machine.
+
+    Raises InputError when another plan or provider has the name; EnvironmentLacks, HostFailed.
+    """
+    provisioning.require(lab.plan)
+    with exclusive(lab.rundir):
+        there = Lab(lab.rundir)
+        record = there.read_record_if_any()
+        if record is not None and record.state == KEPT:
+            require_same(there, record, lab)
+            lab = Lab.known(lab.rundir, there.plan, lab.provider)  # an older plan has fewer fields for the same lab
+            if share is not None:
+                before, record = record, record.model_copy(update={"share": share})
+                lab.write(record, before)
+            _bring_up_again(lab, record, progress)
+            return lab
+        if record is not None and _is_up(there, record, lab):
+            lab = Lab.known(lab.rundir, there.plan, lab.provider)
+            if share not in (None, record.share):
+                had = record.share.in_words or "no share of its own"
+                raise InputError(
+                    f"lab {lab.name} is up with {had}: a share is set as a lab comes up; take it down first"
+                )
+            _settle(lab, record)
+            return lab
+        begin_anew(there)
+        try:
+            _bring_up(lab, progress, share or Share())
+        except BaseException as error:
+            if isinstance(error, Exception):  # not when the user interrupted it
+                with noting_failures(error):
+                    _keep_consoles(lab)
+            with noting_failures(error):
+                _remove(lab)
+            raise
+    return lab
+
+
+def begin_anew(lab: Lab) -> None:
+    """Make an empty run directory in place of the one that was there; the caller holds the lab's lock."""
+    _remove(lab)
+    lab.rundir.mkdir(mode=0o700)
+    (lab.rundir / MARKER).touch(mode=0o600)
+
+
+def down(lab: Lab) -> None:
+    """Take a lab down and remove its run directory. It works after any crash, and with damaged records; a second call
+    does nothing. Raises InputError for a directory that is no lab of minigts, which is left alone.
+    """
+    require_own(lab.rundir)
+    with exclusive(lab.rundir):
+        _remove(lab)
+
+
+def restart(lab: Lab, name: str) -> None:
+    """Kill a host or switch, start it again on its own disk and links, and configure it as it was: a link that was cut
+    stays cut. Its `run:` commands run again; its files are those of its disk.
+
+    Its processes end; other machines run on. The machine need not answer, and may be off or paused. Raises
+    EnvironmentLacks when the provider cannot restart one host.
+    """
+    if not isinstance(lab.provider, Restarts):
+        raise EnvironmentLacks(f"provider {lab.provider.name} cannot restart one host")
+    machine = next(each for each in lab.plan.machines if each.name == name)
+    with exclusive(lab.rundir):
+        before = lab.read_record()
+        hosts = {name} if isinstance(machine, Host) else set()
+        record = before.model_copy(
+            update={
+                "off": before.off - {name},
+                "paused": before.paused - {name},
+                "unsettled": before.unsettled | {name},
+                "unjoined": before.unjoined | hosts,
+            },
+        )
+        lab.write(record, before)
+        lab.provider.restart(name)
+        _settle(lab, record)
+        if isinstance(machine, Host):
+            provisioning.run_commands(lab, machine)
+
+
+def kill(lab: Lab, name: str) -> None:
+    """Cut a host's or switch's power: its disk is written out, it ends at once, and stays off until `restart`. Its
+    links carry nothing meanwhile.
+
+    Raises EnvironmentLacks when the provider cannot leave one host off.
+    """
+    if not isinstance(lab.provider, Power):
+        raise EnvironmentLacks(f"provider {lab.provider.name} cannot leave one host off")
+    with exclusive(lab.rundir):
+        record = lab.read_record()
+        lab.write(record.model_copy(update={"off": record.off | {name}}), record)
+        lab.provider.kill(name)
+
+
+def pause(lab: Lab, name: str) -> None:
+    """Stop a host or switch until `resume`. Frames to it wait, as far as its ports have room.
+
+    Raises EnvironmentLacks when the provider cannot pause one host.
+    """
+    provider = lab.provider
+    if not isinstance(provider, Power):
+        raise EnvironmentLacks(f"provider {provider.name} cannot pause one host")
+    with exclusive(lab.rundir):
+        record = lab.read_record()
+        record.require_on([name])
+        lab.write(record.model_copy(update={"paused": record.paused | {name}}), record)
+        provider.pause(name)
+
+
+def resume(lab: Lab, name: str) -> None:
+    """Let a paused host or switch run on; its clock is behind by the length of the pause. Links that were set in the
+    meantime are set on it, too.
+
+    Raises InputError when it is not paused, HostFailed when its kernel has ended.
+    """
+    provider = lab.provider
+    with exclusive(lab.rundir):
+        before = lab.read_record()
+        if name not in before.paused or not isinstance(provider, Power):
+            raise InputError(f"{name} is not paused")
+        record = before.model_copy(update={"paused": before.paused - {name}})
+        try:
+            provider.resume(name)
+        except HostFailed:  # its kernel has ended: it can be started again
+            lab.write(record, before)
+            raise
+        meanwhile = record.model_copy(update={"unsettled": record.unsettled | {name}})
+        lab.write(meanwhile, before)
+        links.set_ports(lab, record, [each for each in lab.plan.machines if each.name == name])
+        lab.write(record, meanwhile)
+
+
+def _settle(lab: Lab, record: Record) -> None:
+    """Configure machines that were restarted, or on which setting links was interrupted."""
+    if not record.unsettled:
+        return
+    unsettled = [machine for machine in lab.machines_on(record) if machine.name in record.unsettled]
+    links.set_wires(lab, record, unsettled)
+    for machine in unsettled:
+        configure(lab, machine, record)
+        if isinstance(machine, Switch):
+            take_step(lab, machine, "ask_controller")
+    routes.wait(lab, record, lambda _: None)
+    lab.write(record.model_copy(update={"unsettled": frozenset()}), record)
+
+
+def refuse_long_path(rundir: Path) -> None:
+    """Raises InputError for a run directory whose path is too long for hosts."""
+    excess = len(os.fsencode(rundir)) - LONGEST_PATH_BYTES
+    if excess > 0:
+        raise InputError(
+            f"the path of run directory {rundir} is {excess} bytes longer than the {LONGEST_PATH_BYTES} that hosts "
+            f"allow: choose a shorter name with --lab, or a shorter state directory by MINIGTS_STATE"
+        )
+
+
+def _bring_up(lab: Lab, progress: Progress, share: Share) -> None:
+    plan, provider = lab.plan, lab.provider
+    lacking = provider.missing()
+    if lacking:
+        raise EnvironmentLacks("\n".join(lacking))
+    digest, created = lab.write_plan(plan), datetime.now(UTC)
+    record = Record(provider=provider.name, created=created, time=plan.time, plan_sha256=digest, share=share)
+    lab.write(record)
+    _start(lab, record, "", progress)
+
+
+def _bring_up_again(lab: Lab, record: Record, progress: Progress) -> None:
+    """Bring up a kept lab. Its record says `kept` until it is up, so it stays kept when it does not come up."""
+    lacking = lab.provider.missing()
+    if lacking:
+        raise EnvironmentLacks("\n".join(lacking))
+    try:
+        lab.provider.down()  # ends what an interrupted command has left running
+        (lab.rundir / CERTIFICATE).unlink(missing_ok=True)
+        _start(lab, record, " on the disks that were kept", progress)
+    except BaseException as error:
+        if isinstance(error, Exception):
+            with noting_failures(error):
+                _keep_consoles(lab)
+        with noting_failures(error):
+            lab.provider.down()
+        raise
+
+
+def _start(lab: Lab, record: Record, on: str, progress: Progress) -> None:
+    provider, plan = lab.provider, lab.plan
+    also = f" and {len(plan.switches)} switches" if plan.switches else ""
+    progress(f"starting {len(plan.hosts)} hosts{also}{on}")
+    if plan.ways_out:
+        progress(f"the lab has {addresses.gateway_in_words(host.name for host in plan.ways_out)}")
+    _hand(provider, record.share)
+    provider.up(plan, progress)
+    progress("configuring addresses, routes and links")
+    links.set_wires(lab, record, plan.machines)
+    on_now = lab.machines_on(record)
+    lab.on_each(on_now, lambda machine: configure(lab, machine, record))
+    routes.wait(lab, record, progress)
+    calibrated = record
+    if links.link_carrier(lab) is None and (links.whole_paths(plan, record) or not plan.pairs):
+        progress("measuring the emulator's own latency")
+        calibrated = links.calibrated(lab, record)
+    switches = [machine for machine in on_now if isinstance(machine, Switch)]
+    lab.on_each(switches, lambda machine: take_step(lab, machine, "ask_controller"))
+    provisioning.bring(lab, progress)
+    lab.write(calibrated.model_copy(update={"state": "up", "unsettled": frozenset()}), calibrated)
+
+
+def _hand(provider: Provider, share: Share) -> None:
+    if isinstance(provider, OwnProcesses):
+        provider.limit_to(share)
+    elif share != Share():
+        raise EnvironmentLacks(f"provider {provider.name} holds no lab to a share of the machine; uml does")
+
+
+def take_step(lab: Lab, machine: Switch, step: switch.Step) -> None:
+    """Run one step of provision/switch.sh on a switch."""
+    links.run_script(lab.provider, machine, switch.script(lab.plan, machine, step))
+
+
+def configure(lab: Lab, machine: Host | Switch, record: Record) -> None:
+    """Set addresses, routes and links of a machine that has just booted; make it a switch if it is one."""
+    text = interfaces.script(lab.plan, machine)
+    if isinstance(machine, Switch):
+        links.run_script(lab.provider, machine, text)
+        take_step(lab, machine, "make_switch")
+        text = ""
+    links.run_script(lab.provider, machine, text + links.script(lab, machine, record))
+
+
+def _is_up(there: Lab, record: Record, wanted: Lab) -> bool:
+    """Whether lab `there`, whose record this is, runs already. It does not when it never finished starting, or when a
+    host does not answer.
+
+    Raises InputError when it runs with another plan, time or provider than `wanted`.
+    """
+    if record.state != "up":
+        return False
+    answers = set(there.state_of_hosts(record).values()) - {"off"}
+    if "answers" not in answers:
+        return False
+    remedy = f"minigts down {there.name}, or choose another name with --lab NAME"
+    on, wanted_on = record.provider, wanted.provider.name
+    if on != wanted_on:
+        raise InputError(f"lab {there.name} is up on provider {on}, not on {wanted_on}: {remedy}")
+    if there.time != wanted.time:
+        raise InputError(f"lab {there.name} is up in {there.time} time, not in {wanted.time} time: {remedy}")
+    if not there.plan.makes_same_lab(wanted.plan):
+        what = "hosts or links added or removed" if record.altered else "another plan"
+        raise InputError(f"lab {there.name} is up with {what}: {remedy}")
+    return answers == {"answers"}
+
+
+def _remove(lab: Lab) -> None:
+    """End the lab's processes, then remove its run directory; the caller holds the lab's lock."""
+    require_own(lab.rundir)
+    if not lab.rundir.exists():
+        return
+    problems: list[Exception] = []
+    for provider in _possible_providers(lab):
+        try:
+            provider.down()
+        except ExceptionGroup as error:
+            problems += error.exceptions
+        except (MinigtsError, OSError) as error:
+            problems.append(error)
+    if problems:
+        raise ExceptionGroup(f"lab {lab.name} is not down", problems)
+    shutil.rmtree(lab.rundir)
+
+
+def _possible_providers(lab: Lab) -> list[Provider]:
+    """The lab's provider; all providers when its records cannot be read, since each ends only what it has recorded."""
+    try:
+        return [lab.provider]
+    except MinigtsError:
+        return [*registry.every(lab.rundir)]
+
+
+def _keep_consoles(lab: Lab) -> None:
+    """Copy the logs of a failed start to the state directory's `failed` folder, in place of the previous failure's."""
+    kept = paths.state_root() / "failed" / checked_name(lab.name)
+    if why_foreign(kept) is not None:
+        return
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir(parents=True, mode=0o700)
+    (kept / MARKER).touch(mode=0o600)
+    for file in _explaining(lab.rundir):
+        copy = kept / file.relative_to(lab.rundir)
+        copy.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        shutil.copyfile(file, copy)
+
+
+def _explaining(rundir: Path) -> list[Path]:
+    files = (path for path in rundir.rglob("*") if path.suffix in (".log", ".json"))
+    return [path for path in files if path.is_file() and not path.is_symlink()]

@@ -1,0 +1,34 @@
+"""Adding and removing hosts and links of a lab with an overlay: all hosts leave it first, and join it again."""
+
+from __future__ import annotations
+
+from minigts.errors import InputError
+from minigts.lab import Lab, edit
+from minigts.lab.edit import Started
+from minigts.machine.progress import Progress
+from minigts.overlays.lifecycle import follow, join, joined, leave
+from minigts.overlays.teams import UNDERLAYS
+from minigts.topology.plan.plan import Plan
+
+
+def alter(lab: Lab, after: Plan, progress: Progress) -> tuple[Lab, Started]:
+    """As `lab.edit.alter`, with the overlay left before and joined after it; return the altered lab and the names
+    of machines that were started. Raises InputError also where a machine is off and the overlay is not plain hosts.
+    """
+    record = lab.read_record()
+    edit.require(lab, record)
+    overlay, off = joined(lab), sorted(record.off)
+    if overlay is not None and off and overlay.name not in UNDERLAYS:
+        raise InputError(
+            f"every host leaves overlay {overlay.name} and joins it anew when a host or link comes or goes, and "
+            f"{off[0]} is off: minigts start {off[0]}"
+        )
+    if overlay is not None and not off:
+        leave(lab, progress)
+    started = edit.alter(lab, after, progress)
+    now = lab.reopened
+    if overlay is not None and off:
+        follow(now, overlay, progress)
+    elif overlay is not None:
+        join(now, overlay.name, progress)
+    return now, started

@@ -1,0 +1,439 @@
+"""The life of an overlay on a lab: it is joined, verified, joined again by a restarted host, and left.
+
+The work on a host is done by the phases in provision/overlays/phase.sh. This module decides on which hosts each phase
+runs, in which order, and what it passes on: a phase's `KEY=VALUE` lines on stdout are variables of the phases after it.
+Facts that stay the same while an overlay is joined are in host.json on each host.
+
+Where a lab has groups, each group is a team with its own leader (teams.py): all teams run the same phases in parallel,
+independent of each other.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError
+from minigts.lab import Lab, Record, exclusive, losing_all, plan_now, whole_paths
+from minigts.machine.progress import Progress
+from minigts.overlays import catalogue, containers
+from minigts.overlays.catalogue import Overlay
+from minigts.overlays.host_file import facts_for, patience_s
+from minigts.overlays.teams import UNDERLAYS, team_of, teams
+from minigts.providers.base import Provider
+from minigts.topology.plan.elements import Host
+from minigts.topology.plan.plan import Plan
+from minigts.topology.routes import ipv6
+
+FILE = "overlay.json"
+IN_HOST = PurePosixPath("/run/minigts")
+PROGRAMS_IN_HOST = PurePosixPath("/var/lib/minigts/programs")
+PHASE_TIMEOUT_S = 180.0
+MOST_HOSTS = 250
+"""The most hosts of an overlay: its host's number is one byte of most containers' addresses."""
+ENTER = ("nsenter", "--all", "--root", "--wd", "--target")
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A measuring end of an overlay: the measuring container on a host, or the plain host itself.
+
+    `prefix` in front of a command runs it in the measuring container; `mtu` is the overlay interface's, in bytes.
+    """
+
+    host: str
+    address: str
+    mtu: int
+    prefix: tuple[str, ...]
+    own: str = ""
+    """The container's own address, where it differs from `address`: on Docker's bridge with published ports."""
+
+    @property
+    def network(self) -> tuple[str, ...]:
+        """A prefix that runs a program of the host in the container's network namespace."""
+        return ("nsenter", "--net", *self.prefix[-3:]) if self.prefix else ()
+
+
+class Joined(BaseModel):
+    """overlay.json in the run directory: the overlay that is joined, with its measuring ends."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    programs: str
+    """The directory on each host with the overlay's own programs; empty when it needs none."""
+    ends: dict[str, dict[str, str]] = {}
+    """Its measuring ends: KEY=VALUE lines of phase `start`, by host; empty while the overlay is being joined."""
+
+    @field_validator("ends")
+    @classmethod
+    def _can_be_measured(cls, ends: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+        if not all("ADDRESS" in end and re.fullmatch("[0-9]{1,5}", end.get("MTU", "")) for end in ends.values()):
+            raise ValueError("an end has no ADDRESS or no MTU")
+        return ends
+
+    def endpoints(self) -> dict[str, Endpoint]:
+        return {host: _endpoint(host, words) for host, words in self.ends.items()}
+
+
+def enforce(lab: Lab, rules: Mapping[str, str]) -> None:
+    """Let the overlay itself enforce `rules`, which are by host; a host without any gets none. The caller holds the
+    lab's lock."""
+    now = joined(lab)
+    assert now is not None, "the caller asked"
+    lab.on_each(_members(lab, now), lambda host: _run(lab, "policy", host, {"POLICY": rules.get(host.name, "")}))
+
+
+def joined(lab: Lab) -> Joined | None:
+    """The overlay that is joined on this lab; None: no overlay. Raises MinigtsError when overlay.json is damaged, or
+    has other hosts."""
+    now = lab.read(FILE, Joined)
+    if now is None:
+        return None
+    hosts = {host.name for host in _members(lab, now)}
+    if now.name not in catalogue.known() or set(now.ends) not in (set(), hosts):
+        raise lab.damaged(FILE, "names an overlay or hosts that there are not")
+    return now
+
+
+def join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
+    """Join overlay `name` on the lab, in place of the one that is joined; return its measuring ends by host.
+
+    Raises InputError for an unknown overlay, EnvironmentLacks when its programs cannot be obtained, CommandFailed when
+    a script fails.
+    """
+    require_engine(lab.provider, name)
+    require_fit(lab.plan, name)
+    overlay = catalogue.find(name)
+    with exclusive(lab.rundir):
+        return _join(lab, overlay, _required(lab), progress)
+
+
+def require(plan: Plan, provider: Provider, name: str) -> None:
+    """Check before anything is started that overlay `name` and the plan's containers can run on this provider's hosts.
+    Raises InputError, EnvironmentLacks."""
+    require_fit(plan, name)
+    require_engine(provider, name)
+    containers.require(plan, provider, name)
+
+
+def require_engine(provider: Provider, name: str) -> None:
+    """Raises InputError when overlay `name` cannot run on this provider's hosts."""
+    if provider.engine not in catalogue.find(name).declaration.engines:
+        fitting = ", ".join(
+            other for other in catalogue.known() if provider.engine in catalogue.find(other).declaration.engines
+        )
+        raise InputError(
+            f"overlay {name!r} needs Docker on every host, and a host of provider {provider.name} has none; "
+            f"choose another with --overlay: {fitting}"
+        )
+
+
+def require_fit(plan: Plan, name: str) -> None:
+    """Raises InputError when overlay `name` does not fit the plan: it uses IPv6 and hosts have none, or it has too
+    few addresses for them."""
+    if name not in UNDERLAYS and plan.hosts[-1].index >= MOST_HOSTS:
+        more = f"topology {plan.name} has {plan.hosts[-1].index + 1}: bring it up without one, --overlay none"
+        raise InputError(f"an overlay has addresses for {MOST_HOSTS} hosts, and {more}")
+    if ipv6.needed_by(name) and plan.ipv6 is None:
+        raise InputError(f"overlay {name!r} uses IPv6, and topology {plan.name} has none: write `ipv6: true` there")
+
+
+def _join(lab: Lab, overlay: Overlay, record: Record, progress: Progress) -> dict[str, Endpoint]:
+    before = joined(lab)
+    all_anew = before is not None and {host.name for host in _members(lab, before)} <= record.unjoined
+    if before is not None and before.name == overlay.name and before.ends and not all_anew:
+        for host in sorted(record.unjoined):
+            before, record = _rejoin(lab, before, record, host, progress)
+        lacking = containers.lacking(lab, before.name, _members(lab, before))
+        _bring_containers_up(lab, before, record, lacking, progress)
+        return before.endpoints()
+    programs = overlay.programs(progress)
+    if before is not None and all_anew and before.name != overlay.name:
+        _start_to_leave(lab, before, record)
+    if before is not None and not (all_anew and before.name == overlay.name):
+        _leave(lab, before, progress)
+    now = Joined(name=overlay.name, programs="" if programs is None else str(PROGRAMS_IN_HOST / programs.name))
+    members = _members(lab, now)
+    where = f"{len(members)} hosts{f' in {len(lab.plan.groups)} groups' if lab.plan.groups else ''}"
+    _put_scripts(lab, overlay, record, now.programs, members)
+    if programs is not None:
+        progress(f"{overlay.name}: handing its programs to {where}")
+        lab.on_each(members, lambda host: _put_programs(lab, host, programs))
+    # Written before the first script runs, so that an interrupted join can be left.
+    _write(lab, now)
+    progress(f"{overlay.name}: installing on {where}")
+    _on_all(lab, now, "install")
+    progress(f"{overlay.name}: joining")
+    _leaders_first(lab, now, "join")
+    progress(f"{overlay.name}: starting the measuring ends")
+    now = _with_ends(now, _leaders_first(lab, now, "start"))
+    _wait_until_connected(lab, now, record)
+    _write(lab, now)
+    _bring_containers_up(lab, now, record, members, progress)
+    lab.write(record.model_copy(update={"unjoined": frozenset()}), record)
+    lab.note({"event": "joined", "overlay": now.name})
+    return now.endpoints()
+
+
+def _start_to_leave(lab: Lab, before: Joined, record: Record) -> None:
+    """Prepare leaving on hosts that were all restarted: the overlay does not run, but its state is on their disks."""
+    _put_scripts(lab, catalogue.find(before.name), record, before.programs, _members(lab, before))
+    _on_all(lab, before, "install")
+
+
+def rejoin(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
+    """Join a restarted host to the overlay again; return the measuring ends once every end reaches every other.
+
+    The other hosts are left alone, except that the leader runs phase `join` for its variables. It does nothing for a
+    switch, nor without an overlay.
+    """
+    with exclusive(lab.rundir):
+        now, record = joined(lab), lab.read_record()
+        if now is None or not now.ends or name not in now.ends:
+            lab.write(record.model_copy(update={"unjoined": record.unjoined - {name}}), record)
+            return {}
+        return _rejoin(lab, now, record, name, progress)[0].endpoints()
+
+
+def _rejoin(lab: Lab, now: Joined, record: Record, name: str, progress: Progress) -> tuple[Joined, Record]:
+    """As `rejoin`; return the overlay and the lab's record after it. The caller holds the lab's lock."""
+    progress(f"{now.name}: joining {name} again")
+    host, leader = lab.plan.host(name), team_of(lab.plan, now.name, name).leader
+    _put_scripts(lab, catalogue.find(now.name), record, now.programs, [host])
+    _run(lab, "install", host, {})
+    words = _run(lab, "join", leader, {})
+    if host != leader:
+        _run(lab, "join", host, words)
+    end = _run(lab, "start", host, {} if host == leader else now.ends[leader.name])
+    now = _with_ends(now, {**now.ends, name: end})
+    _write(lab, now)
+    _wait_until_connected(lab, now, record)
+    _bring_containers_up(lab, now, record, [host], progress)
+    before, record = record, record.model_copy(update={"unjoined": record.unjoined - {name}})
+    lab.write(record, before)
+    return now, record
+
+
+def _bring_containers_up(lab: Lab, now: Joined, record: Record, hosts: Sequence[Host], progress: Progress) -> None:
+    """Start the user's own containers on these hosts, wait until every end reaches each, and report failed ones."""
+    run = partial(_run, lab)
+    addresses = containers.bring_up(lab, now.name, hosts, run, progress)
+    if not addresses:
+        return
+    owners, timeout_s = {name: name.rpartition(".")[2] for name in addresses}, _reach_timeout_s(lab, record)
+
+    def wait(host: Host) -> None:
+        near = team_of(lab.plan, now.name, host.name).names
+        peers = " ".join(address for name, address in addresses.items() if owners[name] in near)
+        _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers}, timeout_s)
+
+    lab.on_each(_members(lab, now), wait)
+    for line in containers.launch(lab, hosts, lambda host: team_of(lab.plan, now.name, host.name), run):
+        progress(line)
+
+
+def second_container(lab: Lab, host: str) -> Endpoint:
+    """Start a second measuring container of the overlay on a host. Raises InputError for an overlay that has none."""
+    now = joined(lab)
+    if now is None or not now.ends:
+        raise MinigtsError(f"no overlay is joined on lab {lab.name}")
+    if not catalogue.find(now.name).declaration.second:
+        raise InputError(f"overlay {now.name} has no second container on a host")
+    if host not in now.ends:
+        raise InputError(f"{host} is in no group of {lab.plan.name}, so overlay {now.name} is not laid over it")
+    end = _run(lab, "second", lab.plan.host(host), now.ends[host])
+    return _endpoint(host, _with_ends(now, {host: end}).ends[host])
+
+
+def follow(lab: Lab, before: Joined, progress: Progress) -> dict[str, Endpoint]:
+    """Make plain hosts measuring ends again after hosts were added or removed while a host is off. That host becomes
+    one when it is started. `before` is what was joined; return the measuring ends by host.
+    """
+    with exclusive(lab.rundir):
+        members, record = _members(lab, before), lab.read_record()
+        on = _that_are_on(record, members)
+        _put_scripts(lab, catalogue.find(before.name), record, before.programs, on)
+        ends = lab.on_each(on, lambda host: _run(lab, "start", host, {}))
+        kept = {host.name: before.ends[host.name] for host in members if host.name in before.ends}
+        now = _with_ends(before, {**kept, **ends})
+        _wait_until_connected(lab, now, record)
+        _write(lab, now)
+        progress(f"{now.name}: {len(on)} hosts can be measured")
+        return now.endpoints()
+
+
+def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
+    """Verify the overlay's data path from every host to the next in its network; return each host's KEY=VALUE lines."""
+    now = joined(lab)
+    if now is None or not now.ends:
+        raise MinigtsError(f"no overlay is joined on lab {lab.name}")
+    progress(f"{now.name}: verifying the data path")
+    several = [team for team in teams(lab.plan, now.name) if len(team) > 1 or not lab.plan.groups]
+    peers = {host: peer for team in several for host, peer in zip(team, [*team[1:], team.leader], strict=True)}
+    words = {host.name: {**now.ends[host.name], "PEER": now.ends[peer.name]["ADDRESS"]} for host, peer in peers.items()}
+    return lab.on_each([*peers], lambda host: _run(lab, "verify", host, words[host.name]))
+
+
+def leave(lab: Lab, progress: Progress) -> None:
+    """Leave the overlay that is joined, or whose joining was interrupted."""
+    with exclusive(lab.rundir):
+        _required(lab)
+        if (now := joined(lab)) is not None:
+            _leave(lab, now, progress)
+
+
+def _required(lab: Lab) -> Record:
+    """The lab's record. Raises HostFailed when a machine is off or paused, MinigtsError when the lab was taken down
+    while this command waited for its lock."""
+    record = lab.read_record()
+    record.require_on(machine.name for machine in lab.plan.machines)
+    return record
+
+
+def _leave(lab: Lab, now: Joined, progress: Progress) -> None:
+    progress(f"{now.name}: leaving")
+    _on_all(lab, now, "leave")
+    containers.forget(lab)
+    (lab.rundir / FILE).unlink()
+    lab.note({"event": "left", "overlay": now.name})
+
+
+def _wait_until_connected(lab: Lab, now: Joined, record: Record) -> None:
+    """Wait until every end reaches every other of its network, except over paths with a link that is cut or loses
+    everything. Plain hosts of a lab in mode neighbours are not waited for: they reach only neighbours.
+    """
+    if now.name in UNDERLAYS and lab.plan.routing == "neighbours":
+        return
+
+    apart = {frozenset((path.source, path.target)) for path in lab.plan.paths}
+    deaf, timeout_s = losing_all(lab.plan, record), _reach_timeout_s(lab, record)
+    whole = whole_paths(lab.plan, record)
+    apart -= {frozenset((path.source, path.target)) for path in whole if deaf.isdisjoint(path.links)}
+
+    def wait(host: Host) -> None:
+        team = team_of(lab.plan, now.name, host.name).names
+        others = [peer for peer in team if peer != host.name and frozenset((peer, host.name)) not in apart]
+        peers = " ".join(now.ends[peer]["ADDRESS"] for peer in others)
+        _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers}, timeout_s)
+
+    lab.on_each(_that_are_on(record, _members(lab, now)), wait)
+
+
+def _with_ends(now: Joined, ends: Mapping[str, Mapping[str, str]]) -> Joined:
+    """`now` with these measuring ends. Raises MinigtsError when a phase has not printed one's address and MTU."""
+    try:
+        return Joined(name=now.name, programs=now.programs, ends={host: dict(words) for host, words in ends.items()})
+    except ValidationError as error:
+        lacking = ", ".join(host for host, words in ends.items() if not {"ADDRESS", "MTU"} <= words.keys())
+        raise MinigtsError(f"{now.name}: phase start printed no ADDRESS or MTU on {lacking or 'a host'}") from error
+
+
+def _endpoint(host: str, words: Mapping[str, str]) -> Endpoint:
+    enter = (*ENTER, words["ENTER"], "--") if "ENTER" in words else ()
+    return Endpoint(host, words["ADDRESS"], int(words["MTU"]), enter, words.get("OWN", ""))
+
+
+def _put_scripts(lab: Lab, overlay: Overlay, record: Record, programs: str, hosts: Sequence[Host]) -> None:
+    """Copy the overlay's folders, the scripts that its phases use, and host.json to these hosts."""
+    scripts, patience = catalogue.scripts(), patience_s(plan_now(lab.plan, record))
+
+    def put(host: Host) -> None:
+        with tempfile.TemporaryDirectory(dir=lab.rundir, prefix="staged.") as temporary:
+            staged = Path(temporary) / IN_HOST.name
+            for folder in overlay.folders:
+                shutil.copytree(folder, staged / "overlays" / folder.name, ignore=shutil.ignore_patterns("build"))
+            shutil.copy(scripts.parent / "lib.sh", staged)
+            for path in (*scripts.glob("*.sh"), *scripts.glob("*.py")):
+                shutil.copy(path, staged / "overlays")
+            facts = facts_for(lab.plan, host, overlay, programs, lab.provider.engine, patience)
+            (staged / "host.json").write_text(facts.model_dump_json(indent=1) + "\n")
+            lab.provider.put(host.name, staged, IN_HOST)
+
+    lab.on_each(hosts, put)
+
+
+def _put_programs(lab: Lab, host: Host, programs: Path) -> None:
+    """Copy the overlay's programs to a host, unless it has them."""
+    target = PROGRAMS_IN_HOST / programs.name
+    if lab.provider.run(host.name, ["test", "-d", str(target)], timeout_s=PHASE_TIMEOUT_S, check=False).code != 0:
+        arriving = target.with_name("arriving")
+        lab.provider.put(host.name, programs, arriving)
+        lab.provider.run(host.name, ["mv", "-T", str(arriving), str(target)], timeout_s=PHASE_TIMEOUT_S)
+
+
+def _members(lab: Lab, now: Joined) -> list[Host]:
+    """The hosts of all teams, in the topology's order."""
+    joining = {name for team in teams(lab.plan, now.name) for name in team.names}
+    return [host for host in lab.plan.hosts if host.name in joining]
+
+
+def _that_are_on(record: Record, hosts: Sequence[Host]) -> list[Host]:
+    return [host for host in hosts if host.name not in record.silent]
+
+
+def _on_all(lab: Lab, now: Joined, phase: str) -> dict[str, dict[str, str]]:
+    return lab.on_each(_members(lab, now), lambda host: _run(lab, phase, host, {}))
+
+
+def _leaders_first(lab: Lab, now: Joined, phase: str) -> dict[str, dict[str, str]]:
+    """Run a phase on every leader, then on all other hosts with the variables that their leader printed."""
+    leader_of = {name: team.leader for team in teams(lab.plan, now.name) for name in team.names}
+    leaders = list(dict.fromkeys(leader_of.values()))
+    words = lab.on_each(leaders, lambda leader: _run(lab, phase, leader, {}))
+
+    def follow(host: Host) -> dict[str, str]:
+        own = words[leader_of[host.name].name]
+        return own if host in leaders else _run(lab, phase, host, own)
+
+    return lab.on_each(_members(lab, now), follow)
+
+
+def run_on(lab: Lab) -> containers.RunPhase:
+    """A function that runs phases of the overlay. Raises InputError unless an overlay with a place for containers is
+    joined."""
+    now = joined(lab)
+    if now is None or not now.ends or not catalogue.find(now.name).declaration.containers:
+        what = (
+            "nothing is joined" if now is None else f"overlay {now.name} is joined, which has no place for containers"
+        )
+        raise InputError(f"lab {lab.name}: {what}: minigts up --overlay swarm")
+    return partial(_run, lab)
+
+
+def own_containers(lab: Lab) -> list[dict[str, str]]:
+    """The containers that the topology declares, with their state now; see `containers.states`."""
+    return containers.states(lab, partial(_run, lab))
+
+
+def _run(
+    lab: Lab, phase: str, host: Host, words: Mapping[str, str], timeout_s: float = PHASE_TIMEOUT_S
+) -> dict[str, str]:
+    """Run a phase of the overlay on one host; return its KEY=VALUE lines. `words` are variables for it."""
+    settings = [f"{key}={value}" for key, value in words.items()]
+    argv = ["env", *settings, str(IN_HOST / "overlays" / "phase.sh"), phase]
+    try:
+        result = lab.provider.run(host.name, argv, timeout_s=timeout_s)
+    except CommandFailed as error:
+        if error.code == EnvironmentLacks.exit_code:
+            now = joined(lab)
+            raise EnvironmentLacks(f"{now.name if now else 'overlay'}: {error.stderr.strip()}") from error
+        raise
+    lines = [line.partition("=") for line in result.stdout.splitlines() if "=" in line]
+    return {key: value for key, _, value in lines}
+
+
+def _reach_timeout_s(lab: Lab, record: Record) -> float:
+    """The time limit of phase `reach`, which asks all hosts in turn, each over an RTT of perhaps seconds."""
+    return PHASE_TIMEOUT_S + 2 * (patience_s(plan_now(lab.plan, record)) - 1) * len(lab.plan.hosts)
+
+
+def _write(lab: Lab, content: Joined) -> None:
+    lab.put(FILE, content.model_dump_json(indent=1) + "\n")

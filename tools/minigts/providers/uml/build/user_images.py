@@ -1,0 +1,107 @@
+"""Layers for hosts with `image:`: copies of the hosts' image with the user's root file system added, made once.
+
+A layer's key is a hash of the user's image. The image is unpacked on a host, so that a hostile archive cannot reach
+files of this machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from minigts import paths
+from minigts.artifacts import container_images
+from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError, Problem
+from minigts.machine import shell
+from minigts.machine.progress import Progress
+from minigts.providers.uml.build import image, package_images
+from minigts.providers.uml.build.image import Image
+from minigts.topology.plan.plan import Plan
+from minigts.topology.software import Root
+
+ON_HOST = PurePosixPath("/var/tmp/minigts-own-root")
+BROKEN = 65
+"""The exit code of root.py for an archive that it cannot unpack."""
+RECIPE = ("enter", "root.py", "install.sh")
+
+
+def roots(plan: Plan, ready: Image, progress: Progress) -> Mapping[str, Path]:
+    """The file system of each host with `image:`, by host; made now if necessary.
+
+    Raises InputError, with its place, for a file that is no image; EnvironmentLacks, HostFailed.
+    """
+    made: dict[str, Path] = {}
+    found: dict[str, Path] = {}
+    for host in plan.hosts:
+        if host.software is not None and (root := host.software.root) is not None:
+            if root.image not in made:
+                made[root.image] = _made(root, ready, progress)
+            found[host.name] = made[root.image]
+    return found
+
+
+def _made(root: Root, ready: Image, progress: Progress) -> Path:
+    own = _taken(root, progress)
+    try:
+        return _layer(own, ready, progress)
+    except MinigtsError as error:
+        failed = error.__cause__
+        if isinstance(failed, CommandFailed) and failed.code == BROKEN:
+            said = failed.stderr.strip().rpartition("\n")[2]
+            raise _misplaced(root, f"{own.path}: {said}") from error
+        raise
+
+
+def _taken(root: Root, progress: Progress) -> container_images.Image:
+    try:
+        return container_images.take(root.image, progress)
+    except InputError as error:
+        raise _misplaced(root, str(error)) from error
+
+
+def _misplaced(root: Root, message: str) -> InputError:
+    return InputError([Problem(root.place.file, root.place.line, f"{root.place.path}: {message}")])
+
+
+def _layer(own: container_images.Image, ready: Image, progress: Progress) -> Path:
+    recipe = [paths.project_root() / "provision" / "guests" / name for name in RECIPE]
+    key = paths.content_key(((path.name, path) for path in recipe), f"{ready.directory.name} {own.key}")
+    made = paths.cache_root() / "layers" / key / package_images.ROOT
+    if made.exists():
+        return made
+    made.parents[1].mkdir(parents=True, exist_ok=True)
+    with image.only_builder(made.parents[1], progress):
+        if not made.exists():
+            made.parent.mkdir(exist_ok=True)
+            try:
+                _make(made, own, recipe, ready, progress)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    made.parent.rmdir()
+                raise
+    return made
+
+
+def _make(made: Path, own: container_images.Image, recipe: Sequence[Path], ready: Image, progress: Progress) -> None:
+    needed_mb = (ready.root.stat().st_blocks * 512 + 3 * own.path.stat().st_size >> 20) + 1
+    if (free_mb := shutil.disk_usage(made.parent).free >> 20) < needed_mb:
+        raise EnvironmentLacks(f"hosts of {own.path} take {needed_mb} MB in {made.parent}; {free_mb} MB are free")
+    progress(f"making {own.path} a host's root, once")
+    with package_images.made_beside(made.parent / "made") as place:
+        shell.run(
+            ["cp", "--sparse=always", "--reflink=auto", str(ready.root), str(place / package_images.ROOT)],
+            timeout_s=600,
+        )
+
+        def install(put: package_images.Put, run: package_images.Run) -> str:
+            run(["mkdir", "-p", str(ON_HOST)], b"")
+            for path in recipe:
+                put(path, ON_HOST / path.name)
+            put(own.path, ON_HOST / "image.tar")
+            return run(["bash", str(ON_HOST / "install.sh"), str(ON_HOST)], b"")
+
+        package_images.changed(place, ready.boot, install, f"root of {own.path}")
+        (place / package_images.ROOT).rename(made)
+    shutil.rmtree(made.parent / "made")

@@ -1,0 +1,268 @@
+"""One User-Mode Linux kernel: its command line, its process, and its files. Standard library only."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import platform
+import signal
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from minigts import paths
+from minigts.errors import HostFailed
+from minigts.language import documents
+from minigts.machine.proc import parent
+from minigts.providers.agent import lab_processes
+from minigts.providers.agent.lab_processes import Process
+
+MODULE_BENCHMARKS = ("raid6_init", "raid6_select_algo", "register_xor_blocks", "calibrate_xor_blocks")
+"""Benchmarks for software RAID that run at boot, by their names in kernels 6.1 to 7.2; together they take 1 s."""
+
+SPARE_INTERFACES = ("fb_tunnels=initns", "dummy.numdummies=0", "ifb.numifbs=0")
+"""Without these settings built-in drivers would make unwanted interfaces in every namespace."""
+VECTOR_DEPTH = 128
+VIRTIO_NETWORK, VIRTIO_CONSOLE = 1, 3
+"""Device numbers of the virtio specification, section 5."""
+WITHOUT_SENT_INTERRUPTS = ("virtio_net.napi_tx=0",)
+"""Switches off the interrupt after a frame was sent, since the clock takes a frame at the moment it is sent."""
+ONE_PROCESSOR = "a uml kernel has one processor"
+RETURNED = "returned"
+DISK = "disk.cow"
+RECORD, RECORD_LIMIT_BYTES = "kernels.json", 1 << 20
+HOSTFS = "init_hostfs"
+"""The kernel's initialization of hostfs, by which a guest can mount a directory of this machine."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A kernel's connection to the clock."""
+
+    number: int
+    seed: int
+    call_ns: int
+    """The modelled duration of a system call in ns; 0 means that none is modelled."""
+    descriptors: list[int]
+    """The kernel's ends of calendar, console and ports, in this order."""
+
+
+class Port(NamedTuple):
+    """A kernel's end of a link, or of its way out of the lab. It accepts no packets larger than its MTU."""
+
+    mac: str
+    mtu: int = 1500
+    between_kernels: bool = False
+    """Whether the other end is also a UML kernel, so that segmentation and checksums may be left to it."""
+
+
+@dataclass(frozen=True)
+class GuestKernel:
+    """The settings of one kernel. Paths such as `console` and `disk` are relative to the run directory."""
+
+    name: str
+    memory_mb: int
+    ports: tuple[Port, ...]
+    """The ports in the order of the plan's; the port of a way out is the last."""
+    writes_base: bool = False
+    """Whether it writes to the base image itself, as it does only while an image is made."""
+    group: str = ""
+    """The control group for it and all that it starts; empty for the group of the process that starts it."""
+    base: str = ""
+    """The path of the file system that it starts from; empty for the lab's image."""
+    way_out: str = ""
+    """The program behind its last port that leads out of the lab; empty if every port belongs to a link."""
+    number: int = 0
+    """Its number on the lab's clock, which stays the same as long as it is in the lab."""
+
+    @property
+    def console(self) -> str:
+        """The file with its console's output, which no guest can write to."""
+        return console(self.name)
+
+    @property
+    def control(self) -> str:
+        return f"hosts/{self.name}/control.sock"
+
+    @property
+    def own(self) -> str:
+        """A directory for the kernel's own files."""
+        return f"hosts/{self.name}/own"
+
+    @property
+    def shared(self) -> str:
+        """A directory that the guest may read from by hostfs."""
+        return f"shared/{self.name}"
+
+    @property
+    def returned(self) -> str:
+        """The part of `shared` that the guest may write files to."""
+        return f"{self.shared}/{RETURNED}"
+
+    @property
+    def disk(self) -> str:
+        return f"hosts/{self.name}/{DISK}"
+
+
+@dataclass(frozen=True)
+class Directories:
+    """Descriptors of directories that a kernel inherits, and by which its arguments name files in them.
+
+    The arguments contain no path of this machine, since a comma or a space would split it, and sockets' paths would be
+    too long.
+    """
+
+    rundir: int
+    base: int
+    """The directory of the base image."""
+    shared: int
+    """The directory that the guest may mount by hostfs."""
+    memory: int
+
+
+def through(descriptor: int, path: str = "") -> str:
+    """A path below the directory that is open as `descriptor`, for a process that inherits the descriptor."""
+    return f"/proc/self/fd/{descriptor}/{path}"
+
+
+def command_line(
+    machine: GuestKernel, base: str, attachments: Sequence[str], inherited: Directories, *, hostfs: bool
+) -> list[str]:
+    """The arguments of `linux`, which must inherit the descriptors in them. `base` is the base image's file name;
+    `attachments` are the arguments for its control line and its links.
+
+    Without `hostfs` the guest can mount no directory of this machine.
+    """
+    image = through(inherited.base, base)
+    off = MODULE_BENCHMARKS if hostfs else (*MODULE_BENCHMARKS, HOSTFS)
+    return [
+        "./linux",
+        f"mem={machine.memory_mb}M",
+        f"ubd0={image}" if machine.writes_base else f"ubd0={through(inherited.rundir, machine.disk)},{image}",
+        "root=/dev/ubda",
+        "rw",
+        "init=/usr/lib/minigts/agent",
+        "con=null",
+        "con0=null,fd:1",
+        "quiet",
+        "seccomp=auto",
+        *SPARE_INTERFACES,
+        f"uml_dir={through(inherited.rundir, machine.own)}/",
+        "umid=uml",
+        f"hostfs={through(inherited.shared)}",
+        f"initcall_blacklist={','.join(off)}",
+        *attachments,
+    ]
+
+
+def attached(machine: GuestKernel, control_fd: int, link_fds: Sequence[int]) -> list[str]:
+    """The arguments for a kernel's control line, a serial line, and its links, on these descriptors."""
+    links = [
+        f"vec{index}:transport=fd,fd={fd},depth={VECTOR_DEPTH},mac={port.mac},mtu={port.mtu},vnet={port.between_kernels:d}"
+        for index, (fd, port) in enumerate(zip(link_fds, machine.ports, strict=True))
+    ]
+    return [f"ssl0=fd:{control_fd},fd:{control_fd}", *links]
+
+
+def attached_to_clock(connection: Connection) -> list[str]:
+    """The arguments that connect a kernel's time, its control line and its links to a clock."""
+    calendar_fd, console_fd, *link_fds = connection.descriptors
+    return [
+        f"time-travel=ext:{connection.number}:fd:{calendar_fd}",
+        f"virtio_uml.device=fd:{console_fd}:{VIRTIO_CONSOLE}",
+        *(f"virtio_uml.device=fd:{fd}:{VIRTIO_NETWORK}" for fd in link_fds),
+        *WITHOUT_SENT_INTERRUPTS,
+        f"minigts_seed={connection.seed}",
+        f"minigts_call={connection.call_ns}",
+        "MINIGTS_LINE=/dev/hvc0",
+    ]
+
+
+def to_be_restarted(rundir: Path, host: str) -> Path:
+    """The file that has the supervisor start a host's kernel again as soon as it has ended."""
+    return rundir / "hosts" / host / "again"
+
+
+def console(host: str) -> str:
+    """The file with the output of a host's console, relative to the run directory."""
+    return f"consoles/{host}/console.log"
+
+
+def paused(rundir: Path, host: str) -> Path:
+    """The file that marks a host as paused by the user, in a directory that no guest can write to."""
+    return rundir / "paused" / host
+
+
+def require_not_paused(rundir: Path, host: str) -> None:
+    """Raise HostFailed for a paused host, which would not answer before it is resumed."""
+    if paused(rundir, host).exists():
+        raise HostFailed(f"{host} is paused: minigts resume {host}")
+
+
+def altered(rundir: Path) -> Path:
+    """The file that has the supervisor read launch.json again; the supervisor removes it afterwards."""
+    return rundir / "altered"
+
+
+def frozen(rundir: Path) -> Path:
+    """The file that keeps all kernels of a lab stopped while a process holds a lock on it (flock(2)). The kernels run
+    again when that process ends, also after a crash.
+    """
+    return rundir / "standstill"
+
+
+def end(rundir: Path, host: str) -> None:
+    """Kill one host's kernel, like a power cut."""
+    pid = running(rundir).get(host)
+    if pid is not None:
+        lab_processes.send_if(pid, signal.SIGKILL, lambda: running(rundir).get(host) == pid)
+
+
+def record(rundir: Path, kernels: Mapping[str, int]) -> None:
+    """Record the supervisor's processes that are running kernels, since what kernels say about themselves cannot be
+    trusted.
+    """
+    ticks = {name: lab_processes.started_ticks(pid) for name, pid in kernels.items()}
+    started = {name: [kernels[name], since] for name, since in ticks.items() if since is not None}
+    paths.write_whole(rundir / RECORD, json.dumps(started))
+
+
+def running(rundir: Path) -> dict[str, int]:
+    """The process id of each host's kernel that is recorded and is a running child of the supervisor."""
+    supervisor = lab_processes.supervisor(rundir)
+    if supervisor is None:
+        return {}
+    try:
+        recorded = documents.document(paths.read_whole(rundir / RECORD, RECORD_LIMIT_BYTES))
+        kernels = {str(name): Process(int(pid), int(started)) for name, (pid, started) in recorded.items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}
+    return {name: each.pid for name, each in kernels.items() if each.runs and parent(each.pid) == supervisor}
+
+
+def missing() -> list[str]:
+    """What this machine lacks to run a kernel, one sentence each; memory.py checks its memory."""
+    if (sys.platform, platform.machine()) != ("linux", "x86_64"):
+        return [f"User-Mode Linux runs on x86-64 Linux only; this is {platform.machine()} {platform.system()}"]
+    if memory_directory() is None:
+        return ["/dev/shm must be writable and allow execution: sudo mount -o remount,rw,exec /dev/shm"]
+    return []
+
+
+def memory_directory(candidates: Sequence[Path] = (Path("/dev/shm"),)) -> Path | None:
+    """The first directory whose files can be mapped as executable, as a kernel needs for its memory; None if none."""
+    return next((directory for directory in candidates if _maps_executable(directory)), None)
+
+
+def _maps_executable(directory: Path) -> bool:
+    try:
+        with tempfile.TemporaryFile(dir=directory) as file:
+            os.truncate(file.fileno(), mmap.PAGESIZE)
+            mmap.mmap(file.fileno(), mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,76 @@
+"""Copies files to a host and from it as tar archives, through a directory that the guest can mount."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from pathlib import Path, PurePosixPath
+
+from minigts.providers import archive
+from minigts.providers.agent.provider import AgentProvider
+from minigts.providers.uml.run import confinement
+
+TIMEOUT_S = 3600.0
+PACKED = "packed.tar"
+UNPACK_SHARED = """
+from=$(mktemp -d)
+mount -t hostfs -o "hostfs=$1" none "$from"
+mkdir -p "$3" && tar -x -m --no-same-owner -C "$3" -f "$from/$2" || failed=yes
+umount "$from"
+rmdir "$from"
+[ -z "${failed:-}" ]
+"""
+"""A script that unpacks from a directory of this machine, which a guest reads many times faster than its control line.
+Unpacked files get the guest's present time (-m): a guest in virtual time must not see this machine's time."""
+PACK_SHARED = """
+to=$(mktemp -d)
+mount -t hostfs -o "hostfs=$2" none "$to"
+sh -euc "$4" sh "$1" 1<>"$to/$3" || failed=yes
+umount "$to"
+rmdir "$to"
+[ -z "${failed:-}" ]
+"""
+"""A script that packs into an existing file, since a kernel may not truncate one by name or set its time
+(confinement.py)."""
+UNPACK = 'mkdir -p "$1" && tar -x -m --no-same-owner -C "$1"'
+
+
+def put(provider: AgentProvider, host: str, directory: Path | None, source: Path, target: PurePosixPath) -> None:
+    """`Provider.put` for a host in a User-Mode Linux kernel that can mount `directory` by hostfs; None if it cannot.
+
+    A kernel that cannot be confined has no hostfs.
+    """
+    if directory is None or confinement.version() == 0:
+        packed = io.BytesIO()
+        archive.pack(source, target, packed)
+        argv = ["sh", "-euc", UNPACK, "sh", str(target.parent)]
+        provider.run(host, argv, timeout_s=TIMEOUT_S, stdin=packed.getvalue())
+        return
+    with tempfile.TemporaryDirectory(dir=directory, prefix="put.") as place:
+        with (Path(place) / PACKED).open("wb") as file:
+            archive.pack(source, target, file)
+        argv = ["sh", "-euc", UNPACK_SHARED, "sh", Path(place).name, PACKED, str(target.parent)]
+        provider.run(host, argv, timeout_s=TIMEOUT_S)
+
+
+def can_return(directory: Path) -> bool:
+    """Whether a guest can write into this directory by hostfs, which a guest of an older minigts lacks."""
+    return directory.is_dir() and confinement.version() > 0
+
+
+def get(provider: AgentProvider, host: str, directory: Path, source: PurePosixPath, target: Path) -> None:
+    """`Provider.get` for a host in a User-Mode Linux kernel that may write into `directory`, below its hostfs."""
+    with tempfile.TemporaryDirectory(dir=directory, prefix="get.") as place:
+        (Path(place) / PACKED).touch()
+        within = f"{directory.name}/{Path(place).name}"
+        argv = ["sh", "-euc", PACK_SHARED, "sh", str(source), within, PACKED, archive.PACK]
+
+        def look() -> None:
+            if (Path(place) / PACKED).lstat().st_size > archive.MOST_BYTES:
+                raise archive.TooMuch(host, archive.MOST_BYTES)
+
+        provider.stream(host, argv, lambda _: None, TIMEOUT_S, look)
+        look()
+        # Root in the guest may write in this directory, but cannot make a link there that leads elsewhere.
+        with (Path(place) / PACKED).open("rb") as packed:
+            archive.unpack(host, packed, target)

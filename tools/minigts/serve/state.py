@@ -1,0 +1,92 @@
+"""The messages to the page about a lab: its topology once, its links and hosts now again and again.
+
+Watching does not advance a virtual clock: then only wires are read, and no host is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from minigts.lab import Lab, links, usage
+from minigts.report.topology_figure import positions
+from minigts.topology.plan.elements import Switch
+
+_NS = 1_000_000_000
+
+
+def topology(lab: Lab) -> dict[str, Any]:
+    """The message with machines, links, and positions for the drawing: neighbours are 1 apart, y grows downwards."""
+    placed = positions(lab.plan)
+    highest = max((y for _, y in placed.values()), default=0.0)
+    lowest_x = min((x for x, _ in placed.values()), default=0.0)
+    return {
+        "kind": "topology",
+        "lab": lab.name,
+        "virtual": lab.time == "virtual",
+        "machines": [
+            {
+                "name": each.name,
+                "switch": isinstance(each, Switch),
+                "location": each.location or "",
+                "x": round(placed[each.name][0] - lowest_x, 3),
+                "y": round(highest - placed[each.name][1], 3),
+            }
+            for each in lab.plan.machines
+        ],
+        "links": [{"name": link.name, "ends": link.ends} for link in lab.plan.links],
+    }
+
+
+def read(lab: Lab) -> usage.Reading:
+    """The lab's counters; from its wires, where it has wires. Raises MinigtsError."""
+    wires = links.read_wires(lab)
+    if wires is None:
+        return usage.read(lab)
+    now_ns = round(lab.provider.now_s() * _NS)
+    return usage.Reading(
+        at_ns={machine.name: now_ns for machine in lab.plan.machines},
+        carried={
+            (machine.name, port.link): usage.by_wire(wires[machine.name][port.name])
+            for machine in lab.plan.machines
+            for port in machine.ports
+        },
+        used={},
+    )
+
+
+def now(lab: Lab, before: usage.Reading, after: usage.Reading) -> dict[str, Any]:
+    """The message with the traffic between two readings, and each link's settings. Raises MinigtsError."""
+    between = usage.between(lab, before, after)
+    record = lab.read_record()
+    flows: dict[str, list[Mapping[str, Any]]] = {}
+    for flow in between.flows:
+        total = after.carried[flow.source, flow.link]
+        flows.setdefault(flow.link, []).append(
+            asdict(flow)
+            | {
+                "total_dropped": total.dropped + total.overrun,
+                "total_lost": total.lost,
+                "total_frames": total.frames,
+            }
+        )
+    return {
+        "kind": "now",
+        "seconds": between.seconds,
+        "clock_s": lab.provider.now_s() if lab.time == "virtual" else None,
+        "loads": [asdict(load) for load in between.loads],
+        "off": sorted(record.silent),
+        "links": [
+            {
+                "name": link.name,
+                "up": link.name not in record.cut,
+                "delay_ms": [way.delay_ms for way in link.ways],
+                "loss_percent": [way.loss_percent for way in link.ways],
+                "rate_mbit": [way.rate_mbit for way in link.ways],
+                "rtt_ms": link.rtt_ms,
+                "flows": [flow for end in link.ends for flow in flows.get(link.name, []) if flow["source"] == end],
+            }
+            for link in links.plan_now(lab.plan, record).links
+        ],
+    }

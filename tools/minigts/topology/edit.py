@@ -1,0 +1,270 @@
+"""A plan with a host or link added or removed; all others keep their names, addresses and MACs. Pure.
+
+Therefore a removal leaves a gap in the indices, and an added element gets the next index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import IPv4Network
+from itertools import combinations
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from minigts.errors import InputError
+from minigts.language.blocks import reserved_for
+from minigts.language.problems import did_you_mean, listed, path_of, shown
+from minigts.language.validation import findings_of
+from minigts.topology import checks, sites
+from minigts.topology.fields import MOST_HOSTS
+from minigts.topology.host_settings import OF_A_NEW_HOST, HostSpec
+from minigts.topology.plan.build import end_of, free_name, host_of, link_of, shapings
+from minigts.topology.plan.elements import Host, HostPort, Link, Port, Switch
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.draft import DraftLink, draft_host, draft_link
+from minigts.topology.read.model import LinkSpec
+from minigts.topology.routes import ipv6
+from minigts.topology.routes.addresses import assign, overlaps
+
+OF_A_LINK = tuple(key for key in LinkSpec.model_fields if key not in ("ends", "vlan", "vlans"))
+_OF_VLANS = "the links of {} have VLANs: change the topology, and bring the lab up anew"
+M = TypeVar("M", Host, Switch)
+
+
+def with_host(plan: Plan, name: str, neighbour: str, settings: Mapping[str, str]) -> Plan:
+    """The plan with a new host `name` and its link to `neighbour`. `settings` has keys of hosts and of links, as in a
+    topology file. Raises InputError where the host cannot be added.
+    """
+    if (problem := checks.wrong_with_name(name)) is not None:
+        raise InputError(problem)
+    if name in _machines(plan):
+        raise InputError(f"{name} is in the lab already")
+    if len(plan.machines) >= MOST_HOSTS:
+        raise InputError(f"the lab has {len(plan.machines)} hosts and switches; at most {MOST_HOSTS} are possible")
+    of_host = {key: value for key, value in settings.items() if key in OF_A_NEW_HOST}
+    try:
+        spec = HostSpec.model_validate(of_host)
+    except ValidationError as error:
+        raise _refusal(error, HostSpec) from error
+    index = 1 + max(host.index for host in plan.hosts)
+    host = host_of(draft_host((), name, (spec,)), index, (), "")
+    of_link = {key: value for key, value in settings.items() if key not in OF_A_NEW_HOST}
+    return with_link(plan, name, neighbour, of_link, beside=(host,))
+
+
+def with_link(plan: Plan, first: str, second: str, settings: Mapping[str, str], *, beside: Sequence[Host] = ()) -> Plan:
+    """The plan with a new link between two machines. `beside` are hosts that are added with it. Raises InputError."""
+    _refuse_protocols(plan)
+    hosts = (*plan.hosts, *beside)
+    everything: tuple[Host | Switch, ...] = (*hosts, *plan.switches)
+    machines = {each.name: each for each in everything}
+    for name in (first, second):
+        if name not in machines:
+            hint = did_you_mean(name, machines)
+            raise InputError(f"no host or switch {shown(name)}; there are {listed([*machines])}{hint}")
+    where = {name: each.location for name, each in machines.items()}
+    draft = _drafted(plan, first, second, settings, where)
+    taken = {link.name for link in plan.links}
+    if draft.name in taken:
+        raise InputError(f"link {draft.name!r} is in the lab already")
+    switch = _switch_of(machines[first], machines[second])
+    if switch is not None:
+        _require_fit(plan, draft, switch)
+    index = 1 + max((link.index for link in plan.links), default=-1)
+    subnet = _subnet(plan, draft, switch)
+    link = link_of(index, draft, draft.name or free_name(draft.ends, taken), {None: subnet})
+    given = _addresses(plan, link, switch)
+    towards = shapings(draft, link.name, plan.seed)
+    joined = {
+        name: end_of(link, number, draft.mtu, towards, f"eth{len(machines[name].ports) + 1}")
+        for number, name in enumerate(link.ends)
+    }
+    return _with(
+        plan,
+        tuple(_with_port(host, joined.get(host.name), given, subnet) for host in hosts),
+        tuple(
+            each.model_copy(update={"ports": (*each.ports, joined[each.name])}) if each.name in joined else each
+            for each in plan.switches
+        ),
+        (*plan.links, link),
+    )
+
+
+def without_link(plan: Plan, name: str) -> Plan:
+    """The plan without link `name`. Raises InputError where hosts would no longer reach each other."""
+    names = [link.name for link in plan.links]
+    if name not in names:
+        raise InputError(f"no link {shown(name)}; there are {listed(names)}{did_you_mean(name, names)}")
+    return _without(plan, None, [name])
+
+
+def without_host(plan: Plan, name: str) -> Plan:
+    """The plan without host `name` and its links. Raises InputError where others would no longer reach each other."""
+    host = _machines(plan).get(name)
+    if not isinstance(host, Host):
+        is_switch = f"{name} is a switch, and switches cannot be removed; " if host is not None else ""
+        known = [each.name for each in plan.hosts]
+        raise InputError(f"{is_switch}no host {shown(name)}; there are {listed(known)}{did_you_mean(name, known)}")
+    if len(plan.hosts) == 1:
+        raise InputError(f"{name} is the lab's only host: end the lab with minigts down")
+    if (group := plan.group_of(name)) is not None:
+        raise InputError(f"{name} is in group {group.name}, over which overlays are laid, so it cannot be removed")
+    for switch in plan.switches:
+        addresses = {port.address for port in host.ports}
+        if switch.controller is not None and switch.controller.partition(":")[0] in addresses:
+            raise InputError(f"{name} runs the controller of {switch.name}, so it cannot be removed")
+    return _without(plan, name, [port.link for port in host.ports])
+
+
+def _without(plan: Plan, host: str | None, names: Sequence[str]) -> Plan:
+    _refuse_protocols(plan)
+    ends = ("-".join(each) for link in plan.links if link.name in names for each in (link.ends, link.ends[::-1]))
+    if scheduled := {*names, *ends} & {moment.link for moment in plan.schedule}:
+        raise InputError(f"the schedule of the topology changes {scheduled.pop()}, so it cannot be removed")
+    for switch in plan.switches:
+        if switch.vlans and any(port.link in names for port in switch.ports):
+            raise InputError(_OF_VLANS.format(switch.name))
+    hosts = tuple(_without_ports(each, names) for each in plan.hosts if each.name != host)
+    switches = tuple(_without_ports(each, names) for each in plan.switches)
+    if (alone := next((each.name for each in switches if not each.ports), None)) is not None:
+        raise InputError(f"switch {alone} would have no link left")
+    fewer = _with(plan, hosts, switches, tuple(link for link in plan.links if link.name not in names))
+    for source, target in combinations((each.name for each in fewer.hosts), 2):
+        if plan.reaches(source, target) and not fewer.reaches(source, target):
+            remedy = "cut it instead: minigts link HOST HOST down"
+            raise InputError(f"{source} would not reach {target} any more; {remedy}")
+    return fewer
+
+
+def _refuse_protocols(plan: Plan) -> None:
+    if plan.has_routers:
+        why = f"the hosts find their routes by {plan.routing.upper()}, whose costs depend on all links together"
+        raise InputError(f"{why}: change the topology, and bring the lab up anew")
+
+
+def _drafted(
+    plan: Plan, first: str, second: str, settings: Mapping[str, str], where: Mapping[str, str | None]
+) -> DraftLink:
+    if strange := next((key for key in settings if key not in OF_A_LINK), None):
+        raise InputError(f"{shown(strange)} is no setting of a link: write {listed([*OF_A_LINK])}")
+    try:
+        spec = LinkSpec.model_validate({"ends": [first, second], **settings})
+    except ValidationError as error:
+        raise _refusal(error, LinkSpec) from error
+    draft = draft_link((), spec.ends, (spec,), spec)
+    if any(link.delay_from is not None for link in plan.links):
+        draft = sites.with_site_delay(draft, where)
+        nowhere = (sites.no_site(where[end]) for end in draft.ends if draft.delay_from == "no site")
+        if problem := next((each for each in nowhere if each is not None), None):
+            raise InputError(problem)
+    if first == second:
+        raise InputError(f"a link from {first!r} to itself; its two ends must be different hosts")
+    if wrong := next(checks.of_link(draft), None):
+        raise InputError(wrong[1])
+    return draft
+
+
+def _refusal(error: ValidationError, model: type[HostSpec | LinkSpec]) -> InputError:
+    found = findings_of(error, model)
+    return InputError("; ".join(f"{path_of(where)}: {message}" if where else message for where, message in found))
+
+
+def _machines(plan: Plan) -> dict[str, Host | Switch]:
+    return {machine.name: machine for machine in plan.machines}
+
+
+def _switch_of(first: Host | Switch, second: Host | Switch) -> Switch | None:
+    switches = [each for each in (first, second) if isinstance(each, Switch)]
+    if len(switches) > 1:
+        raise InputError("a link between two switches would make one segment of two, or a ring: change the topology")
+    if switches and switches[0].vlans:
+        raise InputError(_OF_VLANS.format(switches[0].name))
+    return switches[0] if switches else None
+
+
+def _require_fit(plan: Plan, draft: DraftLink, switch: Switch) -> None:
+    """Raise InputError where the link cannot join the switch's segment."""
+    mtu = switch.ports[0].mtu
+    if draft.mtu != mtu:
+        raise InputError(f"MTU {draft.mtu} differs from that of the links of {switch.name}: say mtu={mtu}")
+    subnets = {link.name: link.subnet for link in plan.links}
+    there = {host.name for host in plan.hosts for port in host.ports if subnets[port.link] == _own_subnet(plan, switch)}
+    if again := there.intersection(draft.ends):
+        raise InputError(f"host {again.pop()!r} is on the segment of {switch.name} already: frames would go in a ring")
+
+
+def _own_subnet(plan: Plan, switch: Switch) -> str:
+    return next(link.subnet for link in plan.links if link.name == switch.ports[0].link)
+
+
+def _subnet(plan: Plan, draft: DraftLink, switch: Switch | None) -> str:
+    if switch is not None:
+        own = _own_subnet(plan, switch)
+        if draft.subnet not in (None, own):
+            raise InputError(f"the segment of {switch.name} has the subnet {own}: leave subnet out")
+        return own
+    taken = [IPv4Network(subnet) for subnet in dict.fromkeys(each for link in plan.links for _, each in link.segments)]
+    if draft.subnet is None:
+        # The subnets in use, then an open entry for the new one.
+        free = assign([*taken, None], IPv4Network(plan.subnets))[-1]
+        if free is None:
+            raise InputError(f"no subnet is left in {plan.subnets}: give one, as in subnet=192.168.7.0/24")
+        return str(free)
+    own_network = IPv4Network(draft.subnet)
+    if user := reserved_for(own_network):
+        raise InputError(f"subnet: {own_network} overlaps {user}")
+    if clash := next((other for other in taken if [*overlaps([(0, other), (1, own_network)])]), None):
+        raise InputError(f"subnet: {own_network} overlaps {clash}, which the lab has")
+    return draft.subnet
+
+
+def _addresses(plan: Plan, link: Link, switch: Switch | None) -> dict[str, str]:
+    """The addresses of both ends by machine: the lowest ones that are free on the segment."""
+    taken = {port.address for host in plan.hosts for port in host.on_segments} | {
+        each.address for each in plan.switches
+    }
+    free = (str(address) for address in IPv4Network(link.subnet).hosts() if str(address) not in taken)
+    try:
+        return {end: switch.address if switch is not None and end == switch.name else next(free) for end in link.ends}
+    except StopIteration:
+        raise InputError(f"{link.subnet} has no address left") from None
+
+
+def _with_port(host: Host, end: Port | None, given: Mapping[str, str], subnet: str) -> Host:
+    if end is None:
+        return host
+    port = HostPort(
+        **dict(end),
+        address=given[host.name],
+        prefix=IPv4Network(subnet).prefixlen,
+        peer_address=given[end.peer_host],
+    )
+    return host.model_copy(update={"ports": (*host.ports, port)})
+
+
+def _without_ports(machine: M, names: Iterable[str]) -> M:
+    """The machine without its ports on these links. The others become eth1, eth2, … again, for which it is
+    restarted."""
+    left = [port for port in machine.ports if port.link not in names]
+    ports = (port.model_copy(update={"name": f"eth{number}"}) for number, port in enumerate(left, 1))
+    return machine.model_copy(update={"ports": tuple(ports)})
+
+
+def _with(plan: Plan, hosts: tuple[Host, ...], switches: tuple[Switch, ...], links: tuple[Link, ...]) -> Plan:
+    """The plan with these machines and links. Raises InputError where IPv6 addresses would change."""
+    beside = None if plan.ipv6 is None else ipv6.beside(hosts, links, plan.ipv6.prefix)
+    if plan.ipv6 is not None and beside is not None:
+        before, after = _ipv6_addresses(plan.hosts, plan.ipv6), _ipv6_addresses(hosts, beside)
+        if any(after[end] != address for end, address in before.items() if end in after):
+            raise InputError("IPv6 addresses of other machines would change: only the last host or link can be removed")
+    parts = {"hosts": hosts, "switches": switches, "links": links, "ipv6": beside}
+    return Plan(**{**dict(plan), **parts})
+
+
+def _ipv6_addresses(hosts: Iterable[Host], beside: ipv6.Ipv6) -> dict[tuple[str, int | None], str]:
+    """IPv6 addresses by a port's MAC and VLAN."""
+    own = {host.name: host for host in beside.hosts}
+    return {
+        (port.mac, port.vlan): own[host.name].port(port.name).address for host in hosts for port in host.on_segments
+    }

@@ -1,0 +1,1 @@
+"""The plan: its elements, how it is built, stored, printed and reseeded."""

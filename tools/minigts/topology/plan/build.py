@@ -1,0 +1,270 @@
+"""A checked topology to its plan: names, addresses, routes, shaping and predictions. Pure and deterministic."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from itertools import chain, count
+from typing import Any, TypeAlias
+
+from minigts.topology.containers import planned
+from minigts.topology.host_settings import DEFAULT_MEMORY_MB, ProcessorSpec
+from minigts.topology.link_settings import Shaping
+from minigts.topology.plan.elements import (
+    Group,
+    Host,
+    HostPort,
+    Link,
+    OnVlan,
+    Port,
+    Processor,
+    Switch,
+    Tagged,
+    Tolerances,
+    Vlan,
+)
+from minigts.topology.plan.path_totals import link_figures, queue_bytes, with_derived
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.draft import DEFAULT_CPUS, Draft, DraftHost, DraftLink
+from minigts.topology.read.model import ToleranceSpec, Topology
+from minigts.topology.routes import ipv6, segments
+from minigts.topology.routes.addresses import assign, host_address, mac
+from minigts.topology.routes.paths import with_costs
+from minigts.topology.routes.segments import Segment, Vlans
+from minigts.topology.sysctls import Sysctl
+from minigts.topology.time import Time
+
+Ends: TypeAlias = "dict[str, list[tuple[Link, Port]]]"
+"""A machine's ends of links, in order, with their links."""
+Addresses: TypeAlias = "dict[tuple[int, int | None, str], str]"
+"""IPv4 addresses by link index, VLAN and machine."""
+
+
+def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Plan:
+    """The plan of `topology`, with the hosts, switches and links of `drafted`, which have passed every check. Paths in
+    the topology are relative to `directory`."""
+    parts = segments.segments_of(drafted)
+    subnets = _subnets(topology, drafted.links, parts)
+    declared = _links(drafted.links, segments.vlans_of_links(drafted), zip(parts, subnets, strict=True))
+    given = _addresses(parts, subnets, drafted.links)
+    ends = _ends(drafted, declared, topology.seed)
+    switches = tuple(_switch(drafted, index, ends, given) for index in range(len(drafted.switches)))
+    hosts = tuple(
+        host_of(host, index, _ports(host.name, ends, given), directory) for index, host in enumerate(drafted.hosts)
+    )
+    links = with_costs(hosts, switches, declared) if topology.routing in ("ospf", "bgp") else declared
+    return Plan(
+        name=topology.name,
+        description=(topology.description or "").strip(),
+        routing=topology.routing,
+        time=time,
+        overlay=topology.overlay,
+        groups=tuple(Group(name=name, hosts=hosts) for name, hosts in (topology.groups or {}).items()),
+        hosts=hosts,
+        switches=switches,
+        links=links,
+        expect=tuple(expectation.model_dump(exclude_none=True) for expectation in topology.expect or ()),
+        tolerances=_tolerances(topology.tolerances),
+        ipv6=None if topology.ipv6 is None else ipv6.beside(hosts, links, topology.ipv6),
+        subnets=topology.subnets,
+        seed=topology.seed,
+    )
+
+
+def host_of(host: DraftHost, index: int, ports: tuple[HostPort, ...], directory: str) -> Host:
+    return Host(
+        name=host.name,
+        index=index,
+        location=host.location,
+        cpus=_cpus(host.spec.cpus or DEFAULT_CPUS),
+        memory_mb=host.spec.memory or DEFAULT_MEMORY_MB,
+        processor=_processor(host.spec.processor),
+        address=host_address(index),
+        ports=ports,
+        containers=planned(host.containers, directory),
+        gateway=host.spec.gateway or False,
+        sysctls=tuple(Sysctl(name=name, value=value) for name, value in (host.spec.sysctls or {}).items()),
+    )
+
+
+def _cpus(written: float) -> int | float:
+    """The number of processors as a plan has it: an int from 1 on."""
+    return written if written < 1 else int(written)
+
+
+def _processor(written: ProcessorSpec | None) -> Processor | None:
+    """The modelled processor, or None where it takes no time."""
+    if written is None or not (written.frame or written.byte or written.call):
+        return None
+    return Processor(frame_ns=written.frame, byte_ns=written.byte, call_ns=written.call)
+
+
+def _tolerances(written: ToleranceSpec | None) -> Tolerances:
+    if written is None:
+        return Tolerances()
+    rtt_ms, rtt_percent = written.rtt
+    return Tolerances(rtt_ms=rtt_ms, rtt_percent=rtt_percent, rate_percent=written.rate, loss_points=written.loss)
+
+
+def _subnets(topology: Topology, links: Sequence[DraftLink], parts: Sequence[Segment]) -> list[IPv4Network]:
+    written = [
+        next((links[index].subnet for index in part.links if links[index].subnet and not links[index].vlans), None)
+        for part in parts
+    ]
+    explicit = [IPv4Network(subnet) if subnet is not None else None for subnet in written]
+    assigned = assign(explicit, IPv4Network(topology.subnets), [len(part.members) for part in parts])
+    return [subnet for subnet in assigned if subnet is not None]
+
+
+def _addresses(parts: Sequence[Segment], subnets: Sequence[IPv4Network], links: Sequence[DraftLink]) -> Addresses:
+    """The addresses of each segment: its hosts in the order of its links, then its switches."""
+    given: Addresses = {}
+    for part, subnet in zip(parts, subnets, strict=True):
+        taken = {name: str(subnet.network_address + 1 + number) for number, name in enumerate(part.members)}
+        given |= {(index, part.vlan, name): taken[name] for index in part.links for name in links[index].ends}
+    return given
+
+
+def _links(
+    drafts: Sequence[DraftLink], carried: Sequence[Vlans], parts: Iterable[tuple[Segment, IPv4Network]]
+) -> tuple[Link, ...]:
+    subnets = {(index, part.vlan): str(subnet) for part, subnet in parts for index in part.links}
+    return tuple(
+        link_of(index, draft, name, {vlan: subnets[index, vlan] for vlan in carried[index]})
+        for index, (draft, name) in enumerate(zip(drafts, link_names(drafts), strict=True))
+    )
+
+
+def link_of(index: int, draft: DraftLink, name: str, subnets: Mapping[int | None, str]) -> Link:
+    return Link(
+        name=name,
+        index=index,
+        ends=draft.ends,
+        subnet=next(iter(subnets.values())),
+        vlan=draft.vlan,
+        vlans=tuple(
+            Vlan(number=number, subnet=subnet)
+            for number, subnet in subnets.items()
+            if number is not None and draft.vlan is None
+        ),
+        delay_from=draft.delay_from,
+        **link_figures(*draft.ways, draft.mtu),
+    )
+
+
+def link_names(links: Sequence[DraftLink]) -> list[str]:
+    """Each link's name: its own, or its ends with a hyphen and, where that is taken, a number (`a-b`, `a-b-2`)."""
+    taken = {link.name for link in links if link.name is not None}
+    names = []
+    for link in links:
+        name = link.name or free_name(link.ends, taken)
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def free_name(ends: tuple[str, str], taken: Collection[str]) -> str:
+    """The first free name of a link between `ends`: `a-b`, `a-b-2`, …"""
+    plain = f"{ends[0]}-{ends[1]}"
+    return next(name for name in chain((plain,), (f"{plain}-{number}" for number in count(2))) if name not in taken)
+
+
+def shaping_of(way: Shaping, rtt_ms: float, name: str) -> Shaping:
+    """One direction of a link, its queue sized for `rtt_ms`. `name` gives it random numbers of its own."""
+    declared = way.model_copy(update={"queue_bytes": queue_bytes(way.rate_mbit, rtt_ms, way.queue_bytes)})
+    return with_derived(declared, zlib.crc32(name.encode()))
+
+
+def shapings(draft: DraftLink, name: str, seed: int) -> tuple[Shaping, Shaping]:
+    """A link's shaping by receiving end: first the direction to its first end, then that to its second."""
+    to, back = (
+        shaping_of(way, draft.rtt_ms, f"{seed}/{name}/{number}")
+        for number, way in ((1, draft.ways.to), (0, draft.ways.back))
+    )
+    return back, to
+
+
+def end_of(link: Link, number: int, mtu: int, towards: tuple[Shaping, Shaping], name: str) -> Port:
+    """End `number` of a link, 0 or 1. `towards` is the link's shaping by receiving end."""
+    return Port(
+        name=name,
+        mac=mac(link.index, number),
+        mtu=mtu,
+        link=link.name,
+        peer_host=link.ends[1 - number],
+        outgoing=towards[1 - number],
+        incoming=towards[number],
+    )
+
+
+def _ends(drafted: Draft, links: Sequence[Link], seed: int) -> Ends:
+    """The ends of each machine in order of the links: eth1, eth2, …"""
+    ends: Ends = {machine.name: [] for machine in drafted.machines}
+    for draft, link in zip(drafted.links, links, strict=True):
+        towards = shapings(draft, link.name, seed)
+        for number in (0, 1):
+            own = ends[link.ends[number]]
+            own.append((link, end_of(link, number, draft.mtu, towards, f"eth{len(own) + 1}")))
+    return ends
+
+
+def _ports(
+    host: str,
+    ends: Ends,
+    given: Addresses,
+) -> tuple[HostPort, ...]:
+    def on(link: Link, vlan: int | None, subnet: str, peer: str) -> dict[str, Any]:
+        own, far = given[link.index, vlan, host], given[link.index, vlan, peer]
+        return {"address": own, "prefix": IPv4Network(subnet).prefixlen, "peer_address": far}
+
+    return tuple(
+        HostPort(
+            **dict(end),
+            **on(link, *link.segments[0], end.peer_host),
+            tagged=tuple(
+                Tagged(vlan=vlan.number, **on(link, vlan.number, vlan.subnet, end.peer_host)) for vlan in link.vlans
+            ),
+        )
+        for link, end in ends[host]
+    )
+
+
+def _switch(
+    drafted: Draft,
+    index: int,
+    ends: Ends,
+    given: Addresses,
+) -> Switch:
+    switch = drafted.switches[index]
+    own = ends[switch.name]
+    on = {
+        vlan: (given[link.index, vlan, switch.name], IPv4Network(subnet).prefixlen)
+        for link, _ in own
+        for vlan, subnet in link.segments
+    }
+    vlans = sorted(vlan for vlan in on if vlan is not None)
+    address, prefix = on[vlans[0] if vlans else None]
+    return Switch(
+        name=switch.name,
+        index=index,
+        location=switch.location,
+        cpus=DEFAULT_CPUS,
+        memory_mb=switch.memory_mb,
+        ports=tuple(end for _, end in own),
+        address=address,
+        prefix=prefix,
+        vlans=tuple(OnVlan(vlan=vlan, address=on[vlan][0], prefix=on[vlan][1]) for vlan in vlans),
+        controller=_controller(switch.controller, f"{address}/{prefix}", given),
+    )
+
+
+def _controller(written: str | None, of_switch: str, given: Addresses) -> str | None:
+    """Where the controller listens: on the switch itself, at an address, or on a host of the switch's segment."""
+    if written is None:
+        return None
+    name, port = segments.host_and_port(written)
+    segment = IPv4Interface(of_switch).network
+    on_segment = {host: address for (_, _, host), address in given.items() if IPv4Address(address) in segment}
+    address = {segments.BUILTIN: segments.BUILTIN_ADDRESS, **on_segment}.get(name, name)
+    return f"{address}:{port}"

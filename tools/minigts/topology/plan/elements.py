@@ -1,0 +1,353 @@
+"""The elements of a plan: machines with their ports, links, and what follows from them, routes and paths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import IPv4Interface
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from minigts.topology.containers import Container
+from minigts.topology.fields import (
+    MOST_HOSTS,
+    Address,
+    ByteNs,
+    CallNs,
+    Controller,
+    Cpus,
+    CpuShare,
+    FrameNs,
+    GoodputMbit,
+    HostName,
+    Index,
+    Interface,
+    Location,
+    Mac,
+    MemoryMb,
+    Mtu,
+    Name,
+    Network,
+    OneWayMs,
+    PathDelayMs,
+    PathRttMs,
+    Percent,
+    Prefix,
+    RateMbit,
+    RttMs,
+    VlanNumber,
+)
+from minigts.topology.link_settings import Shaping
+from minigts.topology.software import Software
+from minigts.topology.sysctls import MOST_SETTINGS, Sysctl
+
+
+class Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+_UNLESS_NONE = Field(exclude_if=lambda value: value is None)
+
+
+class Port(Frozen):
+    """A machine's end of a link. `name` is the interface inside the machine (eth1, eth2, …; eth0 is never a link)."""
+
+    name: Interface
+    mac: Mac
+    mtu: Mtu
+    link: Name
+    peer_host: HostName
+    """The machine at the link's other end: a host or a switch."""
+    outgoing: Shaping
+    """The shaping of frames from this port to the peer."""
+    incoming: Shaping
+    """The shaping of frames from the peer to this port: the peer's `outgoing`."""
+
+
+class OnVlan(Frozen):
+    """A machine's address in a VLAN."""
+
+    vlan: VlanNumber
+    address: Address
+    prefix: Prefix
+
+
+class Tagged(OnVlan):
+    """A host's interface in one VLAN of a trunk: eth1.10."""
+
+    peer_address: Address
+
+
+class HostPort(Port):
+    """A host's end of a link."""
+
+    address: Address
+    """IPv4 address of this end, without prefix length; of a trunk the one in its first VLAN."""
+    prefix: Prefix
+    peer_address: Address
+    """The address at the link's other end; for a switch, the switch's own address."""
+    tagged: Annotated[tuple[Tagged, ...], Field(exclude_if=lambda each: not each)] = ()
+    """The interfaces of a trunk, by VLAN. Empty, which is not stored, where frames are untagged."""
+
+    @property
+    def vlan(self) -> int | None:
+        """The VLAN tag of frames that it sends; None means untagged. Only for ports from `on_segments`."""
+        return self.tagged[0].vlan if self.tagged else None
+
+    @property
+    def subnet(self) -> str:
+        """The segment's subnet in CIDR form."""
+        return str(IPv4Interface(f"{self.address}/{self.prefix}").network)
+
+    @property
+    def on_segments(self) -> tuple[HostPort, ...]:
+        """Itself, or a trunk's VLANs one by one, as interfaces with their names and addresses: eth1.10, eth1.20."""
+        return tuple(
+            self.model_copy(update={**dict(each), "name": f"{self.name}.{each.vlan}", "tagged": (each,)})
+            for each in self.tagged
+        ) or (self,)
+
+
+class Route(Frozen):
+    """A route, set or to be found by a protocol: `to` in CIDR form, `via` a neighbour's address on a shared segment."""
+
+    to: Network
+    via: Address
+    source: Address
+    """The address that packets made on this host carry when they take this route: the host's own address."""
+
+
+class Machine(Frozen):
+    """A host or switch, which a provider starts, with its ports in order of the links."""
+
+    name: HostName
+    index: Index
+    """Position in the topology file among its own kind, from 0; removed hosts leave gaps."""
+    location: Location | None
+    cpus: Cpus | CpuShare
+    """Processors. Below 1 the host gets no more than that share of one processor, in real time only."""
+    memory_mb: MemoryMb
+    ports: tuple[Port, ...]
+
+
+class Processor(Frozen):
+    """Time that frames on any of a host's ports, one after the other, and system calls take of its processor."""
+
+    frame_ns: FrameNs = 0
+    byte_ns: ByteNs = 0.0
+    """Time for each byte of a frame, Ethernet header included."""
+    call_ns: CallNs = 0
+    """Time for each system call."""
+
+    @property
+    def takes_frames(self) -> bool:
+        return bool(self.frame_ns or self.byte_ns)
+
+
+class Host(Machine):
+    role: Literal["host"] = "host"
+    processor: Processor | None = None
+    """The modelled processor, in virtual time only. With None frames and calls take no time."""
+    software: Software | None = None
+    """The user's software on the host, if any."""
+    address: Address
+    """The host's own address, a /32 on its loopback: the same on whichever segment a packet arrives."""
+    ports: tuple[HostPort, ...]
+    containers: tuple[Container, ...] = ()
+    """The user's own containers, in the lab's overlay."""
+    sysctls: Annotated[tuple[Sysctl, ...], Field(max_length=MOST_SETTINGS, exclude_if=lambda each: not each)] = ()
+    """Kernel settings that differ from the baseline, by name. An empty list is not stored."""
+    gateway: Annotated[bool, Field(exclude_if=lambda gateway: not gateway)] = False
+    """Whether it has a way out of the lab, in real time only (`gateway`). False is not stored."""
+
+    @property
+    def on_segments(self) -> tuple[HostPort, ...]:
+        """Its ports with their addresses, a trunk once for each VLAN."""
+        return tuple(each for port in self.ports for each in port.on_segments)
+
+
+class Switch(Machine):
+    """Open vSwitch on a machine of its own: it bridges its ports."""
+
+    role: Literal["switch"] = "switch"
+    address: Address
+    """The switch's own address on its segment."""
+    prefix: Prefix
+    ports: Annotated[tuple[Port, ...], Field(min_length=1)]
+    controller: Controller | None
+    """Where its OpenFlow controller listens, `ADDRESS:PORT`; on 127.0.0.1 it is the built-in one. With None the switch
+    learns by itself."""
+    vlans: Annotated[tuple[OnVlan, ...], Field(exclude_if=lambda each: not each)] = ()
+    """The VLANs of its links, each with the switch's address there; the first one is `address`. An empty list is not
+    stored."""
+
+
+class Direction(Frozen):
+    """The figures of a link or a path in one direction. A rate of None means no limit."""
+
+    delay_ms: PathDelayMs
+    rate_mbit: RateMbit | None
+    loss_percent: Percent
+    tcp_ceiling_mbit: GoodputMbit | None
+    """Highest TCP goodput. None, too, where the other direction is too slow for its acknowledgements."""
+    tcp_least_mbit: Annotated[GoodputMbit | None, _UNLESS_NONE] = None
+    """Lowest TCP goodput of a path whose hosts' buffers may be the limit (`topology.tcp`). None, which is not stored,
+    where the links are the limit, and for a link."""
+
+    @property
+    def unacknowledged(self) -> bool:
+        """Whether acknowledgements may limit TCP, and not this direction's own rate."""
+        return self.rate_mbit is not None and self.tcp_ceiling_mbit is None
+
+
+class Vlan(Frozen):
+    """A VLAN that a trunk carries."""
+
+    number: VlanNumber
+    subnet: Network
+
+
+class Link(Frozen):
+    """A link between two ends. `name` is unique in the plan (`ams-bra`). Links that meet in a switch, and carry the
+    same VLAN if any, are one segment with one subnet.
+
+    Rate, loss and ceiling are those from the first end to the second, and back unless `back` differs.
+    """
+
+    name: Name
+    index: Index
+    ends: tuple[HostName, HostName]
+    subnet: Network
+    """The segment's subnet; for a trunk, that of its first VLAN."""
+    vlan: Annotated[VlanNumber | None, Field(exclude_if=lambda vlan: vlan is None)] = None
+    """The VLAN of its untagged frames. None, which is not stored, without VLANs and on a trunk."""
+    vlans: Annotated[tuple[Vlan, ...], Field(exclude_if=lambda vlans: not vlans)] = ()
+    """The VLANs of its tagged frames (IEEE 802.1Q). An empty list is not stored."""
+    rtt_ms: RttMs
+    """The sum of both directions' delays."""
+    rate_mbit: RateMbit | None
+    loss_percent: Percent
+    """Chance to lose a packet, in one direction."""
+    tcp_ceiling_mbit: GoodputMbit | None = None
+    """Highest TCP goodput: the rate times payload over frame (1448/1514 at MTU 1500). None: see `Direction`."""
+    back: Direction | None = None
+    """The direction from the second end to the first, where it differs."""
+    delay_from: Annotated[
+        Literal["file", "measured", "distance", "same site", "no site"] | None,
+        Field(exclude_if=lambda source: source is None),
+    ] = None
+    """Where the delay comes from (`sites`). None, which is not stored, without `delays: sites`."""
+    cost: Annotated[int | None, Field(ge=1, le=65535, exclude_if=lambda cost: cost is None)] = None
+    """The link's cost in a routing protocol, in both directions. None, which is not stored, without a protocol."""
+
+    @property
+    def segments(self) -> tuple[tuple[int | None, str], ...]:
+        """The segments of which it is part, each by VLAN, None without VLANs, and subnet."""
+        return tuple((vlan.number, vlan.subnet) for vlan in self.vlans) or ((self.vlan, self.subnet),)
+
+    @property
+    def vlans_in_words(self) -> str:
+        """`10`, or of a trunk `10, 20 tagged`."""
+        return vlans_in_words([vlan for vlan, _ in self.segments if vlan is not None], tagged=bool(self.vlans))
+
+    @property
+    def ways(self) -> tuple[Direction, Direction]:
+        """From the first end to the second, and back."""
+        return _ways(self)
+
+    @property
+    def lossy(self) -> bool:
+        """Whether it loses packets in either direction."""
+        return any(way.loss_percent for way in self.ways)
+
+
+class Path(Frozen):
+    """What the plan predicts between two hosts, from `source` to `target`.
+
+    Rate, loss and ceiling are those of this direction, and back unless `back` differs.
+    """
+
+    source: str
+    target: str
+    links: tuple[str, ...]
+    """The names of the links on the path, in order; its length is the number of hops."""
+    reachable: bool
+    """Whether the underlay routes packets over it: always, but in mode neighbours only between neighbours."""
+    rtt_ms: PathRttMs
+    """Sum of the links' RTT."""
+    rate_mbit: RateMbit | None
+    """Lowest rate on the path."""
+    tcp_ceiling_mbit: GoodputMbit | None
+    """Highest TCP goodput over the underlay: the lowest rate times payload over frame, with the lowest MTU, and no more
+    than the hosts' buffers carry over the round trip. None: see `Direction`."""
+    tcp_least_mbit: Annotated[GoodputMbit | None, _UNLESS_NONE] = None
+    """Lowest TCP goodput; see `Direction`."""
+    loss_percent: Percent
+    """Chance to lose a packet on the path, in one direction."""
+    back: Direction | None = None
+    """The direction from the target to the source, over the same links, where it differs."""
+
+    @property
+    def hops(self) -> int:
+        return len(self.links)
+
+    @property
+    def ways(self) -> tuple[Direction, Direction]:
+        """From source to target, and back."""
+        return _ways(self)
+
+    @property
+    def lossy(self) -> bool:
+        """Whether it loses packets in either direction."""
+        return any(way.loss_percent for way in self.ways)
+
+    @property
+    def turned(self) -> Path:
+        """The same links from target to source."""
+        there, back = self.ways
+        return Path(
+            source=self.target,
+            target=self.source,
+            links=self.links[::-1],
+            reachable=self.reachable,
+            rtt_ms=self.rtt_ms,
+            rate_mbit=back.rate_mbit,
+            tcp_ceiling_mbit=back.tcp_ceiling_mbit,
+            tcp_least_mbit=back.tcp_least_mbit,
+            loss_percent=back.loss_percent,
+            back=None if self.back is None else there,
+        )
+
+
+class Tolerances(Frozen):
+    """How far a lab may be from its plan: the file's `tolerances:`."""
+
+    rtt_ms: OneWayMs = 0.2
+    rtt_percent: Percent = 1.0
+    """The share of the declared round-trip time that is added to `rtt_ms`."""
+    rate_percent: Percent = 2.0
+    loss_points: Percent = 0.1
+
+
+class Group(Frozen):
+    """Hosts with an overlay of their own, which the first of them leads."""
+
+    name: Name
+    hosts: Annotated[tuple[HostName, ...], Field(min_length=2, max_length=MOST_HOSTS)]
+
+
+def vlans_in_words(vlans: Sequence[int], *, tagged: bool) -> str:
+    """`10`, or of a trunk `10, 20 tagged`."""
+    return ", ".join(map(str, vlans)) + (" tagged" if tagged else "")
+
+
+def _ways(of: Link | Path) -> tuple[Direction, Direction]:
+    back_ms = of.rtt_ms / 2 if of.back is None else of.back.delay_ms
+    there = Direction(
+        delay_ms=round(of.rtt_ms - back_ms, 6),
+        rate_mbit=of.rate_mbit,
+        loss_percent=of.loss_percent,
+        tcp_ceiling_mbit=of.tcp_ceiling_mbit,
+        tcp_least_mbit=of.tcp_least_mbit if isinstance(of, Path) else None,
+    )
+    return there, of.back or there

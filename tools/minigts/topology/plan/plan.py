@@ -1,0 +1,276 @@
+"""The plan: everything a provider, the Vagrantfile, an experiment or the report needs to know of a lab.
+
+`to_json` writes it with all that follows of it, as `minigts plan --json` prints it. The same plan gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, Self
+
+from pydantic import model_validator
+from pydantic_core import to_json as as_json
+
+from minigts.topology.link_settings import Shaping
+from minigts.topology.plan.elements import Group, Host, HostPort, Link, Path, Port, Route, Switch
+from minigts.topology.plan.stored import WITH_ROUTES, Stored, contradictions
+from minigts.topology.routes import ipv6 as v6
+from minigts.topology.routes.paths import Underlay
+from minigts.topology.sysctls import in_words
+
+_WHAT_OTHERS_FOLLOW_FROM = frozenset(("routing", "hosts", "switches", "links", "ipv6"))
+
+
+class Plan(Stored):
+    @model_validator(mode="after")
+    def _hangs_together(self) -> Self:
+        if (problem := next(contradictions(self), None)) is not None:
+            raise ValueError(problem)
+        return self
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        copied = super().model_copy(update=update, deep=deep)
+        if not _WHAT_OTHERS_FOLLOW_FROM.isdisjoint(update or ()):
+            for name in [name for name in vars(copied) if name not in type(self).model_fields]:
+                del vars(copied)[name]
+        return copied
+
+    def makes_same_lab(self, other: Plan) -> bool:
+        """Whether both plans make the same lab. `subnets` and `seed` are not compared, since older plans lack them; the
+        addresses and seeds that came from them are.
+        """
+        return self.model_copy(update={"subnets": other.subnets, "seed": other.seed}) == other
+
+    def set_to(self, hosts: tuple[Host, ...], switches: tuple[Switch, ...], links: tuple[Link, ...]) -> Self:
+        """The same lab with other settings of its links: round trips and rates change, routes do not."""
+        copied = self.model_copy(update={"hosts": hosts, "switches": switches, "links": links})
+        vars(copied)["_underlay"] = self._underlay.set_to(hosts, switches, links)  # where the cached property keeps it
+        return copied
+
+    @cached_property
+    def _underlay(self) -> Underlay:
+        return Underlay.of(self.hosts, self.switches, self.links, is_routed=self.is_routed)
+
+    @cached_property
+    def _named(self) -> dict[str, Host | Switch]:
+        return {machine.name: machine for machine in self.machines}
+
+    @cached_property
+    def _ends(self) -> dict[str, dict[str, tuple[int, Port]]]:
+        """By link and machine, the port and its number among all ports."""
+        found: dict[str, dict[str, tuple[int, Port]]] = {}
+        ports = ((machine.name, port) for machine in self.machines for port in machine.ports)
+        for number, (name, port) in enumerate(ports):
+            found.setdefault(port.link, {})[name] = number, port
+        return found
+
+    @cached_property
+    def _members(self) -> dict[str, list[tuple[Host, HostPort]]]:
+        """The hosts' ports by subnet."""
+        found: dict[str, list[tuple[Host, HostPort]]] = {}
+        for host in self.hosts:
+            for port in host.on_segments:
+                found.setdefault(port.subnet, []).append((host, port))
+        return found
+
+    @cached_property
+    def _ipv6_named(self) -> dict[str, v6.Host]:
+        return {} if self.ipv6 is None else {host.name: host for host in self.ipv6.hosts}
+
+    @cached_property
+    def _ipv6_numbering(self) -> v6.Numbering | None:
+        return None if self.ipv6 is None else v6.numbering_of(self.hosts, self.links, self.ipv6.prefix)
+
+    def host(self, name: str) -> Host:
+        """The host called `name`. Raises KeyError."""
+        if not isinstance(found := self._named[name], Host):
+            raise KeyError(name)
+        return found
+
+    def ipv6_of(self, name: str) -> v6.Host | None:
+        """The host's IPv6 addresses; None for a switch, and in a lab without IPv6."""
+        return self._ipv6_named.get(name)
+
+    def machine(self, name: str) -> Host | Switch:
+        """The host or switch called `name`. Raises KeyError."""
+        return self._named[name]
+
+    @property
+    def is_routed(self) -> bool:
+        """Whether each host has a route to every other, static or by a protocol."""
+        return self.routing != "neighbours"
+
+    @property
+    def has_routers(self) -> bool:
+        """Whether the hosts find the plan's routes themselves, by a routing protocol."""
+        return self.routing in ("ospf", "bgp")
+
+    @property
+    def limited(self) -> tuple[Host, ...]:
+        """The hosts that get a share of a processor."""
+        return tuple(host for host in self.hosts if host.cpus < 1)
+
+    @property
+    def ways_out(self) -> tuple[Host, ...]:
+        """The hosts with a way out to this machine's networks."""
+        return tuple(host for host in self.hosts if host.gateway)
+
+    @property
+    def tuned(self) -> tuple[Host, ...]:
+        """The hosts whose kernel settings differ from the baseline."""
+        return tuple(host for host in self.hosts if host.sysctls)
+
+    @property
+    def tuning_in_words(self) -> list[str]:
+        """`ams, bra: net.core.rmem_default = 4194304`, one line for all hosts with the same settings."""
+        return in_words((host.name, host.sysctls) for host in self.tuned)
+
+    def joins_hosts(self, link: Link) -> bool:
+        """Whether both ends are hosts."""
+        return not {switch.name for switch in self.switches} & {*link.ends}
+
+    def asks_controller(self, path: Path) -> bool:
+        """Whether a switch on the path has an OpenFlow controller."""
+        told = [switch for switch in self.switches if switch.controller is not None]
+        return any(port.link in path.links for switch in told for port in switch.ports)
+
+    def far_address(self, link: Link, end: int = 1) -> str:
+        """The address of a link's end, 0 or 1, by which its other end reaches it."""
+        far = self.machine(link.ends[end])
+        if isinstance(far, Switch):
+            vlan, _ = link.segments[0]
+            return next((each.address for each in far.vlans if each.vlan == vlan), far.address)
+        return next(port.address for port in far.ports if port.link == link.name)
+
+    def address_over(self, path: Path) -> str:
+        """The address of the path's target: its own address where hosts have routes, else that on the shared
+        segment."""
+        if self.is_routed:
+            return self.host(path.target).address
+        near = self.neighbours(self.host(path.source))
+        return next(far.address for port, host, far in near if host.name == path.target and port.link == path.links[0])
+
+    def ends_on(self, path: Path) -> list[Port]:
+        """Both ends of each link on the path. A link is there twice where a host routes between two of its VLANs."""
+        numbered = {
+            number: [port] * times
+            for link, times in Counter(path.links).items()
+            for number, port in self._ends[link].values()
+        }
+        return [port for _, ports in sorted(numbered.items()) for port in ports]
+
+    def in_order(self, path: Path) -> bool:
+        """Whether packets cross every link on the path once, one by one and, losses and jitter aside, in order."""
+        return all(end.outgoing.in_order for end in self.ends_on(path))
+
+    def neighbours(self, host: Host) -> Iterator[tuple[HostPort, Host, HostPort]]:
+        """Yield, for every other host on a segment of `host`, the port of `host`, the other host, and the other's
+        port."""
+        for port in host.on_segments:
+            for other, far in self._members[port.subnet]:
+                if other != host:
+                    yield port, other, far
+
+    def group_of(self, host: str) -> Group | None:
+        """The group of a host, if it is in one."""
+        return next((group for group in self.groups if host in group.hosts), None)
+
+    def path(self, source: str, target: str) -> Path:
+        """The path from one host to another; the way back takes the same links. Raises KeyError."""
+        return self._underlay.path(source, target)
+
+    def paths_from(self, source: str) -> Iterator[Path]:
+        """The paths to the connected hosts that come after `source` in the file, in order. Raises KeyError."""
+        return self._underlay.paths_from(source)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """One path for each pair of connected hosts, in file order of the source, then of the target, which comes after
+        it. They are computed at each call: half a million in a lab of a thousand hosts.
+        """
+        return tuple(path for host in self.hosts for path in self.paths_from(host.name))
+
+    @property
+    def pairs(self) -> int:
+        """The number of paths."""
+        return self._underlay.pairs
+
+    def reaches(self, source: str, target: str) -> bool:
+        """Whether the underlay routes packets between the two hosts. Raises KeyError where one is no host."""
+        return self._underlay.reaches(source, target)
+
+    def routes_of(self, host: str) -> tuple[Route, ...]:
+        """A host's routes, static or to be found by a protocol; none in mode neighbours. Raises KeyError."""
+        return self._underlay.routes_of(host)
+
+    def ipv6_routes_of(self, host: str) -> tuple[v6.Route, ...]:
+        """A host's IPv6 routes, in the order of `routes_of`; none in a lab without IPv6."""
+        numbering = self._ipv6_numbering
+        return () if numbering is None else tuple(map(numbering.route, self.routes_of(host)))
+
+    def directions(self, link: Link) -> tuple[Shaping, Shaping]:
+        """The declared shaping of a link, from its first end to its second, and back."""
+        there, back = (self._ends[link.name][end][1].outgoing for end in link.ends)
+        return there, back
+
+
+_INDENT = 2
+
+
+def to_json(plan: Plan) -> str:
+    """The whole document."""
+    return "".join(json_pieces(plan))
+
+
+def json_pieces(plan: Plan, *, with_paths: bool = True) -> Iterator[str]:
+    """The document in pieces; its list of paths is empty unless `with_paths`."""
+    document: dict[str, object] = {}
+    for name, value in plan.model_dump(mode="json").items():
+        document[name] = value
+        if name == "links":
+            paths = (path for host in plan.hosts for path in plan.paths_from(host.name))
+            document["paths"] = (path.model_dump(mode="json") for path in paths) if with_paths else []
+    document["version"] = WITH_ROUTES
+    document["hosts"] = (_with_routes(plan, host) for host in plan.hosts)
+    if plan.ipv6 is not None:
+        hosts = (
+            {**host.model_dump(mode="json"), "routes": [dict(route) for route in plan.ipv6_routes_of(host.name)]}
+            for host in plan.ipv6.hosts
+        )
+        document["ipv6"] = {**plan.ipv6.model_dump(mode="json"), "hosts": hosts}
+    yield from _written(document, 0)
+    yield "\n"
+
+
+def _with_routes(plan: Plan, host: Host) -> dict[str, object]:
+    """The host's document, with routes after the address."""
+    found: dict[str, object] = {}
+    for name, value in host.model_dump(mode="json").items():
+        found[name] = value
+        if name == "address":
+            found["routes"] = [dict(route) for route in plan.routes_of(host.name)]
+    return found
+
+
+def _written(value: object, depth: int) -> Iterator[str]:
+    """As pydantic writes it with that indent; an iterator becomes a list."""
+    margin = " " * _INDENT * depth
+    if isinstance(value, dict) and value:
+        members = ((as_json(key).decode() + ": ", member) for key, member in value.items())
+        yield from _json_list(members, "{}", depth)
+    elif isinstance(value, Iterator):
+        yield from _json_list((("", each) for each in value), "[]", depth)
+    else:
+        yield as_json(value, indent=_INDENT).decode().replace("\n", f"\n{margin}")
+
+
+def _json_list(members: Iterable[tuple[str, object]], brackets: str, depth: int) -> Iterator[str]:
+    margin = " " * _INDENT * depth
+    lead = brackets[0]
+    for label, member in members:
+        yield f"{lead}\n{margin}{' ' * _INDENT}{label}"
+        yield from _written(member, depth + 1)
+        lead = ","
+    yield brackets if lead == brackets[0] else f"\n{margin}{brackets[1]}"

@@ -1,0 +1,257 @@
+"""Shorthands expanded and defaults filled in: every host, switch and link of a file, with where it was written.
+
+Drafting never fails: what the model refuses is left out, and `all_hosts` and `all_links` say so. That lets the
+checks on the whole (unknown hosts, overlaps, connectedness) run in the same pass as the checks on single values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from minigts.language.problems import Location
+from minigts.language.tree import Data
+from minigts.topology.containers import ContainerSpec
+from minigts.topology.host_settings import DEFAULT_MEMORY_MB, HostSpec, merged
+from minigts.topology.link_settings import LINK_SETTINGS, Shaping
+from minigts.topology.read.model import Chain, Defaults, LinkSettings, LinkSpec, Pair, Star, SwitchSpec
+from minigts.topology.read.per_direction import BothWays
+from minigts.topology.setting import Amount, Setting
+
+DEFAULT_CPUS = 1
+DEFAULT_MTU = 1500
+
+_M = TypeVar("_M", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class DraftHost:
+    where: Location
+    name: str
+    spec: HostSpec
+    """Its settings, with all defaults of the file."""
+    containers: tuple[ContainerSpec, ...] = ()
+    """Its own, and those of its Compose file."""
+
+    @property
+    def location(self) -> str | None:
+        return self.spec.location
+
+
+@dataclass(frozen=True)
+class DraftSwitch:
+    where: Location
+    name: str
+    location: str | None
+    memory_mb: int
+    controller: str | None
+    """As written: `builtin`, or a host's name or an address, with or without a port."""
+
+
+@dataclass(frozen=True)
+class DraftLink:
+    """One link. `name` and `subnet` are None when the file leaves them to the plan."""
+
+    where: Location
+    ends: tuple[str, str]
+    name: str | None
+    subnet: str | None
+    ways: BothWays[Shaping]
+    """The shaping as declared; the plan adds the derived values (`ways.completed`)."""
+    mtu: int
+    own_delay: bool = False
+    """Whether the file has a delay or an rtt for this link, if only as a default."""
+    delay_from: Literal["file", "measured", "distance", "same site", "no site"] | None = None
+    """Where the delay comes from, in a topology that says `delays: sites` (`sites`)."""
+    vlan: int | None = None
+    """The VLAN that it carries untagged."""
+    vlans: tuple[int, ...] | None = None
+    """The VLANs that it carries tagged, in order; None when the file does not name them."""
+    whole: bool = True
+    """Whether all its settings in the file were accepted."""
+
+    @property
+    def rtt_ms(self) -> float:
+        return round(sum(way.delay_ms for way in self.ways), 6)
+
+
+@dataclass(frozen=True)
+class Draft:
+    hosts: tuple[DraftHost, ...]
+    links: tuple[DraftLink, ...]
+    all_hosts: bool
+    """Whether every host that the file declares is here."""
+    all_links: bool
+    """Whether every link that the file declares is here."""
+    switches: tuple[DraftSwitch, ...] = ()
+
+    @property
+    def machines(self) -> tuple[DraftHost | DraftSwitch, ...]:
+        """Hosts, then switches."""
+        return (*self.hosts, *self.switches)
+
+
+def draft(data: Data) -> Draft:
+    """The hosts and links of the document `data`: chain, pair and star first, then those written one by one."""
+    if not isinstance(data, dict):
+        return _REFUSED
+    defaults = _accepted(Defaults, data.get("defaults") or {}) or Defaults()
+    parts = [
+        _chain(data.get("chain"), defaults),
+        _pair(data.get("pair"), defaults),
+        _star(data.get("star"), defaults),
+        _written_hosts(data.get("hosts"), defaults),
+        _written_links(data.get("links"), defaults),
+    ]
+    return Draft(
+        tuple(host for part in parts for host in part.hosts),
+        tuple(link for part in parts for link in part.links),
+        all(part.all_hosts for part in parts),
+        all(part.all_links for part in parts),
+        _written_switches(data.get("switches")),
+    )
+
+
+_NOTHING = Draft((), (), True, True)
+_REFUSED = Draft((), (), False, False)
+
+
+def _accepted(model: type[_M], data: Data) -> _M | None:
+    try:
+        return model.model_validate(data)
+    except ValidationError:
+        return None
+
+
+def _chain(data: Data, defaults: Defaults) -> Draft:
+    if data is None:
+        return _NOTHING
+    spec = _accepted(Chain, data)
+    if spec is None:
+        return _REFUSED
+    where: Location = ("chain",)
+    links = []
+    for index, ends in enumerate(zip(spec.hosts, spec.hosts[1:], strict=False)):
+        own = spec.segments[index] if spec.segments else None
+        place = (*where, "segments", index) if own else where
+        links.append(draft_link(place, ends, (own, spec.link, defaults.link)))
+    return Draft(_hosts(where, spec.hosts, (spec.host, defaults.host)), tuple(links), True, True)
+
+
+def _pair(data: Data, defaults: Defaults) -> Draft:
+    if data is None:
+        return _NOTHING
+    spec = _accepted(Pair, data)
+    if spec is None:
+        return _REFUSED
+    link = draft_link(("pair",), spec.hosts, (spec.link, defaults.link))
+    return Draft(_hosts(("pair",), spec.hosts, (spec.host, defaults.host)), (link,), True, True)
+
+
+def _star(data: Data, defaults: Defaults) -> Draft:
+    if data is None:
+        return _NOTHING
+    spec = _accepted(Star, data)
+    if spec is None:
+        return _REFUSED
+    hosts = _hosts(("star",), (spec.centre, *spec.clients), (spec.host, defaults.host))
+    links = (draft_link(("star",), (spec.centre, client), (spec.link, defaults.link)) for client in spec.clients)
+    return Draft(hosts, tuple(links), True, True)
+
+
+def _written_hosts(data: Data, defaults: Defaults) -> Draft:
+    if not isinstance(data, dict):
+        return _NOTHING if data is None else _REFUSED
+    # A host whose settings are refused still exists, for the links that name it.
+    hosts = tuple(
+        draft_host(("hosts", name), name, (_accepted(HostSpec, settings or {}), defaults.host))
+        for name, settings in data.items()
+    )
+    return Draft(hosts, (), True, True)
+
+
+def _written_switches(data: Data) -> tuple[DraftSwitch, ...]:
+    """A switch whose settings are refused still exists, as a host does."""
+    if not isinstance(data, dict):
+        return ()
+    specs = ((name, _accepted(SwitchSpec, settings or {}) or SwitchSpec()) for name, settings in data.items())
+    return tuple(
+        DraftSwitch(("switches", name), name, spec.location, spec.memory or DEFAULT_MEMORY_MB, spec.controller)
+        for name, spec in specs
+    )
+
+
+def _written_links(data: Data, defaults: Defaults) -> Draft:
+    if not isinstance(data, list):
+        return Draft((), (), True, data is None)
+    links = []
+    for index, item in enumerate(data):
+        whole = _accepted(LinkSpec, item)
+        spec = whole or _accepted(LinkSpec, {"ends": _raw_ends(item)})
+        if spec is not None:
+            link = draft_link(("links", index), spec.ends, (spec, defaults.link), spec)
+            links.append(replace(link, whole=whole is not None))
+    return Draft((), tuple(links), True, len(links) == len(data))
+
+
+def _raw_ends(item: Data) -> Data:
+    """The ends of a link whose other settings are refused: they can still be checked."""
+    return item.get("ends") if isinstance(item, dict) else None
+
+
+def _hosts(where: Location, names: Iterable[str], layers: tuple[HostSpec | None, ...]) -> tuple[DraftHost, ...]:
+    return tuple(draft_host(where, name, layers) for name in names)
+
+
+def draft_host(where: Location, name: str, layers: tuple[HostSpec | None, ...]) -> DraftHost:
+    """A host from its layers of settings, the nearest first."""
+    spec = merged(layers)
+    return DraftHost(where, name, spec, spec.containers or ())
+
+
+def draft_link(
+    where: Location,
+    ends: tuple[str, str],
+    layers: tuple[LinkSettings | None, ...],
+    written: LinkSpec | None = None,
+) -> DraftLink:
+    """A link from its layers of settings, the nearest first; the nearest rtt or delay overrides both in the others."""
+    near = [layer for layer in layers if layer is not None]
+    delays_ms = next((ms for layer in near if (ms := _one_way_ms(layer)) is not None), None)
+    given = {each.field: value for each in LINK_SETTINGS if (value := _first_said(near, each)) is not None}
+    if delays_ms is not None:
+        given["delay_ms"] = delays_ms
+    to, back = (Shaping.model_validate({field: value[number] for field, value in given.items()}) for number in (0, 1))
+    own = LinkSpec.model_construct(ends=ends) if written is None else written
+    return DraftLink(
+        where,
+        ends,
+        own.name,
+        own.subnet,
+        BothWays(to, back),
+        _nearest(near, "mtu", DEFAULT_MTU),
+        own_delay=delays_ms is not None,
+        vlan=own.vlan,
+        vlans=None if own.vlans is None else tuple(sorted(own.vlans)),
+    )
+
+
+def _nearest(near: Iterable[BaseModel], key: str, otherwise: Any) -> Any:
+    """The value of `key` in the first layer that has it."""
+    return next((value for layer in near if (value := getattr(layer, key)) is not None), otherwise)
+
+
+def _first_said(near: Iterable[LinkSettings], setting: Setting) -> BothWays[Amount] | None:
+    """The setting's value in the first layer that has it."""
+    under = (value for layer in near if (value := getattr(layer, setting.head)) is not None)
+    return next((value[setting.field] for value in under if setting.field in value), None)
+
+
+def _one_way_ms(layer: LinkSettings) -> BothWays[Amount] | None:
+    if layer.rtt is None:
+        return None if layer.delay is None else layer.delay["delay_ms"]
+    half_ms = round(layer.rtt / 2, 6)
+    return BothWays(half_ms, half_ms)

@@ -1,0 +1,419 @@
+"""The topology file as its user writes it: one pydantic model, from which the JSON Schema comes too.
+
+Values arrive as strings (see `tree`), so each field has its own parser and its own error message. What concerns several
+fields or several links is in `checks`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, create_model, model_validator
+
+from minigts.language import validation
+from minigts.language.fields import choice, matching, quantity, text, whole
+from minigts.language.problems import shown
+from minigts.language.quantities import (
+    MEMORY_MB,
+    SHARE_PERCENT,
+    TIME_MS,
+)
+from minigts.topology.fields import (
+    EXPECTATIONS,
+    HOST_NAME,
+    HOST_NAME_HINT,
+    LARGEST_SEED,
+    LEAST_MTU,
+    LONGEST_DESCRIPTION,
+    LONGEST_LOCATION,
+    MOST_HOSTS,
+    MOST_MTU,
+    NAME,
+    NAME_HINT,
+    SMALLEST_SEGMENT,
+    LatencyWord,
+    ThroughputWord,
+)
+from minigts.topology.frames import VLANS
+from minigts.topology.host_settings import HostSpec, Spec
+from minigts.topology.link_settings import LINK_SETTINGS
+from minigts.topology.read.per_direction import Read, of_key
+from minigts.topology.routes import ipv6 as v6
+from minigts.topology.routes.addresses import DEFAULT_SUBNETS
+from minigts.topology.schedule import Step
+from minigts.topology.setting import Setting
+from minigts.topology.time import Time
+
+
+def _time_and_share(value: object) -> tuple[float, float]:
+    """`0.2ms + 1%` → (0.2, 1.0); either part may be left out."""
+    parts = [part.strip() for part in value.split("+")] if isinstance(value, str) and len(value) <= 40 else []
+    shares = [part for part in parts if part.endswith("%")]
+    times = [part for part in parts if not part.endswith("%")]
+    if not parts or len(shares) > 1 or len(times) > 1:
+        raise ValueError(f"{shown(value)} is not a tolerance of round trips: write it as in 0.2ms + 1%")
+    return (
+        TIME_MS.parse(times[0]) if times else 0.0,
+        SHARE_PERCENT.parse(shares[0]) if shares else 0.0,
+    )
+
+
+def _round_trip(value: object) -> object:
+    if isinstance(value, dict):
+        raise ValueError("rtt covers both directions: for one delay each write delay: {to: 10ms, from: 30ms}")
+    return value
+
+
+def _network(value: object) -> str:
+    try:
+        network = ipaddress.IPv4Network(value if isinstance(value, str) else "", strict=True)
+    except ValueError:
+        network = None
+    if network is None or network.prefixlen > SMALLEST_SEGMENT or "/" not in str(value):
+        raise ValueError(f"{shown(value)} is not an IPv4 network: write it as in 192.168.7.0/24, /30 at the smallest")
+    return str(network)
+
+
+def _beside(value: object) -> str | None:
+    if not isinstance(value, str):
+        raise ValueError(f"{shown(value)} does not say whether hosts have IPv6: write true, false or a /48")
+    return None if value == "false" else v6.DEFAULT if value == "true" else v6.block(value)
+
+
+def _two_ends(value: object) -> list[object]:
+    if not isinstance(value, list) or len(value) != 2:
+        got = f"{len(value)} given" if isinstance(value, list) else f"found {shown(value)}"
+        raise ValueError(f"a link has exactly two ends, as in [ams, bra]; {got}")
+    return value
+
+
+def _members(value: object) -> list[object]:
+    if not isinstance(value, list) or len(value) < 2:
+        got = f"{len(value)} given" if isinstance(value, list) else f"found {shown(value)}"
+        raise ValueError(f"a group is a list of two hosts or more, as in [ams, bra]; {got}")
+    return value
+
+
+def _some_vlans(value: object) -> list[object]:
+    if value == []:
+        raise ValueError("no VLAN is given: write them as in [10, 20], or leave vlans out")
+    if not isinstance(value, list):
+        raise ValueError(f"{shown(value)} is not a list of VLANs: write it as in [10, 20]")
+    if twice := [number for number, count in Counter(map(str, value)).items() if count > 1]:
+        raise ValueError(f"VLAN {twice[0]} is given twice")
+    return value
+
+
+def _names_or_count(least: int, letter: str) -> Callable[[object], list[object]]:
+    """Names as they are, or a number N for `letter`1 … `letter`N."""
+
+    def parse(value: object) -> list[object]:
+        if isinstance(value, list):
+            if not least <= len(value) <= MOST_HOSTS:
+                raise ValueError(f"{len(value)} names given; from {least} to {MOST_HOSTS} are possible")
+            return value
+        text = value if isinstance(value, str) and re.fullmatch(r"[0-9]{1,6}", value, re.ASCII) else ""
+        if not text or not least <= int(text) <= MOST_HOSTS:
+            wanted = f"write a number from {least} to {MOST_HOSTS}, or a list of names"
+            raise ValueError(f"{shown(value)} does not say which hosts: {wanted}")
+        return [f"{letter}{number}" for number in range(1, int(text) + 1)]
+
+    return parse
+
+
+def _names_schema(least: int) -> WithJsonSchema:
+    names = {"type": "array", "items": {"type": "string", "pattern": f"^{HOST_NAME.pattern}$"}, "minItems": least}
+    return WithJsonSchema({"anyOf": [{"type": "integer", "minimum": least, "maximum": MOST_HOSTS}, names]})
+
+
+CONTROLLER = re.compile(
+    r"(?:[a-z](?:[a-z0-9-]{0,13}[a-z0-9])?|[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?::[0-9]{1,5})?", re.ASCII
+)
+CONTROLLER_HINT = "a controller: write builtin, or a host's name or an IPv4 address, as in h1 or 192.0.2.1:6653"
+HostName: TypeAlias = Annotated[str, *matching(HOST_NAME_HINT, HOST_NAME)]
+_Vlan: TypeAlias = Annotated[int, *whole("a VLAN", VLANS[0], VLANS[-1])]
+_Name: TypeAlias = Annotated[str, *matching(NAME_HINT, NAME)]
+_Network: TypeAlias = Annotated[
+    str, BeforeValidator(_network), WithJsonSchema({"type": "string", "examples": ["192.168.7.0/24"]})
+]
+
+
+_Beside: TypeAlias = Annotated[
+    str | None,
+    BeforeValidator(_beside),
+    WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "string", "examples": ["2001:db8:7::/48"]}]}),
+]
+_Members: TypeAlias = Annotated[
+    tuple[HostName, ...],
+    BeforeValidator(_members),
+    WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 2, "uniqueItems": True}),
+]
+
+
+class SwitchSpec(Spec):
+    """Open vSwitch on a machine of its own. Nothing is required: `s1:` alone declares a switch that learns."""
+
+    location: Annotated[str, text("a location", LONGEST_LOCATION, one_line=True)] | None = Field(
+        None, description="Where the switch stands, for figures and tables."
+    )
+    memory: Annotated[int, *quantity(MEMORY_MB, whole=True)] | None = Field(
+        None, description="Memory of its machine, from 128MB. Default: 512MB."
+    )
+    controller: Annotated[str, *matching(CONTROLLER_HINT, CONTROLLER)] | None = Field(
+        None,
+        description="OpenFlow controller: builtin, or a host of the switch's segment or an IPv4 address, with :PORT "
+        "unless that is 6653. Default: none, the switch learns by itself.",
+    )
+
+
+class _RoundTrip(Spec):
+    rtt: Annotated[float, *quantity(TIME_MS), BeforeValidator(_round_trip)] | None = Field(
+        None, description="Round-trip time; each direction gets half of it. Not together with delay."
+    )
+
+
+def _keys() -> dict[str, Any]:
+    """A link's keys for its two directions, each with the settings under it."""
+    under: dict[str, list[Setting]] = {}
+    for each in LINK_SETTINGS:
+        under.setdefault(each.head, []).append(each)
+    return {
+        key: (
+            Annotated[Read, *of_key(settings)] | None,
+            Field(None, description=" ".join(each.about for each in settings)),
+        )
+        for key, settings in under.items()
+    }
+
+
+if TYPE_CHECKING:
+
+    class _EachWay(_RoundTrip):
+        delay: Read | None = None
+
+else:
+    _EachWay = create_model("_EachWay", __base__=_RoundTrip, **_keys())
+
+
+class LinkSettings(_EachWay):
+    """What a link does to packets, in each direction on its own. A setting that is left out has no effect.
+
+    Where the two directions differ, a setting is a mapping: `to` is from the first end to the second, `from` is back.
+    """
+
+    mtu: Annotated[int, *whole("an MTU", LEAST_MTU, MOST_MTU)] | None = Field(
+        None, description="Largest IP packet in bytes. Default: 1500."
+    )
+
+    @model_validator(mode="after")
+    def _one_delay(self) -> Self:
+        if self.rtt is not None and self.delay is not None:
+            raise ValueError("both rtt and delay are given; delay is one way, rtt is both ways: give one of them")
+        return self
+
+
+class LinkSpec(LinkSettings):
+    """A link between two hosts, two switches, or a host and a switch. Links that meet in a switch are one segment."""
+
+    ends: Annotated[
+        tuple[HostName, HostName],
+        BeforeValidator(_two_ends),
+        WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2}),
+    ] = Field(description="The two hosts or switches that the link joins.")
+    name: _Name | None = Field(None, description="Name of the link. Default: its ends, such as ams-bra.")
+    subnet: _Network | None = Field(
+        None,
+        description="IPv4 network of this link's segment. Default: the next free /24 of `subnets`, or a larger one.",
+    )
+    vlan: _Vlan | None = Field(
+        None,
+        description="The VLAN that the link is in, untagged, from 1 to 4094: its switch has it as an access port. "
+        "Default: none, where no link of the switch has one.",
+    )
+    vlans: (
+        Annotated[
+            tuple[_Vlan, ...],
+            BeforeValidator(_some_vlans),
+            WithJsonSchema({"type": "array", "items": {"type": "integer"}, "minItems": 1, "uniqueItems": True}),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="The VLANs that the link carries tagged, as a trunk; a host has an interface for each, eth1.10. "
+        "Default between switches: all that their hosts are in.",
+    )
+
+    @model_validator(mode="after")
+    def _access_or_trunk(self) -> Self:
+        if self.vlan is not None and self.vlans is not None:
+            raise ValueError("both vlan and vlans are given; vlan is untagged, vlans are tagged: give one of them")
+        return self
+
+
+class Defaults(Spec):
+    """Default settings of hosts and links."""
+
+    link: LinkSettings | None = Field(None, description="Settings of every link that does not give its own.")
+    host: HostSpec | None = Field(None, description="Settings of every host that does not give its own.")
+
+
+class _Shorthand(Spec):
+    link: LinkSettings | None = Field(None, description="Settings of every link of the shape.")
+    host: HostSpec | None = Field(None, description="Settings of every host of the shape.")
+
+
+class Chain(_Shorthand):
+    """Hosts in a row, each joined to the next."""
+
+    hosts: Annotated[tuple[HostName, ...], BeforeValidator(_names_or_count(2, "h")), _names_schema(2)] = Field(
+        description="How many hosts (h1, h2, …), or their names in order."
+    )
+    segments: tuple[LinkSettings | None, ...] | None = Field(
+        None, description="Settings of each segment in order, one fewer than hosts; they override `link`."
+    )
+
+    @model_validator(mode="after")
+    def _one_for_each_segment(self) -> Self:
+        wanted = len(self.hosts) - 1
+        if self.segments is not None and len(self.segments) != wanted:
+            raise ValueError(f"{len(self.segments)} segments given; {wanted + 1} hosts in a row have {wanted}")
+        return self
+
+
+class Pair(_Shorthand):
+    """Two hosts and one link."""
+
+    hosts: Annotated[
+        tuple[HostName, HostName],
+        BeforeValidator(_two_ends),
+        WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2}),
+    ] = Field(("h1", "h2"), description="The names of the two hosts. Default: [h1, h2].")
+
+
+class Star(_Shorthand):
+    """A centre, joined to every client."""
+
+    clients: Annotated[tuple[HostName, ...], BeforeValidator(_names_or_count(1, "c")), _names_schema(1)] = Field(
+        description="How many clients (c1, c2, …), or their names in order."
+    )
+    centre: HostName = Field("centre", description="Name of the host in the middle. Default: centre.")
+
+
+class Expect(Spec):
+    """One thing that must hold on a lab of this topology; `minigts check` judges it. One key an entry."""
+
+    latency: Annotated[LatencyWord, choice("an expectation", *EXPECTATIONS["latency"])] | None = Field(
+        None,
+        description="sum-of-segments: the RTT of each path is the sum of what its segments measured. as-declared: it "
+        "is what the file declares.",
+    )
+    throughput: Annotated[ThroughputWord, choice("an expectation", *EXPECTATIONS["throughput"])] | None = Field(
+        None,
+        description="TCP throughput from the first host. within-ceiling: 85 % to 102 % of the ceiling in the plan. "
+        "falls-with-hops: less over the most hops than over one. step-after-first-hop: the second hop takes more than "
+        "a tenth, and more than all further ones. falls-slightly: less over the most hops, by a tenth at most. level: "
+        "over the most hops within a tenth of one hop.",
+    )
+
+    @model_validator(mode="after")
+    def _one_key(self) -> Self:
+        if (self.latency is None) == (self.throughput is None):
+            raise ValueError("an expectation has exactly one key: latency or throughput")
+        return self
+
+
+class ToleranceSpec(Spec):
+    """How far a lab may be from its plan in the certificate."""
+
+    rtt: Annotated[
+        tuple[float, float],
+        BeforeValidator(_time_and_share),
+        WithJsonSchema({"type": "string", "examples": ["0.2ms + 1%"]}),
+    ] = Field(
+        (0.2, 1.0),
+        description="Tolerance of a path's median round-trip time: a time, a share, or the sum. Default: 0.2ms + 1%.",
+    )
+    rate: Annotated[float, *quantity(SHARE_PERCENT)] = Field(
+        2.0, description="Tolerance of a link's rate, as a share. Default: 2%."
+    )
+    loss: Annotated[float, *quantity(SHARE_PERCENT)] = Field(
+        0.1,
+        description="Tolerance of a link's loss, in percentage points: with 0.1%, 1% may be measured as 0.9% to 1.1%.",
+    )
+
+
+class Topology(Spec):
+    """A minigts topology: hosts, the links between them, and what must hold."""
+
+    name: _Name = Field(description="Name of the topology; results and labs carry it.")
+    description: Annotated[str, text("a description", LONGEST_DESCRIPTION)] | None = Field(
+        None, description="What it is for: the lesson or the figure."
+    )
+    routing: Annotated[
+        Literal["routed", "neighbours", "ospf", "bgp"],
+        choice("a routing mode", "routed", "neighbours", "ospf", "bgp"),
+    ] = Field(
+        "routed",
+        description="routed: static routes, every host reaches every other. neighbours: a host reaches only the "
+        "hosts it shares a link with, as in GTS. ospf, bgp: as routed, by routes that the hosts find by that protocol, "
+        "and again when a link fails. Default: routed.",
+    )
+    time: Annotated[Time, choice("a lab's time", "real", "virtual")] | None = Field(
+        None,
+        description="virtual: the lab has a clock of its own, so that results do not depend on the machine; only on "
+        "uml. real: the lab has the machine's clock. Default: virtual on uml, else real.",
+    )
+    subnets: _Network = Field(
+        DEFAULT_SUBNETS,
+        description="IPv4 block from which segments without a subnet get a /24 or larger. Default: 10.20.0.0/14.",
+    )
+    ipv6: _Beside | None = Field(
+        None,
+        description="true: every host and link has IPv6 addresses and routes beside those of IPv4. A /48: from that "
+        "block instead of fd6d:6967:7473::/48. Default: false, IPv6 is off on links.",
+    )
+    delays: Annotated[Literal["written", "sites"], choice("where delays come from", "written", "sites")] = Field(
+        "written",
+        description="sites: a link without a delay gets the one between its ends' locations, which are GTS's sites. "
+        "written: it has none. Default: written.",
+    )
+    defaults: Defaults | None = Field(None, description="Default settings of hosts and links.")
+    hosts: dict[str, HostSpec | None] | None = Field(None, description="The hosts by name, in order.")
+    switches: dict[str, SwitchSpec | None] | None = Field(None, description="The switches by name, in order.")
+    links: tuple[LinkSpec, ...] | None = Field(None, description="The links, in order.")
+    chain: Chain | None = Field(None, description="Shorthand: hosts in a row.")
+    pair: Pair | None = Field(None, description="Shorthand: two hosts and one link.")
+    star: Star | None = Field(None, description="Shorthand: a centre and its clients.")
+    overlay: _Name = Field("none", description="The overlay that is up by default; experiments may choose others.")
+    groups: dict[_Name, _Members] | None = Field(
+        None,
+        description="Groups of two hosts or more, by names of your own. Each group gets an overlay of its own. "
+        "Default: one overlay over all hosts.",
+    )
+    schedule: tuple[Step, ...] | None = Field(
+        None, description="What links do over time, when `minigts play` or a measurement plays it. Default: nothing."
+    )
+    expect: tuple[Expect, ...] | None = Field(None, description="What must hold on a lab of this topology.")
+    tolerances: ToleranceSpec | None = Field(
+        None, description="How far a lab may be from its plan. Default: {rtt: 0.2ms + 1%, rate: 2%, loss: 0.1%}."
+    )
+    seed: Annotated[int, *whole("a seed", 0, LARGEST_SEED)] = Field(
+        0, description="Seed of the random numbers for loss and jitter. Default: 0."
+    )
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a topology file, for editors. Pure: the shipped topologies/schema.json is this."""
+    schema = validation.json_schema(Topology)
+    for kind in ("hosts", "switches"):
+        schema["properties"][kind]["anyOf"][0]["propertyNames"] = {"pattern": f"^{HOST_NAME.pattern}$"}
+    return schema
+
+
+def json_schema_text() -> str:
+    """`json_schema` as the bytes of the shipped file."""
+    return validation.schema_text(json_schema())

@@ -1,0 +1,1 @@
+"""Segments, addresses, costs and paths of a lab."""

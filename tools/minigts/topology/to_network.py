@@ -1,0 +1,120 @@
+"""A plan as a network that other formats can express, with notes on what they cannot."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+from typing import Any
+
+from minigts.formats.network import WAYS, Link, Machine, Network, Notes, Ways
+from minigts.topology.host_settings import DEFAULT_MEMORY_MB, HOST_SETTINGS
+from minigts.topology.link_settings import LINK_SETTINGS
+from minigts.topology.plan import elements
+from minigts.topology.plan.elements import Tolerances
+from minigts.topology.plan.path_totals import queue_bytes
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.draft import DEFAULT_CPUS, DEFAULT_MTU
+from minigts.topology.routes import segments
+from minigts.topology.routes.addresses import DEFAULT_SUBNETS
+
+_FROM_SITES = ("measured", "distance", "same site", "no site")
+
+
+def network_of(plan: Plan) -> Network:
+    """The declared hosts, switches and links. A setting that is the default is left open.
+
+    What no other format can express is under `lost` where it affects delay, rate, loss, addresses or connections, and
+    otherwise under `notes`.
+    """
+    notes, lost = Notes(), Notes()
+    for what, there in (("expect", bool(plan.expect)), ("tolerances", plan.tolerances != Tolerances())):
+        if there:
+            notes.add(what, plan.name, "no other format has it")
+    for what, there in (
+        (f"overlay {plan.overlay}", plan.overlay != "none"),
+        ("groups", bool(plan.groups)),
+        ("ipv6", plan.ipv6 is not None),
+        ("schedule", bool(plan.schedule)),
+    ):
+        if there:
+            lost.add(what, plan.name, "no other format has it")
+    if plan.has_routers:
+        notes.add(f"routing: {plan.routing}", plan.name, "no other format has it as we do")
+    for host in plan.hosts:
+        _say_of_host(host, notes, lost)
+    for link in plan.links:
+        _say_of_link(plan, link, lost)
+    return Network(
+        name=plan.name,
+        machines=tuple(_machine(plan, each) for each in plan.machines),
+        links=tuple(_link(plan, each) for each in plan.links),
+        description=plan.description,
+        routing=plan.routing,
+        sites=any(link.delay_from is not None for link in plan.links),
+        notes=(*plan.notes, *notes.lines()),
+        lost=lost.lines(),
+    )
+
+
+def _say_of_link(plan: Plan, link: elements.Link, lost: Notes) -> None:
+    ways = plan.directions(link)
+    # A plan has a queue wherever it has a rate; only a queue of another size than the derived one is lost.
+    sized = {"queue_bytes": [queue_bytes(way.rate_mbit, link.rtt_ms) for way in ways]}
+    for each in LINK_SETTINGS:
+        has = [getattr(way, each.field) for way in ways]
+        if each.field not in WAYS and has != sized.get(each.field, [each.default, each.default]):
+            lost.add(each.word, link.name, "no other format has it")
+    if link.vlan is not None or link.vlans:
+        lost.add("vlan", link.name, "the hosts of a switch are one segment there")
+
+
+def _say_of_host(host: elements.Host, notes: Notes, lost: Notes) -> None:
+    for setting in HOST_SETTINGS.values():
+        elsewhere = setting.elsewhere
+        if elsewhere is not None and elsewhere.has(host):
+            (lost if elsewhere.lost else notes).add(elsewhere.what, host.name, elsewhere.why)
+
+
+def _machine(plan: Plan, machine: elements.Host | elements.Switch) -> Machine:
+    controller = machine.controller if isinstance(machine, elements.Switch) else None
+    default = (machine.cpus, machine.memory_mb) == (DEFAULT_CPUS, DEFAULT_MEMORY_MB)
+    return Machine(
+        name=machine.name,
+        is_switch=isinstance(machine, elements.Switch),
+        location=machine.location,
+        cpus=None if default else machine.cpus,
+        memory_mb=None if default else machine.memory_mb,
+        controller=None if controller is None else _controller(plan, controller),
+    )
+
+
+def _controller(plan: Plan, written: str) -> str:
+    address, _, port = written.partition(":")
+    if address == segments.BUILTIN_ADDRESS:
+        return segments.BUILTIN
+    named = next((host.name for host in plan.hosts for end in host.on_segments if end.address == address), address)
+    return f"{named}:{port}"
+
+
+def _link(plan: Plan, link: elements.Link) -> Link:
+    to, back = plan.directions(link)
+    mtu = next(port.mtu for port in plan.machine(link.ends[0]).ports if port.link == link.name)
+    said: dict[str, Any] = {field: (getattr(to, field), getattr(back, field)) for field in WAYS}
+    of_sites = ("delay_ms",) if link.delay_from in _FROM_SITES else ()
+    return Link(
+        ends=link.ends,
+        name=link.name,
+        mtu=None if mtu == DEFAULT_MTU else mtu,
+        **{field: ways for field, ways in said.items() if field not in of_sites and _says_something(field, ways)},
+        subnet=_subnet(plan, link),
+    )
+
+
+def _subnet(plan: Plan, link: elements.Link) -> str | None:
+    """The link's subnet where it is outside of the default block; else None."""
+    own = IPv4Network(link.subnet)
+    return None if own.subnet_of(IPv4Network(DEFAULT_SUBNETS)) or link.vlan or link.vlans else link.subnet
+
+
+def _says_something(field: str, ways: Ways) -> bool:
+    """Whether a field is not the default. A delay of 0 counts, too: `delays: sites` would give another."""
+    return None not in ways and (field == "delay_ms" or any(ways))
