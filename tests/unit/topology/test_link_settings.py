@@ -77,7 +77,7 @@ def test_python_takes_them_as_keywords() -> None:
 
 def test_the_help_of_set_names_them() -> None:
     said = " ".join(CliRunner().invoke(app, ["set", "--help"], env={"COLUMNS": "400"}).stdout.split())
-    assert "delay, jitter, loss, burst, reorder, duplicate, corrupt, slot, rate or queue, in the topology" in said
+    assert "delay, jitter, loss, burst, reorder, duplicate, corrupt, slot, rate or queue, with units as in" in said
 
 
 def test_a_word_is_read_as_it_is() -> None:
