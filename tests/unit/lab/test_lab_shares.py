@@ -69,7 +69,7 @@ def test_a_limit_of_memory_holds() -> None:
         done = subprocess.run([sys.executable, "-c", taking], preexec_fn=lambda: cgroups.enter(member), check=False)
         assert done.returncode == -9
     finally:
-        assert cgroups.remove_memory_groups("minigts-test-memory") == []
+        assert cgroups.remove("minigts-test-memory", controllers=("memory",)) == []
 
 
 @pytest.fixture
