@@ -1,11 +1,11 @@
 """Do two runs of the same experiment on the same machine agree within the intervals that they state?
 
-Pairs of runs of an experiment, or of a part of it. For each pair and each cell of their summaries: whether the two 95 %
-intervals meet, and how far the medians lie apart. Two runs of n samples each that differ in nothing at all miss each
-other with a chance of 2 / C(2n, n), since an interval cannot reach beyond its samples: one time in ten for n = 3, and
-one in 126 for n = 5.
+The bench compares pairs of runs of an experiment, or of a part of it. For each pair and each cell of their summaries it
+reports whether the two 95 % intervals overlap, and how far the medians are apart. The intervals of two equal runs of n
+samples each do not overlap with a chance of 2 / C(2n, n), since an interval lies within its samples: one time in ten
+for n = 3, and one in 126 for n = 5.
 
-The runs' folders stay in <out>/agreement: called again, it goes on until there are as many as wanted.
+The runs' folders stay in <out>/agreement: the next call continues until there are as many as wanted.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Summary = Mapping[tuple[str, ...], Mapping[str, str]]
 
 
 def finished(runs: Path) -> list[Path]:
-    """The folders of runs that came to their end, oldest first."""
+    """The folders of complete runs, oldest first."""
     folders = sorted(folder for folder in runs.glob("*") if (folder / manifest.FILE).exists())
     return [folder for folder in folders if manifest.read(folder).ended is not None]
 
 
 def take(runs: Path, experiment: Path, only: list[str], repetitions: int, wanted: int) -> None:
-    """So many runs more, on one lab."""
+    """Run the experiment until there are as many runs as wanted, on one lab."""
     read = prepare.prepare(experiment, paper=False, quick=False, only=only)
     longer = read.experiment.model_copy(update={"repetitions": repetitions})
     prepared = dataclasses.replace(read, experiment=longer, samples=matrix(longer, read.plan))
@@ -59,7 +59,7 @@ def tainted(folder: Path) -> int:
 
 
 def compare(first: Summary, second: Summary) -> list[dict[str, Any]]:
-    """A row for each cell that both have."""
+    """A row for each cell that both runs have."""
     rows = []
     for place in (place for place in first if place in second):
         a, b = first[place], second[place]
@@ -107,7 +107,7 @@ def main() -> None:
     arguments.add_argument("--only", nargs="*", default=["none", "latency", "udp"], metavar="NAME")
     arguments.add_argument("--repetitions", type=int, default=3)
     arguments.add_argument("--pairs", type=int, default=10)
-    arguments.add_argument("--at-once", type=int, default=20, help="the most runs in this call")
+    arguments.add_argument("--at-once", type=int, default=20, help="the highest number of runs in this call")
     chosen = arguments.parse_args()
     runs = chosen.out / "agreement"
     left = 2 * chosen.pairs - len(finished(runs))

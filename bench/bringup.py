@@ -1,8 +1,8 @@
-"""How long a chain of six takes to come up: plain, with Swarm, and Mininet's on the same machine.
+"""How long a chain of six takes to come up: plain, with Swarm, and with Mininet on the same machine.
 
-Each is the command as a user types it, from its start to its last line. The phases are what the command says.
-Mininet is `mn --topo linear,6` with Linux bridges and without shaping, in namespaces of its own: nothing of it touches
-the machine's network, settings or processes.
+Each is the command as a user types it, from its start to its last line. The phases are those that the command reports.
+Mininet is `mn --topo linear,6` with Linux bridges and without shaping, in its own namespaces: it changes neither the
+machine's network nor its settings or processes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PHASES = (
     ("certify", ": installing"),
     ("overlay", "is up"),
 )
-"""Each phase's name, and what the command says when it ends."""
+"""Each phase's name, and the line of the command that ends the phase."""
 UP = "up"
 MININET = ("mn", "--topo", "linear,6", "--switch", "lxbr", "--controller", "none", "--test", "none")
 APART = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
@@ -42,19 +42,19 @@ SETTLED = (
     "mount -t sysfs sysfs /sys && mount -o bind,ro /proc/sys /proc/sys && ip link set lo up && "
     'mount -t tmpfs tmpfs /var/run && exec "$@"'
 )
-"""Mininet raises limits of the machine and ends processes by their name; here it can do neither."""
+"""Mininet raises limits of the machine and ends processes by name; in these namespaces it can do neither."""
 
 
 @dataclass(frozen=True)
 class Heard:
-    """What a command said, and after how many seconds."""
+    """A line of a command's output, and the seconds until it came."""
 
     seconds: float
     text: str
 
 
 def listen(argv: Sequence[str]) -> list[Heard]:
-    """Run a command to its end; all that it said on stderr, as it came. Raises MinigtsError when it fails."""
+    """Run a command to its end; return the lines of its stderr. Raises MinigtsError when the command fails."""
     started = time.monotonic()
     read_end, write_end = os.pipe()
     process = shell.start(argv, output=subprocess.DEVNULL, errors=write_end, new_session=False)
@@ -73,7 +73,7 @@ def said_at(heard: Sequence[Heard], words: str) -> float:
 
 
 def phases(heard: Sequence[Heard]) -> dict[str, float]:
-    """Seconds of each phase; `up` is the first four: hosts that answer, with shaped and calibrated links."""
+    """Seconds of each phase. `up` is the sum of the first four: hosts that answer, with shaped and calibrated links."""
     found, before = {}, 0.0
     for name, words in PHASES:
         now = said_at(heard, words)
@@ -91,7 +91,7 @@ def bring_up(topology: Path, overlay: str) -> dict[str, float]:
 
 
 def why_no_mininet() -> str:
-    """Empty when it can run."""
+    """What Mininet lacks to run here; empty if it lacks nothing."""
     if os.geteuid() != 0:
         return "needs root"
     absent = [program for program in ("mn", "brctl", "unshare") if shutil.which(program) is None]
@@ -99,7 +99,7 @@ def why_no_mininet() -> str:
 
 
 def mininet() -> dict[str, float]:
-    """Until it starts to take the network down again, which `--test none` does at once."""
+    """Seconds until Mininet starts to remove the network again, which `--test none` does at once."""
     heard = listen([*APART, "sh", "-c", SETTLED, "sh", *MININET])
     words = "".join(each.text for each in heard)
     if not re.search(r"Starting 6 switches", words):
@@ -127,7 +127,8 @@ def show(found: dict[str, Any]) -> None:
 
 
 def ratios(found: dict[str, Any]) -> dict[str, float]:
-    """Medians: Swarm's over the plain chain's, with its links shaped and calibrated, and that over Mininet's."""
+    """Ratios of medians: of Swarm's bring-up to the plain chain's, with shaped and calibrated links, and of that to
+    Mininet's."""
 
     def median(what: str, phase: str) -> float:
         return float(found[what]["seconds"][phase]["median"])
@@ -149,7 +150,7 @@ def main() -> None:
     figures = stage.Figures("bringup", chosen.topology)
     lacking = why_no_mininet()
     plain, beside = [], []
-    for count in range(chosen.runs):  # side by side, so that a busy moment meets both
+    for count in range(chosen.runs):  # in turn, so that a busy moment meets both
         console.note(f"run {count + 1} of {chosen.runs}")
         plain.append(bring_up(chosen.topology, "none"))
         if not lacking:

@@ -1,9 +1,9 @@
-"""A campaign of many virtual labs: how much quicker several workers are, whether they give the same bytes, and what
-would bound ten thousand labs on a thousand workers.
+"""A campaign of many virtual labs: how much faster several workers are, whether they give the same bytes, and what
+would limit ten thousand labs on a thousand workers.
 
-`labs` runs experiments/distance.yaml with as many distances as asked for, once for each number of workers. `parts`
-measures what a job takes of the one process that hands jobs out and gathers them. `simulate` goes by these figures
-and by what labs took: workers are only counted there, so what it says of many is a model, and not a measurement.
+`labs` runs experiments/distance.yaml with the wanted number of distances, once for each number of workers. `parts`
+measures what each job costs the one process that hands out jobs and collects their results. `simulate` computes with
+these figures and with the durations of labs: it runs no workers, so its result is a model, not a measurement.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ from minigts.results.bundle import tables
 PARTS = ("labs", "parts", "simulate")
 LIMIT_S = 24 * 3600.0
 LINE_MB_S = 125.0
-"""Gigabit Ethernet, over which parts are shipped."""
+"""Gigabit Ethernet, over which the parts of labs are sent to machines."""
 TOGETHER = 16
-"""Workers on one machine, which share what is shipped."""
+"""Workers on one machine, which share the parts that are sent to it."""
 
 
 def distances(place: Path, labs: int) -> Path:
-    """The shipped experiment at one rate, over so many round trips from 2 to 102 ms. A lab takes longer with them."""
+    """The experiment that minigts brings, at one rate, with that many round-trip times from 2 to 102 ms. Longer ones
+    make a lab take longer."""
     step_us = 100_000 // labs
     last_us = 2000 + step_us * (labs - 1)
     text = (stage.PROJECT / "experiments" / "distance.yaml").read_text()
@@ -77,7 +78,7 @@ def labs(count: int, workers: Sequence[int], place: Path) -> Iterator[dict[str, 
 
 
 def parts(top: Path) -> dict[str, float]:
-    """Seconds of the campaign's one process, a job: handed out and answered, kept, derived, drawn."""
+    """Seconds of the campaign's central process for each job: handed out and answered, stored, evaluated, drawn."""
     directories = store.runs_in(top)
     jobs = [*_whole(top, directories)]
     texts = [job.model_dump_json() for job in jobs]
@@ -107,7 +108,7 @@ def parts(top: Path) -> dict[str, float]:
 
 
 def _whole(top: Path, directories: Sequence[Path]) -> Iterator[Job]:
-    """The jobs of runs as if nothing of them had been done."""
+    """The jobs of runs, all of them as yet to be done."""
     with tempfile.TemporaryDirectory() as place:
         for directory in directories:
             empty = Path(place) / directory.name
@@ -124,7 +125,7 @@ def _files(directory: Path) -> Iterator[Path]:
 def simulate(
     count: int, workers: int, lab_s: Sequence[float], part: dict[str, float], shipped_mb: float
 ) -> dict[str, Any]:
-    """Jobs that workers do side by side, and one process that hands out, keeps and ships, one thing at a time."""
+    """Jobs that workers do in parallel, and one process that hands out, stores and sends, one thing at a time."""
     machines = -(-workers // TOGETHER)
     free_s = ships_s = machines * shipped_mb / LINE_MB_S
     lasting = itertools.cycle(lab_s)
@@ -154,15 +155,24 @@ def simulate(
 def main() -> None:
     arguments = stage.parser(__doc__, "distance.yaml")
     arguments.add_argument("part", choices=PARTS)
-    arguments.add_argument("--labs", type=int, default=24, help="how many")
-    arguments.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2], metavar="N", help="0: without --on")
+    arguments.add_argument("--labs", type=int, default=24, help="the number of labs")
     arguments.add_argument(
-        "--results", type=Path, metavar="DIR", help="parts: a sweep that has been run; it is written anew"
+        "--workers", type=int, nargs="+", default=[0, 1, 2], metavar="N", help="the numbers of workers; 0: without --on"
     )
     arguments.add_argument(
-        "--lab-seconds", type=float, nargs="+", default=[4.0], metavar="S", help="simulate: of labs, in turn"
+        "--results", type=Path, metavar="DIR", help="parts: the folder of a complete sweep; it is written again"
     )
-    arguments.add_argument("--shipped-mb", type=float, default=500.0, help="simulate: what a machine is sent")
+    arguments.add_argument(
+        "--lab-seconds",
+        type=float,
+        nargs="+",
+        default=[4.0],
+        metavar="S",
+        help="simulate: durations of labs, used in turn",
+    )
+    arguments.add_argument(
+        "--shipped-mb", type=float, default=500.0, help="simulate: the size of what each machine is sent"
+    )
     chosen = arguments.parse_args()
     figures = stage.Figures(f"campaign-{chosen.part}", chosen.topology)
     if chosen.part == "labs":

@@ -1,8 +1,8 @@
-"""Up to which rate of its links a row of hosts keeps to its plan in real time, by the number of hosts.
+"""The highest rate of its links with which a row of hosts keeps to its plan in real time, by the number of hosts.
 
-A lab of each kind is brought up, and its certificate taken, several times; links have a round trip of 10 ms. A kind is
-carried when the certificate was within the usual tolerances each time. In virtual time every rate is carried, at
-whatever slowness, so nothing is measured there.
+A lab of each kind is brought up and certified several times; its links have a round trip of 10 ms. A kind passes when
+every certificate was within the usual tolerances. In virtual time every rate passes, however slowly, so nothing is
+measured there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from minigts.topology.read.load import parse
 
 
 def outside(hosts: int, rate_mbit: int) -> list[str]:
-    """What of one lab lies outside its tolerance."""
+    """The figures of one lab that are outside their tolerance."""
     text = f"name: row\nchain: {{hosts: {hosts}, link: {{rtt: 10ms, rate: {rate_mbit}mbit}}}}\n"
     with stage.lab_of(parse(text, "row.yaml", time="real")) as lab:
         rows = certify(lab, lambda _: None, bringing_up=True).rows

@@ -1,9 +1,9 @@
 """What one link carries in real time, and what two namespaces of one kernel carry to each other over a veth.
 
-A link without delay and rate between two hosts, as it is and with its offloads on, and beside it, in turn, a veth pair
-within the first of them: TCP, datagrams of 1400 bytes as fast as they can be sent, and echo requests. All use the same
-programs and the same kernel, so that the ratio is what it costs that a link leaves the kernel. A veth within one kernel
-has one processor for both of its ends, a link between two has one for each.
+A link without delay and rate joins two hosts, as it is and with its offloads on. In turn with it the bench measures a
+veth pair within the first host: TCP, datagrams of 1400 bytes at the highest rate, and echo requests. All use the same
+programs and kernel, so that the ratio is the cost of leaving the kernel. Both ends of a veth share the one processor of
+their kernel; a link's ends have one each.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from minigts.topology.read.load import parse
 PAIR = "name: ceiling\npair: {hosts: [left, right], link: {}}\n"
 PORT = "5301"
 ENDS = {"near": "192.0.2.1", "far": "192.0.2.2"}
-"""Of the veth pair: the names of the two namespaces, and of the ports in them; addresses for documentation."""
+"""The veth pair: the names of its two namespaces and of the ports in them, and addresses for documentation."""
 PACE_S = 0.003
 
 
 @dataclass(frozen=True)
 class Way:
-    """From programs of `source` to `address`, where a server of iperf3 answers; `prefix` leads into a namespace.
-    `offloads` says what the ports at both ends of the link leave to others; "" where there is no link."""
+    """A way from programs of `source` to `address`, where a server of iperf3 answers; `prefix` enters a namespace.
+    `offloads` are those of the ports at both ends of the link; "" without a link."""
 
     name: str
     source: str
@@ -43,7 +43,7 @@ class Way:
 
 @contextmanager
 def ways(lab: Lab) -> Iterator[tuple[Way, ...]]:
-    """All, with their servers; at the end neither servers nor namespaces are left."""
+    """All ways, with their servers. At the end neither servers nor namespaces are left."""
     left, right = lab.plan.hosts
     run = lab.provider.run
     for name in ENDS:
@@ -77,7 +77,7 @@ def tcp_mbit(lab: Lab, way: Way, seconds: int) -> float:
 
 
 def datagrams_a_second(lab: Lab, way: Way, seconds: int, size: int) -> float:
-    """Those that arrived."""
+    """The datagrams that arrived, per second."""
     said = _flow(lab, way, seconds, "--udp", "--bitrate", "0", "--length", str(size))["end"]["sum"]
     return float(said["packets"] - said["lost_packets"]) / float(said["seconds"])
 
@@ -110,10 +110,10 @@ def spread(values: list[float]) -> str:
 
 def main() -> None:
     arguments = stage.parser(__doc__, "lan-unlimited.yaml")
-    arguments.add_argument("--tries", type=int, default=7, help="of each, in turn")
-    arguments.add_argument("--seconds", type=int, default=3, help="of a flow")
-    arguments.add_argument("--count", type=int, default=500, help="echo requests a try")
-    arguments.add_argument("--size", type=int, default=1400, help="of a datagram, in bytes")
+    arguments.add_argument("--tries", type=int, default=7, help="measurements of each way, in turn")
+    arguments.add_argument("--seconds", type=int, default=3, help="seconds of each flow")
+    arguments.add_argument("--count", type=int, default=500, help="echo requests in each try")
+    arguments.add_argument("--size", type=int, default=1400, help="bytes of each datagram")
     chosen = arguments.parse_args()
     figures = stage.Figures("ceiling", chosen.topology)
     measures = {

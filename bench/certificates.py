@@ -1,7 +1,7 @@
-"""The certificate of every shipped topology on every provider that works here, and all its paths.
+"""The certificate of every topology that minigts brings, on every provider that works here, with all paths.
 
-For each: how many links and paths, the furthest round trip from the sum of its segments, which quantities lie outside
-the topology's tolerance, and how long bringing up and measuring took.
+For each it prints the number of links and paths, the largest difference of a round trip from the sum of its segments,
+the quantities outside the topology's tolerance, and the seconds of bring-up and measurement.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from minigts.topology.plan.plan import Plan
 
 
 def providers() -> list[str]:
-    """Those that this machine has what it takes for."""
+    """The providers that can run on this machine."""
     return [name for name in registry.names() if not registry.make(name, Path("nowhere")).missing()]
 
 
 def with_all_paths(lab: Lab, rows: tuple[Row, ...]) -> tuple[Row, ...]:
-    """The certificate's rows, and those of the paths that it leaves out."""
+    """The certificate's rows, and rows of the paths that it leaves out."""
     known = {row.subject for row in rows}
     more = [path for path in lab.plan.paths if path.reachable and path.hops > 1]
     left = [path for path in more if f"{path.source}-{path.target}" not in known]
@@ -79,15 +79,17 @@ def show(found: list[dict[str, Any]]) -> None:
 
 
 def worst_rate(rows: list[Row]) -> str:
-    """How far TCP is from its ceiling at the worst, in per cent."""
+    """The largest difference of TCP from its ceiling, in per cent."""
     shares = [row.measured / row.declared - 1 for row in rows if row.quantity == "TCP" and row.measured is not None]
     return f"{100 * max(shares, key=abs):+.2f} %" if shares else ""
 
 
 def main() -> None:
     arguments = stage.parser(__doc__, "chain6.yaml")
-    arguments.add_argument("--only", nargs="*", default=[], metavar="NAME", help="these topologies only, by name")
-    arguments.add_argument("--providers", nargs="*", default=[], metavar="NAME", help="these only; else all that work")
+    arguments.add_argument("--only", nargs="*", default=[], metavar="NAME", help="only these topologies, by name")
+    arguments.add_argument(
+        "--providers", nargs="*", default=[], metavar="NAME", help="only these providers; default: all that work"
+    )
     chosen = arguments.parse_args()
     figures = stage.Figures("certificates", Path("all"))
     shipped = sorted((stage.PROJECT / "topologies").glob("*.yaml"))

@@ -1,12 +1,12 @@
-"""Does a lab stay whole while it is changed again and again, under traffic?
+"""Does a lab stay intact while it is changed again and again, under traffic?
 
-In rounds: links are set at random under a TCP stream from the first host to the last, which must not break; then links
-are cut and made whole, hosts are killed, started, restarted, paused and resumed, and further hosts come in and leave,
-at random while echoes pass. After each round every link is read back against the record. At the end, with the hosts of
-the beginning, the certificate is made, and what the lab takes is compared with the beginning: files in its run
-directory, open files and memory of its own processes. What is done follows from the seed.
+In each round, links are set at random under a TCP stream from the first host to the last, which must not break. Then
+links are cut and restored, hosts are killed, started, restarted, paused and resumed, and more hosts are added and
+removed, at random, while echo requests run. After each round every link is read back and compared with the record. At
+the end, with the original hosts, the certificate is made, and the lab's use of resources is compared with that at the
+beginning: files in its run directory, open files and memory of its own processes. The changes follow from the seed.
 
-Exit 1 when anything was wrong. In virtual time; the machine's load changes nothing but how long it takes.
+Exit 1 when a fault was found. In virtual time; the machine's load affects only the duration.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import load
 
 APART_S = 0.25
-"""Of the lab's time, between two changes."""
+"""Seconds of the lab's time between two changes."""
 LIMIT_S = 3600.0
 GENTLE, HARSH = 30, 20
-"""Changes of links, and cuts, kills, restarts, pauses and hosts that come and go, in a round."""
+"""Changes of links, and cuts, kills, restarts, pauses, added and removed hosts, in each round."""
 MOST_GUESTS = 3
-"""Hosts that are in the lab beside those of its topology."""
+"""Hosts that may be in the lab in addition to those of its topology."""
 
 
 @dataclass
 class Found:
-    """What was done so far, and what was wrong."""
+    """The changes so far, and the faults found."""
 
     done: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Rounds:
         self._guests: list[str] = []
 
     def gentle(self, count: int) -> None:
-        """Links are set under a stream, which ends as it would have."""
+        """Set links under a stream, which has to end normally."""
         last = self._lab.plan.host(self._others[-1])
         self._lab.provider.run(last.name, ["iperf3", "-s", "-1", "-D"], timeout_s=LIMIT_S)
         seconds = max(2, round(count * APART_S) + 1)
@@ -78,7 +78,7 @@ class Rounds:
         self._expect(told.code == 0 and '"error"' not in told.stdout, f"the stream broke: {told.stdout[-200:]}")
 
     def harsh(self, count: int) -> None:
-        """Cuts, kills, restarts and pauses while echoes pass as far as they can; in the end all is whole and on."""
+        """Cut, kill, restart and pause while echo requests run; at the end all links are restored and all hosts on."""
         last = self._lab.plan.host(self._others[-1])
         power = (self._kill, self._start, self._restart, self._halt, self._resume)
         kinds = (self._cut, self._whole, *power, self._add, self._remove)
@@ -96,7 +96,7 @@ class Rounds:
         self._count("heal", lambda: labs.heal(self._lab))
 
     def look(self) -> None:
-        """Every link against the record, and every host answers."""
+        """Compare every link with the record, and check that every host answers."""
         shown = links.read_wires(self._lab) or {}
         for machine in self._lab.plan.machines:
             for port in machine.ports:
@@ -202,7 +202,7 @@ class Rounds:
 
 
 def taken(lab: Lab) -> dict[str, float]:
-    """What the lab's own processes hold: the clock and the supervisor, but no kernel."""
+    """The open files and memory of the lab's own processes: the clock and the supervisor, but no kernel."""
     assert isinstance(lab.provider, OwnProcesses), "uml is"
     own = sorted({*family(lab.provider.processes())} - {*family(lab.provider.kernels().values())})
     memory = sum(_status(pid, "VmRSS:") for pid in own)
@@ -232,8 +232,8 @@ def _status(pid: int, what: str) -> int:
 
 def main() -> None:
     arguments = stage.parser(__doc__, "chain6.yaml")
-    arguments.add_argument("--changes", type=int, default=1000, help="how many at the least")
-    arguments.add_argument("--seed", type=int, default=2017, help="of what is done")
+    arguments.add_argument("--changes", type=int, default=1000, help="the least number of changes")
+    arguments.add_argument("--seed", type=int, default=2017, help="the seed of the changes")
     chosen = arguments.parse_args()
     figures = stage.Figures("changes", chosen.topology)
     began = time.monotonic()

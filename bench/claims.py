@@ -1,8 +1,8 @@
 """Which claims of the shipped experiments can come out either way? Starts nothing.
 
-For each experiment, in its own time and with its own repetitions: how many verdicts it makes, on claims of documents
-and on our own; how many of them are vacuous there whatever is measured, unless the lab is not as its plan; and how
-many have too few samples to be decided at all.
+For each experiment, in its own time and with its own repetitions, it prints the number of verdicts on claims of
+documents and on our own; how many of them are vacuous, because they hold whatever is measured unless the lab differs
+from its plan; and how many have too few samples to be decided.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """How far is one course of events from the truth?
 
 Reads results folders of replicates in virtual time, and starts nothing. The mean over all replicates stands for the
-truth. For each claim: what it gets of all of them, what of each by itself, and how far the figures that it speaks of
-lay from their means in the furthest single course. `plain` names folders of the same experiments without replicates,
-in which every clock and program is in step: how far that one course was.
+truth. For each claim it prints the verdict of all replicates together, those of each by itself, and the largest
+distance of the claim's figures from their means in a single course. `--plain` names folders of the same experiments
+without replicates, in which all clocks and programs are in step, and prints the distance of that one course.
 
     minigts run experiments/multihop.yaml --quick --only none --replicates 20
     bench/run courses results/multihop-20261126-100000
@@ -40,7 +40,7 @@ def key(cell: Cell) -> Key:
 
 
 def cells_of(directory: Path) -> tuple[Manifest, dict[int, dict[Key, Cell]]]:
-    """Of each course of events its cells; the one of a run without replicates has the number 0."""
+    """The cells of each course of events; a run without replicates has the course 0."""
     manifest = manifests.read(directory)
     if manifest.plan.time == "real":
         raise InputError(f"{directory}: it is in real time, which has no courses of events")
@@ -56,7 +56,7 @@ def cells_of(directory: Path) -> tuple[Manifest, dict[int, dict[Key, Cell]]]:
 
 
 def together(courses: Mapping[int, Mapping[Key, Cell]]) -> dict[Key, Cell]:
-    """The cells of all courses, each with the courses' medians as its values."""
+    """The cells of all courses; the values of each cell are the courses' medians."""
     found = {}
     for each, cell in {each: cell for own in courses.values() for each, cell in own.items()}.items():
         values = tuple(own[each].estimate.median for own in courses.values() if each in own)
@@ -65,7 +65,7 @@ def together(courses: Mapping[int, Mapping[Key, Cell]]) -> dict[Key, Cell]:
 
 
 def verdicts(claim: Claim, cells: Sequence[Cell], manifest: Manifest) -> dict[str, str]:
-    """By overlay and measurement, without what is vacuous: what the figures say."""
+    """The verdicts by overlay and measurement, without vacuous ones."""
     found = evaluate([claim], cells, manifest.plan)
     return {f"{each.overlay} {each.detail.split(':')[0]}": each.verdict for each in found}
 

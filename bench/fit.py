@@ -1,11 +1,11 @@
-"""A modelled processor, fitted to published rates of plain machines and held against those of containers.
+"""A modelled processor, fitted to published rates of plain machines and compared with those of containers.
 
 No hosts are started. The data are docs/published/gts-2016-throughput.csv (Hermans and de Niet, University of Amsterdam,
 2016, appendix Point-to-Point Throughput Measurements). Two numbers are fitted by least squares to the 18 rows of plain
-machines: what a frame takes, by TCP, and what a datagram's calls take, by UDP. The rows of containers are held out.
+machines: the time of a frame, by TCP, and the time of a datagram's calls, by UDP. The rows of containers are held out.
 
-Then it asks of the containers' rows what encapsulation would have to take, a frame: each row beside the plain machines
-of the same circuit and instance. `--rows` prints every residual.
+Then it computes from the containers' rows the time that encapsulation would have to take for each frame: each row is
+compared with the plain machines of the same circuit and instance. `--rows` prints every residual.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from minigts.cli.views import tables
 
 DATA = stage.PROJECT / "docs" / "published" / "gts-2016-throughput.csv"
 FRAMES_OF_A_SEGMENT = 1.5
-"""A segment, and half an acknowledgement: Linux acknowledges every second one."""
+"""The frames of a segment: itself, and half an acknowledgement, since Linux acknowledges every second segment."""
 CALLS_OF_A_DATAGRAM = 3
-"""Of iperf3's sender: it writes, and looks at the clock and whether there is something to read."""
+"""The calls of iperf3's sender: it writes, reads the clock, and checks for input."""
 DATAGRAM_BYTES, UDP_HEADERS_BYTES, TCP_HEADERS_BYTES = 1470, 28, 52
-"""iperf 2's datagram; IPv4 with UDP, and with TCP and its timestamps."""
+"""The payload of iperf 2's datagrams, in bytes; the headers of IPv4 with UDP, and with TCP and its timestamps."""
 MTU = {"vm": 1500, "libnetwork": 1450, "flannel": 1450, "weave": 1410}
 
 
 @dataclass(frozen=True)
 class Row:
-    """Rates in Mbit/s of payload."""
+    """Rates of payload in Mbit/s."""
 
     circuit: str
     network: str
@@ -45,7 +45,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Model:
-    """In microseconds."""
+    """The times of the model in microseconds."""
 
     frame_us: float
     datagram_us: float
@@ -59,7 +59,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Encapsulation:
-    """What a frame's encapsulation would have to take, in microseconds, by each of a network's circuits."""
+    """The time that the encapsulation of a frame would have to take, in microseconds, by each circuit of a network."""
 
     network: str
     by_udp_us: list[float]
@@ -67,12 +67,13 @@ class Encapsulation:
 
 
 def frames(network: str) -> int:
-    """Of a datagram."""
+    """The number of frames of a datagram."""
     return -(-(DATAGRAM_BYTES + UDP_HEADERS_BYTES - 20) // ((MTU[network] - 20) // 8 * 8))
 
 
 def encapsulations(rows: list[dict[str, str]]) -> Iterator[Encapsulation]:
-    """A datagram over the overlay is as many plain ones as it has frames, and the rest is theirs; so is a segment."""
+    """The time of encapsulation: what a datagram or a segment over the overlay takes beyond as many plain ones as it
+    has frames."""
     plain = {(row["instance"], row["circuit"]): row for row in rows if row["platform"] == "vm"}
     for network in (each for each in MTU if each != "vm"):
         by_udp, by_tcp = [], []
@@ -91,7 +92,7 @@ def segment_us(row: dict[str, str], network: str) -> float:
 
 
 def fitted(rows: list[dict[str, str]]) -> Model:
-    """The least squares of one unknown are a mean: of the time a segment takes, and of the time a datagram takes."""
+    """Least squares of one unknown are a mean: of a segment's time, and of a datagram's time."""
     plain = [row for row in rows if row["platform"] == "vm"]
     of_a_segment_us = statistics.fmean(segment_us(row, "vm") for row in plain)
     datagram_us = statistics.fmean(DATAGRAM_BYTES * 8 / float(row["udp_mbit"]) for row in plain)
@@ -157,7 +158,9 @@ def off(errors: list[float]) -> str:
 
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("--out", type=Path, default=stage.RESULTS, metavar="DIR", help="where the figures go, as JSON")
+    words.add_argument(
+        "--out", type=Path, default=stage.RESULTS, metavar="DIR", help="the directory for the figures, as JSON"
+    )
     words.add_argument("--rows", action="store_true", help="print each row's residual")
     given = words.parse_args()
     with DATA.open(newline="") as file:

@@ -1,9 +1,9 @@
-"""Other tools' files, as many as you have: how many are taken whole, with notes, or refused, and for what reasons.
+"""Files of other tools, as many as you have: how many are taken whole, with notes, or refused, and for what reasons.
 
-Reads every file of containerlab, netlab, GraphML, GTS and Compose below a directory of yours, as `minigts import`
-does, and as `compose:` of a host does. Of YAML that is taken it looks for what is lost without a word: each thing
-in it is taken out, and then said otherwise; where both change neither the topology nor a note, nobody has heard it.
-Starts nothing; ends with 1 where something is lost so, or where a reader fails.
+It reads every file of containerlab, netlab, GraphML, GTS and Compose below a directory of yours, as `minigts import`
+and a host's `compose:` do. In YAML that is taken it looks for keys that are silently lost: it removes each one, and
+then changes its value; if both change neither the topology nor a note, the key is lost. It starts nothing, and ends
+with 1 where a key is lost or a reader fails.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ _PLACE = re.compile(r"^[A-Za-z_][^\s:]*(?:\[[0-9]+\])?[^\s:]*: (?=\S)")
 
 @dataclass
 class Found:
-    """What became of the files of one tool."""
+    """The results for the files of one tool."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
-    """By kind, the files that are refused for it; a file counts once for each of its reasons."""
+    """By kind of reason, the refused files; a file counts once for each of its reasons."""
     notes: Counter[str] = field(default_factory=Counter)
     left_out: int = 0
-    """Of those that are refused, those that `--leave-out` takes."""
+    """How many of the refused files `--leave-out` takes."""
     silent: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     slowest_s: float = 0.0
 
 
 def files(directory: Path) -> Iterator[tuple[str, Path]]:
-    """Each file that is some tool's, with the tool. A repository's own `.git` is no file of its user's."""
+    """Each file of a tool, with the tool. A repository's own `.git` is left out."""
     for path in sorted(directory.rglob("*")):
         if ".git" not in path.parts and path.is_file() and not path.is_symlink():
             tool = foreign_files.tool_of(path)
@@ -57,12 +57,12 @@ def files(directory: Path) -> Iterator[tuple[str, Path]]:
 
 
 def kind(message: str) -> str:
-    """A message without what differs from file to file: its place, names and numbers."""
+    """A message without the parts that differ from file to file: its place, names and numbers."""
     return _VARIES.sub("…", _PLACE.sub("", message))[:110]
 
 
 def read(tool: str, path: Path, found: Found, look: int) -> str:
-    """Its outcome."""
+    """The file's result."""
     began = time.process_time()
     try:
         taken = foreign_files.read(tool, path)
@@ -91,11 +91,17 @@ def _is_taken_without(tool: str, path: Path) -> bool:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    arguments.add_argument("directory", type=Path, metavar="DIR", help="with other tools' files, at any depth")
-    arguments.add_argument("--tool", choices=foreign_files.TOOLS, help="this one's alone")
-    arguments.add_argument("--look", type=int, default=100, metavar="N", help="of each file, places that are taken out")
+    arguments.add_argument(
+        "directory", type=Path, metavar="DIR", help="a directory with other tools' files, at any depth"
+    )
+    arguments.add_argument("--tool", choices=foreign_files.TOOLS, help="only files of this tool")
+    arguments.add_argument(
+        "--look", type=int, default=100, metavar="N", help="how many keys of each file are removed and changed"
+    )
     arguments.add_argument("--reasons", type=int, default=12, metavar="N", help="rows of each table of reasons")
-    arguments.add_argument("--out", type=Path, default=stage.RESULTS, metavar="DIR", help="where the figures go")
+    arguments.add_argument(
+        "--out", type=Path, default=stage.RESULTS, metavar="DIR", help="the directory for the figures"
+    )
     given = arguments.parse_args()
     tallies: dict[str, Found] = {}
     for tool, path in files(given.directory):

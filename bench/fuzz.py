@@ -1,6 +1,6 @@
-"""Broken files in great numbers, for every reader of files: accepted, or refused in words; in 2 s, within 300 MB.
+"""Great numbers of broken files for every reader: each is accepted, or refused with a message, in 2 s and 300 MB.
 
-Each subject is what a test tries shortly in every run. `--only N` shows one mutant and what becomes of it.
+The unit tests try a few mutants of each subject in every run. `--only N` prints one mutant and its result.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ SAVED_EVERY_S = 30.0
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     arguments.add_argument("subjects", nargs="*", metavar="SUBJECT", help=f"of {', '.join(SUBJECTS)}; all by default")
-    arguments.add_argument("--mutants", type=int, default=100_000, help="of each subject")
-    arguments.add_argument("--first", type=int, default=0, metavar="N", help="the number of the first")
-    arguments.add_argument("--only", type=int, metavar="N", help="this one alone, which is printed")
-    arguments.add_argument("--out", type=Path, default=stage.RESULTS, metavar="DIR", help="where the figures go")
+    arguments.add_argument("--mutants", type=int, default=100_000, help="the number of mutants of each subject")
+    arguments.add_argument("--first", type=int, default=0, metavar="N", help="the number of the first mutant")
+    arguments.add_argument("--only", type=int, metavar="N", help="only this mutant, which is printed")
+    arguments.add_argument(
+        "--out", type=Path, default=stage.RESULTS, metavar="DIR", help="the directory for the figures"
+    )
     given = arguments.parse_args()
     if unknown := set(given.subjects) - set(SUBJECTS):
         arguments.error(f"no subject {', '.join(sorted(unknown))}; there are {', '.join(SUBJECTS)}")

@@ -1,14 +1,14 @@
 """Does the guard mark the samples that the machine has spoilt, and no others?
 
-Short samples over a chain of six (round trips, TCP and UDP over its five hops), with load put on this machine by
-stress-ng under a random half of them: one to four busy processors, part of the time or all of it, or memory being
-written. For each sample what the guard saw and said, and how far its figure is from the plan. Then: disturbed samples
-that were not marked, others that were, and how wrong both kinds are.
+It takes short samples over a chain of six (round trips, TCP and UDP over its five hops). stress-ng disturbs a random
+half of them with one to four busy processors, part of the time or all of it, or with writes to memory. For each sample
+it records the guard's figures and verdict, and the difference of the sample from the plan. Then it prints how many
+disturbed samples were not marked, how many others were, and how wrong both kinds are.
 
-An undisturbed sample begins when others have just used next to none of the processors, for a share of a second; what
-they begin meanwhile is the guard's to see, and counts as its false alarm here.
+An undisturbed sample begins when other programs have just used almost nothing of the processors for a part of a second.
+If they become busy during the sample, the guard is to see it, and its mark counts here as a false alarm.
 
-The samples are kept as they come, in <out>/guard.jsonl: called again, it goes on until there are as many as wanted.
+The samples are stored one by one in <out>/guard.jsonl: the next call continues until there are as many as wanted.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ LOADS = (
     "--cpu 2 --cpu-load 50",
     "--vm 2 --vm-bytes 128m --vm-keep",
 )
-"""What stress-ng is told. Each is ended by its own id, and ends by itself after LOAD_S."""
+"""The arguments of stress-ng. Each is ended by its process id, and ends by itself after LOAD_S."""
 LOAD_S = 30
 SETTLE_S = 0.3
 QUIET_CORES, LOOK_S, PATIENCE_S = 0.1, 0.25, 15.0
-"""An undisturbed sample waits until others use no more than this, but not for ever."""
+"""An undisturbed sample waits until other programs use no more processors than this, for a limited time."""
 PORT = 5298
 Used = dict[int, tuple[str, float]]
 KINDS = ("RTT", "TCP", "UDP")
@@ -55,20 +55,20 @@ UNITS = {"RTT": "ms above the sum", "TCP": "% below the ceiling", "UDP": "% lost
 
 
 def rtt_surplus_ms(lab: Lab, path: PlanPath) -> float:
-    """How far the median lies above the sum of the segments."""
+    """The median's excess over the sum of the segments."""
     address = lab.plan.host(path.target).address
     return probe(lab.provider, path.source, address, count=120).median_ms - path.rtt_ms
 
 
 def tcp_below_percent(lab: Lab, path: PlanPath) -> float:
-    """How far TCP stays below the plan's ceiling, in per cent of it."""
+    """TCP's shortfall from the plan's ceiling, in per cent of it."""
     assert path.tcp_ceiling_mbit is not None
     said = iperf3(lab, path)
     return 100 * (1 - iperf3_tcp.parse(said).received_mbit / path.tcp_ceiling_mbit)
 
 
 def udp_lost_percent(lab: Lab, path: PlanPath) -> float:
-    """What is lost of datagrams at 80 % of the rate."""
+    """The share of lost datagrams at 80 % of the rate."""
     assert path.rate_mbit is not None
     return iperf3_udp.parse(
         iperf3(lab, path, "-u", "-l", "1472", "-b", str(round(0.8e6 * path.rate_mbit)))
@@ -89,7 +89,7 @@ TAKE: dict[str, Callable[[Lab, PlanPath], float]] = {
 
 
 def schedule(samples: int, seed: int) -> list[str]:
-    """For each sample its load: none for half of them, drawn by the seed; then the loads in turn."""
+    """The load of each sample: none for half of them, drawn by the seed; then the loads in turn."""
     drawn = random.Random(seed)
     half = samples // 2
     loads = [*([""] * (samples - half)), *(LOADS[number % len(LOADS)] for number in range(half))]
@@ -99,7 +99,7 @@ def schedule(samples: int, seed: int) -> list[str]:
 
 @contextmanager
 def disturbed(load: str) -> Iterator[None]:
-    """stress-ng during a block; nothing without a load."""
+    """Run stress-ng during the block; nothing without a load."""
     if not load:
         yield
         return
@@ -114,7 +114,7 @@ def disturbed(load: str) -> Iterator[None]:
 
 
 def wait_for_quiet(lab: Lab) -> float:
-    """Until others leave the processors alone; returns how many they use in the end."""
+    """Wait until other programs leave the processors alone; return how many processors they use in the end."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         with recording(lab.provider.processes()) as machine:
@@ -125,7 +125,7 @@ def wait_for_quiet(lab: Lab) -> float:
 
 
 def used_by_others(lab: Lab) -> Used:
-    """Every process that is not the lab's nor this one: its name, and the processor seconds it has used."""
+    """Every process that belongs neither to the lab nor to this bench: its name, and its processor seconds."""
     own = {os.getpid(), *family(lab.provider.processes())}
     found = {}
     for stat in PROC.glob("[0-9]*/stat"):
@@ -138,7 +138,7 @@ def used_by_others(lab: Lab) -> Used:
 def names_of(
     before: dict[int, tuple[str, float]], after: dict[int, tuple[str, float]], seconds: float
 ) -> dict[str, float]:
-    """Cores by name of the three that used most: what the guard's subtraction can be held against."""
+    """The cores that the three busiest programs used, by name, to be compared with the guard's figure."""
     cores: dict[str, float] = {}
     for pid, (name, used) in after.items():
         cores[name] = cores.get(name, 0.0) + (used - before.get(pid, (name, 0.0))[1]) / seconds
@@ -147,7 +147,7 @@ def names_of(
 
 
 def take(lab: Lab, number: int, load: str) -> dict[str, Any]:
-    """One sample: what it was, what it came to, what the guard saw and said."""
+    """One sample: its load, its figure, and the guard's figures and verdict."""
     path, kind = max(lab.plan.paths, key=lambda path: path.hops), KINDS[number % len(KINDS)]
     before = None if load else wait_for_quiet(lab)
     others = used_by_others(lab)
@@ -166,12 +166,12 @@ def take(lab: Lab, number: int, load: str) -> dict[str, Any]:
 
 
 def verdicts(rows: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], tuple[str, ...]]]:
-    """Each sample with what the guard says of it now: limits may have changed since it was taken."""
+    """Each sample with the guard's present verdict: limits may have changed since it was taken."""
     return [(row, taints(HostLoad.model_validate(row["readings"]))) for row in rows]
 
 
 def show(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Prints what was found; returns the counts."""
+    """Print the results; return the counts."""
     judged = verdicts(rows)
     cells = []
     for load in ("", *LOADS):
@@ -220,8 +220,10 @@ def kept(file: Path) -> list[dict[str, Any]]:
 
 def main() -> None:
     arguments = stage.parser(__doc__, "chain6-lan.yaml")
-    arguments.add_argument("--samples", type=int, default=240, help="in all, half of them disturbed")
-    arguments.add_argument("--at-most", type=float, default=3600, metavar="SECONDS", help="of taking, in this call")
+    arguments.add_argument("--samples", type=int, default=240, help="the number of all samples, half of them disturbed")
+    arguments.add_argument(
+        "--at-most", type=float, default=3600, metavar="SECONDS", help="the longest time of sampling in this call"
+    )
     arguments.add_argument("--seed", type=int, default=2017)
     chosen = arguments.parse_args()
     file = chosen.out / "guard.jsonl"

@@ -1,8 +1,8 @@
-"""How long chains of so many bare hosts take to come up, configured and shaped, and to go; what that takes of the
-processors, and of the machine's memory.
+"""How long chains of bare hosts take to come up, configured and shaped, and to go down, with their processor time and
+memory.
 
-Without the program's own start, calibration and certificate, which `bench/run bringup` has. Processor time is that of
-the lab's own processes and of this one, so what else the machine does is not in it.
+The program's own start, calibration and certificate are left out; `bench/run bringup` has those. Processor time is that
+of the lab's own processes and of this one, without other programs of the machine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HEADS = ("", ">answer, s", ">configured, s", ">down, s", ">processor until confi
 
 
 def measure(hosts: int, clock: Time) -> dict[str, float]:
-    """Of one lab, from nothing until it has gone."""
+    """The figures of one lab, from its start until it is down."""
     plan = parse(CHAIN.format(time=clock, hosts=hosts), "chain", beside=UserFiles(stage.PROJECT))
     said: list[tuple[float, str]] = []
     used: list[float] = []

@@ -1,8 +1,8 @@
-"""Round trips between hosts that have nothing else to do: is there a tail of late answers?
+"""Round trips between hosts without other work: is there a tail of late answers?
 
-Two hosts and one link, once without delay and once with the delay of the topology file; echo requests at intervals long
-enough that both kernels go idle in between. Every round trip counts: the table has the distribution, and how many were
-late by more than 1 ms.
+Two hosts have one link, once without delay and once with the delay of the topology file. Echo requests are so far apart
+that both kernels go idle in between. Every round trip counts: the table shows the distribution, and how many were late
+by more than 1 ms.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LATE_MS = 1.0
 
 
 def distribution(lab: Lab, shape: str, interval_ms: int, count: int) -> dict[str, Any]:
-    """Of `count` round trips over the lab's first link, one every `interval_ms`."""
+    """The figures of `count` round trips over the lab's first link, one every `interval_ms`."""
     link = lab.plan.links[0]
     seen = probe(lab.provider, link.ends[0], lab.plan.far_address(link), count=count, interval_s=interval_ms / 1000)
     ordered = sorted(seen.rtts_ms)
@@ -71,7 +71,9 @@ def show(kernel: str, rows: list[dict[str, Any]]) -> None:
 def main() -> None:
     arguments = stage.parser(__doc__, "pair.yaml")
     arguments.add_argument("--count", type=int, default=2000, help="echo requests for each line of the table")
-    arguments.add_argument("--intervals", type=int, nargs="+", default=[20, 100], metavar="MS", help="between two")
+    arguments.add_argument(
+        "--intervals", type=int, nargs="+", default=[20, 100], metavar="MS", help="the time between two echo requests"
+    )
     chosen = arguments.parse_args()
     figures = stage.Figures("idle", chosen.topology)
     plans = {"bare": parse(BARE, "bare.yaml"), chosen.topology.stem: stage.plan_of(chosen.topology)}

@@ -1,9 +1,9 @@
-"""What it would cost to share one lab's clock between two machines: two processes that keep step over loopback TCP.
+"""The cost of one lab's clock on two machines: two processes that keep step over loopback TCP.
 
-Each stands for a machine's clock. By a message of 64 bytes it tells the other how far its time may pass before it can
-hear of it: the delay of the links between them, its lookahead. Neither passes that. They do no work of their own, so
-what a virtual second takes is the price of keeping step alone; work comes on top. A network's own round trip can be
-added.
+Each process stands for a machine's clock. With a message of 64 bytes it tells the other how far the other's time may
+pass before a frame of its own can arrive there: the delay of the links between them, the lookahead. Neither passes that
+moment. The processes do no other work, so the time of a virtual second is the cost of keeping step. `--network` adds
+the round trip of a network.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ VIRTUAL_S = 10.0
 
 
 def keep_step(line: socket.socket, windows: int) -> None:
-    """Tell and hear, once a window."""
+    """Send and receive a message, once for each window."""
     line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for _ in range(windows):
         line.sendall(MESSAGE)
@@ -59,7 +59,9 @@ def row(lookahead_ms: float, network_us: float, runs: int) -> dict[str, Any]:
 def main() -> None:
     arguments = stage.parser(__doc__, "chain6.yaml")
     arguments.add_argument("--lookahead", type=float, nargs="+", default=[0.1, 1, 5, 20], metavar="MS")
-    arguments.add_argument("--network", type=float, default=200.0, metavar="US", help="a network's round trip, added")
+    arguments.add_argument(
+        "--network", type=float, default=200.0, metavar="US", help="the round trip of a network, which is added"
+    )
     arguments.add_argument("--runs", type=int, default=7)
     chosen = arguments.parse_args()
     figures = stage.Figures("joined", chosen.topology)

@@ -1,17 +1,16 @@
-"""What stays behind, or is lost, when something is killed at a random moment?
+"""What is left behind or lost when a process is killed at a random moment?
 
 A trial starts a verb on a small lab of its own, and kills that verb's process, one of the lab's kernels or its
-supervisor at a moment drawn from the whole time that the verb takes. Then it looks: is what a killed run had measured
-still there, and can the run be finished; does the next `up` give a lab that works; and when that is down, is any
-process, socket, file or shared memory left? A trial whose verb was over before its moment came is begun again and not
-counted. What a trial does follows from the seed and its number. Exit 1 when a trial found something.
+supervisor at a random moment of the verb's duration. Then it checks: are the samples of a killed run still there, and
+can the run be finished; does the next `up` give a lab that works; and when that lab is down, is any process, socket,
+file or shared memory left? A trial whose verb ended before its moment is begun again and not counted. A trial follows
+from the seed and its number. Exit 1 when a trial found a fault.
 
 With `--hostile`, every second lab has a host whose kernel is taken over by its guest: it wipes its environment, leaves
-processes that have lost their parent, and forks till it is refused. What it made is looked for by its session, which it
-cannot leave.
+orphaned processes, and forks until it is refused. Its processes are found by their session, which they cannot leave.
 
-As root it runs in a process and mount namespace of its own, so that nothing but the trials' own can be hit. Each trial
-is a line of `kills-<seed>.jsonl`, with everything that was said; the next call does those that have none.
+As root the bench runs in its own process and mount namespaces, so that it can hit only the trials' processes. Each
+trial is a line of `kills-<seed>.jsonl` with all output; the next call does the trials that have no line.
 """
 
 from __future__ import annotations
@@ -40,21 +39,21 @@ from tests.live import hostile
 from tests.live.program import Program, Traces, processes_of
 
 VERBS = ("up", "run", "down", "link", "restart", "keep", "save")
-"""`keep` is `down --keep`."""
+"""The verbs that are killed; `keep` is `down --keep`."""
 PARTS = {"kernel": b"\0uml_dir=", "supervisor": b"\0minigts.providers.uml.supervisor\0"}
-"""What else is killed, and what its command line holds."""
+"""The other victims, and a part of their command lines."""
 VICTIMS = (*VERBS, *PARTS)
 MEANWHILE = ("up", "run", "exec", "restart")
-"""What runs when one of those is killed."""
+"""The verbs during which one of those is killed."""
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 TRIES = 6
 FORKS = 300
-"""Of a taken kernel's; more than a host has, and less than takes a minute on a busy machine."""
+"""Processes of a taken kernel: more than a host may have, and few enough for a minute on a busy machine."""
 SAVED = "saved-here"
 OWN_CODE, UNBORN = str(stage.PROJECT / "tools" / "minigts"), "Fatal Python error"
-"""What a traceback of the program's names; what the interpreter says that was interrupted before it could run any."""
+"""A module in a traceback of the program; the message of an interpreter that was interrupted before it ran any."""
 LIMIT_S = 300.0
-"""Of one command; far more than any takes, since the machine may be busy."""
+"""The time limit of a command in seconds; far more than any takes, since the machine may be busy."""
 TOPOLOGIES = {
     "pair": "name: pair\ntime: real\npair: {hosts: [a, b], link: {rtt: 17.7ms, rate: 100mbit}}\n",
     "chain": "name: chain\ntime: real\nchain: {hosts: [a, m, b], link: {rtt: 4ms, rate: 100mbit}}\n",
@@ -71,16 +70,16 @@ measurements:
   - {{name: echo, tool: ping, paths: [every-pair], options: {{count: 10, interval: 20ms}}}}
 """
 WORKS = "ping -c 1 -W 20 {other} && tc qdisc show | grep netem"
-"""On every host of a lab that is up: it reaches one at the end of the chain, and its links are shaped."""
+"""Run on every host of a lab that is up: it reaches an end of the chain, and its links are shaped."""
 APART = ("unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "--")
 WITHIN = 'mount -t tmpfs tmpfs /dev/shm && "$@"; exit $?'
-"""The shell stays, as the namespace's first process, which collects those that have lost their parent."""
+"""The shell stays as the namespace's first process, which collects orphaned processes."""
 
 
 @dataclass(frozen=True)
 class Draw:
-    """What a trial does. `share` is the moment of the kill, as a share of the time that the verb `during` it takes;
-    `mend` is the verb that is tried first afterwards."""
+    """A trial's plan. `share` is the moment of the kill, as a share of the duration of the verb `during`; `mend` is the
+    verb that is tried first afterwards."""
 
     seed: int
     number: int
@@ -91,12 +90,12 @@ class Draw:
     share: float
     mend: str
     hostile: bool = False
-    """Whether a host of its labs is a taken kernel's."""
+    """Whether one of the trial's labs has a host with a taken kernel."""
 
 
 @dataclass
 class Pace:
-    """How long verbs take here and now: as long as on a machine that does nothing else, times how much slower it is."""
+    """How long verbs take now: their duration on an idle machine, times the present slowness."""
 
     usual_s: dict[str, float] = field(
         default_factory=lambda: {
@@ -116,7 +115,7 @@ class Pace:
         return self.usual_s[verb] * self.slower
 
     def learn(self, verb: str, seconds: float) -> None:
-        """From a verb that nothing has disturbed. Every trial has an `up`, so that tells how the machine is now."""
+        """Learn from an undisturbed verb. Every trial has an `up`, which shows how slow the machine is."""
         if verb == "up":
             self.slower = seconds / self.usual_s[verb]
         else:
@@ -125,18 +124,19 @@ class Pace:
 
 @dataclass
 class Trial:
-    """What a trial found: `faults` is empty when it was clean. `transcript` has every command, its words and code."""
+    """A trial's result: `faults` is empty for a clean one. `transcript` has every command with its output and exit
+    code."""
 
     draw: Draw
     moment_s: float = 0.0
     samples: int = 0
-    """That a killed run had measured; each was there unchanged when the run had been finished."""
+    """The samples that a killed run had measured; each was there unchanged after the run was finished."""
     faults: list[str] = field(default_factory=list)
     transcript: list[str] = field(default_factory=list)
 
 
 def draws(seed: int, times: int, victims: Sequence[str] = VICTIMS, *, hostile: bool = False) -> list[Draw]:
-    """`times` trials, over all of these victims and all signals alike; every second one is `hostile`, if that is."""
+    """`times` trials, spread evenly over these victims and all signals; with `hostile`, every second one is hostile."""
     chance = random.Random(seed)
     found: list[Draw] = []
     for _ in range(-(-times // (len(SIGNALS) * len(victims)))):
@@ -160,7 +160,7 @@ def draws(seed: int, times: int, victims: Sequence[str] = VICTIMS, *, hostile: b
 
 
 class Ground:
-    """Where a trial takes place: a program with state, results and temporary files of its own."""
+    """A trial's place: a program with state, results and temporary files of its own."""
 
     def __init__(self, place: Path, draw: Draw, trial: Trial) -> None:
         self.results, self.temporary = place / "results", place / "tmp"
@@ -195,7 +195,7 @@ class Ground:
         }[verb]
 
     def end(self, started: subprocess.Popen[str], argv: Sequence[str]) -> tuple[int, str]:
-        """Wait for a command's end; its exit code, and what it said on stderr. A traceback is a fault."""
+        """Wait for a command's end; return its exit code and its stderr. A traceback is a fault."""
         try:
             stdout, stderr = started.communicate(timeout=LIMIT_S)
         except subprocess.TimeoutExpired:
@@ -215,14 +215,14 @@ class Ground:
         return code == 0
 
     def holds_no_half_lab(self) -> None:
-        """Who is asked to end takes down what it had begun."""
+        """Check that a verb that was asked to end has taken down what it had begun."""
         argv = ("status", "--json")
         started = self.program.start(*argv)
         listed = json.loads(started.communicate(timeout=LIMIT_S)[0])
         self._trial.faults += [f"half a lab stayed: {lab}" for lab in listed if lab.get("state") != "up"]
 
     def take_a_kernel(self) -> None:
-        """In a lab that is up: the first host's is hostile from now on, if this trial has such."""
+        """Make the first host of a lab that is up hostile, if this trial is."""
         if self._hostile is None or hostile.left(self._hostile):
             return
         try:
@@ -239,13 +239,13 @@ class Ground:
         return self._chance.choice(found) if found else None
 
     def look(self, what: str) -> None:
-        """Whatever is left now is a fault."""
+        """Record each thing that is left now as a fault."""
         left = [*self.traces.left(but="failed"), *(f"temporary file {path.name}" for path in self.temporary.iterdir())]
         left += [f"process {pid} of a taken kernel" for pid in hostile.left(self._hostile or {})]
         self._trial.faults += [f"{what}: {each} left" for each in left]
 
     def clear(self) -> None:
-        """End what is left of this trial's own, so that it does not spoil the next."""
+        """End what is left of this trial, so that it does not spoil the next."""
         for _ in range(100):
             left = processes_of(self.program.state)
             for pid in left:
@@ -255,7 +255,7 @@ class Ground:
             time.sleep(0.05)
 
     def send(self, pid: int, number: signal.Signals) -> None:
-        """To a process of this trial's; one that has its id by now gets nothing."""
+        """Send a signal to a process of this trial; a process that has got the same id meanwhile gets none."""
         with contextlib.suppress(OSError), _process(pid) as opened:
             if f"MINIGTS_STATE={self.program.state}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
                 signal.pidfd_send_signal(opened, number)
@@ -278,7 +278,7 @@ def _process(pid: int) -> Iterator[int]:
 
 
 def perform(draw: Draw, pace: Pace) -> Trial | None:
-    """What came of it; None when the verb was over before every kill."""
+    """The trial's result; None when the verb ended before every kill."""
     trial = Trial(draw)
     for attempt in range(TRIES):
         with tempfile.TemporaryDirectory(prefix="minigts-kills-", ignore_cleanup_errors=True) as place:
@@ -297,7 +297,7 @@ def perform(draw: Draw, pace: Pace) -> Trial | None:
 
 
 def kill(ground: Ground, draw: Draw, trial: Trial, pace: Pace, chance: random.Random) -> bool:
-    """Start the verb and kill the victim; False if the verb was over before."""
+    """Start the verb and kill the victim; False if the verb ended before."""
     if draw.during not in ("up", "run"):
         _up(ground, pace)
         ground.take_a_kernel()
@@ -322,7 +322,7 @@ def kill(ground: Ground, draw: Draw, trial: Trial, pace: Pace, chance: random.Ra
 
 
 def _victim(ground: Ground, draw: Draw, started: subprocess.Popen[str]) -> int | None:
-    """Its process id, waited for while the verb runs; None when that is over."""
+    """The victim's process id, waited for while the verb runs; None when the verb has ended."""
     while started.poll() is None:
         if draw.victim in VERBS:
             return started.pid
@@ -359,19 +359,19 @@ def _up(ground: Ground, pace: Pace) -> None:
 
 
 def _down(ground: Ground, when: str) -> None:
-    """With what was saved before the kill, which is whole and stays whatever goes down."""
+    """Take all labs down, restore and delete the saved lab if there is one, and look for what is left."""
     ground.succeeds("down", "--all")
     if (ground.program.state / "saved" / SAVED).exists():
         ground.succeeds("restore", SAVED)
         ground.succeeds("down", "--all")
         ground.succeeds("saved", "--delete", SAVED)
     with contextlib.suppress(FileNotFoundError):
-        (ground.program.state / "saved").rmdir()  # which is empty
+        (ground.program.state / "saved").rmdir()  # it is empty by now
     ground.look(when)
 
 
 def _finish_run(ground: Ground, trial: Trial) -> None:
-    """What was measured is still there, byte for byte, when the run has been resumed, and the rest is there too."""
+    """Check that the samples are still there byte for byte after the run has been resumed, and the rest, too."""
     for directory in ground.results.glob("*") if ground.results.exists() else ():
         before = _raw(directory)
         trial.samples = _good(before)
@@ -389,7 +389,7 @@ def _finish_run(ground: Ground, trial: Trial) -> None:
 
 
 def _raw(directory: Path) -> dict[str, bytes]:
-    """What was kept of a run, by name."""
+    """The raw files of a run, by name."""
     return {path.name: path.read_bytes() for path in (directory / "raw").glob("[!.]*.json")}
 
 
@@ -412,7 +412,7 @@ def markdown(trials: Sequence[Mapping[str, Any]]) -> str:
 
 
 def go_apart() -> None:
-    """As root, become the same bench in namespaces of its own."""
+    """As root, run this bench again in its own namespaces."""
     if os.geteuid() == 0 and shutil.which(APART[0]):
         argv = [*APART, "sh", "-c", WITHIN, "sh", sys.executable, "-P", "-m", "bench.kills", *sys.argv[1:], "--here"]
         os.execvp(argv[0], argv)
@@ -420,17 +420,21 @@ def go_apart() -> None:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--times", type=int, default=200, metavar="N", help="how many kills in all (default: 200)")
-    arguments.add_argument("--victims", nargs="+", choices=VICTIMS, default=VICTIMS, help="what is killed")
+    arguments.add_argument("--times", type=int, default=200, metavar="N", help="the number of kills (default: 200)")
+    arguments.add_argument("--victims", nargs="+", choices=VICTIMS, default=VICTIMS, help="the victims")
     arguments.add_argument(
         "--hostile", action="store_true", help="every second lab has a host whose kernel is taken over"
     )
     arguments.add_argument("--seed", type=int, default=2017)
-    arguments.add_argument("--at-most", type=float, default=86_400.0, metavar="S", help="begin none after S seconds")
-    arguments.add_argument("--out", type=Path, default=stage.RESULTS, metavar="DIR", help="where the figures go")
-    arguments.add_argument("--here", action="store_true", help="in no namespaces of its own")
+    arguments.add_argument(
+        "--at-most", type=float, default=86_400.0, metavar="S", help="begin no trial after S seconds"
+    )
+    arguments.add_argument(
+        "--out", type=Path, default=stage.RESULTS, metavar="DIR", help="the directory for the figures"
+    )
+    arguments.add_argument("--here", action="store_true", help="without namespaces of its own")
     chosen = arguments.parse_args()
-    # Started in the background it ignores this one, and so would every program that it is sent to.
+    # A bench that was started in the background ignores SIGINT, and so would every program that it starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if not chosen.here:
         go_apart()

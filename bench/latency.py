@@ -1,8 +1,8 @@
-"""Round trips over every pair of a chain, against the sum of the segments, and what the emulator itself adds.
+"""Round trips over every pair of a chain, compared with the sum of the segments, and the emulator's own latency.
 
-Over the plain hosts and over Swarm, or what else is asked for: for each pair the median RTT of echo requests, beside
-the sum of the RTTs that the topology declares for the segments on the way. Every pair is measured in several rounds, so
-that a busy moment of the machine does not make a figure. Then the same chain without delays and rates: what is left is
+Over plain hosts and over Swarm, or over other overlays, it prints for each pair the median RTT of echo requests beside
+the sum of the RTTs that the topology declares for the segments of the path. Every pair is measured in several rounds,
+so that a single busy moment decides no figure. Then it measures the same chain without delays and rates: the rest is
 the emulator's own latency, by hops.
 """
 
@@ -28,14 +28,14 @@ BARE = "name: bare\nchain: {hosts: 6, link: {}}\n"
 
 
 def median_rtt_ms(lab: Lab, ends: Mapping[str, Endpoint], path: Path, count: int) -> float:
-    """With the host's own probe; it enters the network of a container and nothing else of it."""
+    """The median round trip by the host's own probe, which enters only the network of a container."""
     source, target = ends[path.source], ends[path.target]
     seen = probe(lab.provider, path.source, target.address, count=count, prefix=source.network)
     return seen.median_ms
 
 
 def measure_pairs(lab: Lab, overlay: str, count: int, rounds: int) -> list[dict[str, Any]]:
-    """A row for each pair, the paths of one hop among them: the median of the rounds' medians."""
+    """A row for each pair, including paths of one hop: the median of the rounds' medians."""
     ends = overlays.join(lab, overlay, console.note)
     seen = [[median_rtt_ms(lab, ends, path, count) for path in lab.plan.paths] for _ in range(rounds)]
     rows: list[dict[str, Any]] = []
@@ -98,9 +98,11 @@ def show_own(own: dict[str, dict[int, float]]) -> None:
 
 def main() -> None:
     arguments = stage.parser(__doc__, "chain6.yaml")
-    arguments.add_argument("--overlays", nargs="+", default=["none", "swarm"], metavar="NAME", help="which to measure")
-    arguments.add_argument("--count", type=int, default=100, help="echo requests a pair and round")
-    arguments.add_argument("--rounds", type=int, default=3, help="over all pairs")
+    arguments.add_argument(
+        "--overlays", nargs="+", default=["none", "swarm"], metavar="NAME", help="the overlays to measure"
+    )
+    arguments.add_argument("--count", type=int, default=100, help="echo requests for each pair and round")
+    arguments.add_argument("--rounds", type=int, default=3, help="rounds over all pairs")
     chosen = arguments.parse_args()
     figures = stage.Figures("latency", chosen.topology)
     with stage.lab_of(stage.plan_of(chosen.topology)) as lab:

@@ -1,6 +1,7 @@
-"""A kernel that says anything at all to the real clock, through its real sockets: do the others go on in time?
+"""A kernel that sends arbitrary messages to the real clock, through its real sockets: do the other kernels go on in
+time?
 
-Half of the lies are told over links with a rate, half over links without. Needs cargo, and no hosts.
+Half of the lies are told over links with a rate, half over links without. It needs cargo, and no hosts.
 """
 
 from __future__ import annotations
@@ -21,15 +22,17 @@ from minigts.machine import shell
 CRATE = stage.PROJECT / "provision" / "clock"
 COLUMNS = (">seed", ">messages", ">pages", ">kernels", ">ended", ">longest wait", ">memory")
 LIES_A_SECOND = 200.0
-"""On a machine that is very busy."""
+"""A time limit in seconds for a very busy machine."""
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    arguments.add_argument("--lies", type=int, default=1_000_000, help="messages and changes of memory, all together")
+    arguments.add_argument("--lies", type=int, default=1_000_000, help="the number of messages and changes of memory")
     arguments.add_argument("--seed", type=int, default=1)
-    arguments.add_argument("--clock", type=Path, help="a program to try instead of the one that is compiled for this")
-    arguments.add_argument("--out", type=Path, default=stage.RESULTS, metavar="DIR", help="where the figures go")
+    arguments.add_argument("--clock", type=Path, help="a clock to try instead of the compiled one")
+    arguments.add_argument(
+        "--out", type=Path, default=stage.RESULTS, metavar="DIR", help="the directory for the figures"
+    )
     given = arguments.parse_args()
     program = shutil.which("cargo")
     if program is None:

@@ -1,9 +1,10 @@
-"""Memory and idle processor time of six hosts, bare and with Docker, Swarm and a container on each; or other overlays.
+"""Memory and idle processor time of six hosts: bare, and with Docker, Swarm and a container on each; or with other
+overlays.
 
-A guest's memory is a file in /dev/shm that was unlinked as soon as it was open; its kernel maps it, and so do the
-guest's processes. `pss` are the proportional set sizes of all processes of the lab (proc_pid_smaps(5)), which count a
-shared page once; `file` are the blocks that those files hold, mapped or not; `all` is the honest figure: those blocks,
-and whatever else the processes hold.
+A guest's memory is a file in /dev/shm that was unlinked as soon as it was open; its kernel and the guest's processes
+map it. `pss` are the proportional set sizes of all processes of the lab (proc_pid_smaps(5)), which count a shared page
+once; `file` are the blocks of those files, mapped or not; `all` is the figure to use: those blocks, and the processes'
+other memory.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ GROUPS = ("Pss", "Pss_Anon", "Pss_File", "Pss_Shmem")
 
 
 def children() -> dict[int, list[int]]:
-    """Every process on the machine, by its parent."""
+    """The processes of the machine, by parent."""
     found = defaultdict(list)
     for directory in PROC.glob("[0-9]*"):
         fields = stat_fields(int(directory.name))
@@ -42,7 +43,7 @@ def family(pid: int, by_parent: dict[int, list[int]]) -> list[int]:
 
 
 def kernels(lab: Lab) -> dict[str, list[int]]:
-    """Each host's kernel, first, and the processes under it: a guest's own are those of its kernel."""
+    """Each host's kernel, and the processes below it: a guest's processes are those of its kernel."""
     supervisor, by_parent, found = supervisor_of(lab), children(), {}
     for pid in by_parent[supervisor]:
         words = (PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace")
@@ -53,7 +54,7 @@ def kernels(lab: Lab) -> dict[str, list[int]]:
 
 
 def shares(pids: Iterable[int]) -> dict[str, int]:
-    """Bytes by kind, summed over processes; one that has ended meanwhile counts nothing."""
+    """Bytes by kind, summed over processes; a process that has ended meanwhile counts nothing."""
     total = dict.fromkeys(GROUPS, 0)
     for pid in pids:
         text = text_of(PROC / str(pid) / "smaps_rollup")
@@ -80,7 +81,7 @@ def memory(lab: Lab) -> dict[str, float]:
 
 
 def tasks(lab: Lab) -> int:
-    """Processes and threads of this machine that the lab takes: its supervisor and all below it."""
+    """Processes and threads of this machine that belong to the lab: its supervisor and all below it."""
     return sum(len(list((PROC / str(pid) / "task").iterdir())) for pid in family(supervisor_of(lab), children()))
 
 
@@ -92,7 +93,7 @@ def supervisor_of(lab: Lab) -> int:
 
 
 def idle_percent(lab: Lab, seconds: float) -> dict[str, float]:
-    """Processor time of each host while nothing is asked of it, in percent of one core."""
+    """Processor time of each host without work, in per cent of one core."""
     hosts = kernels(lab)
     before_s = {name: sum(map(used_s, pids)) for name, pids in hosts.items()}
     started = time.monotonic()
@@ -102,7 +103,7 @@ def idle_percent(lab: Lab, seconds: float) -> dict[str, float]:
 
 
 def look(lab: Lab, seconds: float) -> dict[str, Any]:
-    """After a while of rest: what was started has settled."""
+    """The figures after a rest, when all that was started is idle."""
     console.note(f"resting {seconds:g} s, then watching as long")
     time.sleep(seconds)
     idle = idle_percent(lab, seconds)
@@ -141,9 +142,9 @@ def show(found: dict[str, dict[str, Any]], hosts: int) -> None:
 def main() -> None:
     arguments = stage.parser(__doc__, "chain6.yaml")
     arguments.add_argument(
-        "--overlays", nargs="+", default=["none", "swarm"], help="The first is held against the last."
+        "--overlays", nargs="+", default=["none", "swarm"], help="overlays; the table compares the last with the first"
     )
-    arguments.add_argument("--seconds", type=float, default=10, help="of rest, and then of watching")
+    arguments.add_argument("--seconds", type=float, default=10, help="seconds of rest, and then of measurement")
     chosen = arguments.parse_args()
     figures = stage.Figures("memory", chosen.topology)
     found = {}

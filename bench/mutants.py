@@ -1,6 +1,7 @@
-"""Would the unit tests notice? A room of the program gets one fault at a time, and the tests that concern it are run.
+"""Would the unit tests notice? A room of the program gets one fault at a time, and the room's tests are run.
 
-A copy of the checkout takes the faults. One that no test notices is printed: a gap in the tests, or it changes nothing.
+A copy of the checkout gets the faults. A fault that no test notices is printed: it is a gap in the tests, or changes
+nothing.
 """
 
 from __future__ import annotations
@@ -46,21 +47,21 @@ PACKAGE = Path("tools/minigts")
 TESTS = ("tests/unit", "tests/topologies")
 LEFT_OUT = shutil.ignore_patterns(".git", ".*_cache", "__pycache__", "target", ".hypothesis", ".venv")
 NEEDED = ("hypothesis", "jmespath", "numpy", "pydantic", "pytest", "ruamel.yaml", "typer.testing")
-"""Imported once, by the process of which each trial is a fork."""
+"""Modules that are imported once, by the process that forks for each trial."""
 APART = "MINIGTS_MUTANTS_APART"
 NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
-"""A program with a fault may signal what it should not: it sees no process but its own."""
+"""A program with a fault may signal other processes; in this namespace it sees only its own."""
 OURS = ("minigts", "bench", "faults", "called")
 RECORDING_S = 1800.0
 WAITS = 10
-"""How much longer a trial may take than it may compute: other programs may have the processors, and tests wait."""
+"""The wall-clock limit of a trial as a multiple of its processor limit: other programs may be busy, and tests wait."""
 NOT_SWAPPED = 75
-"""The exit code of a trial that takes a new process: the fault is not in what a function does."""
+"""The exit code of a trial that needs a new process, because its fault is outside of functions."""
 MORE: dict[str, tuple[str, ...]] = {
     "judge": ("test_experiment_claims.py", "test_comparisons.py", "test_certificate.py", "test_statistics.py"),
     "topology": ("test_bad_files.py",),
 }
-"""Unit tests that concern a room and do not import it."""
+"""Unit tests that concern a room without importing it."""
 COLUMNS = ("room", ">faults possible", ">tried", ">noticed", ">share")
 
 
@@ -78,21 +79,27 @@ def main() -> None:
         "rooms", nargs="+", metavar="ROOM", help="a folder or module of tools/minigts, as judge or judge/loss"
     )
     arguments.add_argument(
-        "--faults", type=int, default=50, metavar="N", help="tried of each room, chosen at random; 0: all"
+        "--faults",
+        type=int,
+        default=50,
+        metavar="N",
+        help="the number of faults for each room, chosen at random; 0: all",
     )
-    arguments.add_argument("--seed", type=int, default=1, help="of that choice")
-    arguments.add_argument("--line", type=int, help="only those of this line, of a module")
+    arguments.add_argument("--seed", type=int, default=1, help="the seed of that choice")
+    arguments.add_argument("--line", type=int, help="only faults in this line of a module")
     arguments.add_argument(
-        "--tests", nargs="+", default=[], metavar="FILE", help="their names, instead of those that import the room"
+        "--tests", nargs="+", default=[], metavar="FILE", help="the tests to run, instead of those that import the room"
     )
     arguments.add_argument(
         "--limit",
         type=float,
         default=60.0,
         metavar="SECONDS",
-        help="of a processor, after which a trial counts as noticed",
+        help="processor seconds after which a fault counts as noticed",
     )
-    arguments.add_argument("--out", type=Path, default=stage.RESULTS, metavar="DIR", help="where the figures go")
+    arguments.add_argument(
+        "--out", type=Path, default=stage.RESULTS, metavar="DIR", help="the directory for the figures"
+    )
     given = arguments.parse_args()
     for room in given.rooms:
         if not _modules(room):
@@ -105,7 +112,7 @@ def main() -> None:
 
 
 def _be_apart() -> None:
-    """Begin again in a namespace of its own, by the Python that has what tests need."""
+    """Start this bench again in its own namespace, with the Python that has the tests' packages."""
     if os.environ.get(APART):
         return
     environment = python_packages.environment("requirements-dev.lock")
@@ -154,7 +161,7 @@ def _modules(room: str) -> list[Path]:
 
 
 def _tests_of(room: str) -> list[Path]:
-    """The unit tests that import something of it, and those that are known to try it."""
+    """The unit tests that import a part of the room, and those that are known to test it."""
     name = room.split("/", maxsplit=1)[0]
     own = re.compile(
         rf"^(from minigts\.{name}\b|from minigts import .*\b{name}\b|import minigts\.{name}\b)", re.MULTILINE
@@ -167,13 +174,13 @@ def _tests_of(room: str) -> list[Path]:
 
 
 def _test_files() -> dict[str, Path]:
-    """All that a room may be tried with, by name."""
+    """All files of unit tests, by name."""
     found = (file for folder in TESTS for file in sorted((stage.PROJECT / folder).rglob("test_*.py")))
     return {file.name: file.relative_to(stage.PROJECT) for file in found}
 
 
 def _chosen(room: str, given: argparse.Namespace) -> tuple[int, list[tuple[Path, Fault]]]:
-    """How many there are, and those to be tried."""
+    """The number of all faults, and those to be tried."""
     every = [(module, fault) for module in _modules(room) for fault in faults((stage.PROJECT / module).read_bytes())]
     every = [each for each in every if given.line in (None, each[1].line)]
     if given.faults and len(every) > given.faults:
@@ -193,7 +200,8 @@ def _is_python(module: Path, fault: Fault) -> bool:
 def _tried(
     copy: Path, room: str, files: Sequence[Path], chosen: Sequence[tuple[Path, Fault]], limit_s: float
 ) -> Iterator[Trial]:
-    """Each fault's trial: where it can be, in a process that has collected the tests, and otherwise in a new one."""
+    """The trial of each fault: in a process that has collected the tests where that is possible, otherwise in a new
+    one."""
     console.note(f"{room}: {len(files)} files of tests, without a fault")
     answers, tell = os.pipe()
     child = os.fork()
@@ -289,7 +297,7 @@ def _quick_trial(
 
 
 def _notices(copy: Path, module: Path, fault: Fault, tests: Sequence[str], limit_s: float) -> bool:
-    """Whether any of these tests fails in a process that has nothing of the copy yet, which has the fault meanwhile."""
+    """Whether any of these tests fails in a new process, for which the copy has the fault meanwhile."""
     place, times = copy / module, (copy / module).stat()
     source = place.read_bytes()
     try:
@@ -297,16 +305,16 @@ def _notices(copy: Path, module: Path, fault: Fault, tests: Sequence[str], limit
         return not _passes(partial(_run, copy, tests), limit_s)
     finally:
         place.write_bytes(source)
-        os.utime(place, ns=(times.st_atime_ns, times.st_mtime_ns))  # its bytecode is that of before
+        os.utime(place, ns=(times.st_atime_ns, times.st_mtime_ns))  # its earlier bytecode is valid again
 
 
 def _passes(tests: Callable[[], int], limit_s: float) -> bool:
-    """Whether that ends with 0, in a fork of this process."""
+    """Whether the function returns 0 in a fork of this process."""
     return _ended(tests, limit_s) == 0
 
 
 def _ended(tests: Callable[[], int], limit_s: float) -> int:
-    """The exit code of that, in a fork of this process; 1 when it takes so much of a processor, or far longer."""
+    """The function's exit code in a fork of this process; 1 when it exceeds its processor or wall-clock time."""
     child = os.fork()
     if child == 0:
         resource.setrlimit(resource.RLIMIT_CPU, (ceil(limit_s), ceil(limit_s) + 5))
@@ -326,7 +334,7 @@ def _ended(tests: Callable[[], int], limit_s: float) -> int:
 
 
 def _end_with(tests: Callable[[], int]) -> NoReturn:
-    """In the fork: whatever becomes of the tests, nothing of this process is done twice."""
+    """In the fork: run the tests, and end so that nothing of this process is done twice."""
     code = 1
     try:
         os.setpgid(0, 0)
@@ -344,7 +352,7 @@ def _end_group(group: int) -> None:
 
 
 def _run(copy: Path, tests: Sequence[str]) -> int:
-    """In the fork: these tests of the copy, up to the first failure."""
+    """In the fork: run these tests of the copy, up to the first failure."""
     _enter(copy)
     from called import Only  # noqa: PLC0415
 
@@ -352,7 +360,7 @@ def _run(copy: Path, tests: Sequence[str]) -> int:
 
 
 def _enter(copy: Path) -> None:
-    """Be where a test of the copy is: its modules, its folders, and nobody to hear what is printed."""
+    """Prepare for a test of the copy: its modules, its folders, and output to nowhere."""
     for name in [name for name in sys.modules if name.split(".")[0] in OURS]:
         del sys.modules[name]
     own = [str(copy / "tools"), str(copy / "tests")]
@@ -382,12 +390,12 @@ def _pytest(files: Iterable[object], *plugins: object) -> int:
 
 
 def _recording(copy: Path) -> Path:
-    """What each test has called."""
+    """The file with the functions that each test has called."""
     return copy.parent / "calls.json"
 
 
 def _said(copy: Path) -> Path:
-    """What the tests have printed last."""
+    """The file with the output of the latest tests."""
     return copy.parent / "said"
 
 

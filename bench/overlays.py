@@ -1,12 +1,12 @@
-"""All overlays beside each other, over two hosts and, where they cross hops, over a chain of six.
+"""All overlays compared, over two hosts and, where they cross hops, over a chain of six.
 
-For each, from the first host to the last: how long it takes to join, its MTU, what `verify` captures on the links, the
-round trip that it adds to the underlay's, TCP and UDP at a shaped rate, the processor time that a megabyte costs each
-host, TCP's retransmissions, and how long it takes to heal: when a link that was cut is there again, and when a host
-that was killed has been started again.
+For each, from the first host to the last, it measures the time to join, the MTU, the packets that `verify` captures on
+the links, the round trip that the overlay adds, TCP and UDP at a shaped rate, the processor time of each host for a
+megabyte, TCP's retransmissions, and the time to heal: after a link that was cut is restored, and after a host that was
+killed has been started.
 
-A figure that is there is not taken again: the table grows by parts, and `--again` starts anew. `--page` writes it into
-a page of the documentation, between its marks.
+Existing figures are not measured again: the table grows step by step, and `--again` starts anew. `--page` writes it
+into a page of the documentation, between its marks.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ UDP_MBIT = 40
 IP_AND_UDP = 28
 ECHOES = 250
 CUT_S = 10.0
-"""Longer than most overlays' timers: they give the neighbour up, and have to find it again."""
+"""How long a link is cut, in seconds: longer than most overlays' timers, so that they have to find the neighbour again.
+"""
 HEALS_WITHIN_S = 120
 HEADS = (
     "overlay",
@@ -62,7 +63,7 @@ HEADS = (
 
 @dataclass(frozen=True)
 class Row:
-    """One overlay on one topology. `cpu_ms_mb` by host, for TCP; `refused` says why there are no figures."""
+    """One overlay on one topology. `cpu_ms_mb` is for TCP, by host; `refused` says why there are no figures."""
 
     overlay: str
     hops: int
@@ -79,23 +80,23 @@ class Row:
     udp_lost_percent: float = 0.0
     cpu_ms_mb: tuple[float, ...] = ()
     heal_s: float | None = None
-    """After a cut link. None: not within HEALS_WITHIN_S."""
+    """Seconds to heal after a cut link. None: not within HEALS_WITHIN_S."""
     restart_s: float | None = None
-    """After a host was killed. None: not within HEALS_WITHIN_S."""
+    """Seconds to heal after a killed host. None: not within HEALS_WITHIN_S."""
     load_1min: float | None = None
-    """Of this machine afterwards: what else used its processors shows in all of it. None: not noted."""
+    """The machine's load afterwards: other programs on its processors affect all figures. None: not recorded."""
     kernel: str = ""
-    """The hosts' own."""
+    """The kernel of the hosts."""
 
 
 def plan_at(topology: Path, rate: str) -> Plan:
-    """The topology with all its links at that rate."""
+    """The topology with this rate on all links."""
     text = re.sub(r"\brate: *[\w.]+", f"rate: {rate}", topology.read_text(encoding="utf-8"))
     return parse(text, str(topology), known_overlays=overlays.known())
 
 
 def take(lab: Lab, name: str) -> Row:
-    """All figures of one overlay, which is joined for it and leaves again."""
+    """All figures of one overlay, which is joined for them and left afterwards."""
     first, last = lab.plan.hosts[0].name, lab.plan.hosts[-1].name
     kernel = lab.provider.run(first, ["uname", "-r"], timeout_s=10).stdout.strip()
     row = Row(name, lab.plan.path(first, last).hops, manifest.now(), kernel=kernel)
@@ -139,7 +140,7 @@ def measure(lab: Lab, name: str, source: Endpoint, target: Endpoint) -> dict[str
 
 
 def lowest_rtt_ms(lab: Lab, prefix: Sequence[str], source: str, address: str) -> float:
-    """On a path in use: a host that has slept answers late."""
+    """The lowest round trip on a path in use: a host that was idle answers late."""
     argv = [*prefix, "ping", "-n", "-q", "-c", str(ECHOES), "-i", f"{lab.provider.pace_s:g}", address]
     said = lab.provider.run(source, argv, timeout_s=60).stdout
     return float(said.splitlines()[-1].split(" = ")[1].split("/")[0])
@@ -151,7 +152,7 @@ def iperf3(lab: Lab, source: Endpoint, target: Endpoint, *options: str) -> str:
 
 
 def megabytes(iperf3_json: str) -> float:
-    """All that was sent, in the seconds that are left out of the rate too."""
+    """All data sent, in MB, including the seconds that the rate leaves out."""
     return sum(interval["sum"]["bytes"] for interval in json.loads(iperf3_json)["intervals"]) / 1e6
 
 
@@ -164,7 +165,7 @@ def used_s(lab: Lab) -> dict[str, float]:
 
 
 def heal_s(lab: Lab, source: Endpoint, target: Endpoint) -> float | None:
-    """From the moment that a cut link is whole again until the ends reach each other, and `verify` finds all well.
+    """Seconds from the restoration of a cut link until the ends reach each other and `verify` succeeds.
 
     None when they do not.
     """
@@ -180,9 +181,8 @@ def heal_s(lab: Lab, source: Endpoint, target: Endpoint) -> float | None:
 
 
 def restart_s(lab: Lab, name: str, source: Endpoint, target: Endpoint) -> float | None:
-    """From the moment that the second host is killed until it has booted, what an overlay starts at a boot has been
-    started, the ends reach each other, and `verify` finds all well. None when they do not.
-    """
+    """Seconds from the kill of the second host until it has booted, the overlay's programs have started, the ends reach
+    each other, and `verify` succeeds. None when that fails."""
     host = lab.plan.hosts[1].name
     console.note(f"{name}: killing {host} and starting it again")
     started = time.monotonic()
@@ -196,7 +196,7 @@ def restart_s(lab: Lab, name: str, source: Endpoint, target: Endpoint) -> float 
 
 
 def healthy_s(lab: Lab, source: Endpoint, target: Endpoint, started: float) -> float | None:
-    """Seconds from `started` until the ends reach each other and all is well; None when they do not in time."""
+    """Seconds from `started` until the ends reach each other and `verify` succeeds; None when they do not in time."""
     if not reaches(lab, source, target, HEALS_WITHIN_S):
         return None
     healed_s = round(time.monotonic() - started, 1)
@@ -205,14 +205,15 @@ def healthy_s(lab: Lab, source: Endpoint, target: Endpoint, started: float) -> f
 
 
 def reaches(lab: Lab, source: Endpoint, target: Endpoint, within_s: int) -> bool:
-    """Echoes one by one: `ping -w` gives up as soon as a router says that there is no way."""
+    """Whether an echo request is answered in time. They are sent one by one, since `ping -w` gives up as soon as a
+    router reports that there is no route."""
     echoes = 'until ping -n -q -c 1 -W 1 "$0"; do sleep 0.2; done'
     argv = ["timeout", str(within_s), *source.prefix, "sh", "-c", echoes, target.address]
     return lab.provider.run(source.host, argv, timeout_s=within_s + 10, check=False).code == 0
 
 
 def reason(error: CommandFailed) -> str:
-    """What the script that failed said last; iperf3's errors are in its JSON."""
+    """The last output of the script that failed; iperf3's errors are in its JSON."""
     with contextlib.suppress(ValueError, KeyError, TypeError):
         return str(json.loads(error.stdout)["error"])
     said = (error.stderr or error.stdout).strip().splitlines()
@@ -256,7 +257,7 @@ def cells(row: Row, plain_mbit: float | None) -> tuple[str, ...]:
 
 
 def read(directory: Path) -> list[Row]:
-    """The rows that are there, in the overlays' order."""
+    """The existing rows, in the overlays' order."""
     found = {path.stem: Row(**json.loads(path.read_text())) for path in directory.glob("*.json")}
     first_plain = sorted(found, key=lambda name: (name != overlays.UNDERLAY, name))
     return [found[name] for name in first_plain]
@@ -274,9 +275,9 @@ def write_page(page: Path, section: str, lines: Sequence[str]) -> None:
 
 def main() -> None:
     arguments = stage.parser(__doc__, "pair.yaml")
-    arguments.add_argument("overlay", nargs="*", help="only these; otherwise all")
-    arguments.add_argument("--rate", default="50mbit", help="of every link")
-    arguments.add_argument("--again", action="store_true", help="take figures anew that are there")
+    arguments.add_argument("overlay", nargs="*", help="only these overlays; default: all")
+    arguments.add_argument("--rate", default="50mbit", help="the rate of every link")
+    arguments.add_argument("--again", action="store_true", help="measure existing figures again")
     arguments.add_argument("--page", type=Path, help="a page with marks for this topology's table")
     chosen = arguments.parse_args()
     plan = plan_at(chosen.topology, chosen.rate)

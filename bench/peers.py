@@ -1,12 +1,12 @@
-"""The same work by several programs, in turn: a chain of hosts is brought up and shaped, answers one ping, and goes.
+"""The same work by several programs, in turn: a chain of hosts comes up with shaped links, answers a ping, goes down.
 
 uml virtual, uml real   bare hosts of minigts, a kernel each; every link 50 Mbit/s and a round trip of 10 ms
-namespaces              `ip netns`, veth and tbf by hand (peers.sh); 50 Mbit/s, no delay: it takes netem
-one kernel              the same by hand within one User-Mode Linux kernel, that has netem: 50 Mbit/s, 10 ms
+namespaces              `ip netns`, veth and tbf by a script (peers.sh); 50 Mbit/s, no delay, which needs netem
+one kernel              the same within one User-Mode Linux kernel, which has netem: 50 Mbit/s, 10 ms
 mininet, mininet tc     `mn --topo linear,N` with Linux bridges; without shaping, and with `--link tc,bw=50`
 
-Each is a process of its own from its start, its program's loading included. What is not installed is left out, with a
-sentence. Of the peers everything is in network, mount and process namespaces of the bench's own.
+Each is a separate process, timed from its start, with the loading of its program. A program that is not installed is
+left out with a message. The peers run in network, mount and process namespaces of the bench.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PATIENCE_S = 300
 APART = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--", "sh", "-c")
 OWN = 'mount -t sysfs sysfs /sys && ip link set lo up && mount -t tmpfs tmpfs /var/run && exec "$@"'
 OWN_AND_HARMLESS = OWN.replace("ip link", "mount -o bind,ro /proc/sys /proc/sys && ip link")
-"""Mininet raises limits of the machine and ends processes by their name; here it can do neither."""
+"""Mininet raises limits of the machine and ends processes by name; in these namespaces it can do neither."""
 HEADS = (
     "",
     ">hosts",
@@ -60,8 +60,8 @@ HEADS = (
 
 @dataclass(frozen=True)
 class Run:
-    """Seconds from the start until hosts are up and links shaped and until the ping has been answered; of taking down;
-    of a processor until the ping; and what the programs then hold of memory, in MiB for each host."""
+    """Seconds from the start until hosts are up with shaped links, until the ping is answered, and for taking down;
+    processor seconds until the ping; and the memory of the programs then, in MiB for each host."""
 
     up_s: float
     ping_s: float
@@ -72,8 +72,8 @@ class Run:
 
 @dataclass(frozen=True)
 class Peer:
-    """A program, and how it is talked to: its command for so many hosts, what it says when they are up and when the
-    ping was answered, and what it has to be told."""
+    """A program and its dialogue: its command for a number of hosts, its output when they are up and when the ping is
+    answered, and the lines that it needs as input."""
 
     command: Callable[[int], Sequence[str]]
     up: str
@@ -82,11 +82,11 @@ class Peer:
     end: str
     begin: str = ""
     programs: Sequence[str] = ()
-    """What it takes beside this environment; then root, too."""
+    """Programs that it needs besides this environment; then it needs root, too."""
     lacking: Callable[[], str] = field(default=lambda: "")
 
     def missing(self) -> str:
-        """Empty when it can run."""
+        """What it lacks to run here; empty if it lacks nothing."""
         absent = [program for program in self.programs if shutil.which(program) is None]
         if absent:
             return f"{', '.join(absent)} not installed"
@@ -94,12 +94,12 @@ class Peer:
 
 
 class Talk:
-    """A process that is told and asked, until it ends. `said` is all that it said."""
+    """A process that reads lines and answers until it ends. `said` is all of its output."""
 
     def __init__(self, argv: Sequence[str]) -> None:
         self._argv = argv
         self._said, self._seen = "", 0
-        # Should this bench be killed, its input ends: each of them then takes down what it has made.
+        # If this bench is killed, their input ends, and each takes down what it has made.
         self._process = shell.start(argv, output=subprocess.PIPE, stdin=subprocess.PIPE)
 
     @property
@@ -107,7 +107,7 @@ class Talk:
         return self._process.pid
 
     def tell(self, line: str, *, last: bool = False) -> None:
-        """A line; after the last one the process has no more input."""
+        """Send a line; after the last one the process gets no more input."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{line}\n".encode())
         self._process.stdin.flush()
@@ -115,7 +115,7 @@ class Talk:
             self._process.stdin.close()
 
     def hear(self, words: str) -> str:
-        """Wait until it says that; what it says is a line with these words. Raises MinigtsError when it never does."""
+        """Wait for a line of output with these words, and return it. Raises MinigtsError when none comes."""
         found = self._wait(re.compile(words))
         self._seen = found.end()
         return found[0]
@@ -128,7 +128,7 @@ class Talk:
         return found
 
     def _read(self, deadline: float) -> bool:
-        """Whether it said something more before the deadline."""
+        """Whether there was more output before the deadline."""
         assert self._process.stdout is not None
         ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))
         data = os.read(self._process.stdout.fileno(), 65536) if ready else b""
@@ -136,7 +136,7 @@ class Talk:
         return bool(data)
 
     def wait(self) -> None:
-        """Until it has ended. Raises MinigtsError when that was no success."""
+        """Wait for its end. Raises MinigtsError when it fails."""
         deadline = time.monotonic() + PATIENCE_S
         while self._read(deadline):
             pass
@@ -144,7 +144,7 @@ class Talk:
             raise MinigtsError(f"{' '.join(self._argv)} failed:\n{self._said[-2000:]}")
 
     def finish(self) -> None:
-        """End it if it still runs; its lab goes down first."""
+        """End the process if it still runs; its lab goes down first."""
         if self._process.poll() is None:
             self._process.terminate()
             try:
@@ -156,7 +156,7 @@ class Talk:
 
 @contextmanager
 def talking(argv: Sequence[str]) -> Iterator[Talk]:
-    """Ended with the context, however that ends; its namespaces go with it."""
+    """A process that ends with the context, however that ends; its namespaces end with it."""
     talk = Talk(argv)
     try:
         yield talk
@@ -182,8 +182,8 @@ def measure(peer: Peer, hosts: int) -> Run:
 
 
 def held(said: str, pid: int) -> tuple[float, float]:
-    """Processor seconds so far and MiB: what minigts says of its lab, whose processes are no children of the one that
-    began it; of any other program, its own and all below."""
+    """Processor seconds so far, and MiB: those that minigts reports for its lab, whose processes are no children of
+    this one; for any other program, those of itself and all processes below it."""
     if said.startswith("{"):
         figures = json.loads(said)
         return figures["processor_s"], figures["mib"]
@@ -192,7 +192,7 @@ def held(said: str, pid: int) -> tuple[float, float]:
 
 
 def alone(what: str, hosts: int) -> None:
-    """What `minigts` is in this bench: a process that brings a lab up, asks and is asked, and takes it down."""
+    """minigts in this bench: a process that brings a lab up, pings, answers lines, and takes the lab down."""
     inside = what == "inside"
     plan = parse(SINGLE if inside else CHAIN.format(time=what, hosts=hosts), "peers", beside=UserFiles(stage.PROJECT))
 
@@ -221,7 +221,7 @@ def announce(line: str) -> None:
 
 
 def by_hand(lab: Lab, verb: str, hosts: int) -> None:
-    """peers.sh on the only host of a lab."""
+    """Run peers.sh on the only host of a lab."""
     argv = ["sh", "-c", SCRIPT.read_text(encoding="utf-8"), "sh", verb, str(hosts), "5ms"]
     lab.provider.run(lab.plan.hosts[0].name, argv, timeout_s=PATIENCE_S)
 
@@ -286,7 +286,7 @@ def main() -> None:
     arguments.add_argument("--hosts", nargs="+", type=int, default=[2, 6, 20])
     arguments.add_argument("--runs", type=int, default=7)
     arguments.add_argument("--only", nargs="+", choices=list(PEERS), default=list(PEERS))
-    arguments.add_argument("--alone", metavar="TIME", help="what the bench starts of itself")
+    arguments.add_argument("--alone", metavar="TIME", help="used by the bench itself")
     chosen = arguments.parse_args()
     if chosen.alone:
         alone(chosen.alone, chosen.hosts[0])
@@ -297,7 +297,7 @@ def main() -> None:
     found = {}
     for hosts in chosen.hosts:
         runs: dict[str, list[Run]] = {}
-        for count in range(chosen.runs):  # side by side, so that a busy moment meets all
+        for count in range(chosen.runs):  # in turn, so that a busy moment meets all
             console.note(f"{hosts} hosts, run {count + 1} of {chosen.runs}")
             for name, peer in here.items():
                 try:

@@ -1,11 +1,11 @@
 #!/bin/sh
-# A chain of network namespaces as somebody makes it by hand, with as few processes as ip and tc allow.
+# A chain of network namespaces without any tool, with as few processes as ip and tc allow.
 #
 #   peers.sh make HOSTS [DELAY]    h1 to hHOSTS, each joined to the next one, routed, every link shaped to 50 Mbit/s by tbf;
-#                                  with DELAY, as 5ms, both ends of a link send that much later, by netem
+#                                  with DELAY, such as 5ms, netem delays both ends of each link by it
 #   peers.sh ping HOSTS            one echo request from the first to the last
 #   peers.sh remove HOSTS
-#   peers.sh obey HOSTS            the same verbs from its input, a line each; says `done VERB` after each
+#   peers.sh obey HOSTS            reads the same verbs from its input, a line each; prints `done VERB` after each
 #
 # It makes and removes namespaces by name: bench/peers.py starts it in network and mount namespaces of its own, or in a
 # host of a lab.

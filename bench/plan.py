@@ -1,7 +1,8 @@
-"""What a plan costs by the number of hosts: processor time to make it from its file, its size as it is stored, and
-processor time to read that again, and to work out what follows of it for one pair, for one host, and for all pairs.
+"""The cost of a plan by the number of hosts: processor time to make it from its file, its stored size, and processor
+time to read it again and to compute from it one pair, one host, and all pairs.
 
-No hosts are started. A row of hosts has the longest paths, a star the shortest; in the third shape all are on a switch.
+No hosts are started. A row of hosts has the longest paths, a star the shortest; in the third shape all hosts are on a
+switch.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def around_a_switch(hosts: int) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """Medians; processor time of this process, in seconds."""
+    """Medians of this process's processor time, in seconds."""
 
     shape: str
     hosts: int
@@ -49,11 +50,11 @@ class Row:
     json_mb: float
     read_s: float
     path_s: float
-    """Of the first pair that is asked for, from the first host to the last."""
+    """The first pair that is asked for, from the first host to the last."""
     routes_s: float
-    """Of one host more."""
+    """The routes of one more host."""
     all_s: float
-    """Of all pairs."""
+    """All pairs."""
 
 
 def used_s(call: Callable[[], T]) -> tuple[float, T]:
@@ -89,7 +90,7 @@ def main() -> None:
     arguments.add_argument("--runs", type=int, default=7)
     arguments.add_argument("--out", type=Path, default=stage.RESULTS, metavar="DIR")
     given = arguments.parse_args()
-    parse("name: first\npair: {}\n", "first.yaml")  # what is imported with the first one
+    parse("name: first\npair: {}\n", "first.yaml")  # the first one imports modules
     rows = [take(shape, hosts, given.runs) for shape in SHAPES for hosts in given.hosts]
     shown = [
         (

@@ -1,11 +1,11 @@
-"""What a host's processor carries in real time, and how much of it a modelled processor says, side by side.
+"""What a host's processor carries in real time, beside what a modelled processor predicts.
 
 pair    two hosts without a rate between them, in real time and in virtual time with `processor: {frame, call}`, over
         plain hosts and over Swarm: datagrams of three sizes as fast as they can be sent, TCP, TCP in writes of 1 KB
 hops    the chain of six without rates, in virtual time with the same processor: TCP and datagrams over one to five hops
 
-Two numbers are fitted by hand: `call` so that the datagrams sent agree, `frame` so that TCP does. All other rows are
-what follows from them. Real figures want a machine with nothing else to do; virtual ones do not mind.
+The user fits two numbers: `--call` so that the datagrams sent agree, `--frame` so that TCP does. All other rows follow
+from them. Real-time figures need an idle machine; virtual ones do not.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Flow:
     write_bytes: int | None = None
 
     def mbit(self, lab: Lab, ends: Mapping[str, Endpoint], path: Path, seconds: int) -> tuple[float, float]:
-        """What was sent, and what arrived."""
+        """The rate that was sent, and the rate that arrived, in Mbit/s."""
         source, target = ends[path.source], ends[path.target]
         options: dict[str, str] = {"duration": f"{seconds}s"}
         if self.datagram_bytes:
@@ -64,7 +64,7 @@ class Flow:
         return seen.extra[SENT.name], seen.value
 
     def in_its_unit(self, mbit: float) -> float:
-        """Datagrams a second, or Mbit/s."""
+        """Datagrams per second; for TCP, Mbit/s."""
         return mbit * 1e6 / 8 / self.datagram_bytes if self.datagram_bytes else mbit
 
 
@@ -79,7 +79,7 @@ OVER_HOPS = (FLOWS[1], FLOWS[3])
 
 
 def plan_in(time: Time, shape: str, chosen: argparse.Namespace) -> Plan:
-    """`shape` is a line of the topology language."""
+    """The plan of two hosts or a chain; `shape` is a line of the topology language."""
     model = f"defaults: {{host: {{processor: {{frame: {chosen.frame}, call: {chosen.call}}}}}}}\n"
     return parse(f"name: processor\n{model if time == 'virtual' else ''}{shape}\n", "processor.yaml", time=time)
 
@@ -143,11 +143,11 @@ def main() -> None:
     arguments = stage.parser(__doc__, "lan-unlimited.yaml")
     arguments.formatter_class = argparse.RawDescriptionHelpFormatter
     arguments.add_argument("parts", nargs="*", metavar="PART", help="pair, hops; both if none is named")
-    arguments.add_argument("--frame", default="3us", help="of the model")
-    arguments.add_argument("--call", default="16us", help="of the model")
+    arguments.add_argument("--frame", default="3us", help="the model's time of a frame")
+    arguments.add_argument("--call", default="16us", help="the model's time of a call")
     arguments.add_argument("--overlays", nargs="+", default=["none", "swarm"])
-    arguments.add_argument("--tries", type=int, default=5, help="in real time")
-    arguments.add_argument("--seconds", type=int, default=1, help="of a flow")
+    arguments.add_argument("--tries", type=int, default=5, help="measurements of each flow in real time")
+    arguments.add_argument("--seconds", type=int, default=1, help="seconds of each flow")
     chosen = arguments.parse_args()
     parts: Mapping[str, tuple[Callable[..., Any], Callable[[Any], None]]]
     parts = {"pair": (pair, show_pair), "hops": (hops, show_hops)}

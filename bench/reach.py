@@ -1,7 +1,7 @@
-"""Bytes from guests and clients that reach ever more of the clock's and the agent's code: does any of it end badly?
+"""Bytes from guests and clients that reach ever more code of the clock and the agent: does any of it end badly?
 
 A search changes inputs at random and keeps those that reach something new, by the compiler's own counters (`-C
-instrument-coverage`). Needs cargo, and no hosts.
+instrument-coverage`). It needs cargo, and no hosts.
 """
 
 from __future__ import annotations
@@ -23,18 +23,20 @@ CRATES = ("clock", "agent")
 FLAGS = "-C instrument-coverage --cfg coverage"
 COLUMNS = ("what is read", ">inputs", ">kept", ">pieces of code reached")
 INPUTS_A_SECOND = 20.0
-"""On a machine that is very busy."""
+"""The least speed, on a very busy machine; it sets the time limit."""
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    arguments.add_argument("--inputs", type=int, default=20_000, help="how many for each reader of bytes")
+    arguments.add_argument("--inputs", type=int, default=20_000, help="the number of inputs for each reader of bytes")
     arguments.add_argument("--seed", type=int, default=1)
-    arguments.add_argument("--out", type=Path, default=stage.RESULTS, metavar="DIR", help="where the figures go")
+    arguments.add_argument(
+        "--out", type=Path, default=stage.RESULTS, metavar="DIR", help="the directory for the figures"
+    )
     given = arguments.parse_args()
     program = shutil.which("cargo")
     if program is None:
-        raise EnvironmentLacks("cargo is not installed: what is tried are Rust programs")
+        raise EnvironmentLacks("cargo is not installed: the programs to be tried are written in Rust")
     target = Path(os.environ.get("CARGO_TARGET_DIR", str(paths.cache_root() / "cargo"))) / "reach"
     found, ended = [], 0
     for crate in CRATES:

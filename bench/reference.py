@@ -1,6 +1,7 @@
-"""Writes again what comes of the languages' models: three JSON Schemas, and the reference page's settings of links.
+"""Writes the files that are generated from the languages' models: three JSON Schemas, and the link settings of the
+reference page.
 
-After a change to a model, or to the list of link settings. Tests hold these files to what this writes. No hosts.
+Run it after a change to a model or to the list of link settings. Tests compare these files with its output. No hosts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`minigts report` over so many samples: seconds and peak memory, for few large cells, many small ones, and a sweep.
+"""Seconds and peak memory of `minigts report` for few large cells, for many small ones, and for a sweep.
 
-The numbers are made up, by what the unit tests use, in files as wide as the program's own; no hosts are started. The
-sweep's samples lie in a folder for each of its thousand labs.
+The samples are made up by helpers of the unit tests, in files as wide as the program's own; no hosts are started. The
+sweep has a folder of samples for each of its thousand labs.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from minigts.machine import shell
 from tests.unit import synthetic
 
 CELLS = 20
-"""4 overlays and 5 rates over each path."""
+"""The cells of each path: 4 overlays at 5 rates."""
 RTTS, RATES = [f"{ms}ms" for ms in range(2, 101, 2)], [f"{mbit}mbit" for mbit in range(5, 101, 5)]
-"""What the sweep's labs have instead, as those of `experiments/distance.yaml --paper`."""
+"""The settings by which the sweep's labs differ, as in `experiments/distance.yaml --paper`."""
 HEADS = ("shape", ">takes", ">processor", ">memory", ">page", ">raw data")
 ALONE = """
 import resource, subprocess, sys, time
@@ -32,22 +32,22 @@ subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL, stderr=subpr
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(time.monotonic() - begun, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
 """
-"""Runs the command from a process that is small: the most that a child has had counts from before its program began
+"""Runs the command from a small process: the peak memory of a child includes that of its parent before exec
 (getrusage(2))."""
 
 
 def few_large(directory: Path, samples: int) -> Path:
-    """20 cells."""
+    """Results with 20 cells."""
     return synthetic.write(directory / "few", of("udp-sweep", 1), samples // CELLS)
 
 
 def many_small(directory: Path, samples: int) -> Path:
-    """Cells of 20 samples."""
+    """Results with cells of 20 samples."""
     return synthetic.write(directory / "many", of("udp-sweep", samples // (CELLS * 20)), 20)
 
 
 def sweep(directory: Path, samples: int) -> Path:
-    """A thousand labs, each a run with one cell."""
+    """Results of a thousand labs, each a run with one cell."""
     labs = list(itertools.product(RTTS, RATES))
     for rtt, rate in labs:
         swept = {"chain.link.rtt": rtt, "chain.link.rate": rate}
@@ -70,14 +70,14 @@ def of(name: str, pairs: int) -> synthetic.Kind:
 
 
 def paths(count: int) -> tuple[tuple[str, str, int], ...]:
-    """As many pairs of as few hosts as have them."""
+    """That many pairs, of as few hosts as possible."""
     hosts = next(number for number in itertools.count(2) if number * (number - 1) >= count)
     names = [f"h{number}" for number in range(1, hosts + 1)]
     return tuple((source, target, 1) for source, target in itertools.permutations(names, 2))[:count]
 
 
 def measured(results: Path) -> dict[str, float]:
-    """Of the command, from its start to its end."""
+    """The command's seconds and peak memory, from its start to its end."""
     command = [sys.executable, "-P", "-m", "minigts", "report", str(results)]
     said = shell.run([sys.executable, "-P", "-c", ALONE, *command], timeout_s=3600).stdout
     seconds, used_s, peak_bytes = map(float, said.split())
@@ -113,7 +113,7 @@ def main() -> None:
     found = {}
     with tempfile.TemporaryDirectory() as scratch:
         for name, made in SHAPES.items():
-            console.note(f"{name}: making {given.samples} samples up")
+            console.note(f"{name}: making up {given.samples} samples")
             results = made(Path(scratch), given.samples)
             console.note(f"{name}: reporting")
             found[name] = measured(results)

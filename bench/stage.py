@@ -1,4 +1,4 @@
-"""What every bench stands on: a lab of its own, and a file for its figures. A bench measures and asserts nothing."""
+"""What all benches share: a lab of their own, and a file for the figures. A bench measures and asserts nothing."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ RESULTS = Path("results") / "bench"
 
 
 def parser(about: str | None, topology: str) -> argparse.ArgumentParser:
-    """Arguments that all benches have; `topology` is a file's name in topologies/."""
+    """A parser of the arguments that all benches have; `topology` is a file's name in topologies/."""
     made = argparse.ArgumentParser(description=about, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     made.add_argument("--topology", type=Path, default=PROJECT / "topologies" / topology, metavar="FILE")
-    made.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help="where the figures go, as JSON")
+    made.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help="the directory for the figures, as JSON")
     return made
 
 
@@ -38,15 +38,15 @@ def plan_of(topology: Path) -> Plan:
 
 @contextmanager
 def lab_of(plan: Plan, provider: str = "uml") -> Iterator[Lab]:
-    """A lab for this bench alone, without overlay; taken down at the end."""
+    """Yield a lab for this bench alone, without overlay; it is taken down at the end."""
     with bare(plan, provider, f"bench-{os.getpid()}", console.note) as made:
         yield made
 
 
 def perform(bench: Callable[[], None]) -> None:
-    """Run a bench; what minigts can explain ends it with a message instead of a traceback.
+    """Run a bench. An error that minigts can explain ends it with a message instead of a traceback.
 
-    A SIGTERM, as timeout(1) sends it, unwinds it too: its lab is taken down.
+    A SIGTERM, such as timeout(1) sends, unwinds it, too: its lab is taken down.
     """
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
@@ -58,7 +58,7 @@ def perform(bench: Callable[[], None]) -> None:
 
 
 class Figures:
-    """What a bench found, with the machine it was found on and how busy that was."""
+    """The figures of a bench, with the machine and its load."""
 
     def __init__(self, bench: str, topology: Path) -> None:
         self._head = {
@@ -71,7 +71,7 @@ class Figures:
         self._bench = bench
 
     def write(self, directory: Path, found: dict[str, Any]) -> None:
-        """Write `<directory>/<bench>.json`, in place of an earlier one, and say so."""
+        """Write `<directory>/<bench>.json`, in place of an earlier one, and print its path."""
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / f"{self._bench}.json"
         document = {**self._head, "noise_after": manifest.noise().model_dump(), **found}

@@ -1,7 +1,7 @@
 """TCP and UDP over one to five hops of a chain with shaped links, as a share of what the plan predicts.
 
-From the first host to each other, over the plain hosts and over Swarm, in turn: TCP as a share of the ceiling that the
-links' rate leaves for its payload; UDP offered at 80 % of the rate, as a share of what is offered.
+It measures from the first host to each other one, over plain hosts and over Swarm, in turn: TCP as a share of the
+ceiling that the links' rate leaves for payload; UDP offered at 80 % of the rate, as a share of what is offered.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from minigts.topology.plan.elements import Path
 
 OVERLAYS = ("none", "swarm")
 OMIT = "2s"
-"""Slow start over 160 ms; what is left is the rate that TCP keeps."""
+"""Time for slow start over 160 ms; the rest of a run shows the rate that TCP keeps."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One run of iperf3; rates in Mbit/s, `predicted` the plan's ceiling or what was offered."""
+    """One run of iperf3; rates in Mbit/s; `predicted` is the plan's ceiling or the offered rate."""
 
     overlay: str
     protocol: str
@@ -67,7 +67,7 @@ def take(lab: Lab, ends: Mapping[str, Endpoint], overlay: str, path: Path, what:
 
 
 def measure(lab: Lab, overlay: str, seconds: int, repetitions: int) -> list[Sample]:
-    """Every path and protocol once in each repetition, in an order of its own."""
+    """Measure every path and protocol once in each repetition, in random order."""
     ends = overlays.join(lab, overlay, console.note)
     first = lab.plan.hosts[0].name
     paths = [path for path in lab.plan.paths if path.source == first]
@@ -102,7 +102,7 @@ def summarise(samples: list[Sample]) -> list[dict[str, Any]]:
 
 
 def show(rows: list[dict[str, Any]]) -> None:
-    """Hops across, with the two overlays' ratios side by side below each other."""
+    """Print a table with a column for each hop count, and the two overlays' ratios below each other."""
     lines = dict.fromkeys((row["protocol"], row["overlay"]) for row in sorted(rows, key=lambda r: r["protocol"]))
     hops = sorted({row["hops"] for row in rows})
     found = {(row["protocol"], row["overlay"], row["hops"]): row for row in rows}
@@ -120,7 +120,7 @@ def show(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     arguments = stage.parser(__doc__, "chain6.yaml")
-    arguments.add_argument("--seconds", type=int, default=4, help="of each run, beside its slow start")
+    arguments.add_argument("--seconds", type=int, default=4, help="seconds of each run after slow start")
     arguments.add_argument("--repetitions", type=int, default=3)
     chosen = arguments.parse_args()
     figures = stage.Figures("throughput", chosen.topology)

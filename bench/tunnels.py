@@ -1,8 +1,9 @@
-"""What joins two virtual machines: the UDP tunnels that links are, beside a bridge with taps.
+"""The two connections of virtual machines: the UDP tunnels of links, and a bridge with taps.
 
-Between the same two emulated or KVM machines, in turn: over their link, which declares neither delay nor rate here, and
-over the management network, which is a bridge of libvirt's. So both carry what they can. Echo requests, TCP, and UDP at
-several rates, with what arrives, what is lost, and what each megabit takes of this machine's processors.
+It measures between the same two emulated or KVM machines, in turn, over their link, which here declares neither delay
+nor rate, and over the management network, which is a bridge of libvirt. So both carry as much as they can. It measures
+echo requests, TCP, and UDP at several rates: what arrives, what is lost, and how much of this machine's processors each
+megabit takes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ MTU = 1500
 
 
 def bridged_address(lab: Lab, host: str) -> str:
-    """Of the machine's interface in the management network, which `minigts` itself uses for SSH alone."""
+    """The machine's address in the management network, which `minigts` itself uses only for SSH."""
     said = lab.provider.run(host, ["ip", "-j", "-4", "address", "show", "dev", BRIDGED], timeout_s=30).stdout
     (device,) = json.loads(said)
     return str(device["addr_info"][0]["local"])
@@ -55,7 +56,7 @@ def show(rows: list[dict[str, Any]]) -> None:
 def main() -> None:
     arguments = stage.parser(__doc__, "pair.yaml")
     arguments.add_argument(
-        "--rates", type=float, nargs="*", default=[20, 50, 100], metavar="MBIT", help="offered by UDP"
+        "--rates", type=float, nargs="*", default=[20, 50, 100], metavar="MBIT", help="the offered rates of UDP"
     )
     arguments.add_argument("--rounds", type=int, default=5)
     chosen = arguments.parse_args()

@@ -1,14 +1,14 @@
-"""What virtual time keeps, and what it costs: each part by its name, or all of them.
+"""How exact virtual time is, and what it costs: each part by its name, or all of them.
 
-round-trips  every pair's echo requests against what the plan predicts to the nanosecond, over plain hosts and over
-             Swarm, in labs of their own; every other lab beside a program that spins on each core. Are all equal?
-speed        virtual seconds a real second, by hosts, by what they send, and by cores; and who worked meanwhile
-joins        Swarm joined and left again and again; every so often the lab is taken down, and another comes up
-scale        many bare hosts on one clock: how long until they are up, and their memory; round trips over a long chain
+round-trips  echo requests of every pair, compared with the plan's prediction to the nanosecond, over plain hosts and
+             over Swarm, in separate labs; in every second lab beside a busy program on each core. Are all equal?
+speed        virtual seconds per real second, by hosts, their rate, and cores; and which processes used the processors
+joins        Swarm joined and left again and again; from time to time the lab is replaced by a new one
+scale        many bare hosts on one clock: the time until they are up, and their memory; round trips over a long chain
 fast         TCP and UDP over one fast link, and how much slower than real time that is
 multihop     `minigts run experiments/multihop.yaml --time virtual` twice: how long, and are the files equal?
 
-Virtual figures hold whatever else the machine does. Real seconds do not.
+Other work of the machine does not change virtual figures, but it changes real seconds.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import load, parse
 
 ECHO_BYTES = 98
-"""A frame of the probe's: 56 bytes behind the headers of ICMP, IPv4 and Ethernet."""
+"""The size of a frame of the probe: 56 bytes after the headers of ICMP, IPv4 and Ethernet."""
 SPINNING = "import time\nend = time.monotonic() + {seconds}\nwhile time.monotonic() < end: pass"
 SPIN_AT_MOST_S = 3600
 EXPERIMENT = stage.PROJECT / "experiments" / "multihop.yaml"
@@ -64,7 +64,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Part:
-    """What a part found: every figure, and what of it is shown."""
+    """The result of a part: all figures, and those to be printed."""
 
     figures: Any
     tables: tuple[Table, ...]
@@ -72,7 +72,8 @@ class Part:
 
 @dataclass
 class Passed:
-    """How much time a block took, real and the lab's; processor time by who used it; frames carried over a link."""
+    """How long a block took, in real time and in the lab's; processor time by kind of process; frames carried over a
+    link."""
 
     real_s: float = 0.0
     virtual_s: float = 0.0
@@ -81,7 +82,7 @@ class Passed:
 
     @property
     def speed(self) -> float:
-        """Virtual seconds a real second."""
+        """Virtual seconds per real second."""
         return self.virtual_s / self.real_s
 
 
@@ -101,13 +102,14 @@ def carrier(lab: Lab) -> CarriesLinks:
 
 
 def predicted_rtt_ns(plan: Plan, path: PlanPath, frame_bytes: int) -> int:
-    """Of one frame there and one as long back, alone on its way: the links' delays and its own time on each wire."""
+    """The round trip of one frame and of an equally long answer on idle links: the links' delays and the frames' own
+    time on each wire, in nanoseconds."""
     wires = [wire.wire_for(port.outgoing) for port in plan.ends_on(path)]
     return sum(each.delay_ns + (-(-frame_bytes * 8 * 10**9 // each.rate_bps) if each.rate_bps else 0) for each in wires)
 
 
 def members(lab: Lab) -> dict[str, list[int]]:
-    """The lab's processes: its clock, its kernels with what runs in them, and the supervisor."""
+    """The lab's processes: its clock, its kernels with the processes in them, and the supervisor."""
     supervisor = lab_processes.supervisor(lab.rundir)
     if supervisor is None:
         raise MinigtsError("the lab's supervisor has ended")
@@ -121,7 +123,7 @@ def members(lab: Lab) -> dict[str, list[int]]:
 
 @contextmanager
 def timing(lab: Lab) -> Iterator[Passed]:
-    """What passes while the block runs; it is known when the block has ended."""
+    """Measure what the block takes; the result is complete when the block has ended."""
 
     def used() -> dict[str, float]:
         return {group: sum(map(used_s, pids)) for group, pids in members(lab).items()}
@@ -139,7 +141,7 @@ def timing(lab: Lab) -> Iterator[Passed]:
 
 @contextmanager
 def spinning(programs: int) -> Iterator[None]:
-    """So many programs that do nothing but use a processor; each ends by itself in the end."""
+    """Run this number of programs that only use a processor; each ends by itself in any case."""
     argv = [sys.executable, "-SE", "-c", SPINNING.format(seconds=SPIN_AT_MOST_S)]
     started = [
         shell.start(argv, output=subprocess.DEVNULL, new_session=False, dies_with_parent=True) for _ in range(programs)
@@ -162,7 +164,7 @@ def echoes_ns(lab: Lab, ends: Mapping[str, Endpoint], path: PlanPath, count: int
 
 
 def one_run(plan: Plan, count: int) -> dict[str, dict[str, dict[str, Any]]]:
-    """By overlay and path: what is predicted, and every round trip, in nanoseconds."""
+    """By overlay and path: the predicted round trip, and each measured one, in nanoseconds."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     with stage.lab_of(plan) as lab:
         underlay = commands.underlay_mtu(plan)
@@ -197,7 +199,7 @@ def round_trips(chosen: argparse.Namespace) -> Part:
 
 
 def round_trips_row(overlay: str, runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Deviations are of what was predicted; the spread is that of one pair's median over all runs."""
+    """A row of the table. Deviations are from the prediction; the spread is that of one pair's median over all runs."""
     found = [(run["spinning"], run["found"][overlay]) for run in runs]
     names = list(found[0][1])
 
@@ -240,7 +242,7 @@ def measurement(tool: str, **options: str) -> AnyMeasurement:
 
 
 def flow(lab: Lab, plan: Plan, ends: Mapping[str, Endpoint], what: AnyMeasurement) -> Measured:
-    """From the first host to the last; `plan` is the lab's, with the rates that its wires have now."""
+    """A measurement from the first host to the last; `plan` is the lab's, with the present rates of its wires."""
     path = plan.path(plan.hosts[0].name, plan.hosts[-1].name)
     source, target = ends[path.source], ends[path.target]
     way = PathUnderTest(target.address, target.mtu, commands.underlay_mtu(plan), path)
@@ -251,7 +253,7 @@ def flow(lab: Lab, plan: Plan, ends: Mapping[str, Endpoint], what: AnyMeasuremen
 
 @contextmanager
 def on_cores(count: int) -> Iterator[None]:
-    """What is started in the block has so many of this process's processors, as with taskset(1)."""
+    """Processes that are started in the block use that number of this process's processors, as with taskset(1)."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, set(sorted(before)[:count]))
     try:
@@ -341,9 +343,8 @@ def fast(chosen: argparse.Namespace) -> Part:
 
 
 def joins(chosen: argparse.Namespace) -> Part:
-    """Each join's times, or what it said when it failed; after a failure and every `--fresh` joins in a new lab. Ctrl-C
-    ends it with what there is.
-    """
+    """The times of each join, or its error. After a failure, and after every `--fresh` joins, the lab is a new one.
+    Ctrl-C ends the part with the joins so far."""
     plan = load(chosen.topology, known_overlays=overlays.known(), time="virtual")
     found: list[dict[str, Any]] = []
     with suppress(KeyboardInterrupt):
@@ -492,11 +493,11 @@ def one_experiment(results: Path, quick: bool) -> dict[str, Any]:
         try:
             code = started.wait()
         finally:
-            if started.poll() is None:  # asked to end, it takes its lab down
+            if started.poll() is None:  # on SIGTERM it takes its lab down
                 started.terminate()
                 started.wait()
     if code != 0:
-        raise MinigtsError(f"minigts run ended with code {code}; what it said is in {results / 'said.txt'}")
+        raise MinigtsError(f"minigts run ended with code {code}; its output is in {results / 'said.txt'}")
     real_s = time.monotonic() - since
     (folder,) = {path for path in results.iterdir() if path.is_dir()} - before
     return {"real_s": real_s, "folder": folder}
@@ -516,18 +517,20 @@ def main() -> None:
     arguments = stage.parser(__doc__, "chain6.yaml")
     arguments.formatter_class = argparse.RawDescriptionHelpFormatter
     arguments.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all of them if none is named")
-    arguments.add_argument("--runs", type=int, default=10, help="round-trips: labs")
-    arguments.add_argument("--count", type=int, default=100, help="round-trips: echo requests a pair")
-    arguments.add_argument("--hosts", type=int, nargs="+", default=[2, 6, 20, 50], help="speed")
-    arguments.add_argument("--rates", type=float, nargs="+", default=[10, 50, 100, 1000], help="speed: Mbit/s")
-    arguments.add_argument("--cores", type=int, nargs="+", default=[1, 2], help="speed")
-    arguments.add_argument("--seconds", type=int, default=2, help="speed, fast: of a flow")
-    arguments.add_argument("--joins", type=int, default=500, help="joins")
-    arguments.add_argument("--fresh", type=int, default=10, help="joins: so many in one lab")
-    arguments.add_argument("--many", type=int, default=200, help="scale: hosts")
-    arguments.add_argument("--long", type=int, default=50, help="scale: hops")
+    arguments.add_argument("--runs", type=int, default=10, help="round-trips: the number of labs")
+    arguments.add_argument("--count", type=int, default=100, help="round-trips: echo requests for each pair")
+    arguments.add_argument("--hosts", type=int, nargs="+", default=[2, 6, 20, 50], help="speed: numbers of hosts")
+    arguments.add_argument(
+        "--rates", type=float, nargs="+", default=[10, 50, 100, 1000], help="speed: links' rates in Mbit/s"
+    )
+    arguments.add_argument("--cores", type=int, nargs="+", default=[1, 2], help="speed: numbers of cores")
+    arguments.add_argument("--seconds", type=int, default=2, help="speed, fast: seconds of each flow")
+    arguments.add_argument("--joins", type=int, default=500, help="joins: the number of joins")
+    arguments.add_argument("--fresh", type=int, default=10, help="joins: the number of joins in one lab")
+    arguments.add_argument("--many", type=int, default=200, help="scale: the number of hosts")
+    arguments.add_argument("--long", type=int, default=50, help="scale: the number of hops")
     arguments.add_argument("--quick", action="store_true", help="multihop: as `run --quick`")
-    arguments.add_argument("--fast-rate", type=float, default=10_000, help="fast: Mbit/s")
+    arguments.add_argument("--fast-rate", type=float, default=10_000, help="fast: the link's rate in Mbit/s")
     chosen = arguments.parse_args()
     unknown = [part for part in chosen.parts if part not in PARTS]
     if unknown:

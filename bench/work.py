@@ -1,7 +1,7 @@
-"""What working in a lab's hosts takes: a command, a copy in and out, an image into the engines of all of them.
+"""The cost of work in a lab's hosts: a command, a copy in and out, an image loaded into the engines of all of them.
 
-A command by `minigts.api` takes what the lab takes; by the verb the program has to start, too. Every file is of new
-random bytes, so that nothing is found again and nothing shrinks.
+A command by `minigts.api` needs only the lab; by the verb the program has to start, too. Every file has new random
+bytes, so that nothing is found in a cache and nothing can be compressed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LIMIT_S = 600.0
 
 
 class Trials:
-    """What is tried on one lab. Each method does its thing once; files are made before the clock starts."""
+    """The trials on one lab. Each method does its work once; files are made before the clock starts."""
 
     def __init__(self, lab: Lab, place: Path, megabytes: int, image_megabytes: int) -> None:
         self._lab, self._place = lab, place
@@ -66,7 +66,7 @@ class Trials:
         shell.run([sys.executable, "-P", "-m", "minigts", verb, "--lab", self._lab.name, *arguments], timeout_s=LIMIT_S)
 
     def _new_images(self) -> Iterator[Path]:
-        """Root file systems of one file each."""
+        """New root file systems of one file each."""
         for number in range(sys.maxsize):
             made = self._place / f"bench-{os.getpid()}-{number}.tar"
             entry = tarfile.TarInfo("usr/bytes")
@@ -96,13 +96,13 @@ def lab_at(topology: Path, time_: Time) -> Iterator[Lab]:
 
 def main() -> None:
     arguments = stage.parser(__doc__, "chain6.yaml")
-    arguments.add_argument("--overlay", default="swarm", help="whose engines load the image")
-    arguments.add_argument("--time", choices=("real", "virtual"), default="virtual", help="the lab's")
+    arguments.add_argument("--overlay", default="swarm", help="the overlay whose engines load the image")
+    arguments.add_argument("--time", choices=("real", "virtual"), default="virtual", help="the kind of the lab's time")
     arguments.add_argument(
-        "--times", type=int, default=7, help="how often a verb is tried; a command by API ten times that"
+        "--times", type=int, default=7, help="the number of trials of a verb; ten times as many of a command by API"
     )
-    arguments.add_argument("--megabytes", type=int, default=100, help="of the file that is copied")
-    arguments.add_argument("--image-megabytes", type=int, default=200, help="of the image that all hosts load")
+    arguments.add_argument("--megabytes", type=int, default=100, help="the size of the file that is copied")
+    arguments.add_argument("--image-megabytes", type=int, default=200, help="the size of the image that all hosts load")
     chosen = arguments.parse_args()
     figures = stage.Figures("work", chosen.topology)
     with lab_at(chosen.topology, chosen.time) as lab, tempfile.TemporaryDirectory(prefix="minigts-bench-") as place:

@@ -28,7 +28,7 @@ def require_whole(lab: api.Lab, path: Path) -> None:
     """A path over a link that the user has cut is not measured."""
     cut = lab.cut.intersection(path.links)
     if cut:
-        pytest.skip(f"{', '.join(sorted(cut))} is cut; whole again by minigts link")
+        pytest.skip(f"{', '.join(sorted(cut))} is cut; to restore it: minigts link")
 
 
 def test_rtt_is_the_sum_of_its_segments(
@@ -58,7 +58,7 @@ def test_expect(lab: api.Lab, measurements: Measurements, expected: Expected) ->
     """What the topology's own `expect:` says."""
     row = expectations.row_of(lab.plan, expected, measurements)
     if row is None:
-        pytest.skip("a link on its way is cut; whole again by minigts link")
+        pytest.skip("a link on its way is cut; to restore it: minigts link")
     if row.ok is None:
         pytest.skip(f"undecided: {row.note or row.in_words()}")
     assert row.ok, f"{row.subject}: {row.quantity}: {row.in_words()}" + (f"; {row.note}" if row.note else "")

@@ -105,7 +105,7 @@ def frames_of(pcapng: bytes) -> list[tuple[str, int]]:
 def test_a_container_that_is_not_there_is_refused(lab: Lab) -> None:
     program = Program(lab.rundir.parents[1])
     refused = program.run("capture", "--lab", lab.name, "-c", "--at", "ams", "ams-bra")
-    assert (refused.returncode, "--at is of a link" in refused.stderr) == (2, True)
+    assert (refused.returncode, "--at is for links only" in refused.stderr) == (2, True)
     without = program.run("capture", "--lab", lab.name, "--container", "ams")
     assert (without.returncode, "no overlay is joined" in without.stderr) == (2, True)
 

@@ -39,7 +39,7 @@ def test_a_host_whose_program_takes_more_memory_than_there_is_says_why_it_answer
     """Its kernel ends the program, or looks for memory and ends no turn, until the lab's clock goes on without it."""
     done = program.run("exec", "ams", "--", "python3", "-c", GREEDY)
     if done.returncode == 137:
-        assert "was ended by the kernel of ams, whose memory of 128 MB is used up" in done.stderr
+        assert "because its memory of 128 MB has run out" in done.stderr
         return
     assert (done.returncode, bool(USED_UP.search(done.stderr))) == (1, True), done.stderr
     for words in (["exec", "ams", "--", "true"], ["check", "--quick"]):

@@ -16,7 +16,7 @@ from live.conftest import quiet, state_directory, take_down
 from live.program import PATIENCE_S, TOPOLOGIES, Program, until
 from minigts import lab as labs
 from minigts import overlays
-from minigts.lab import Lab
+from minigts.lab import Lab, relay
 from minigts.overlays import Endpoint
 from minigts.topology.read.load import load
 
@@ -77,8 +77,10 @@ def exchange(port: int, content: bytes) -> bytes:
 
 
 def relays(lab: Lab, host: str) -> int:
-    """How many run there. The search does not find itself."""
-    count = ["sh", "-c", "grep -l '[C]arries one TCP' /proc/[0-9]*/cmdline 2>/dev/null | wc -l"]
+    """How many run there: their text is in their command line. The search does not find itself."""
+    assert relay.__doc__ is not None
+    begins = f"[{relay.__doc__[0]}]{relay.__doc__[1:30]}"
+    count = ["sh", "-c", 'grep -l -- "$0" /proc/[0-9]*/cmdline 2>/dev/null | wc -l', begins]
     return int(lab.provider.run(host, count, timeout_s=PATIENCE_S).stdout)
 
 

@@ -169,7 +169,8 @@ def test_what_is_nowhere_is_one_line_that_says_where_to_look(installed: Installe
     done = installed.run("up", "topologies/chain7.yaml")
     assert done.returncode == 2
     assert done.stderr == (
-        "minigts: topologies/chain7.yaml: no such file, and minigts brings none; minigts examples lists those\n"
+        "minigts: topologies/chain7.yaml: no such file, and minigts brings none of that name; "
+        "minigts examples lists its files\n"
     )
     assert "/brought/topologies/chain6.yaml\n" in installed.succeeds("examples")
 

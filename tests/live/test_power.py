@@ -36,7 +36,7 @@ def program(lab: Lab) -> Program:
 def test_it_is_off_and_says_so(lab: Lab, program: Program) -> None:
     (shown,) = json.loads(program.succeeds("status", "--json"))
     assert shown["hosts"] == {"ams": "answers", "bra": "off", "lju": "answers"}
-    assert "bra is off; on again by: minigts start bra" in program.succeeds("status")
+    assert "bra is off; to start it: minigts start bra" in program.succeeds("status")
     for words in (["exec", "bra", "true"], ["kill", "bra"]):
         refused = program.run(*words)
         assert (refused.returncode != 0, "bra is off: minigts start bra" in refused.stderr) == (True, True)
@@ -75,7 +75,7 @@ def test_paused_it_stands_still_and_goes_on(lab: Lab, program: Program) -> None:
     ahead_s = clock_s(lab, "bra") - clock_s(lab, "ams")
     program.succeeds("pause", "bra")
     assert json.loads(program.succeeds("status", "--json"))[0]["hosts"]["bra"] == "paused"
-    assert "bra is paused; it goes on by: minigts resume bra" in program.succeeds("status")
+    assert "bra is paused; to resume it: minigts resume bra" in program.succeeds("status")
     for words in (["exec", "bra", "true"], ["kill", "bra"], ["pause", "bra"], ["down", "--keep"]):
         refused = program.run(*words)
         assert (refused.returncode != 0, "minigts resume bra" in refused.stderr) == (True, True), words

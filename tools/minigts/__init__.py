@@ -1,3 +1,3 @@
-"""The GÉANT Testbed Service on one machine. CONTRIBUTING.md says how its parts lie."""
+"""The GÉANT Testbed Service on one machine. CONTRIBUTING.md has a map of its packages."""
 
 __version__ = "0.1.0"

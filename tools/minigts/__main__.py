@@ -1,14 +1,14 @@
-"""`python -m minigts`: what the launcher `./minigts` becomes. In an installed package `main` is the command."""
+"""`python -m minigts`, which the launcher `./minigts` becomes. An installed package's command calls `main` itself."""
 
-# The built-in half of `signal`: the other takes milliseconds to load.
+# The built-in part of `signal`: the other part takes milliseconds to load.
 import _signal  # type: ignore[import-not-found]
 import gc
 
-# While the program is loaded nobody can explain an interruption: it just ends it. One that is ignored stays so.
+# While the program is loaded nothing can report an interruption, which just ends it; an ignored one stays ignored.
 if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
-# Nothing of what is loaded is garbage: to look for some takes a tenth of the start.
+# Loaded modules are no garbage: the search for some takes a tenth of the start.
 gc.disable()
 from minigts.cli import main  # noqa: E402
 

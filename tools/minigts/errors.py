@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What changes a terminal instead of being shown on it: control characters except tab and line feed, characters that
-turn the direction of writing or begin a line; and halves of characters, which cannot be written at all."""
+"""Characters that act on a terminal instead of being shown: control characters except tab and line feed, characters
+that turn the direction of writing or begin a line; and surrogates, which cannot be written at all."""
 
 
 MOST_SHOWN = 1000
-"""Of a line that a command has said, in characters."""
+"""The most characters that are shown of a line of a command's output."""
 
 
 def printable(text: str) -> str:
@@ -26,12 +26,12 @@ _SECRETS = re.compile(r"(?<=://)[^/@\s\"']{1,1000}@")
 
 
 def without_secrets(text: str) -> str:
-    """`text` without what stands before the host in its addresses: https://user:word@host/ → https://…@host/."""
+    """`text` without the user and password in its URLs: https://user:word@host/ → https://…@host/."""
     return _SECRETS.sub("\N{HORIZONTAL ELLIPSIS}@", text)
 
 
 class MinigtsError(Exception):
-    """Whatever minigts can explain to its user. `exit_code` is the status the command line ends with."""
+    """An error that minigts can explain to its user. `exit_code` is the exit code of the command line."""
 
     exit_code = 1
 
@@ -56,7 +56,7 @@ class Problem:
 
 
 class InputError(MinigtsError):
-    """Every problem of one input, found in one pass; nothing has been changed when it is raised."""
+    """All problems of one input, found in one pass; nothing has been changed when it is raised."""
 
     exit_code = 2
 
@@ -91,7 +91,7 @@ class CommandTimeout(CommandFailed):
 
 
 class BrokenOff(MinigtsError):
-    """What one thread did was ended since another wants no more of it. Whoever broke it off says why."""
+    """The work of one thread was ended because another thread no longer needs it. That thread reports the reason."""
 
 
 class HostFailed(MinigtsError):
@@ -100,7 +100,8 @@ class HostFailed(MinigtsError):
 
 @contextlib.contextmanager
 def reading_from(host: str, what: str) -> Iterator[None]:
-    """Within it is read what a host has said, which may be anything: what cannot be read is its failure."""
+    """Within the context, the output of a host is read, which may be anything. Raises HostFailed when it cannot be
+    read."""
     try:
         yield
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
@@ -110,7 +111,7 @@ def reading_from(host: str, what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def noting_failures(error: BaseException) -> Iterator[None]:
-    """For what is cleaned up after `error`: what fails of it becomes a note of `error`, which stays what is raised."""
+    """Within the context, clean up after `error`. A failure becomes a note of `error`, which is still to be raised."""
     try:
         yield
     except Exception as failure:

@@ -1,7 +1,6 @@
-"""Where things lie: the project's own files, images in the cache, running labs in the state directory.
+"""The places of files: the project's own files, images in the cache, running labs in the state directory.
 
-And how a file is written so that nobody ever reads half of it, and read so that nobody waits for it or runs out of
-memory over it.
+Also how files are written and read: no reader sees half of a file, waits for one, or runs out of memory over one.
 """
 
 from __future__ import annotations
@@ -20,48 +19,49 @@ from typing import IO, Any, Literal
 _CHUNK_BYTES = 1 << 20
 _LONGEST_LINE_BYTES = 10_000_000
 FILES = "MINIGTS_FILES"
-"""The variable with directories, parted by colons, from which topologies may take files beside their own."""
+"""The environment variable with further directories, separated by colons, from which topologies may take files."""
 UMASK = "MINIGTS_UMASK"
-"""The variable in which the command line keeps its user's umask, in octal digits; its own is narrower."""
+"""The environment variable in which the command line keeps the user's umask, in octal digits; its own is stricter."""
 BROUGHT = "brought"
 """The folder of an installed package that holds the project's own files; pyproject.toml says which."""
 LAB, PLAN, CERTIFICATE = "lab.json", "plan.json", "certificate.json"
-"""Files of a lab's run directory that several rooms know: its record, its plan, what was measured of it last."""
+"""Files of a lab's run directory that several packages use: its record, its plan, its latest certificate."""
 CONTROL_SOCKET, CONSOLE_LOG = "control.sock", "console.log"
-"""Files there that each host has: the socket of its control line, and what its console has said."""
+"""Files of each host in it: the socket of the host's control line, and its console's output."""
 LAUNCH, SUPERVISOR, CLOCK = "launch.json", "supervisor.json", "clock.json"
-"""Files there that a provider keeps of what runs: what was to be started, the process that did, and the clock's."""
+"""Files of the run directory that a provider uses: what was to be started, the process that started it, the clock's
+state."""
 
 
 def cache_root() -> Path:
-    """Images and what else can be made again; `MINIGTS_CACHE` overrides the XDG directory."""
+    """The directory of images and other files that can be made again; `MINIGTS_CACHE` overrides the XDG directory."""
     return _chosen("MINIGTS_CACHE", "cache")
 
 
 def data_root() -> Path:
-    """What only the user can bring, such as programs of their own; `MINIGTS_DATA` overrides the XDG directory."""
+    """The directory of what only the user can bring, such as programs; `MINIGTS_DATA` overrides the XDG directory."""
     return _chosen("MINIGTS_DATA", "data")
 
 
 def state_root() -> Path:
-    """Run directories of labs; `MINIGTS_STATE` overrides the XDG directory."""
+    """The directory of labs' run directories and other state; `MINIGTS_STATE` overrides the XDG directory."""
     return _chosen("MINIGTS_STATE", "state")
 
 
 def labs_root() -> Path:
-    """Where the run directories of labs lie, each by its lab's name."""
+    """The directory with the run directory of each lab, under the lab's name."""
     return state_root() / "labs"
 
 
 def files_roots() -> tuple[Path, ...]:
-    """The directories that the user lets topologies take files from, besides that of each; none unless FILES says."""
+    """The directories, besides its own, from which the user lets a topology take files: the absolute ones in FILES."""
     return tuple(Path(each) for each in os.environ.get(FILES, "").split(":") if Path(each).is_absolute())
 
 
 def project_root() -> Path:
-    """Where the project's own files lie: provision/, which is part of the program, topologies/ and experiments/.
+    """The directory of the project's own files: provision/, which is part of the program, topologies/ and experiments/.
 
-    In a checkout that is the checkout; in an installed package what the wheel has brought, inside the package.
+    In a checkout it is the checkout; in an installed package the folder BROUGHT inside the package.
     """
     package = Path(__file__).resolve().parent
     return package / BROUGHT if is_installed() else package.parents[1]
@@ -73,12 +73,12 @@ def is_installed() -> bool:
 
 
 def import_root() -> Path:
-    """The directory that Python finds this package in."""
+    """The directory in which Python finds this package."""
     return Path(__file__).resolve().parents[1]
 
 
 def own_file(given: Path, folder: str) -> Path | None:
-    """The project's own file or folder that `given` means, `FOLDER/NAME` or only `NAME`; None where there is none."""
+    """The project's own file or folder that `given` names, as `FOLDER/NAME` or only `NAME`; None if there is none."""
     if given.is_absolute() or ".." in given.parts:
         return None
     places = [project_root() / given] if given.parts[:1] == (folder,) else [project_root() / folder / given]
@@ -86,7 +86,7 @@ def own_file(given: Path, folder: str) -> Path | None:
 
 
 def users_umask() -> int:
-    """What files that are the user's own do not let others do; 077 where nobody knows."""
+    """The user's umask, for files that are the user's own; 077 if it is unknown."""
     try:
         return int(os.environ.get(UMASK, ""), 8) & 0o777
     except ValueError:
@@ -98,7 +98,7 @@ def users_umask() -> int:
 
 
 def users_folder(path: Path, *, exist_ok: bool = False) -> None:
-    """Make a folder of the user's own, and those above it, with the modes that the umask leaves. Raises OSError."""
+    """Make a folder of the user's own, and missing ones above it, with modes by the user's umask. Raises OSError."""
     new = [each for each in (path, *path.parents) if not os.path.lexists(each)]
     path.mkdir(parents=True, exist_ok=exist_ok)
     for each in new:
@@ -106,22 +106,22 @@ def users_folder(path: Path, *, exist_ok: bool = False) -> None:
 
 
 def users_file(file: IO[Any]) -> None:
-    """Give a file of the user's own, just made, the mode that the umask leaves."""
+    """Give a new file of the user's own its mode by the user's umask."""
     os.fchmod(file.fileno(), 0o666 & ~users_umask())
 
 
 def write_for_user(path: Path, content: str | bytes) -> None:
-    """As `write_whole`, for what is the user's own, such as results: with the mode that the umask leaves."""
+    """As `write_whole`, for a file of the user's own, such as results: its mode is that of the user's umask."""
     with replacing(path) as file:
         users_file(file)
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Put `content` into the file `path`, mode 0600, in one step: a reader sees the old or the new, also after a crash.
+    """Write `content` to the file `path`, mode 0600, in one step: a reader sees the old or the new, also after a crash.
 
-    Several writers at once do not meet: each has a temporary file of its own beside it, `.NAME.*`, which a crash may
-    leave behind.
+    Several writers do not disturb each other: each has a temporary file of its own, `.NAME.*` in the same directory,
+    which a crash may leave behind.
     """
     with replacing(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
@@ -129,7 +129,8 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[io.BufferedRandom]:
-    """A new file, mode 0600, to be written and read, that gets the name `path` once it is whole; as `write_whole`."""
+    """Yield a new file, mode 0600, for writing and reading. It gets the name `path` once it is complete; see
+    `write_whole`."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w+b") as file:
@@ -143,7 +144,7 @@ def replacing(path: Path) -> Iterator[io.BufferedRandom]:
 
 
 class NotRegularError(OSError):
-    """A path leads to something else than a regular file: a pipe, a device, a directory."""
+    """The path is no regular file: it is a pipe, a device or a directory."""
 
     def __init__(self, path: Path, mode: int) -> None:
         super().__init__(f"{path.name} is no regular file")
@@ -151,9 +152,8 @@ class NotRegularError(OSError):
 
 
 def open_regular(path: Path, flags: int = 0) -> io.BufferedReader:
-    """A regular file, to be read. It is looked at once it is open, so that it cannot become another, and nothing waits
-    for a pipe's other end. `flags` are further ones of `os.open`. Raises NotRegularError, OSError.
-    """
+    """Open a regular file for reading. Its kind is checked after it is open, so that it cannot be exchanged in between,
+    and no pipe is waited for. `flags` are further flags of `os.open`. Raises NotRegularError, OSError."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
     mode = os.fstat(handle).st_mode
     if not stat.S_ISREG(mode):
@@ -174,9 +174,8 @@ def read_whole(path: Path, most_bytes: int) -> bytes:
 
 
 def read_lines(path: Path, most_bytes: int) -> Iterator[bytes]:
-    """The content of a regular file in blocks of whole lines, about a megabyte each; no more of it is in memory. Raises
-    as `read_whole` does, when it comes to that, and OSError for a line that is longer than any here.
-    """
+    """Yield the content of a regular file in blocks of whole lines, about a megabyte each. Raises as `read_whole` does,
+    once it has read that far, and OSError for a line of more than 10 MB."""
     with open_regular(path, os.O_NOFOLLOW) as file:
         left = most_bytes
         while block := file.read(_CHUNK_BYTES):
@@ -190,9 +189,8 @@ def read_lines(path: Path, most_bytes: int) -> Iterator[bytes]:
 
 
 def content_key(files: Iterable[tuple[str, Path]], before: str = "") -> str:
-    """16 hexadecimal digits that stand for the names and bytes of files in this order, and for the text `before` them:
-    what is made of them lies in the cache under it. SHA-256, cut.
-    """
+    """The first 16 hexadecimal digits of the SHA-256 of the text `before` and the names and bytes of files, in this
+    order. The cache keeps what is made of the files under this key."""
     digest = hashlib.sha256(before.encode())
     for name, path in files:
         digest.update(name.encode() + b"\0")
@@ -208,7 +206,7 @@ def _chosen(variable: str, kind: Literal["cache", "data", "state"]) -> Path:
 
 
 def _of_user(kind: Literal["cache", "data", "state"]) -> Path:
-    # Not above: a lab's supervisor writes and reads files by this module too, and has the standard library alone.
+    # Imported here, because a lab's supervisor imports this module, too, and has only the standard library.
     import platformdirs  # noqa: PLC0415
 
     directories = platformdirs.PlatformDirs("minigts")

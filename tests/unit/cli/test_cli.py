@@ -9,13 +9,14 @@ import re
 import signal
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from minigts.cli import console, verbs
+from minigts.cli import console, help_from_source, verbs
 from minigts.cli.app import app, main
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError, Problem
 from minigts.providers import DEFAULT, registry
@@ -67,6 +68,25 @@ def test_each_verb_teaches_by_an_example(verb: str) -> None:
     done = runner.invoke(app, [*verb.split(), "--help"])
     assert done.exit_code == 0
     assert re.search(rf"Example:  .*minigts {SHOWN_BY.get(verb, verb)}\b", done.stdout)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_breaks_a_line_only_where_the_window_ends(verb: str) -> None:
+    shown = runner.invoke(app, [*verb.split(), "--help"], env={"COLUMNS": "80"}).stdout
+    prose = shown.partition("╭")[0].splitlines()
+    assert len(prose) > 4
+    for line, below in pairwise(prose):
+        if line.strip() and below.strip():
+            assert len(f"{line.rstrip()} {below.split()[0]}") > 79, line
+
+
+@pytest.mark.parametrize("verb", ["", *VERBS])
+def test_help_from_the_source_fits_the_window(
+    verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert help_from_source.answer([*verb.split(), "--help"], help_from_source.verbs()) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -97,7 +97,7 @@ def test_every_tool_asks_the_ipv6_address_and_netperf_is_told_so(tool: str) -> N
 def test_a_lab_without_ipv6_refuses_it_before_anything_starts(name: str) -> None:
     said = CliRunner().invoke(app, ["up", str(TOPOLOGIES / "pair.yaml"), "--overlay", name])
     assert said.exit_code == 2
-    assert f"overlay '{name}' goes over IPv6, and topology pair has none: write `ipv6: true` there" in said.stderr
+    assert f"overlay '{name}' uses IPv6, and topology pair has none: write `ipv6: true` there" in said.stderr
 
 
 @pytest.mark.parametrize("name", ["swarm-v6", "calico-v6", "flannel-wireguard-v6"])
@@ -118,7 +118,7 @@ def test_what_goes_over_ipv4_alone_is_refused_with_the_reason(name: str, tmp_pat
 
 
 def test_a_topology_whose_own_overlay_needs_it_says_so_by_line() -> None:
-    with pytest.raises(InputError, match=r"t\.yaml:2: overlay: overlay 'none-v6' goes over IPv6, and hosts have none"):
+    with pytest.raises(InputError, match=r"t\.yaml:2: overlay: overlay 'none-v6' uses IPv6, and hosts have none"):
         parse("name: x\noverlay: none-v6\npair: {}\n", "t.yaml", known_overlays=overlays.known())
 
 

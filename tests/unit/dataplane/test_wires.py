@@ -217,7 +217,7 @@ def test_up_measures_no_latency_of_the_emulators_own(monkeypatch: pytest.MonkeyP
     assert (done.exit_code, done.stdout, done.stderr) == (
         0,
         "",
-        "lab chain has nothing to calibrate: its links take just what is declared\n",
+        "lab chain has nothing to calibrate: its wires are exactly as declared\n",
     )
 
 
@@ -336,7 +336,7 @@ def test_a_lab_that_is_too_fast_is_not_calibrated_when_it_is_brought_up(lab: Lab
     done = runner.invoke(app, ["check", "--quick"])
     assert done.exit_code == 1
     assert "calibrate" not in done.stdout
-    assert "taken off" not in done.stdout
+    assert "emulator's own latency" not in done.stdout
 
 
 def test_a_link_is_explained_by_its_wires(lab: Lab) -> None:
@@ -349,7 +349,7 @@ def test_a_link_is_explained_by_its_wires(lab: Lab) -> None:
     assert (explanation.carried, explanation.cause, explanation.differences) == (True, "experiment", ())
     words = " ".join(runner.invoke(app, ["explain", "ams-bra"]).stdout.split())
     assert "bra to ams delay 10.875 ms 10.875 ms 10.875 ms bra eth1 wire" in words
-    assert "taken off" not in words
+    assert "emulator's own latency" not in words
 
 
 def test_the_command_that_the_answer_names_sets_a_wire_again(lab: Lab) -> None:

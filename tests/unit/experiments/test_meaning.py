@@ -238,8 +238,8 @@ def test_of_several_in_real_time_those_are_left_out_whose_hosts_have_a_modelled_
     line = "gts: left out, as no part of it says anything in real time; --time virtual measures it"
     assert prepare.left_out_in_words(every)[0] == line
     assert {part.why for part in every[0].left_out if part.kind == "measurement"} == {
-        "chain6-gts.yaml:11: defaults.host.processor: a modelled processor is of virtual time, and this lab's is "
-        "real: write `time: virtual`, or say --time virtual"
+        "chain6-gts.yaml:11: defaults.host.processor: a modelled processor exists only in virtual time, and this lab "
+        "runs in real time: write `time: virtual`, or say --time virtual"
     }
     directories = run_folders.begin(tmp_path, every, "uml")
     assert [
@@ -249,7 +249,7 @@ def test_of_several_in_real_time_those_are_left_out_whose_hosts_have_a_modelled_
         len(every[1].samples),
         0,
     ]
-    with pytest.raises(InputError, match="a modelled processor is of virtual time"):
+    with pytest.raises(InputError, match="a modelled processor exists only in virtual time"):
         prepare.prepare(files[0], paper=False, quick=True, only=(), time="real")
 
 

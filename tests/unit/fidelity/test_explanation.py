@@ -184,7 +184,10 @@ def test_a_link_that_was_changed_is_named_with_how(lab: Lab) -> None:
     assert (explanation.cause, explanation.differences) == ("changed", ())
     assert "(delay 50 ms, loss 1 %); to restore them: minigts set ams-bra --reset" in explanation.answer
     said = runner.invoke(app, ["status"]).output
-    assert "ams-bra is changed (delay 50 ms, loss 1 %); as declared by: minigts set ams-bra --reset" in said
+    assert (
+        "ams-bra is changed (delay 50 ms, loss 1 %); to restore its declared settings: minigts set ams-bra --reset"
+        in said
+    )
 
 
 def test_a_cut_link_is_named_and_not_measured(lab: Lab) -> None:
@@ -267,6 +270,6 @@ def test_the_screen_shows_everything_on_one_page(lab: Lab) -> None:
     words = " ".join(done.stdout.split())
     assert "ams to bra delay 10 ms 9.9 ms 500 ms bra ifb-eth1 netem" in words
     assert "differs: bra eth1: delay is 500 ms, should be 9.9 ms" in words
-    assert "taken off each delay: 0.100 ms" in words
+    assert "subtracted from each delay: 0.100 ms" in words
     assert words.rpartition("Likely answer: ")[2].startswith("the hosts' settings are not the lab's")
     assert done.stdout.count("\n") <= 24

@@ -106,7 +106,7 @@ def test_a_word_of_groovy_may_be_a_name(word: str) -> None:
 
 
 def _as_read(kind: str, written: Network) -> Network:
-    """As it is read: in a lab that falls apart no host has a route, and a share of a processor is of real time."""
+    """As it is read: in a lab in pieces no host has a route, and shares of processors exist only in real time."""
     if kind == "gts":
         return written
     hosts = {machine.name for machine in written.machines if not machine.is_switch}

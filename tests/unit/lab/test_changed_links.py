@@ -112,7 +112,7 @@ def test_a_link_that_is_cut_and_made_whole_keeps_what_was_set(lab: Lab) -> None:
     minigts("link", "ams", "bra", "down")
     minigts("link", "ams", "bra", "up")
     assert ways(lab) == [(20, 50, 0), (20, 50, 0)]
-    assert "as declared by: minigts set ams-bra --reset" in minigts("status")
+    assert "to restore its declared settings: minigts set ams-bra --reset" in minigts("status")
 
 
 def test_a_link_is_as_declared_again(lab: Lab) -> None:

@@ -259,8 +259,8 @@ def test_several_files_come_into_a_directory_here_from_any_hosts(lab: Lab, tmp_p
     [
         (("one", "nothing", "ams:/srv/data"), "no file or directory nothing on this machine"),
         (("one", "two", "ams:/srv/absent"), "no directory"),
-        (("ams:/srv/x", "bra:/srv/y", "one"), "several files go into a directory, and one is none on this machine"),
-        (("one",), "say what is copied, and where to"),
+        (("ams:/srv/x", "bra:/srv/y", "one"), "several sources need a directory as target"),
+        (("one",), "name a source and a target"),
     ],
 )
 def test_what_is_wrong_with_one_of_several_is_said_before_any_is_copied(
@@ -281,9 +281,9 @@ def test_what_is_wrong_with_one_of_several_is_said_before_any_is_copied(
 def test_a_command_line_as_one_word_is_told_to_be_words(lab: Lab, line: str, better: str) -> None:
     done = do("exec", "ams", line)
     assert done.exit_code == 127
-    told = "minigts: a command is words here, and no shell parts them: minigts exec ams -- "
+    told = "minigts: exec takes a command as separate words, without a shell: minigts exec ams -- "
     assert done.stderr.splitlines()[-1] == f"{told}{better}"
-    assert "a command is words" not in do("exec", "ams", "--", "sh", "-c", "exit 127").stderr
+    assert "separate words" not in do("exec", "ams", "--", "sh", "-c", "exit 127").stderr
 
 
 def test_exec_on_a_terminal_attaches_it(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,4 +298,4 @@ def test_exec_on_a_terminal_attaches_it(lab: Lab, monkeypatch: pytest.MonkeyPatc
     assert seen == [("ams", "bash", "-l")]
     for more in ("--all", "--json"):
         done = do("exec", "-t", more, "ams", "bash")
-        assert (done.exit_code, "one host has the terminal" in done.stderr) == (2, True)
+        assert (done.exit_code, "only one host can have the terminal" in done.stderr) == (2, True)

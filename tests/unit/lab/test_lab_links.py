@@ -151,8 +151,9 @@ def test_check_says_what_to_do_about_a_lab_that_is_too_fast(lab: Lab) -> None:
     labs.reshape(lab, lab.read_record())
     done = runner.invoke(app, ["check", "--quick"])
     assert done.exit_code == 1
-    assert "round trips are shorter than declared, since too much was taken off the delays: minigts calibrate" in (
-        " ".join(done.stdout.split())
+    assert (
+        "round trips are shorter than declared, because too much was subtracted from the delays: minigts calibrate"
+        in (" ".join(done.stdout.split()))
     )
     assert lab.read_record().emulator_overhead_ms == 1.0
     assert runner.invoke(app, ["calibrate"]).exit_code == 0
@@ -186,7 +187,7 @@ def test_a_certificate_of_other_links_is_not_the_labs_own(lab: Lab) -> None:
 
 def test_status_and_up_name_what_is_cut(lab: Lab, tmp_path: Path) -> None:
     labs.set_links_up(lab, "ams", "bra", up=False)
-    assert "ams-bra is cut; whole again by: minigts link ams bra up" in runner.invoke(app, ["status"]).stdout
+    assert "ams-bra is cut; to restore it: minigts link ams bra up" in runner.invoke(app, ["status"]).stdout
     assert json.loads(runner.invoke(app, ["status", "--json"]).stdout)[0]["cut"] == ["ams-bra"]
     assert "cut" not in runner.invoke(app, ["link", "ams", "bra", "up"]).stderr
     assert "is cut" not in runner.invoke(app, ["status"]).stdout

@@ -315,11 +315,11 @@ def test_a_processor_needs_virtual_time_from_the_file_or_the_command() -> None:
     undecided = PROCESSORS.replace("time: virtual\n", "")
     assert parse(undecided, "t.yaml", time="virtual") == parse(PROCESSORS, "t.yaml")
     for text, time in ((undecided, None), (PROCESSORS, "real")):
-        with pytest.raises(InputError, match=r"t.yaml:\d: hosts.b.processor: a modelled processor is of virtual time"):
+        with pytest.raises(InputError, match=r"t.yaml:\d: hosts.b.processor: a modelled processor exists only in"):
             parse(text, "t.yaml", time=time)  # type: ignore[arg-type]
 
 
 def test_a_plan_of_real_time_with_a_processor_is_none() -> None:
     written = parse(PROCESSORS, "t.yaml").model_dump(mode="json")
-    with pytest.raises(ValidationError, match="h1: a modelled processor is of virtual time, and the plan's is real"):
+    with pytest.raises(ValidationError, match="h1: a modelled processor exists only in virtual time, and the plan has"):
         Plan.model_validate(written | {"time": "real"})

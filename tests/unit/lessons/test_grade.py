@@ -287,7 +287,7 @@ def test_every_field_is_quoted() -> None:
 
 
 def test_what_is_done_is_shown_without_escapes_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A student's folder has any name; its work is said to be done anew."""
+    """A student's folder has any name, which the progress shows."""
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -298,11 +298,11 @@ def test_what_is_done_is_shown_without_escapes_on_a_terminal(tmp_path: Path, mon
     for within in (console.progress, console.measuring):
         with within() as said:
             say = said[0] if isinstance(said, tuple) else said
-            say("doing the work of \x1b]0;owned\x07ana\udcff [red]x[/red] anew")
+            say("repeating the work of \x1b]0;owned\x07ana\udcff [red]x[/red]")
             time.sleep(0.2)
     assert "\x1b]0;" not in shown.getvalue()
     assert "\x07" not in shown.getvalue()
-    assert "\\x1b]0;owned\\x07ana\\udcff [red]x[/red] anew" in shown.getvalue()
+    assert "\\x1b]0;owned\\x07ana\\udcff [red]x[/red]" in shown.getvalue()
 
 
 def test_no_cell_changes_a_terminal() -> None:

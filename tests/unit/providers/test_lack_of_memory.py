@@ -115,7 +115,8 @@ def test_exec_says_which_processes_were_ended_meanwhile(lab: Lab, number: int, o
     programs = [f"p[{each}]" for each in range(number)]
     done = CliRunner().invoke(app, ["exec", "--lab", lab.name, "ams", "--", *programs])
     told = [
-        f"minigts: {each} was ended by the kernel of ams, whose memory of 128 MB is used up" for each in programs[:3]
+        f"minigts: the kernel of ams has killed {each}, because its memory of 128 MB has run out"
+        for each in programs[:3]
     ]
-    told += [f"minigts: the same of {others} further processes"] if others else []
+    told += [f"minigts: the same is true of {others} further processes"] if others else []
     assert (done.exit_code, done.stderr.splitlines()) == (137, told)

@@ -157,9 +157,9 @@ def test_defaults_and_shorthands_give_it_and_a_host_refuses_it() -> None:
 
 
 def test_virtual_time_refuses_it_and_says_why() -> None:
-    with pytest.raises(InputError, match=r"out.yaml:4: hosts.ams.gateway: .* does not go by the lab's clock; write"):
+    with pytest.raises(InputError, match=r"out.yaml:4: hosts.ams.gateway: .* does not follow the lab's clock; write"):
         parse(TOPOLOGY.replace("time: real", "time: virtual"), "out.yaml")
-    with pytest.raises(ValueError, match="ams: a way out is of real time"):
+    with pytest.raises(ValueError, match="ams: a way out exists only in real time"):
         Plan.model_validate_json(to_json(PLAN).replace('"time": "real"', '"time": "virtual"'))
 
 

@@ -77,7 +77,7 @@ def test_python_takes_them_as_keywords() -> None:
 
 def test_the_help_of_set_names_them() -> None:
     said = " ".join(CliRunner().invoke(app, ["set", "--help"], env={"COLUMNS": "400"}).stdout.split())
-    assert "delay, jitter, loss, burst, reorder, duplicate, corrupt, slot, rate or queue, in the topology" in said
+    assert "delay, jitter, loss, burst, reorder, duplicate, corrupt, slot, rate or queue, with units as in" in said
 
 
 def test_a_word_is_read_as_it_is() -> None:
@@ -133,5 +133,6 @@ def test_what_is_of_one_time_is_refused_in_the_other(monkeypatch: pytest.MonkeyP
     of_virtual = tuple(replace(each, only="virtual") if each.word == "slot" else each for each in LINK_SETTINGS)
     monkeypatch.setattr(link_settings, "LINK_SETTINGS", of_virtual)
     ways = (Shaping(slot_ms=1), Shaping())
-    assert [*link_settings.untimely(ways, "real")] == ["slot is of virtual time, and this lab's is real"]
+    message = "slot exists only in virtual time, and this lab runs in real time"
+    assert [*link_settings.untimely(ways, "real")] == [message]
     assert [*link_settings.untimely(ways, "virtual")] == []

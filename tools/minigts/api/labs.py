@@ -352,7 +352,7 @@ class Link:
 def _amount(keyword: str, written: str) -> tuple[str, Amount]:
     """The field that a keyword sets, and its value. Raises InputError."""
     if keyword not in _KEYWORDS:
-        raise InputError(f"change: {shown(keyword)} is nothing that can be set: write {listed([*_KEYWORDS])}")
+        raise InputError(f"change: {shown(keyword)} cannot be set: write {listed([*_KEYWORDS])}")
     try:
         if keyword == "rtt":
             return "delay_ms", TIME_MS.parse(written) / 2

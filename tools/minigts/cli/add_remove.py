@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def alter(lab: str | None, change: Callable[[Plan], Plan]) -> frozenset[str]:
-    """Take it into the lab, or out of it; the machines that were started."""
+    """Change the lab to the plan that `change` makes of its own. Returns the machines that were started."""
     from minigts import lab as labs
     from minigts import overlays
 

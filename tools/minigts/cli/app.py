@@ -1,7 +1,7 @@
-"""The program `minigts`: how it starts, and what becomes of an error.
+"""The program `minigts`: its start, its signals, its exit codes.
 
 Exit codes: 0 ok, 1 a check or a lab failed, 2 wrong usage or input, 3 the environment lacks something, 130 and 143
-interrupted.
+interrupted, 141 the reader of standard output has gone.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from minigts.errors import InputError
 from minigts.machine import interruption
 
 PRIVATE = 0o077
-"""The umask of what minigts writes for itself: labs' records and logs, sockets are their owner's alone. What it writes
-for its user, such as results, is as the user's own umask says (paths.users_umask)."""
+"""The umask for files that minigts writes for itself: labs' records, logs and sockets are for their owner alone. Files
+for the user, such as results, follow the user's own umask (paths.users_umask)."""
 
 COMPLETES = "_MINIGTS_COMPLETE"
-"""The variable by which a shell asks what may come next (typer's own name for it). The launcher knows it, too."""
+"""The environment variable with which a shell asks for completions. typer chooses its name; the launcher uses it, too.
+"""
 
 
 class _Program(TyperGroup):
-    """Finds the verbs by their files. Turns an error that minigts can explain into its message and exit code; others
-    are bugs. Whoever types a verb of a similar program is told of ours."""
+    """Finds the verbs by their files. Turns an error that minigts can explain into a message and an exit code; any
+    other exception is a bug, and its traceback is shown. For a verb of a similar program it names minigts' own."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**(settings | {"commands": {}}))
@@ -41,7 +42,7 @@ class _Program(TyperGroup):
         return verbs.names()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """As it is listed; to run it, `resolve_command` has all of it."""
+        """The verb as help lists it, without its parameters; `resolve_command` returns the whole verb, which runs."""
         return verbs.verb(cmd_name).listed(cmd_name) if cmd_name in self.commands else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -78,9 +79,9 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """What `./minigts` runs. A SIGTERM unwinds the program like an error: what it started is taken down."""
+    """The entry point. A SIGTERM unwinds the program as an error does: what it has started is taken down."""
     signal.signal(signal.SIGTERM, _terminate)
-    # debugfs and others lie where a plain user's PATH does not look.
+    # debugfs and others are in directories that a plain user's PATH lacks.
     os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     os.environ.setdefault(paths.UMASK, f"{os.umask(PRIVATE):03o}")
     if os.environ.get(COMPLETES):
@@ -115,12 +116,12 @@ def _tell_version(asked: bool) -> None:
 def root(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the traceback of an error.")] = False,
     version: Annotated[
-        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Say which version this is.")
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """The GÉANT Testbed Service on one machine: hosts with kernels of their own, links that hold their delay.
 
     [bold]First minute:[/bold]  minigts run experiments/multihop.yaml
 
-    [bold]By hand:[/bold]  minigts up topologies/pair.yaml, then status, exec, shell, check, and down
+    [bold]Step by step:[/bold]  minigts up topologies/pair.yaml, then status, exec, shell, check, and down
     """

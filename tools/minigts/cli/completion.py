@@ -1,7 +1,7 @@
-"""What a shell completes: names of labs, hosts, links, overlays and providers, read in a moment.
+"""Completions for a shell: names of labs, hosts, links, overlays and providers.
 
-A shell asks at every press of a key. So this reads records as plain JSON and imports none of the rooms that check them.
-What cannot be read has no names; the verb itself then says why.
+A shell waits for them at each press of the tab key. So this module reads plans as plain JSON and imports none of the
+packages that check them. A plan that cannot be read yields no names; the verb itself reports the reason.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from minigts.topology import overlay_names
 
 PLAN_LIMIT_BYTES = 4 << 20
 OF_A_PLAN = documents.Bounds(elements=1_000_000, bytes=PLAN_LIMIT_BYTES)
-"""A plan of eighty hosts in a row has that much, and takes a tenth of a second."""
+"""The bounds of a plan that is read. A plan of eighty hosts in a row is about that large and takes a tenth of a second.
+"""
 
 
 def labs() -> list[str]:
-    """Names of the labs that are up, or were."""
+    """Names of the labs that are up or kept."""
     try:
         return sorted(path.parent.name for path in paths.labs_root().glob(f"*/{paths.LAB}"))
     except OSError:
@@ -29,41 +30,41 @@ def labs() -> list[str]:
 
 
 def hosts(ctx: typer.Context) -> list[str]:
-    """Of the lab that `--lab` names, else of all labs: hosts and switches."""
+    """Names of the hosts and switches of the lab that `--lab` names; without `--lab`, of all labs."""
     return _unique(name for plan in _plans(ctx) for kind in ("hosts", "switches") for name in _names(plan, kind))
 
 
 def links(ctx: typer.Context) -> list[str]:
-    """As `hosts`: the links' names, and those of the hosts, which name a link by its ends."""
+    """Names of the links, and of the hosts, since two hosts name a link, too. The labs are chosen as in `hosts`."""
     return _unique(name for plan in _plans(ctx) for name in _names(plan, "links")) + hosts(ctx)
 
 
 def link_names(ctx: typer.Context) -> list[str]:
-    """As `hosts`: the links' names."""
+    """Names of the links. The labs are chosen as in `hosts`."""
     return _unique(name for plan in _plans(ctx) for name in _names(plan, "links"))
 
 
 def settings() -> list[str]:
-    """What of a link can be set."""
+    """`WORD=` for each setting of a link that can change while the lab is up."""
     from minigts.topology.link_settings import SETTABLE
 
     return [f"{what}=" for what in SETTABLE]
 
 
 def neighbours(ctx: typer.Context) -> list[str]:
-    """Of the host that is named before: those at the other ends of its links."""
+    """Names of the neighbours of the host that the argument before names."""
     first = ctx.params.get("first") or ctx.params.get("link")
     pairs = [link["ends"] for plan in _plans(ctx) for link in plan.get("links", ())]
     return _unique(end for pair in pairs if first in pair for end in pair if end != first)
 
 
 def host_or_nothing(ctx: typer.Context) -> list[str]:
-    """For a verb whose first word is a host, and whose others are a command's."""
+    """Names of hosts for the first word of a verb such as `exec`; nothing for the words of the command."""
     return [] if ctx.params.get("words") or ctx.params.get("every") else hosts(ctx)
 
 
 def places(ctx: typer.Context, incomplete: str) -> list[str]:
-    """A path here, or a host with the colon that its path goes behind."""
+    """Paths on this machine that begin with `incomplete`, and `HOST:` for each host."""
     here = Path(incomplete)
     above, begun = (here, "") if incomplete.endswith("/") else (here.parent, here.name)
     try:
@@ -75,23 +76,23 @@ def places(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def overlays() -> list[str]:
-    """With their variants."""
+    """Names of the overlays with their variants."""
     return [*overlay_names.known()]
 
 
 def providers() -> list[str]:
-    """Their folders, but what they share."""
+    """Names of the providers, by their folders; `agent` is no provider but code that they share."""
     folders = (paths.import_root() / "minigts" / "providers").glob("*/provider.py")
     return sorted({path.parent.name for path in folders} - {"agent"})
 
 
 def formats() -> list[str]:
-    """That a topology can be written in."""
+    """The formats that `export` writes."""
     return ["gts", "containerlab", "netlab", "dot", "mermaid"]
 
 
 def states() -> list[str]:
-    """Of a link."""
+    """The states of a link."""
     return ["up", "down"]
 
 

@@ -1,4 +1,4 @@
-"""How things look on the terminal: results on stdout, progress and errors on stderr."""
+"""Output on the terminal: results on stdout, progress and errors on stderr."""
 
 from __future__ import annotations
 
@@ -26,46 +26,46 @@ if TYPE_CHECKING:
     from minigts.experiments.run import RunProgress as At
 
 PLAIN_WIDTH = 200
-"""Columns when the output goes to a file or a program, where nothing has to fit a window."""
+"""The width in columns of output to a file or a pipe, where no window limits it."""
 
 Say = Progress
 
 
 def out() -> Console:
-    """Where results go. A reader that leaves is a BrokenPipeError, as for every other way to print."""
+    """A console that prints results to stdout. Raises BrokenPipeError, as `print` does, when the reader has gone."""
     from rich.console import Console
 
     class Out(Console):
         def on_broken_pipe(self) -> None:
-            raise  # noqa: PLE0704 - it is called where one is handled
+            raise  # noqa: PLE0704 - rich calls it while the error is handled
 
     return Out(highlight=False, width=window())
 
 
 def window() -> int | None:
-    """How many columns the window has, None for as many as it says itself; PLAIN_WIDTH where there is no window."""
+    """The width of the output in columns: None if rich is to ask the terminal; PLAIN_WIDTH if stdout is no terminal."""
     return None if sys.stdout.isatty() else PLAIN_WIDTH
 
 
 def has_window() -> bool:
-    """Whether somebody looks at what is printed: else it goes to a file or a program."""
+    """Whether stdout is a terminal, and neither a file nor a pipe."""
     return window() != PLAIN_WIDTH
 
 
 def note(text: str) -> None:
-    """A line or several for the person who watches; what would change the terminal is shown as its escape."""
+    """Print lines on stderr; control characters are printed as escapes."""
     print(printable(text), file=sys.stderr, flush=True)
 
 
 def note_all(lines: Iterable[str]) -> None:
-    """Each of them."""
+    """Print these lines on stderr."""
     for line in lines:
         note(line)
 
 
 @contextmanager
 def progress() -> Iterator[Say]:
-    """Gives a function that says what goes on now. On a terminal a step stays when it has ended, with its time."""
+    """Yield a function that shows the current step on stderr. On a terminal finished steps stay, with their times."""
     if not sys.stderr.isatty():
         yield note
         return
@@ -89,7 +89,8 @@ def progress() -> Iterator[Say]:
 
 @contextmanager
 def measuring() -> Iterator[tuple[Say, OnProgress]]:
-    """Gives two functions: one says a step, one shows how far a run is. A bar with the time left on a terminal."""
+    """Yield two functions: one shows the current step, the other how far a run is. On a terminal that is a bar with the
+    time left."""
     if not sys.stderr.isatty():
         yield note, _lines()
         return
@@ -110,7 +111,7 @@ def measuring() -> Iterator[tuple[Say, OnProgress]]:
 
 
 def _lines() -> OnProgress:
-    """A line for every twentieth of the way."""
+    """A function that prints a line after each twentieth of a run."""
     shown = -1
 
     def show(at: At) -> None:
@@ -123,7 +124,7 @@ def _lines() -> OnProgress:
 
 
 def explain(error: BaseException, *, debug: bool) -> int:
-    """Say on stderr what went wrong; returns the exit code. With `debug`, the traceback comes first.
+    """Print on stderr what went wrong; return the exit code. With `debug`, the traceback comes first.
 
     `error` is a MinigtsError, an OSError, a KeyboardInterrupt or a group of such.
     """
@@ -153,37 +154,37 @@ def _explain(error: BaseException) -> int:
 
 
 def is_expected(error: BaseException) -> bool:
-    """Whether `explain` has words for it. What it has none for is a bug of ours, and shows its traceback."""
+    """Whether `explain` can explain the error. Any other error is a bug, and its traceback is shown."""
     if isinstance(error, BaseExceptionGroup):
         return all(is_expected(one) for one in error.exceptions)
     return isinstance(error, MinigtsError | OSError | KeyboardInterrupt)
 
 
 def _system_error(error: BaseException) -> str:
-    """`results: No space left on device`."""
+    """A message such as `results: No space left on device`."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error) or type(error).__name__
 
 
 def silence() -> int:
-    """Nobody reads stdout any more: write nothing else to it. Returns the exit code of a broken pipe."""
+    """Discard what is still written to stdout, because its reader has gone. Returns the exit code of a broken pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 141
 
 
 def ms(value: float | None) -> str:
-    """A time in milliseconds; nothing where there is none."""
+    """A time such as `8.75 ms`; an empty text for None."""
     return "" if value is None else f"{value:.2f} ms"
 
 
 def mbit(value: float | None) -> str:
-    """A rate in Mbit/s; `unlimited` where there is no limit."""
+    """A rate such as `50 Mbit/s`; `unlimited` for None."""
     return "unlimited" if value is None else f"{round(value, 1):g} Mbit/s"
 
 
 def yes(value: bool) -> str:
-    """A truth as a word."""
+    """`yes` or `no`."""
     return "yes" if value else "no"
 
 
@@ -193,13 +194,13 @@ def megabytes(size_bytes: int) -> str:
 
 
 def pass_on(output: bytes) -> None:
-    """A host's output, as it comes."""
+    """Write a host's output to stdout at once."""
     sys.stdout.buffer.write(output)
     sys.stdout.buffer.flush()
 
 
 class HostLines:
-    """The output of several hosts, as it comes, in whole lines with the host's name before each."""
+    """Prints the output of several hosts as it arrives, in whole lines that begin with the host's name."""
 
     def __init__(self, hosts: Sequence[str]) -> None:
         self._width = max(map(len, hosts))
@@ -211,7 +212,7 @@ class HostLines:
             pass_on(b"".join(self._line(host, line) for line in self._lines[host].feed(output)))
 
     def end(self, host: str) -> None:
-        """What a host has said last, if that is no whole line."""
+        """Print the rest of a host's output that has no line feed at its end."""
         with self._lock:
             if rest := self._lines[host].rest():
                 pass_on(self._line(host, rest))
@@ -221,13 +222,13 @@ class HostLines:
 
 
 def amount(size_bytes: int, seconds: float) -> str:
-    """`104.9 MB in 0.8 s`; without a time that nobody waits for."""
+    """`104.9 MB in 0.8 s`; without the time if it is below 0.1 s."""
     size = f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 1e5 else f"{size_bytes} bytes"
     return f"{size} in {seconds:.1f} s" if seconds >= 0.1 else size
 
 
 def show_log(heading: str, file: Path) -> None:
-    """A text file below a heading; what would change the terminal is shown as its escape."""
+    """Print a text file below a heading; control characters are printed as escapes."""
     print(f"==> {printable(heading)} <==")
     with file.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
@@ -235,5 +236,5 @@ def show_log(heading: str, file: Path) -> None:
 
 
 def print_json(document: object) -> None:
-    """One JSON document; what JSON has no word for is written as text."""
+    """Print one JSON document; values that JSON lacks are written as text."""
     print(json.dumps(document, indent=2, ensure_ascii=False, default=str))

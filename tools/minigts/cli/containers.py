@@ -1,4 +1,4 @@
-"""What runs a command in a container of a lab, or in its network."""
+"""Commands in a lab's containers, and in the containers' networks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def into_container(lab: Lab, name: str) -> tuple[str, dict[str, tuple[str, ...]]]:
-    """The host of a container of the user's, or one for its measuring container; by host, what runs a command in it."""
+    """The host of a container, and by host the command that runs another one in the container. `name` is a container of
+    the topology, or a host, which stands for its measuring container. Raises InputError when there is none."""
     from minigts.overlays import containers
 
     if any(host.name == name for host in lab.plan.hosts):
@@ -23,12 +24,13 @@ def into_container(lab: Lab, name: str) -> tuple[str, dict[str, tuple[str, ...]]
 
 
 def into_containers(lab: Lab, hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """By host, what runs a command in the measuring container. Raises InputError when there is none."""
+    """By host, the command that runs another one in the measuring container. Raises InputError when there is none."""
     return {host: end.prefix for host, end in _measuring(lab, hosts).items()}
 
 
 def container_network(lab: Lab, name: str) -> tuple[str, tuple[str, ...]]:
-    """The host of a container, and what runs the host's own program in the container's network."""
+    """The host of a container, and the command that runs a program of the host in the container's network. `name` is as
+    in `into_container`. Raises InputError when there is none."""
     from minigts.overlays import containers
 
     if any(host.name == name for host in lab.plan.hosts):

@@ -12,12 +12,15 @@ from minigts.cli import console
 from minigts.errors import InputError
 
 Into = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there; a file that is there stays.")
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="The new file to write; never an existing one. Default: standard output."
+    ),
 ]
 
 LeaveOut = Annotated[
     bool,
-    typer.Option("--leave-out", help="Do without what bears on the network and cannot be said; else it is an error."),
+    typer.Option("--leave-out", help="Leave out settings of the network that cannot be expressed. Default: an error."),
 ]
 
 

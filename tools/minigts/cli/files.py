@@ -1,4 +1,4 @@
-"""Which file a user means: the one in the working directory, else minigts' own of that name."""
+"""The file that a user names: one in the working directory, or one that minigts brings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ EXPERIMENTS = "experiments"
 
 
 def found(given: Path, folder: str) -> Path:
-    """`given`, if it is there; else minigts' own `FOLDER/NAME`, which may be given as only `NAME`, and which is said.
+    """The path `given` if it exists, otherwise minigts' own file `FOLDER/NAME` with a note on stderr; `given` may be
+    only `NAME`.
 
     Raises InputError when there is neither.
     """
@@ -24,7 +25,13 @@ def found(given: Path, folder: str) -> Path:
     own = paths.own_file(given, folder)
     if own is None:
         raise InputError(
-            [Problem(str(given), 0, "no such file, and minigts brings none; minigts examples lists those")]
+            [
+                Problem(
+                    str(given),
+                    0,
+                    "no such file, and minigts brings none of that name; minigts examples lists its files",
+                )
+            ]
         )
     console.note(f"minigts: there is no {given} here, so it is minigts' own: {own}")
     return own

@@ -1,7 +1,7 @@
-"""What `--help` can say before there is a virtual environment: read from this package's source, nothing imported of it.
+"""Help before there is a virtual environment: read from the source of this package, without an import of it.
 
-Run by the launcher as a script, with the arguments that minigts was started with. Exit code 0: help was asked for, and
-printed; 2: there is no such verb, which it says; RUNS: the arguments name a verb that is to run. Standard library only.
+The launcher runs this file as a script, with the arguments of minigts. Exit code 0: help was asked for and printed; 2:
+there is no such verb, and a message says so; RUNS: the arguments name a verb to run. Uses only the standard library.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import fill
 
 RUNS = 10
+MINIMUM_COLUMNS = 40
 HELP = ("-h", "--help")
 VERSION = "--version"
 ROOT_OPTIONS = ("-v", "--verbose", VERSION)
@@ -29,17 +32,17 @@ SPOKEN = {
     **dict.fromkeys(("ssh", "login", "connect", "attach"), _SHELL),
     **dict.fromkeys(("graph", "validate"), _PLAN),
 }
-"""Verbs of similar programs, which are none here, and what is said to whoever types one."""
+"""Verbs of similar programs that minigts lacks, with the advice for each."""
 AFTERWARDS = (
-    "Options are shown once minigts has its virtual environment. The first verb that runs makes it, in half a\n"
+    "Options are shown once minigts has its virtual environment. The first verb that runs makes it, in half a "
     "minute; `./minigts doctor` is one that starts nothing."
 )
 
 
 @dataclass
 class Verb:
-    """`about` is its help, `verbs` those below it, `place` where it is listed. A `greedy` verb leaves what stands
-    behind its first word alone."""
+    """`about` is the verb's help, `verbs` its subverbs, `place` its place in the list. A `greedy` verb reads no options
+    after its first argument."""
 
     about: str = ""
     place: int = 0
@@ -49,7 +52,7 @@ class Verb:
 
 
 def verbs(directory: Path = Path(__file__).parent) -> Verb:
-    """The program itself, with all its verbs but hidden ones below it, in the order in which they are listed."""
+    """The program with its verbs in the order of the list; hidden verbs are left out."""
     files = {file.stem.rstrip("_").replace("_", "-"): file for file in (directory / "verbs").glob("[!_]*.py")}
     found = {name: _verb(ast.parse(file.read_text(encoding="utf-8"))) for name, file in files.items()}
     root = ast.parse((directory / "app.py").read_text(encoding="utf-8"))
@@ -59,13 +62,13 @@ def verbs(directory: Path = Path(__file__).parent) -> Verb:
 
 
 def version(package: Path = Path(__file__).parents[1]) -> str:
-    """The program's."""
+    """The program's version."""
     tree = ast.parse((package / "__init__.py").read_text(encoding="utf-8"))
     return str(next(ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign)))
 
 
 def _verb(module: ast.Module) -> Verb:
-    """What a verb's file says: `verb = Verb(LABS, 40)`, and one function, or one for each verb below it."""
+    """The verb that a file declares: `verb = Verb(LABS, 40)`, and one function, or one for each subverb."""
     verb, below = Verb(), dict[str, Verb]()
     for node in module.body:
         match node:
@@ -96,7 +99,7 @@ def _literal(keyword: ast.keyword) -> bool:
 
 
 def answer(arguments: Sequence[str], verb: Verb) -> int:
-    """Print help, or what is wrong, and return the exit code."""
+    """Print help or an error; return the exit code."""
     name, words = "minigts", list(arguments)
     while verb.verbs:
         word = next(iter(words), HELP[0])
@@ -118,12 +121,14 @@ def answer(arguments: Sequence[str], verb: Verb) -> int:
             return 2
     if not verb.verbs and not set(HELP) & set(_own(words, verb.greedy)):
         return RUNS
-    sys.stdout.write("\n".join([f"Usage: {name} …", "", verb.about, *_listed(verb), "", AFTERWARDS, ""]))
+    about = (_wrapped(paragraph) for paragraph in verb.about.split("\n\n"))
+    parts = [f"Usage: {name} …", *about, *(["\n".join(_listed(verb))] if verb.verbs else []), _wrapped(AFTERWARDS)]
+    sys.stdout.write("\n\n".join(parts) + "\n")
     return 0
 
 
 def _own(words: Sequence[str], greedy: bool) -> Iterator[str]:
-    """The words that are the verb's, and not of a command that it is given."""
+    """The words that belong to the verb itself, and not to a command that it runs."""
     for word in words:
         if word == "--" or (greedy and not word.startswith("-")):
             return
@@ -133,7 +138,15 @@ def _own(words: Sequence[str], greedy: bool) -> Iterator[str]:
 def _listed(verb: Verb) -> Iterator[str]:
     width = max(map(len, verb.verbs), default=0)
     for name, each in verb.verbs.items():
-        yield f"  {name:{width}}  {each.about.partition(chr(10))[0]}"
+        first = each.about.partition("\n\n")[0]
+        yield _wrapped(first, f"  {name:{width}}  ", " " * (width + 4))
+
+
+def _wrapped(text: str, before: str = "", below: str = "") -> str:
+    """The text in lines of the window's width, the first of them after `before`, the others after `below`."""
+    columns = max(get_terminal_size().columns, MINIMUM_COLUMNS)
+    lines = " ".join(text.splitlines())
+    return fill(lines, columns, initial_indent=before, subsequent_indent=below, break_on_hyphens=False)
 
 
 if __name__ == "__main__":

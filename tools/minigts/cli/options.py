@@ -1,13 +1,15 @@
-"""Options and arguments that several verbs have, and what a user means by their words."""
+"""Options and arguments that several verbs share, and how their values are understood."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from minigts import paths
 from minigts.cli import completion, console, files
 from minigts.errors import InputError
 from minigts.topology import overlay_names
@@ -16,37 +18,39 @@ from minigts.topology.time import Time
 if TYPE_CHECKING:
     from minigts.lab import Lab
     from minigts.topology.plan.plan import Plan
-import os
-
-from minigts import paths
-
-if TYPE_CHECKING:
-    from minigts.lab import Lab
-from typing import TYPE_CHECKING
 
 Topology = Annotated[Path, typer.Argument(metavar="TOPOLOGY", help="A topology file, such as topologies/chain6.yaml.")]
 Provider = Annotated[
     str,
     typer.Option(
-        "--provider", help="What a host is; `minigts doctor` lists them.", autocompletion=completion.providers
+        "--provider",
+        help="The kind of hosts; `minigts doctor` lists the providers.",
+        autocompletion=completion.providers,
     ),
 ]
 TimeOption = Annotated[
     Time | None,
     typer.Option(
-        "--time", help="The lab's clock: the machine's, or its own. Else the file's; else the provider's best."
+        "--time", help="Real time (this machine's clock) or virtual time. Default: the file's, or the provider's best."
     ),
 ]
 LabName = Annotated[
     str | None,
-    typer.Option("--lab", metavar="NAME", help="Which lab, when several are up.", autocompletion=completion.labs),
+    typer.Option(
+        "--lab",
+        metavar="NAME",
+        help="The lab's name. Default: the only lab that is up.",
+        autocompletion=completion.labs,
+    ),
 ]
 WhichLab = Annotated[
     str | None,
-    typer.Argument(metavar="[LAB]", help="Which lab, when several are up.", autocompletion=completion.labs),
+    typer.Argument(
+        metavar="[LAB]", help="The lab's name. Default: the only lab that is up.", autocompletion=completion.labs
+    ),
 ]
-"""Of a verb that takes `--lab`, too: see `which`."""
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, for programs.")]
+"""The lab as an argument, for verbs that take `--lab`, too: see `which`."""
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, for programs.")]
 Host = Annotated[
     str,
     typer.Argument(metavar="HOST", help="A host's name, as in the topology file.", autocompletion=completion.hosts),
@@ -56,25 +60,25 @@ Inside = Annotated[
     typer.Option(
         "--container",
         "-c",
-        help="In a container: for HOST write the name of one of the topology's, as in web or web.ams; or a host, for "
-        "the overlay's measuring container there.",
+        help="In a container: HOST is the name of a container, such as web or web.ams, or of a host, for the "
+        "overlay's measuring container there.",
     ),
 ]
-SavedName = Annotated[str, typer.Argument(metavar="NAME", help="What the saved lab is called.")]
-Unproven = Annotated[bool, typer.Option("--unproven", help="Also a --source that minigts was not proven on.")]
+SavedName = Annotated[str, typer.Argument(metavar="NAME", help="The saved lab's name.")]
+Unproven = Annotated[bool, typer.Option("--unproven", help="Allow a --source that was not proven with minigts.")]
 
 
 def which(lab: str | None, named: str | None) -> str | None:
-    """The lab that a verb is to work on: its argument, or --lab. Raises InputError where these are two labs."""
+    """The lab that a verb works on: its argument, or --lab; None for neither. Raises InputError when both are given and
+    differ."""
     if lab and named and lab != named:
         raise InputError(f"{lab} and --lab {named} are two labs: name one")
     return lab or named
 
 
 def read_plan(file: Path, provider: str, time: Time | None) -> Plan:
-    """The plan of a topology file, or of minigts' own of that name: in `time`, else in the file's, else in the
-    provider's best. Raises InputError.
-    """
+    """The plan of a topology file, or of minigts' own file of that name. Its time is `time`, if that is None the
+    file's, and without that the provider's best. Raises InputError."""
     from minigts.session import plans
 
     found = files.found(file, files.TOPOLOGIES)
@@ -85,7 +89,8 @@ def read_plan(file: Path, provider: str, time: Time | None) -> Plan:
 
 
 def lab_with(host: str, lab: str | None, *, also_off: bool = False) -> Lab:
-    """The lab, which has that host. Raises InputError; HostFailed for one that is off, unless it may be."""
+    """The lab, once it is known to have that host. Raises InputError; HostFailed for a host that is off, unless
+    `also_off`."""
     from minigts import lab as labs
 
     opened = labs.open_lab(lab)
@@ -96,7 +101,7 @@ def lab_with(host: str, lab: str | None, *, also_off: bool = False) -> Lab:
 
 
 def one_of(kind: str, word: str, known: Collection[str]) -> str:
-    """`word`, which is known. Raises InputError."""
+    """`word` itself. Raises InputError when it is not among `known`."""
     from minigts.language.problems import did_you_mean
 
     if word not in known:
@@ -112,7 +117,8 @@ def opened_lab(lab: str | None) -> Lab:
 
 
 def writable(directory: Path, what: str) -> Path:
-    """That directory, which is there. `what` asked for it. Raises InputError."""
+    """The directory, made if it was missing. `what` begins the message. Raises InputError when it cannot be made or
+    written to."""
     try:
         paths.users_folder(directory, exist_ok=True)
     except OSError as error:

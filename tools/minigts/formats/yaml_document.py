@@ -76,7 +76,8 @@ class Document:
         if shares := [machine.name for machine in machines if machine.cpus is not None and machine.cpus < 1]:
             time = "real"
             for name_of_host in shares:
-                self.notes.add("cpu", name_of_host, "`time: real` here, since a share of a processor is of real time")
+                why = "`time: real` here, since a share of a processor exists only in real time"
+                self.notes.add("cpu", name_of_host, why)
         return Network(name, tuple(machines), tuple(links), routing=routing, time=time, notes=self.notes.lines())
 
     def line(self, where: Location) -> int:

@@ -137,15 +137,13 @@ def require_engine(provider: Provider, name: str) -> None:
 
 
 def require_fit(plan: Plan, name: str) -> None:
-    """Raises InputError when overlay `name` does not fit the plan: it runs over IPv6 and hosts have none, or it has too
+    """Raises InputError when overlay `name` does not fit the plan: it uses IPv6 and hosts have none, or it has too
     few addresses for them."""
     if name not in UNDERLAYS and plan.hosts[-1].index >= MOST_HOSTS:
         more = f"topology {plan.name} has {plan.hosts[-1].index + 1}: bring it up without one, --overlay none"
         raise InputError(f"an overlay has addresses for {MOST_HOSTS} hosts, and {more}")
     if ipv6.needed_by(name) and plan.ipv6 is None:
-        raise InputError(
-            f"overlay {name!r} goes over IPv6, and topology {plan.name} has none: write `ipv6: true` there"
-        )
+        raise InputError(f"overlay {name!r} uses IPv6, and topology {plan.name} has none: write `ipv6: true` there")
 
 
 def _join(lab: Lab, overlay: Overlay, record: Record, progress: Progress) -> dict[str, Endpoint]:

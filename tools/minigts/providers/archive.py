@@ -170,7 +170,7 @@ def _unpack(host: str, archive: tarfile.TarFile, reading: _Bounded, target: Path
 def _inside(name: str) -> PurePosixPath:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
-        raise tarfile.TarError(f"{name!a} lies outside of the target")
+        raise tarfile.TarError(f"{name!a} leads out of the target")
     return path
 
 

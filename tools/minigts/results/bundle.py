@@ -255,7 +255,8 @@ def _plain_name(file: Path, member: zipfile.ZipInfo, limits: Limits) -> tuple[st
     for word in words:
         named(file, word)
     if member.flag_bits & 1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise _refusal(file, f"{plain(member.filename)[:200]!r} is encrypted, or packed in another way than by deflate")
+        what = "is encrypted, or compressed by another method than deflate"
+        raise _refusal(file, f"{plain(member.filename)[:200]!r} {what}")
     return words
 
 

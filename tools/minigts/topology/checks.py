@@ -48,7 +48,7 @@ def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None, ti
     yield from _connected(drafted, document.get("routing"), hosts, groups)
     yield from _overlay(document.get("overlay"), known_overlays)
     if document.get("ipv6") in (None, "false") and ipv6.needed_by(str(document.get("overlay"))):
-        need = "goes over IPv6, and hosts have none: add `ipv6: true`"
+        need = "uses IPv6, and hosts have none: add `ipv6: true`"
         yield ("overlay",), f"overlay {shown(document['overlay'])} {need}"
     yield from _untimely(document, time)
     for link in drafted.links:

@@ -167,8 +167,9 @@ class HostSpec(Spec):
                     asks=lambda host: f"cpus: {host.cpus}" if host.cpus < 1 else "",
                     only="real",
                     written=lambda value: str(value).startswith("0."),
-                    untimely="a share of a processor is of real time, and this lab's is virtual, where processors are "
-                    "free: write `time: real`, or say --time real; or give the host a modelled `processor:`",
+                    untimely="a share of a processor exists only in real time, and this lab runs in virtual time, "
+                    "where processors are free: write `time: real`, or say --time real; or give the host a modelled "
+                    "`processor:`",
                     instead="write `cpus: 1`",
                 ),
                 Feature(
@@ -203,8 +204,8 @@ class HostSpec(Spec):
                     asks=lambda host: "" if host.processor is None else "processor:",
                     only="virtual",
                     written=lambda value: value is not None,
-                    untimely="a modelled processor is of virtual time, and this lab's is real: write `time: virtual`, "
-                    "or say --time virtual",
+                    untimely="a modelled processor exists only in virtual time, and this lab runs in real time: write "
+                    "`time: virtual`, or say --time virtual",
                 ),
             ),
             elsewhere=Elsewhere(
@@ -225,8 +226,8 @@ class HostSpec(Spec):
                     asks=lambda host: "gateway: true" if host.gateway else "",
                     only="real",
                     written=lambda value: value == "true",
-                    untimely="the way out is of real time, and this lab's is virtual: what lies outside does not go by "
-                    "the lab's clock; write `time: real`, or say --time real",
+                    untimely="a way out exists only in real time, and this lab runs in virtual time: what lies "
+                    "outside does not follow the lab's clock; write `time: real`, or say --time real",
                 ),
             ),
             elsewhere=Elsewhere(
@@ -322,4 +323,4 @@ def untimely_hosts(host: Host, time: Time) -> Iterator[str]:
     """Yield a message for each feature that a planned host needs and that does not apply to a lab of `time`."""
     for feature in FEATURES:
         if feature.only not in (None, time) and feature.asks(host):
-            yield f"{host.name}: {feature.name} is of {feature.only} time, and the plan's is {time}"
+            yield f"{host.name}: {feature.name} exists only in {feature.only} time, and the plan has {time} time"

@@ -321,7 +321,7 @@ def untimely(ways: Iterable[Shaping], time: Time) -> Iterator[str]:
     for way in ways:
         for each in other:
             if getattr(way, each.field) != each.default:
-                yield f"{each.word} is of {each.only} time, and this lab's is {time}"
+                yield f"{each.word} exists only in {each.only} time, and this lab runs in {time} time"
 
 
 def amount(word: str, written: object) -> tuple[str, Amount | None]:

@@ -39,7 +39,7 @@ class UserFiles:
     texts: dict[str, str] = field(default_factory=dict, compare=False)
 
     def place(self, source: str) -> Path:
-        """The resolved path of `source`. Raises CannotBeTaken where it is not there, or leads out of the
+        """The resolved path of `source`. Raises FileRefused where it is not there, or leads out of the
         directories."""
         base = self.directory.resolve()
         try:
@@ -54,7 +54,7 @@ class UserFiles:
         return path
 
     def require(self, source: str) -> None:
-        """Raise CannotBeTaken for a path that leads out of the directories, whether or not the file exists. Symbolic
+        """Raise FileRefused for a path that leads out of the directories, whether or not the file exists. Symbolic
         links are followed."""
         try:
             bases = [directory.resolve() for directory in (self.directory, *self.further)]
@@ -68,7 +68,7 @@ class UserFiles:
             )
 
     def text(self, source: str, language: Language) -> str:
-        """The text of a file that goes into the plan. Raises CannotBeTaken, InputError."""
+        """The text of a file that goes into the plan. Raises FileRefused, InputError."""
         name = os.path.normpath(source)
         found = self.given.get(name)
         self.texts[name] = read_text(self.place(source), language) if found is None else found
@@ -78,7 +78,7 @@ class UserFiles:
 def digest(path: Path) -> str:
     """SHA-256 of a file's content, or of all that a directory holds: names, modes, contents, targets of links.
 
-    Raises CannotBeTaken for what is neither file nor directory, cannot be read, or is too large.
+    Raises FileRefused for what is neither file nor directory, cannot be read, or is too large.
     """
     try:
         if path.is_dir():

@@ -1,8 +1,9 @@
-"""The verbs of the command line, a file each. Whatever file lies here is a verb: `ssh_config.py` is `ssh-config`, and
-`import_.py` is `import`, which Python keeps for itself. A file has a `Verb` of the name `verb`, and a short function
-for it, or for each verb below it. What a verb needs is imported inside the function, so that `--help` is quick.
+"""The verbs of the command line, one file each. Every file of this folder is a verb: `ssh_config.py` is `ssh-config`,
+and `import_.py` is `import`, a keyword of Python. A file has a `Verb` named `verb`, and a short function for it, or for
+each of its subverbs. A function imports what it needs when it is called, so that `--help` is quick.
 
-A start with a verb imports that verb's file alone. Nothing else of minigts prints; what a verb does is done elsewhere.
+A start with a verb imports only that verb's file. Nothing else of minigts prints; the work of a verb is done in other
+packages.
 """
 
 from __future__ import annotations
@@ -22,31 +23,37 @@ LABS, EXPERIMENTS, CLASSROOM, PROJECT = "Labs", "Experiments", "Lessons", "The m
 
 
 class Verb(typer.Typer):
-    """What a verb's file holds: `panel` and `place` say where `--help` lists it, the lowest place first. With `help` it
-    has verbs below it, `@verb.command("apply")`; else it is one function, `@verb.command()`.
-    """
+    """The verb in a file. `panel` and `place` say where `--help` lists it, the lowest place first. With `help` it has
+    subverbs, `@verb.command("apply")`; without, it is one function, `@verb.command()`."""
 
     def __init__(self, panel: str, place: int, *, help: str = "") -> None:
         super().__init__(no_args_is_help=bool(help), help=help, add_completion=False)
         self.panel, self.place, self.about = panel, place, help
 
     def command_named(self, name: str) -> TyperCommand:
-        """What parses the verb's words and runs it."""
+        """The command that parses the verb's arguments and runs it."""
         made = typer.main.get_group(self) if self.about else typer.main.get_command(self)
         made.name, made.rich_help_panel = name, self.panel  # type: ignore[attr-defined]  # typer's own kinds have it
+        for each in (made, *getattr(made, "commands", {}).values()):
+            each.help = _unbroken(each.help or "")
         return made  # type: ignore[return-value]
 
     def listed(self, name: str) -> TyperCommand:
-        """What help and completion say of it. To read its parameters, too, takes longer than most verbs run."""
+        """The verb for help and completion, without its parameters: to read those takes longer than most verbs run."""
         about, hidden = self.about, False
         if not about:
             [function] = self.registered_commands
             about, hidden = inspect.getdoc(function.callback) or "", function.hidden
-        return TyperCommand(name, help=about, hidden=hidden, rich_help_panel=self.panel)
+        return TyperCommand(name, help=_unbroken(about), hidden=hidden, rich_help_panel=self.panel)
+
+
+def _unbroken(text: str) -> str:
+    """A help text with each paragraph on one line. typer would keep the breaks of the source's lines in a window."""
+    return "\n\n".join(paragraph.replace("\n", " ") for paragraph in text.split("\n\n"))
 
 
 class Commands(Mapping[str, TyperCommand]):
-    """Of every verb, by its name, what runs it: made when it is asked for."""
+    """The command of each verb, by the verb's name; made when it is looked up."""
 
     def __getitem__(self, name: str) -> TyperCommand:
         return verb(name).command_named(name)
@@ -62,12 +69,12 @@ class Commands(Mapping[str, TyperCommand]):
 
 
 def names() -> list[str]:
-    """Of all verbs, in the order in which they are listed."""
+    """The names of all verbs, in the order of the list."""
     return sorted(_files(), key=lambda name: verb(name).place)
 
 
 def verb(name: str) -> Verb:
-    """The one of that name. Raises KeyError."""
+    """The verb of that name. Raises KeyError."""
     found = import_module(f"{__name__}.{_files()[name]}").verb
     assert isinstance(found, Verb)
     return found
@@ -75,6 +82,6 @@ def verb(name: str) -> Verb:
 
 @cache
 def _files() -> dict[str, str]:
-    """The modules that lie here, by the verbs' names."""
+    """The modules of this folder, by the verbs' names."""
     stems = (path.stem for path in Path(__file__).parent.glob("[!_]*.py"))
     return {stem.rstrip("_").replace("_", "-"): stem for stem in stems}

@@ -1,4 +1,4 @@
-"""`minigts add`: hosts and links more."""
+"""`minigts add`: add a host or a link."""
 
 from __future__ import annotations
 
@@ -13,37 +13,39 @@ from minigts.cli.options import LabName
 from minigts.cli.verbs import LABS, Verb
 from minigts.errors import InputError
 
-verb = Verb(LABS, 500, help="A host or a link more, in a lab that is up.")
+verb = Verb(LABS, 500, help="Add a host or a link to a lab that is up.")
 
 Of = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="WHAT=VALUE...", help="As in a topology: rtt=10ms rate=50mbit.", autocompletion=completion.settings
+        metavar="WHAT=VALUE...", help="The link's settings: rtt=10ms rate=50mbit.", autocompletion=completion.settings
     ),
 ]
 
 OfHost = Annotated[
     list[str] | None,
-    typer.Argument(metavar="WHAT=VALUE...", help="As in a topology, of link and host: rtt=10ms memory=1GB."),
+    typer.Argument(metavar="WHAT=VALUE...", help="Settings of link and host: rtt=10ms memory=1GB."),
 ]
 
 
 @verb.command("host")
 def add_host(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the new host.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The new host's name.")],
     neighbour: Annotated[
         str,
         typer.Argument(
-            metavar="NEIGHBOUR", help="Host or switch that its link leads to.", autocompletion=completion.hosts
+            metavar="NEIGHBOUR",
+            help="The host or switch at the other end of its link.",
+            autocompletion=completion.hosts,
         ),
     ],
     settings: OfHost = None,
     lab: LabName = None,
 ) -> None:
-    """Start one host more, with a link to a neighbour.
+    """Start a new host with a link to a neighbour.
 
-    The neighbour is started again on its own disk, for it gets a port more: what runs on it ends. All others run on,
-    and all get the new routes. What is there keeps its names and addresses.
+    The neighbour is started again on its own disk, because it gets another port: what runs on it ends. All other hosts
+    run on, and all get the new routes. Hosts and links that exist keep their names and addresses.
 
     Example:  minigts add host lon ams rtt=12ms rate=50mbit
     """
@@ -61,9 +63,9 @@ def add_link(
     settings: Of = None,
     lab: LabName = None,
 ) -> None:
-    """Lay one link more between two hosts, or a host and a switch. Both are started again on their own disks.
+    """Add a link between two hosts, or a host and a switch. Both are started again on their own disks.
 
-    Routes go by it wherever that is the better way.
+    Routes use the link wherever it makes a better path.
 
     Example:  minigts add link ams lon rtt=12ms rate=50mbit loss=1%
     """
@@ -71,11 +73,11 @@ def add_link(
 
     given = _settings(settings)
     started = alter(lab, lambda plan: edit.with_link(plan, first, second, given))
-    console.note(f"{first} and {second} have a link more{again(started)}")
+    console.note(f"{first} and {second} have a new link{again(started)}")
 
 
 def _settings(words: Sequence[str] | None) -> dict[str, str]:
     parts = [word.partition("=") for word in words or ()]
     if strange := next((word for word, (_, given, _) in zip(words or (), parts, strict=True) if not given), None):
-        raise InputError(f"{strange!r} is not what and value: write it as in rtt=10ms")
+        raise InputError(f"{strange!r} is not WHAT=VALUE, as in rtt=10ms")
     return {what: value for what, _, value in parts}

@@ -17,14 +17,17 @@ verb = Verb(EXPERIMENTS, 400)
 @verb.command()
 def bundle(
     directory: Annotated[
-        Path, typer.Argument(metavar="RESULTS", help="A results folder, or a campaign's.", show_default=False)
+        Path, typer.Argument(metavar="RESULTS", help="The folder of a run or a campaign.", show_default=False)
     ],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where it goes.", show_default="RESULTS.zip")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="The file to write.", show_default="RESULTS.zip"),
     ] = None,
 ) -> None:
-    """Put a run into one file for others: topology, experiment, raw data, certificate, report, and the image, kernel
-    and clock by their sums. Its metadata are an RO-Crate's. The same folder gives the same bytes.
+    """Put a run into one file for others. The same folder gives the same bytes.
+
+    The file has the topology, experiment, raw data, certificate, report, and the checksums of image, kernel and clock.
+    Its metadata are those of an RO-Crate.
 
     Example:  minigts bundle results/multihop-20261121-100000
     """

@@ -1,4 +1,4 @@
-"""`minigts calibrate`: delays, set anew by what links take by themselves."""
+"""`minigts calibrate`: correct the delays by the emulator's own latency."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ verb = Verb(LABS, 120)
 
 @verb.command()
 def calibrate(lab: WhichLab = None, named: LabName = None) -> None:
-    """Measure what links take by themselves, and set every delay so that with it a link takes what is declared.
+    """Measure the emulator's own latency and subtract it from every delay, so that links take the declared time.
 
-    `up` does so, too. Again, when `check` finds round trips that are shorter than declared: `up` met a busier machine.
-    What has been cut stays cut.
+    `up` does so, too. Calibrate again when `check` finds round trips that are shorter than declared: the machine was
+    busier during `up`. Links that are cut stay cut.
 
     Example:  minigts calibrate
     """
@@ -22,9 +22,10 @@ def calibrate(lab: WhichLab = None, named: LabName = None) -> None:
 
     opened = labs.open_lab(which(lab, named))
     if labs.link_carrier(opened) is not None:
-        console.note(f"lab {opened.name} has nothing to calibrate: its links take just what is declared")
+        console.note(f"lab {opened.name} has nothing to calibrate: its wires are exactly as declared")
         return
     with console.progress() as say:
         say("measuring the emulator's own latency")
         overhead_ms = labs.calibrate(opened)
-    console.note(f"{overhead_ms:.3f} ms a link and way are taken off the delays; minigts check measures the lab anew")
+    subtracted = f"{overhead_ms:.3f} ms for each link and direction are subtracted from the delays"
+    console.note(f"{subtracted}; minigts check measures the lab again")

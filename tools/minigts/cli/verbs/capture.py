@@ -1,4 +1,4 @@
-"""`minigts capture`: what passes a lab's interfaces."""
+"""`minigts capture`: frames on a lab's interfaces."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ verb = Verb(LABS, 220)
 ON_STDOUT = Path("-")
 
 MOST = "4GB"
-"""Of a file by itself: what passes a host's interfaces is up to the host."""
+"""The size limit of a file without --most: hosts decide how much traffic there is."""
 
 MOST_SAID_BYTES = 1 << 16
-"""Of what tcpdump says beside; the last of it tells how it went."""
+"""How many bytes of tcpdump's messages are kept: the last ones tell how it ended."""
 
 
 @verb.command(context_settings={"allow_interspersed_args": False})
@@ -49,14 +49,14 @@ def capture(
         ),
     ],
     expression: Annotated[
-        list[str] | None, typer.Argument(metavar="[FILTER]...", help="As tcpdump takes it: tcp port 80.")
+        list[str] | None, typer.Argument(metavar="[FILTER]...", help="A filter of tcpdump, such as tcp port 80.")
     ] = None,
     ends: Annotated[
         list[str] | None,
         typer.Option(
             "--at",
             metavar="HOST",
-            help="Which end of the link; else its first. Twice: both, in one pcapng.",
+            help="The end of the link at which to capture. Default: its first. Twice: both ends, in one pcapng.",
             autocompletion=completion.hosts,
         ),
     ] = None,
@@ -65,26 +65,27 @@ def capture(
         typer.Option(
             "--container",
             "-c",
-            help="In the network of a container: for HOST write its name, or a host for the measuring one there.",
+            help="In the network of a container: HOST is its name, or a host, for the measuring container there.",
         ),
     ] = False,
     file: Annotated[
-        Path | None, typer.Option("--write", "-w", metavar="FILE", help="Where the pcap goes; - is standard output.")
+        Path | None, typer.Option("--write", "-w", metavar="FILE", help="The pcap file; - is standard output.")
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option("--for", min=0.001, help="End after so many of the lab's seconds.")
+        float | None, typer.Option("--for", min=0.001, help="End after this many seconds of the lab's time.")
     ] = None,
-    frames: Annotated[int | None, typer.Option("--count", min=1, help="End after so many frames.")] = None,
+    frames: Annotated[int | None, typer.Option("--count", min=1, help="End after this many frames.")] = None,
     most: Annotated[
-        str, typer.Option("--most", metavar="SIZE", help="End when a file has become that large: 10GB.")
+        str,
+        typer.Option("--most", metavar="SIZE", help="The largest file, such as 10GB: at that size the capture ends."),
     ] = MOST,
     lab: LabName = None,
 ) -> None:
-    """Capture what passes a link's end or a host, until ctrl-c: a line a frame, or a pcap. Options go before the link.
+    """Capture frames at a link's end or on a host until ctrl-c: a line each, or a pcap. Options go before the link.
 
-    What an end sends is seen before the link's delay, what arrives after it, with the lab's time. Both ends of a link
-    together are one pcapng with two interfaces. Through a pipe it goes as it comes: minigts capture ams-bra | wireshark
-    -k -i -
+    Frames that the end sends are captured before the link's delay, frames that it receives after it, with the lab's
+    time. Both ends of a link together make one pcapng with two interfaces. A pipe gets each frame at once: minigts
+    capture ams-bra | wireshark -k -i -
 
     Example:  minigts capture -w ams-bra.pcapng --for 10 --at ams --at bra ams-bra
 
@@ -109,12 +110,12 @@ def capture(
 
     with nullcontext(sys.stdout.buffer) if file in (None, ON_STDOUT) else _created(file) as output:
         sink = _sink(points, _Measured(output, most_bytes), text=to_screen)
-        with suppress(KeyboardInterrupt, BrokenPipeError, _EnoughError):  # enough, says the user, who reads, or --most
+        with suppress(KeyboardInterrupt, BrokenPipeError, _EnoughError):  # the user, the reader or --most ends it
             code = capture.capture(opened, commands, sink.take, say, sink.passed)
         with suppress(BrokenPipeError, _EnoughError):
             sink.end()
         if sink.output.is_full:
-            console.note(f"capture: it has ended at {most}, which --most allows")
+            console.note(f"capture: it has ended at {most}, the limit of --most")
     told = said.decode(errors="replace").strip()
     if code:
         raise InputError(f"capture: {told.splitlines()[-1] if told else f'tcpdump ended with code {code}'}")
@@ -127,17 +128,17 @@ def _points(lab: Lab, where: str, ends: Sequence[str], *, container: bool) -> Se
     if not container:
         return capture.points(lab, where, ends)
     if ends:
-        raise InputError("capture: a container is captured on all its interfaces; --at is of a link")
+        raise InputError("capture: a container is captured on all its interfaces; --at is for links only")
     host, prefix = container_network(lab, where)
     return [capture.Point(host, capture.ANY, prefix)]
 
 
 class _EnoughError(Exception):
-    """The file has become as large as it may."""
+    """The file has reached its size limit."""
 
 
 class _Measured:
-    """A file that may not become larger than that; what is no file has no bound."""
+    """An output that may not become larger than `most_bytes` if it is a regular file; others have no limit."""
 
     def __init__(self, output: IO[bytes], most_bytes: int) -> None:
         self._output = output
@@ -145,7 +146,7 @@ class _Measured:
         self.is_full = False
 
     def write(self, content: bytes) -> None:
-        """All of it, or nothing."""
+        """Write all of `content` or nothing. Raises _EnoughError where it would exceed the limit."""
         if self._left is not None:
             self.is_full |= len(content) > self._left
             if self.is_full:
@@ -156,13 +157,13 @@ class _Measured:
 
 
 def _is_file(output: IO[bytes]) -> bool:
-    with suppress(OSError):  # what has no descriptor is none
+    with suppress(OSError):  # an output without a descriptor is no file
         return stat.S_ISREG(os.fstat(output.fileno()).st_mode)
     return False
 
 
 class _AsItComes:
-    """One interface's capture, handed on."""
+    """Writes the capture of one interface, unchanged."""
 
     def __init__(self, output: _Measured) -> None:
         self.output = output
@@ -181,7 +182,7 @@ class _AsItComes:
 
 
 class _Lines(_AsItComes):
-    """Several interfaces' lines, each behind its machine's name."""
+    """Writes the lines of several interfaces, each after its machine's name."""
 
     def __init__(self, output: _Measured, names: Sequence[str]) -> None:
         super().__init__(output)
@@ -195,7 +196,7 @@ class _Lines(_AsItComes):
 
 
 class _OneFile(_AsItComes):
-    """Several interfaces' frames, in one pcapng."""
+    """Writes the frames of several interfaces into one pcapng."""
 
     def __init__(self, output: _Measured, merged: Merged) -> None:
         super().__init__(output)
@@ -238,6 +239,6 @@ def _created(file: Path) -> IO[bytes]:
         opened = file.open("wb")
     except OSError as error:
         raise InputError(f"capture: {file} cannot be written: {error.strerror}") from error
-    with contextlib.suppress(OSError):  # a pipe or a device stays as it is
+    with contextlib.suppress(OSError):  # a pipe or a device keeps its mode
         paths.users_file(opened)
     return opened

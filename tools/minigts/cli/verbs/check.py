@@ -1,4 +1,4 @@
-"""`minigts check`: a lab, measured against its plan."""
+"""`minigts check`: compare a lab with its plan by measurement."""
 
 from __future__ import annotations
 
@@ -20,16 +20,19 @@ verb = Verb(LABS, 100)
 @verb.command()
 def check(
     lab: LabName = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Only the certificate, without `expect:`.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Measure only the certificate, not the topology's `expect:`.")
+    ] = False,
     overlay: Annotated[
-        bool, typer.Option("--overlay", help="Prove the overlay, too: from every host to the next, by a capture.")
+        bool, typer.Option("--overlay", help="Verify the overlay, too, by a capture from every host to the next.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure a lab against its plan: settings, RTT, loss and rate of links and paths. Exit 1 outside the tolerance.
 
-    Changes nothing. A link that `minigts link` has cut is named, and neither it nor a path over it is measured. With
-    --overlay it proves, as a join does, that every host's packets reach the next and cross the links as they should.
+    It changes nothing. A link that `minigts link` has cut is named; neither the link nor paths over it are measured.
+    With --overlay it verifies, as joining the overlay does, that packets of every host reach the next one in the
+    overlay's encapsulation.
 
     Example:  minigts check
 
@@ -52,10 +55,11 @@ def check(
 
 
 def _prove_overlay(lab: Lab) -> None:
-    """Raises CommandFailed, or a group of such, where something does not arrive, or not as it should."""
+    """Verify the overlay and print its encapsulation. Raises CommandFailed, or a group of such, when packets do not
+    arrive, or arrive in another way."""
     from minigts import overlays
 
     with console.progress() as say:
         said = overlays.verify(lab, say)
     seen = sorted({words.get("ENCAPSULATION", "") for words in said.values()})
-    console.note(f"the overlay carries what it should from {len(said)} hosts to the next: {', '.join(seen)}")
+    console.note(f"the overlay carries packets of {len(said)} hosts to the next as it should: {', '.join(seen)}")

@@ -1,4 +1,4 @@
-"""`minigts compare`: two runs, or the providers, held against each other."""
+"""`minigts compare`: compare two runs, or the providers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from minigts.cli import console, files
-from minigts.cli.options import TimeOption
 from minigts.cli.verbs import EXPERIMENTS, Verb
 from minigts.cli.views import findings as shown_findings
 from minigts.errors import EnvironmentLacks, InputError
@@ -21,27 +20,30 @@ verb = Verb(EXPERIMENTS, 390)
 @verb.command()
 def compare(
     a: Annotated[
-        Path | None, typer.Argument(metavar="A", help="A results folder, or a campaign's.", show_default=False)
+        Path | None, typer.Argument(metavar="A", help="The folder of a run or a campaign.", show_default=False)
     ] = None,
     b: Annotated[
-        Path | None, typer.Argument(metavar="B", help="The one to hold against it.", show_default=False)
+        Path | None, typer.Argument(metavar="B", help="The folder to compare with it.", show_default=False)
     ] = None,
     page: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where the page goes.", show_default="B/compared-with-A.html")
+        Path | None, typer.Option(metavar="FILE", help="The page to write.", show_default="B/compared-with-A.html")
     ] = None,
     providers: Annotated[
-        Path | None, typer.Option(metavar="TOPOLOGY", help="Measure this file on every provider that works here.")
+        Path | None, typer.Option(metavar="TOPOLOGY", help="Measure this topology on every provider that works here.")
     ] = None,
-    on: Annotated[list[str] | None, typer.Option(help="With --providers: on these only; repeatable.")] = None,
-    rounds: Annotated[int, typer.Option(min=1, max=100, help="With --providers: how often.")] = 5,
-    time: TimeOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="With --providers: every sample, as JSON.")] = False,
+    on: Annotated[list[str] | None, typer.Option(help="With --providers: only this provider; may be repeated.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="With --providers: the number of rounds.")] = 5,
+    time: Annotated[
+        Time | None, typer.Option(help="With --providers: real or virtual time. Default: the file's, or real.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="With --providers: print every sample as JSON.")] = False,
 ) -> None:
-    """Say what differs between two runs, or two campaigns, by how much, and whether it matters.
+    """Compare two runs or two campaigns: what differs, by how much, and whether it matters. Needs no hosts.
 
-    Exit 1 if a figure differs by what matters, as tested; 0 if none does. Needs no hosts.
-    With --providers instead of runs: what one topology costs on each provider, and how exact it is there. In real time,
-    which all of them have, unless the file or --time says virtual.
+    Exit 1 if a test finds that a figure differs by an amount that matters; 0 if none does.
+
+    With --providers it measures one topology on each provider instead: what the topology costs there, and how exact it
+    is. The time is real, which all providers have, unless the file or --time says virtual.
 
     Example:  minigts compare results/multihop-20261121-100000 results/multihop-20261122-100000
 
@@ -58,7 +60,8 @@ def compare(
 
 
 def compare_runs(a: Path, b: Path, page: Path | None, otherwise: int = 0) -> None:
-    """Show and write the comparison. Exits 1 if a figure differs by what matters, else by the code `otherwise`."""
+    """Print and write the comparison. Exits with 1 if a figure differs by an amount that matters, otherwise with
+    `otherwise`."""
     from minigts.report import compare as comparing
     from minigts.report import comparison_page as shown
     from minigts.report import missing
@@ -92,4 +95,4 @@ def _compare_providers(topology: Path, on: Sequence[str], rounds: int, time: Tim
     else:
         shown_findings.show_providers(found)
     if not found.samples:
-        raise EnvironmentLacks("none of these providers works here; minigts doctor says more")
+        raise EnvironmentLacks("none of these providers works here; minigts doctor says why")

@@ -1,4 +1,4 @@
-"""`minigts completion`: what makes a shell complete; `cli/completion.py` finds the words."""
+"""`minigts completion`: print a shell's completion script; `cli/completion.py` finds the words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ verb = Verb(PROJECT, 490)
 
 
 class Shell(StrEnum):
-    """Those that have completions."""
+    """The shells that have a completion script."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -22,12 +22,12 @@ class Shell(StrEnum):
 
 
 @verb.command()
-def completion(shell: Annotated[Shell, typer.Argument(help="Which shell.")]) -> None:
-    """Print what makes a shell complete verbs, options, labs, hosts, links, overlays and files. Changes nothing.
+def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
+    """Print a script with which a shell completes verbs, options, labs, hosts, links, overlays and files.
 
     bash:  put  eval "$(minigts completion bash)"  into ~/.bashrc
 
-    zsh:  put  eval "$(minigts completion zsh)"  into ~/.zshrc, behind compinit
+    zsh:  put  eval "$(minigts completion zsh)"  into ~/.zshrc, after compinit
 
     fish:  minigts completion fish >~/.config/fish/completions/minigts.fish
 
@@ -36,6 +36,6 @@ def completion(shell: Annotated[Shell, typer.Argument(help="Which shell.")]) -> 
     from typer.completion import get_completion_script  # type: ignore[attr-defined]  # as its documentation has it
 
     script = get_completion_script(prog_name="minigts", complete_var=COMPLETES, shell=shell)
-    if shell is Shell.ZSH:  # what was typed, which may be ./minigts, as bash does by itself
+    if shell is Shell.ZSH:  # calls the program as it was typed, such as ./minigts; bash's script does
         script = script.replace("complete_zsh minigts)", "complete_zsh ${words[1]})").replace("#compdef minigts\n", "")
     typer.echo(script)

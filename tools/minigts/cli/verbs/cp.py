@@ -26,19 +26,21 @@ def cp(
         list[str],
         typer.Argument(
             metavar="SOURCE... TARGET",
-            help="Files here, or HOST:PATH; at last where to: of several a directory.",
+            help="Sources: files here, or HOST:PATH. Last the target; a directory for several sources.",
             autocompletion=completion.places,
         ),
     ],
-    recursive: Annotated[bool, typer.Option("--recursive", "-r", help="A directory, with all that is in it.")] = False,
-    every: Annotated[bool, typer.Option("--all", "-a", help="To or from all hosts, which are written :PATH.")] = False,
+    recursive: Annotated[bool, typer.Option("--recursive", "-r", help="Copy directories with their content.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", "-a", help="Copy to or from all hosts; write :PATH for them.")
+    ] = False,
     lab: LabName = None,
 ) -> None:
-    """Copy files to hosts, from hosts, and between hosts. Modes are kept, and what is copied is root's there.
+    """Copy files to hosts, from hosts, and between hosts. Modes are kept; copies on hosts belong to root.
 
-    A path on a host begins in /root unless it begins with a slash. Into a directory it goes by its own name. A file has
-    its name when all of it is there: one that is broken off leaves what was there before. --all takes :PATH for
-    every host's; what comes from hosts goes into TARGET/HOST/.
+    A path on a host that begins without a slash is below /root. In a directory the copy keeps its source's name. A
+    target is complete or unchanged: an interrupted copy leaves the earlier file. With --all, :PATH means that path on
+    every host; copies from hosts are put into TARGET/HOST/.
 
     Example:  minigts cp server.py ams:/usr/local/bin/
 
@@ -50,7 +52,7 @@ def cp(
     """
     *sources, target = places
     if not sources:
-        raise InputError(f"cp: say what is copied, and where to: minigts cp {target} HOST:PATH")
+        raise InputError(f"cp: name a source and a target: minigts cp {target} HOST:PATH")
     opened = opened_lab(lab)
     target = target if len(sources) == 1 else _as_directory(target)
     for source in sources if len(sources) > 1 else ():
@@ -66,17 +68,18 @@ def cp(
 
 
 def _as_directory(target: str) -> str:
-    """Written so that it has to be one. Raises InputError for one here that is none."""
+    """The target for several sources, which has to be a directory: on a host it gets a slash at its end. Raises
+    InputError for a target on this machine that is no directory."""
     place, colon, path = target.partition(":")
     if colon and "/" not in place:
         return target if path.endswith("/") else f"{target}{'/' if path else './'}"
     if not Path(target).is_dir():
-        raise InputError(f"cp: several files go into a directory, and {target} is none on this machine")
+        raise InputError(f"cp: several sources need a directory as target, and {target} is none on this machine")
     return target
 
 
 def _copy(lab: Lab, source: str, target: str, *, recursive: bool) -> int:
-    """How many bytes there were."""
+    """Copy one source; return its size in bytes."""
     from minigts.lab import files
 
     from_there, to_there = _there(lab, source), _there(lab, target)
@@ -92,7 +95,7 @@ def _copy(lab: Lab, source: str, target: str, *, recursive: bool) -> int:
 
 
 def _copy_all(lab: Lab, source: str, target: str, *, recursive: bool) -> int:
-    """The same for all hosts side by side."""
+    """Copy to or from all hosts at once; return the size of all copies in bytes."""
     from minigts.lab import files
     from minigts.lab.files import There
 
@@ -111,7 +114,8 @@ def _copy_all(lab: Lab, source: str, target: str, *, recursive: bool) -> int:
 
 
 def _there(lab: Lab, word: str) -> There | None:
-    """`HOST:PATH`, of a host that there is; None for a path here, which has no colon before its first slash."""
+    """The place that `HOST:PATH` names; None for a path on this machine, which has no colon before its first slash.
+    Raises InputError for an unknown host."""
     from minigts.lab.files import There
 
     host, colon, path = word.partition(":")

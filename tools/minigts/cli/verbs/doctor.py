@@ -20,7 +20,7 @@ verb = Verb(PROJECT, 440)
 
 @verb.command()
 def doctor(as_json: AsJson = False) -> None:
-    """Say what this machine can run, what is missing, and what is slow. Exit 3 if the default provider cannot run.
+    """Show what this machine can run, what is missing and what is slow. Exit 3 if the default provider cannot run.
 
     Example:  minigts doctor
     """
@@ -36,6 +36,7 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 def _facts(diagnosis: Diagnosis) -> dict[str, object]:
-    """`built` is of times when a provider could be named before it was there; programs may still look for it."""
+    """The facts for --json. `built` is always true; it stays for programs that read it while some providers were not
+    built yet."""
     about = {"provider": diagnosis.provider, "about": diagnosis.about, "built": True}
     return {**about, "findings": [asdict(each) for each in diagnosis.findings], "verdict": diagnosis.verdict}

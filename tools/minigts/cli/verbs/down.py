@@ -1,4 +1,4 @@
-"""`minigts down`: a lab, taken down."""
+"""`minigts down`: take a lab down."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ verb = Verb(LABS, 30)
 def down(
     lab: WhichLab = None,
     named: LabName = None,
-    every: Annotated[bool, typer.Option("--all", help="Every lab of yours.")] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the hosts' disks for the next up.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Take down all labs of yours.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the hosts' disks for the next `up`.")] = False,
 ) -> None:
-    """Take a lab down: no process, socket or file of it is left. Also after a crash.
+    """Take a lab down, also after a crash: no process, socket or file of it is left.
 
-    With --keep its hosts' disks stay: `up` of the same topology goes on with them, a later `down` removes them, and so
-    does `down --all`. Saved labs stay whatever goes down.
+    With --keep the hosts' disks stay: `up` of the same topology starts from them, and a later `down` or `down --all`
+    removes them. Saved labs stay in any case.
 
     Example:  minigts down --all
 
@@ -55,7 +55,7 @@ def _keep(lab: Lab) -> str:
 
     with console.progress() as say:
         size = labs.keep(lab, say)
-    return f"kept, with {console.megabytes(size)} of disks; minigts up goes on with them, minigts down removes them"
+    return f"kept, with {console.megabytes(size)} of disks; minigts up starts from them, minigts down removes them"
 
 
 def _down(lab: Lab) -> str:

@@ -1,4 +1,4 @@
-"""`minigts events`: what has happened to a lab."""
+"""`minigts events`: the events of a lab."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ verb = Verb(LABS, 240)
 def events(
     lab: WhichLab = None,
     named: LabName = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the lab is down, or ctrl-c.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Print new events until the lab is down, or ctrl-c.")
+    ] = False,
 ) -> None:
-    """Tell what has happened to a lab since it was begun, a line of JSON each: hosts killed and started, links cut and
-    set, overlays joined and left, experiments.
+    """Print the events of a lab since its start, one line of JSON each.
+
+    Events are: hosts killed and started, links cut and set, overlays joined and left, experiments.
 
     Example:  minigts events
 

@@ -12,7 +12,7 @@ verb = Verb(PROJECT, 470)
 
 @verb.command()
 def examples() -> None:
-    """List the topologies and experiments that minigts brings, with their places: to use by name, or to copy.
+    """List the topologies and experiments that minigts brings, with their paths: use them by name, or copy them.
 
     Example:  minigts up topologies/pair.yaml
     """

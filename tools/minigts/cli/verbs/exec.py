@@ -39,22 +39,22 @@ def execute(
         list[str],
         typer.Argument(
             metavar="[HOST] COMMAND...",
-            help="A host, unless --all; the command, its arguments.",
+            help="A host, unless --all; the command and its arguments.",
             autocompletion=completion.host_or_nothing,
         ),
     ],
     lab: LabName = None,
-    every: Annotated[bool, typer.Option("--all", "-a", help="On all hosts side by side; name no host.")] = False,
+    every: Annotated[bool, typer.Option("--all", "-a", help="Run on all hosts at once; name no host.")] = False,
     container: Inside = False,
-    timeout: Annotated[float, typer.Option(help="Seconds until it is ended; exit 124.")] = DAY_S,
-    stdin: Annotated[bool, typer.Option("--stdin", "-i", help="Hand it what comes in on standard input.")] = False,
-    terminal: Annotated[bool, typer.Option("--terminal", "-t", help="On this terminal, as a shell is.")] = False,
+    timeout: Annotated[float, typer.Option(help="Seconds after which the command is ended; exit 124.")] = DAY_S,
+    stdin: Annotated[bool, typer.Option("--stdin", "-i", help="Pass standard input to the command.")] = False,
+    terminal: Annotated[bool, typer.Option("--terminal", "-t", help="Run on this terminal, as a shell does.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a command on a host; ends with the command's exit code. Options go before the host.
+    """Run a command on a host, and exit with its exit code. Options go before the host.
 
     With --all it runs on every host at once: each line of output begins with its host's name, and the exit code is the
-    highest of all. With --container it runs where the overlay's measurements do.
+    highest of all. With --container it runs in a container.
 
     Example:  minigts exec ams -- ping -c 3 bra
 
@@ -65,7 +65,7 @@ def execute(
     named, command = ("", words) if every else (words[0], words[1:])
     command = command[1:] if command[:1] == ["--"] else command
     if not command or command[0].startswith("-"):
-        raise InputError("exec: options go before the host, a command behind it: minigts exec HOST -- ip address")
+        raise InputError("exec: options go before the host, the command after it: minigts exec HOST -- ip address")
     opened = opened_lab(lab) if every or container else lab_with(named, lab)
     hosts = [host.name for host in opened.plan.hosts] if every else [named]
     prefixes = into_containers(opened, hosts) if container and every else {}
@@ -80,7 +80,7 @@ def execute(
 
     if terminal:
         if every or as_json:
-            raise InputError("exec --terminal: one host has the terminal, and its output is no JSON")
+            raise InputError("exec --terminal: only one host can have the terminal, and its output is no JSON")
         raise typer.Exit(opened.provider.attach(named, argv_on(named)))
     given = sys.stdin.buffer.read() if stdin else b""
     if every:
@@ -104,28 +104,30 @@ BLANKS, FOR_A_SHELL = re.compile(r"\s"), re.compile(r"[|&;<>$`*?~(){}\n]")
 
 
 def _advise_words(host: str, command: Sequence[str], result: Result) -> None:
-    """Of a command line that was handed over as one word, as a shell would take it."""
+    """Advise a user who gives a whole command line as one word, as for a shell."""
     (first, *others) = command
     if result.code != NOT_FOUND or others or not BLANKS.search(first.strip()):
         return
     better = f"sh -c {shlex.quote(first)}" if FOR_A_SHELL.search(first) else first.strip()
-    console.note(f"minigts: a command is words here, and no shell parts them: minigts exec {host} -- {better}")
+    console.note(f"minigts: exec takes a command as separate words, without a shell: minigts exec {host} -- {better}")
 
 
 LOOK_S = 1.0
-"""How often it is looked, by this machine's clock, what the host's kernel has said."""
+"""How often the messages of the host's kernel are read, in seconds of this machine's clock."""
 
 MOST_TOLD = 3
-"""Of programs of which it says the same, so many are named, and the others are counted."""
+"""How many processes with the same message are named; the others are counted."""
 
 LAST_WORDS_S = 2.0
-"""What a kernel says of a program that it ends comes here tenths of a second later; so long it is waited for."""
+"""How long to wait for a kernel's message about a process that it has killed, in seconds: such messages come tenths of
+a second late."""
 
 
 @contextmanager
 def _hearing(lab: Lab, host: str) -> Iterator[Callable[[Result], None]]:
-    """Say within it, as soon as it is so, of each program of the host that its processor time is no longer free, and
-    which ones its kernel has ended for want of memory. Gives what waits for a word of that, if it was killed."""
+    """Within the context, report each process of the host whose processor time stops being free, and each that the
+    host's kernel kills because memory has run out. Yields a function that waits for such a report if the command was
+    killed."""
     heard = _heard(lab, host)
     over = threading.Event()
 
@@ -155,25 +157,25 @@ def _hearing(lab: Lab, host: str) -> Iterator[Callable[[Result], None]]:
 
 
 def _heard(lab: Lab, host: str) -> list[_Heard]:
-    """What the lab's provider hears of its kernels."""
+    """The kinds of messages that the lab's provider can read from the host's kernel."""
     from minigts.providers.base import HearsOfComputing, HearsOfMemory
 
     provider, heard = lab.provider, []
     if isinstance(provider, HearsOfComputing):
         computes = f"{{}} on {host} has computed for 10 s of processor time without a call to its kernel: "
-        passes = "from now on a second of that is one of the lab"
+        passes = "from now on each such second takes a second of the lab's time"
         heard.append(_Heard(partial(provider.computing, host), computes + passes))
     if isinstance(provider, HearsOfMemory):
         memory_mb = lab.plan.machine(host).memory_mb
-        ended = f"{{}} was ended by the kernel of {host}, whose memory of {memory_mb} MB is used up"
+        ended = f"the kernel of {host} has killed {{}}, because its memory of {memory_mb} MB has run out"
         heard.append(_Heard(partial(provider.ended_for_memory, host), ended))
     return heard
 
 
 @dataclass
 class _Heard:
-    """Programs of which a kernel says the same, those that it has spoken of before left out; `sentence` is said of each
-    of the first."""
+    """Processes about which a kernel gives the same message, without those of earlier commands; `sentence` is printed
+    for each of the first."""
 
     programs: Callable[[], tuple[str, ...]]
     sentence: str
@@ -184,7 +186,7 @@ class _Heard:
         self.known = len(self.programs())
 
     def is_new(self) -> bool:
-        """Whether there is one that was not there when the command began."""
+        """Whether a process was reported since the command began."""
         return self.told > 0 or len(self.programs()) > self.known
 
     def tell(self) -> None:
@@ -197,13 +199,14 @@ class _Heard:
 
     def count_others(self) -> None:
         if self.told > MOST_TOLD:
-            console.note(f"minigts: the same of {self.told - MOST_TOLD} further processes")
+            console.note(f"minigts: the same is true of {self.told - MOST_TOLD} further processes")
 
 
 def _on_all(
     lab: Lab, run: Callable[[str, Callable[[bytes], None] | None], Result], timeout: float, *, as_json: bool
 ) -> int:
-    """Run it on all hosts side by side; the highest of their exit codes. One that fails keeps no other from it."""
+    """Run the command on all hosts at once; return the highest of their exit codes. A host that fails does not stop the
+    others."""
     lines = console.HostLines([host.name for host in lab.plan.hosts])
     results: dict[str, dict[str, object]] = {}
 
@@ -232,9 +235,10 @@ def _on_all(
 
 @contextmanager
 def _interrupted_at_once() -> Iterator[None]:
-    """A thread that waits for a host cannot be woken. With this process end its connections, and with those what runs.
+    """Within the context, ctrl-c ends this process at once, since a thread that waits for a host cannot be woken. The
+    connections end with the process, and the commands with their connections.
 
-    Only for what leaves nothing to clean up.
+    Only for work that leaves nothing to clean up.
     """
 
     def end(number: int, _frame: FrameType | None) -> None:

@@ -31,12 +31,12 @@ def explain(
         str | None, typer.Argument(metavar="[HOST]", help="Its other host.", autocompletion=completion.neighbours)
     ] = None,
     lab: LabName = None,
-    measure: Annotated[bool, typer.Option("--measure", help="Send echo requests over it now.")] = False,
+    measure: Annotated[bool, typer.Option("--measure", help="Measure it now, by echo requests.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say why a link is as it is: declared, set, shown by its two hosts, measured; and the likely answer.
+    """Explain why a link is as it is: declared, set, shown by its two hosts, measured; and the likely answer.
 
-    Changes nothing. What was measured is in the lab's certificate; --measure measures this one link now.
+    It changes nothing. The measured figures are those of the lab's certificate; --measure measures this one link now.
 
     Example:  minigts explain ams-bra
     """

@@ -35,8 +35,8 @@ def export(
 ) -> None:
     """Write a topology in another testbed's language, or as a drawing, on stdout or into a file. Starts nothing.
 
-    What that language cannot say is said once. It is an error where it bears on delay, rate, loss, addresses or who is
-    joined to whom, unless you say --leave-out. dot and mermaid are drawn by Graphviz and in Markdown pages.
+    Settings that the format cannot express are listed. They are an error if they affect delay, rate, loss, addresses or
+    connections, unless you say --leave-out. Graphviz draws dot, and Markdown pages draw mermaid.
 
     Example:  minigts export topologies/star.yaml --as netlab -o star.yml
     """
@@ -49,7 +49,7 @@ def export(
     lost = [] if kind in PICTURES else [*network.lost, *written.lost]
     if lost and not leave_out:
         lines = "\n".join(f"{topology}: {each}" for each in lost)
-        raise InputError(f"{lines}\n{kind} cannot say this: with --leave-out it is left out")
+        raise InputError(f"{lines}\n{kind} cannot express this: with --leave-out it is left out")
     for note in (*(note for note in network.notes if kind not in PICTURES), *lost, *written.notes):
         console.note(f"{topology}: {note}")
     give(written.text, into)

@@ -8,7 +8,7 @@ import typer
 
 from minigts.cli import completion, console
 from minigts.cli.containers import container_of
-from minigts.cli.options import Inside, LabName, lab_with
+from minigts.cli.options import LabName, lab_with
 from minigts.cli.verbs import LABS, Verb
 from minigts.errors import InputError
 
@@ -27,23 +27,27 @@ def forward(
         str,
         typer.Argument(
             metavar="HOST:PORT",
-            help="A TCP port of a host, whatever address it is on.",
+            help="A TCP port of a host, on any of its addresses.",
             autocompletion=completion.hosts,
         ),
     ],
     local: Annotated[
         int | None,
-        typer.Argument(metavar="[LOCAL]", help="A port of 127.0.0.2; else any that is free.", min=1, max=HIGHEST_PORT),
+        typer.Argument(
+            metavar="[LOCAL]", help="The port on 127.0.0.2. Default: any free one.", min=1, max=HIGHEST_PORT
+        ),
     ] = None,
     lab: LabName = None,
-    container: Inside = False,
+    container: Annotated[
+        bool, typer.Option("--container", "-c", help="Connect to the overlay's measuring container on the host.")
+    ] = False,
 ) -> None:
-    """Let programs of this machine connect to a TCP port of a host, until ctrl-c. Prints where: 127.0.0.2:PORT.
+    """Let programs of this machine connect to a TCP port of a host, until ctrl-c. Prints the address: 127.0.0.2:PORT.
 
-    It listens there alone, where every user of this machine may connect; a browser sends it no cookie that a program at
-    127.0.0.1 has set. What is carried goes over the host's control line and takes no link of the lab. In virtual time
-    the lab keeps pace with yours as long as a connection is open. With --container the port is the overlay's measuring
-    container's.
+    It listens only there, where every user of this machine may connect; browsers do not send the cookies of 127.0.0.1
+    to it. Connections use the host's control line, and cross no link of the lab. In virtual time the lab keeps pace
+    with real time as long as a connection is open. With --container the port is that of the overlay's measuring
+    container.
 
     Example:  minigts forward ams:80 8080
     """

@@ -1,4 +1,4 @@
-"""`minigts grade`: what students hand in, judged."""
+"""`minigts grade`: grade what students hand in."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ verb = Verb(CLASSROOM, 430)
 @verb.command()
 def grade(
     submissions: Annotated[
-        Path, typer.Argument(metavar="SUBMISSIONS", help="A folder: in it of each student a folder or an archive.")
+        Path, typer.Argument(metavar="SUBMISSIONS", help="A folder with a folder or an archive for each student.")
     ],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write a table for a spreadsheet, as CSV.")
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write all columns as CSV, for a spreadsheet.")
     ] = None,
     seeded: Annotated[
-        bool, typer.Option("--seeded", help="Each student's seed has to be the name of what was handed in.")
+        bool, typer.Option("--seeded", help="Each student's seed has to be the name of the submission.")
     ] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="Do each one's work anew in a lab, and judge that, too.")
+        bool, typer.Option("--again", help="Repeat each student's work in a lab, and judge that, too.")
     ] = False,
 ) -> None:
     """Grade what students hand in: folders of lessons, or archives of them (.zip, .tar, .tar.gz).
 
-    Verdicts are worked out from the answers and from what the student's check has measured; what is measured may be
-    invented, and --again measures it here. Nothing that is handed in runs on this machine outside a lab.
+    Verdicts follow from the answers and from the measurements of the student's check. A student could invent
+    measurements; --again measures here. Nothing that is handed in runs on this machine outside a lab.
 
     Example:  minigts grade submissions -o grades.csv
     """
@@ -45,12 +45,12 @@ def grade(
     from minigts.lessons import submissions as handed_in
 
     if output is not None and not output.parent.is_dir():
-        raise InputError(f"{output.parent}: no such folder; -o names a file in one that is there")
+        raise InputError(f"{output.parent}: no such folder; -o names a file in an existing folder")
     found: list[grades.Row] = []
     with console.progress() as say:
         for handed in handed_in.students(submissions):
             if again:
-                say(f"doing the work of {handed.student} anew")
+                say(f"repeating the work of {handed.student}")
             found += grades.rows(handed, seeded, partial(anew.regrade, say=lambda _: None) if again else None)
     if output is not None:
         paths.write_for_user(output, grades.to_csv(found))

@@ -22,21 +22,27 @@ verb = Verb(PROJECT, 530, help="The hosts' image: built once, then kept.")
 @verb.command("build")
 def image_build(
     lock: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With just these versions of packages: `minigts image lock`.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Install these versions of packages, as `minigts image lock` prints them."),
     ] = None,
     day: Annotated[
         datetime | None,
-        typer.Option(metavar="YYYY-MM-DD", formats=["%Y-%m-%d"], help="A day on which Debian had them."),
+        typer.Option(
+            metavar="YYYY-MM-DD", formats=["%Y-%m-%d"], help="Take packages from Debian's snapshot of this day."
+        ),
     ] = None,
     source: Annotated[
         str | None,
-        typer.Option(metavar="VERSION|FILE", help="This user-mode-linux of Debian's, in place of the best there is."),
+        typer.Option(
+            metavar="VERSION|FILE",
+            help="A version of Debian's user-mode-linux, or a file of it. Default: the best proven one.",
+        ),
     ] = None,
     unproven: Unproven = False,
 ) -> None:
     """Build the image if it is not there yet; print its path.
 
-    What the Debian mirror no longer has comes from Debian's archives; with --day, from that day's snapshot.
+    Packages that the Debian mirror no longer has come from Debian's archives; with --day, from that day's snapshot.
 
     Example:  minigts image build
 
@@ -52,13 +58,13 @@ def image_build(
     with console.progress() as say:
         made = image.ensure(say, wanted, settings)
     if made.unproven:
-        console.note(f"the image's kernel is user-mode-linux {made.unproven}, on which minigts was not proven")
+        console.note(f"the image's kernel is user-mode-linux {made.unproven}, which was not proven with minigts")
     typer.echo(made.directory)
 
 
 @verb.command("path")
 def image_path() -> None:
-    """Print where the image lies; exit 3 if it is not built.
+    """Print the image's path; exit 3 if it is not built.
 
     Example:  ls -l "$(minigts image path)"
     """
@@ -80,7 +86,7 @@ def image_lock(
         Path | None, typer.Argument(metavar="[FILE]", help="Versions to compare with.", show_default=False)
     ] = None,
 ) -> None:
-    """Print the version of every Debian package in the image; or say what differs from a file of such: exit 1 if any.
+    """Print the version of each Debian package in the image; or its differences from FILE: exit 1 if any.
 
     Example:  minigts image lock > course.lock
     """
@@ -99,7 +105,7 @@ def image_lock(
 
 @verb.command("remove")
 def image_remove() -> None:
-    """Remove the image, so that the next lab builds it again. Refused while labs are up, which read it.
+    """Remove the image, so that the next lab builds it again. Refused while labs are up, because they read it.
 
     Example:  minigts image remove
     """
@@ -116,11 +122,12 @@ def image_remove() -> None:
 def image_export(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file.", show_default=False)],
     wheels: Annotated[
-        bool, typer.Option("--wheels", help="Also the Python packages that the launcher fetches, by its lock.")
+        bool, typer.Option("--wheels", help="Add the Python packages that the launcher fetches.")
     ] = False,
 ) -> None:
-    """Put the image, and the full kernel and the clock where they are built, into one file, for a machine without a
-    network or a compiler. Prints the file's SHA-256 sum, which `image import --sha256` holds it to.
+    """Put the image into one file, for a machine without a network or a compiler. Prints the file's SHA-256 sum.
+
+    The file also has the full kernel and the clock, where they are built. `image import --sha256` checks the sum.
 
     Example:  minigts image export classroom.tar.gz --wheels
     """
@@ -138,12 +145,10 @@ def image_export(
 
 @verb.command("import")
 def image_import(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="What `minigts image export` has made.", show_default=False)
-    ],
-    sha256: Annotated[str | None, typer.Option(metavar="SUM", help="The sum that the file must have.")] = None,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of `minigts image export`.", show_default=False)],
+    sha256: Annotated[str | None, typer.Option(metavar="SUM", help="The SHA-256 sum that the file must have.")] = None,
 ) -> None:
-    """Take image, kernel and clock from a file: each is checked, and put in place whole or not at all.
+    """Import image, kernel and clock from a file: each is checked, and installed whole or not at all.
 
     They run on this machine, so take them from people whom you trust.
 
@@ -153,7 +158,7 @@ def image_import(
 
     with console.progress() as say:
         taken = export.load(file, say, sha256)
-    console.note(f"imported {', '.join(part.place for part in taken)}" if taken else "all of it is here already")
+    console.note(f"imported {', '.join(part.place for part in taken)}" if taken else "everything in it is here already")
 
 
 @verb.command("box")

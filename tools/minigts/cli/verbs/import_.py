@@ -17,16 +17,17 @@ verb = Verb(LABS, 350)
 @verb.command()
 def import_(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Of GTS (.dsl, .gts), containerlab or netlab (.yml), or GraphML.")
+        Path,
+        typer.Argument(metavar="FILE", help="A file of GTS (.dsl, .gts), containerlab or netlab (.yml), or GraphML."),
     ],
     into: Into = None,
     leave_out: LeaveOut = False,
 ) -> None:
-    """Turn another testbed's file into a topology of minigts', on stdout or in a file. Starts nothing.
+    """Turn another testbed's file into a topology of minigts, on stdout or in a file. Starts nothing.
 
-    What of containerlab, netlab and GraphML bears on delay, rate, loss, addresses or who is joined to whom is honoured,
-    or an error with its line, unless you say --leave-out. What else nobody honours is a comment on top, and is said
-    once. Every verb that takes a topology takes a .dsl or .gts file as it is, too.
+    Whatever in containerlab, netlab and GraphML affects delay, rate, loss, addresses or connections is converted, or an
+    error with its line, unless you say --leave-out. Other keys that minigts lacks are listed once, and in a comment at
+    the top. Every verb that takes a topology also takes a .dsl or .gts file.
 
     Example:  minigts import testbed.dsl -o testbed.yaml
     """

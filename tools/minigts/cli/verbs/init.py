@@ -16,16 +16,18 @@ verb = Verb(LABS, 130)
 TEMPLATES = "provision/first"
 
 TEST_FILE = "TEST_FILE"
-"""In a template the name of the test's file; NAME stands for the topology's."""
+"""Stands in a template for the name of the test's file, as NAME stands for the topology's."""
 
 
 @verb.command()
 def init(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Of the topology, and so of the files.")] = "first",
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="The name of the topology, and so of the files.")
+    ] = "first",
 ) -> None:
     """Write a first topology, an experiment on it and a test of it, with comments, into the current directory.
 
-    All three work as they are written. A file that is there is never overwritten.
+    All three work as they are. An existing file is never overwritten.
 
     Example:  minigts init
     """
@@ -35,7 +37,7 @@ def init(
     from minigts.language.problems import shown
     from minigts.topology.fields import NAME, NAME_HINT
 
-    if not NAME.fullmatch(name) or not name[0].isalpha():  # an experiment's begins with a letter
+    if not NAME.fullmatch(name) or not name[0].isalpha():  # an experiment's name begins with a letter
         raise InputError(f"init: {shown(name)} is not {NAME_HINT}, and a letter first")
     test = f"test_{name.replace('-', '_')}.py"
     places = {"topology.yaml": f"{name}.yaml", "experiment.yaml": f"{name}-experiment.yaml", "test.py": test}

@@ -12,7 +12,7 @@ verb = Verb(LABS, 290)
 
 @verb.command()
 def inventory(lab: WhichLab = None, named: LabName = None) -> None:
-    """Print a lab's hosts as an inventory for Ansible, which reaches them as `ssh-config` says.
+    """Print a lab's hosts as an inventory for Ansible, which connects to them as `ssh-config` describes.
 
     The groups of the lab's overlay are groups of the inventory.
 

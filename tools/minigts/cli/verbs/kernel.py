@@ -18,16 +18,19 @@ verb = Verb(PROJECT, 540, help="The hosts' full kernel: compiled once, then used
 def kernel_build(
     source: Annotated[
         str | None,
-        typer.Option(metavar="VERSION|FILE", help="Of this version of Debian's source package, or of this file."),
+        typer.Option(
+            metavar="VERSION|FILE",
+            help="A version of Debian's source package, or a file of it. Default: a proven version.",
+        ),
     ] = None,
     unproven: Unproven = False,
 ) -> None:
     """Compile the full kernel and the clock, unless they are there; print the kernel's path. It takes some ten minutes.
 
-    Labs in virtual time take both, and the first of them compiles both when they are missing. The kernel has what
-    Debian's has not: address translation, nftables for IP, WireGuard. Labs in real time that are brought up from then
-    on run it, too. Its source comes from the Debian mirror or from Debian's archives, in a version that minigts was
-    proven on; a file is a .deb of the package, or a tar archive of Linux.
+    Labs in virtual time need both, and the first such lab compiles what is missing. The kernel has what Debian's lacks:
+    address translation, nftables for IP, WireGuard. Once it is there, new labs in real time run it, too. Its source
+    comes from the Debian mirror or from Debian's archives, in a version that was proven with minigts; a file is a .deb
+    of the package, or a tar archive of Linux.
 
     Example:  minigts kernel build
 
@@ -39,13 +42,13 @@ def kernel_build(
     wanted = None if source is None else sources.wanted(kernel_build.recipe(), source, unproven=unproven)
     with console.progress() as say:
         made = build_all.compile_all(say, wanted)
-    console.note(f"the full kernel is of {made.version}{', proven' if made.proven else ''}")
+    console.note(f"the full kernel is built from {made.version}{', proven' if made.proven else ''}")
     typer.echo(made.directory)
 
 
 @verb.command("path")
 def kernel_path() -> None:
-    """Print where the full kernel lies; exit 3 if it is not built.
+    """Print the full kernel's path; exit 3 if it is not built.
 
     Example:  minigts kernel path
     """
@@ -59,7 +62,7 @@ def kernel_path() -> None:
 
 @verb.command("remove")
 def kernel_remove() -> None:
-    """Remove the full kernel and the clock: new labs in real time run Debian's again. Labs that are up keep theirs.
+    """Remove the full kernel and the clock: new labs in real time run Debian's. Labs that are up keep theirs.
 
     Example:  minigts kernel remove
     """
@@ -67,4 +70,4 @@ def kernel_remove() -> None:
 
     kernel_build.remove()
     clock_build.remove()
-    console.note("new labs in real time run Debian's kernel; one in virtual time compiles both again")
+    console.note("new labs in real time run Debian's kernel; the next one in virtual time compiles both again")

@@ -1,4 +1,4 @@
-"""`minigts kill`: a host, ended."""
+"""`minigts kill`: cut a host's power."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ verb = Verb(LABS, 60)
 
 @verb.command()
 def kill(host: Host, lab: LabName = None) -> None:
-    """Cut a host's power: it ends at once and stays off until `minigts start`. What it has been sent is lost.
+    """Cut a host's power: it ends at once and stays off until `minigts start`. Frames sent to it are lost.
 
-    Its disk is written out before. The other hosts run on.
+    Its disk is written out first. The other hosts run on.
 
     Example:  minigts kill bra
     """
@@ -21,4 +21,4 @@ def kill(host: Host, lab: LabName = None) -> None:
 
     opened = lab_with(host, lab)
     labs.kill(opened, host)
-    console.note(f"{host} is off; again on by: minigts start {host}")
+    console.note(f"{host} is off; to start it: minigts start {host}")

@@ -21,7 +21,7 @@ verb = Verb(CLASSROOM, 420)
 
 
 class Doing(StrEnum):
-    """What is done with a lesson."""
+    """The steps of a lesson."""
 
     START = "start"
     PREDICT = "predict"
@@ -30,26 +30,38 @@ class Doing(StrEnum):
 
 @verb.command()
 def lesson(
-    number: Annotated[int | None, typer.Argument(metavar="[N]", help="Which one.", show_default=False)] = None,
-    doing: Annotated[Doing | None, typer.Argument(help="What to do with it.", show_default=False)] = None,
+    number: Annotated[
+        int | None, typer.Argument(metavar="[N]", help="The lesson's number.", show_default=False)
+    ] = None,
+    doing: Annotated[Doing | None, typer.Argument(help="The step.", show_default=False)] = None,
     figure: Annotated[
-        str | None, typer.Argument(metavar="[FIGURE]", help="To predict, with its unit: 52.3ms.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="[FIGURE]", help="The predicted figure with its unit, such as 52.3ms.", show_default=False
+        ),
     ] = None,
     seed: Annotated[
-        str | None, typer.Option(metavar="STUDENT", help="start: figures of their own for each student.")
+        str | None, typer.Option(metavar="STUDENT", help="start: give this student other figures than the rest.")
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="The student's folder; else lesson-N, or where you are.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="The student's folder. Default: the working directory, or lesson-N in it."),
     ] = None,
     lab: Annotated[
-        str | None, typer.Option("--lab", metavar="NAME", help="check: another lab.", autocompletion=completion.labs)
+        str | None,
+        typer.Option(
+            "--lab",
+            metavar="NAME",
+            help="check: the lab to measure. Default: lesson-N.",
+            autocompletion=completion.labs,
+        ),
     ] = None,
 ) -> None:
     """Lessons for a class: predict a figure, then measure it. Without a number, list them.
 
-    start writes a folder with a page to read, a topology and a file for answers; predict commits a figure, once; check
-    measures the lab that is up, judges the folder (exit 1 when something is not right yet), and leaves in it what a
-    teacher grades.
+    start writes a folder with a page to read, a topology and a file for answers. predict commits a figure, once. check
+    measures the lab that is up, judges the folder (exit 1 when something is not right yet), and puts into the folder
+    what a teacher grades.
 
     Example:  minigts lesson 1 start
 

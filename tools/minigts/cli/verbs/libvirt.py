@@ -1,4 +1,4 @@
-"""`minigts libvirt`: a libvirt of one's own, and what the Vagrantfile asks."""
+"""`minigts libvirt`: a private libvirt, and the requests of the Vagrantfile."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ if TYPE_CHECKING:
     from minigts.lab import Lab
     from minigts.topology.plan.plan import Plan
 
-verb = Verb(PROJECT, 550, help="A libvirt of minigts' own, and what the Vagrantfile asks.")
+verb = Verb(PROJECT, 550, help="A private libvirt, and the requests of the Vagrantfile.")
 
 Topology = Annotated[
     Path | None,
-    typer.Argument(metavar="[TOPOLOGY]", help="A topology file; else that of the machines there are, or chain6.yaml."),
+    typer.Argument(
+        metavar="[TOPOLOGY]", help="A topology file. Default: that of the existing machines, or chain6.yaml."
+    ),
 ]
 
 Directory = Annotated[
-    Path, typer.Option("--directory", metavar="DIR", help="Vagrant's own, which remembers what its machines are of.")
+    Path,
+    typer.Option("--directory", metavar="DIR", help="Vagrant's folder, which records the topology of its machines."),
 ]
 
 VAGRANTS = Path(".vagrant")
@@ -30,7 +33,7 @@ VAGRANTS = Path(".vagrant")
 
 @verb.command("start")
 def libvirt_start() -> None:
-    """Start a libvirt of minigts' own, in namespaces that lead nowhere; for machines where none runs. As root.
+    """Start a private libvirt, in namespaces without outside connections, where no libvirt runs. Needs root.
 
     Example:  sudo ./minigts libvirt start
     """
@@ -42,7 +45,7 @@ def libvirt_start() -> None:
 
 @verb.command("stop")
 def libvirt_stop() -> None:
-    """End minigts' own libvirt, with every machine and network that it runs, and nothing else.
+    """Stop the private libvirt with every machine and network that it runs, and nothing else.
 
     Example:  sudo ./minigts libvirt stop
     """
@@ -55,12 +58,14 @@ def libvirt_stop() -> None:
 def libvirt_definition(
     topology: Topology = None,
     directory: Directory = VAGRANTS,
-    start: Annotated[bool, typer.Option("--start", help="Machines are to start: build the box, remember.")] = False,
-    machine: Annotated[list[str] | None, typer.Option(help="With --start: only this one. May be repeated.")] = None,
+    start: Annotated[
+        bool, typer.Option("--start", help="Before machines start: check, build the box, record the topology.")
+    ] = False,
+    machine: Annotated[list[str] | None, typer.Option(help="With --start: only this machine; may be repeated.")] = None,
 ) -> None:
     """Print what the Vagrantfile defines for a topology file, as JSON.
 
-    With --start it refuses what could not come up, before anything has been started.
+    With --start it refuses, before anything is started, a topology that could not come up.
 
     Example:  minigts libvirt definition topologies/pair.yaml
     """
@@ -115,7 +120,8 @@ def libvirt_joined(directory: Directory = VAGRANTS) -> None:
 
 @verb.command("left", hidden=True)
 def libvirt_left(directory: Directory = VAGRANTS) -> None:
-    """Called by the Vagrantfile when a machine was halted or destroyed: unless all run, the lab is one no more."""
+    """Called by the Vagrantfile when a machine was halted or destroyed: unless all machines run, the lab is no longer
+    up."""
     from minigts import lab as labs
     from minigts.providers.vagrant.directory import Directory as Vagrants
     from minigts.providers.vagrant.provider import VagrantProvider
@@ -141,7 +147,7 @@ def _lab(plan: Plan) -> Lab:
 
 
 def _whose(lab: Lab) -> str:
-    """Whose the lab of that name is, if not that of the Vagrantfile's machines; empty when it is, or there is none."""
+    """Who owns the lab of that name; empty if it belongs to the Vagrantfile's machines, or if there is none."""
     from minigts.errors import MinigtsError
     from minigts.providers.vagrant.provider import VagrantProvider
 
@@ -157,7 +163,7 @@ def _whose(lab: Lab) -> str:
 
 
 def _require_nobody_elses(lab: Lab) -> None:
-    """Raises InputError when the name is taken."""
+    """Raises InputError when the lab of that name belongs to somebody else."""
     from minigts.errors import InputError
 
     whose = _whose(lab)
@@ -169,7 +175,8 @@ def _require_nobody_elses(lab: Lab) -> None:
 
 
 def _refuse_memory(plan: Plan, chosen: list[str]) -> None:
-    """Raises EnvironmentLacks when there is no memory for the machines that do not run yet, or those chosen of them."""
+    """Raises EnvironmentLacks when memory is too short for the machines that do not run yet, or for the `chosen` of
+    them."""
     from minigts.providers.vagrant import prerequisites
     from minigts.providers.vagrant.provider import VagrantProvider
 

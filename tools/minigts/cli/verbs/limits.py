@@ -18,19 +18,19 @@ verb = Verb(LABS, 250)
 
 @verb.command()
 def limits(
-    topology: Annotated[
-        Path, typer.Argument(metavar="[TOPOLOGY]", help="A topology file; without one, the pair of two hosts.")
-    ] = Path("topologies/pair.yaml"),
+    topology: Annotated[Path, typer.Argument(metavar="[TOPOLOGY]", help="A topology file.")] = Path(
+        "topologies/pair.yaml"
+    ),
     overlay: Annotated[
         str | None,
-        typer.Option("--overlay", help="Which overlay; else the topology's.", autocompletion=completion.overlays),
+        typer.Option("--overlay", help="The overlay. Default: the topology's.", autocompletion=completion.overlays),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say how many labs of a topology fit on this machine, by memory and by processes, and what bounds them.
+    """Print how many labs of a topology fit on this machine, by memory and by processes, and what limits them.
 
-    Of User-Mode Linux, and for the user who asks. Starts nothing. Processors bound no number of labs: with more, a lab
-    in virtual time takes longer, and one in real time does not keep its links.
+    It counts labs of provider `uml` for the user who asks, and starts nothing. Processors set no limit: with more labs,
+    those in virtual time take longer, and those in real time do not keep to their links' settings.
 
     Example:  minigts limits topologies/chain6.yaml --overlay swarm
     """

@@ -1,4 +1,4 @@
-"""`minigts link`: links, cut and made whole."""
+"""`minigts link`: cut links and restore them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ verb = Verb(LABS, 140)
 @verb.command()
 def link(
     first: Annotated[
-        str, typer.Argument(metavar="HOST", help="One end; or a link's name, alone.", autocompletion=completion.hosts)
+        str, typer.Argument(metavar="HOST", help="One end; or only a link's name.", autocompletion=completion.hosts)
     ],
     second: Annotated[
         str | None, typer.Argument(metavar="[HOST]", help="The other end.", autocompletion=completion.neighbours)
@@ -25,16 +25,19 @@ def link(
     state: Annotated[
         str | None,
         typer.Argument(
-            metavar="up|down", help="down: what is sent is lost, both ways.", autocompletion=completion.states
+            metavar="up|down",
+            help="down: all frames are lost, in both directions. up: restore.",
+            autocompletion=completion.states,
         ),
     ] = None,
     lab: LabName = None,
 ) -> None:
-    """Cut a link of a lab that is up, or make it whole again, as it was set before. The hosts' interfaces stay up and
-    do not notice. Of several links between two hosts it is all of them, or the one that is named.
+    """Cut a link of a lab that is up, or restore it with the settings that it had.
 
-    It stays cut, also over a restart of its hosts, until it is made whole; status and check name it. What somebody has
-    changed by hand in its two hosts (queueing disciplines, interfaces, addresses, routes) is set again, and said.
+    The hosts' interfaces stay up and do not notice. If several links join two hosts, all are cut, or only the named
+    one. A link stays cut, also over a restart of its hosts, until it is restored; status and check name it. What
+    somebody has changed in its two hosts (queueing disciplines, interfaces, addresses, routes) is set again and
+    printed.
 
     Example:  minigts link ams bra down
 

@@ -1,4 +1,4 @@
-"""`minigts load`: an image for hosts' engines; containers themselves are the topology's, and come with `up`."""
+"""`minigts load`: load an image into hosts' engines. Containers belong to the topology, and come with `up`."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ verb = Verb(LABS, 340)
 def load(
     image: Annotated[
         Path,
-        typer.Argument(metavar="IMAGE.tar", help="What docker save wrote, an OCI archive, or a root file system."),
+        typer.Argument(metavar="IMAGE.tar", help="A file of docker save, an OCI archive, or a root file system."),
     ],
     on: Annotated[
         list[str] | None,
-        typer.Option("--on", metavar="HOST", help="On this host; several times for several. Else all."),
+        typer.Option("--on", metavar="HOST", help="The host; may be repeated. Default: all hosts."),
     ] = None,
     lab: LabName = None,
 ) -> None:
-    """Put an image into the engines of a lab's hosts, under its own name; a root file system under the file's.
+    """Load an image into the engines of a lab's hosts, under its own name; a root file system under the file's.
 
-    What a topology names under `containers:` comes by itself. An engine that has the image is left alone.
+    `up` loads the images that a topology names under `containers:`. An engine that has the image is left alone.
 
     Example:  minigts load web.tar --on ams --on bra
     """
@@ -46,7 +46,7 @@ def load(
     with console.progress() as say:
         say(f"reading {image}")
         found = container_images.look(image.absolute())
-        say(f"handing {image} to {len(chosen)} hosts")
+        say(f"loading {image} on {len(chosen)} hosts")
         given = containers.load(opened, found, [host for host in opened.plan.hosts if host.name in chosen], run)
     amount = console.amount(found.path.stat().st_size * len(given), time.monotonic() - begun)
     names = ", ".join(containers.names_in_engine(found))

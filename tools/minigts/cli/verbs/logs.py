@@ -1,4 +1,4 @@
-"""`minigts logs`: what hosts have said."""
+"""`minigts logs`: the logs of hosts."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ def logs(
     host: Annotated[
         str | None,
         typer.Argument(
-            metavar="[HOST]", help="A host or switch; else every one of the lab.", autocompletion=completion.hosts
+            metavar="[HOST]", help="A host or switch. Default: all of the lab.", autocompletion=completion.hosts
         ),
     ] = None,
     lab: LabName = None,
     only: Annotated[
         str | None,
-        typer.Option("--only", metavar="WHICH", help="Just one: console, dmesg, or a program's, such as dockerd."),
+        typer.Option("--only", metavar="WHICH", help="Only this log: console, dmesg, or a program's, such as dockerd."),
     ] = None,
     into: Annotated[
         Path | None, typer.Option("--into", metavar="DIR", help="Write them to DIR/HOST/ instead of printing them.")
     ] = None,
 ) -> None:
-    """Show what a host's console and its kernel's log say, and what its engine and its overlay's programs have said.
+    """Show a host's console, its kernel's log, and the logs of its container engine and its overlay's programs.
 
-    Of a host that answers no more there is the console. A host's agent speaks on the console.
+    A host that no longer answers has only its console. The host's agent writes to the console, too.
 
     Example:  minigts logs ams
 

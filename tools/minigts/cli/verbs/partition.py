@@ -1,4 +1,4 @@
-"""`minigts partition`: groups of machines, cut off from each other."""
+"""`minigts partition`: cut groups of machines off from each other."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def partition(
         list[str] | None,
         typer.Argument(metavar="HOST,HOST...", help="Two groups or more.", autocompletion=completion.hosts),
     ] = None,
-    heal: Annotated[bool, typer.Option("--heal", help="Make every link whole that is cut.")] = False,
+    heal: Annotated[bool, typer.Option("--heal", help="Restore every link that is cut.")] = False,
     lab: LabName = None,
 ) -> None:
-    """Cut every link between groups of machines, so that none of one reaches any of another; or heal the lab.
+    """Cut every link between groups of machines, so that no machine reaches another group; or heal the lab.
 
     Example:  minigts partition ams,bra lju,mil,ham,lon
     """

@@ -1,4 +1,4 @@
-"""`minigts pause`: a host for which no time passes."""
+"""`minigts pause`: stop time for a host."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ verb = Verb(LABS, 80)
 
 @verb.command()
 def pause(host: Host, lab: LabName = None) -> None:
-    """Let no time pass for a host until `minigts resume`: as a virtual machine that is paused. The others run on.
+    """Let no time pass for a host until `minigts resume`, as for a paused virtual machine. The other hosts run on.
 
-    What it is sent waits as far as its ports have room, and its own clock is behind afterwards.
+    Frames sent to it wait while its ports have room. Its own clock is late afterwards.
 
     Example:  minigts pause bra
     """
     from minigts import lab as labs
 
     labs.pause(lab_with(host, lab), host)
-    console.note(f"{host} is paused; it goes on by: minigts resume {host}")
+    console.note(f"{host} is paused; to resume it: minigts resume {host}")

@@ -22,10 +22,10 @@ def plan(
     time: TimeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw a topology file, and say what it means: addresses, links, round trips to expect. Starts nothing.
+    """Draw a topology file, and show its plan: addresses, links, expected round trips. Starts nothing.
 
-    --json has all of the plan, routes too; the same file gives the same bytes. The provider matters where the file says
-    no time: `uml` has virtual time.
+    --json prints the whole plan with its routes; the same file gives the same bytes. Where the file sets no time, the
+    provider decides it: `uml` has virtual time.
 
     Example:  minigts plan topologies/chain6.yaml
     """

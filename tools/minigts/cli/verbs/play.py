@@ -16,25 +16,26 @@ from minigts.errors import InputError
 verb = Verb(LABS, 170)
 
 LONGEST_COMMAND_S = 3600.0
-"""By the lab's clock, after a schedule's end."""
+"""How long the command may run after the schedule's end, in seconds of the lab's time."""
 
 
 @verb.command()
 def play(
     host: Annotated[
         str | None,
-        typer.Argument(metavar="[HOST]", help="Where a command is started.", autocompletion=completion.hosts),
+        typer.Argument(metavar="[HOST]", help="The host on which the command runs.", autocompletion=completion.hosts),
     ] = None,
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="[COMMAND]...", help="What begins with the schedule, behind --.")
+        list[str] | None,
+        typer.Argument(metavar="[COMMAND]...", help="A command that starts with the schedule, after --."),
     ] = None,
     lab: LabName = None,
-    as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each change.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each change.")] = False,
 ) -> None:
-    """Play the schedule of a lab's topology: change its links at the moments that `schedule:` says, counted from now.
+    """Play the schedule of a lab's topology: change its links at the moments of `schedule:`, counted from now.
 
-    At the end, and after ctrl-c, every link is as it was before. In virtual time a change comes at its very moment, and
-    time passes as fast as it can: so what is to feel the changes is started with them.
+    At the end, and after ctrl-c, every link is as it was before. In virtual time a change comes at its exact moment,
+    and time passes as fast as it can: so give the program that is to meet the changes as COMMAND.
 
     Example:  minigts play
 
@@ -53,7 +54,7 @@ def play(
         typer.echo(json.dumps(told) if as_json else f"{change.at_s:12.6f} s  {change.in_words}")
 
     if host is not None and not command:
-        raise InputError(f"play: say what {host} is to do: minigts play {host} -- ping -c 60 bra")
+        raise InputError(f"play: name the command for {host}: minigts play {host} -- ping -c 60 bra")
     opened = labs.open_lab(lab)
     if host is not None:
         opened.read_record().require_on([host])

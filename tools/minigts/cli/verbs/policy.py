@@ -18,7 +18,7 @@ PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY", help="A policy fil
 
 @verb.command("apply")
 def policy_apply(file: PolicyFile, lab: LabName = None) -> None:
-    """Put a policy in force between a lab's containers, in place of the one that is.
+    """Enforce a policy between a lab's containers, in place of the current one.
 
     Example:  minigts policy apply web-only.yaml
     """
@@ -33,7 +33,7 @@ def policy_apply(file: PolicyFile, lab: LabName = None) -> None:
 
 @verb.command("remove")
 def policy_remove(lab: LabName = None) -> None:
-    """Take the policy that is in force off a lab. Leaving the overlay does so, too.
+    """Remove the policy from a lab. Leaving the overlay removes it, too.
 
     Example:  minigts policy remove
     """

@@ -1,4 +1,4 @@
-"""`minigts remove`: hosts and links less."""
+"""`minigts remove`: remove a host or a link."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from minigts.cli.add_remove import again, alter
 from minigts.cli.options import LabName
 from minigts.cli.verbs import LABS, Verb
 
-verb = Verb(LABS, 510, help="A host or a link less, in a lab that is up.")
+verb = Verb(LABS, 510, help="Remove a host or a link from a lab that is up.")
 
 
 @verb.command("host")
 def remove_host(
-    name: Annotated[str, typer.Argument(metavar="HOST", help="Which one.", autocompletion=completion.hosts)],
+    name: Annotated[str, typer.Argument(metavar="HOST", help="The host's name.", autocompletion=completion.hosts)],
     lab: LabName = None,
 ) -> None:
-    """End a host for good, with its links and its disk. Its neighbours are started again on their own disks.
+    """Remove a host with its links and its disk. Its neighbours are started again on their own disks.
 
-    To have it off for a while: minigts kill. One without which others would not reach each other stays.
+    To switch it off for a while: minigts kill. A host that others need to reach each other cannot be removed.
 
     Example:  minigts remove host lon
     """
@@ -34,13 +34,14 @@ def remove_host(
 @verb.command("link")
 def remove_link(
     link: Annotated[
-        str, typer.Argument(metavar="LINK", help="As `status` names it: ams-bra.", autocompletion=completion.link_names)
+        str,
+        typer.Argument(metavar="LINK", help="The link's name, such as ams-bra.", autocompletion=completion.link_names),
     ],
     lab: LabName = None,
 ) -> None:
-    """Take a link out for good. Both its ends are started again on their own disks.
+    """Remove a link. The hosts at its ends are started again on their own disks.
 
-    To have it cut for a while: minigts link. One without which hosts would not reach each other stays.
+    To cut it for a while: minigts link. A link that hosts need to reach each other cannot be removed.
 
     Example:  minigts remove link ams-lon
     """

@@ -16,7 +16,7 @@ verb = Verb(EXPERIMENTS, 380)
 @verb.command()
 def report(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A results folder, or a campaign's.", show_default=False)
+        Path, typer.Argument(metavar="DIR", help="The folder of a run or a campaign.", show_default=False)
     ],
 ) -> None:
     """Render figures and report.html again, from the results alone. Needs no hosts.

@@ -1,4 +1,4 @@
-"""`minigts reproduce`: a bundle's experiments, run again."""
+"""`minigts reproduce`: run a bundle's experiments again."""
 
 from __future__ import annotations
 
@@ -19,25 +19,30 @@ verb = Verb(EXPERIMENTS, 410)
 
 @verb.command()
 def reproduce(
-    file: Annotated[Path, typer.Argument(metavar="BUNDLE", help="What `minigts bundle` has made.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(metavar="BUNDLE", help="A bundle that `minigts bundle` has made.", show_default=False)
+    ],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check it, and say what differs here and what would be measured.")
+        bool, typer.Option("--dry-run", help="Check the bundle, list what differs here and what would be measured.")
     ] = False,
-    results: Annotated[Path, typer.Option(metavar="DIR", help="Where results folders are made.")] = Path("results"),
+    results: Annotated[Path, typer.Option(metavar="DIR", help="The directory for results folders.")] = Path("results"),
     taken: Annotated[
-        Path | None, typer.Option("--files", metavar="DIR", help="What the hosts take, as it lay beside the topology.")
+        Path | None,
+        typer.Option(
+            "--files", metavar="DIR", help="The folder with the files for the hosts, placed as next to the topology."
+        ),
     ] = None,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Let it take and open what it says that it would, on this machine.")
+        bool, typer.Option("--trust", help="Allow it the files, packages and ways out that it lists.")
     ] = False,
 ) -> None:
-    """Run what a bundle holds again, here: same experiment, plan, seed and time; then compare the two.
+    """Run a bundle's experiments again here, with the same plan, seed and time; then compare the two runs.
 
-    The plan is made anew of the bundle's topology, and has to be the bundle's. Files, images, packages and ways out
-    that it wants are listed, and nothing is done then without --trust. Hosts take files of --files alone.
+    The plan is made again from the bundle's topology, and has to equal the bundle's plan. If the bundle needs files,
+    images, packages or ways out, it lists them, and runs only with --trust. Hosts get only files of --files.
 
-    Beforehand it says which image, kernel, clock and packages are other ones here. Exit 1 if a figure differs by what
-    matters, or a sample has no result. In virtual time the tables are the same byte for byte.
+    First it lists the image, kernel, clock and packages that differ here. Exit 1 if a figure differs by an amount that
+    matters, or if a sample has no result. In virtual time the tables are the same byte for byte.
 
     Example:  minigts reproduce multihop-20261121-100000.zip
     """
@@ -57,7 +62,7 @@ def reproduce(
         original = reproduction.read(found, taken)
         if dry_run:
             for line in trusts.wants(original.prepared, original.provider):
-                console.note(f"it would take or open, and asks for --trust: {line}")
+                console.note(f"it needs --trust for: {line}")
         else:
             trusts.require(original.prepared, original.provider, trusted=trust, whose=f"{file}: its labs")
         for each in original.prepared:
@@ -75,7 +80,7 @@ def reproduce(
         directories = stack.enter_context(campaign.begun(results, original.prepared, original.provider))
         together = campaign.folder_of(directories)
         first = found.rename(together.with_name(f"{together.name}-original"))
-        console.note(f"what was in the bundle lies in {first}")
+        console.note(f"the bundle's content is in {first}")
         means, watcher = campaign.Means(original.provider), OnScreen()
         complete = campaign.measure(directories, original.prepared, means, watcher).complete
         show_report(together)

@@ -1,4 +1,4 @@
-"""`minigts restart`: a host, ended and started again."""
+"""`minigts restart`: end a host and start it again."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ verb = Verb(LABS, 50)
 def restart(host: Host, lab: LabName = None) -> None:
     """End a host as a power cut does, start it again on its disk and its links, and join it to the overlay again.
 
-    The other hosts run on. What ran on it, beside the overlay, has ended. What somebody has changed by hand at the
-    other ends of its links (interfaces, addresses, routes) is set again, and said.
+    The other hosts run on. Of its programs, only those of the overlay are started again. What somebody has changed at
+    the other ends of its links (interfaces, addresses, routes) is set again and printed.
 
     Example:  minigts restart bra
     """

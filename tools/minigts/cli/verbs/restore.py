@@ -1,4 +1,4 @@
-"""`minigts restore`: a saved lab, brought up."""
+"""`minigts restore`: bring up a saved lab."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ verb = Verb(LABS, 320)
 @verb.command()
 def restore(
     name: SavedName,
-    lab: Annotated[str | None, typer.Option("--lab", metavar="NAME", help="Its name; else the one it had.")] = None,
-    overlay: Annotated[str | None, typer.Option("--overlay", help="Which overlay; else the one it had.")] = None,
+    lab: Annotated[
+        str | None, typer.Option("--lab", metavar="NAME", help="The lab's name. Default: the name it had.")
+    ] = None,
+    overlay: Annotated[str | None, typer.Option("--overlay", help="The overlay. Default: the one it had.")] = None,
 ) -> None:
-    """Bring up a lab from a saved one: hosts boot on copies of the disks. In virtual time its clock goes on from there.
+    """Bring up a saved lab: its hosts boot on copies of the disks. In virtual time its clock goes on from there.
 
-    The saved one stays as it is, and can be restored again, also beside this lab under another name.
+    The saved lab does not change: it can be restored again, also under another name while this one is up.
 
     Example:  minigts restore before-the-upgrade --lab second
     """

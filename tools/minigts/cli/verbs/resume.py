@@ -1,4 +1,4 @@
-"""`minigts resume`: a host that was paused."""
+"""`minigts resume`: let time pass again for a host."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ verb = Verb(LABS, 90)
 
 @verb.command()
 def resume(host: Host, lab: LabName = None) -> None:
-    """Let a host go on that is paused. It does not know of the time that has passed.
+    """Resume a paused host. The host does not know how long it was paused.
 
     Example:  minigts resume bra
     """
     from minigts import lab as labs
 
     labs.resume(lab_with(host, lab, also_off=True), host)
-    console.note(f"{host} goes on")
+    console.note(f"{host} is resumed")

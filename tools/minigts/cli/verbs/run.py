@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from minigts.cli import console, files
-from minigts.cli.options import LabName, Provider, TimeOption
+from minigts.cli import completion, console, files
+from minigts.cli.options import Provider, TimeOption
 from minigts.cli.verbs import EXPERIMENTS, Verb
 from minigts.cli.views import findings as shown_findings
 from minigts.providers import DEFAULT
@@ -23,40 +23,55 @@ verb = Verb(EXPERIMENTS, 370)
 @verb.command()
 def run(
     experiments: Annotated[
-        list[Path] | None, typer.Argument(metavar="EXPERIMENT…", help="Files, or a folder: experiments/multihop.yaml.")
+        list[Path] | None,
+        typer.Argument(metavar="EXPERIMENT…", help="Files or folders, such as experiments/multihop.yaml."),
     ] = None,
     provider: Provider = DEFAULT,
     time: TimeOption = None,
-    lab: LabName = None,
-    paper: Annotated[bool, typer.Option("--paper", help="The study's own lengths and repetitions; hours.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="As little as shows something: `quick:` in the file.")] = False,
-    only: Annotated[list[str] | None, typer.Option(help="These overlays or measurements only; repeatable.")] = None,
+    lab: Annotated[
+        str | None,
+        typer.Option(
+            "--lab",
+            metavar="NAME",
+            help="A lab that is up. Default: a new one for each topology.",
+            autocompletion=completion.labs,
+        ),
+    ] = None,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="The study's own lengths and repetitions; takes hours.")
+    ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="The least that shows something: `quick:` in the file.")
+    ] = False,
+    only: Annotated[list[str] | None, typer.Option(help="Only this overlay or measurement; may be repeated.")] = None,
     replicates: Annotated[
         int | None,
-        typer.Option(metavar="N", help="In virtual time: so many labs with other seeds; 1, or 5 and more."),
+        typer.Option(metavar="N", help="In virtual time: the number of labs, each with other seeds; 1, or at least 5."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be measured; start nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be measured; start nothing.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the lab up afterwards.")] = False,
     resume: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Go on with an interrupted run in its results folder.")
+        Path | None, typer.Option(metavar="DIR", help="Continue an interrupted run in its results folder.")
     ] = None,
     on: Annotated[
         str | None,
         typer.Option(
-            "--on", metavar="ENGINE", help="Many labs side by side: local, local:N, a Dask scheduler's address, a file."
+            "--on", metavar="ENGINE", help="Labs in parallel: local, local:N, a Dask scheduler's address, or a file."
         ),
     ] = None,
-    results: Annotated[Path, typer.Option(metavar="DIR", help="Where results folders are made.")] = Path("results"),
+    results: Annotated[Path, typer.Option(metavar="DIR", help="The directory for results folders.")] = Path("results"),
     trust: Annotated[
-        bool, typer.Option("--trust", help="--resume: also where it was not begun here, and takes files or opens ways.")
+        bool, typer.Option("--trust", help="--resume: allow files and ways out to a run that began on another machine.")
     ] = False,
 ) -> None:
-    """Run experiments: lab, overlays, measurements, figures, report; then the lab is taken down. Several make a
-    campaign, in one folder; those of one topology share a lab. One that varies its topology is a sweep: a lab each.
+    """Run experiments: lab, overlays, measurements, figures, report; then the lab is taken down.
 
-    With --on, in virtual time, the campaign is split into jobs with a lab each, which Dask's workers do: of this
-    machine (local), of a scheduler that runs, or of a cluster that a file describes. The same bytes come of it,
-    whatever does the jobs, one worker or many.
+    Several experiments make a campaign, in one folder; those of one topology share a lab. An experiment that varies its
+    topology is a sweep, with a lab for each variant.
+
+    With --on, in virtual time, the campaign is split into jobs with a lab each. Dask's workers do the jobs: on this
+    machine (local), of a scheduler that runs, or of a cluster that a file describes. Whichever does the jobs, one
+    worker or many, the results have the same bytes.
 
     Exit 1 if a sample has no result. A claim that does not hold is a finding, not a failure.
 
@@ -87,7 +102,7 @@ def run(
 
 
 class OnScreen:
-    """Shows whoever runs a campaign how it goes; see `session.campaign.Watcher`."""
+    """Shows a campaign's progress on the terminal; see `session.campaign.Watcher`."""
 
     def note(self, line: str) -> None:
         console.note(line)
@@ -103,7 +118,7 @@ class OnScreen:
 
 
 def show_report(folder: Path) -> None:
-    """What became of the claims of each sweep in a folder; and its report, drawn, or what is lacking for that."""
+    """Print the verdicts of each sweep in a folder, draw its report and print the path; or print what drawing lacks."""
     from minigts.report import missing, render
     from minigts.report.read import is_sweep, read_sweep
 

@@ -1,4 +1,4 @@
-"""`minigts save`: a lab, saved under a name."""
+"""`minigts save`: save a lab under a name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ verb = Verb(LABS, 310)
 
 @verb.command()
 def save(name: SavedName, lab: LabName = None) -> None:
-    """Save a whole lab under a name: disks, topology, what was set, its overlay, and its time. It goes on.
+    """Save a whole lab under a name: disks, topology, settings, overlay and time. The lab goes on afterwards.
 
     All hosts stand still meanwhile. The saved lab stays until `saved --delete`, whatever becomes of this one.
 

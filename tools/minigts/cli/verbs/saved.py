@@ -17,10 +17,12 @@ verb = Verb(LABS, 330)
 
 @verb.command()
 def saved(
-    delete: Annotated[str | None, typer.Option("--delete", metavar="NAME", help="Remove that one.")] = None,
+    delete: Annotated[
+        str | None, typer.Option("--delete", metavar="NAME", help="Delete the saved lab of that name.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List saved labs with what they take; or delete one.
+    """List saved labs with the size of their disks; or delete one.
 
     Example:  minigts saved --delete before-the-upgrade
     """

@@ -22,7 +22,7 @@ class SchemaOf(StrEnum):
 
 @verb.command()
 def schema(
-    language: Annotated[SchemaOf, typer.Argument(help="Of which files.")] = SchemaOf.TOPOLOGY,
+    language: Annotated[SchemaOf, typer.Argument(help="The kind of files.")] = SchemaOf.TOPOLOGY,
 ) -> None:
     """Print the JSON Schema of topology, experiment or policy files, for editors.
 

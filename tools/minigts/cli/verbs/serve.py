@@ -20,15 +20,25 @@ def serve(
     lab: WhichLab = None,
     named: LabName = None,
     listen: Annotated[
-        str, typer.Option("--listen", metavar="ADDRESS", help="Of this machine; others than loopback let others in.")
+        str,
+        typer.Option(
+            "--listen", metavar="ADDRESS", help="An address of this machine; any but loopback admits other machines."
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any that is free.")] = 0,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 is any free one.")] = 0,
     interval_s: Annotated[
-        float, typer.Option("--every", metavar="SECONDS", min=0.1, max=3600, help="Of yours, between two looks.")
+        float,
+        typer.Option(
+            "--every",
+            metavar="SECONDS",
+            min=0.1,
+            max=3600,
+            help="Seconds of this machine's clock between two readings.",
+        ),
     ] = 1.0,
-    results: Annotated[Path, typer.Option(metavar="DIR", help="Where results folders are made and shown.")] = Path(
-        "results"
-    ),
+    results: Annotated[
+        Path, typer.Option(metavar="DIR", help="The directory for results folders, which the page shows.")
+    ] = Path("results"),
 ) -> None:
     """Show a lab in the browser until ctrl-c: links at work, terminals, sliders, experiments. Prints the address.
 

@@ -20,8 +20,7 @@ verb = Verb(LABS, 150)
 
 
 class _NamesSettings(TyperCommand):
-    """A verb whose help names what of a link can be set, where it says SETTINGS: that list is imported when help is
-    asked for."""
+    """A verb whose help lists the settings of a link in place of SETTINGS; the list is imported only for help."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         from minigts.topology.link_settings import SETTABLE
@@ -36,27 +35,33 @@ class _NamesSettings(TyperCommand):
 @verb.command(cls=_NamesSettings)
 def set_(
     link: Annotated[
-        str, typer.Argument(metavar="LINK", help="As `status` names it: ams-bra.", autocompletion=completion.link_names)
+        str,
+        typer.Argument(metavar="LINK", help="The link's name, such as ams-bra.", autocompletion=completion.link_names),
     ],
     settings: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="WHAT=VALUE...",
-            help="SETTINGS, in the topology language's units: delay=20ms loss=1%; declared: as in the topology.",
+            help="SETTINGS, with units as in a topology: delay=20ms loss=1%; declared: as the topology has it.",
             autocompletion=completion.settings,
         ),
     ] = None,
     sender: Annotated[
         str | None,
-        typer.Option("--from", metavar="HOST", help="Only what this end sends.", autocompletion=completion.hosts),
+        typer.Option(
+            "--from",
+            metavar="HOST",
+            help="Only the direction in which this host sends.",
+            autocompletion=completion.hosts,
+        ),
     ] = None,
-    reset: Annotated[bool, typer.Option("--reset", help="All as the topology declares it.")] = False,
+    reset: Annotated[bool, typer.Option("--reset", help="Set everything as the topology declares it.")] = False,
     lab: LabName = None,
 ) -> None:
-    """Change a link of a lab that is up, under traffic: connections go on. What is not named stays as it is.
+    """Change settings of a link under traffic, while its lab is up: connections go on. Other settings stay.
 
-    Delay is one way. It stays so, also over a restart of its hosts, until it is set otherwise; check measures it
-    against what is set, and status names it.
+    The delay is one-way. A change lasts, also over a restart of the link's hosts, until the next one; check measures
+    the link against what is set, and status names it.
 
     Example:  minigts set ams-bra delay=20ms loss=1%
 

@@ -1,4 +1,4 @@
-"""`minigts setup`: a provider, set up."""
+"""`minigts setup`: set up a provider."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ verb = Verb(PROJECT, 460)
 @verb.command()
 def setup(
     provider: Annotated[
-        str, typer.Argument(metavar="PROVIDER", help="Such as vagrant.", autocompletion=completion.providers)
+        str,
+        typer.Argument(
+            metavar="PROVIDER", help="The provider's name, such as vagrant.", autocompletion=completion.providers
+        ),
     ],
 ) -> None:
-    """Set a provider up: install its system packages, build what its hosts start from, try what this machine can.
+    """Set up a provider: install its system packages, build what its hosts start from, check this machine.
 
     Example:  minigts setup vagrant
     """

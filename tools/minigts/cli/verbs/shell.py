@@ -14,7 +14,7 @@ verb = Verb(LABS, 190)
 
 @verb.command()
 def shell(host: Host, lab: LabName = None, container: Inside = False) -> None:
-    """Open a shell on a host, as root; with --container in a container, by its name, or in the measuring one of a host.
+    """Open a shell on a host, as root; with --container in a container.
 
     Leave it with exit or ctrl-d.
 
@@ -31,5 +31,5 @@ def shell(host: Host, lab: LabName = None, container: Inside = False) -> None:
     else:
         argv = provisioning.shell_argv(opened, host)
     if opened.time == "virtual":
-        console.note("the lab is in virtual time, which keeps pace with yours as long as this shell is open")
+        console.note("the lab's virtual time keeps pace with real time as long as this shell is open")
     raise typer.Exit(opened.provider.attach(host, argv))

@@ -1,4 +1,4 @@
-"""`minigts ssh-config`: what OpenSSH needs to reach hosts."""
+"""`minigts ssh-config`: a configuration with which OpenSSH reaches hosts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ verb = Verb(LABS, 280)
 
 @verb.command()
 def ssh_config(lab: WhichLab = None, named: LabName = None) -> None:
-    """Print what ssh, scp, sftp and rsync need to reach the hosts of a lab: a file for their option -F.
+    """Print the file with which ssh, scp, sftp and rsync reach the hosts of a lab: give it to their option -F.
 
-    Nothing listens for it: a connection goes over its host's control line, by keys that are the lab's own, and takes no
-    link of the lab. In virtual time the lab keeps pace with yours as long as a connection is open.
+    No port is opened: a connection uses its host's control line and keys of the lab's own, and crosses no link of the
+    lab. In virtual time the lab keeps pace with real time as long as a connection is open.
 
     Example:  minigts ssh-config > lab.ssh; ssh -F lab.ssh ams
     """

@@ -12,7 +12,7 @@ verb = Verb(LABS, 300)
 
 @verb.command(hidden=True)
 def ssh_line(host: Host, lab: LabName = None) -> None:
-    """Carry one SSH connection between standard input and output and a host; what `ssh-config` has OpenSSH start."""
+    """Carry one SSH connection between standard input and output and a host; OpenSSH starts this by `ssh-config`."""
     from minigts.lab import ssh
 
     raise typer.Exit(ssh.carry(lab_with(host, lab), host, source=0, target=1))

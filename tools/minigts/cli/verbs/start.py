@@ -1,4 +1,4 @@
-"""`minigts start`: a host that is off, started."""
+"""`minigts start`: start a host that is off."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from minigts.cli import console
-from minigts.cli.options import AsJson, LabName
+from minigts.cli import completion, console
+from minigts.cli.options import AsJson
 from minigts.cli.verbs import LABS, Verb
 from minigts.cli.views import labs as shown_labs
 
@@ -20,14 +20,17 @@ verb = Verb(LABS, 40)
 
 @verb.command()
 def status(
-    lab: LabName = None,
+    lab: Annotated[
+        str | None,
+        typer.Option("--lab", metavar="NAME", help="Only this lab. Default: all labs.", autocompletion=completion.labs),
+    ] = None,
     as_json: AsJson = False,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Again and again, until ctrl-c.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Repeat until ctrl-c.")] = False,
     interval_s: Annotated[
-        float, typer.Option("--every", metavar="SECONDS", min=0.1, max=3600, help="Between two looks of --watch.")
+        float, typer.Option("--every", metavar="SECONDS", min=0.1, max=3600, help="The interval of --watch.")
     ] = 2.0,
 ) -> None:
-    """List the labs that are up, and how their hosts are; and those that are kept, with what they take.
+    """List the labs that are up, with the states of their hosts, and the kept ones, with the size of their disks.
 
     Example:  minigts status --json
 

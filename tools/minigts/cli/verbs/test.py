@@ -19,9 +19,9 @@ verb = Verb(PROJECT, 450)
 def test(
     arguments: Annotated[list[str] | None, typer.Argument(metavar="[PYTEST ARGUMENTS…]", show_default=False)] = None,
 ) -> None:
-    """Run the project's tests; sets up what they need. Arguments go to pytest, paths count from the project.
+    """Run the project's tests; sets up what they need. Arguments go to pytest; paths start at the project.
 
-    With --minigts TOPOLOGY it runs tests of yours on a lab of yours, and paths count from where you are.
+    With --minigts TOPOLOGY it runs your own tests on a lab of yours; paths start at the working directory.
 
     Example:  minigts test tests/unit -k plan
 
@@ -44,7 +44,7 @@ def test(
     if not arguments:
         _prepare()
     codes = {pytest.ExitCode.OK: 0, pytest.ExitCode.USAGE_ERROR: 2}
-    # Loaded before its options are read, also where the tests are the user's own.
+    # The plugin has to be loaded before its options are read, also for the user's own tests.
     always = ["-p", "minigts.testing.plugin", *([] if _of_the_user(arguments or []) else _of_the_program(arguments))]
     broken_off = _BrokenOff()
     ended = pytest.ExitCode(pytest.main([*always, *(arguments or ["tests"])], plugins=[broken_off]))
@@ -52,8 +52,8 @@ def test(
 
 
 class _BrokenOff:
-    """Why pytest has not run all tests; `code` is 130 where its user has interrupted it, and 2 where a file of tests
-    could not be read, for both of which pytest has one code."""
+    """Why pytest has not run all tests: `code` is 130 if its user has interrupted it, and 2 if a file of tests could
+    not be read. pytest itself has one code for both."""
 
     code = 1
 
@@ -67,20 +67,20 @@ class _BrokenOff:
 
 
 def _of_the_program(arguments: Sequence[str] | None) -> list[str]:
-    """Whole folders of tests run in several processes, a file in one of them; the order is that of the files' names, so
-    that the long ones come first."""
+    """pytest's options for the project's own tests. Whole folders run in several processes, each file in one of them,
+    in the order of the files' names, so that the long ones come first."""
     whole = not any(".py" in argument for argument in arguments or [])
     return ["--all-tests", *(["-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"] if whole else [])]
 
 
 def _of_the_user(arguments: Sequence[str]) -> bool:
-    """Whether what is tested is a lab of the user's, by tests of their own."""
+    """Whether the arguments name the user's own tests on the user's own lab."""
     return any(argument.partition("=")[0] == "--minigts" for argument in arguments)
 
 
 def _prepare() -> None:
-    """Builds what hosts are made of with its progress in sight. Without what that needs, the tests that need hosts say
-    so."""
+    """Build what hosts start from, with visible progress. Where that is impossible, a note says which tests will be
+    skipped."""
     from minigts.providers.uml.build import build_all, image
 
     try:

@@ -29,14 +29,21 @@ def top(
     lab: WhichLab = None,
     named: LabName = None,
     interval_s: Annotated[
-        float, typer.Option("--every", metavar="SECONDS", min=0.1, max=3600, help="Of yours, between two looks.")
+        float,
+        typer.Option(
+            "--every",
+            metavar="SECONDS",
+            min=0.1,
+            max=3600,
+            help="Seconds of this machine's clock between two readings.",
+        ),
     ] = 1.0,
-    count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many looks.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="A line of JSON each time.")] = False,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="End after this many readings.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each reading.")] = False,
 ) -> None:
     """Show a lab at work, until ctrl-c: what each link carries and drops, what hosts use. Changes nothing.
 
-    Rates are by the lab's clock. A lab in virtual time stands still while nobody asks for anything.
+    Rates are by the lab's clock. Virtual time stands still while nobody uses the lab.
 
     Example:  minigts top
 
@@ -87,7 +94,7 @@ def _refreshed(lab: Lab, seen: Iterator[Activity]) -> None:
 FLOWS = ("link", "from", "to", ">Mbit/s", ">of its rate", ">frames/s", ">queue", ">dropped", ">lost", ">RTT", "")
 
 WITHOUT = ("frames/s", "of its rate", "RTT", "queue")
-"""What a narrow window has no room for, the first of it first."""
+"""The columns that a narrow window leaves out, in this order."""
 
 LOADS = ("host", ">processor", ">memory")
 

@@ -1,4 +1,4 @@
-"""`minigts up`: a lab, brought up."""
+"""`minigts up`: bring a lab up."""
 
 from __future__ import annotations
 
@@ -24,23 +24,31 @@ def up(
     topology: Topology,
     provider: Provider = DEFAULT,
     time: TimeOption = None,
-    lab: Annotated[str | None, typer.Option("--lab", metavar="NAME", help="Its name; else the topology's.")] = None,
+    lab: Annotated[
+        str | None, typer.Option("--lab", metavar="NAME", help="The lab's name. Default: the topology's.")
+    ] = None,
     overlay: Annotated[
         str | None,
-        typer.Option("--overlay", help="Which overlay; else the topology's.", autocompletion=completion.overlays),
+        typer.Option(
+            "--overlay", help="The overlay to join. Default: the topology's.", autocompletion=completion.overlays
+        ),
     ] = None,
     processors: Annotated[
-        float | None, typer.Option("--processors", min=0.05, max=1024, help="All of it together takes no more of them.")
+        float | None,
+        typer.Option("--processors", min=0.05, max=1024, help="Processor limit for the whole lab. Default: no limit."),
     ] = None,
     memory: Annotated[
-        str | None, typer.Option("--memory", metavar="SIZE", help="Nor of memory: 2GB. Else all there is.")
+        str | None,
+        typer.Option(
+            "--memory", metavar="SIZE", help="Memory limit for the whole lab, such as 2GB. Default: no limit."
+        ),
     ] = None,
 ) -> None:
     """Bring a lab up: hosts, links, overlay, and its certificate. It stays up when this command has ended.
 
-    The certificate says how far links and paths are from the plan. A second time changes nothing: it says when the
-    certificate was measured, and measures anew if the lab is another since. A lab that `down --keep` has kept comes up
-    on its hosts' disks, and with the overlay that it had.
+    The certificate compares links and paths with the plan. `up` of a lab that is up changes nothing: it says when the
+    certificate was measured, and measures again if the lab has changed since. A lab that `down --keep` has kept comes
+    up on its hosts' disks, with the overlay that it had.
 
     Example:  minigts up topologies/pair.yaml --overlay swarm
 
@@ -68,7 +76,7 @@ def up(
 
 
 def _share(processors: float | None, memory: str | None) -> Share | None:
-    """What the options hand a lab; None where none is given. Raises InputError."""
+    """The limits of --processors and --memory for the whole lab; None without any. Raises InputError."""
     from minigts.language.quantities import MEMORY_MB
     from minigts.providers.base import Share
 

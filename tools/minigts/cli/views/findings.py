@@ -1,4 +1,4 @@
-"""What was measured, and what it says, on the terminal: a lab's certificate, a link's explanation, experiments."""
+"""Prints measurements and verdicts on the terminal: a lab's certificate, a link's explanation, experiments."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     from minigts.results.schema import Claim
 
 CERTIFIED = ("RTT", "loss", "TCP")
-"""What a certificate's table shows of every link and path."""
+"""The quantities that a certificate's table has for each link and path."""
 
 
 def show_certificate(certificate: Certificate, lab: Lab) -> None:
-    """What was measured of each link and path, with what was declared; then what lies outside or was not judged."""
+    """Print the measured and the declared figures of each link and path; then those that are outside or were not
+    judged."""
     out = console.out()
     measured = [row for row in certificate.rows if row.quantity in CERTIFIED]
     rows = []
@@ -44,28 +45,30 @@ def show_certificate(certificate: Certificate, lab: Lab) -> None:
             out.print(f"{row.title} {row.quantity}: {row.in_words()}  {row.note}", markup=False, soft_wrap=True)
     for name in certificate.cut:
         why = certificate.off.get(name, f"{name} is cut")
-        out.print(f"{why}: neither {name} nor what passes it was measured", markup=False, soft_wrap=True)
+        out.print(f"{why}: neither {name} nor a path over it was measured", markup=False, soft_wrap=True)
     if certificate.too_fast and certificate.emulator_overhead_ms:
         out.print(
-            "round trips are shorter than declared, since too much was taken off the delays: minigts calibrate",
+            "round trips are shorter than declared, because too much was subtracted from the delays: minigts calibrate",
             markup=False,
             soft_wrap=True,
         )
     for reason in certificate.busy:
         out.print(f"the machine was busy: {reason}", markup=False)
     overhead_ms = certificate.emulator_overhead_ms
-    taken_off = f"; the emulator's own {overhead_ms:.3f} ms a link and way are taken off the delays"
+    latency = (
+        f"; the emulator's own latency, {overhead_ms:.3f} ms for each link and direction, is subtracted from the delays"
+    )
     wanted = "declared or set" if certificate.changed else "declared"
     out.print(
         f"{certificate.verdict}; measured in {certificate.seconds:.1f} s, {wanted} in brackets"
-        f"{taken_off if overhead_ms else ''}",
+        f"{latency if overhead_ms else ''}",
         markup=False,
         soft_wrap=True,
     )
 
 
 def show_certificate_unless_hidden(certificate: Certificate, lab: Lab, beside: Path | None = None) -> None:
-    """The certificate; of a lesson's lab no more than its verdict, until its student has predicted."""
+    """Print the certificate; for a lesson's lab only the verdict, until its student has predicted."""
     from minigts.lessons import hidden_figures
 
     hiding = hidden_figures.why_hidden(lab.plan.name, beside)
@@ -77,7 +80,7 @@ def show_certificate_unless_hidden(certificate: Certificate, lab: Lab, beside: P
 
 
 def certified(row: Row | None) -> str:
-    """`21.76 (21.75) ms`, or nothing; what is outside its tolerance stands out."""
+    """`21.76 (21.75) ms`: measured, and declared in brackets; marked if outside or not judged. Empty for None."""
     if row is None:
         return ""
     measured = "nothing" if row.measured is None else digits(row.measured, 4)
@@ -86,7 +89,7 @@ def certified(row: Row | None) -> str:
 
 
 def show_explanation(explained: Explanation) -> None:
-    """One link on one screen: its settings, what the lab's record says, what was measured, and the likely answer."""
+    """Print one link on one screen: its settings, the lab's record of it, measured figures, and the likely answer."""
     out = console.out()
 
     def line(text: str) -> None:
@@ -109,7 +112,7 @@ def show_explanation(explained: Explanation) -> None:
     )
     if not explained.carried:
         own = f"{explained.emulator_overhead_ms:.3f} ms"
-        line(f"taken off each delay: {own}, the emulator's own latency a link and way")
+        line(f"subtracted from each delay: {own}, the emulator's own latency for each link and direction")
     line(f"the lab's record: {'cut' if explained.cut else 'not cut'}; experiments: {explained.settings.in_words}")
     for each in explained.interfaces:
         beside = f", IPv6 {', '.join(each.ipv6)}" if each.ipv6 else ""
@@ -125,10 +128,10 @@ def _measured_lines(measured: Measured | None) -> Iterator[str]:
     if measured is None:
         yield "measured: nothing"
         return
-    at = "at a time unknown" if measured.at is None else measured.at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    at = "at an unknown time" if measured.at is None else measured.at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     source = "now" if measured.source == "now" else f"by the certificate, {at}"
     if not measured.current:
-        source += ", before links were set otherwise"
+        source += ", before links were changed"
     for row in measured.rows:
         direction = f", {row.direction}" if row.direction else ""
         yield f"measured {source}: {row.quantity}{direction} {row.in_words()}"
@@ -144,7 +147,8 @@ def setting(value: float | str | None, unit: str) -> str:
 
 
 def show_providers(found: Comparison) -> None:
-    """A row a quantity, a column a provider: the median, and its interval where there are several rounds."""
+    """Print a row for each quantity with a column for each provider: the median, and its interval if there are several
+    rounds."""
     columns = ("", "", *(f">{name}" for name in found.providers))
     rows = (
         (quantity, unit, *(_with_interval(by_provider.get(name)) for name in found.providers))
@@ -165,7 +169,7 @@ def _with_interval(estimate: Estimate | None) -> str:
 
 
 def show_samples(prepared: Iterable[Prepared]) -> None:
-    """How many samples of what, and how long they take."""
+    """Print the number of samples for each overlay, measurement and tool, and how long they take."""
     experiments: dict[str, list[Prepared]] = {}
     for each in prepared:
         experiments.setdefault(each.experiment.name, []).append(each)
@@ -180,7 +184,8 @@ def show_samples(prepared: Iterable[Prepared]) -> None:
 
 
 def show_outcome(outcome: Outcome, directory: Path) -> None:
-    """What became of the claims, and what could not be measured. A sweep's claims are shown together."""
+    """Print the verdicts on an experiment's claims, and what could not be measured. A sweep prints its claims at its
+    end."""
     from minigts.results.store import is_cell
 
     if not is_cell(directory):
@@ -194,7 +199,7 @@ def show_outcome(outcome: Outcome, directory: Path) -> None:
 
 
 def show_claims(claims: Sequence[Verdict | Claim], experiment: str = "") -> None:
-    """A row for each verdict, below the name of the experiment's folder."""
+    """Print a row for each verdict, below the name of the experiment's folder; then the counts of verdicts."""
     from minigts.judge.verdicts import SHOWN
 
     if claims:
@@ -214,7 +219,7 @@ def show_claims(claims: Sequence[Verdict | Claim], experiment: str = "") -> None
 
 
 def show_comparison(headline: Iterable[str], found: Iterable[Result], notes: Iterable[str]) -> None:
-    """What differs between two runs, with its tables, and how it was decided."""
+    """Print the differences between two runs: the tables, how they were judged, and the headline."""
     out = console.out()
     for each in found:
         tables.show_table(each.heading, each.columns, each.rows, optional=("Cliff's δ", "n", "p", "95 % interval"))

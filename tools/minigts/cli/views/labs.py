@@ -1,4 +1,4 @@
-"""This machine and its labs on the terminal."""
+"""Prints this machine's providers and its labs on the terminal."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from minigts.topology.plan.plan import Plan
 
 DECLARED = (shown_plan.delay, shown_plan.rate, shown_plan.loss)
-"""What is shown of a link whose directions differ."""
+"""The settings that are printed of a link whose directions differ."""
 STATE_STYLES = {"ok": "green", "slow": "yellow", "missing": "red"}
 
 
 def show_diagnoses(diagnoses: Iterable[Diagnosis]) -> None:
-    """One table a provider, then what can be done about what is not ok."""
+    """Print a table for each provider, then the remedy for each finding that is not ok."""
     out = console.out()
     for diagnosis in diagnoses:
         out.print(f"[bold]{diagnosis.provider}[/bold]  {diagnosis.verdict}  [dim]{diagnosis.about}[/dim]")
@@ -33,7 +33,7 @@ def show_diagnoses(diagnoses: Iterable[Diagnosis]) -> None:
 
 
 def lab_facts(lab: Lab) -> dict[str, object]:
-    """A lab as `status --json` shows it. A lab whose making was interrupted has a `problem` instead of hosts."""
+    """The facts of a lab for `status --json`. A lab whose start was interrupted has a `problem` instead of hosts."""
     from minigts import lab as labs
     from minigts import overlays
 
@@ -64,7 +64,8 @@ def lab_facts(lab: Lab) -> dict[str, object]:
 
 
 def show_labs(labs: Iterable[Lab]) -> None:
-    """One table a lab: its hosts, where they are, how they are."""
+    """Print a table for each lab: its hosts with their locations, addresses and states; below it what is not as
+    declared."""
     out = console.out()
     for lab in labs:
         facts = lab_facts(lab)
@@ -103,13 +104,13 @@ def kept_in_words(lab: Lab, facts: Mapping[str, object]) -> str:
     disks = console.megabytes(size if isinstance(size, int) else 0)
     return (
         f"{lab.name}: {facts['topology']} on {facts['provider']} in {facts['time']} time, kept with overlay "
-        f"{facts['overlay'] or '—'} and {disks} of disks; minigts up goes on with them, minigts down {lab.name} "
+        f"{facts['overlay'] or '—'} and {disks} of disks; minigts up starts from them, minigts down {lab.name} "
         "removes them"
     )
 
 
 def show_saved(saved: Iterable[Mapping[str, object]]) -> None:
-    """A row for each saved lab, of its `saved_facts`."""
+    """Print a row for each saved lab, from its `saved_facts`."""
     columns = ("name", "lab", "topology", "provider", "overlay", ">hosts", ">disks", "saved", "time in the lab")
     rows = []
     for each in saved:
@@ -130,7 +131,7 @@ def show_saved(saved: Iterable[Mapping[str, object]]) -> None:
 
 
 def saved_facts(saved: Saved) -> dict[str, object]:
-    """A saved lab as `saved --json` shows it."""
+    """The facts of a saved lab for `saved --json`."""
     from minigts.lab import snapshots as saved_labs
 
     return saved.model_dump(mode="json") | {"disk_bytes": saved_labs.disk_bytes(saved)}
@@ -142,20 +143,20 @@ def in_groups(plan: Plan) -> str:
 
 
 def deviations(lab: Lab, record: Record) -> list[str]:
-    """In what the links of a lab are not as declared, and what puts them back, a line each."""
+    """A line for each host and link that is not as declared, with the command that restores it."""
     from minigts.lab import DECLARED, links
 
     mend, changed = links.how_to_mend(lab.plan, record), links.changed_links(lab.plan, record)
-    lines = [f"{name} is off; on again by: minigts start {name}" for name in sorted(record.off)]
-    lines += [f"{name} is paused; it goes on by: minigts resume {name}" for name in sorted(record.paused)]
-    lines += [f"{name} is cut; whole again by: {mend[name]}" for name in links.cut_links(lab.plan, record)]
+    lines = [f"{name} is off; to start it: minigts start {name}" for name in sorted(record.off)]
+    lines += [f"{name} is paused; to resume it: minigts resume {name}" for name in sorted(record.paused)]
+    lines += [f"{name} is cut; to restore it: {mend[name]}" for name in links.cut_links(lab.plan, record)]
     lines += [
-        f"{name} is changed ({how.in_words}); as declared by: {links.as_declared(name)}"
+        f"{name} is changed ({how.in_words}); to restore its declared settings: {links.as_declared(name)}"
         for name, how in changed.items()
     ]
     if record.settings != DECLARED:
         lines.append(
-            f"links are set by an experiment that runs or was broken off ({record.settings.in_words}); the next "
-            f"one, minigts run --lab {lab.name}, begins by putting the links back"
+            f"an experiment that is running or was interrupted has changed the links ({record.settings.in_words}); "
+            f"the next minigts run --lab {lab.name} begins by restoring them"
         )
     return lines

@@ -1,4 +1,4 @@
-"""A topology's plan on the terminal."""
+"""Prints a topology's plan on the terminal."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 INDENT = 2
 ROWS_SHOWN, PORTS_SHOWN = 66, 40
-"""Of a plan's hosts, links and pairs, of which twelve hosts have as many; and of one host its ports."""
+"""The most rows that are printed of hosts, links or pairs (twelve hosts have 66 pairs), and the most ports of one host.
+"""
 
 
 def show_plan(plan: Plan, hiding: str | None = None) -> None:
-    """A drawing, hosts, links, and, unless something is in the way of it, what the plan predicts for each pair; without
-    that no round trip is shown of any link either."""
+    """Print a drawing, hosts, links, and the prediction for each pair. With `hiding`, the reason why a lesson's figures
+    are hidden, it prints neither pairs nor round trips."""
     from minigts.topology.routes import addresses
 
     out = console.out()
@@ -100,7 +101,7 @@ def _planned_machines(plan: Plan) -> Iterator[tuple[str, ...]]:
 
 
 def _further(all_of_them: Sequence[object], what: str) -> None:
-    """Say of how many nothing was said."""
+    """Print how many rows were left out."""
     if (left := len(all_of_them) - ROWS_SHOWN) > 0:
         console.out().print(f"{left} further {what}: minigts plan --json FILE\n", markup=False, soft_wrap=True)
 
@@ -115,18 +116,18 @@ def _queue(size_bytes: int | None) -> str:
 
 
 def ipv6_column(plan: Plan) -> list[str]:
-    """The heading of what a lab has beside its IPv4 addresses, if it has that."""
+    """The heading of the column of IPv6 addresses; empty for a plan without IPv6."""
     return [] if plan.ipv6 is None else ["IPv6"]
 
 
 def ipv6_address(plan: Plan, machine: str) -> list[str]:
-    """What stands below it for a machine; nothing for a switch."""
+    """A machine's cell in that column; an empty text for a switch."""
     beside = plan.ipv6_of(machine)
     return [] if plan.ipv6 is None else ["" if beside is None else beside.address]
 
 
 def both(of: Link | PathOfPlan, show: Callable[[Direction], str]) -> str:
-    """What both directions are, `50 Mbit/s`, or each: `50 Mbit/s, back 1 Mbit/s`."""
+    """The value of both directions, `50 Mbit/s`; of directions that differ each: `50 Mbit/s, back 1 Mbit/s`."""
     there, back = (show(way) for way in of.ways)
     return there if there == back else f"{there}, back {back}"
 
@@ -144,7 +145,7 @@ def loss(way: Direction) -> str:
 
 
 def _impairments(plan: Plan, link: Link) -> str:
-    """What a link does to packets besides, as in `10 % overtake, back 1 % corrupt`; mostly nothing."""
+    """What else a link does to packets, as in `10 % overtake, back 1 % corrupt`; empty for most links."""
     there, back = (", ".join(_also(way)) for way in plan.directions(link))
     return there if there == back else f"{there or 'nothing'}, back {back or 'nothing'}"
 
@@ -158,8 +159,8 @@ def _also(way: Shaping) -> Iterator[str]:
 
 
 def tcp_at_most(plan: Plan, path: PathOfPlan) -> tuple[str, str]:
-    """How much of TCP goes over a path, and what sets that: `47.8 Mbit/s` and `rate`; of directions that differ both.
-    Links without a rate leave it to the hosts' buffers, unless these carry more than any link may."""
+    """The highest rate of TCP over a path, and what limits it: `47.8 Mbit/s` and `rate`; of directions that differ
+    both. On links without a rate the hosts' buffers limit it, unless these carry more than any link may."""
     from minigts.topology.fields import MOST_MBIT
     from minigts.topology.tcp import between, buffers, goodput
 

@@ -1,7 +1,8 @@
-"""Tables on the terminal: of the window's width, with no figure cut apart; for a program a line a row, parted by tabs.
+"""Tables on the terminal fit the window, and no figure in them is broken. In a file or a pipe a row is a line, with
+tabs between the cells.
 
-A table that is too wide for the window first lets its longest text go over several lines, then leaves columns out that
-it can do without, and at last puts each row's cells below each other.
+A table that is too wide for the window first wraps its longest text, then leaves out optional columns, and at last
+prints each row's cells below each other.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 NO_STYLES: Mapping[str, str] = {}
 LEAST_TEXT = 24
-"""A column of text may become as narrow as this, and no column of figures narrower than it is."""
+"""The least width of the column of text that is wrapped. Columns of figures keep their width."""
 
 Row = tuple[str, ...]
 
@@ -32,8 +33,7 @@ def show_table(
     optional: Sequence[str] = (),
     styles: Mapping[str, str] = NO_STYLES,
 ) -> None:
-    """A line and a table below it, as `fitted`; for a program the headings and rows in lines, their cells parted by a
-    tab."""
+    """Print a title and a table as `fitted`; in a file or a pipe, the title and the lines of `piped`."""
     out = console.out()
     if title:
         out.print(title, style="bold", markup=False, soft_wrap=True)
@@ -45,7 +45,8 @@ def show_table(
 
 
 def piped(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """The headings, if there are any, and the rows; no cell is padded, and none has a tab or a line feed in it."""
+    """The lines of the headings, if there are any, and of the rows: tabs separate the cells, which have no padding and
+    no tab or line feed within."""
     names = [_name(column) for column in columns]
     lines = [names] if any(names) else []
     return ["\t".join(" ".join(printable(cell).split()) for cell in line) for line in (*lines, *rows)]
@@ -59,9 +60,9 @@ def fitted(
     optional: Sequence[str] = (),
     styles: Mapping[str, str] = NO_STYLES,
 ) -> Group | Table:
-    """A table no wider than `width`; a column whose heading starts with `>` is aligned to the right. Cells are taken
-    literally; `styles` has rich's for whole cells. Of the `optional` headings the first is left out first, and a line
-    below says so."""
+    """A table at most `width` wide; a column whose heading starts with `>` is aligned to the right. Cells are literal
+    text; `styles` maps a whole cell to a style of rich. The `optional` columns are left out in their order, and a line
+    below names them."""
     from rich.console import Group
     from rich.text import Text
 
@@ -80,7 +81,7 @@ def fitted(
 
 @dataclass(frozen=True)
 class _Sheet:
-    """Headings and rows that may become a table."""
+    """The headings and rows of a table."""
 
     columns: Row
     rows: tuple[Row, ...]
@@ -100,12 +101,12 @@ class _Sheet:
 
     @property
     def around(self) -> int:
-        """What a table of so many columns takes beside its cells: blanks on both sides of each, one between them."""
+        """The width of the blanks around all cells: one on each side of a cell, one between two."""
         return 3 * len(self.columns)
 
     @property
     def text(self) -> int | None:
-        """The place of the column that may go over several lines: the widest of those aligned to the left."""
+        """The index of the column that may be wrapped: the widest one aligned to the left; None if all are narrow."""
         long = [
             (width, at)
             for at, (width, column) in enumerate(zip(self.widths, self.columns, strict=True))
@@ -145,7 +146,7 @@ class _Sheet:
         return made
 
     def below_each_other(self, width: int) -> Table:
-        """Each row as a block: a line for each cell that is not empty, behind its heading."""
+        """Each row as a block: a line for each cell that is not empty, after its heading."""
         from rich.table import Table
         from rich.text import Text
 

@@ -139,7 +139,7 @@ def converse(
     terminal: tuple[int, int] | None = None,
     conditions: Conditions | None = None,
 ) -> socket.socket:
-    """Start a command; return its connection once the host's agent has read the request. See `Converses.converse`, and
+    """Start a command; return its connection once the host's agent has read the request. See `Streams.converse`, and
     `attach` for `paced`."""
     connection = _connect(rundir, host, conditions)
     try:

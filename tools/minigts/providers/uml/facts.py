@@ -137,7 +137,7 @@ def gather() -> Facts:
 def _sources() -> _Sources:
     """The facts about the sources of the built parts."""
     full, ready = kernel_build.present(), image.present()
-    unproven = [] if full is None or full.proven else [f"the full kernel is of {full.version}"]
+    unproven = [] if full is None or full.proven else [f"the full kernel is built from {full.version}"]
     if ready is not None and ready.unproven:
         unproven.append(f"the image has user-mode-linux {ready.unproven}")
     return {"kernel": "" if full is None else full.version, "unproven": tuple(unproven)}

@@ -67,7 +67,7 @@ def compose(
 
 
 def _document(beside: UserFiles, source: str, name: str) -> Tree:
-    """Raises CannotBeTaken, InputError."""
+    """Raises FileRefused, InputError."""
     return read_tree(beside.text(source, compose_file.LANGUAGE), name, compose_file.LANGUAGE)
 
 

@@ -56,7 +56,7 @@ def timed(steps: Sequence[Step], drafted: Draft, beside: UserFiles | None) -> tu
 
 
 def _trace(beside: UserFiles, source: str) -> tuple[str, Points]:
-    """What a trace sets, and its points. Raises CannotBeTaken, InputError."""
+    """What a trace sets, and its points. Raises FileRefused, InputError."""
     content = beside.text(source, _TRACE)
     found = _table(content) if PurePosixPath(source).suffix.lower() == ".csv" else ("rate", _opportunities(content))
     if not found[1]:
