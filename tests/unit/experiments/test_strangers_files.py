@@ -230,7 +230,7 @@ def test_what_it_would_take_and_open_is_listed_and_not_done(tmp_path: Path) -> N
         f"the file or directory {mine}/site, for host c",
         f"the image {mine}/web.tar, for host c",
         "a way out to the networks of this machine, for c",
-        "say --trust",
+        "add --trust",
     ):
         assert line in said.output
     assert not (tmp_path / "results").exists()
@@ -271,7 +271,7 @@ def test_commands_on_this_machine_are_listed(tmp_path: Path, monkeypatch: pytest
 def test_a_run_that_was_not_begun_here_is_not_gone_on_with_unasked(tmp_path: Path) -> None:
     directory = begun(tmp_path)
     said = CliRunner().invoke(app, ["run", "--resume", str(directory)])
-    assert (said.exit_code, "a way out" in said.output, "say --trust" in said.output) == (2, True, True)
+    assert (said.exit_code, "a way out" in said.output, "add --trust" in said.output) == (2, True, True)
     _, prepared = run_folders.reopen(directory)
     trust.remember(prepared, "uml")
     assert trust.foreign(prepared) == ()
