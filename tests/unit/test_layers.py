@@ -197,7 +197,16 @@ def test_who_brings_labs_up_below_the_door_does_so(module: str) -> None:
     assert BRING_UP.intersection(called(PACKAGE / module))
 
 
-OF_A_RUN_DIRECTORY = (paths.LAB, paths.PLAN, paths.CERTIFICATE, paths.LAUNCH, paths.SUPERVISOR, paths.CLOCK)
+OF_A_RUN_DIRECTORY = (
+    paths.LAB,
+    paths.PLAN,
+    paths.CERTIFICATE,
+    paths.LAUNCH,
+    paths.SUPERVISOR,
+    paths.CLOCK,
+    paths.CONTROL_SOCKET,
+    paths.CONSOLE_LOG,
+)
 OF_A_RESULTS_FOLDER = (schema.SAMPLES, schema.SUMMARY, schema.SERIES, schema.CLAIMS, schema.REPORT, schema.LOG)
 NAMED_IN = dict.fromkeys(OF_A_RUN_DIRECTORY, "paths.py") | dict.fromkeys(OF_A_RESULTS_FOLDER, "results/schema.py")
 

@@ -27,6 +27,8 @@ BROUGHT = "brought"
 """The folder of an installed package that holds the project's own files; pyproject.toml says which."""
 LAB, PLAN, CERTIFICATE = "lab.json", "plan.json", "certificate.json"
 """Files of a lab's run directory that several rooms know: its record, its plan, what was measured of it last."""
+CONTROL_SOCKET, CONSOLE_LOG = "control.sock", "console.log"
+"""Files there that each host has: the socket of its control line, and what its console has said."""
 LAUNCH, SUPERVISOR, CLOCK = "launch.json", "supervisor.json", "clock.json"
 """Files there that a provider keeps of what runs: what was to be started, the process that did, and the clock's."""
 

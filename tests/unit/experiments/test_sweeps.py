@@ -149,7 +149,7 @@ def test_steps_are_those_of_a_range(first: int, further: int, by: int) -> None:
 
 def test_each_combination_is_a_lab_and_says_which(experiment: Path) -> None:
     found = prepared(experiment)
-    assert [each.experiment.cell for each in found] == [
+    assert [each.experiment.variant for each in found] == [
         f"chain.hosts={hosts},chain.link.delay={delay}" for hosts in (2, 3) for delay in ("1ms", "2ms")
     ]
     assert [(len(each.plan.hosts), each.plan.links[0].rtt_ms) for each in found] == [(2, 2), (2, 4), (3, 2), (3, 4)]
@@ -209,7 +209,7 @@ def test_a_sweep_lies_in_one_folder_and_is_found_again(experiment: Path, tmp_pat
     assert is_sweep(top)
     assert set(store.runs_in(top)) == set(directories)
     reopened, again = run_folders.reopen(top)
-    assert {each.experiment.cell for each in again} == {directory.name for directory in reopened}
+    assert {each.experiment.variant for each in again} == {directory.name for directory in reopened}
     with (
         run_folders.locked(top),
         pytest.raises(InputError, match="another run is writing here"),

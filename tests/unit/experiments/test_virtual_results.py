@@ -253,13 +253,13 @@ def test_what_a_cut_link_drops_is_expected_in_real_time_alone(
     stage = RealLabControl(cast("Lab", lab), lambda _: None)
     drops = SimpleNamespace(expect_once=lambda: done.append(("expected once",)), expected=None)
     stage.__dict__["drops"] = drops
-    for name in ("set_link", "restore_links", "set_links"):
+    for name in ("set_links_up", "restore_links", "set_for_experiment"):
         monkeypatch.setattr(
             f"minigts.lab.{name}", lambda _lab, *what, name=name, **how: done.append((name, *what, how))
         )
     once = [("expected once",)] * expected
     stage.set_link("ams-bra", up=False)
-    assert done == [*once, ("set_link", "ams", "bra", {"up": False})]
+    assert done == [*once, ("set_links_up", "ams", "bra", {"up": False})]
     done.clear()
     with stage.links_kept():
         pass
@@ -267,4 +267,4 @@ def test_what_a_cut_link_drops_is_expected_in_real_time_alone(
     done.clear()
     stage.set_links(Links(rate="unlimited"))
     assert drops.expected is (True if expected else None)
-    assert done == [("set_links", Settings(unlimited=True), {})]
+    assert done == [("set_for_experiment", Settings(unlimited=True), {})]

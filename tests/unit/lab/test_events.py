@@ -60,6 +60,7 @@ def test_a_host_that_is_paused_is_told_and_can_be_given_up(lab: Lab, monkeypatch
     def ended(_self: object, _host: str) -> None:
         raise HostFailed("its kernel has ended")
 
+    monkeypatch.setattr(tc_hosts.TcHosts, "kill", lambda _self, _host: None, raising=False)
     monkeypatch.setattr(tc_hosts.TcHosts, "pause", lambda _self, _host: None, raising=False)
     monkeypatch.setattr(tc_hosts.TcHosts, "resume", lambda _self, _host: None, raising=False)
     labs.pause(lab, "h2")

@@ -28,8 +28,8 @@ runner = CliRunner()
 @pytest.fixture
 def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory in place of a hierarchy of version 1."""
-    for module in (cgroups, cgroups):
-        monkeypatch.setattr(module, "place", lambda: Place(tmp_path, 1))
+    for name in ("place", "memory_place"):
+        monkeypatch.setattr(cgroups, name, lambda: Place(tmp_path, 1))
     return tmp_path
 
 
@@ -69,7 +69,7 @@ def test_a_limit_of_memory_holds() -> None:
         done = subprocess.run([sys.executable, "-c", taking], preexec_fn=lambda: cgroups.enter(member), check=False)
         assert done.returncode == -9
     finally:
-        assert cgroups.remove_memory_groups("minigts-test-memory") == []
+        assert cgroups.remove("minigts-test-memory", controllers=("memory",)) == []
 
 
 @pytest.fixture
@@ -94,6 +94,8 @@ def test_a_provider_that_holds_no_lab_to_a_share_says_so() -> None:
 def test_a_share_is_written_down_and_not_changed_of_a_lab_that_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     handed: list[Share] = []
     monkeypatch.setattr(tc_hosts.TcHosts, "limit_to", lambda _self, share: handed.append(share), raising=False)
+    monkeypatch.setattr(tc_hosts.TcHosts, "forecast", lambda _self, _plan, _overlay: (), raising=False)
+    monkeypatch.setattr(tc_hosts.TcHosts, "kernels", lambda _self: {}, raising=False)
     lab = labs.up(PLAN, tc_hosts.TcHosts.name, None, quiet, Share(processors=1))
     assert (handed, lab.read_record().share) == ([Share(processors=1)], Share(processors=1))
     labs.up(PLAN, tc_hosts.TcHosts.name, None, quiet)

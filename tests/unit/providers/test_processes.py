@@ -28,7 +28,7 @@ text = sys.argv[2]
 text = text.replace("BYSTANDER", str(bystander.pid)).replace("STARTED", str(lab_processes.started_ticks(bystander.pid)))
 text = text.replace("BOOT", Path("/proc/sys/kernel/random/boot_id").read_text().strip())
 (rundir / "supervisor.json").write_bytes(text.encode("latin-1"))
-problems = process.end(rundir, 0.2)
+problems = lab_processes.end(rundir, 0.2)
 try:
     bystander.wait(0.3)  # a signal takes its time
 except subprocess.TimeoutExpired:

@@ -1,9 +1,11 @@
-"""A share of a processor for processes and all that they start: a control group with a quota (cgroups(7)).
+"""Control groups (cgroups(7)) that limit processes and all that they start: a share of a processor, memory, and the
+number of processes and threads.
 
-The files are `cpu.cfs_quota_us` and `cpu.cfs_period_us` in version 1 of control groups and `cpu.max` in version 2 (the
-kernel's documentation: admin-guide/cgroup-v1, scheduler/sched-bwc.rst, and admin-guide/cgroup-v2.rst). On most machines
-only root may make a group of the controller `cpu`. A group that has used up its quota waits for the next period, even
-on an idle machine.
+A share's files are `cpu.cfs_quota_us` and `cpu.cfs_period_us` in version 1 and `cpu.max` in version 2 (the kernel's
+documentation: admin-guide/cgroup-v1, scheduler/sched-bwc.rst, and admin-guide/cgroup-v2.rst). On most machines only
+root may make a group of the controller `cpu`. A group that has used up its quota waits for the next period, even on an
+idle machine. When a group needs more memory than its limit, the kernel ends one of its processes. At the limit of
+processes clone(2) fails with EAGAIN.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -20,6 +22,8 @@ PERIOD_US = 20_000
 """The period. It is the shortest in which the smallest share, 0.05, is at least 1 ms, the kernel's smallest quota. A
 host that has used up its quota stands still for the rest of a period; a short period resembles a slow processor."""
 MEMBERS = "cgroup.procs"
+MEMORY_FILES = {1: "memory.limit_in_bytes", 2: "memory.max"}
+PROCESSES_FILE = "pids.max"
 
 
 @dataclass(frozen=True)
@@ -70,11 +74,13 @@ def prefix(rundir: Path) -> str:
     return f"minigts-{hashlib.sha256(str(rundir).encode()).hexdigest()[:12]}-"
 
 
-def remove(prefix: str, proc: Path = Path("/proc/self"), controller: str = "cpu") -> list[str]:
-    """Remove the controller's groups whose names begin with `prefix` and whose processes have ended. Returns one
+def remove(
+    prefix: str, proc: Path = Path("/proc/self"), controllers: Sequence[str] = ("cpu", "memory", "pids")
+) -> list[str]:
+    """Remove the controllers' groups whose names begin with `prefix` and whose processes have ended. Returns one
     sentence for each that could not be removed."""
     left = []
-    for found in candidates(proc, controller):
+    for found in (place for controller in controllers for place in candidates(proc, controller)):
         for group in sorted(found.parent.glob(f"{prefix}*")):
             try:
                 group.rmdir()
@@ -129,9 +135,6 @@ def _hands_on(group: Path, controller: str) -> bool:
         return False
 
 
-FILES = {1: "memory.limit_in_bytes", 2: "memory.max"}
-
-
 def memory_place(proc: Path = Path("/proc/self")) -> Place | str:
     """Where this process can make groups with a limit of memory; or one sentence that says why it cannot."""
     return first_place("memory", "a limit of memory", lambda found, name: limit_memory(found, name, 1024), proc)
@@ -141,16 +144,8 @@ def limit_memory(where: Place, name: str, memory_mb: int) -> Path:
     """Make the group of that name, whose processes may use so much together, in MB of 2^20 bytes. Raises OSError."""
     group = where.parent / name
     group.mkdir(exist_ok=True)
-    (group / FILES[where.version]).write_text(str(memory_mb << 20))
+    (group / MEMORY_FILES[where.version]).write_text(str(memory_mb << 20))
     return group
-
-
-def remove_memory_groups(prefix: str, proc: Path = Path("/proc/self")) -> list[str]:
-    """Remove the groups whose names begin with `prefix`; see `processor_share.remove`."""
-    return remove(prefix, proc, "memory")
-
-
-FILE = "pids.max"
 
 
 def process_place(proc: Path = Path("/proc/self")) -> Place | str:
@@ -162,10 +157,5 @@ def limit_processes(where: Place, name: str, most: int) -> Path:
     """Make the group of that name, with at most `most` processes and threads. Raises OSError."""
     group = where.parent / name
     group.mkdir(exist_ok=True)
-    (group / FILE).write_text(str(most))
+    (group / PROCESSES_FILE).write_text(str(most))
     return group
-
-
-def remove_process_groups(prefix: str, proc: Path = Path("/proc/self")) -> list[str]:
-    """Remove the groups whose names begin with `prefix`; see `processor_share.remove`."""
-    return remove(prefix, proc, "pids")

@@ -63,7 +63,7 @@ def _found(place: cgroups.Place | str) -> cgroups.Place:
 def remove(rundir: Path) -> list[str]:
     """Remove a lab's groups, whose names follow from its run directory; return what could not be removed, one sentence
     each."""
-    return [text for room in (cgroups, cgroups, cgroups) for text in room.remove(cgroups.prefix(rundir))]
+    return cgroups.remove(cgroups.prefix(rundir))
 
 
 def _named(plan: Plan) -> str:

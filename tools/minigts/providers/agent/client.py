@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from minigts import paths
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed
 from minigts.machine.parallel import breakable
 from minigts.providers.agent import ended as endings
@@ -318,7 +319,7 @@ def _connect(rundir: Path, host: str, conditions: Conditions | None) -> socket.s
     if host not in {path.name for path in rundir.glob("hosts/*")}:
         raise HostFailed(f"there is no host {host} in this lab")
     try:
-        return sockets.connected(rundir / "hosts" / host, "control.sock", CONNECT_S)
+        return sockets.connected(rundir / "hosts" / host, paths.CONTROL_SOCKET, CONNECT_S)
     except OSError as error:  # its kernel has ended, or the lab is being taken down
         raise HostFailed(f"host {host} is not running{_why(rundir, host, conditions)}") from error
 

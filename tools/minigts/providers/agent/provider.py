@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from minigts import paths
 from minigts.errors import MinigtsError
 from minigts.providers import archive
 from minigts.providers.agent import client, lab_processes
@@ -114,7 +115,7 @@ class AgentProvider(RealTime):
 
     def logs(self, host: str) -> Mapping[str, Path]:
         """The log files of a host on this machine, by name; they need not exist."""
-        return {"console.log": self.rundir / "consoles" / host / "console.log"}
+        return {paths.CONSOLE_LOG: self.rundir / "consoles" / host / paths.CONSOLE_LOG}
 
     def diagnose(self, host: str, into: Path) -> None:
         into.mkdir(parents=True, exist_ok=True)

@@ -148,8 +148,8 @@ class UmlProvider(AgentProvider):
             super().get(host, source, target)
 
     def logs(self, host: str) -> Mapping[str, Path]:
-        before = self.rundir / "hosts" / host / "console.log"  # of a lab that an older minigts brought up
-        console = {"console.log": before} if before.exists() else super().logs(host)
+        before = self.rundir / "hosts" / host / paths.CONSOLE_LOG  # of a lab that an older minigts brought up
+        console = {paths.CONSOLE_LOG: before} if before.exists() else super().logs(host)
         return {**console, ended.LOG: ended.log(self.rundir, host), slirp.LOG: slirp.log(self.rundir, host)}
 
     def _conditions(self, host: str) -> Conditions:
@@ -189,7 +189,7 @@ class UmlProvider(AgentProvider):
         self._write_disk(host)
         lab_processes.remove(command_line.paused(self.rundir, host))
         command_line.to_be_restarted(self.rundir, host).touch()
-        (self.rundir / "hosts" / host / "control.sock").unlink(missing_ok=True)
+        (self.rundir / "hosts" / host / paths.CONTROL_SOCKET).unlink(missing_ok=True)
         command_line.end(self.rundir, host)
         booting.wait(self, [host], lambda _: None)
 
@@ -248,7 +248,7 @@ class UmlProvider(AgentProvider):
             if time.monotonic() > deadline:
                 raise HostFailed(f"the kernel of {host} does not end")
             time.sleep(0.02)
-        (self.rundir / "hosts" / host / "control.sock").unlink(missing_ok=True)
+        (self.rundir / "hosts" / host / paths.CONTROL_SOCKET).unlink(missing_ok=True)
 
     def pause(self, host: str) -> None:
         """See `Power`. The pause is recorded first, so that every wait for the host knows of it."""

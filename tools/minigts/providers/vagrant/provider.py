@@ -107,13 +107,13 @@ class VagrantProvider(AgentProvider):
             raise HostFailed(f"there is no host {host} in this lab")
         with contextlib.suppress(HostFailed, CommandFailed):
             self.run(host, ["sync"], timeout_s=SYNC_TIMEOUT_S)
-        (self.rundir / "hosts" / host / "control.sock").unlink(missing_ok=True)
+        (self.rundir / "hosts" / host / paths.CONTROL_SOCKET).unlink(missing_ok=True)
         libvirt.start_again(definition.prefix(self.rundir) + host)
         self._wait([host], lambda _: None)
 
     def logs(self, host: str) -> Mapping[str, Path]:
         console = prerequisites.consoles(self.rundir) / f"{host}.log"
-        return {"console.log": console, "ssh.log": self.rundir / "hosts" / host / "ssh.log"}
+        return {paths.CONSOLE_LOG: console, "ssh.log": self.rundir / "hosts" / host / "ssh.log"}
 
     def processes(self) -> tuple[int, ...]:
         keeper = lab_processes.supervisor(self.rundir)

@@ -104,7 +104,7 @@ async def _keep(launch: Launch, rundir: Path, name: str, stop: asyncio.Event) ->
             )
         theirs.close()
         host = Host(name, connection, ours, window=WINDOW)
-        serving = asyncio.create_task(host.serve(f"hosts/{name}/control.sock"))
+        serving = asyncio.create_task(host.serve(f"hosts/{name}/{paths.CONTROL_SOCKET}"))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
         connection.kill()

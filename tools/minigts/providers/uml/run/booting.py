@@ -107,7 +107,7 @@ def _wait_for(provider: AgentProvider, name: str, deadline: float) -> None:
 def _wait_for_socket(rundir: Path, name: str, deadline: float) -> None:
     """Wait for a host's socket, which exists once its kernel has started; requests wait in it until it has booted.
     Raises HostFailed."""
-    while not (rundir / "hosts" / name / "control.sock").exists():
+    while not (rundir / "hosts" / name / paths.CONTROL_SOCKET).exists():
         if lab_processes.recorded(rundir) and lab_processes.supervisor(rundir) is None:
             raise HostFailed("the lab's supervisor has ended")
         if time.monotonic() > deadline:

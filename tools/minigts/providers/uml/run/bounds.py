@@ -72,7 +72,7 @@ class Groups:
             return None
         try:
             if group and self._place.version == 2:  # a process is in one group of that version
-                (Path(group) / cgroups.FILE).write_text(str(PROCESSES))
+                (Path(group) / cgroups.PROCESSES_FILE).write_text(str(PROCESSES))
                 return None
             return cgroups.limit_processes(self._place, f"{self._prefix}{name}", PROCESSES)
         except OSError:
@@ -81,7 +81,7 @@ class Groups:
     def remove(self) -> None:
         """Remove the groups that hold no process any more."""
         if self._place is not None:
-            cgroups.remove_process_groups(self._prefix)
+            cgroups.remove(self._prefix, controllers=("pids",))
 
 
 def _would_leave(found: Place) -> bool:

@@ -86,7 +86,7 @@ class GuestKernel:
 
     @property
     def control(self) -> str:
-        return f"hosts/{self.name}/control.sock"
+        return f"hosts/{self.name}/{paths.CONTROL_SOCKET}"
 
     @property
     def own(self) -> str:
@@ -189,7 +189,7 @@ def to_be_restarted(rundir: Path, host: str) -> Path:
 
 def console(host: str) -> str:
     """The file with the output of a host's console, relative to the run directory."""
-    return f"consoles/{host}/console.log"
+    return f"consoles/{host}/{paths.CONSOLE_LOG}"
 
 
 def paused(rundir: Path, host: str) -> Path:
