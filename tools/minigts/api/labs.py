@@ -49,7 +49,7 @@ def words_of(argv: Sequence[Words]) -> tuple[str, ...]:
     words = argv if first is None or isinstance(first, str | PathLike) else first
     wrong = [word for word in words if not isinstance(word, str | PathLike)] if isinstance(words, Sequence) else [words]
     if wrong or not words:
-        what = f"{shown(wrong[0])} is no text" if wrong else "it has no word"
+        what = f"{repr(wrong[0])[:60]} is no text" if wrong else "it has no word"
         raise InputError(f'run: {what}: write a command as words, "ping", "-c", "1", or as one list of them')
     return tuple(os.fspath(word) for word in words if isinstance(word, str | PathLike))
 
