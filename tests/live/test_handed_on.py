@@ -84,7 +84,7 @@ def test_figures_that_were_never_measured_do_not_come_again(original: Path, prog
         (
             "0" * 40,
             0,
-            "explain it, so the figures decide:\n  it was made by minigts 0.1.0 at commit 0000",
+            "explain it, so the figures decide:\n  it was made by minigts at commit 0000",
         ),
     ],
     ids=["by the same program", "by another one"],
