@@ -40,7 +40,7 @@ from tests.live.program import Program, Traces, processes_of
 
 VERBS = ("up", "run", "down", "link", "restart", "keep", "save")
 """The verbs that are killed; `keep` is `down --keep`."""
-PARTS = {"kernel": b"\0uml_dir=", "supervisor": b"\0minigts.providers.uml.supervisor\0"}
+PARTS = {"kernel": b"\0uml_dir=", "supervisor": b"\0minigts.providers.uml.run.supervisor\0"}
 """The other victims, and a part of their command lines."""
 VICTIMS = (*VERBS, *PARTS)
 MEANWHILE = ("up", "run", "exec", "restart")

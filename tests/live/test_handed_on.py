@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -67,7 +69,7 @@ def test_figures_that_were_never_measured_do_not_come_again(original: Path, prog
         if path.is_file():
             (forged / path.name).write_bytes(path.read_bytes())
     for name in ("samples.csv", "summary.csv"):
-        doubled(forged / name)
+        multiplied(forged / name, 2)
     bundle.write(forged, tmp_path / "forged.zip")
     done = program.run("reproduce", str(tmp_path / "forged.zip"), "--results", str(tmp_path / "results"))
     assert done.returncode == 1, done.stdout + done.stderr
@@ -75,11 +77,45 @@ def test_figures_that_were_never_measured_do_not_come_again(original: Path, prog
     assert "differs" in done.stdout
 
 
-def doubled(table: Path) -> None:
+@pytest.mark.parametrize(
+    ("commit", "code", "says"),
+    [
+        (None, 1, "not the same bytes: samples.csv. Nothing explains it"),
+        (
+            "0" * 40,
+            0,
+            "explain it, so the figures decide:\n  it was made by minigts at commit 0000",
+        ),
+    ],
+    ids=["by the same program", "by another one"],
+)
+def test_bytes_that_nothing_explains_are_a_failure_though_no_figure_matters(
+    original: Path, program: Program, tmp_path: Path, commit: str | None, code: int, says: str
+) -> None:
+    """A bundle whose figures differ from what was measured by a millionth."""
+    forged = tmp_path / "forged"
+    forged.mkdir()
+    for path in original.iterdir():
+        if path.is_file():
+            (forged / path.name).write_bytes(path.read_bytes())
+    shutil.copytree(original / "raw", forged / "raw")
+    multiplied(forged / "samples.csv", 1.000001)
+    if commit is not None:
+        manifest = json.loads((forged / "manifest.json").read_text())
+        if not manifest["commit"]:
+            pytest.skip("this minigts is of no checkout, so it has no commit")
+        (forged / "manifest.json").write_text(json.dumps({**manifest, "commit": commit}))
+    bundle.write(forged, tmp_path / "forged.zip")
+    done = program.run("reproduce", str(tmp_path / "forged.zip"), "--results", str(tmp_path / "results"))
+    assert done.returncode == code, done.stdout + done.stderr
+    assert says in done.stderr
+
+
+def multiplied(table: Path, by: float) -> None:
     with table.open(newline="") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
-        row.update({name: str(2 * float(row[name])) for name in FIGURES if row.get(name)})
+        row.update({name: str(by * float(row[name])) for name in FIGURES if row.get(name)})
     with table.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()

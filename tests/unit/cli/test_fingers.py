@@ -110,3 +110,51 @@ def test_tests_that_cannot_be_read_are_no_interruption(content: str, code: int, 
         [sys.executable, "-m", "minigts", *words], cwd=tmp_path, env=environment, capture_output=True, check=False
     )
     assert done.returncode == code, done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["ams-bra", "-w", "a.pcap", "tcp", "port", "80", "--for", "2", "--at", "bra"],
+        ["-w", "a.pcap", "ams-bra", "tcp", "--at", "bra", "port", "80", "--for", "2"],
+        ["--for", "2", "--at", "bra", "-w", "a.pcap", "ams-bra", "tcp", "port", "80"],
+    ],
+)
+def test_the_options_of_capture_stand_anywhere(words: list[str]) -> None:
+    verb = typer.main.get_command(app).commands["capture"]  # type: ignore[attr-defined]
+    found = verb.make_context("capture", words).params
+    assert found["where"] == "ams-bra"
+    assert list(found["expression"]) == ["tcp", "port", "80"]
+    assert (found["file"], found["seconds"], list(found["ends"])) == (Path("a.pcap"), 2.0, ["bra"])
+
+
+@pytest.mark.parametrize("words", [["--", "-w", "x"], ["--", " -e icmp"]])
+def test_a_filter_that_begins_with_a_hyphen_is_refused(words: list[str]) -> None:
+    done = do("capture", "ams-bra", *words)
+    said = "capture: the filter begins with a hyphen, '-"
+    assert (done.exit_code, said in done.stderr, "tcpdump's own options are not taken" in done.stderr) == (
+        2,
+        True,
+        True,
+    )
+
+
+def test_an_option_of_tcpdump_is_none_of_capture() -> None:
+    done = do("capture", "ams-bra", "-e", "icmp")
+    assert (done.exit_code, "No such option: -e" in done.stderr) == (2, True)
+
+
+def test_an_installed_minigts_does_not_warn_of_its_own_plugin(tmp_path: Path) -> None:
+    """Its distribution names the plugin and all of its files, which pytest would rewrite before they are loaded."""
+    beside = tmp_path / "site" / "minigts-0.1.0.dist-info"
+    beside.mkdir(parents=True)
+    (beside / "METADATA").write_text("Metadata-Version: 2.1\nName: minigts\nVersion: 0.1.0\n")
+    (beside / "entry_points.txt").write_text("[pytest11]\nminigts.testing.plugin = minigts.testing.plugin\n")
+    (beside / "RECORD").write_text("minigts/__init__.py,,\nminigts/testing/plugin.py,,\n")
+    (tmp_path / "test_own.py").write_text("def test_it(): pass\n")
+    (tmp_path / "own.yaml").write_text("name: own\npair: {hosts: [a, b]}\n")
+    words = ["test", "--minigts", "own.yaml", "-p", "no:cacheprovider", "test_own.py"]
+    environment = {**os.environ, "PYTHONPATH": f"{PROJECT / 'tools'}:{beside.parent}"}
+    argv = [sys.executable, "-m", "minigts", *words]
+    done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, "1 passed" in done.stdout, "warning" in done.stdout) == (0, True, False), done.stdout

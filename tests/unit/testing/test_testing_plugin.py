@@ -152,21 +152,19 @@ def test_a_failure_shows_what_was_measured_and_the_consoles(run: Run, monkeypatc
         (into / "console.log").write_text(f"{host} has booted\n")
 
     monkeypatch.setattr(tc_hosts.TcHosts, "diagnose", diagnose)
-    done = run(
-        """
+    test = """
         def test_it(link, rtt, run):
-            run("h2", "true")
+            run("h2", ["true"])
             link("h1", "h2").cut()
             assert rtt("h1", "h2").as_expected
-        """,
-        "--minigts",
-        "my.yaml",
-        "--minigts-on",
-        ON,
-    )
+    """
+    words = ("--minigts", "my.yaml", "--minigts-on", ON)
+    assert "console of" not in run(test, *words).stdout.str()  # they are long, and no host has failed
+    done = run(test, *words, "-v")
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines(
         [
+            "E *where False = <h1 to h2 over plain hosts: median nan ms of 60, 60 lost; expected 10.0000*",
             "*minigts: what was measured*",
             "h2: true: ended with 0",
             "h1 to h2 over plain hosts: * 60 lost; expected 10.0000*",
@@ -175,6 +173,68 @@ def test_a_failure_shows_what_was_measured_and_the_consoles(run: Run, monkeypatc
             "*minigts: console of h1*",
         ]
     )
+
+
+def test_an_error_of_minigts_shows_the_users_line_and_none_of_ours(run: Run) -> None:
+    """Also the error behind it, which is in our code, and a word that is no text."""
+    done = run(
+        """
+        import pytest
+
+        def test_host(run):
+            run("h9", "true")
+
+        def test_change(link):
+            link("h1", "h2").change(delay="3")
+
+        @pytest.fixture
+        def slow(link):
+            link("h1", "h2").change(delay="4")
+
+        def test_fixture(slow):
+            pass
+
+        def test_number(run):
+            run("h1", ["sleep", 1])
+        """,
+        "--minigts",
+        "my.yaml",
+        "--minigts-on",
+        ON,
+    )
+    done.assert_outcomes(failed=3, errors=1)
+    said = done.stdout.str()
+    assert "labs.py" not in said
+    assert "plugin.py" not in said
+    assert "direct cause" not in said
+    for line, error in (
+        ('>       run("h9", "true")', "no host 'h9'; hosts are h1, h2, h3"),
+        ('>       link("h1", "h2").change(delay="3")', "change: delay: '3' lacks its unit: write a time as in 10ms"),
+        ('>       link("h1", "h2").change(delay="4")', "change: delay: '4' lacks its unit: write a time as in 10ms"),
+        ('>       run("h1", ["sleep", 1])', "run: 1 is no text: write a command as words*or as one list of them"),
+    ):
+        done.stdout.fnmatch_lines_random([line.replace("[", "[[]", 1), f"E *{error}"])
+
+
+def test_a_command_is_words_or_one_list_of_them(run: Run) -> None:
+    done = run(
+        """
+        def test_run(run, host):
+            assert run("h1", ["uname", "-r"]).argv[-2:] == run("h1", "uname", "-r").argv[-2:] == ("uname", "-r")
+            assert host("h1").run(["uname", "-r"]).stdout == run("h1", "uname", "-r").stdout
+        """,
+        "--minigts",
+        "my.yaml",
+        "--minigts-on",
+        OtherHosts.name,
+    )
+    done.assert_outcomes(passed=1)
+
+
+def test_what_was_measured_is_in_the_junit_file(run: Run, pytester: pytest.Pytester) -> None:
+    run(RTT, "--minigts", "my.yaml", "--minigts-on", ON, "--junitxml", "found.xml").assert_outcomes(passed=1)
+    said = (pytester.path / "found.xml").read_text()
+    assert '<property name="measured" value="h1 to h3 over plain hosts: median 20.' in said
 
 
 def test_what_holds_on_one_provider_is_marked_as_that_providers(run: Run) -> None:

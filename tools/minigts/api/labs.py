@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from inspect import Parameter, Signature
+from os import PathLike
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -35,6 +37,21 @@ from minigts.topology.time import Time
 
 COMMAND_TIMEOUT_S = 60.0
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+
+Words = str | PathLike[str] | Sequence[str | PathLike[str]]
+"""A word of a command, or as the only argument all of its words."""
+
+
+def words_of(argv: Sequence[Words]) -> tuple[str, ...]:
+    """The words of a command, of `("ip", "route")` and of `(["ip", "route"],)`. Raises InputError."""
+    first = argv[0] if len(argv) == 1 else None
+    words = argv if first is None or isinstance(first, str | PathLike) else first
+    wrong = [word for word in words if not isinstance(word, str | PathLike)] if isinstance(words, Sequence) else [words]
+    if wrong or not words:
+        what = f"{repr(wrong[0])[:60]} is no text" if wrong else "it has no word"
+        raise InputError(f'run: {what}: write a command as words, "ping", "-c", "1", or as one list of them')
+    return tuple(os.fspath(word) for word in words if isinstance(word, str | PathLike))
 
 
 def _quiet(_text: str) -> None:
@@ -166,6 +183,14 @@ class Lab:
         """Join an overlay, in place of the one that is joined. Raises InputError, EnvironmentLacks."""
         overlays.join(self._lab, overlay, self._say)
 
+    def settle(self) -> None:
+        """Wait until routes and overlay have followed links that were cut, changed or mended: the hosts' routing
+        protocol has its routes, and every end of the overlay reaches every other to which a way is left. Raises
+        MinigtsError when one does not in time. Once a link is whole again, an overlay that finds its ways itself may
+        use a detour for some seconds more.
+        """
+        overlays.settle(self._lab, self._say)
+
     def leave(self) -> None:
         """Leave the overlay that is joined."""
         overlays.leave(self._lab, self._say)
@@ -239,11 +264,12 @@ class Host:
         """Its own IPv4 address, which is reached over all of its links."""
         return self._lab.plan.host(self.name).address
 
-    def run(self, *argv: str, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True, stdin: str = "") -> Result:
-        """Run a command as root; each word is an argument: `run("ip", "route")`. With `check`, an exit code other than
-        0 raises CommandFailed with the output. Raises CommandTimeout after `timeout_s`.
+    def run(self, *argv: Words, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True, stdin: str = "") -> Result:
+        """Run a command as root; each word is an argument: `run("ip", "route")`, or as with Python's `subprocess` one
+        list of them, `run(["ip", "route"])`. With `check`, an exit code other than 0 raises CommandFailed with the
+        output. Raises CommandTimeout after `timeout_s`, InputError for words that are no text.
         """
-        words = provisioning.in_environment(self._lab, self.name, argv)
+        words = provisioning.in_environment(self._lab, self.name, words_of(argv))
         return self._lab.provider.run(self.name, words, timeout_s=timeout_s, check=check, stdin=stdin.encode())
 
     def shell(self, script: str, *, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True) -> Result:
@@ -272,9 +298,9 @@ class Container:
         """The MTU of its interface, in bytes."""
         return end_of(self._lab, self.host)[1].mtu
 
-    def run(self, *argv: str, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True, stdin: str = "") -> Result:
+    def run(self, *argv: Words, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True, stdin: str = "") -> Result:
         """As `Host.run`, in the container."""
-        inside = (*end_of(self._lab, self.host)[1].prefix, *argv)
+        inside = (*end_of(self._lab, self.host)[1].prefix, *words_of(argv))
         return self._lab.provider.run(self.host, inside, timeout_s=timeout_s, check=check, stdin=stdin.encode())
 
 
@@ -298,9 +324,9 @@ class OwnContainer:
         """The address at which other containers reach it; they know its name, too."""
         return self._place.address
 
-    def run(self, *argv: str, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True, stdin: str = "") -> Result:
+    def run(self, *argv: Words, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True, stdin: str = "") -> Result:
         """As `Host.run`, in the container, with its program's environment."""
-        inside = (*self._place.prefix, *argv)
+        inside = (*self._place.prefix, *words_of(argv))
         return self._lab.provider.run(self.host, inside, timeout_s=timeout_s, check=check, stdin=stdin.encode())
 
 

@@ -34,7 +34,7 @@ EXACT_MS = 0.002
 PLAIN_HOSTS = "plain hosts"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RoundTrips:
     """Echo requests from `source` to `target` over `over`: `plain hosts`, or an overlay's name.
 
@@ -80,8 +80,11 @@ class RoundTrips:
         answered = f"median {self.median_ms:.4f} ms of {self.sent}, {self.lost} lost"
         return f"{self.source} to {self.target} over {self.over}: {answered}{wanted}"
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Throughput:
     """One TCP flow from `source` to `target`; `mbit` is the payload that arrived, in Mbit/s. `ceiling_mbit` is the most
     that the path's links as they are set now and the two hosts' TCP buffers allow; None where the links have no rate.
@@ -109,6 +112,9 @@ class Throughput:
         if self.least_mbit is not None:
             wanted += f" by the hosts' TCP buffers, which carry at least {self.least_mbit:.2f}"
         return f"{self.source} to {self.target} over {self.over}: {self.mbit:.2f} Mbit/s of TCP{wanted}"
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Splits a campaign into jobs: samples of one run over one overlay, taken in one lab. Pure but for reading runs.
+"""Splits a campaign into jobs: samples of one run over one overlay, taken in one lab. Pure but for runs' manifests.
 
 How a run is split follows from its experiment and plan alone. So every sample is taken in the same lab after the same
 samples, in one process or on a thousand workers, and in virtual time has the same bytes.
@@ -20,7 +20,7 @@ from minigts.experiments import run, time_limits
 from minigts.experiments.matrix import Sample
 from minigts.results import manifest as manifests
 from minigts.results import store
-from minigts.results.schema import Manifest
+from minigts.results.schema import Labs, Manifest
 from minigts.topology.plan.plan import Plan
 from minigts.topology.plan.reseed import replicate, reseeded
 
@@ -73,6 +73,18 @@ def split(top: Path, directories: Sequence[Path]) -> Iterator[Job]:
                 describes=place == 0,
                 seconds=run.total_s(manifest.experiment, manifest.plan, samples),
             )
+
+
+def record_jobs(top: Path, directories: Sequence[Path], jobs: Sequence[Job]) -> None:
+    """Write into the manifests of the runs of `jobs` into how many jobs they are split, where a run is more than one
+    job. Replicates are split in the same way without an engine, and get no such entry."""
+    measured = {top.joinpath(*Path(job.run).parts) for job in jobs}
+    for directory in directories:
+        manifest = manifests.read(directory)
+        number = sum(1 for _ in _blocks(manifest))
+        if directory in measured and number > 1 and manifest.experiment.replicates == 1:
+            labs = (manifest.labs or Labs()).model_copy(update={"jobs": number})
+            manifests.write(directory, manifest.model_copy(update={"labs": labs}))
 
 
 def _blocks(manifest: Manifest) -> Iterator[tuple[str, list[Sample]]]:

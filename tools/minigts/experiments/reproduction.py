@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import minigts
 from minigts.errors import InputError, Problem
 from minigts.experiments import derivation, provenance, run_folders, time_limits, trust
+from minigts.experiments.matrix import batches
 from minigts.experiments.prepare import Prepared
 from minigts.machine.progress import Progress
 from minigts.providers import registry
 from minigts.providers.base import Prepares
 from minigts.results import manifest as manifests
 from minigts.results import store
-from minigts.results.folder import OF_A_FILE, inside, read_bytes
-from minigts.results.schema import BESIDE, EXPERIMENT, TOPOLOGY, Manifest, PartFacts
+from minigts.results.folder import OF_A_FILE, inside, plain, read_bytes
+from minigts.results.schema import BESIDE, EXPERIMENT, TOPOLOGY, Labs, Manifest, PartFacts
+
+_SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 
 
 @dataclass(frozen=True)
@@ -74,8 +78,11 @@ def differences(original: Original, say: Progress, *, build: bool) -> tuple[str,
     """
     first = original.manifests[0]
     lines = []
+    commit = run_folders.commit()
     if first.minigts != minigts.__version__:
         lines.append(f"it was made by minigts {first.minigts}; this is {minigts.__version__}")
+    elif first.commit and commit and first.commit != commit:
+        lines.append(f"it was made by minigts at commit {_short(first.commit)}; this is commit {_short(commit)}")
     here: dict[str, tuple[dict[str, PartFacts], dict[str, str]]] = {}
     for each in original.manifests:
         time = each.plan.time
@@ -87,3 +94,55 @@ def differences(original: Original, say: Progress, *, build: bool) -> tuple[str,
         parts, packages = here[time]
         lines += provenance.differences(each.parts, parts, each.packages, packages)
     return tuple(dict.fromkeys(lines))
+
+
+def _short(commit: str) -> str:
+    """`0123456789abcdef-dirty` → `0123456789ab with changes`"""
+    digits, _, dirty = plain(commit).partition("-")
+    return f"{digits[:12]} with changes" if dirty else digits[:12]
+
+
+def explanations(first: Path, second: Path) -> tuple[str, ...]:
+    """Why the runs of `first` may have other bytes than in `second`, where they were done again in virtual time: a line
+    for each run that lacks samples, had other labs, or whose claims were changed."""
+    lines = []
+    for directory in store.runs_in(first):
+        original, here = manifests.read(directory), manifests.read(second / directory.relative_to(first))
+        name, samples = original.experiment.name, time_limits.samples(original)
+        pending = store.pending(samples, directory)
+        if missing := sum(sample.overlay not in original.skipped for sample in pending):
+            lines.append(f"{name}: {missing} of its {len(samples)} samples have no result there")
+        if original.claims_sha256 not in ((), tuple(claim.digest for claim in original.experiment.claims)):
+            lines.append(f"{name}: its claims were changed after the run")
+        if original.labs != here.labs:
+            lines.append(f"{name}: it was measured {_labs_in_words(original.labs)}; here {_labs_in_words(here.labs)}")
+        elif original.experiment.replicates == 1 and _clock_went_back(directory, original):
+            lines.append(f"{name}: its samples are from several labs, as the time at which each began shows")
+    return tuple(lines)
+
+
+def _labs_in_words(labs: Labs | None) -> str:
+    found = labs or Labs()
+    words = []
+    if found.jobs:
+        words.append(f"in {found.jobs} jobs of --on, each in a lab of its own")
+    if found.runs:
+        words.append(f"in one lab with the runs {plain(', '.join(found.runs))[:200]}, in this order")
+    if found.resumed:
+        words.append("in several labs, since it was interrupted and resumed")
+    if found.lent:
+        words.append("in a lab that was up before")
+    return " and ".join(words) or "in one new lab of its own"
+
+
+def _clock_went_back(directory: Path, manifest: Manifest) -> bool:
+    """Whether a batch of samples began earlier, by its lab's clock, than the one before it. In older folders only this
+    shows that a run had several labs."""
+    latest_s = 0.0
+    for batch in batches(manifest.experiment, time_limits.samples(manifest)):
+        raw = (store.good(directory, sample.id) for sample in batch)
+        began_s = [float(each.started) for each in raw if each is not None and _SECONDS.fullmatch(each.started)]
+        if began_s and min(began_s) < latest_s:
+            return True
+        latest_s = min(began_s, default=latest_s)
+    return False

@@ -26,7 +26,7 @@ from minigts.providers import registry
 from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.folder import exclusive, inside, write
-from minigts.results.schema import CERTIFICATE, Manifest
+from minigts.results.schema import CERTIFICATE, Labs, Manifest
 from minigts.tools import TOOLS
 
 PACKAGES = ("docker.io", "iproute2", "openvswitch-switch", *(tool.package for tool in TOOLS.values()))
@@ -107,7 +107,7 @@ def manifest_of(prepared: Prepared, provider: str) -> Manifest:
     """The manifest of a run that has not begun."""
     return Manifest(
         minigts=minigts.__version__,
-        commit=_commit(),
+        commit=commit(),
         experiment=prepared.experiment,
         topology_sha256=prepared.topology_sha256,
         plan=prepared.plan,
@@ -119,6 +119,20 @@ def manifest_of(prepared: Prepared, provider: str) -> Manifest:
         samples_planned=len(prepared.samples),
         started=manifests.now(),
     )
+
+
+def record_labs(directories: Sequence[Path], *, lent: bool) -> None:
+    """Write into the manifests of runs in virtual time that they are now measured in one lab together, continued, or
+    measured in a `lent` lab. A single new run in a new lab of its own gets no such entry."""
+    found = {directory: manifests.read(directory) for directory in directories}
+    runs = tuple(f"{each.experiment.name} {each.experiment.variant}".strip() for each in found.values())
+    resumed = any(each.certificate for each in found.values())
+    entry: dict[str, object] = {"runs": runs} if len(runs) > 1 else {}
+    entry |= {name: True for name, is_so in (("resumed", resumed), ("lent", lent)) if is_so}
+    for directory, each in found.items():
+        if entry and each.plan.time == "virtual":
+            labs = (each.labs or Labs()).model_copy(update=entry)
+            manifests.write(directory, each.model_copy(update={"labs": labs}))
 
 
 def describe_lab(directories: Sequence[Path], lab: Lab, say: Progress, *, fresh: bool) -> None:
@@ -158,7 +172,7 @@ def take(directories: Sequence[Path], lab: Lab, say: Progress, on_progress: run.
         lab.note({"event": "run ended", "results": names})
 
 
-def _commit() -> str:
+def commit() -> str:
     """The checkout's commit, with `-dirty` when files differ; empty outside git and for an installed package."""
     if paths.is_installed():  # a repository around it would be another project's
         return ""

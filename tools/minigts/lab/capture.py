@@ -7,6 +7,7 @@ before the link's delay, frames that arrive after it. Times are by the lab's clo
 from __future__ import annotations
 
 import contextlib
+import re
 import selectors
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +22,8 @@ from minigts.providers.base import Streams
 
 ANY = "any"
 """All interfaces of a machine."""
+LONGEST_REMARKS = 1 << 16
+"""Bytes."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +86,38 @@ def command(
         *(["--nano"] if nanoseconds else []),
         *(["-l"] if text else ["-U", "-w", "-"]),
         *count,
+        "--",  # else a word of the expression that begins with a hyphen is an option
         *expression,
     ]
+
+
+class Remarks:
+    """What tcpdump writes to standard error at one point; the last LONGEST_REMARKS bytes of it are kept."""
+
+    def __init__(self) -> None:
+        self._text = bytearray()
+        self.has_begun = False
+        """Whether frames are captured since; `listening on eth1, link-type EN10MB (Ethernet), …` says so."""
+
+    def feed(self, piece: bytes) -> None:
+        """Take the next bytes."""
+        self._text.extend(piece)
+        self.has_begun |= b"listening on " in self._text
+        del self._text[:-LONGEST_REMARKS]
+
+    @property
+    def last_line(self) -> str:
+        """The last line, which says what was wrong if tcpdump has failed; empty if there is none."""
+        return next(reversed(self._text.decode(errors="replace").strip().splitlines()), "")
+
+    def counts(self) -> tuple[int, int] | None:
+        """How many frames were captured, and how many the host's kernel had no room for, of `3 packets captured` and
+        `0 packets dropped by kernel`; None if tcpdump has not said so, since it was cut off."""
+        captured, dropped = (
+            [int(found) for found in re.findall(rb"^(\d{1,18}) packets? " + what + rb"$", self._text, re.MULTILINE)]
+            for what in (rb"captured", rb"dropped by kernel")
+        )
+        return (captured[-1], sum(dropped[-1:])) if captured else None
 
 
 LOOK_S = 0.5
@@ -95,13 +128,13 @@ def capture(
     lab: Lab,
     commands: Sequence[tuple[Point, Sequence[str]]],
     take: Callable[[int, bytes], object],
-    say: Callable[[bytes], object],
+    say: Callable[[int, bytes], object],
     passed: Callable[[], object] = lambda: None,
 ) -> int:
     """Run the commands in parallel until all have ended; return their highest exit code. `take` gets a command's number
-    and its output, `say` its standard error; `passed` is called every LOOK_S. An interruption ends all commands. In
-    virtual time a second of the lab meanwhile takes a second, unless another program waits for the lab. Raises
-    EnvironmentLacks, HostFailed.
+    and its output, `say` its number and its standard error; `passed` is called every LOOK_S. An interruption ends all
+    commands. In virtual time a second of the lab meanwhile takes a second, unless another program waits for the lab.
+    Raises EnvironmentLacks, HostFailed.
     """
     if not isinstance(lab.provider, Streams):
         raise EnvironmentLacks(f"provider {lab.provider.name} cannot capture")
@@ -125,7 +158,7 @@ def capture(
                     elif frame.kind == protocol.STDOUT:
                         take(number, frame.payload)
                     else:
-                        _beside(commands[number][0].machine, frame, say)
+                        _beside(number, commands[number][0].machine, frame, say)
             if time.monotonic() - looked_s >= LOOK_S:
                 looked_s = time.monotonic()
                 passed()
@@ -137,8 +170,8 @@ def _code(machine: str, frame: protocol.Frame) -> int:
         return protocol.ended(frame.payload).code
 
 
-def _beside(machine: str, frame: protocol.Frame, say: Callable[[bytes], object]) -> None:
+def _beside(number: int, machine: str, frame: protocol.Frame, say: Callable[[int, bytes], object]) -> None:
     if frame.kind == protocol.CUT:
         raise HostFailed(f"{machine}: more frames passed than could be read")
     if frame.kind == protocol.STDERR:
-        say(frame.payload)
+        say(number, frame.payload)

@@ -19,6 +19,7 @@ from minigts.overlays.lifecycle import (
     require_fit,
     run_on,
     second_container,
+    settle,
     verify,
 )
 from minigts.overlays.teams import UNDERLAY
@@ -41,5 +42,6 @@ __all__ = [
     "require_fit",
     "run_on",
     "second_container",
+    "settle",
     "verify",
 ]

@@ -119,6 +119,8 @@ class Declaration(_Part):
     policy: Annotated[PolicyBy, choice("a way to enforce policies", *get_args(PolicyBy))] | None = None
     containers: str = ""
     second: bool = False
+    reroutes: bool = False
+    """Whether it finds another way when a link is cut, over hosts and links of its own network."""
     kernel_modules: tuple[str, ...] = ()
     variants: dict[str, DataPath] = {}
     data_path: DataPath | None = None

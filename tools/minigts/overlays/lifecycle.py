@@ -13,15 +13,16 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError
-from minigts.lab import Lab, Record, exclusive, losing_all, plan_now, whole_paths
+from minigts.lab import Lab, Record, dead_links, exclusive, losing_all, plan_now, routes, whole_paths
 from minigts.machine.progress import Progress
 from minigts.overlays import catalogue, containers
 from minigts.overlays.catalogue import Overlay
@@ -282,6 +283,48 @@ def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
     return lab.on_each([*peers], lambda host: _run(lab, "verify", host, words[host.name]))
 
 
+def settle(lab: Lab, progress: Progress) -> None:
+    """Wait until routes and overlay have followed links that were cut, changed or mended: a routing protocol's routes
+    are complete, and each measuring end answers every other to which a path of whole links leads; any such path if
+    the routing protocol or the overlay finds new ones, otherwise the plan's.
+
+    Raises HostFailed for routes, and CommandFailed for an end that does not answer in time.
+    """
+    with exclusive(lab.rundir):
+        record = lab.read_record()
+        routes.wait(lab, record, progress)
+        if (now := joined(lab)) is not None and now.ends:
+            progress(f"{now.name}: waiting until its ends reach each other")
+            _wait_until_connected(lab, now, record, _without_any_way(lab.plan, now, record))
+
+
+def _without_any_way(plan: Plan, now: Joined, record: Record) -> set[frozenset[str]]:
+    """The pairs of hosts to be left out where routes or the overlay find new ways: an overlay over its team's hosts and
+    switches, a routing protocol over all hosts. Where none does, those of `_without_their_path`."""
+    if plan.has_routers:
+        networks = [{machine.name for machine in plan.machines}]
+    elif catalogue.find(now.name).declaration.reroutes:
+        networks = [{*team.names, *(switch.name for switch in plan.switches)} for team in teams(plan, now.name)]
+    else:
+        return _without_their_path(plan, record)
+    dead = dead_links(plan, record) | losing_all(plan, record)
+    apart = {frozenset(pair) for pair in combinations((host.name for host in plan.hosts), 2)}
+    for network in networks:
+        whole = [link.ends for link in plan.links if link.name not in dead and network.issuperset(link.ends)]
+        apart -= {frozenset(pair) for part in _parts(network, whole) for pair in combinations(part, 2)}
+    return apart - {frozenset((path.source, path.target)) for path in plan.paths if dead.isdisjoint(path.links)}
+
+
+def _parts(names: Collection[str], links: Iterable[tuple[str, str]]) -> list[set[str]]:
+    """The parts of a graph that no link joins."""
+    part_of = {name: {name} for name in names}
+    for first, second in links:
+        if part_of[first] is not part_of[second]:
+            part_of[first] |= part_of[second]
+            part_of.update(dict.fromkeys(part_of[second], part_of[first]))
+    return [*{id(part): part for part in part_of.values()}.values()]
+
+
 def leave(lab: Lab, progress: Progress) -> None:
     """Leave the overlay that is joined, or whose joining was interrupted."""
     with exclusive(lab.rundir):
@@ -306,25 +349,32 @@ def _leave(lab: Lab, now: Joined, progress: Progress) -> None:
     lab.note({"event": "left", "overlay": now.name})
 
 
-def _wait_until_connected(lab: Lab, now: Joined, record: Record) -> None:
-    """Wait until every end reaches every other of its network, except over paths with a link that is cut or loses
-    everything. Plain hosts of a lab in mode neighbours are not waited for: they reach only neighbours.
+def _wait_until_connected(
+    lab: Lab, now: Joined, record: Record, apart: Collection[frozenset[str]] | None = None
+) -> None:
+    """Wait until every end reaches every other of its network, except the pairs `apart`; None: those whose path has a
+    link that is cut or loses everything. Plain hosts of a lab in mode neighbours are not waited for: they reach only
+    neighbours.
     """
     if now.name in UNDERLAYS and lab.plan.routing == "neighbours":
         return
-
-    apart = {frozenset((path.source, path.target)) for path in lab.plan.paths}
-    deaf, timeout_s = losing_all(lab.plan, record), _reach_timeout_s(lab, record)
-    whole = whole_paths(lab.plan, record)
-    apart -= {frozenset((path.source, path.target)) for path in whole if deaf.isdisjoint(path.links)}
+    timeout_s = _reach_timeout_s(lab, record)
+    without = _without_their_path(lab.plan, record) if apart is None else apart
 
     def wait(host: Host) -> None:
         team = team_of(lab.plan, now.name, host.name).names
-        others = [peer for peer in team if peer != host.name and frozenset((peer, host.name)) not in apart]
+        others = [peer for peer in team if peer != host.name and frozenset((peer, host.name)) not in without]
         peers = " ".join(now.ends[peer]["ADDRESS"] for peer in others)
         _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers}, timeout_s)
 
     lab.on_each(_that_are_on(record, _members(lab, now)), wait)
+
+
+def _without_their_path(plan: Plan, record: Record) -> set[frozenset[str]]:
+    """The pairs of hosts whose path has a link that is cut or loses everything."""
+    deaf = losing_all(plan, record)
+    whole = {frozenset((path.source, path.target)) for path in whole_paths(plan, record) if deaf.isdisjoint(path.links)}
+    return {frozenset((path.source, path.target)) for path in plan.paths} - whole
 
 
 def _with_ends(now: Joined, ends: Mapping[str, Mapping[str, str]]) -> Joined:

@@ -87,6 +87,20 @@ class LeftOut(_Part):
     why: str
 
 
+class Labs(_Part):
+    """The labs of a run in virtual time that was not measured, from its first sample to its last, in one new lab of its
+    own. Another run of the same experiment then has the same bytes only if its labs were the same."""
+
+    jobs: Annotated[int, Field(ge=0)] = 0
+    """The number of jobs of `--on`, each with its own lab; 0 where the run was not split."""
+    runs: tuple[str, ...] = ()
+    """The runs that shared the lab, this one included, in the order in which they were measured."""
+    resumed: bool = False
+    """Whether the run was interrupted, and continued in another lab."""
+    lent: bool = False
+    """Whether the lab was up before the run (`--lab`)."""
+
+
 class Manifest(_Part):
     """The origin of a results directory.
 
@@ -121,6 +135,7 @@ class Manifest(_Part):
         tuple[Annotated[str, Field(pattern="^[0-9a-f]{64}$")], ...], Field(exclude_if=lambda sums: not sums)
     ] = ()
     """The digest of each claim (`Claim.digest`) before the run; empty in older folders."""
+    labs: Annotated[Labs | None, Field(exclude_if=lambda labs: labs is None)] = None
     samples_planned: Annotated[int, Field(ge=0)]
     started: str
     ended: str | None = None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from minigts import lab as labs
 from minigts.cluster import dispatch, in_turn, merge_results
 from minigts.cluster import engine as engines
-from minigts.cluster.jobs import split
+from minigts.cluster.jobs import record_jobs, split
 from minigts.errors import CommandFailed, HostFailed, InputError
 from minigts.experiments import decidable, prepare, run, run_folders, trust
 from minigts.experiments.prepare import Prepared
@@ -335,6 +335,7 @@ def _in_one_lab(plan: Plan, directories: Sequence[Path], means: Means, watcher: 
     with ExitStack() as stack:
         with watcher.preparing() as say:
             lab = stack.enter_context(lab_for(plan, means, say))
+            run_folders.record_labs(directories, lent=means.lab is not None)
             run_folders.describe_lab(directories, lab, say, fresh=means.lab is None)
         with watcher.measuring() as (step, on_progress):
             outcomes = run_folders.take(directories, lab, step, on_progress)
@@ -356,6 +357,7 @@ def _by_workers(folder: Path, directories: Sequence[Path], engine: str | EngineF
             if isinstance(made, Prepares):
                 made.prepare(say)
     jobs = tuple(split(folder, directories))
+    record_jobs(folder, directories, jobs)
     with _telling_how_to_resume(folder, "what jobs have brought is kept", watcher), ExitStack() as stack:
         with watcher.preparing() as say:
             begun_engine = stack.enter_context(engines.opened(engine, say))

@@ -6,6 +6,7 @@ It needs pytest 7.2 or later. Since pytest always loads it, it imports the rest 
 from __future__ import annotations
 
 import re
+import shlex
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -16,13 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from minigts.errors import MinigtsError
+from minigts.errors import CommandFailed, CommandTimeout, HostFailed, MinigtsError
 
 if TYPE_CHECKING:
     from minigts import api
     from minigts.providers.base import Result
     from minigts.testing.tested_lab import Target
 
+_OURS = Path(__file__).parents[1]
+"""The folder of minigts' own code."""
 CONSOLE_LINES = 12
 MOST_CONSOLES = 4
 """How many consoles a failure shows at most, of hosts that the test used."""
@@ -173,13 +176,19 @@ def container(lab: api.Lab, minigts_notes: Notes) -> Callable[[str], api.Contain
 
 @pytest.fixture
 def run(lab: api.Lab, minigts_notes: Notes) -> Callable[..., Result]:
-    """`run("ams", "ip", "route")`: run a command on a host; with another exit code than 0 it raises CommandFailed,
-    unless `check=False`."""
+    """`run("ams", "ip", "route")`, or `run("ams", ["ip", "route"])`: run a command on a host; with another exit code
+    than 0 it raises CommandFailed, unless `check=False`."""
+    from minigts.api.labs import words_of  # noqa: PLC0415
 
-    def run(host: str, *argv: str, **options: Any) -> Result:
+    def run(host: str, *argv: Any, **options: Any) -> Result:
         minigts_notes.hosts[host] = None
-        result = lab.host(host).run(*argv, **options)
-        minigts_notes.add(f"{host}: {' '.join(argv)}: ended with {result.code}", host)
+        words = words_of(argv)
+        try:
+            result = lab.host(host).run(*words, **options)
+        except CommandFailed as error:
+            minigts_notes.add(f"{host}: {shlex.join(words)}: ended with {error.code}", host)
+            raise
+        minigts_notes.add(f"{host}: {shlex.join(words)}: ended with {result.code}", host)
         return result
 
     return run
@@ -234,19 +243,40 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """Add measurements and consoles to a failure's report, and note the outcome on each provider."""
+    error = call.excinfo.value if call.excinfo is not None else None
+    if call.excinfo is not None and not item.config.getoption("fulltrace"):
+        _cut_at_our_code(call.excinfo)
+    values = getattr(item, "funcargs", {})
+    notes = values.get("minigts_notes")
+    if call.when == "call" and isinstance(notes, Notes):
+        item.user_properties += [("measured", line) for line in notes.lines]
     outcome: Any = yield
     report: pytest.TestReport = outcome.get_result()
-    values = getattr(item, "funcargs", {})
     target = values.get("minigts_target")
     if target is not None and (report.when == "call" or report.failed):
         item.config.stash[_OUTCOMES][_without(report.nodeid, str(target))][str(target)] = report.outcome
-    notes = values.get("minigts_notes")
     if report.failed and isinstance(notes, Notes) and "lab" in values:
         if notes.lines:
             report.sections.append(("minigts: what was measured", "\n".join(notes.lines)))
-        report.sections += _consoles(values["lab"], list(notes.hosts)[:MOST_CONSOLES])
+        if isinstance(error, HostFailed | CommandTimeout) or item.config.getoption("verbose") > 0:
+            report.sections += _consoles(values["lab"], list(notes.hosts)[:MOST_CONSOLES])
+
+
+def _cut_at_our_code(found: pytest.ExceptionInfo[BaseException]) -> None:
+    """End the traceback of an error that minigts explains where the user's code calls minigts, without the errors
+    behind it: the rest says nothing about the lab."""
+    if not isinstance(found.value, MinigtsError):
+        return
+    last = found.tb
+    while last.tb_next is not None and _OURS not in Path(last.tb_next.tb_frame.f_code.co_filename).parents:
+        last = last.tb_next
+    caller = str(last.tb_frame.f_globals.get("__name__"))
+    if last.tb_next is not None and not caller.startswith(("_pytest.", "pluggy.")):
+        last.tb_next = None
+        found.traceback = type(found.traceback)(found.tb)
+        found.value.__cause__, found.value.__suppress_context__ = None, True
 
 
 def _consoles(lab: api.Lab, hosts: list[str]) -> list[tuple[str, str]]:
@@ -254,11 +284,12 @@ def _consoles(lab: api.Lab, hosts: list[str]) -> list[tuple[str, str]]:
 
     known = {host.name for host in lab.plan.hosts}
     with tempfile.TemporaryDirectory() as directory:
-        return [
-            (f"minigts: console of {host}", tested_lab.logs_of(lab, host, Path(directory) / host, CONSOLE_LINES))
+        logs = {
+            host: tested_lab.logs_of(lab, host, Path(directory) / host, CONSOLE_LINES)
             for host in hosts
             if host in known
-        ]
+        }
+    return [(f"minigts: console of {host}", text) for host, text in logs.items() if text]
 
 
 def _without(nodeid: str, provider: str) -> str:

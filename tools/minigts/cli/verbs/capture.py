@@ -20,6 +20,7 @@ from minigts.cli.containers import container_network
 from minigts.cli.options import LabName
 from minigts.cli.verbs import LABS, Verb
 from minigts.errors import InputError
+from minigts.language.problems import shown
 from minigts.machine.lines import Lines
 
 if TYPE_CHECKING:
@@ -34,11 +35,8 @@ ON_STDOUT = Path("-")
 MOST = "4GB"
 """The size limit of a file without --most: hosts decide how much traffic there is."""
 
-MOST_SAID_BYTES = 1 << 16
-"""How many bytes of tcpdump's messages are kept: the last ones tell how it ended."""
 
-
-@verb.command(context_settings={"allow_interspersed_args": False})
+@verb.command()
 def capture(
     where: Annotated[
         str,
@@ -81,15 +79,15 @@ def capture(
     ] = MOST,
     lab: LabName = None,
 ) -> None:
-    """Capture frames at a link's end or on a host until ctrl-c: a line each, or a pcap. Options go before the link.
+    """Capture frames at a link's end or on a host until ctrl-c: a line each, or a pcap.
 
     Frames that the end sends are captured before the link's delay, frames that it receives after it, with the lab's
     time. Both ends of a link together make one pcapng with two interfaces. A pipe gets each frame at once: minigts
     capture ams-bra | wireshark -k -i -
 
-    Example:  minigts capture -w ams-bra.pcapng --for 10 --at ams --at bra ams-bra
+    Example:  minigts capture ams-bra -w ams-bra.pcapng --for 10 --at ams --at bra
 
-    Example:  minigts capture --at bra ams-bra icmp
+    Example:  minigts capture ams-bra icmp --at bra
 
     Example:  minigts capture --container ams icmp
     """
@@ -97,29 +95,61 @@ def capture(
     from minigts.lab import capture
 
     most_bytes = _bytes(most)
+    _require_filter(expression or ())
     opened = labs.open_lab(lab)
     points = _points(opened, where, ends or (), container=container)
     to_screen = file is None and sys.stdout.isatty()
     asked = partial(capture.command, expression=expression or [], frames=frames, seconds=seconds, text=to_screen)
     commands = [(point, asked(point, nanoseconds=len(points) > 1)) for point in points]
-    said, code = bytearray(), 0
-
-    def say(piece: bytes) -> None:
-        said.extend(piece)
-        del said[:-MOST_SAID_BYTES]
-
+    remarks, code = _Remarks(points), 0
     with nullcontext(sys.stdout.buffer) if file in (None, ON_STDOUT) else _created(file) as output:
         sink = _sink(points, _Measured(output, most_bytes), text=to_screen)
         with suppress(KeyboardInterrupt, BrokenPipeError, _EnoughError):  # the user, the reader or --most ends it
-            code = capture.capture(opened, commands, sink.take, say, sink.passed)
+            code = capture.capture(opened, commands, sink.take, remarks.feed, sink.passed)
         with suppress(BrokenPipeError, _EnoughError):
             sink.end()
         if sink.output.is_full:
             console.note(f"capture: it has ended at {most}, the limit of --most")
-    told = said.decode(errors="replace").strip()
     if code:
-        raise InputError(f"capture: {told.splitlines()[-1] if told else f'tcpdump ended with code {code}'}")
-    console.note(told)
+        raise InputError(f"capture: {remarks.last_line or f'tcpdump ended with code {code}'}")
+    remarks.tell_counts()
+
+
+def _require_filter(expression: Sequence[str]) -> None:
+    """Raises InputError for an option of tcpdump, which a shell's `--` lets through."""
+    if expression and (first := expression[0].lstrip()).startswith("-"):
+        raise InputError(
+            f"capture: the filter begins with a hyphen, {shown(first)}: tcpdump's own options are not taken; "
+            "minigts capture --help lists the options that there are"
+        )
+
+
+class _Remarks:
+    """Tells the user when capturing has begun at all points, and at the end how many frames there were; tcpdump's own
+    lines are not shown."""
+
+    def __init__(self, points: Sequence[Point]) -> None:
+        from minigts.lab.capture import Remarks
+
+        self._of = [(point, Remarks()) for point in points]
+        self._is_told = False
+
+    def feed(self, number: int, piece: bytes) -> None:
+        self._of[number][1].feed(piece)
+        if not self._is_told and all(each.has_begun for _, each in self._of):
+            self._is_told = True
+            console.note(f"capturing at {' and '.join(point.name for point, _ in self._of)}; ctrl-c ends it")
+
+    @property
+    def last_line(self) -> str:
+        return next(filter(None, (each.last_line for _, each in self._of if not each.counts())), "")
+
+    def tell_counts(self) -> None:
+        for point, each in self._of:
+            if counts := each.counts():
+                captured, dropped = counts
+                lost = f"; {dropped} more were lost, since its kernel had no room for them" if dropped else ""
+                console.note(f"{captured} {'frame' if captured == 1 else 'frames'} at {point.name}{lost}")
 
 
 def _points(lab: Lab, where: str, ends: Sequence[str], *, container: bool) -> Sequence[Point]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -41,8 +42,9 @@ def reproduce(
     The plan is made again from the bundle's topology, and has to equal the bundle's plan. If the bundle needs files,
     images, packages or ways out, it lists them, and runs only with --trust. Hosts get only files of --files.
 
-    First it lists the image, kernel, clock and packages that differ here. Exit 1 if a figure differs by an amount that
-    matters, or if a sample has no result. In virtual time the tables are the same byte for byte.
+    First it lists the program, image, kernel, clock and packages that differ here. In virtual time the tables are the
+    same byte for byte, unless one of these or the labs of the run explain a difference. Exit 1 if nothing explains it,
+    if a figure differs by an amount that matters, or if a sample has no result.
 
     Example:  minigts reproduce multihop-20261121-100000.zip
     """
@@ -84,20 +86,32 @@ def reproduce(
         means, watcher = campaign.Means(original.provider), OnScreen()
         complete = campaign.measure(directories, original.prepared, means, watcher).complete
         show_report(together)
-    if all(each.plan.time == "virtual" for each in original.prepared):
-        _say_which_bytes_differ(bundles.tables(first), bundles.tables(together))
+    held = complete
     if not complete:
         console.note("minigts: not every sample has a result")
-    compare_runs(first, together, None, otherwise=0 if complete else 1)
+    if all(each.plan.time == "virtual" for each in original.prepared):
+        reasons = (*different, *reproduction.explanations(first, together))
+        held &= _say_which_bytes_differ(bundles.tables(first), bundles.tables(together), reasons)
+    compare_runs(first, together, None, otherwise=0 if held else 1)
 
 
 def _tell(name: str, samples: int, time: str, seed: int, provider: str) -> None:
     console.note(f"{name}: {samples} samples in {time} time, seed {seed}, on {provider}")
 
 
-def _say_which_bytes_differ(first: dict[str, bytes], second: dict[str, bytes]) -> None:
+def _say_which_bytes_differ(first: dict[str, bytes], second: dict[str, bytes], reasons: Sequence[str]) -> bool:
+    """Say which tables have other bytes, and what explains it; return whether they are the same or it is explained."""
     differ = [name for name in first if first[name] != second.get(name)]
-    if differ:
-        console.note(f"not the same bytes: {', '.join(differ)}")
-    else:
+    if not differ:
         console.note(f"the same bytes: {', '.join(first)}")
+        return True
+    if not reasons:
+        console.note(
+            f"not the same bytes: {', '.join(differ)}. Nothing explains it: program, image, kernel, clock, packages "
+            "and labs are the same here, so the tables should be, too"
+        )
+        return False
+    console.note(f"not the same bytes: {', '.join(differ)}. What differs here may explain it, so the figures decide:")
+    for line in reasons:
+        console.note(f"  {line}")
+    return True

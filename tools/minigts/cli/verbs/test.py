@@ -14,6 +14,10 @@ from minigts.errors import EnvironmentLacks
 
 verb = Verb(PROJECT, 450)
 
+_QUIET = "ignore:Module already imported so cannot be rewritten:pytest.PytestAssertRewriteWarning"
+"""For pytest's option `-W`: an installed minigts is a plugin of pytest, whose files pytest would rewrite, and this
+process has loaded some of them before. That changes nothing for tests."""
+
 
 @verb.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 def test(
@@ -44,8 +48,9 @@ def test(
     if not arguments:
         _prepare()
     codes = {pytest.ExitCode.OK: 0, pytest.ExitCode.USAGE_ERROR: 2}
+    own = [] if _of_the_user(arguments or []) else _of_the_program(arguments)
     # The plugin has to be loaded before its options are read, also for the user's own tests.
-    always = ["-p", "minigts.testing.plugin", *([] if _of_the_user(arguments or []) else _of_the_program(arguments))]
+    always = ["-p", "minigts.testing.plugin", "-W", _QUIET, *own]
     broken_off = _BrokenOff()
     ended = pytest.ExitCode(pytest.main([*always, *(arguments or ["tests"])], plugins=[broken_off]))
     raise typer.Exit(broken_off.code if ended is pytest.ExitCode.INTERRUPTED else codes.get(ended, 1))
