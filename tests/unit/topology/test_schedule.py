@@ -186,7 +186,7 @@ def test_the_verb_says_what_it_plays(lab: Lab) -> None:
     ]
     refused = runner.invoke(app, ["play", "a"])
     assert refused.exit_code == 2
-    assert "say what a is to do" in refused.output
+    assert "name the command for a" in refused.output
 
 
 def test_what_has_no_effect_is_refused_before_anything_is_changed(lab: Lab) -> None:
