@@ -35,12 +35,13 @@ from typing import Any
 
 from bench import stage
 from minigts.cli import console
+from minigts.providers.uml.run import supervisor
 from tests.live import hostile
 from tests.live.program import Program, Traces, processes_of
 
 VERBS = ("up", "run", "down", "link", "restart", "keep", "save")
 """The verbs that are killed; `keep` is `down --keep`."""
-PARTS = {"kernel": b"\0uml_dir=", "supervisor": b"\0minigts.providers.uml.run.supervisor\0"}
+PARTS = {"kernel": b"\0uml_dir=", "supervisor": f"\0{supervisor.__name__}\0".encode()}
 """The other victims, and a part of their command lines."""
 VICTIMS = (*VERBS, *PARTS)
 MEANWHILE = ("up", "run", "exec", "restart")

@@ -34,6 +34,16 @@ TimeOption = Annotated[
         "--time", help="Real time (this machine's clock) or virtual time. Default: the file's, or the provider's best."
     ),
 ]
+Interval = Annotated[
+    float,
+    typer.Option(
+        "--every",
+        metavar="SECONDS",
+        min=0.1,
+        max=3600,
+        help="Seconds of this machine's clock between two readings.",
+    ),
+]
 LabName = Annotated[
     str | None,
     typer.Option(

@@ -8,10 +8,9 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from minigts.machine.proc import USER_HZ
 from minigts.tools.base import ParseError, complaint, number
 
-TICKS_PER_S = 100
-"""USER_HZ, in which /proc/stat counts on every x86 (proc(5))."""
 _STRESS = re.compile(
     r"^stress-ng: (?:metrc|info): *\[\d+\] (\w[\w-]*) +(\d+) +([\d.]+) +([\d.]+) +([\d.]+) ", re.MULTILINE
 )
@@ -122,7 +121,7 @@ def _moment(block: str) -> _Moment | None:
         words = line.split()
         if words[:2] == ["stat", "cpu"] and len(words) >= 10:
             ticks = [number(word, "stat") for word in words[2:10]]
-            busy_s = (sum(ticks) - ticks[3] - ticks[4]) / TICKS_PER_S
+            busy_s = (sum(ticks) - ticks[3] - ticks[4]) / USER_HZ
         elif words[:1] == ["process"] and len(words) == 2:
             busy_s = number(words[1], "process")
         elif words[:1] == ["cgroup"] and len(words) == 4 and words[2] == "usage_usec":

@@ -13,11 +13,10 @@ from typing import Literal
 from minigts.lab import links, usage
 from minigts.lab.lab import Lab
 from minigts.lab.usage import Reading
+from minigts.machine.proc import USER_HZ
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _BITS, _MEGA, _NS, _MS = 8, 1_000_000, 1_000_000_000, 1000
-_TICKS_PER_SECOND = 100
-"""Of /proc/stat (USER_HZ)."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ def _of_hosts(lab: Lab, reading: Reading, own: Mapping[str, str]) -> Iterator[Fa
         samples = tuple((labels, float(each.memory_bytes[index])) for labels, each in used)
         yield Family(f"minigts_host_memory_{name}_bytes", "gauge", "bytes", about, samples)
     if lab.plan.time == "real":  # in virtual time processor time costs the lab nothing
-        busy = tuple((labels, each.busy_share[0] / _TICKS_PER_SECOND) for labels, each in used)
+        busy = tuple((labels, each.busy_share[0] / USER_HZ) for labels, each in used)
         about = "Time in which the processors of a host were busy."
         yield Family("minigts_host_processor_busy_seconds", "counter", "seconds", about, busy)
 

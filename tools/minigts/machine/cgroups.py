@@ -142,10 +142,7 @@ def memory_place(proc: Path = Path("/proc/self")) -> Place | str:
 
 def limit_memory(where: Place, name: str, memory_mb: int) -> Path:
     """Make the group of that name, whose processes may use so much together, in MB of 2^20 bytes. Raises OSError."""
-    group = where.parent / name
-    group.mkdir(exist_ok=True)
-    (group / MEMORY_FILES[where.version]).write_text(str(memory_mb << 20))
-    return group
+    return _limited(where, name, MEMORY_FILES[where.version], memory_mb << 20)
 
 
 def process_place(proc: Path = Path("/proc/self")) -> Place | str:
@@ -155,7 +152,11 @@ def process_place(proc: Path = Path("/proc/self")) -> Place | str:
 
 def limit_processes(where: Place, name: str, most: int) -> Path:
     """Make the group of that name, with at most `most` processes and threads. Raises OSError."""
+    return _limited(where, name, PROCESSES_FILE, most)
+
+
+def _limited(where: Place, name: str, file: str, most: int) -> Path:
     group = where.parent / name
     group.mkdir(exist_ok=True)
-    (group / PROCESSES_FILE).write_text(str(most))
+    (group / file).write_text(str(most))
     return group

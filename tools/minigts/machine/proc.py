@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 PROC = Path("/proc")
+USER_HZ = 100
+"""Ticks per second in which /proc/stat counts on every x86 (proc(5)), hosts included."""
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from minigts.cli import console
-from minigts.cli.options import LabName, WhichLab, which
+from minigts.cli.options import Interval, LabName, WhichLab, which
 from minigts.cli.verbs import LABS, Verb
 from minigts.errors import EnvironmentLacks
 
@@ -26,16 +26,7 @@ def serve(
         ),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 is any free one.")] = 0,
-    interval_s: Annotated[
-        float,
-        typer.Option(
-            "--every",
-            metavar="SECONDS",
-            min=0.1,
-            max=3600,
-            help="Seconds of this machine's clock between two readings.",
-        ),
-    ] = 1.0,
+    interval_s: Interval = 1.0,
     results: Annotated[
         Path, typer.Option(metavar="DIR", help="The directory for results folders, which the page shows.")
     ] = Path("results"),

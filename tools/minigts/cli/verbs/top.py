@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from minigts.cli import console
-from minigts.cli.options import LabName, WhichLab, which
+from minigts.cli.options import Interval, LabName, WhichLab, which
 from minigts.cli.verbs import LABS, Verb
 from minigts.cli.views import tables
 
@@ -28,16 +28,7 @@ verb = Verb(LABS, 230)
 def top(
     lab: WhichLab = None,
     named: LabName = None,
-    interval_s: Annotated[
-        float,
-        typer.Option(
-            "--every",
-            metavar="SECONDS",
-            min=0.1,
-            max=3600,
-            help="Seconds of this machine's clock between two readings.",
-        ),
-    ] = 1.0,
+    interval_s: Interval = 1.0,
     count: Annotated[int | None, typer.Option("--count", min=1, help="End after this many readings.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each reading.")] = False,
 ) -> None:
