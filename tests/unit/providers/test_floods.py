@@ -214,6 +214,33 @@ def test_a_file_that_is_full_keeps_its_end(tmp_path: Path) -> None:
     assert b"000" not in kept
 
 
+@pytest.mark.parametrize("late", [b"while it is copied\n", b"before it is rewound\n"])
+def test_what_a_kernel_writes_while_its_output_is_taken_is_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bytes
+) -> None:
+    made = _console(tmp_path)
+    os.write(made.descriptor, bytes(console.REWIND_BYTES) + b"early\n")
+    seek, read = os.lseek, os.pread
+
+    def rewound(descriptor: int, at: int, whence: int) -> int:
+        if late.startswith(b"before") and (at, whence) == (0, os.SEEK_SET):
+            os.write(descriptor, late)
+        return seek(descriptor, at, whence)
+
+    def copied(descriptor: int, size: int, at: int) -> bytes:
+        if late.startswith(b"while") and at == 0:
+            os.write(descriptor, late)
+        return read(descriptor, size, at)
+
+    monkeypatch.setattr(os, "lseek", rewound)
+    monkeypatch.setattr(os, "pread", copied)
+    made.take()
+    monkeypatch.undo()
+    os.write(made.descriptor, b"afterwards\n")
+    made.close()
+    assert (tmp_path / "console.log").read_bytes().endswith(b"early\n" + late + b"afterwards\n")
+
+
 def test_of_a_log_without_end_the_end_is_copied(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as log:
         log.truncate(2 << 30)  # it takes nothing, and would become two gigabytes

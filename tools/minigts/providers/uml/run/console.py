@@ -64,18 +64,30 @@ class Console:
                 self._take()
 
     def _take(self) -> None:
-        """The kernel can move the descriptor's offset anywhere."""
+        """The kernel can move the descriptor's offset anywhere, and it writes on while this runs."""
         said = os.lseek(self.descriptor, 0, os.SEEK_CUR)
         if said < self._taken:
             self._taken = 0
         end = min(said, WINDOW_BYTES)
-        for at in range(max(self._taken, end - MOST_BYTES), end, CHUNK_BYTES):
+        self._copy(max(self._taken, end - MOST_BYTES), end)
+        if said > REWIND_BYTES:
+            self._rewind(end)
+
+    def _rewind(self, end: int) -> None:
+        """Everything before `end` is copied. Behind it are only zeros and what the kernel writes before its offset is
+        0."""
+        _give_back(self.descriptor, REWIND_BYTES, end - REWIND_BYTES)
+        os.lseek(self.descriptor, 0, os.SEEK_SET)
+        late = len(os.pread(self.descriptor, CHUNK_BYTES, end).rstrip(b"\0"))
+        self._copy(end, end + late)
+        _give_back(self.descriptor, end, WINDOW_BYTES - end)
+        self._taken = 0
+
+    def _copy(self, begin: int, end: int) -> None:
+        """Append this part of the memory file to the console's file."""
+        for at in range(begin, end, CHUNK_BYTES):
             self._write(os.pread(self.descriptor, min(CHUNK_BYTES, end - at), at))
         self._taken = end
-        if said > REWIND_BYTES:
-            os.lseek(self.descriptor, 0, os.SEEK_SET)
-            self._taken = 0
-            _give_back(self.descriptor, REWIND_BYTES, WINDOW_BYTES - REWIND_BYTES)
 
     def close(self) -> None:
         self.take()
