@@ -27,7 +27,7 @@ from minigts.lab.calibration import RoundTrips, probe
 from minigts.language import documents
 from minigts.machine.progress import Progress
 from minigts.tools import iperf3_tcp, ping
-from minigts.tools.base import ParseError
+from minigts.tools.base import SETUP_ROUND_TRIPS, ParseError
 from minigts.tools.cpu_bound import is_modelled
 from minigts.topology.frames import tcp_ceiling_mbit
 from minigts.topology.plan.elements import Direction, Host, Link, Path, Switch
@@ -454,7 +454,8 @@ def _rate_row_alone(lab: Lab, way: _OneWay, row: Row, say: Progress, in_time: In
         return by_windows
     if lab.plan.time == "virtual":
         say(f"certificate: rate of {way.name or way.link.name}, for longer")
-        return _rate_row(lab, way, longer=True)
+        row = _rate_row(lab, way, longer=True)
+        return row if row.ok is not False else _by_windows(lab, way, row) or row
     tries = 1
     while not row.ok and tries < ATTEMPTS and _may_differ(lab, in_time):
         say(f"certificate: rate of {way.name or way.link.name}, again")
@@ -556,7 +557,7 @@ def tcp_mbit(
 def _sent_mbit(lab: Lab, way: MeasuredPath, client: Sequence[str], settled_s: float, measured_s: float) -> float:
     """The Mbit/s sent within less than a second. iperf3's own limits are whole seconds, so a signal ends the client."""
     intervals = max(1, math.ceil(settled_s / FAST_INTERVAL_S)), math.ceil(measured_s / FAST_INTERVAL_S)
-    ended_s = (sum(intervals) + 0.5) * FAST_INTERVAL_S + 2 * way.rtt_ms / 1000
+    ended_s = (sum(intervals) + 0.5) * FAST_INTERVAL_S + SETUP_ROUND_TRIPS * way.rtt_ms / 1000
     client = (*client, "-t", str(math.ceil(ended_s) + 1))
     argv = ("timeout", "-s", "INT", f"{ended_s:.3f}", *client, "-i", f"{FAST_INTERVAL_S:g}")
     said = lab.provider.run(way.source, argv, timeout_s=30 + ended_s, check=False)

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 
 from minigts.language.fields import matching, whole
 from minigts.tools import iperf3
-from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Prediction, Tool
+from minigts.tools.base import SETUP_ROUND_TRIPS, START_S, Measured, ParseError, PathUnderTest, Prediction, Tool
 from minigts.tools.columns import SENT, Column, value
 from minigts.tools.options import Duration, Size, WholeSeconds, size_bytes, written_duration
 from minigts.tools.payload import tcp_goodput
@@ -81,7 +81,7 @@ def argv(options: TcpOptions, way: PathUnderTest) -> tuple[str, ...]:
 
 def seconds(options: TcpOptions, path: Path) -> float:
     """How long it takes, in seconds."""
-    return options.duration_s + (options.omit_s or 0) + 6 * path.rtt_ms / 1000 + START_S
+    return options.duration_s + (options.omit_s or 0) + SETUP_ROUND_TRIPS * path.rtt_ms / 1000 + START_S
 
 
 def parse(stdout: str, stderr: str = "") -> TcpFlow:
