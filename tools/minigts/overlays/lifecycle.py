@@ -365,7 +365,8 @@ def _wait_until_connected(
         team = team_of(lab.plan, now.name, host.name).names
         others = [peer for peer in team if peer != host.name and frozenset((peer, host.name)) not in without]
         peers = " ".join(now.ends[peer]["ADDRESS"] for peer in others)
-        _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers}, timeout_s)
+        named = " ".join(f"{peer}={now.ends[peer]['ADDRESS']}" for peer in team)
+        _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers, "NAMES": named}, timeout_s)
 
     lab.on_each(_that_are_on(record, _members(lab, now)), wait)
 
