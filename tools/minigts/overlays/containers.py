@@ -131,7 +131,9 @@ def launch(lab: Lab, hosts: Sequence[Host], peers: Callable[[Host], Sequence[Hos
     everywhere = [
         host for host in lab.plan.hosts if any(full_name(one.name, host.name) in addresses for one in host.containers)
     ]
-    lab.on_each(everywhere, lambda host: _tell_names(lab, host, names_file(host, peers(host), addresses)))
+    lab.on_each(
+        everywhere, lambda host: fill(lab, host, IN_HOST / "names.txt", names_file(host, peers(host), addresses))
+    )
     started = [host for host in hosts if host in everywhere]
     states = _started(lab, started, run)
     record = _record(lab)
@@ -168,6 +170,11 @@ def lacking(lab: Lab, overlay: str, hosts: Sequence[Host]) -> list[Host]:
 def forget(lab: Lab) -> None:
     """Remove the containers' record, after the overlay was left."""
     (lab.rundir / RECORD).unlink(missing_ok=True)
+
+
+def names_beside(host: Host, peers: Sequence[Host], lab: Lab) -> str:
+    """The names of the network's containers as lines of hosts(5) for the name servers of a host."""
+    return names_file(host, peers, _addresses(lab)).partition("\n")[2]
 
 
 def find(lab: Lab, name: str) -> ContainerAddress:
@@ -343,8 +350,9 @@ def _stem(image: Image) -> str:
     return stem.strip("._-") or "image"
 
 
-def _tell_names(lab: Lab, host: Host, content: str) -> None:
-    argv = ["sh", "-euc", FILL, "sh", str(IN_HOST / "names.txt")]
+def fill(lab: Lab, host: Host, file: PurePosixPath, content: str) -> None:
+    """Write a file on a host, in place of what it had before."""
+    argv = ["sh", "-euc", FILL, "sh", str(file)]
     lab.provider.run(host.name, argv, timeout_s=COPY_TIMEOUT_S, stdin=content.encode())
 
 
