@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from minigts.experiments import claim_language
+from minigts.experiments import claim_language, figure_language
 from minigts.experiments import load as experiments
 from minigts.experiments import model as experiment
 from minigts.language.validation import keys
@@ -87,8 +87,10 @@ LANGUAGES = {
             "claims[].": claim_language.Claim,
             "published[].": claim_language.Published,
             "published[].values[].": claim_language.Value,
-            "figures[].": claim_language.Figure,
-            "figures[].lines[].": claim_language.Line,
+            "figures[].": figure_language.Figure,
+            "figures[].lines[].": figure_language.Line,
+            "figures[].axes.*.": figure_language.Axis,
+            "figures[].style.": figure_language.Style,
             "paper.": experiment.Scale,
         },
         lambda text: experiments.parse(text, "reference"),
