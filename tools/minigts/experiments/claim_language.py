@@ -207,7 +207,8 @@ class Claim(Strict):
         lacking = [key for key in NEEDS.get(self.word, ()) if not getattr(self, key)]
         if lacking:
             raise ValueError(f"{given[0]}: {self.word} needs `{lacking[0]}:`")
-        if self.metric is not None and self.metric not in _instead(given[0]):
+        # Which numbers a `command` has beside its value, its measurement says: `model` looks there.
+        if self.metric is not None and given[0] != VALUE and self.metric not in _instead(given[0]):
             raise ValueError(_no_metric(self.metric, given[0]))
         of_any_unit = given[0] == "value" and self._unit != "%"
         if self.range and self.range.unit != self._unit and not of_any_unit:

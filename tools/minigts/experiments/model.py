@@ -30,6 +30,7 @@ from minigts.language.quantities import OFFERED_MBIT, whole_number
 from minigts.language.validation import findings_of
 from minigts.tools import COLUMNS, OPEN, TOOLS
 from minigts.tools.base import Tool
+from minigts.tools.columns import VALUE
 from minigts.tools.cpu_bound import OF_THE_PROCESSOR
 from minigts.tools.options import Count, Duration, Options, Size, Switch, WholeSeconds
 from minigts.topology.plan.stored import MOST_REPLICATES
@@ -419,7 +420,8 @@ class Experiment(Strict):
         for index, claim in enumerate(self.claims):
             tools = [each.instrument for each in self.measurements if claim.of in (None, each.name)]
             fitting = [tool for tool in tools if tool.quantity == claim.quantity]
-            columns = dict.fromkeys(column.name for tool in fitting for column in tool.columns if column.unit is None)
+            every = [column for tool in fitting for column in tool.columns]
+            columns = dict.fromkeys(each.name for each in every if each.unit is None or claim.quantity == VALUE)
             if claim.metric is not None and fitting and claim.metric not in columns:
                 yield ("claims", index, "metric"), unknown("column", "columns there", claim.metric, [*columns])
 
@@ -427,12 +429,15 @@ class Experiment(Strict):
         """Claims about the numbers of `tool: command` without the right unit, or without a direction."""
         for index, claim in enumerate(self.claims):
             spoken_of = [each for each in self.measurements if claim.of in (None, each.name)]
-            tools = {each.name: each.instrument.value for each in spoken_of if each.instrument.quantity == "value"}
-            if claim.quantity != "value":
+            tools = {each.name: each.instrument for each in spoken_of if each.instrument.quantity == VALUE}
+            if claim.quantity != VALUE:
                 continue
             if not tools:
                 yield ("claims", index, "value"), f"{claim.of or 'no measurement here'} has no value of `tool: command`"
-            for name, column in tools.items():
+            judged = {name: tool.column(claim.metric or VALUE) for name, tool in tools.items()}
+            for name, column in judged.items():
+                if column is None:
+                    continue
                 if claim.word == "bounded" and claim.range and claim.range.unit != column.unit:
                     message = f"{claim.range.written!r} needs the unit of {name}, {column.unit}"
                     yield ("claims", index, "range"), message
@@ -474,6 +479,9 @@ class Experiment(Strict):
         for index, figure in enumerate(self.figures):
             shown = [each for each in self.measurements if each.name in figure.measurements]
             yield from ((("figures", index, *where), message) for where, message in self._unknown_in(figure, shown))
+            units = dict.fromkeys(each.instrument.unit for each in shown)
+            if len(units) > 1:
+                yield ("figures", index, "of"), f"measurements in {' and '.join(units)} have no axis in common"
             kept = all(each.series for each in shown)
             if figure.cdf == "moments" and not kept:
                 yield ("figures", index, "cdf"), "moments are kept of measurements with `series: true`"
@@ -489,7 +497,7 @@ class Experiment(Strict):
         further = (column.name for each in shown for column in each.instrument.columns)
         known = Known(
             axes=(*PLACES, TIME, *varied),
-            columns=tuple(dict.fromkeys(("value", "seconds", *COLUMNS, *further))),
+            columns=tuple(dict.fromkeys((VALUE, "seconds", *COLUMNS, *further))),
             overlays=self.overlays,
             settings=("path", *varied),
             words=(*self.overlays, *figure.measurements, *(word(value) for each in varied.values() for value in each)),

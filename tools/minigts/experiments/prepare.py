@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from minigts import overlays
 from minigts.errors import InputError, Problem
-from minigts.experiments import run, time_limits
+from minigts.experiments import real_seconds, run, time_limits
 from minigts.experiments.load import LANGUAGE, load, topology_file
 from minigts.experiments.matrix import Sample, matrix, wrong_places
 from minigts.experiments.model import Experiment, replicates_of
@@ -61,6 +61,13 @@ class Prepared:
     def seconds(self) -> float:
         """How long measuring takes, in seconds, without set-up."""
         return run.total_s(self.experiment, self.plan, self.samples)
+
+    @property
+    def real_seconds(self) -> float:
+        """About how long that takes a machine like the one where labs' speed was measured, in seconds."""
+        if self.plan.time == "real":
+            return self.seconds
+        return real_seconds.real_s(self.experiment, self.plan, self.samples)
 
 
 def files(places: Sequence[Path]) -> tuple[Path, ...]:

@@ -8,7 +8,30 @@ from minigts.experiments.figure_language import EXPERIMENT, MEASUREMENT, PLACES,
 from minigts.report import phrasing
 from minigts.report.chart_model import number_of, numbers_of
 from minigts.results.tables import SeriesRow, SummaryRow
+from minigts.tools.columns import VALUE
 
+IN_FULL = {
+    "TCP": "TCP throughput",
+    "UDP": "UDP throughput",
+    "stream": "throughput of the stream",
+    "cwnd": "congestion window",
+    "lost": "lost packets",
+    "sent": "sent by the client",
+    "offered": "offered by the client",
+    "longest gap": "longest time without a reply",
+    "p99": "99th percentile of a sample",
+    "median": "median of a sample",
+    "max": "highest of a sample",
+    "stdev": "standard deviation of a sample",
+    "CPU a byte": "processor time a byte",
+    "CPU source": "sender's CPU",
+    "CPU target": "receiver's CPU",
+    "cross": "cross traffic",
+    "cross loss": "loss of the cross traffic",
+    "congestion": "congestion control",
+    "datagram": "size of a datagram",
+}
+"""What axes write in full, by the words of tables, which have less room."""
 MOST_PLACES = 24
 """The most names that fit along an axis."""
 
@@ -73,8 +96,20 @@ def _hosts(rows: Sequence[SummaryRow]) -> dict[str, str]:
 def axis_label(axis: str, unit: str, rows: Sequence[SummaryRow]) -> str:
     if axis == "hops":
         return f"hops from {phrasing.short(rows[0].source)}, and the host there"
-    name = phrasing.axis(axis)
+    name = in_full(phrasing.axis(axis))
     return f"{name} in {unit}" if unit else "" if axis in ("path", "overlay", EXPERIMENT) else name
+
+
+def value_label(row: SummaryRow, column: str) -> str:
+    """What a column shows, with its unit: `TCP throughput in Mbit/s`."""
+    own = f"{row.tool.value.label} in {row.unit}"
+    return in_full(own if column == VALUE else phrasing.column(column, row.unit, row.tool))
+
+
+def in_full(label: str) -> str:
+    """The label of an axis, with or without a unit, without abbreviations that only tables need."""
+    name, said, unit = label.rpartition(" in ")
+    return f"{IN_FULL.get(name, name)} in {unit}" if said else IN_FULL.get(label, label)
 
 
 def place_label(axis: str, place: str, rows: Sequence[SummaryRow]) -> str:

@@ -272,7 +272,7 @@ def _x_axis(axes: Axes, chart: Chart, letters: int) -> None:
             axes.set_xscale("log")
         shown = [at for at in places if not asked.beyond(at)]
         axes.set_xticks(shown, [digits(at, 6) for at in shown], minor=False)
-        axes.minorticks_off()
+        axes.xaxis.minorticks_off()
         style.set_ends(axes, x=asked)
     axes.set_xlabel(asked.label or chart.x_label)
 

@@ -21,6 +21,7 @@ from minigts.report.axis_places import (
     places,
     possible_axes,
     text_at,
+    value_label,
     variant,
 )
 from minigts.report.chart_model import Chart, Mark, Panel, Point, Series, number_of
@@ -178,7 +179,8 @@ def _without_predictions(panel: Panel) -> Panel:
 def _columns(rows: Sequence[SummaryRow], *, cut: bool) -> list[str]:
     """The measured columns that get a panel, except those that are 0 throughout. Where a link is `cut` meanwhile, the
     longest time without a reply is one of them."""
-    wanted = PANELS | ({GAP.name} if cut else set())
+    own = {column.name for row in rows for column in row.tool.columns if column.panel}
+    wanted = PANELS | own | ({GAP.name} if cut else set())
     found = dict.fromkeys(name for row in rows for name in row.cell.columns if name in wanted)
     return [name for name in found if any(value for row in rows for value in row.cell.columns.get(name, ()))]
 
@@ -314,8 +316,7 @@ def _mtu(manifest: Manifest | None, overlay: str) -> int | None:
 
 
 def _y_label(column: str, row: SummaryRow, whole: str | None) -> str:
-    own = f"{row.tool.value.label} in {row.unit}"
-    name = own if column == "value" else phrasing.column(column, row.unit)
+    name = value_label(row, column)
     return f"{name.rpartition(' in ')[0] or name}\nin % of {whole}" if whole else name
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from minigts.experiments.figure_language import Figure as Asked
 from minigts.report import phrasing, style
-from minigts.report.axis_places import path, variant
+from minigts.report.axis_places import path, value_label, variant
 from minigts.report.chart_model import Chart, Panel, Point, Series
 from minigts.report.read import Results
 from minigts.results.tables import SummaryRow
@@ -32,7 +32,7 @@ def chart(results: Results, asked: Asked, rows: Sequence[SummaryRow]) -> Chart:
                 way = asked.named(path(row)) if several else ""
                 series.append(Series(row.overlay, variant(row, asked), _steps(values, path(row)), way))
         lines = tuple(line for line in asked.lines if (line.y or columns[0]) == column)
-        panels.append(Panel(column, _label(rows[0], column), tuple(series), lines))
+        panels.append(Panel(column, value_label(rows[0], column), tuple(series), lines))
     title = asked.title or f"{phrasing.measurement(rows[0].measurement)}: distribution of {asked.cdf}"
     return Chart(
         name=asked.name or f"{asked.measurements[0]}-cdf",
@@ -47,10 +47,6 @@ def chart(results: Results, asked: Asked, rows: Sequence[SummaryRow]) -> Chart:
         by_column=True,
         asked=asked,
     )
-
-
-def _label(row: SummaryRow, column: str) -> str:
-    return row.tool.value.heading("") if column == VALUE else phrasing.column(column, row.unit)
 
 
 def _values(results: Results, row: SummaryRow, column: str, *, of_moments: bool) -> Iterator[float]:
@@ -102,7 +98,7 @@ def draw_panel(axes: Axes, chart: Chart, panel: Panel, looks: Sequence[tuple[Ser
         style.plain_numbers(axes.xaxis)
     style.set_ends(axes, x=asked)
     axes.set_xlabel(asked.label or panel.label)
-    axes.set_ylim(0, 100)
+    axes.set_ylim(0, 102)
     axes.set_yticks([0, 25, 50, 75, 100])
     axes.set_ylabel(f"share of {chart.asked.cdf} in %")
     axes.grid()

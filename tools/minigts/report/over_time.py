@@ -14,7 +14,7 @@ from minigts.experiments.figure_language import PLAIN_FIGURE, TIME, X
 from minigts.experiments.figure_language import Figure as Asked
 from minigts.language.quantities import magnitude
 from minigts.report import phrasing, style
-from minigts.report.axis_places import path, variant
+from minigts.report.axis_places import in_full, path, variant
 from minigts.results.tables import SeriesRow
 from minigts.tools.base import Tool
 from minigts.tools.columns import BESIDE, VALUE, Column
@@ -148,8 +148,8 @@ def _of_link(quantity: str) -> str:
 
 def _label(column: str, value: Column | None) -> str:
     if column != VALUE:
-        return phrasing.column(column, (value and value.unit) or "")
-    return value.heading("") if value else column
+        return in_full(phrasing.column(column, (value and value.unit) or ""))
+    return in_full(value.heading("")) if value else column
 
 
 def _moments(rows: Sequence[SeriesRow], figure: Asked) -> tuple[Line, ...]:

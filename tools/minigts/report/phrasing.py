@@ -16,6 +16,7 @@ from minigts.report.read import Results
 from minigts.report.style import PLAIN, PLAIN_IPV6, PLAIN_IPV6_LABEL, PLAIN_LABEL
 from minigts.results.schema import Claim, LeftOut
 from minigts.tools import COLUMNS, TOOLS
+from minigts.tools.base import Tool
 from minigts.topology.plan.plan import Plan
 
 if TYPE_CHECKING:
@@ -50,11 +51,12 @@ def axis(name: str) -> str:
     return " ".join(words).replace("_", " ")
 
 
-def column(name: str, unit: str) -> str:
-    """A column of samples.csv as the label of an axis, `loss in %`. The unit of a column that no tool here fills comes
-    from the end of its name, or is the row's."""
-    if name in COLUMNS:
-        return COLUMNS[name].heading(unit)
+def column(name: str, unit: str, tool: Tool | None = None) -> str:
+    """A column of samples.csv as the label of an axis, `loss in %`; `tool` is the one that filled it, where known. The
+    unit of a column that no tool here fills comes from the end of its name, or is the row's."""
+    known = (tool.column(name) if tool else None) or COLUMNS.get(name)
+    if known is not None:
+        return known.heading(unit)
     stem, _, last = name.rpartition("_")
     own = {"percent": "%", "ms": "ms", "mbit": "Mbit/s", "bytes": "bytes", "s": "s"}.get(last)
     text = (stem if own and stem else name).replace("_", " ")

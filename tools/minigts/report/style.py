@@ -45,8 +45,8 @@ POINTS = 9.0
 FONTS = {"sans": "DejaVu Sans", "serif": "DejaVu Serif", "times": "STIXGeneral", "mono": "DejaVu Sans Mono"}
 """The fonts that matplotlib brings, by the words for them."""
 PNG_DPI = 200
-FORMATS = ("svg", "png", "pdf")
-"""The formats of a figure's files, which are also the ends of their names."""
+SHORT = 100
+"""The ratio of its ends below which a logarithmic axis has numbers between the powers of ten."""
 PLAIN = "none"
 PLAIN_LABEL = "no overlay"
 PLAIN_IPV6, PLAIN_IPV6_LABEL = "none-v6", "no overlay, IPv6"
@@ -261,8 +261,14 @@ def set_ends(axes: Axes, x: Axis = PLAIN_AXIS, y: Axis = PLAIN_AXIS) -> None:
 
 
 def plain_numbers(axis: XAxis | YAxis) -> None:
-    """Write the numbers of a logarithmic axis without exponents."""
+    """Write the numbers of a logarithmic axis without exponents; of a short axis also twos and fives."""
+
+    def between(value: float, _at: float) -> str:
+        low, high = axis.get_view_interval()
+        return digits(value, 6) if high < SHORT * low and f"{value:e}"[0] in "25" else ""
+
     axis.set_major_formatter(lambda value, _: digits(value, 6))
+    axis.set_minor_formatter(between)
 
 
 def mark_excluded(axes: Axes, at: Places) -> None:
