@@ -16,7 +16,7 @@ from minigts.experiments import load as experiments
 from minigts.experiments import model as experiment
 from minigts.language.validation import keys
 from minigts.overlays import policy
-from minigts.tools import OPEN, TOOLS
+from minigts.tools import OPEN, TOOLS, command
 from minigts.topology import host_settings, link_settings
 from minigts.topology.containers import ContainerSpec
 from minigts.topology.host_settings import ComposeSpec
@@ -84,6 +84,7 @@ LANGUAGES = {
             "measurements[].cut.": experiment.Cut,
             "measurements[].cross[].": experiment.Crossing,
             **{f"{name}.": tool.options for name, tool in (*TOOLS.items(), *OPEN.items())},
+            "command.also.*.": command.Numbered,
             "claims[].": claim_language.Claim,
             "published[].": claim_language.Published,
             "published[].values[].": claim_language.Value,
