@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from minigts.experiments.claim_language import Name, Number, Words
 from minigts.language.fields import Strict, choice, number, text, unknown, written
+from minigts.language.figures import digits
 from minigts.language.problems import Finding, Location, Misplaced, shown
 from minigts.language.quantities import Quantity
 from minigts.language.source import Language, read_text
@@ -65,11 +66,18 @@ class Axis(Strict):
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if self.low is not None and self.high is not None and self.low >= self.high:
-            raise Misplaced([(("to",), f"an axis from {self.low:g} to {self.high:g} is none: `to` is the larger one")])
+            raise Misplaced(
+                [
+                    (
+                        ("to",),
+                        f"an axis from {digits(self.low, 6)} to {digits(self.high, 6)} is none: `to` is the larger one",
+                    )
+                ]
+            )
         if self.scale == "log":
             for key, end in (("from", self.low), ("to", self.high)):
                 if end is not None and end <= 0:
-                    raise Misplaced([((key,), f"{end:g} is on no logarithmic axis: write a number above 0")])
+                    raise Misplaced([((key,), f"{digits(end, 6)} is on no logarithmic axis: write a number above 0")])
         return self
 
     @property
@@ -102,7 +110,9 @@ class Style(Strict):
     def _legible(self) -> Self:
         size = self.font_size_pt
         if size is not None and not SMALLEST_PT <= size <= LARGEST_PT:
-            message = f"letters of {size:g} points: from {SMALLEST_PT:g} to {LARGEST_PT:g} are possible"
+            message = (
+                f"letters of {digits(size)} points: from {digits(SMALLEST_PT)} to {digits(LARGEST_PT)} are possible"
+            )
             raise Misplaced([(("font_size",), message)])
         if self.font is not None and not self.font.strip():
             raise Misplaced([(("font",), "no name of a font; write sans, serif, times, mono, or the name of one")])
