@@ -18,7 +18,8 @@ from minigts.errors import InputError
 from minigts.experiments import figure_language
 from minigts.experiments.figure_language import Axis, Figure, Style
 from minigts.experiments.load import parse as experiment
-from minigts.report import chart_choice, chart_model, style
+from minigts.report import chart_choice, chart_model, phrasing, style
+from minigts.report.axis_places import in_full
 from minigts.report.plot import plot
 from minigts.report.read import read
 
@@ -196,6 +197,24 @@ def test_numbers_keep_the_unit_in_which_they_are_written() -> None:
     assert chart_model.numbers_of(["1gbit", "10gbit"]) == ({"1gbit": 1.0, "10gbit": 10.0}, "Gbit/s")
     assert chart_model.numbers_of(["500ms", "2s"]) == ({"500ms": 0.5, "2s": 2.0}, "s")
     assert chart_model.numbers_of(["9", "on"]) is None
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("chain.link.delay", "delay of chain link"),
+        ("links.ams-bra.rtt", "RTT of link ams-bra"),
+        ("hosts.ams.mtu", "MTU of host ams"),
+        ("chain.hosts", "hosts of chain"),
+        ("links.rtt", "RTT of links"),
+        ("congestion", "congestion control"),
+        ("datagram", "size of a datagram"),
+        ("overlay", "network"),
+        ("stress", "stress"),
+    ],
+)
+def test_axes_are_named_in_words(place: str, words: str) -> None:
+    assert in_full(phrasing.axis(place)) == words
 
 
 HEAD = "figures:\n  - of: udp\n"

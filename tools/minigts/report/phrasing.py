@@ -44,8 +44,10 @@ def measurement(name: str) -> str:
 
 def axis(name: str) -> str:
     """A varied setting's name as the label of an axis: `network` for `overlay`, `delay of chain link` for the place
-    `chain.link.delay` in a topology file."""
+    `chain.link.delay` in a topology file, `RTT of link ams-bra` for `links.ams-bra.rtt`."""
     *places, last = name.split(".")
+    if len(places) == 2 and places[0] in ("links", "hosts"):
+        places[0] = places[0].removesuffix("s")
     words = [{"overlay": "network", "rtt": "RTT", "mtu": "MTU", "cpu": "CPU"}.get(last, last)]
     words += ["of", *places] if places else []
     return " ".join(words).replace("_", " ")

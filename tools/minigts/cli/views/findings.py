@@ -181,7 +181,7 @@ def show_samples(prepared: Iterable[Prepared]) -> None:
         labs = f"{len(several)} labs, " if len(several) > 1 else ""
         takes = duration(sum(each.seconds for each in several))
         virtual = several[0].plan.time == "virtual"
-        real = f", about {duration(sum(each.real_seconds for each in several))} of real time" if virtual else ""
+        real = f", about {duration(sum(each.real_seconds for each in several))} of real time in all" if virtual else ""
         title = f"{name}: {labs}{len(samples)} samples, {takes} of measuring in {several[0].plan.time} time{real}"
         tables.show_table(title, ("overlay", "measurement", "tool", ">samples"), rows, optional=("tool",))
 
