@@ -43,17 +43,17 @@ def parse(text: str, name: str) -> Experiment:
     return read_model(tree, name, Experiment, Experiment.wrong_as_written, STAND_INS)
 
 
-def topology_file(experiment: Experiment, path: Path) -> Path:
-    """The experiment's topology file: searched from the working directory, from the project around `path`, and among
-    minigts' own files, in this order.
+def topology_file(written: str, path: Path) -> Path:
+    """The topology file that the experiment in `path` names: searched from the working directory, from the project
+    around `path`, and among minigts' own files, in this order.
 
     Raises InputError when there is no such file.
     """
-    places = [Path(experiment.topology), path.resolve().parent.parent / experiment.topology]
+    places = [Path(written), path.resolve().parent.parent / written]
     for place in places:
         if _is_file(place):
             return place
-    own = paths.own_file(Path(experiment.topology), "topologies")
+    own = paths.own_file(Path(written), "topologies")
     if own is not None:
         return own
     looked = " or ".join(str(place) for place in places)
