@@ -345,7 +345,7 @@ def test_prometheus_is_told_the_lab_s_metrics(tmp_path: Path, monkeypatch: pytes
     assert (status, headers["Content-Type"]) == (200, metrics.CONTENT_TYPE)
     assert 'minigts_link_sent_bytes_total{lab="two",link="ams-bra",from="ams",to="bra"} 1000' in body.splitlines()
     assert body.endswith("# EOF\n")
-    labs.down(lab, lambda _: None)
+    labs.down(lab)
     status, _, body = served(tmp_path, scrape, lab)
     assert status >= 400
     assert body.count("\n") == 1
