@@ -6,9 +6,12 @@ import pytest
 
 from live.conftest import MakeLab, quiet
 from minigts import overlays
+from minigts.dataplane.wire import wire_for
+from minigts.fidelity import measure
 from minigts.fidelity.expectations import check
 from minigts.fidelity.measure import LOSES_ALL, certify
 from minigts.lab import Lab
+from minigts.lab.links import link_carrier
 
 pytestmark = pytest.mark.virtual
 
@@ -55,22 +58,51 @@ def test_a_rate_that_the_hosts_windows_cannot_fill_is_held_against_what_they_car
     assert (expected.ok, "as the hosts' TCP buffers have it" in expected.wanted) == (True, True)
 
 
-FAST = """
+TRAINS = """
 name: fast
-hosts: {h1: {}, h2: {}, h3: {}}
+hosts: {h1: {}, h2: {}, h3: {}, h4: {}}
 links:
-  - {ends: [h1, h2], rtt: 2ms, rate: 2.5gbit}
-  - {ends: [h2, h3], rtt: 0.2ms, rate: 1.2gbit}
+  - {ends: [h1, h2], rtt: 53ms, rate: 10gbit}
+  - {ends: [h2, h3], rtt: 0.2ms, rate: 1.2gbit, queue: 20kB}
+  - {ends: [h3, h4], rate: 100gbit, mtu: 9000}
 """
 
 
-def test_fast_links_are_certified_in_fractions_of_a_second(make_lab: MakeLab) -> None:
-    """A second after a second of slow start for each would carry five times as much."""
-    lab = make_lab(FAST)
+def test_trains_of_frames_measure_fast_links(make_lab: MakeLab) -> None:
+    """They take milliseconds of the lab's time, where TCP has to get through its slow start."""
+    lab = make_lab(TRAINS)
     before_s, rows = _up_s(lab), certify(lab, quiet).rows
-    rates = [row for row in rows if row.quantity.startswith("TCP")]
-    assert [(row.title, row.ok) for row in rates] == [("h1-h2", True), ("h2-h3", True)], rows
-    assert _up_s(lab) - before_s < 2.5
+    rates = {row.title: row for row in rows if row.quantity == "rate"}
+    assert [*rates] == ["h1-h2", "h2-h3", "h3-h4"], rows
+    for row, declared in zip(rates.values(), (10_000, 1200, 100_000), strict=True):
+        assert (row.declared, row.ok) == (declared, True), row
+        assert row.measured == pytest.approx(declared, rel=0.01)
+    assert rates["h2-h3"].note == "by a train of 13 frames"
+    assert _up_s(lab) - before_s < 4
+
+
+def test_a_train_shows_a_wire_that_is_three_percent_slower_than_declared(make_lab: MakeLab) -> None:
+    lab = make_lab(TRAINS)
+    carries = link_carrier(lab)
+    assert carries is not None
+    for host, port in (("h1", "eth1"), ("h2", "eth1")):
+        declared = next(each for each in lab.plan.machine(host).ports if each.name == port).outgoing
+        assert declared.rate_mbit == 10_000
+        carries.set_wires({(host, port): wire_for(declared.model_copy(update={"rate_mbit": 9700.0}))})
+    rates = {row.title: row for row in certify(lab, quiet).rows if row.quantity == "rate"}
+    assert (rates["h1-h2"].ok, rates["h1-h2"].measured) == (False, pytest.approx(9700, rel=0.01))
+    assert [rates[name].ok for name in ("h2-h3", "h3-h4")] == [True, True]
+
+
+def test_where_the_first_measurement_fails_the_second_is_judged_by_the_windows_too(
+    make_lab: MakeLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab, steps, measured = make_lab(LONG_AND_FAT), list[str](), measure.tcp_mbit
+    failing = iter([(None, "iperf3: printed nothing")])
+    monkeypatch.setattr(measure, "tcp_mbit", lambda lab, way: next(failing, None) or measured(lab, way))
+    (row,) = (row for row in certify(lab, steps.append).rows if row.quantity == "TCP")
+    assert [step for step in steps if "for longer" in step]
+    assert (row.ok, "the hosts' TCP buffers are the limit" in row.note) == (True, True), row
 
 
 def _up_s(lab: Lab) -> float:

@@ -2,6 +2,9 @@
 //!
 //! It takes the kernel's receive times, as ping does. But ping rounds to three digits, so to a millisecond at 100 ms. A request is
 //! sent when it is due, whether or not earlier ones were answered. The last ones are waited for at most 2 s.
+//!
+//! With an interval of 0 the requests are a train: they are sent one behind the other without a look at the time or for a reply,
+//! and each round-trip time counts from the first. So they grow by the time that the slowest link needs for a frame.
 
 use crate::system::done;
 use std::collections::HashMap;
@@ -16,6 +19,8 @@ const USAGE: &str = "usage: probe ADDRESS COUNT INTERVAL_S [SIZE]";
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it is looked meanwhile whether all have come.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// The receive buffer in bytes: room for the replies to a train of 512 full frames.
+const BUFFER: libc::c_int = 4 << 20;
 /// How many bytes a request has behind its header, unless SIZE says otherwise.
 const USUAL_SIZE: usize = 56;
 const ECHO_REQUEST: u8 = 8;
@@ -38,9 +43,13 @@ pub fn run(words: &[String]) -> io::Result<()> {
         .map_err(|_| usage())?;
     let mut probe = Probe::new(address)?;
     let start = Instant::now();
+    let mut now = since_1970()?;
     for sequence in 0..count {
-        probe.receive_until(start + interval * u32::from(sequence))?;
-        probe.send(sequence, size)?;
+        if !interval.is_zero() {
+            probe.receive_until(start + interval * u32::from(sequence))?;
+            now = since_1970()?;
+        }
+        probe.send(sequence, size, now)?;
     }
     let deadline = Instant::now() + PATIENCE;
     while !probe.sent_ns.is_empty() && Instant::now() < deadline {
@@ -65,7 +74,7 @@ impl Probe {
         let descriptor = unsafe { libc::socket(libc::AF_INET, kind, libc::IPPROTO_ICMP) };
         done(descriptor)?;
         let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
-        let on: libc::c_int = 1;
+        let (on, buffer): (libc::c_int, libc::c_int) = (1, BUFFER);
         let to = libc::sockaddr_in {
             sin_family: libc::AF_INET as libc::sa_family_t,
             sin_addr: libc::in_addr {
@@ -81,6 +90,14 @@ impl Probe {
                 (&raw const on).cast(),
                 4,
             ))?;
+            // A kernel may refuse it; a train of 90 full frames fits the usual buffer.
+            libc::setsockopt(
+                descriptor,
+                libc::SOL_SOCKET,
+                libc::SO_RCVBUFFORCE,
+                (&raw const buffer).cast(),
+                4,
+            );
             done(libc::connect(
                 descriptor,
                 (&raw const to).cast(),
@@ -95,11 +112,9 @@ impl Probe {
         })
     }
 
-    fn send(&mut self, sequence: u16, size: usize) -> io::Result<()> {
+    /// Send a request at the time `now`, which counts from 1970.
+    fn send(&mut self, sequence: u16, size: usize, now: Duration) -> io::Result<()> {
         let request = echo_request(self.identifier, sequence, size);
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_err(io::Error::other)?;
         self.sent_ns.insert(sequence, now.as_nanos() as i128);
         let sent = unsafe {
             libc::send(
@@ -172,6 +187,12 @@ impl Probe {
         (header[0] == ECHO_REPLY && identifier == self.identifier)
             .then(|| u16::from_be_bytes([header[6], header[7]]))
     }
+}
+
+fn since_1970() -> io::Result<Duration> {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_err(io::Error::other)
 }
 
 /// When the kernel received the packet, in nanoseconds since 1970.

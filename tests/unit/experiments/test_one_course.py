@@ -67,7 +67,7 @@ def told(said: Mapping[str, object], quantity: str, of_each: Sequence[float]) ->
     return [verdict(said, copies(quantity, of_each, count, basis)) for count, basis in kinds]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @pytest.mark.parametrize("word", THROUGHPUTS)
 @given(of_each=st.tuples(figures, figures, figures))
 def test_copies_of_a_throughput_say_what_one_says(word: str, of_each: tuple[float, ...]) -> None:
@@ -76,7 +76,7 @@ def test_copies_of_a_throughput_say_what_one_says(word: str, of_each: tuple[floa
     assert {each.p for each in found} == {None}
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @pytest.mark.parametrize("word", LATENCIES)
 @given(first=st.floats(9.9, 10.1), further=st.tuples(st.floats(19.9, 20.1), st.floats(29.9, 30.1)))
 def test_copies_of_a_round_trip_say_what_one_says(word: str, first: float, further: tuple[float, float]) -> None:
@@ -85,7 +85,7 @@ def test_copies_of_a_round_trip_say_what_one_says(word: str, first: float, furth
     assert {each.p for each in found} == {None}
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @pytest.mark.parametrize("word", GENERAL)
 @given(of_each=st.tuples(figures, figures, figures))
 def test_copies_say_what_one_says_of_ranges_and_directions(word: str, of_each: tuple[float, ...]) -> None:

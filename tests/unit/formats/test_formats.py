@@ -116,7 +116,7 @@ def _as_read(kind: str, written: Network) -> Network:
 
 
 @pytest.mark.parametrize("kind", FILES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_import_after_export_changes_nothing_that_the_format_can_say(kind: str, data: st.DataObject) -> None:
     written = data.draw(networks(kind))

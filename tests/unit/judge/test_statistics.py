@@ -42,7 +42,7 @@ def test_no_values_are_refused() -> None:
         estimate([])
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(values=values, seed=st.integers(0, 2**32))
 def test_the_interval_holds_the_median_within_the_range_whatever_the_order(values: list[float], seed: int) -> None:
     low, high = bootstrap(values, seed)
@@ -138,7 +138,7 @@ def test_series_with_zeros_have_a_shift_and_no_ratio() -> None:
     assert found.lower is False
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(a=values, b=values)
 def test_the_test_is_antisymmetric(a: list[float], b: list[float]) -> None:
     one, other = difference([(a, b)]), difference([(b, a)])
@@ -159,7 +159,7 @@ def test_holm_raises_the_smallest_most_and_keeps_the_order() -> None:
     assert holm([]) == ()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(of=st.integers(1, 60), data=st.data())
 def test_a_sign_test_is_the_binomial_one(of: int, data: st.DataObject) -> None:
     hits = data.draw(st.integers(0, of))
@@ -167,7 +167,7 @@ def test_a_sign_test_is_the_binomial_one(of: int, data: st.DataObject) -> None:
     assert sign_chance(hits, of) == pytest.approx(expected)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     a=st.lists(st.floats(1, 100), min_size=5, max_size=8, unique=True),
     b=st.lists(st.floats(101, 300), min_size=5, max_size=8, unique=True),

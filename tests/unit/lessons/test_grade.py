@@ -309,7 +309,7 @@ def test_no_cell_changes_a_terminal() -> None:
     assert grades.cell("a\x1b[31mred\u202e\udcff\r\nb") == "a\\x1b[31mred\\u202e\\udcff b"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data())
 def test_damaged_archives_are_rows(data: st.DataObject) -> None:
     """A byte or several of a whole one are others, or its end is missing."""
@@ -334,7 +334,7 @@ def test_damaged_archives_are_rows(data: st.DataObject) -> None:
         assert grades.to_csv(rows).count("\n") == len(rows) + 1
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     name=st.sampled_from(["lesson.yaml", "prediction.yaml", "answers.yaml", "evidence.json"]),
     text=st.text(max_size=200) | st.recursive(st.none() | st.floats() | st.text(), st.lists).map(json.dumps),

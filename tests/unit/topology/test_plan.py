@@ -189,7 +189,7 @@ def meshes(draw: st.DrawFn) -> str:
     return f"hosts: {{{hosts}}}\nlinks: [{links}]"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(meshes())
 def test_routes_lead_everywhere_without_loops_and_as_the_paths_say(text: str) -> None:
     plan = made(text)
@@ -202,7 +202,7 @@ def test_routes_lead_everywhere_without_loops_and_as_the_paths_say(text: str) ->
             assert walk(plan, path.source, port.address)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(meshes())
 def test_names_and_addresses_are_unique(text: str) -> None:
     plan = made(text)

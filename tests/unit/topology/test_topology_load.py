@@ -175,7 +175,7 @@ def test_rubbish_has_a_bounded_number_of_problems() -> None:
     assert "more problems" in error.problems[-1].message
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.text(max_size=200))
 def test_any_text_gives_a_plan_or_an_input_error(text: str) -> None:
     assert isinstance(plan_or_error(text), Plan | InputError)
@@ -184,7 +184,7 @@ def test_any_text_gives_a_plan_or_an_input_error(text: str) -> None:
 SEED = (TOPOLOGIES / "chain6.yaml").read_text()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.integers(0, len(SEED)),
     st.integers(0, 30),
@@ -227,7 +227,7 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.dictionaries(st.sampled_from([*KEYS, "subnets", "routing", "overlay", "expect"]), TREES, max_size=6))
 def test_any_document_gives_a_plan_or_an_input_error(document: dict[str, object]) -> None:
     # JSON is YAML; its lines are one, its structure is whatever hypothesis thinks of.

@@ -303,7 +303,7 @@ def test_a_plan_of_before_which_knew_one_direction_is_still_read() -> None:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.booleans()), min_size=1, max_size=6))
 def test_one_way_delays_of_a_path_are_the_sums_of_what_its_ports_do(delays: list[tuple[int, int, bool]]) -> None:
     links = [

@@ -208,6 +208,22 @@ def _loss_row(
     )
 
 
+def frames_row(plan: Plan, link: str, rate_mbit: float, measured: float | None, note: str) -> Row:
+    """The row of a train of frames over a link, against the link's rate; `note` says how long the train was, or why
+    nothing was measured."""
+    tolerance = tolerances.rate(plan)
+    return Row(
+        subject=link,
+        quantity="rate",
+        unit="Mbit/s",
+        declared=round(rate_mbit, 4),
+        measured=measured,
+        tolerance=round(tolerance.of(rate_mbit), 4),
+        ok=measured is not None and tolerance.allows(measured, rate_mbit),
+        note=note,
+    )
+
+
 def rate_row(
     plan: Plan, link: str, ceiling_mbit: float, measured: float | None, note: str, *, judged: bool, direction: str = ""
 ) -> Row:

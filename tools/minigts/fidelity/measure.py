@@ -17,7 +17,7 @@ from minigts import lab as labs
 from minigts import paths
 from minigts.dataplane.round_trip import echo_s_at_lowest_rate
 from minigts.errors import CommandFailed, HostFailed
-from minigts.fidelity import host_settings
+from minigts.fidelity import host_settings, trains
 from minigts.fidelity.certificate import Certificate, Row, loss_row, loss_rows, rate_row, rtt_row, settings_row
 from minigts.fidelity.host_load import recording, taints
 from minigts.judge import tolerances
@@ -75,11 +75,6 @@ there a thin link is not judged."""
 SLOW_START_ROUND_TRIPS = 30
 SLOW_START_QUEUES = 6
 """The slow start in times of a full queue: at a thin link a round trip takes as long as the queue."""
-FAST_MBIT = 1000.0
-"""The rate above which a link counts as fast: a second carries more than 80,000 full frames, each of which takes some
-10 us of the processor."""
-FAST_S, FAST_INTERVAL_S = 0.2, 0.1
-"""How long in virtual time a fast link is measured after its slow start, and the interval of iperf3's reports."""
 SERVE = """\
 while ss -Hltn "sport = :$0" | grep -q .; do sleep 0.01; done
 iperf3 -s -1 -D -p "$0" --idle-timeout 30
@@ -411,13 +406,19 @@ def _interval_s(lab: Lab, path: Path, usual_s: float | None = None) -> float:
 
 
 def _rates(lab: Lab, whole: Sequence[Link], say: Progress, in_time: InTime, dumb: frozenset[str]) -> Iterator[Row]:
-    """Rows of TCP from first end to second, over several links at once; a link outside its tolerance is measured again
-    alone. Where the directions have different rates, the second follows the first, so that they do not disturb each
-    other. Links that are `dumb`, over which no echo came back, are not measured: no client would reach the server.
+    """Rows of the links' rates. In virtual time a train of frames measures each fast link, alone. The others carry TCP
+    from their first end to the second, several links at once; a link outside its tolerance is measured again alone.
+    Where the directions have different rates, the second follows the first, so that they do not disturb each other.
+    Links that are `dumb`, over which no echo came back, are not measured: no client would reach the server.
     """
     rated = [way for link in whole for way in _rated(link)]
     yield from (_judged_rate(lab, way, None, *_why_dumb(way)) for way in rated if way.link.name in dumb)
-    ways = [way for way in rated if way.link.name not in dumb]
+    whole = [link for link in whole if link.name not in dumb]
+    for link in whole:
+        if trains.measures(lab, link, _path_of(link)):
+            say(f"certificate: rate of {link.name}")
+            yield trains.row(lab, link)
+    ways = [way for way in rated if way.link in whole and not trains.measures(lab, way.link, _path_of(way.link))]
     for end in (0, 1):
         for batch in _batches([way for way in ways if way.end == end and not way.link.lossy]):
             names = ", ".join(way.name or way.link.name for way in batch)
@@ -454,7 +455,8 @@ def _rate_row_alone(lab: Lab, way: _OneWay, row: Row, say: Progress, in_time: In
         return by_windows
     if lab.plan.time == "virtual":
         say(f"certificate: rate of {way.name or way.link.name}, for longer")
-        return _rate_row(lab, way, longer=True)
+        row = _rate_row(lab, way, longer=True)
+        return row if row.ok is not False else _by_windows(lab, way, row) or row
     tries = 1
     while not row.ok and tries < ATTEMPTS and _may_differ(lab, in_time):
         say(f"certificate: rate of {way.name or way.link.name}, again")
@@ -500,9 +502,7 @@ def _rate_row(lab: Lab, way: _OneWay, *, longer: bool = False) -> Row:
     thin = (shaping.rate_mbit or math.inf) < THIN_MBIT
     needed_bytes = max(LEAST_QUEUE_BYTES, (shaping.rate_mbit or 0) * 1e3 / 8 * link.rtt_ms)
     longer = longer or (thin and plan.time == "virtual")
-    seconds: float = max(RATE_S, math.ceil(THIN_QUEUES * queue_s)) if longer else RATE_S
-    if plan.time == "virtual" and (shaping.rate_mbit or 0) > FAST_MBIT and not longer:
-        seconds = FAST_S
+    seconds = max(RATE_S, math.ceil(THIN_QUEUES * queue_s)) if longer else RATE_S
     measured, note = tcp_mbit(
         lab, MeasuredPath(*way.ends, address, link.rtt_ms, RATE_PORT + link.index, queue_s, seconds)
     )
@@ -541,23 +541,10 @@ def tcp_mbit(
     settled_s = max(SLOW_START_ROUND_TRIPS * way.rtt_ms / 1000, SLOW_START_QUEUES * way.queue_s)
     slow_start_s = max(least_slow_start_s, math.ceil(settled_s))
     measured_s = max(way.seconds, math.ceil(least_round_trips * way.rtt_ms / 1000))
-    client = ("iperf3", "-c", way.address, "-p", str(way.port), "-J")
+    argv = ("iperf3", "-c", way.address, "-p", str(way.port), "-J", "-t", str(measured_s), "-O", str(slow_start_s))
     try:
         serve(lab, way.target, way.port)
-        if measured_s < 1:
-            return round(_sent_mbit(lab, way, client, settled_s, measured_s), 4), ""
-        argv = (*client, "-t", str(math.ceil(measured_s)), "-O", str(slow_start_s))
         said = lab.provider.run(way.source, argv, timeout_s=30 + slow_start_s + measured_s, check=False)
         return round(iperf3_tcp.parse(said.stdout, said.stderr).received_mbit, 4), ""
     except (ParseError, CommandFailed) as error:
         return None, str(error)
-
-
-def _sent_mbit(lab: Lab, way: MeasuredPath, client: Sequence[str], settled_s: float, measured_s: float) -> float:
-    """The Mbit/s sent within less than a second. iperf3's own limits are whole seconds, so a signal ends the client."""
-    intervals = max(1, math.ceil(settled_s / FAST_INTERVAL_S)), math.ceil(measured_s / FAST_INTERVAL_S)
-    ended_s = (sum(intervals) + 0.5) * FAST_INTERVAL_S + 2 * way.rtt_ms / 1000
-    client = (*client, "-t", str(math.ceil(ended_s) + 1))
-    argv = ("timeout", "-s", "INT", f"{ended_s:.3f}", *client, "-i", f"{FAST_INTERVAL_S:g}")
-    said = lab.provider.run(way.source, argv, timeout_s=30 + ended_s, check=False)
-    return iperf3_tcp.sent_after(said.stdout, said.stderr, intervals[0] * FAST_INTERVAL_S)

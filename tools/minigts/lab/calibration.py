@@ -49,15 +49,18 @@ def probe(
     *,
     count: int,
     interval_s: float | None = None,
+    size_bytes: int | None = None,
     prefix: tuple[str, ...] = (),
 ) -> RoundTrips:
-    """Send `count` echo requests from `host` to `address`, one each `interval_s` (default: the provider's pace); see
-    provision/agent/src/probe.rs. Raises InputError for an IPv6 address, HostFailed.
+    """Send `count` echo requests from `host` to `address`, one each `interval_s` (default: the provider's pace), with
+    `size_bytes` behind the ICMP header (default: 56). With an interval of 0 they are a train, whose round trips all
+    count from its beginning; see provision/agent/src/probe.rs. Raises InputError for an IPv6 address, HostFailed.
     """
     if family_of(address) == "ipv6":
         raise InputError(f"{address}: this probe knows only IPv4; measure over IPv6 by `ping`, or by an experiment")
     pace_s = provider.pace_s if interval_s is None else interval_s
-    argv = [*prefix, PROBE, address, str(count), str(pace_s)]
+    size = () if size_bytes is None else (str(size_bytes),)
+    argv = [*prefix, PROBE, address, str(count), str(pace_s), *size]
     said = provider.run(host, argv, timeout_s=count * pace_s + 30).stdout
     with reading_from(host, "what it says of its echo requests"):
         answer = documents.model(said, _Answer)

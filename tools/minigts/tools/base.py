@@ -16,6 +16,8 @@ from minigts.topology.tcp import Buffers
 
 START_S = 0.25
 """How long a program takes to start in a container on an emulated host."""
+SETUP_ROUND_TRIPS = 6
+"""How many round trips a client and its server take at most before the first datagram or segment of a flow."""
 
 
 class ParseError(MinigtsError):

@@ -5,7 +5,6 @@ An iperf3 server listens at every endpoint and serves one client at a time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
@@ -132,10 +131,6 @@ class _Iperf3(_Part):
     error: str | None = None
 
 
-INTERRUPTED = "interrupt - the client has terminated"
-"""The error of a client that a signal ended; its report has what it counted until then."""
-
-
 def report(stdout: str, stderr: str, protocol: str) -> tuple[_Iperf3, Sum, Sum]:
     """The report, and its sums of what was sent and received. Raises ParseError, with iperf3's own message if any."""
     whole = _read(stdout, stderr, protocol)
@@ -145,12 +140,7 @@ def report(stdout: str, stderr: str, protocol: str) -> tuple[_Iperf3, Sum, Sum]:
     return whole, sent, received
 
 
-def interrupted(stdout: str, stderr: str, protocol: str) -> Sequence[Sum]:
-    """The intervals of a client that a signal ended; the last one is incomplete. Raises ParseError."""
-    return [interval.sum for interval in _read(stdout, stderr, protocol, may_say=INTERRUPTED).intervals]
-
-
-def _read(stdout: str, stderr: str, protocol: str, *, may_say: str | None = None) -> _Iperf3:
+def _read(stdout: str, stderr: str, protocol: str) -> _Iperf3:
     if not stdout.strip():
         raise ParseError(f"iperf3: {complaint(stderr) or 'printed nothing'}")
     try:
@@ -162,7 +152,7 @@ def _read(stdout: str, stderr: str, protocol: str, *, may_say: str | None = None
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "document"
         raise ParseError(f"iperf3: {where}: {first['msg'].lower()}") from error
-    if whole.error and whole.error != may_say:
+    if whole.error:
         raise ParseError(f"iperf3: {complaint(whole.error)}")
     test = whole.start.test_start
     if test is None or test.protocol != protocol:

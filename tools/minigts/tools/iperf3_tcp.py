@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 
 from minigts.language.fields import matching, whole
 from minigts.tools import iperf3
-from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Prediction, Tool
+from minigts.tools.base import SETUP_ROUND_TRIPS, START_S, Measured, PathUnderTest, Prediction, Tool
 from minigts.tools.columns import SENT, Column, value
 from minigts.tools.options import Duration, Size, WholeSeconds, size_bytes, written_duration
 from minigts.tools.payload import tcp_goodput
@@ -23,8 +23,6 @@ RETRANSMITS = Column("retransmits", "retransmits", "", tabled=True)
 RTT = Column("rtt_ms", "RTT", "ms")
 WINDOW = Column("cwnd_bytes", "cwnd", "bytes")
 _CONGESTION_HINT = "a congestion control: write it as in cubic or reno"
-_MOMENT_S = 0.01
-"""How much before the start of the count an interval may begin and still count."""
 _CONGESTION = re.compile(r"[a-z]{2,15}", re.ASCII)
 
 
@@ -81,7 +79,7 @@ def argv(options: TcpOptions, way: PathUnderTest) -> tuple[str, ...]:
 
 def seconds(options: TcpOptions, path: Path) -> float:
     """How long it takes, in seconds."""
-    return options.duration_s + (options.omit_s or 0) + 6 * path.rtt_ms / 1000 + START_S
+    return options.duration_s + (options.omit_s or 0) + SETUP_ROUND_TRIPS * path.rtt_ms / 1000 + START_S
 
 
 def parse(stdout: str, stderr: str = "") -> TcpFlow:
@@ -105,22 +103,6 @@ def parse(stdout: str, stderr: str = "") -> TcpFlow:
         ),
         congestion=report.end.sender_tcp_congestion,
     )
-
-
-def sent_after(stdout: str, stderr: str, start_s: float) -> float:
-    """The Mbit/s that a client sent in complete intervals from `start_s` until a signal ended it. Raises ParseError.
-
-    Once a flow has settled, as much arrives as is sent: the sender's socket holds as much at the end of the count as at
-    its beginning.
-    """
-    counted, began_s = [], 0.0
-    for each in iperf3.interrupted(stdout, stderr, "TCP")[:-1]:
-        counted += [each] if began_s >= start_s - _MOMENT_S else []
-        began_s += each.seconds
-    took_s = sum(each.seconds for each in counted)
-    if not took_s:
-        raise ParseError(f"iperf3: the client was ended after {began_s:.1f} s, before anything was counted")
-    return sum(each.bytes for each in counted) * 8e-6 / took_s
 
 
 def read(stdout: str, stderr: str) -> Measured:

@@ -12,7 +12,7 @@ from minigts.errors import InputError
 from minigts.language.fields import whole, written
 from minigts.language.quantities import OFFERED_MBIT, OFFERED_PERCENT
 from minigts.tools import iperf3
-from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Prediction, Tool
+from minigts.tools.base import SETUP_ROUND_TRIPS, START_S, Measured, ParseError, PathUnderTest, Prediction, Tool
 from minigts.tools.columns import JITTER, LOSS, OFFERED, OUT_OF_ORDER, SENT, value
 from minigts.tools.options import WholeSeconds, either
 from minigts.tools.payload import DEFAULT, Datagram, carried_mbit, datagram_bytes
@@ -111,7 +111,7 @@ def _bits_per_s(rate: str, way: PathUnderTest) -> int:
 
 def seconds(options: UdpOptions, path: Path) -> float:
     """How long it takes, in seconds."""
-    return options.duration_s + (options.omit_s or 0) + 6 * path.rtt_ms / 1000 + START_S
+    return options.duration_s + (options.omit_s or 0) + SETUP_ROUND_TRIPS * path.rtt_ms / 1000 + START_S
 
 
 def parse(stdout: str, stderr: str = "") -> UdpFlow:

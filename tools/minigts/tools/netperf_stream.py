@@ -9,7 +9,7 @@ from typing import Literal, Self
 from pydantic import Field
 
 from minigts.errors import InputError
-from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Prediction, Tool
+from minigts.tools.base import SETUP_ROUND_TRIPS, START_S, Measured, ParseError, PathUnderTest, Prediction, Tool
 from minigts.tools.columns import LOSS, SENT, value
 from minigts.tools.netperf import PORT, Printed, client
 from minigts.tools.options import Options, WholeSeconds
@@ -62,7 +62,7 @@ def argv(options: StreamOptions, way: PathUnderTest) -> tuple[str, ...]:
 
 def seconds(options: StreamOptions, path: Path) -> float:
     """How long it takes, in seconds."""
-    return options.duration_s + 6 * path.rtt_ms / 1000 + START_S
+    return options.duration_s + SETUP_ROUND_TRIPS * path.rtt_ms / 1000 + START_S
 
 
 def parse(stdout: str, stderr: str = "") -> Stream:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from minigts.report.page import Table as Result
     from minigts.results.schema import Claim
 
-CERTIFIED = ("RTT", "loss", "TCP")
-"""The quantities that a certificate's table has for each link and path."""
+CERTIFIED = ("RTT", "loss", "TCP", "rate")
+"""The quantities that a certificate's table may have for each link and path."""
 
 
 def show_certificate(certificate: Certificate, lab: Lab) -> None:
@@ -34,12 +34,13 @@ def show_certificate(certificate: Certificate, lab: Lab) -> None:
     judged."""
     out = console.out()
     measured = [row for row in certificate.rows if row.quantity in CERTIFIED]
+    quantities = [quantity for quantity in CERTIFIED if any(row.quantity == quantity for row in measured)]
     rows = []
     for title in dict.fromkeys(row.title for row in measured):
         own = {row.quantity: row for row in measured if row.title == title}
-        rows.append((title, *(certified(own.get(quantity)) for quantity in CERTIFIED)))
+        rows.append((title, *(certified(own.get(quantity)) for quantity in quantities)))
     title = f"lab {lab.name} on {lab.provider.name} in {lab.time} time"
-    tables.show_table(title, ("link or path", *(f">{quantity}" for quantity in CERTIFIED)), rows)
+    tables.show_table(title, ("link or path", *(f">{quantity}" for quantity in quantities)), rows)
     for row in certificate.rows:
         if row.ok is not True or (row not in measured and row.quantity != "settings"):
             out.print(f"{row.title} {row.quantity}: {row.in_words()}  {row.note}", markup=False, soft_wrap=True)
