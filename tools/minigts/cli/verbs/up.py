@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from minigts import paths
 from minigts.cli import completion, console
 from minigts.cli.options import Provider, TimeOption, Topology, read_topology
 from minigts.cli.verbs import LABS, Verb
 from minigts.cli.views import findings as shown_findings
 from minigts.errors import InputError
+from minigts.fidelity.sample import Extent
 from minigts.providers import DEFAULT
 
 if TYPE_CHECKING:
@@ -19,6 +22,10 @@ if TYPE_CHECKING:
     from minigts.session.bring_up import Ready
 
 verb = Verb(LABS, 20)
+
+LONG_S = 10.0
+"""From how long a certificate on it is said beforehand."""
+QUICKER: Mapping[Extent, str] = {"full": "; --certify quick measures a sample of the links", "quick": ""}
 
 
 @verb.command()
@@ -45,6 +52,13 @@ def up(
             "--memory", metavar="SIZE", help="Memory limit for the whole lab, such as 2GB. Default: no limit."
         ),
     ] = None,
+    certify: Annotated[
+        Extent,
+        typer.Option(
+            "--certify",
+            help="full: measure every link. quick: read all settings back, and measure a sample of the links.",
+        ),
+    ] = "full",
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Print what would be added, removed and set, and what cannot be; do nothing."),
@@ -64,6 +78,7 @@ def up(
 
     Example:  minigts up topologies/pair.yaml --processors 0.5 --memory 1GB
     """
+    from minigts.fidelity import sample
     from minigts.session import apply, bring_up
     from minigts.session.plans import foreseen
     from minigts.topology.routes import addresses
@@ -80,8 +95,10 @@ def up(
     console.note_all(bring_up.as_root(ready.lab.provider))
     if pending is not None:
         ready = _applied(ready, pending)
+    if (seconds := sample.foreseen_s(planned, certify)) > LONG_S and not _is_certified(ready):
+        console.note(f"the certificate takes about {_in_words(seconds)} on an idle machine{QUICKER[certify]}")
     with console.progress() as say:
-        brought = bring_up.bring_up(ready, say, left_up=True)
+        brought = bring_up.bring_up(ready, say, left_up=True, extent=certify)
     made = brought.lab
     if brought.certificate is not None:
         shown_findings.show_certificate_unless_hidden(brought.certificate, made, topology.parent)
@@ -90,6 +107,15 @@ def up(
     if planned.ways_out:
         console.note(f"lab {made.name} has {addresses.gateway_in_words(host.name for host in planned.ways_out)}")
     console.note(f"lab {made.name} is up in {made.time} time; try: minigts exec {planned.hosts[0].name} -- ip address")
+
+
+def _is_certified(ready: Ready) -> bool:
+    return (ready.lab.rundir / paths.CERTIFICATE).exists()
+
+
+def _in_words(seconds: float) -> str:
+    """`40 s`, or `6 min`: no more digits than such a reckoning has."""
+    return f"{round(seconds, -1):.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 def _show(ready: Ready, pending: Pending | None) -> None:
