@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,7 +13,6 @@ from minigts.cli.options import Provider, TimeOption, Topology, read_topology
 from minigts.cli.verbs import LABS, Verb
 from minigts.cli.views import findings as shown_findings
 from minigts.errors import InputError
-from minigts.fidelity.sample import Extent
 from minigts.providers import DEFAULT
 
 if TYPE_CHECKING:
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 
 verb = Verb(LABS, 20)
 
+Extent = Literal["full", "quick"]
+"""As `fidelity.sample.Extent`, which `--help` does not import."""
 LONG_S = 10.0
 """From how long a certificate on it is said beforehand."""
 QUICKER: Mapping[Extent, str] = {"full": "; --certify quick measures a sample of the links", "quick": ""}
