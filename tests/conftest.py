@@ -13,7 +13,7 @@ import python_packages
 from wanted import wanted
 
 LAB = Path(__file__).parent / "lab"
-PLUGIN, OWN, QUARANTINE = "minigts.testing.plugin", "own_tests", "quarantine"
+PLUGIN, OURS = "minigts.testing.plugin", ("own_tests", "at_night", "quarantine")
 WITH = (("xdist", "side_by_side"), ("xdist", "compiled_meanwhile"))
 """What of ours is for a plugin that may be there."""
 
@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
             pluginmanager.import_plugin("pytest_timeout")
         else:
             parser.addini("timeout", "of pytest-timeout, which is not here")
-    for plugin in (PLUGIN, OWN, QUARANTINE, *(ours for theirs, ours in WITH if pluginmanager.has_plugin(theirs))):
+    for plugin in (PLUGIN, *OURS, *(ours for theirs, ours in WITH if pluginmanager.has_plugin(theirs))):
         pluginmanager.import_plugin(plugin)
 
 

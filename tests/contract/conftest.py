@@ -23,7 +23,10 @@ def _in_virtual_time(name: str) -> Make:
 
 PROVIDERS = [
     pytest.param(FakeProvider, id="fake"),
-    *(pytest.param(_registered(name), id=name, marks=getattr(pytest.mark, name)) for name in registry.names()),
+    *(
+        pytest.param(_registered(name), id=name, marks=(getattr(pytest.mark, name), pytest.mark.nightly))
+        for name in registry.names()
+    ),
     *(
         pytest.param(_in_virtual_time(name), id=f"{name}-virtual", marks=pytest.mark.virtual)
         for name in registry.names()

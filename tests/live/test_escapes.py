@@ -16,7 +16,7 @@ from minigts.lab import Lab
 from minigts.providers.uml.run import confinement
 from minigts.topology.time import Time
 
-pytestmark = pytest.mark.uml
+pytestmark = [pytest.mark.uml, pytest.mark.nightly]
 
 PAIR = """name: confined
 hosts: {a: , b: }

@@ -13,7 +13,7 @@ import pytest
 
 from live.test_virtual_kernel import VIRTUAL, boot
 
-pytestmark = pytest.mark.full_kernel
+pytestmark = [pytest.mark.full_kernel, pytest.mark.nightly]
 
 PROGRAM = Path(__file__).with_name("hostile_program.py")
 ROOTS_OWN = "what only root may read"

@@ -18,7 +18,7 @@ from minigts.lab import Lab
 from minigts.overlays import Endpoint
 from minigts.tools import ping
 
-pytestmark = pytest.mark.virtual
+pytestmark = [pytest.mark.virtual, pytest.mark.nightly]
 PAIRS = tuple(combinations(("ams", "bra", "lju", "mil", "ham", "lon"), 2))
 PRINTED_MS = 0.001
 UDP_BYTE_FRAME_BYTES, TCP_ACK_FRAME_BYTES = 43, 66

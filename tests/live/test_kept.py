@@ -12,7 +12,7 @@ import pytest
 from live.conftest import skip_without_programs
 from live.program import TOPOLOGIES, Program, Traces, kernels, kills_at_random, until
 
-pytestmark = pytest.mark.uml
+pytestmark = [pytest.mark.uml, pytest.mark.nightly]
 PAIR = str(TOPOLOGIES / "pair.yaml")
 UP = ("up", PAIR, "--overlay", "none", "--time", "virtual")
 REAL_UP = ("up", PAIR, "--overlay", "none", "--time", "real")

@@ -26,7 +26,7 @@ from live.program import (
 from minigts.lab import Lab
 from minigts.providers.agent import lab_processes
 
-pytestmark = pytest.mark.uml
+pytestmark = [pytest.mark.uml, pytest.mark.nightly]
 UP = ("up", str(TOPOLOGIES / "pair.yaml"), "--overlay", "none")
 
 

@@ -27,7 +27,7 @@ from minigts.providers.uml.run import command_line
 from minigts.providers.uml.run.supervisor import Launch
 from minigts.providers.uml.virtual import VirtualUmlProvider
 
-pytestmark = pytest.mark.virtual
+pytestmark = [pytest.mark.virtual, pytest.mark.nightly]
 MOST_MB = 64.0
 END_OF_TIME = 2**64 - 1
 CHAIN = """\

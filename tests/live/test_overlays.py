@@ -93,8 +93,18 @@ def lowest_rtt_ms(lab: Lab, source: overlays.Endpoint, target: overlays.Endpoint
     return float(said.splitlines()[-1].split(" = ")[1].split("/")[0])
 
 
+# One for each mechanism runs for each change, all of them at night.
+OF_EACH_CHANGE = {"swarm", "flannel", "mesh", "ovs", "wireguard", "ipvlan", "calico", "vxlan-bare-v6", "ebpf"}
+
+
 # swarm first, and then the encrypted one: what it left in Docker's store, the next overlay would bring back.
-@pytest.mark.parametrize("name", sorted(overlays.known(), key=lambda name: (not name.startswith("swarm"), name)))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in OF_EACH_CHANGE else pytest.mark.nightly)
+        for name in sorted(overlays.known(), key=lambda name: (not name.startswith("swarm"), name))
+    ],
+)
 def test_overlay_joins_proves_its_path_and_leaves_nothing(name: str, request: pytest.FixtureRequest) -> None:
     skip_without_programs(name)
     pair: Lab = request.getfixturevalue("pair6" if ipv6.needed_by(name) else "pair")

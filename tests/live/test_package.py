@@ -17,6 +17,7 @@ from live import package_facts
 from live.program import PROJECT, Traces
 from minigts import __version__, overlays
 
+pytestmark = pytest.mark.nightly
 BROUGHT = ("provision", "topologies", "experiments", "docs/lessons", "Vagrantfile")
 NOT_BROUGHT = {"__pycache__", "target"}
 """What a developer's own Python and cargo leave among them."""

@@ -19,6 +19,7 @@ from minigts.providers.agent import lab_processes
 from minigts.results.folder import LOCK
 
 pytestmark = [
+    pytest.mark.nightly,
     pytest.mark.uml,
     pytest.mark.virtual,
     pytest.mark.skipif(os.geteuid() != 0, reason="a plain user runs all of these tests already"),

@@ -22,7 +22,7 @@ from minigts.lab import Lab, calibration, schedule_player
 from minigts.overlays import Endpoint
 from minigts.topology.schedule import Moment
 
-pytestmark = pytest.mark.uml
+pytestmark = [pytest.mark.uml, pytest.mark.nightly]
 HOSTS = ("ams", "bra", "lju")
 PAIRS = (("ams", "lju"),)
 LIMIT_S = 120.0

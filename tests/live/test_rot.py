@@ -22,7 +22,7 @@ from minigts import paths
 from minigts.artifacts import sources
 from minigts.providers.uml.build import kernel_build
 
-pytestmark = pytest.mark.uml
+pytestmark = [pytest.mark.uml, pytest.mark.nightly]
 
 DAY = "20260101T000000Z"
 PAST = timedelta(days=-3)

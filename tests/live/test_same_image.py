@@ -7,7 +7,7 @@ import pytest
 from minigts.lab import Lab
 from minigts.providers.uml.build import image
 
-pytestmark = pytest.mark.virtual
+pytestmark = [pytest.mark.virtual, pytest.mark.nightly]
 
 HOUR_S = 3600
 LAYERS = """

@@ -28,6 +28,7 @@ from minigts.providers.uml.run import bounds, confinement
 from minigts.providers.uml.run.system_calls import KERNEL, NUMBERS
 
 pytestmark = [
+    pytest.mark.nightly,
     pytest.mark.uml,
     pytest.mark.skipif(confinement.version() == 0, reason="this machine's kernel has no Landlock"),
 ]

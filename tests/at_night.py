@@ -1,0 +1,39 @@
+"""Which tests run at night only: those marked `nightly`, and those of providers other than uml.
+
+What runs for each change covers each room, each verb and each mechanism of an overlay. The rest takes longer than a
+person waits: all overlays, kills, escapes, the package, a plain user, real time, Mininet. `.ci/run nightly` and
+`./minigts test --nightly` run everything. A file that the command line names is run whole.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from minigts.providers import registry
+from wanted import wanted
+
+NIGHTLY = "nightly"
+MARKERS = (NIGHTLY, *(name for name in registry.names() if name != "uml"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--nightly", action="store_true", help="run the tests that are run at night only, too")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{NIGHTLY}: takes too long to run for each change; --nightly runs it")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--nightly"):
+        return
+    named = {place for place in wanted(config) if place.is_file()}
+    left = [item for item in items if item.path not in named and _is_at_night(item)]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in set(left)]
+
+
+def _is_at_night(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in MARKERS)
