@@ -36,7 +36,10 @@ BUSY_MS = 3.0
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param("virtual", marks=pytest.mark.virtual), pytest.param("real", marks=pytest.mark.alone)],
+    params=[
+        pytest.param("virtual", marks=pytest.mark.virtual),
+        pytest.param("real", marks=[pytest.mark.alone, pytest.mark.nightly]),
+    ],
 )
 def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with state_directory(tmp_path_factory.mktemp("edited")):
@@ -133,6 +136,7 @@ STAGES: dict[str, Callable[[Lab, bool], bool]] = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("stage", STAGES)
 def test_whoever_is_killed_while_applying_leaves_a_lab_with_which_the_next_up_goes_on(
     lab: Lab, program: Program, up: Callable[..., str], tmp_path: Path, stage: str
