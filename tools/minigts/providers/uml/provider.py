@@ -56,6 +56,7 @@ class UmlProvider(AgentProvider):
                 "sysctls of a kernel of its own",
                 "packages",
                 "an image of its own",
+                "name servers",
             }
         ),
         {"several processors": ONE_PROCESSOR},
