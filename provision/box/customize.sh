@@ -103,6 +103,10 @@ settle_identity() {
   tr -d - </proc/sys/kernel/random/uuid >/etc/machine-id
 }
 
+# Debian's package gives ping a capability, which the root's copies lose, or leaves it to a sysctl that systemd sets where
+# it runs its service for them.
+let_users_ping() { chmod u+s /usr/bin/ping; }
+
 # The user whom Vagrant expects, with its usual rights, and root for minigts itself: by one key, made on this machine.
 let_users_in() {
   local home
@@ -131,5 +135,6 @@ make_initrd
 make_disk_head
 start_little
 settle_identity
+let_users_ping
 let_users_in
 remove_what_was_handed_in

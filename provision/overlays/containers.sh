@@ -9,7 +9,7 @@
 #             have names of its own; or a filesystem, which becomes IMAGE_NAME as well
 #   has       prints HAS=yes when the engine has IMAGE_TAG
 #   hold      holds the containers' networks. Prints NAME=ADDRESS
-#   launch    starts the containers anew, with the hosts of names.txt
+#   launch    starts the containers anew, with the hosts of names.txt; CONTAINERS: only these, in this order
 #   states    prints NAME=STATE: running; running, healthy; exited 1; absent
 #   names     starts the containers' name servers anew, those of the measuring ones as well, by the command NAME_SERVER, whose
 #             words have no blanks
@@ -63,7 +63,9 @@ hold() {
 
 launch() {
   local name id
-  for name in $(declared .name); do
+  local -a names
+  read -r -a names <<<"${CONTAINERS:-$(declared .name | paste -sd' ')}"
+  for name in "${names[@]}"; do
     remove_container "$name"
     if ! create "$name" || ! docker_api POST "/containers/$name/start" >/dev/null; then
       fatal "container $name does not start"
@@ -73,7 +75,7 @@ launch() {
   done
   open_ports
   sleep "$starting_s"
-  states
+  states "${names[@]}"
 }
 
 create() { docker_api POST "/containers/create?name=$1" "$(declared "select(.name == \"$1\").settings")" >/dev/null; }
@@ -97,9 +99,12 @@ port_words() {
   done
 }
 
+# states [CONTAINER...]: by default all.
 states() {
   local name
-  for name in $(declared .name); do echo "$name=$(state_of "$name")"; done
+  local -a names=("$@")
+  (($#)) || read -r -a names <<<"$(declared .name | paste -sd' ')"
+  for name in "${names[@]}"; do echo "$name=$(state_of "$name")"; done
 }
 
 # state_of CONTAINER: running, created, restarting, exited 1; absent, when there is no such container or no engine. Of one

@@ -55,6 +55,12 @@ def test_every_host_is_a_machine_with_a_kernel_and_an_init_of_its_own(pair: Lab)
     assert "cloud" in said(pair, "ams", "uname", "-r")
 
 
+def test_the_user_of_vagrant_ssh_may_ping(pair: Lab) -> None:
+    """`vagrant ssh ams -c 'ping bra'`: Debian gives ping a capability, which a box's file system does not keep."""
+    shown = said(pair, "ams", "runuser", "-u", "vagrant", "--", "ping", "-c", "1", "-w", "20", "bra")
+    assert ", 0% packet loss" in shown
+
+
 def test_links_are_shaped_as_planned_and_read_back(pair: Lab) -> None:
     for host in pair.plan.hosts:
         shown = said(pair, host.name, "tc", "-j", "qdisc", "show")

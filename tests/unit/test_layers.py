@@ -19,7 +19,7 @@ PACKAGE = Path(__file__).parents[2] / "tools" / "minigts"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 EXPERIMENT_LANGUAGE = "experiments' language"
-LANGUAGE = {"experiments.model", "experiments.claim_language"}
+LANGUAGE = {"experiments.model", "experiments.claim_language", "experiments.figure_language"}
 """What an experiment's file may say: below results, whose manifests hold an experiment; runs are above them."""
 
 CHAIN = (

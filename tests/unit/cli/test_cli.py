@@ -223,6 +223,30 @@ def test_a_report_of_nothing_is_exit_code_2(tmp_path: Path) -> None:
     assert f"minigts: {tmp_path}: " in done.stderr
 
 
+def test_figures_that_results_cannot_give_are_exit_code_2_and_leave_nothing(tmp_path: Path) -> None:
+    file, to = tmp_path / "figures.yaml", tmp_path / "drawn"
+    file.write_text("figures:\n  - {of: rtt}\n")
+    results = Path(__file__).parents[1] / "report_sample"
+    done = runner.invoke(app, ["plot", str(results), str(file), "--to", str(to)])
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"minigts: {file}:2: figures[0].of: no measurement 'rtt'; ")
+    assert not to.exists()
+
+
+def test_a_dry_run_tells_real_time_beside_the_labs(tmp_path: Path) -> None:
+    file = tmp_path / "rest.yaml"
+    text = (
+        "name: rest\ntitle: r\ntopology: topologies/pair.yaml\noverlays: [none]\nseed: 1\nrepetitions: 9\n"
+        "measurements:\n  - {name: echoes, tool: ping, paths: [first-to-last], rest: 400s}\n"
+    )
+    file.write_text(text)
+    done = runner.invoke(app, ["run", "--dry-run", "--time", "virtual", str(file)])
+    assert "of measuring in virtual time, about 34 s of real time in all" in " ".join(done.stdout.split())
+    done = runner.invoke(app, ["run", "--dry-run", "--time", "real", str(file)])
+    assert "of measuring in real time" in " ".join(done.stdout.split())
+    assert "about" not in done.stdout
+
+
 def test_schema_is_json() -> None:
     done = runner.invoke(app, ["schema"])
     assert done.exit_code == 0

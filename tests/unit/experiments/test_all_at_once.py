@@ -65,3 +65,12 @@ def test_of_a_sweep_each_once(tmp_path: Path) -> None:
     lines = said(tmp_path, swept)
     assert sum("swurm" in line for line in lines) == 1
     assert not any("vary" in line for line in lines if "swurm" in line)
+
+
+def test_refused_values_hide_neither_overlays_nor_the_topology(tmp_path: Path) -> None:
+    refused = EXPERIMENT.replace("repetitions: 1", "repetitions: often")
+    lines = said(tmp_path, refused, TOPOLOGY.replace("1ms", "1"))
+    places = ["odd.yaml:5", "odd.yaml:6", "odd.yaml:6", "row.yaml:2"]
+    assert [line.partition(": ")[0] for line in lines] == places
+    missing = said(tmp_path, refused.replace("TOPOLOGY", "nowhere.yaml"))
+    assert [line.split(": ")[0] for line in missing] == ["odd.yaml:3", "odd.yaml:5", "odd.yaml:6", "odd.yaml:6"]

@@ -138,18 +138,18 @@ def test_the_topology_is_looked_for_here_then_around_the_experiment_then_among_m
     file = tmp_path / "project/experiments/small.yaml"
     file.write_text(SMALL)
     monkeypatch.chdir(tmp_path / "here")
-    assert topology_file(small(), file) == paths.project_root() / "topologies" / "chain6.yaml"
+    assert topology_file(small().topology, file) == paths.project_root() / "topologies" / "chain6.yaml"
     (tmp_path / "project/topologies/chain6.yaml").touch()
-    assert topology_file(small(), file) == tmp_path / "project/topologies/chain6.yaml"
+    assert topology_file(small().topology, file) == tmp_path / "project/topologies/chain6.yaml"
     (tmp_path / "here/topologies/chain6.yaml").touch()
-    assert topology_file(small(), file) == Path("topologies/chain6.yaml")
+    assert topology_file(small().topology, file) == Path("topologies/chain6.yaml")
 
 
 def test_a_topology_that_is_nowhere_is_named_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "small.yaml"
     file.write_text(SMALL.replace("chain6", "chain7"))
     with pytest.raises(InputError, match=r"small\.yaml:3: topology: no file topologies/chain7\.yaml or "):
-        topology_file(load(file), file)
+        topology_file(load(file).topology, file)
 
 
 def test_the_matrix_is_the_same_each_time_and_on_any_machine() -> None:

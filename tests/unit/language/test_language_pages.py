@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from minigts.experiments import claim_language
+from minigts.experiments import claim_language, figure_language
 from minigts.experiments import load as experiments
 from minigts.experiments import model as experiment
 from minigts.language.validation import keys
 from minigts.overlays import policy
-from minigts.tools import OPEN, TOOLS
+from minigts.tools import OPEN, TOOLS, command
 from minigts.topology import host_settings, link_settings
 from minigts.topology.containers import ContainerSpec
 from minigts.topology.host_settings import ComposeSpec
@@ -84,11 +84,14 @@ LANGUAGES = {
             "measurements[].cut.": experiment.Cut,
             "measurements[].cross[].": experiment.Crossing,
             **{f"{name}.": tool.options for name, tool in (*TOOLS.items(), *OPEN.items())},
+            "command.also.*.": command.Numbered,
             "claims[].": claim_language.Claim,
             "published[].": claim_language.Published,
             "published[].values[].": claim_language.Value,
-            "figures[].": claim_language.Figure,
-            "figures[].lines[].": claim_language.Line,
+            "figures[].": figure_language.Figure,
+            "figures[].lines[].": figure_language.Line,
+            "figures[].axes.*.": figure_language.Axis,
+            "figures[].style.": figure_language.Style,
             "paper.": experiment.Scale,
         },
         lambda text: experiments.parse(text, "reference"),

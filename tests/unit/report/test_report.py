@@ -84,16 +84,17 @@ class Page(HTMLParser):
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_each_figure_is_drawn_as_svg_and_png(rendered: Path, name: str) -> None:
+def test_each_figure_is_drawn_as_svg_png_and_pdf(rendered: Path, name: str) -> None:
     root = ElementTree.parse(rendered / "figures" / f"{name}.svg").getroot()
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert not root.findall(".//{http://www.w3.org/2000/svg}text"), "letters must be paths"
     assert (rendered / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert (rendered / "figures" / f"{name}.pdf").read_bytes().startswith(b"%PDF-")
 
 
 def test_same_results_give_same_bytes(rendered: Path, results: Path) -> None:
     render(results)
-    names = ["report.html", *(f"figures/{name}.{kind}" for name in FIGURES for kind in ("svg", "png"))]
+    names = ["report.html", *(f"figures/{name}.{kind}" for name in FIGURES for kind in ("svg", "png", "pdf"))]
     assert [name for name in names if (results / name).read_bytes() != (rendered / name).read_bytes()] == []
 
 

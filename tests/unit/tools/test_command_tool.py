@@ -401,3 +401,68 @@ def test_an_output_that_is_no_json_is_shown_with_its_line(stdout: str, message: 
     with pytest.raises(ParseError) as caught:
         command._by_path("a", stdout)
     assert str(caught.value) == message
+
+
+ALSO = (
+    "run: 'echo took=7 errors=2 {\\\"rate\\\":1.5}', find: 'took=([0-9]+)', unit: ms, label: time, better: lower, "
+    "also: {errors: {find: 'errors=([0-9]+)', unit: requests, label: failed requests, better: lower}, "
+    "share_percent: {find: 'rate.*?([0-9.]+)', factor: 10, unit: '%', label: share}}"
+)
+
+
+def test_a_program_has_several_numbers_in_samples_tables_figures_and_verdicts(tmp_path: Path) -> None:
+    claims = (
+        "  - {value: bounded, metric: errors, range: 1 to 3 requests}\n"
+        "  - {value: bounded, metric: share_percent, range: under 5 %}\n"
+    )
+    directory, [row] = taken(tmp_path, experiment(ALSO, claims=claims))
+    assert (row["value"], row["errors"], row["share_percent"]) == ("7", "2", "15")
+    verdicts = json.loads((directory / "claims.json").read_text())
+    assert ["2 requests" in each["detail"] for each in verdicts[:1]] == [True]
+    assert "15 %" in verdicts[1]["detail"]
+    page = render(directory).read_text()
+    assert "failed requests in requests" in page
+    [chart] = chart_choice.charts(read(directory))
+    assert [panel.label for panel in chart.panels] == ["time in ms", "failed requests in requests", "share in %"]
+
+
+def test_a_sample_without_one_of_its_numbers_has_failed(tmp_path: Path) -> None:
+    _, [row] = taken(
+        tmp_path, experiment(f"{GOOD}, also: {{lost: {{find: none, unit: '%', label: loss}}}}".replace("lost", "gone"))
+    )
+    assert row["ok"] == "false"
+    assert "loss: `find: none` finds nothing in what the program printed: 7" in row["error"]
+
+
+@pytest.mark.parametrize(
+    ("also", "claim", "message"),
+    [
+        ("value: {find: x, unit: ms, label: t}", "", r"options\.also\.value: 'value' has another meaning already"),
+        ("rtt_ms: {find: x, unit: ms, label: t}", "", r"options\.also\.rtt_ms: 'rtt_ms' has another meaning already"),
+        ("seed: {find: x, unit: ms, label: t}", "", r"options\.also\.seed: 'seed' has another meaning already"),
+        ("Own: {find: x, unit: ms, label: t}", "", r"options\.also\.Own: .*a column's name"),
+        ("own: {unit: ms, label: t}", "", r"options\.also\.own: one of `find:` and `json:` says where"),
+        ("own: {find: x, label: t}", "", r"options\.also\.own: 'unit' is missing"),
+        ("own: {find: '(', unit: ms, label: t}", "", r"options\.also\.own\.find: .* is no regular expression"),
+        ("own: {find: x, unit: ms, label: t, factor: 0}", "", r"options\.also\.own\.factor: times 0"),
+        ("own: {find: x, unit: ms, label: t, colour: red}", "", r"options\.also\.own\.colour: unknown key"),
+        (
+            "own: {find: x, unit: ms, label: t}",
+            "  - {value: bounded, metric: owm, range: under 5 ms}\n",
+            r"claims\[0\]\.metric: no column 'owm'; did you mean 'own'\?",
+        ),
+        (
+            "own: {find: x, unit: ms, label: t}",
+            "  - {value: bounded, metric: own, range: under 5 s}\n",
+            r"claims\[0\]\.range: 'under 5 s' needs the unit of it, ms",
+        ),
+        (
+            "own: {find: x, unit: ms, label: t}",
+            "  - {value: better, metric: own, than: {overlay: swarm}}\n",
+            r"claims\[0\]\.value: it does not say what is `better:`",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_further_number_has_its_place(also: str, claim: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        experiment(f"{GOOD}, also: {{{also}}}", claims=claim)

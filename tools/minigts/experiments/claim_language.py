@@ -1,4 +1,4 @@
-"""The model of an experiment's claims, published values and figures. A topology's `expect:` uses the same words."""
+"""The model of an experiment's claims and published values. A topology's `expect:` uses the same words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections import Counter
 from decimal import Decimal
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Discriminator, Field, PlainSerializer, Tag, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
 
 from minigts.judge.ranges import Range
 from minigts.language.fields import Strict, choice, matching, number, written
@@ -207,7 +207,8 @@ class Claim(Strict):
         lacking = [key for key in NEEDS.get(self.word, ()) if not getattr(self, key)]
         if lacking:
             raise ValueError(f"{given[0]}: {self.word} needs `{lacking[0]}:`")
-        if self.metric is not None and self.metric not in _instead(given[0]):
+        # Which numbers a `command` has beside its value, its measurement says: `model` looks there.
+        if self.metric is not None and given[0] != VALUE and self.metric not in _instead(given[0]):
             raise ValueError(_no_metric(self.metric, given[0]))
         of_any_unit = given[0] == "value" and self._unit != "%"
         if self.range and self.range.unit != self._unit and not of_any_unit:
@@ -284,42 +285,3 @@ class Published(Strict):
     """The trend in words, where no values were published."""
     metric: str = ""
     """The metric; by default the measurement's own quantity."""
-
-
-class Line(Strict):
-    """A value drawn as a line across a figure, in the unit of the panel's axis."""
-
-    at: Number
-    """The value at which the line is drawn."""
-    text: str
-    """The text beside the line."""
-    y: str | None = None
-    """The panel, by its column; by default the first."""
-
-
-class Figure(Strict):
-    """One figure, of a measurement or of several with the same unit. Defaults follow from what they vary;
-    docs/results.md."""
-
-    of: Annotated[
-        Annotated[Name, Tag("one")] | Annotated[tuple[Name, ...], Field(min_length=1), Tag("several")],
-        Discriminator(lambda value: "several" if isinstance(value, list | tuple) else "one"),
-    ]
-    """A measurement, or several with the same unit."""
-    title: str = ""
-    """The heading of the figure."""
-    x: str | None = None
-    """What the x axis shows: a varied setting, or hops, path, overlay or measurement."""
-    y: tuple[str, ...] = ()
-    """The columns of samples.csv that are shown, each in a panel."""
-    relative_to: str | None = None
-    """Shows values as shares: of this overlay's value at the same x, or of the value at this place of the x axis."""
-    overlays: tuple[Name, ...] = ()
-    """The overlays that are shown; by default all."""
-    lines: tuple[Line, ...] = ()
-    """Values drawn as lines across the figure."""
-
-    @property
-    def measurements(self) -> tuple[str, ...]:
-        """The names of the measurements that it shows."""
-        return (self.of,) if isinstance(self.of, str) else self.of

@@ -31,7 +31,7 @@ from minigts.results.schema import CLAIMS, SAMPLES, SERIES, SUMMARY, Claim, Clai
 from minigts.results.tables import number
 from minigts.tools import COLUMNS
 from minigts.tools.base import Measured, ParseError, PathUnderTest
-from minigts.tools.columns import MIDDLES
+from minigts.tools.columns import MIDDLES, VALUE
 from minigts.topology.plan.plan import Plan
 
 MOST_MOMENTS, FEWEST_MOMENTS = 150_000, 20
@@ -69,7 +69,7 @@ def derive(directory: Path) -> tuple[Verdict, ...]:
     rows = (of_the_lab | _sample_row(promised, entry, timed=in_real_time) for entry in tried)
     several = manifest.experiment.replicates > 1
     columns = tables.with_replicate(tables.SAMPLE_COLUMNS) if several else tables.SAMPLE_COLUMNS
-    write(inside(directory, SAMPLES), tables.text((*columns, *varied), rows))
+    write(inside(directory, SAMPLES), tables.text((*columns, *_own_columns(manifest.experiment), *varied), rows))
     write(
         inside(directory, SUMMARY),
         tables.text((*tables.SUMMARY_COLUMNS, *varied), (of_the_lab | _summary_row(cell) for cell in summary)),
@@ -80,6 +80,12 @@ def derive(directory: Path) -> tuple[Verdict, ...]:
     claims = Claims(tuple(Claim.model_validate(dataclasses.asdict(verdict)) for verdict in verdicts))
     write(inside(directory, CLAIMS), claims.model_dump_json(indent=1) + "\n")
     return verdicts
+
+
+def _own_columns(experiment: Experiment) -> Sequence[str]:
+    """The columns of samples.csv that only the programs of this experiment's file have."""
+    names = (column.name for each in experiment.measurements for column in each.instrument.columns)
+    return [name for name in dict.fromkeys(names) if name not in COLUMNS]
 
 
 RATES = {"Gbit/s": 1000.0, "kbit/s": 0.001}
@@ -130,6 +136,7 @@ def _cell(
     tainted: int,
 ) -> Cell:
     tool, plan = manifest.experiment.measurement(what.measurement).instrument, manifest.plan
+    column = tool.column(metric or VALUE) or COLUMNS.get(metric)
     key = (overlay, what.measurement, what.source, what.target, what.condition)
     # Each cell draws its own resamples, whatever else was measured.
     seed = manifest.experiment.seed ^ zlib.crc32("/".join(part for part in (*key, metric) if part).encode())
@@ -146,9 +153,9 @@ def _cell(
         target=what.target,
         hops=what.hops,
         kind=what.kind,
-        unit=(COLUMNS[metric].unit if metric else None) or tool.unit,
+        unit=(column.unit if column else None) or tool.unit,
         mtu=promised.mtu(overlay, what.target),
-        better=None if metric else tool.value.better,
+        better=column.better if column else None,
         estimate=estimate(values, seed),
         values=values,
         every=every if virtual else (),

@@ -9,7 +9,7 @@ from minigts.errors import InputError, Problem
 from minigts.experiments.model import Experiment
 from minigts.formats import recognised
 from minigts.language.source import Language, read_text
-from minigts.language.tree import read_tree
+from minigts.language.tree import Data, read_tree
 from minigts.language.validation import read_model
 
 LANGUAGE = Language(
@@ -19,6 +19,16 @@ LANGUAGE = Language(
     instead_of_aliases="write out what is meant",
 )
 """An experiment is a page of text; a longer file is no experiment."""
+
+STAND_INS: dict[str, Data] = {
+    "name": "x",
+    "title": "",
+    "topology": "x",
+    "overlays": ["none"],
+    "seed": "1",
+    "repetitions": "1",
+}
+"""Values for the keys that every experiment has, where those in the file are refused and the rest is checked."""
 
 
 def load(path: Path) -> Experiment:
@@ -30,20 +40,20 @@ def parse(text: str, name: str) -> Experiment:
     """The experiment in `text`; `name` is the file's name in messages. Raises InputError."""
     tree = read_tree(text, name, LANGUAGE)
     recognised.require_no_topology(tree.data, name)
-    return read_model(tree, name, Experiment, Experiment.wrong_as_written)
+    return read_model(tree, name, Experiment, Experiment.wrong_as_written, STAND_INS)
 
 
-def topology_file(experiment: Experiment, path: Path) -> Path:
-    """The experiment's topology file: searched from the working directory, from the project around `path`, and among
-    minigts' own files, in this order.
+def topology_file(written: str, path: Path) -> Path:
+    """The topology file that the experiment in `path` names: searched from the working directory, from the project
+    around `path`, and among minigts' own files, in this order.
 
     Raises InputError when there is no such file.
     """
-    places = [Path(experiment.topology), path.resolve().parent.parent / experiment.topology]
+    places = [Path(written), path.resolve().parent.parent / written]
     for place in places:
         if _is_file(place):
             return place
-    own = paths.own_file(Path(experiment.topology), "topologies")
+    own = paths.own_file(Path(written), "topologies")
     if own is not None:
         return own
     looked = " or ".join(str(place) for place in places)

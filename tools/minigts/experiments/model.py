@@ -21,14 +21,16 @@ from pydantic import (
 )
 
 from minigts.errors import InputError
-from minigts.experiments.claim_language import PLACE, SCALAR, Claim, Figure, Name, Published, stepped, varied, word
+from minigts.experiments.claim_language import PLACE, SCALAR, Claim, Name, Published, stepped, varied, word
+from minigts.experiments.figure_language import EXPERIMENT, PLACES, TIME, Figure, Known, unknown_words
 from minigts.language import validation
 from minigts.language.fields import Strict, choice, matching, truth, unknown, whole, written
 from minigts.language.problems import Finding, Location, Misplaced, listed, shown
 from minigts.language.quantities import OFFERED_MBIT, whole_number
 from minigts.language.validation import findings_of
-from minigts.tools import OPEN, TOOLS
+from minigts.tools import COLUMNS, OPEN, TOOLS
 from minigts.tools.base import Tool
+from minigts.tools.columns import VALUE
 from minigts.tools.cpu_bound import OF_THE_PROCESSOR
 from minigts.tools.options import Count, Duration, Options, Size, Switch, WholeSeconds
 from minigts.topology.plan.stored import MOST_REPLICATES
@@ -418,7 +420,8 @@ class Experiment(Strict):
         for index, claim in enumerate(self.claims):
             tools = [each.instrument for each in self.measurements if claim.of in (None, each.name)]
             fitting = [tool for tool in tools if tool.quantity == claim.quantity]
-            columns = dict.fromkeys(column.name for tool in fitting for column in tool.columns if column.unit is None)
+            every = [column for tool in fitting for column in tool.columns]
+            columns = dict.fromkeys(each.name for each in every if each.unit is None or claim.quantity == VALUE)
             if claim.metric is not None and fitting and claim.metric not in columns:
                 yield ("claims", index, "metric"), unknown("column", "columns there", claim.metric, [*columns])
 
@@ -426,12 +429,15 @@ class Experiment(Strict):
         """Claims about the numbers of `tool: command` without the right unit, or without a direction."""
         for index, claim in enumerate(self.claims):
             spoken_of = [each for each in self.measurements if claim.of in (None, each.name)]
-            tools = {each.name: each.instrument.value for each in spoken_of if each.instrument.quantity == "value"}
-            if claim.quantity != "value":
+            tools = {each.name: each.instrument for each in spoken_of if each.instrument.quantity == VALUE}
+            if claim.quantity != VALUE:
                 continue
             if not tools:
                 yield ("claims", index, "value"), f"{claim.of or 'no measurement here'} has no value of `tool: command`"
-            for name, column in tools.items():
+            judged = {name: tool.column(claim.metric or VALUE) for name, tool in tools.items()}
+            for name, column in judged.items():
+                if column is None:
+                    continue
                 if claim.word == "bounded" and claim.range and claim.range.unit != column.unit:
                     message = f"{claim.range.written!r} needs the unit of {name}, {column.unit}"
                     yield ("claims", index, "range"), message
@@ -461,11 +467,42 @@ class Experiment(Strict):
                 if name not in varying:
                     yield (key, "vary", name), unknown("setting that varies", "settings that vary", name, [*varying])
         yield from self._claims_across_labs()
+        yield from self._wrong_figures()
         at_scales: list[tuple[Location, Experiment]] = [((), self), (("quick",), self.for_a_look())]
         if self.paper is not None:
             at_scales.append((("paper",), self.for_paper()))
         wrong = [(where, count) for where, each in at_scales if (count := each.least_samples) > MOST_SAMPLES]
         yield from ((where, too_many(count, "at least ")) for where, count in wrong[:1])
+
+    def _wrong_figures(self) -> Iterator[Finding]:
+        """Words of figures that mean nothing here, and moments of measurements that keep none."""
+        for index, figure in enumerate(self.figures):
+            shown = [each for each in self.measurements if each.name in figure.measurements]
+            yield from ((("figures", index, *where), message) for where, message in self._unknown_in(figure, shown))
+            units = dict.fromkeys(each.instrument.unit for each in shown)
+            if len(units) > 1:
+                yield ("figures", index, "of"), f"measurements in {' and '.join(units)} have no axis in common"
+            kept = all(each.series for each in shown)
+            if figure.cdf == "moments" and not kept:
+                yield ("figures", index, "cdf"), "moments are kept of measurements with `series: true`"
+            if figure.x == TIME and not kept:
+                yield ("figures", index, "x"), "a figure over time is of a measurement with `series: true`"
+
+    def _unknown_in(self, figure: Figure, shown: Sequence[AnyMeasurement]) -> Iterator[Finding]:
+        if EXPERIMENT in (figure.x, *figure.where):
+            where = ("x",) if figure.x == EXPERIMENT else ("where", EXPERIMENT)
+            yield where, "an experiment's figures show it alone; `minigts plot` draws several together"
+            return
+        varied = {key: values for vary in (self.vary, *(each.vary for each in shown)) for key, values in vary.items()}
+        further = (column.name for each in shown for column in each.instrument.columns)
+        known = Known(
+            axes=(*PLACES, TIME, *varied),
+            columns=tuple(dict.fromkeys((VALUE, "seconds", *COLUMNS, *further))),
+            overlays=self.overlays,
+            settings=("path", *varied),
+            words=(*self.overlays, *figure.measurements, *(word(value) for each in varied.values() for value in each)),
+        )
+        yield from unknown_words(figure, known)
 
     def _claims_across_labs(self) -> Iterator[Finding]:
         """Claims about what varies in the topology. Each lab is judged by itself, and has one value of it."""

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from minigts import overlays
 from minigts.errors import InputError, Problem
-from minigts.experiments import run, time_limits
+from minigts.experiments import real_seconds, run, time_limits
 from minigts.experiments.load import LANGUAGE, load, topology_file
 from minigts.experiments.matrix import Sample, matrix, wrong_places
 from minigts.experiments.model import Experiment, replicates_of
@@ -61,6 +61,13 @@ class Prepared:
     def seconds(self) -> float:
         """How long measuring takes, in seconds, without set-up."""
         return run.total_s(self.experiment, self.plan, self.samples)
+
+    @property
+    def real_seconds(self) -> float:
+        """About how long that takes a machine like the one where labs' speed was measured, in seconds."""
+        if self.plan.time == "real":
+            return self.seconds
+        return real_seconds.real_s(self.experiment, self.plan, self.samples)
 
 
 def files(places: Sequence[Path]) -> tuple[Path, ...]:
@@ -122,10 +129,13 @@ def prepare_sweep(
     """As `prepare`, for each combination of the values that the experiment varies in its topology."""
     if replicates is not None:
         _require_telling(replicates)
-    experiment = as_written = load(file)
-    wrong = tuple(_unknown_overlays(file, experiment))
     try:
-        topology = topology_file(experiment, file)
+        experiment = as_written = load(file)
+    except InputError as error:
+        raise _with_those_around(file, error, provider) from error
+    wrong = tuple(_unknown_overlays(file, experiment.overlays))
+    try:
+        topology = topology_file(experiment.topology, file)
     except InputError as error:
         raise InputError([*wrong, *error.problems]) from error
     experiment = _at_scale(experiment, paper=paper, quick=quick)
@@ -135,6 +145,27 @@ def prepare_sweep(
         file, topology, as_written, provider, only, wrong, quick=quick, leaving_out=leaving_out, replicates=replicates
     )
     return tuple(_prepared_at(read, each, time or experiment.time) for each in experiment.variations)
+
+
+def _with_those_around(file: Path, error: InputError, provider: str) -> InputError:
+    """The problems of an experiment's file, and those of its overlays' names and of its topology."""
+    try:
+        written = read_tree(read_text(file, LANGUAGE), str(file), LANGUAGE).data
+    except InputError:
+        return error
+    if not isinstance(written, dict) or not error.problems:
+        return error
+    named, topology = written.get("overlays"), written.get("topology")
+    names = [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
+    further = list(_unknown_overlays(file, names)) if names == named else []
+    if isinstance(topology, str):
+        try:
+            place = topology_file(topology, file)
+            _plan_of(place, None, provider, {}, UserFiles(place.parent))
+        except InputError as of_topology:
+            further += of_topology.problems
+    known = {str(problem) for problem in error.problems}
+    return InputError([*error.problems, *(each for each in further if str(each) not in known)])
 
 
 @dataclass(frozen=True)
@@ -204,10 +235,10 @@ def _prepared_as_read(read: _Read, experiment: Experiment, time: Time | None) ->
     return Prepared(experiment, digest, plan, samples, left_out, impossible.time if impossible else None, sources)
 
 
-def _unknown_overlays(file: Path, experiment: Experiment) -> Iterator[Problem]:
+def _unknown_overlays(file: Path, names: Sequence[str]) -> Iterator[Problem]:
     known = overlays.known()
     tree = read_tree(read_text(file, LANGUAGE), str(file), LANGUAGE)
-    for index, name in enumerate(experiment.overlays):
+    for index, name in enumerate(names):
         if name not in known:
             why = ipv6.why_not(name, known) or f"no overlay {name!r}; there are {', '.join(known)}"
             yield tree.problem(str(file), (("overlays", index), f"overlays: {why}"))

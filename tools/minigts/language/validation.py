@@ -6,7 +6,7 @@ import json
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
+from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, Discriminator, Tag, ValidationError
@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from minigts.errors import Problem
+from minigts.language import remainder
 from minigts.language.problems import Finding, Location, Misplaced, did_you_mean, enough, listed, require_none, shown
 from minigts.language.tree import Data, Tree
 
@@ -21,10 +22,23 @@ M = TypeVar("M", bound=BaseModel)
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def read_model(tree: Tree, file: str, root: type[M], check: Callable[[M], Iterable[Finding]]) -> M:
-    """The document of `tree` as a model, of which `check` found nothing wrong. Raises InputError with every problem."""
+def read_model(
+    tree: Tree,
+    file: str,
+    root: type[M],
+    check: Callable[[M], Iterable[Finding]],
+    stand_ins: Mapping[str, Data] = MappingProxyType({}),
+) -> M:
+    """The document of `tree` as a model, of which `check` found nothing wrong. Raises InputError with every problem.
+
+    Where values are refused, the rest of the document is checked without them; `stand_ins` are then the values of keys
+    without which it is none.
+    """
     model, findings = validated(tree.data, root)
-    require_none(problems(tree, file, chain(findings, check(model) if model is not None else ())), file)
+    found = list(enough(findings if model is None else check(model)))
+    if model is None and found:
+        found += remainder.further(tree.data, lambda data: validated(data, root), check, found, stand_ins)  # type: ignore[arg-type]
+    require_none(problems(tree, file, found), file)
     assert model is not None  # without one there are findings
     return model
 

@@ -135,15 +135,29 @@ def launch(lab: Lab, hosts: Sequence[Host], peers: Callable[[Host], Sequence[Hos
         everywhere, lambda host: fill(lab, host, IN_HOST / "names.txt", names_file(host, peers(host), addresses))
     )
     started = [host for host in hosts if host in everywhere]
-    states = lab.on_each(started, lambda host: run("launch", host, {}))
+    states = _started(lab, started, run)
     record = _record(lab)
     _write(lab, record.model_copy(update={"launched": record.launched | {host.name for host in started}}))
     return [
         f"container {name} has ended: {state}; minigts logs {host}, at container-{name}.log, says why"
-        for host, words in states.items()
-        for name, state in words.items()
+        for host, name, state in states
         if state.partition(",")[0] not in ("running", "exited 0")
     ]
+
+
+def _started(lab: Lab, hosts: Sequence[Host], run: RunPhase) -> list[tuple[str, str, str]]:
+    """Start the containers of these hosts, those first on which others depend; return host, container and state of
+    each."""
+    found = []
+    waves = declared.waves({host.name: host.containers for host in hosts})
+    for wave in waves:
+
+        def launched(host: Host, wave: Mapping[str, Sequence[str]] = wave) -> dict[str, str]:
+            return run("launch", host, {"CONTAINERS": " ".join(wave[host.name])} if len(waves) > 1 else {})
+
+        states = lab.on_each([host for host in hosts if host.name in wave], launched)
+        found += [(host, name, state) for host, words in states.items() for name, state in words.items()]
+    return found
 
 
 def lacking(lab: Lab, overlay: str, hosts: Sequence[Host]) -> list[Host]:

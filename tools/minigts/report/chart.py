@@ -3,13 +3,15 @@ it draws a heat map over two numbers."""
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from minigts.experiments.figure_language import X
 from minigts.language.figures import digits
-from minigts.report import phrasing, style
+from minigts.report import distributions, phrasing, style
 from minigts.report.chart_model import Chart, Panel, Point, Series, number_of
 
 if TYPE_CHECKING:
@@ -41,15 +43,28 @@ class _Drawn:
 
 def draw(chart: Chart) -> Figure:
     """A figure with a panel for each quantity and one legend above."""
+    if chart.asked.cdf:
+        return _draw_distributions(chart)
     heights = [2.5, *(1.35 for _ in chart.panels[1:])]
     rows = -(-len({each.label for panel in chart.panels for each in _drawn(chart, panel)}) // 3)
-    with style.sheet(sum(heights) + 0.75 + 0.2 * rows) as figure:
+    with style.sheet(sum(heights) + 0.75 + 0.2 * rows, chart.asked.style) as figure:
         grid = figure.subplots(len(chart.panels), 1, sharex=True, squeeze=False, height_ratios=heights)
         panels = list(grid[:, 0])
         for axes, panel in zip(panels, chart.panels, strict=True):
             _panel(axes, chart, panel)
-        _x_axis(panels[-1], chart)
+        _x_axis(panels[-1], chart, style.letters_across(figure))
         _marks(panels, chart)
+        style.legend(figure, panels, [each.label for panel in chart.panels for each in _drawn(chart, panel)])
+    return figure
+
+
+def _draw_distributions(chart: Chart) -> Figure:
+    """A figure with a panel for each column, whose x axes differ."""
+    with style.sheet(2.6 * len(chart.panels) + 0.5, chart.asked.style) as figure:
+        panels = list(figure.subplots(len(chart.panels), 1, squeeze=False)[:, 0])
+        for axes, panel in zip(panels, chart.panels, strict=True):
+            looks = [(each.series, each.look, each.label) for each in _drawn(chart, panel)]
+            distributions.draw_panel(axes, chart, panel, looks)
         style.legend(figure, panels, [each.label for panel in chart.panels for each in _drawn(chart, panel)])
     return figure
 
@@ -80,18 +95,14 @@ def _drawn(chart: Chart, panel: Panel) -> Iterator[_Drawn]:
     labelled = chart.x != "overlay"
     for index, series in enumerate(panel.series):
         look = _look(chart, series)
-        name = (
-            " · ".join(
-                filter(None, (phrasing.label(series.overlay) if len(chart.overlays) > 1 else "", series.condition))
-            )
-            if labelled or len(chart.variants) > 1
-            else ""
-        )
+        overlay = phrasing.label(series.overlay, chart.asked)
+        parts = [overlay if len(chart.overlays) > 1 else "", series.condition]
+        name = " · ".join(filter(None, parts)) if labelled or len(chart.variants) > 1 else ""
         offset = 0.0 if beside == 1 else room * (index - (beside - 1) / 2) * (1.0 if chart.bars else 0.4)
         yield _Drawn(
             series,
             look,
-            name or (phrasing.label(series.overlay) if labelled else ""),
+            name or (overlay if labelled else ""),
             offset,
             0.62 if single else room * 0.9,
         )
@@ -199,7 +210,7 @@ def _references(axes: Axes, panel: Panel) -> None:
             textcoords="offset points",
             ha="right",
             va="bottom",
-            fontsize=8,
+            fontsize=style.note_size(),
         )
 
 
@@ -215,7 +226,7 @@ def _numbers(axes: Axes, drawn: Sequence[_Drawn]) -> None:
             textcoords="offset points",
             ha="center",
             va="bottom",
-            fontsize=8,
+            fontsize=style.note_size(),
         )
 
 
@@ -237,13 +248,14 @@ def _marks(panels: Sequence[Axes], chart: Chart) -> None:
             rotation=90,
             ha="left" if last else "right",
             va="bottom",
-            fontsize=8,
+            fontsize=style.note_size(),
             color=colour,
         )
 
 
-def _x_axis(axes: Axes, chart: Chart) -> None:
+def _x_axis(axes: Axes, chart: Chart, letters: int) -> None:
     places = [at for at, _ in chart.ticks]
+    asked = chart.asked.axis(X)
     if chart.x == "hops":
         axes.set_xlim(min(places) - 0.55, max(places) + 0.55)
         axes.set_xticks(places, [name for _, name in chart.ticks])
@@ -251,44 +263,60 @@ def _x_axis(axes: Axes, chart: Chart) -> None:
         axes.set_xlim(min(places) - 0.55, max(places) + 0.55)
         names = [name for _, name in chart.ticks]
         steep = len(names) > 9
-        wrapped = [name if steep else textwrap.fill(name, max(9, style.LETTERS_ACROSS // len(names))) for name in names]
+        across = max(9, letters // len(names))
+        wrapped = [name if steep else textwrap.fill(name, across) for name in names]
         axes.set_xticks(places, wrapped, rotation=40 if steep else 0, ha="right" if steep else "center")
         axes.tick_params(axis="x", length=0)
     else:
-        if min(places) > 0 and max(places) / min(places) >= LOGARITHMIC_FROM:
+        if asked.scale == "log" or (asked.scale is None and _spans_tens(places)):
             axes.set_xscale("log")
-        axes.set_xticks(places, [digits(at, 6) for at in places], minor=False)
-        axes.minorticks_off()
-    axes.set_xlabel(chart.x_label)
+        shown = [at for at in places if not asked.beyond(at)]
+        axes.set_xticks(shown, [digits(at, 6) for at in shown], minor=False)
+        axes.xaxis.minorticks_off()
+        style.set_ends(axes, x=asked)
+    axes.set_xlabel(asked.label or chart.x_label)
 
 
 def _y_axis(axes: Axes, chart: Chart, panel: Panel) -> None:
-    axes.set_ylabel(panel.label)
+    asked = chart.asked.axis(panel.column)
+    axes.set_ylabel(asked.label or panel.label)
     axes.grid(axis="y")
     axes.tick_params(length=3)
     points = [point for series in panel.series for point in series.points]
     known = [v for p in points for v in (p.high, p.value, p.published, p.predicted, *p.excluded) if v is not None]
     known += [line.at for line in panel.lines]
     top = max(known, default=1.0)
-    if _is_wide(chart, points):
+    if asked.scale == "log" or (asked.scale is None and _is_wide(chart, points)):
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(lambda value, _: digits(value, 6))
-        return
-    axes.set_ylim(0, 1.14 * top or 1)
-    axes.locator_params(axis="y", nbins=6 if panel is chart.panels[0] else 4, steps=[1, 2, 5, 10])
+        style.plain_numbers(axes.yaxis)
+        if chart.bars and not chart.scattered:
+            lowest = min((point.low for point in points if point.low > 0), default=top / 10)
+            axes.set_ylim(10 ** math.floor(math.log10(lowest / 1.5)), 1.5 * top)
+    else:
+        axes.set_ylim(0, 1.14 * top or 1)
+        axes.locator_params(axis="y", nbins=6 if panel is chart.panels[0] else 4, steps=[1, 2, 5, 10])
+    style.set_ends(axes, y=asked)
 
 
 def _is_wide(chart: Chart, points: Sequence[Point]) -> bool:
     """Whether both axes span powers of ten."""
     places, values = [at for at, _ in chart.ticks], [point.low for point in points]
-    wide = not chart.bars and min(places) > 0 and max(places) / min(places) >= LOGARITHMIC_FROM
-    return wide and min(values, default=0) > 0 and max(values) / min(values) >= LOGARITHMIC_FROM
+    return (
+        not chart.bars
+        and _spans_tens(places)
+        and min(values, default=0) > 0
+        and max(values) / min(values) >= LOGARITHMIC_FROM
+    )
+
+
+def _spans_tens(places: Sequence[float]) -> bool:
+    return min(places) > 0 and max(places) / min(places) >= LOGARITHMIC_FROM
 
 
 def is_heatmap(chart: Chart) -> bool:
     """Whether there are too many variants for lines, and all are numeric values of one setting."""
     variants = {series.variant for series in chart.panels[0].series}
-    if chart.bars or chart.scattered or len(variants) <= MOST_VARIANTS:
+    if chart.asked.cdf or chart.bars or chart.scattered or len(variants) <= MOST_VARIANTS:
         return False
     names = {variant.rpartition(" ")[0] for variant in variants}
     return len(names) == 1 and all(number_of(_varied(variant)) for variant in variants)
@@ -298,7 +326,7 @@ def draw_heatmap(chart: Chart) -> Figure:
     """A figure with a heat map for each overlay, path and quantity; each field is a median."""
     parts = dict.fromkeys((series.overlay, series.path) for series in chart.panels[0].series)
     fields = [(panel, *part) for panel in chart.panels for part in parts]
-    with style.sheet(3.0 * len(fields) + 0.5) as figure:
+    with style.sheet(3.0 * len(fields) + 0.5, chart.asked.style) as figure:
         grid = figure.subplots(len(fields), 1, squeeze=False)
         for place, (panel, overlay, path) in zip(grid[:, 0], fields, strict=True):
             _field(place, chart, panel, overlay, path)
@@ -314,16 +342,16 @@ def _field(place: Axes, chart: Chart, panel: Panel, overlay: str, path: str) -> 
     for row, each in zip(values, series, strict=True):
         for point in each.points:
             row[columns[point.x]] = point.value
-    with rc_context(style.RC):
+    with rc_context(style.rc(chart.asked.style)):
         shown = place.imshow(values, aspect="auto", origin="lower", cmap=COLOURS, interpolation="none")
-        place.figure.colorbar(shown, ax=place, label=panel.label)
+        place.figure.colorbar(shown, ax=place, label=chart.asked.axis(panel.column).label or panel.label)
     _some_ticks(place.xaxis.set_ticks, [text.partition("\n")[0] for _, text in chart.ticks])
     _some_ticks(place.yaxis.set_ticks, [_varied(each.variant) for each in series])
-    place.set_xlabel(chart.x_label)
+    place.set_xlabel(chart.asked.axis(X).label or chart.x_label)
     place.set_ylabel(series[0].variant.rpartition(" ")[0] if series else "")
-    title = [phrasing.label(overlay)] if len(chart.overlays) > 1 else []
+    title = [phrasing.label(overlay, chart.asked)] if len(chart.overlays) > 1 else []
     if title or path:
-        place.set_title(" · ".join(filter(None, (*title, path))), loc="left", fontsize=9)
+        place.set_title(" · ".join(filter(None, (*title, path))), loc="left")
 
 
 def _some_ticks(set_ticks, texts: list[str]) -> None:  # type: ignore[no-untyped-def] # matplotlib's has no one signature

@@ -6,12 +6,24 @@ docs/results.md has the rules in words. No rule depends on an experiment's name.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
-from minigts.experiments.claim_language import Figure, Published
+from minigts.experiments.claim_language import Published, word
+from minigts.experiments.figure_language import EXPERIMENT, MEASUREMENT, TIME, Figure
 from minigts.judge.statistics import Middle, middle
-from minigts.report import phrasing
+from minigts.report import distributions, phrasing
+from minigts.report.axis_places import (
+    axis_label,
+    chosen_axis,
+    path,
+    place_label,
+    places,
+    possible_axes,
+    text_at,
+    value_label,
+    variant,
+)
 from minigts.report.chart_model import Chart, Mark, Panel, Point, Series, number_of
 from minigts.report.read import Results
 from minigts.results.schema import Manifest
@@ -27,33 +39,46 @@ MOST_PATHS = 6
 """The most paths at one place of the axis that are separate series; more paths become markers."""
 HEADERS_BYTES = 28
 """The size of IP and UDP headers; the MTU less these is the largest datagram in one packet."""
-MOST_PLACES = 24
-"""The most names that fit along an axis."""
 
 
 def charts(results: Results) -> tuple[Chart, ...]:
-    """The figures that the experiment's file asks for, and a default figure for every other measurement."""
-    declared = {measurement.name: tuple(measurement.vary) for measurement in results.measurements}
+    """The figures that the experiment's file asks for, and a default figure for every other measurement. Figures over
+    time are in `over_time`."""
     made: list[Chart] = []
     for name in dict.fromkeys(row.measurement for row in results.summary):
         asked = [figure for figure in results.figures if name in figure.measurements]
-        for figure in (
-            [figure for figure in asked if figure.measurements[0] == name] if asked else [_plain_figure(name)]
-        ):
-            rows = [row for each in figure.measurements for row in _rows(results, each, len(figure.measurements) > 1)]
-            varied = dict.fromkeys(name for each in figure.measurements for name in declared.get(each, ()))
-            settings = ("measurement", *varied) if len(figure.measurements) > 1 else tuple(varied)
-            chart = _chart(results, settings, figure, [row for row in rows if row.unit == rows[0].unit])
-            made.append(replace(chart, name=_free(chart.name, made)))
+        own = [figure for figure in asked if figure.measurements[0] == name and figure.x != TIME]
+        for figure in own if any(each.x != TIME for each in asked) else [_plain_figure(name)]:
+            chart = chart_of(results, figure)
+            made.append(replace(chart, name=free_name(chart.name, [each.name for each in made])))
     return tuple(made)
 
 
-def _rows(results: Results, measurement: str, among_others: bool) -> list[SummaryRow]:
-    """A measurement's rows; in a figure of several measurements its name becomes a setting."""
-    rows = _shown([row for row in results.summary if row.measurement == measurement])
-    if not among_others:
-        return rows
-    return [replace(row, settings=(("measurement", measurement), *row.settings)) for row in rows]
+def chart_of(results: Results, figure: Figure) -> Chart:
+    """The figure that is asked for. Its measurements have rows in the summary."""
+    declared = {measurement.name: tuple(measurement.vary) for measurement in results.measurements}
+    rows = rows_of(results, figure)
+    rows = [row for row in rows if row.unit == rows[0].unit]
+    varied = dict.fromkeys(name for each in figure.measurements for name in declared.get(each, ()))
+    several = (MEASUREMENT,) if len(figure.measurements) > 1 else ()
+    settings = (*several, *(name for name in varied if name not in figure.where))
+    if figure.cdf:
+        return distributions.chart(results, figure, rows)
+    return _chart(results, settings, figure, rows)
+
+
+def rows_of(results: Results, figure: Figure) -> list[SummaryRow]:
+    """The rows that a figure shows; in a figure of several measurements their names become a setting."""
+    among_others = len(figure.measurements) > 1
+    found = []
+    for measurement in figure.measurements:
+        shown = _shown([row for row in results.summary if row.measurement == measurement])
+        name = ((MEASUREMENT, measurement),) if among_others else ()
+        for row in shown:
+            place = {"path": path(row), **dict(row.settings)}
+            if all(word(place.get(key, "")) == value for key, value in figure.where.items()):
+                found.append(replace(row, settings=(*name, *row.settings)))
+    return [row for row in found if not figure.overlays or row.overlay in figure.overlays] or found
 
 
 def _plain_figure(name: str) -> Figure:
@@ -66,18 +91,17 @@ def _shown(rows: Sequence[SummaryRow]) -> list[SummaryRow]:
     return [row for row in rows if row.kind == "path"] or list(rows)
 
 
-def _free(name: str, taken: Sequence[Chart]) -> str:
-    used = {chart.name for chart in taken}
-    return next(each for each in (name, *(f"{name}-{number}" for number in range(2, 1000))) if each not in used)
+def free_name(name: str, taken: Collection[str]) -> str:
+    """The name, with a number if it is taken."""
+    return next(each for each in (name, *(f"{name}-{number}" for number in range(2, 1000))) if each not in taken)
 
 
 def _chart(results: Results, settings: Sequence[str], figure: Figure, rows: Sequence[SummaryRow]) -> Chart:
     axis = figure.x if figure.x in possible_axes(settings) else chosen_axis(settings, rows)
-    rows = [row for row in rows if not figure.overlays or row.overlay in figure.overlays] or rows
     given = rows
     if axis == "hops":
-        rows = [row for row in rows if row.source == rows[0].source]
-    place, ticks, unit = places(axis, rows)
+        rows = list(_from_first(rows))
+    place, ticks, unit = places(axis, rows, figure)
     paths = _sharing(rows, axis, place)
     by_path = 1 < paths <= MOST_PATHS and axis != "hops"
     whole = place_label(axis, figure.relative_to, rows) if figure.relative_to else None
@@ -88,7 +112,7 @@ def _chart(results: Results, settings: Sequence[str], figure: Figure, rows: Sequ
         Panel(
             column,
             _y_label(column, rows[0], whole),
-            _series(rows, axis, place, column, figure.relative_to, printed, by_path=by_path),
+            _series(rows, axis, place, column, figure, printed, by_path=by_path),
             tuple(line for line in figure.lines if (line.y or columns[0]) == column),
         )
         for column in columns
@@ -101,9 +125,9 @@ def _chart(results: Results, settings: Sequence[str], figure: Figure, rows: Sequ
     beyond = _beyond(panels[0])
     if beyond is not None:
         panels[0] = _without_predictions(panels[0])
-    numeric = axis == "hops" or (axis in settings and all(number_of(text) for _, text in ticks))
+    numeric = axis == "hops" or (axis in settings and axis != EXPERIMENT and all(number_of(text) for _, text in ticks))
     return Chart(
-        name=_slug(f"{figure.measurements[0]}-by-{axis}"),
+        name=figure.name or _slug(f"{figure.measurements[0]}-by-{axis}"),
         title=figure.title or _title(figure, axis, rows),
         measurements=figure.measurements,
         tool=rows[0].tool,
@@ -117,8 +141,17 @@ def _chart(results: Results, settings: Sequence[str], figure: Figure, rows: Sequ
         beyond=beyond,
         scattered=paths > 1 and not by_path,
         by_column=bool(figure.y) or cut,
-        elsewhere=len({_path(row) for row in given} - {_path(row) for row in rows}),
+        elsewhere=len({path(row) for row in given} - {path(row) for row in rows}),
+        asked=figure,
     )
+
+
+def _from_first(rows: Sequence[SummaryRow]) -> Iterator[SummaryRow]:
+    """The rows of paths from one host, the first; of several experiments from the first host of each."""
+    first: dict[str, str] = {}
+    for row in rows:
+        if first.setdefault(dict(row.settings).get(EXPERIMENT, ""), row.source) == row.source:
+            yield row
 
 
 def _title(figure: Figure, axis: str, rows: Sequence[SummaryRow]) -> str:
@@ -146,13 +179,10 @@ def _without_predictions(panel: Panel) -> Panel:
 def _columns(rows: Sequence[SummaryRow], *, cut: bool) -> list[str]:
     """The measured columns that get a panel, except those that are 0 throughout. Where a link is `cut` meanwhile, the
     longest time without a reply is one of them."""
-    wanted = PANELS | ({GAP.name} if cut else set())
+    own = {column.name for row in rows for column in row.tool.columns if column.panel}
+    wanted = PANELS | own | ({GAP.name} if cut else set())
     found = dict.fromkeys(name for row in rows for name in row.cell.columns if name in wanted)
     return [name for name in found if any(value for row in rows for value in row.cell.columns.get(name, ()))]
-
-
-def _path(row: SummaryRow) -> str:
-    return f"{row.source} → {row.target}"
 
 
 def _sharing(rows: Sequence[SummaryRow], axis: str, place: Callable[[SummaryRow], float]) -> int:
@@ -160,7 +190,7 @@ def _sharing(rows: Sequence[SummaryRow], axis: str, place: Callable[[SummaryRow]
     found: dict[tuple[object, ...], set[str]] = {}
     for row in rows:
         settings = tuple(each for each in row.settings if each[0] != axis)
-        found.setdefault((row.overlay, settings, place(row)), set()).add(_path(row))
+        found.setdefault((row.overlay, settings, place(row)), set()).add(path(row))
     alone = max(map(len, found.values())) == 1
     return 1 if alone else len(set().union(*found.values()))
 
@@ -170,7 +200,7 @@ def _series(
     axis: str,
     place: Callable[[SummaryRow], float],
     column: str,
-    relative_to: str | None,
+    figure: Figure,
     printed: Sequence[Published],
     *,
     by_path: bool,
@@ -179,14 +209,14 @@ def _series(
     `by_path` the path does, too."""
     groups: dict[tuple[str, str, str], list[Point]] = {}
     for row in rows:
-        words_ = (value if name == "measurement" else f"{name} {value}" for name, value in row.settings if name != axis)
-        own = groups.setdefault((row.overlay, ", ".join(words_), _path(row) if by_path else ""), [])
+        own = groups.setdefault((row.overlay, variant(row, figure, axis), path(row) if by_path else ""), [])
         if point := _point(place(row), row, column, printed):
             own.append(point)
     made = [
-        Series(overlay, variant, tuple(sorted(points, key=lambda point: point.x)), path)
-        for (overlay, variant, path), points in groups.items()
+        Series(overlay, words, tuple(sorted(points, key=lambda point: point.x)), figure.named(way))
+        for (overlay, words, way), points in groups.items()
     ]
+    relative_to = figure.relative_to
     at = next((place(row) for row in rows if text_at(row, axis) == relative_to and axis != "overlay"), None)
     return _relative(made, relative_to, at) if relative_to else tuple(made)
 
@@ -209,7 +239,7 @@ def _point(x: float, row: SummaryRow, column: str, printed: Sequence[Published])
         row.predicted if column == "value" else None,
         tuple(row.cell.excluded) if column == "value" else (),
         row.doubtful,
-        _path(row),
+        path(row),
     )
 
 
@@ -286,78 +316,10 @@ def _mtu(manifest: Manifest | None, overlay: str) -> int | None:
 
 
 def _y_label(column: str, row: SummaryRow, whole: str | None) -> str:
-    own = f"{row.tool.value.label} in {row.unit}"
-    name = own if column == "value" else phrasing.column(column, row.unit)
+    name = value_label(row, column)
     return f"{name.rpartition(' in ')[0] or name}\nin % of {whole}" if whole else name
 
 
 def _slug(text: str) -> str:
     """The text as a file's name."""
     return re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-") or "figure"
-
-
-def possible_axes(varied: Sequence[str]) -> tuple[str, ...]:
-    """The possible x axes of a figure where these settings are varied."""
-    return ("hops", "path", "overlay", *varied)
-
-
-def chosen_axis(settings: Sequence[str], rows: Sequence[SummaryRow]) -> str:
-    """The x axis when the file does not choose one; docs/results.md has the rules."""
-    varied = [name for name in settings if len({dict(row.settings).get(name) for row in rows}) > 1]
-    numeric = [name for name in varied if all(number_of(dict(row.settings).get(name, "")) for row in rows)]
-    if varied:
-        return (numeric or varied)[0]
-    first = [row for row in rows if row.source == rows[0].source]
-    if len({row.hops for row in first}) > 1:
-        return "hops"
-    paths = {(row.source, row.target) for row in rows}
-    return "path" if 1 < len(paths) <= MOST_PLACES else "overlay"
-
-
-def text_at(row: SummaryRow, axis: str) -> str:
-    """The row's place on an axis, as text."""
-    if axis == "path":
-        return f"{row.source} → {row.target}"
-    return {"hops": str(row.hops), "overlay": row.overlay}.get(axis) or dict(row.settings).get(axis, "")
-
-
-def places(
-    axis: str, rows: Sequence[SummaryRow]
-) -> tuple[Callable[[SummaryRow], float], tuple[tuple[float, str], ...], str]:
-    """A function from a row to its place, the axis's ticks, and its unit; names have the places 0, 1, 2, …"""
-    texts = list(dict.fromkeys(text_at(row, axis) for row in rows))
-    numbers = {text: number_of(text) for text in texts}
-    if axis != "overlay" and all(numbers.values()):
-        values = {text: number[0] for text, number in numbers.items() if number}
-        hosts = _hosts(rows) if axis == "hops" else {}
-        ticks = tuple(sorted((value, text + hosts.get(text, "")) for text, value in values.items()))
-        unit = next((number[1] for number in numbers.values() if number), "")
-        return (lambda row: values[text_at(row, axis)]), ticks, unit
-    order = {text: float(index) for index, text in enumerate(texts)}
-    name = phrasing.label if axis == "overlay" else str
-    return (lambda row: order[text_at(row, axis)]), tuple((at, name(text)) for text, at in order.items()), ""
-
-
-def _hosts(rows: Sequence[SummaryRow]) -> dict[str, str]:
-    """The host at each number of hops, or how many there are, for the line under the number."""
-    found: dict[str, dict[str, None]] = {}
-    for row in rows:
-        found.setdefault(str(row.hops), {})[row.target] = None
-    return {
-        hops: f"\n{phrasing.short(next(iter(names)))}" if len(names) == 1 else f"\n{len(names)} hosts"
-        for hops, names in found.items()
-    }
-
-
-def axis_label(axis: str, unit: str, rows: Sequence[SummaryRow]) -> str:
-    if axis == "hops":
-        return f"hops from {phrasing.short(rows[0].source)}, and the host there"
-    name = phrasing.axis(axis)
-    return f"{name} in {unit}" if unit else "" if axis in ("path", "overlay") else name
-
-
-def place_label(axis: str, place: str, rows: Sequence[SummaryRow]) -> str:
-    """The name of the base of shares: a place of the axis, or an overlay."""
-    if axis == "overlay" or all(text_at(row, axis) != place for row in rows):
-        return phrasing.label(place)
-    return phrasing.counted(int(place), "hop") if axis == "hops" else place

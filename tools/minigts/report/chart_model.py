@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from minigts.experiments.claim_language import Line
+from minigts.experiments.figure_language import PLAIN_FIGURE, Figure, Line, X
 from minigts.tools.base import Tool
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z%/]*)")
@@ -100,6 +101,8 @@ class Chart:
     """Whether single columns are asked for, so that a latency by hops is drawn without its segments."""
     elsewhere: int = 0
     """The number of paths that are not drawn because they begin at another host than the first one."""
+    asked: Figure = PLAIN_FIGURE
+    """The figure's declaration: its style, its axes and the names that it gives."""
 
     @property
     def overlays(self) -> tuple[str, ...]:
@@ -109,6 +112,34 @@ class Chart:
     def variants(self) -> tuple[str, ...]:
         """The conditions that distinguish the series of one overlay."""
         return tuple(dict.fromkeys(series.condition for series in self.panels[0].series))
+
+    @property
+    def outside(self) -> int:
+        """The number of points that lie outside the axes that the declaration sets."""
+        along = self.asked.axis(X)
+        return sum(
+            self.asked.axis(panel.column).beyond(point.x if self.asked.cdf else point.value)
+            or (not self.asked.cdf and along.beyond(point.x))
+            for panel in self.panels
+            for series in panel.series
+            for point in series.points
+        )
+
+
+WRITTEN = {"kbit": "kbit/s", "mbit": "Mbit/s", "gbit": "Gbit/s", "ms": "ms", "s": "s", "min": "min"}
+"""The units as an axis shows them where all its values are written in the same one."""
+
+
+def numbers_of(texts: Sequence[str]) -> tuple[dict[str, float], str] | None:
+    """The numbers of these texts and their unit: that in which all of them are written, `10ms` and `20ms` are 10 and 20
+    ms; otherwise one for all, `100ms` and `2s` are 0.1 and 2 s. None when one of them is a word."""
+    found = {text: number_of(text) for text in texts}
+    if not all(found.values()):
+        return None
+    units = {match[2] for text in texts if (match := _NUMBER.fullmatch(text))}
+    if len(units) == 1 and (unit := WRITTEN.get(*units)) is not None:
+        return {text: float(match[1]) for text in texts if (match := _NUMBER.fullmatch(text))}, unit
+    return {text: number[0] for text, number in found.items() if number}, next(n[1] for n in found.values() if n)
 
 
 def number_of(text: str) -> tuple[float, str] | None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from minigts.experiments.figure_language import PLAIN_FIGURE, X
+from minigts.experiments.figure_language import Figure as Asked
 from minigts.report import phrasing, style
 from minigts.report.points import LatencyPoint
+from minigts.tools.columns import VALUE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,10 +21,10 @@ Values = Sequence[tuple[float, float, float]]
 """Median and the two ends of its interval, for each point."""
 
 
-def latency_by_hops(points: Sequence[LatencyPoint]) -> Figure:
+def latency_by_hops(points: Sequence[LatencyPoint], asked: Asked = PLAIN_FIGURE) -> Figure:
     """The RTT by hops above; below, its difference from the sum of the single segments, with the tolerance shaded."""
     residuals = any(point.residual_ms is not None for point in points)
-    with style.sheet((5.2 if residuals else 3.4) + 0.07 * len(_series(points))) as figure:
+    with style.sheet((5.2 if residuals else 3.4) + 0.07 * len(_series(points)), asked.style) as figure:
         if residuals:
             axes, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
             _residuals(lower, points)
@@ -32,16 +36,23 @@ def latency_by_hops(points: Sequence[LatencyPoint]) -> Figure:
         width = style.bar_width(len(_series(points)))
         for overlay, _, offset, own in _series(points):
             _stacks(axes, own, offset, width, label=overlay == points[0].overlay)
-        for _, look, offset, own in _series(points):
+        for name, usual, offset, own in _series(points):
+            look = replace(usual, label=asked.named(name, usual.label))
             _measured(axes, own, [(p.median_ms, p.low_ms, p.high_ms) for p in own], look, offset)
             style.mark_excluded(axes, [(point.hops + offset, value) for point in own for value in point.excluded])
             style.mark_doubtful(axes, [(point.hops + offset, point.median_ms) for point in own if point.doubtful])
-        axes.set_ylabel("RTT in ms")
-        axes.set_ylim(bottom=0)
+        value = asked.axis(VALUE)
+        axes.set_ylabel(value.label or "RTT in ms")
+        if value.scale == "log":
+            axes.set_yscale("log")
+            style.plain_numbers(axes.yaxis)
+        else:
+            axes.set_ylim(bottom=0)
+        style.set_ends(axes, y=value)
         axes.grid(axis="y")
         axes.tick_params(length=3)
-        style.legend(figure, [axes], [look.label for _, look, _, _ in _series(points)])
-        _hop_axis(lower, points)
+        style.legend(figure, [axes], [asked.named(name, look.label) for name, look, _, _ in _series(points)])
+        _hop_axis(lower, points, asked)
     return figure
 
 
@@ -116,11 +127,11 @@ def _symmetric(points: Sequence[LatencyPoint]) -> tuple[float, float]:
     return -most, most
 
 
-def _hop_axis(axes: Axes, points: Sequence[LatencyPoint]) -> None:
+def _hop_axis(axes: Axes, points: Sequence[LatencyPoint], asked: Asked) -> None:
     """Hop counts with the host's name beneath."""
     hosts = {point.hops: {p.target for p in points if p.hops == point.hops} for point in points}
     names = [phrasing.short(min(own)) if len(own) == 1 else f"{len(own)} hosts" for own in hosts.values()]
     axes.set_xticks(list(hosts), [f"{hops}\n{name}" for hops, name in zip(hosts, names, strict=True)])
     axes.set_xlim(min(hosts) - 0.55, max(hosts) + 0.55)
-    axes.set_xlabel(f"hops from {phrasing.short(points[0].source)}, and the host there")
+    axes.set_xlabel(asked.axis(X).label or f"hops from {phrasing.short(points[0].source)}, and the host there")
     axes.grid(axis="y")

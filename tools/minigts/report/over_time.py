@@ -9,8 +9,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from minigts.experiments.claim_language import word
+from minigts.experiments.figure_language import PLAIN_FIGURE, TIME, X
+from minigts.experiments.figure_language import Figure as Asked
 from minigts.language.quantities import magnitude
 from minigts.report import phrasing, style
+from minigts.report.axis_places import in_full, path, variant
 from minigts.results.tables import SeriesRow
 from minigts.tools.base import Tool
 from minigts.tools.columns import BESIDE, VALUE, Column
@@ -59,13 +63,19 @@ class OverTime:
     of_processors: bool = True
     schedule: tuple[tuple[str, tuple[tuple[float, float], ...]], ...] = ()
     """The settings of links meanwhile: for each quantity of a link, pairs of seconds and the value from then on."""
+    columns: tuple[str, ...] = ()
+    """The columns of the panels, in their order."""
+    asked: Asked = PLAIN_FIGURE
+    """The figure's declaration: its style, its axes and the names that it gives."""
 
     @property
     def name(self) -> str:
-        return f"{self.measurement}-over-time"
+        return self.asked.name or f"{self.measurement}-over-time"
 
     @property
     def title(self) -> str:
+        if self.asked.title:
+            return self.asked.title
         what = "over time" if self.of_the_tool else "the processor over time"
         return f"{phrasing.measurement(self.measurement)}: {what}"
 
@@ -77,27 +87,52 @@ class OverTime:
         return own + (" Below is how links were set meanwhile, in the first sample." if self.schedule else "")
 
 
-def figures(rows: Sequence[SeriesRow], tools: Mapping[str, Tool]) -> tuple[OverTime, ...]:
-    """A figure for each measurement with figures over time; `tools` by the measurements' names. Pure."""
+def figures(rows: Sequence[SeriesRow], tools: Mapping[str, Tool], asked: Sequence[Asked] = ()) -> tuple[OverTime, ...]:
+    """The figures over time that are `asked` for, and one for each other measurement with figures over time; `tools` by
+    the measurements' names. Pure."""
     made = []
     for measurement in dict.fromkeys(row.measurement for row in rows):
-        own = [row for row in rows if row.measurement == measurement]
         value = tools[measurement].value if measurement in tools else None
-        schedule = _schedule([row for row in own if row.column.startswith(SET)])
-        own = [row for row in own if not row.column.startswith(SET)]
-        columns = [name for name in dict.fromkeys(row.column for row in own) if name not in PROCESSORS]
-        panels = [(_label(name, value), _moments([row for row in own if row.column == name])) for name in columns]
-        # A column that is 0 throughout, as retransmissions often are, gets no panel.
-        told = [(label, lines) for label, lines in panels if any(value for line in lines for _, value in line.points)]
-        watched = [
-            (label, lines) for name, label in PANELS if (lines := _lines([row for row in own if row.column == name]))
-        ]
-        made.append(OverTime(measurement, (*told, *watched), bool(told), bool(watched), schedule))
+        own = [row for row in rows if row.measurement == measurement]
+        figures_ = [each for each in asked if each.of == measurement and each.x == TIME] or [PLAIN_FIGURE]
+        made += [figure_of(each, measurement, own, value) for each in figures_]
     return tuple(each for each in made if each.panels)
 
 
+def _is_shown(row: SeriesRow, figure: Asked) -> bool:
+    place = {"path": path(row), **dict(row.settings)}
+    fixed = all(word(place.get(key, "")) == value for key, value in figure.where.items())
+    return fixed and (not figure.overlays or row.overlay in figure.overlays)
+
+
+def figure_of(figure: Asked, measurement: str, rows: Sequence[SeriesRow], value: Column | None) -> OverTime:
+    """The figure of a measurement's rows that is asked for; `value` is the column of its tool's main figure."""
+    rows = [row for row in rows if _is_shown(row, figure)]
+    schedule = _schedule([row for row in rows if row.column.startswith(SET)])
+    own = [row for row in rows if not row.column.startswith(SET) and (not figure.y or row.column in figure.y)]
+    columns = [name for name in dict.fromkeys(row.column for row in own) if name not in PROCESSORS]
+    panels = [(name, _label(name, value), _moments(_of(own, name), figure)) for name in columns]
+    # A column that is 0 throughout, as retransmissions often are, gets no panel.
+    told = [each for each in panels if any(value for line in each[2] for _, value in line.points)]
+    watched = [(name, label, lines) for name, label in PANELS if (lines := _lines(_of(own, name), figure))]
+    both = (*told, *watched)
+    return OverTime(
+        measurement,
+        tuple((label, lines) for _, label, lines in both),
+        bool(told),
+        bool(watched),
+        schedule,
+        tuple(name for name, _, _ in both),
+        figure,
+    )
+
+
+def _of(rows: Sequence[SeriesRow], column: str) -> list[SeriesRow]:
+    return [row for row in rows if row.column == column]
+
+
 def _schedule(rows: Sequence[SeriesRow]) -> tuple[tuple[str, tuple[tuple[float, float], ...]], ...]:
-    first = [row for row in rows if row.sample == rows[0].sample]
+    first = [row for row in rows if (row.sample, row.settings) == (rows[0].sample, rows[0].settings)]
     return tuple(
         (_of_link(name.removeprefix(SET)), tuple((row.at_s, row.value) for row in first if row.column == name))
         for name in dict.fromkeys(row.column for row in first)
@@ -113,11 +148,11 @@ def _of_link(quantity: str) -> str:
 
 def _label(column: str, value: Column | None) -> str:
     if column != VALUE:
-        return phrasing.column(column, (value and value.unit) or "")
-    return value.heading("") if value else column
+        return in_full(phrasing.column(column, (value and value.unit) or ""))
+    return in_full(value.heading("")) if value else column
 
 
-def _moments(rows: Sequence[SeriesRow]) -> tuple[Line, ...]:
+def _moments(rows: Sequence[SeriesRow], figure: Asked) -> tuple[Line, ...]:
     """As `_lines`, in steps as long as the tool's intervals."""
     ordered: dict[str, list[float]] = {}
     for row in rows:
@@ -125,31 +160,31 @@ def _moments(rows: Sequence[SeriesRow]) -> tuple[Line, ...]:
     gaps = [after - before for each in ordered.values() for before, after in pairwise(sorted(each))]
     first, last = min(row.at_s for row in rows), max(row.at_s for row in rows)
     step_s = max(statistics.median(gaps) if gaps else STEP_S, (last - first) / MOST_STEPS) or STEP_S
-    return _lines(rows, step_s, first - EARLY * step_s, EARLY)
+    return _lines(rows, figure, step_s, first - EARLY * step_s, EARLY)
 
 
 def _lines(
-    rows: Sequence[SeriesRow], step_s: float = STEP_S, first_s: float = 0.0, drawn_at: float = 0.5
+    rows: Sequence[SeriesRow], figure: Asked, step_s: float = STEP_S, first_s: float = 0.0, drawn_at: float = 0.5
 ) -> tuple[Line, ...]:
     """The lines of a panel, by overlay and variant; `drawn_at` is the share of a step at which its point is drawn."""
     rows = sorted(rows, key=lambda row: [magnitude(value) for _, value in row.settings])
     several = len({(row.source, row.target) for row in rows}) > 1
     found: dict[tuple[str, str], dict[int, list[float]]] = {}
     for row in rows:
-        path = [f"{row.source} – {row.target}"] if several else []
-        variant = ", ".join([*path, *(f"{name} {value}" for name, value in row.settings)])
-        steps = found.setdefault((row.overlay, variant), {})
+        way = [figure.named(path(row), f"{row.source} – {row.target}")] if several else []
+        words = ", ".join(filter(None, (*way, variant(row, figure))))
+        steps = found.setdefault((row.overlay, words), {})
         steps.setdefault(math.floor((row.at_s - first_s) / step_s), []).append(row.value)
     return tuple(
         Line(
             overlay,
-            variant,
+            words,
             tuple(
                 (first_s + (step + drawn_at) * step_s, statistics.median(values))
                 for step, values in sorted(steps.items())
             ),
         )
-        for (overlay, variant), steps in found.items()
+        for (overlay, words), steps in found.items()
     )
 
 
@@ -184,9 +219,9 @@ def _distinct(names: Sequence[str]) -> list[style.Look]:
 def draw(content: OverTime) -> Figure:
     """A panel for each host, a line for each overlay and variant."""
     every = [line for _, lines in content.panels for line in lines]
-    looks, names = _looks(every), _names(every)
+    looks, names = _looks(every), _names(every, content.asked)
     ratios = [2.0] * len(content.panels) + [0.9] * len(content.schedule)
-    with style.sheet(sum(ratios) + 0.9) as figure:
+    with style.sheet(sum(ratios) + 0.9, content.asked.style) as figure:
         grid = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)
         last_s = max(at for line in every for at, _ in line.points)
         for axes, (label, points) in zip(grid[len(content.panels) :, 0], content.schedule, strict=True):
@@ -195,7 +230,9 @@ def draw(content: OverTime) -> Figure:
         for axes in grid[: len(content.panels), 0] if len(moments) <= MOST_LINES else ():
             for at in moments:
                 axes.axvline(at, color=style.FAINT, linewidth=0.8, linestyle="--")
-        for axes, (label, lines) in zip(grid[: len(content.panels), 0], content.panels, strict=True):
+        for axes, (label, lines), column in zip(
+            grid[: len(content.panels), 0], content.panels, content.columns, strict=True
+        ):
             for line in lines:
                 look = looks[line.overlay, line.variant]
                 axes.plot(
@@ -210,12 +247,18 @@ def draw(content: OverTime) -> Figure:
                     linewidth=1.0,
                 )
             axes.axvline(0, color=style.FAINT, linewidth=0.8)
-            axes.set_ylabel(label)
+            asked = content.asked.axis(column)
+            axes.set_ylabel(asked.label or label)
             highest = max(1.05 * value for line in lines for _, value in line.points)
             axes.set_ylim(0, max(105.0, highest) if label in dict(PANELS).values() else highest)
+            if asked.scale == "log":
+                axes.set_yscale("log")
+                style.plain_numbers(axes.yaxis)
+                axes.set_ylim(auto=True)
+            style.set_ends(axes, content.asked.axis(X), asked)
             axes.grid(axis="y")
             axes.tick_params(length=3)
-        grid[-1, 0].set_xlabel("seconds since the client began")
+        grid[-1, 0].set_xlabel(content.asked.axis(X).label or "seconds since the client began")
         style.legend(figure, list(grid[: len(content.panels), 0]), list(names.values()))
     return figure
 
@@ -231,12 +274,12 @@ def _draw_schedule(axes: Axes, label: str, points: Sequence[tuple[float, float]]
     axes.tick_params(length=3)
 
 
-def _names(lines: Sequence[Line]) -> dict[tuple[str, str], str]:
+def _names(lines: Sequence[Line], asked: Asked) -> dict[tuple[str, str], str]:
     """The lines' names in the legend; they have the overlay's name if there are several, or no variant."""
     one = len({line.overlay for line in lines}) == 1
     return {
         (line.overlay, line.variant): line.variant
         if one and line.variant
-        else " · ".join(filter(None, (phrasing.label(line.overlay), line.variant)))
+        else " · ".join(filter(None, (phrasing.label(line.overlay, asked), line.variant)))
         for line in lines
     }

@@ -353,7 +353,9 @@ def _columns(
         yield ">residual", numbers([point.residual_ms if point else None for point in points], sign=True)
     yield f">{rows[0].tool.prediction.heading}", numbers([row.predicted for row in rows])
     yield ">published", numbers([row.published for row in rows])
-    for name in dict.fromkeys(name for row in rows for name in row.cell.columns if name in FURTHER):
+    own = {column.name: column for row in rows for column in row.tool.columns if column.tabled}
+    for name in dict.fromkeys(name for row in rows for name in row.cell.columns if name in FURTHER or name in own):
         medians = [median(row.cell.columns[name]) if row.cell.columns.get(name) else None for row in rows]
-        own_digits = digits if COLUMNS[name].unit is None else 2
-        yield f">{phrasing.column(name, rows[0].unit)}", tuple(number_text(value, own_digits) for value in medians)
+        own_digits = digits if (own.get(name) or COLUMNS[name]).unit is None else 2
+        heading = phrasing.column(name, rows[0].unit, rows[0].tool)
+        yield f">{heading}", tuple(number_text(value, own_digits) for value in medians)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from minigts.experiments.figure_language import PLAIN_FIGURE, Figure
 from minigts.judge.verdicts import Word
 from minigts.language.figures import digits, span
 from minigts.report.points import LatencyPoint, ThroughputPoint
@@ -15,6 +16,7 @@ from minigts.report.read import Results
 from minigts.report.style import PLAIN, PLAIN_IPV6, PLAIN_IPV6_LABEL, PLAIN_LABEL
 from minigts.results.schema import Claim, LeftOut
 from minigts.tools import COLUMNS, TOOLS
+from minigts.tools.base import Tool
 from minigts.topology.plan.plan import Plan
 
 if TYPE_CHECKING:
@@ -30,9 +32,9 @@ VERDICTS: tuple[tuple[Word, str], ...] = (
 )
 
 
-def label(overlay: str) -> str:
-    """The overlay's name for readers: `no overlay` for `none`."""
-    return {PLAIN: PLAIN_LABEL, PLAIN_IPV6: PLAIN_IPV6_LABEL}.get(overlay, overlay)
+def label(overlay: str, asked: Figure = PLAIN_FIGURE) -> str:
+    """The overlay's name for readers: that of a figure's declaration, or `no overlay` for `none`."""
+    return asked.named(overlay, {PLAIN: PLAIN_LABEL, PLAIN_IPV6: PLAIN_IPV6_LABEL}.get(overlay))
 
 
 def measurement(name: str) -> str:
@@ -41,17 +43,22 @@ def measurement(name: str) -> str:
 
 
 def axis(name: str) -> str:
-    """A varied setting's name as the label of an axis."""
-    return {"hops": "hops", "path": "path", "overlay": "network", "datagram": "datagram"}.get(
-        name, name.replace("_", " ")
-    )
+    """A varied setting's name as the label of an axis: `network` for `overlay`, `delay of chain link` for the place
+    `chain.link.delay` in a topology file, `RTT of link ams-bra` for `links.ams-bra.rtt`."""
+    *places, last = name.split(".")
+    if len(places) == 2 and places[0] in ("links", "hosts"):
+        places[0] = places[0].removesuffix("s")
+    words = [{"overlay": "network", "rtt": "RTT", "mtu": "MTU", "cpu": "CPU"}.get(last, last)]
+    words += ["of", *places] if places else []
+    return " ".join(words).replace("_", " ")
 
 
-def column(name: str, unit: str) -> str:
-    """A column of samples.csv as the label of an axis, `loss in %`. The unit of a column that no tool here fills comes
-    from the end of its name, or is the row's."""
-    if name in COLUMNS:
-        return COLUMNS[name].heading(unit)
+def column(name: str, unit: str, tool: Tool | None = None) -> str:
+    """A column of samples.csv as the label of an axis, `loss in %`; `tool` is the one that filled it, where known. The
+    unit of a column that no tool here fills comes from the end of its name, or is the row's."""
+    known = (tool.column(name) if tool else None) or COLUMNS.get(name)
+    if known is not None:
+        return known.heading(unit)
     stem, _, last = name.rpartition("_")
     own = {"percent": "%", "ms": "ms", "mbit": "Mbit/s", "bytes": "bytes", "s": "s"}.get(last)
     text = (stem if own and stem else name).replace("_", " ")
@@ -166,14 +173,14 @@ def ends(chart: Chart) -> list[str]:
     """A sentence about a chart's first panel if it has few series: along numbers the first and the last point of each,
     among names the lowest and the highest."""
     panel = chart.panels[0]
-    if len(panel.series) > MOST_TOLD or chart.relative_to:
+    if len(panel.series) > MOST_TOLD or chart.relative_to or chart.asked.cdf:
         return []
     unit = panel.label.rpartition(" in ")[2].replace("\n", " ")
     told = []
     for series in (each for each in panel.series if each.points):
         ordered = sorted(series.points, key=lambda point: point.value) if chart.bars else series.points
         first, last = (figure(point.value) for point in (ordered[0], ordered[-1]))
-        name = ", ".join(filter(None, (label(series.overlay), series.condition)))
+        name = ", ".join(filter(None, (label(series.overlay, chart.asked), series.condition)))
         told.append(f"{name} {first}" + (f" to {last} {unit}" if first != last else f" {unit}"))
     along = "" if chart.bars or len(chart.ticks) < 2 else f" from {chart.ticks[0][1]} to {chart.ticks[-1][1]}"
     return [f"{chart.title}{along}: {listed(told)}."] if told else []
@@ -318,11 +325,11 @@ def latency_caption(data: Results, chart: Chart, points: Sequence[LatencyPoint])
         caption.append("Ringed points rest on samples that were all taken while the machine was too busy.")
     if any(point.published_ms is not None for point in points):
         caption.append(f"Open diamonds are the published values{_sources(data, chart)}.")
-    return [*caption, *_elsewhere(chart), *_trends(data, chart), *_made_with(data)]
+    return [*caption, *_elsewhere(chart), *_outside(chart), *_trends(data, chart), *_made_with(data)]
 
 
 def chart_caption(data: Results, chart: Chart) -> list[str]:
-    """The caption of any other figure."""
+    """The caption of any other figure of medians."""
     points = [point for panel in chart.panels for series in panel.series for point in series.points]
     first = [point for series in chart.panels[0].series for point in series.points]
     caption = [
@@ -347,7 +354,28 @@ def chart_caption(data: Results, chart: Chart) -> list[str]:
         caption.append("Ringed points rest on samples that were all taken while the machine was too busy.")
     if any(point.published is not None for point in first):
         caption.append(f"Open diamonds are the published values{_sources(data, chart)}.")
-    return [*caption, *_trends(data, chart), *_made_with(data)]
+    return [*caption, *_outside(chart), *_trends(data, chart), *_made_with(data)]
+
+
+def distribution_caption(data: Results, chart: Chart) -> list[str]:
+    """The caption of a distribution: how to read it, and how many values each line has."""
+    numbers = sorted({point.n for panel in chart.panels for series in panel.series for point in series.points})
+    what = "samples" if chart.asked.cdf == "samples" else "moments that the tool reported, of all samples together"
+    told = f"Each line is the share of {what} up to each value (n = {_ends_of(numbers)})."
+    return [*([told] if numbers else []), *_outside(chart), *_made_with(data)]
+
+
+def _ends_of(numbers: Sequence[int]) -> str:
+    """`5`, or `4 to 5`."""
+    return f"{numbers[0]}" if numbers[0] == numbers[-1] else f"{numbers[0]} to {numbers[-1]}"
+
+
+def _outside(chart: Chart) -> list[str]:
+    """A sentence about points that the figure's own axes leave out."""
+    if not chart.outside:
+        return []
+    verb = "lies" if chart.outside == 1 else "lie"
+    return [f"{counted(chart.outside, 'point')} {verb} outside the axes."]
 
 
 def heatmap_caption(data: Results, chart: Chart) -> list[str]:
@@ -381,7 +409,10 @@ def _trends(data: Results, chart: Chart) -> list[str]:
 
 
 def _made_with(data: Results) -> list[str]:
-    """Sentences about the provider, the lab's certificate, and the command that makes the figure again."""
+    """Sentences about the provider, the lab's certificate, and the command that makes the figure again; or about the
+    several runs that are drawn together."""
+    if data.several:
+        return [f"Experiments: {listed(data.several)}."]
     told = [f"Provider: {data.provider}, in {clock(data.plan)}."] if data.plan else []
     told += [f"Tuned kernels: {words}." for words in data.plan.tuning_in_words] if data.plan else []
     verdict = data.manifest.certificate.get("verdict") if data.manifest else None

@@ -11,15 +11,17 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import JsonValue
 
 from minigts import paths
 from minigts.errors import InputError
-from minigts.experiments.claim_language import Figure, Published
+from minigts.experiments.claim_language import Published
+from minigts.experiments.figure_language import EXPERIMENT, Figure
 from minigts.experiments.model import AnyMeasurement
 from minigts.judge.verdicts import Word, combine
 from minigts.results import folder, manifest, schema, store, sweeps
@@ -60,6 +62,8 @@ class Results:
     files: tuple[str, ...] = field(default=())
     labs: tuple[str, ...] = ()
     """The folders of a sweep's labs with samples; empty for a single run."""
+    several: tuple[str, ...] = ()
+    """The names of the experiments that are shown together; empty for those of one."""
     experiment: str = ""
     """The path of the experiment's file relative to the folder's parent; empty for one of minigts' own."""
 
@@ -234,6 +238,48 @@ def read_sweep(directory: Path) -> Results:
         labs=tuple(each.directory.name for each in found),
         experiment=f"{directory.resolve().name}/{found[0].experiment}" if found[0].experiment else "",
     )
+
+
+def together(named: Mapping[str, Results]) -> Results:
+    """Several experiments as one, in which the experiment varies: each row's settings begin with its name. Raises
+    InputError for results without a manifest."""
+    every = list(named.values())
+    manifests = [each.manifest for each in every if each.manifest is not None]
+    if len(manifests) < len(every):
+        alone = next(each.directory for each in every if each.manifest is None)
+        raise InputError(f"{alone}: holds no manifest.json, so only figures of it alone are possible")
+    first = manifests[0]
+    update = {
+        "measurements": tuple(_joined(manifests, tuple(named))),
+        "published": tuple(entry for each in every for entry in each.published),
+    }
+    overlays = {name: facts for each in reversed(manifests) for name, facts in each.overlays.items()}
+    experiment = first.experiment.model_copy(update=update)
+    return Results(
+        directory=every[0].directory,
+        manifest=first.model_copy(update={"experiment": experiment, "overlays": overlays}),
+        samples=_counted(each.samples for each in every),
+        summary=tuple(_of(name, row) for name, each in named.items() for row in each.summary),
+        series=tuple(_of(name, row) for name, each in named.items() for row in each.series),
+        several=tuple(named),
+    )
+
+
+def _joined(manifests: Sequence[Manifest], names: tuple[str, ...]) -> Iterator[AnyMeasurement]:
+    """The measurements of all experiments, each with the values of all and with the experiments' names."""
+    every = [measurement for each in manifests for measurement in each.experiment.measurements]
+    for name in dict.fromkeys(each.name for each in every):
+        alike = [each for each in every if each.name == name]
+        keys = dict.fromkeys(key for each in alike for key in each.vary)
+        vary = {key: tuple(value for each in alike for value in each.vary.get(key, ())) for key in keys}
+        yield alike[0].model_copy(update={"vary": {EXPERIMENT: names, **vary}})
+
+
+_R = TypeVar("_R", SummaryRow, SeriesRow)
+
+
+def _of(experiment: str, row: _R) -> _R:
+    return replace(row, settings=((EXPERIMENT, experiment), *row.settings))
 
 
 def _in_order(name: str) -> list[tuple[float, str]]:

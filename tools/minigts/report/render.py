@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from minigts import paths
 from minigts.errors import EnvironmentLacks, MinigtsError
 from minigts.report import chart_choice, over_time, phrasing, style, topology_figure
 from minigts.report.chart import draw, draw_heatmap, is_heatmap
+from minigts.report.chart_choice import free_name
 from minigts.report.chart_model import Chart
 from minigts.report.latency_figure import latency_by_hops
 from minigts.report.page import Drawing, Story, campaign_page, run_page
@@ -19,9 +19,6 @@ from minigts.report.read import Results, is_sweep, left_out, read, read_sweep, r
 from minigts.results import folder, schema
 from minigts.results.store import is_campaign, is_cell, is_run
 from minigts.results.tables import NothingYet
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PAGE = schema.REPORT
 
@@ -106,26 +103,38 @@ def _drawings(data: Results, charts: Sequence[Chart], latency: Sequence[LatencyP
     """Draws the figures of the results, and writes them to figures/."""
     place = folder.inside(data.directory, "figures")
     paths.users_folder(place, exist_ok=True)
-    made = []
-
-    def add(figure: Figure, name: str, heading: str, caption: Sequence[str]) -> None:
-        made.append(Drawing(name, style.save(figure, place, name), heading, caption))
-
-    for chart in charts:
-        points = from_first([point for point in latency if (point.measurement,) == chart.measurements])
-        stacked = chart.tool.quantity == "latency" and not (chart.relative_to or chart.by_column)
-        if chart.x == "hops" and stacked and points:
-            add(latency_by_hops(points), chart.name, chart.title, phrasing.latency_caption(data, chart, points))
-        elif is_heatmap(chart):
-            add(draw_heatmap(chart), chart.name, chart.title, phrasing.heatmap_caption(data, chart))
-        else:
-            add(draw(chart), chart.name, chart.title, phrasing.chart_caption(data, chart))
+    made = [drawn(data, chart, latency, place) for chart in charts]
     tools = {measurement.name: measurement.instrument for measurement in data.measurements}
-    for content in over_time.figures(data.series, tools):
-        add(over_time.draw(content), content.name, content.title, [content.caption])
+    taken = [each.name for each in made]
+    for content in over_time.figures(data.series, tools, data.figures):
+        made.append(drawn_over_time(content, place, free_name(content.name, taken)))
+        taken.append(made[-1].name)
     if data.plan:
         heading = "The topology"
         caption = ["Hosts with their locations, and links with round-trip time and rate, as the plan declares them."]
         caption += [data.plan.description] if data.plan.description else []
-        add(topology_figure.topology(data.plan), "topology", heading, caption)
+        name = free_name("topology", taken)
+        made.append(Drawing(name, style.save(topology_figure.topology(data.plan), place, name), heading, caption))
     return made
+
+
+def drawn(data: Results, chart: Chart, latency: Sequence[LatencyPoint], place: Path) -> Drawing:
+    """Draw a chart, and write its files into the folder `place`. Raises OSError."""
+    points = from_first([point for point in latency if (point.measurement,) == chart.measurements])
+    points = [point for point in points if not chart.asked.overlays or point.overlay in chart.asked.overlays]
+    stacked = chart.tool.quantity == "latency" and not (chart.relative_to or chart.by_column)
+    if chart.x == "hops" and stacked and points:
+        figure, caption = latency_by_hops(points, chart.asked), phrasing.latency_caption(data, chart, points)
+    elif chart.asked.cdf:
+        figure, caption = draw(chart), phrasing.distribution_caption(data, chart)
+    elif is_heatmap(chart):
+        figure, caption = draw_heatmap(chart), phrasing.heatmap_caption(data, chart)
+    else:
+        figure, caption = draw(chart), phrasing.chart_caption(data, chart)
+    return Drawing(chart.name, style.save(figure, place, chart.name, chart.asked.style), chart.title, caption)
+
+
+def drawn_over_time(content: over_time.OverTime, place: Path, name: str) -> Drawing:
+    """Draw a figure over time, and write its files into the folder `place`. Raises OSError."""
+    figure = over_time.draw(content)
+    return Drawing(name, style.save(figure, place, name, content.asked.style), content.title, [content.caption])

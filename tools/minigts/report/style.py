@@ -1,10 +1,10 @@
 """The style of figures: a colour, a marker and a line style for each overlay, so that colour is never the only
 difference; and the marks that all figures share.
 
-Colours are Okabe and Ito's, which colour-blind readers can tell apart. Sizes are those of print: a figure is 5.6
-inches wide and no letter is smaller than 8 points. Letters are drawn as paths in matplotlib's own font, so that an
-SVG looks the same everywhere; a fixed salt and no date make the same data give the same bytes. matplotlib is
-loaded when the first sheet is opened, and not before.
+Colours are Okabe and Ito's, which colour-blind readers can tell apart. Sizes are those of print: unless its file says
+otherwise, a figure is 5.6 inches wide and no letter is smaller than 8 points. In an SVG letters are paths, in
+matplotlib's own font, so that it looks the same everywhere; a PDF embeds the font. A fixed salt and no date make the
+same data give the same bytes. matplotlib is loaded when the first sheet is opened, and not before.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from minigts import paths
+from minigts.experiments.figure_language import PLAIN_AXIS, PLAIN_STYLE, Axis, Style
+from minigts.language.figures import digits
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.axis import XAxis, YAxis
     from matplotlib.figure import Figure
 
 INK = "#1f2326"
@@ -36,8 +39,14 @@ SHADE = "#dfe3e7"
 
 WIDTH_INCH = 5.6
 LETTERS_ACROSS = 72
-"""The number of letters that fit across a figure."""
+"""The number of letters that fit across a figure of the usual width and letters."""
+POINTS = 9.0
+"""The usual size of letters."""
+FONTS = {"sans": "DejaVu Sans", "serif": "DejaVu Serif", "times": "STIXGeneral", "mono": "DejaVu Sans Mono"}
+"""The fonts that matplotlib brings, by the words for them."""
 PNG_DPI = 200
+SHORT = 100
+"""The ratio of its ends below which a logarithmic axis has numbers between the powers of ten."""
 PLAIN = "none"
 PLAIN_LABEL = "no overlay"
 PLAIN_IPV6, PLAIN_IPV6_LABEL = "none-v6", "no overlay, IPv6"
@@ -74,6 +83,7 @@ RC: dict[Any, Any] = {
     "legend.handlelength": 2.2,
     "lines.linewidth": 1.2,
     "svg.fonttype": "path",
+    "pdf.fonttype": 42,
     "svg.hashsalt": "minigts",
     "text.parse_math": False,
 }
@@ -119,38 +129,83 @@ def missing() -> list[str]:
     ]
 
 
+def lacks_font(style: Style) -> str:
+    """What is wrong with the style's font on this machine; empty where it is there. Needs matplotlib."""
+    from matplotlib import font_manager  # noqa: PLC0415
+
+    if style.font is None or style.font in FONTS:
+        return ""
+    try:
+        font_manager.findfont(style.font, fallback_to_default=False)
+    except ValueError:
+        return f"no font {style.font!r} is installed here; these need none: {', '.join(FONTS)}"
+    return ""
+
+
+def rc(style: Style) -> dict[Any, Any]:
+    """matplotlib's settings for figures of this style."""
+    shift = 0.0 if style.font_size_pt is None else style.font_size_pt - POINTS
+    sizes = {name: value + shift for name, value in RC.items() if name.endswith("size") and name != "lines.markersize"}
+    family = RC["font.family"]
+    if style.font is not None and not lacks_font(style):
+        family = [FONTS.get(style.font, style.font), *family]
+    return RC | sizes | {"font.family": family}
+
+
+def letters_across(figure: Figure) -> int:
+    """The number of letters that fit across a figure; to be asked inside its sheet."""
+    import matplotlib  # noqa: PLC0415
+
+    width, points = float(figure.get_figwidth()), float(matplotlib.rcParams["font.size"])
+    return max(8, round(LETTERS_ACROSS * width / WIDTH_INCH * POINTS / points))
+
+
+def note_size() -> float:
+    """The size of the smallest letters, those of notes inside a panel; to be asked inside a sheet."""
+    import matplotlib  # noqa: PLC0415
+
+    return max(3.0, float(matplotlib.rcParams["font.size"]) - 1)
+
+
 @contextmanager
-def sheet(height_inch: float, *, width_inch: float = WIDTH_INCH, constrained: bool = True) -> Iterator[Figure]:
-    """An empty figure; everything drawn inside the `with` has this module's style."""
+def sheet(height_inch: float, style: Style = PLAIN_STYLE, *, constrained: bool = True) -> Iterator[Figure]:
+    """An empty figure; everything drawn inside the `with` has this module's style. `height_inch` is that of a figure of
+    the usual width; a narrower one is lower, too, and the style may say both."""
     import matplotlib  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    with matplotlib.rc_context(RC):
-        yield Figure(figsize=(width_inch, height_inch), layout="constrained" if constrained else None)
+    width = WIDTH_INCH if style.width_inch is None else style.width_inch
+    height = height_inch * max(0.75, min(1.0, width / WIDTH_INCH)) if style.height_inch is None else style.height_inch
+    with matplotlib.rc_context(rc(style)):
+        yield Figure(figsize=(width, height), layout="constrained" if constrained else None)
 
 
-def save(figure: Figure, folder: Path, name: str) -> str:
-    """Writes NAME.svg and NAME.png into `folder` and returns the SVG's text.
+def save(figure: Figure, folder: Path, name: str, style: Style = PLAIN_STYLE) -> str:
+    """Writes NAME.svg, NAME.png and NAME.pdf into `folder` and returns the SVG's text.
 
     The same figure gives the same bytes. Raises OSError.
     """
     import matplotlib  # noqa: PLC0415
 
-    text = svg(figure, name)
-    pixels = io.BytesIO()
-    with matplotlib.rc_context(RC):
-        figure.savefig(pixels, format="png", dpi=PNG_DPI, metadata={"Software": "minigts"})
+    text = svg(figure, name, style)
     paths.write_for_user(folder / f"{name}.svg", text)
-    paths.write_for_user(folder / f"{name}.png", pixels.getvalue())
+    for kind, metadata in (
+        ("png", {"Software": "minigts"}),
+        ("pdf", {"Creator": "minigts", "CreationDate": None}),
+    ):
+        made = io.BytesIO()
+        with matplotlib.rc_context(rc(style)):
+            figure.savefig(made, format=kind, dpi=PNG_DPI, metadata=metadata)
+        paths.write_for_user(folder / f"{name}.{kind}", made.getvalue())
     return text
 
 
-def svg(figure: Figure, name: str) -> str:
+def svg(figure: Figure, name: str, style: Style = PLAIN_STYLE) -> str:
     """The figure as SVG text; the same figure gives the same text."""
     import matplotlib  # noqa: PLC0415
 
     text = io.StringIO()
-    with matplotlib.rc_context(RC | {"svg.hashsalt": f"minigts-{name}"}):
+    with matplotlib.rc_context(rc(style) | {"svg.hashsalt": f"minigts-{name}"}):
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": "minigts"})
     return text.getvalue()
 
@@ -197,6 +252,25 @@ def _step(count: int) -> float:
     return min(0.17, 0.8 / max(1, count))
 
 
+def set_ends(axes: Axes, x: Axis = PLAIN_AXIS, y: Axis = PLAIN_AXIS) -> None:
+    """Let the axes begin and end where the figure's file says."""
+    if x.limited:
+        axes.set_xlim(x.low, x.high)
+    if y.limited:
+        axes.set_ylim(y.low, y.high)
+
+
+def plain_numbers(axis: XAxis | YAxis) -> None:
+    """Write the numbers of a logarithmic axis without exponents; of a short axis also twos and fives."""
+
+    def between(value: float, _at: float) -> str:
+        low, high = axis.get_view_interval()
+        return digits(value, 6) if high < SHORT * low and f"{value:e}"[0] in "25" else ""
+
+    axis.set_major_formatter(lambda value, _: digits(value, 6))
+    axis.set_minor_formatter(between)
+
+
 def mark_excluded(axes: Axes, at: Places) -> None:
     """Mark samples that are in no median by a grey cross at their value."""
     _mark(axes, at, "x", 4.2, FAINT, "machine too busy", 2.5)
@@ -238,6 +312,6 @@ def legend(figure: Figure, panels: Sequence[Axes], first: Sequence[str]) -> None
             entries.setdefault(label, handle)
     if len(entries) > 1 or any(label != PLAIN_LABEL for label in entries):
         order = sorted(entries, key=lambda label: label not in first)
-        across = max(1, LETTERS_ACROSS // (max(map(len, order)) + 7))
+        across = max(1, letters_across(figure) // (max(map(len, order)) + 7))
         ncols = min(3, across, len(order))
         figure.legend([entries[label] for label in order], order, loc="outside upper left", ncols=ncols)

@@ -121,6 +121,10 @@ class Tool:
     least: Callable[[Any, PathUnderTest], float | None] = lambda _options, _way: None
     """The lower bound of a `predicted` ceiling that the hosts' buffers, and not the links, may set; None otherwise."""
 
+    def column(self, name: str) -> Column | None:
+        """The column of that name, of the value or of those beside it; None for another one."""
+        return next((each for each in (self.value, *self.columns) if each.name == name), None)
+
     @property
     def quantity(self) -> str:
         """Its name in claims: latency, throughput; empty where no claim can name it."""

@@ -1,13 +1,14 @@
-"""The tool that runs any program that an experiment's file names, and finds one number in its output.
+"""The tool that runs any program that an experiment's file names, and finds numbers in its output: one that is the
+sample's value, and further ones beside it.
 
-The file gives the number its unit and its label, so each measurement has a tool of its own, made by `made_for`.
+The file gives each number its unit and its label, so each measurement has a tool of its own, made by `made_for`.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Annotated, Any, Literal, Self
@@ -17,11 +18,12 @@ from jmespath.exceptions import JMESPathError
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from minigts.language import documents
-from minigts.language.fields import choice, matching, number, text, whole
+from minigts.language.fields import Strict, choice, matching, number, text, whole
 from minigts.language.problems import Finding, Misplaced, did_you_mean, listed, shown
 from minigts.machine import searching
+from minigts.tools import iperf3_tcp, iperf3_udp, ping
 from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Tool, complaint
-from minigts.tools.columns import VALUE, Column
+from minigts.tools.columns import BESIDE, SHARED, VALUE, Column
 from minigts.tools.options import Duration, Options
 from minigts.topology.plan.elements import Path
 
@@ -59,6 +61,15 @@ TAKEN = frozenset(
     )
 )
 """Words that have another meaning in tables, in claims or in the line itself."""
+COLUMNS_OF_ALL = frozenset(
+    (
+        *(each.name for each in (*SHARED, *BESIDE, *ping.TOOL.columns, *iperf3_tcp.TOOL.columns)),
+        *(each.name for each in iperf3_udp.TOOL.columns),
+        *("foreign_cores", "waited_cores", "steal_cores", "lag_ms", "cross", "seed", "routing", "experiment", "time"),
+        "x",
+    )
+)
+"""The columns that the samples of every experiment may have, and words that a figure's axes have."""
 
 
 def _line(given: object) -> str | tuple[str, ...]:
@@ -124,7 +135,43 @@ Line = Annotated[
 _TEXT = WithJsonSchema({"type": "string"})
 
 
-class CommandOptions(Options):
+class Numbered(Strict):
+    """Where in a program's output a number is, and what it is."""
+
+    find: Annotated[str, BeforeValidator(_pattern), _TEXT] | None = None
+    """A regular expression of Python's; the number is its group `value`, its only group, or all that it matches."""
+    json_path: Annotated[str, BeforeValidator(_json_path), _TEXT] | None = Field(default=None, alias="json")
+    """A JMESPath to the number, where the program prints JSON."""
+    factor: Annotated[float, *number("a factor")] = 1.0
+    """What the number is multiplied by, to be in `unit`."""
+    unit: Annotated[str, *matching("a unit: 1 to 20 characters without blanks", re.compile(r"[^\s\d]\S{0,19}"))]
+    """The unit of the number times `factor`."""
+    label: Annotated[str, text("a label", 60, one_line=True)]
+    """What the number is, for axes and tables."""
+    better: Annotated[Literal["higher", "lower"], choice("a direction", "higher", "lower")] | None = None
+    """Whether a higher or a lower number is better."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if findings := list(self._wrong_number()):
+            raise Misplaced(findings)
+        return self
+
+    def _wrong_number(self) -> Iterator[Finding]:
+        if (self.find is None) == (self.json_path is None):
+            yield (), "one of `find:` and `json:` says where in the output the number is"
+        if not self.label.strip():
+            yield ("label",), "an empty label; write what the number is"
+        if not self.factor:
+            yield ("factor",), "times 0 every number is 0"
+
+
+_OWN = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
+MOST_NUMBERS = 40
+"""The most numbers beside a sample's value."""
+
+
+class CommandOptions(Numbered, Options):
     """Any program, and where in its output the number is."""
 
     run: Line
@@ -138,18 +185,11 @@ class CommandOptions(Options):
         Annotated[str, BeforeValidator(_word), WithJsonSchema({"type": ["string", "integer"]})],
     ] = Field(default_factory=dict, alias="with")
     """Words of your own for the lines, as {NAME}; `vary` may list others."""
-    find: Annotated[str, BeforeValidator(_pattern), _TEXT] | None = None
-    """A regular expression of Python's; the number is its group `value`, its only group, or all that it matches."""
-    json_path: Annotated[str, BeforeValidator(_json_path), _TEXT] | None = Field(default=None, alias="json")
-    """A JMESPath to the number, where the program prints JSON."""
-    factor: Annotated[float, *number("a factor")] = 1.0
-    """What the number is multiplied by, to be in `unit`."""
-    unit: Annotated[str, *matching("a unit: 1 to 20 characters without blanks", re.compile(r"[^\s\d]\S{0,19}"))]
-    """The unit of the number times `factor`."""
-    label: Annotated[str, text("a label", 60, one_line=True)]
-    """What the number is, for axes and tables."""
-    better: Annotated[Literal["higher", "lower"], choice("a direction", "higher", "lower")] | None = None
-    """Whether a higher or a lower number is better."""
+    also: Annotated[
+        dict[Annotated[str, *matching("a column's name: lower-case words with _ between them", _OWN)], Numbered],
+        Field(max_length=MOST_NUMBERS),
+    ] = Field(default_factory=dict, exclude_if=lambda also: not also)
+    """Further numbers of the same output, by the names of their columns in samples.csv."""
     duration_s: Duration = Field(default=2.0, alias="duration")
     """About how long the program runs; {duration} in the lines gives it in seconds."""
     timeout_s: Duration | None = Field(default=None, alias="timeout")
@@ -157,13 +197,12 @@ class CommandOptions(Options):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        findings: list[Finding] = []
-        if (self.find is None) == (self.json_path is None):
-            findings.append(((), "one of `find:` and `json:` says where in the output the number is"))
-        if not self.label.strip():
-            findings.append((("label",), "an empty label; write what the number is"))
-        if not self.factor:
-            findings.append((("factor",), "times 0 every number is 0"))
+        findings = list(self._wrong_number())
+        findings += [
+            (("also", name), f"{name!r} has another meaning already; choose another name")
+            for name in self.also
+            if name in TAKEN or name in self.values or name in COLUMNS_OF_ALL
+        ]
         findings += [
             (("with", name), f"{name!r} has another meaning already; choose another name")
             for name in self.values
@@ -238,7 +277,7 @@ def seconds(options: CommandOptions, _path: Path) -> float:
     return options.duration_s + START_S
 
 
-def parse(options: CommandOptions, stdout: str, stderr: str = "") -> float:
+def parse(options: Numbered, stdout: str, stderr: str = "") -> float:
     """The number in a program's output, times `factor`: `find: 'total=(\\S+)'` finds 0.035 in the line `total=0.035`.
 
     Raises ParseError.
@@ -299,7 +338,8 @@ def failure(options: CommandOptions, code: int, stdout: str, stderr: str) -> str
 
 
 def _read(options: CommandOptions, stdout: str, stderr: str) -> Measured:
-    return Measured(parse(options, stdout, stderr), {})
+    beside = {name: parse(each, stdout, stderr) for name, each in options.also.items()}
+    return Measured(parse(options, stdout, stderr), beside)
 
 
 def _none(*_arguments: Any) -> None:
@@ -309,11 +349,24 @@ def _none(*_arguments: Any) -> None:
 RESULT = Column(VALUE, "result", "", quantity="value", follows=("delay", "rate", "loss", "jitter"))
 
 
+def _beside(name: str, number: Numbered) -> Column:
+    return Column(
+        name,
+        number.label,
+        number.unit,
+        follows=RESULT.follows,
+        panel=True,
+        tabled=True,
+        better=number.better,
+    )
+
+
 def made_for(options: CommandOptions) -> Tool:
     """The tool of a measurement with these options: with its label, its unit, and its way to read the output."""
     return replace(
         TOOL,
         value=replace(RESULT, label=options.label, unit=options.unit, better=options.better),
+        columns=tuple(_beside(name, each) for name, each in options.also.items()),
         read=partial(_read, options),
         failure=partial(failure, options),
     )

@@ -180,7 +180,9 @@ def show_samples(prepared: Iterable[Prepared]) -> None:
         rows = ((*cell, str(count)) for cell, count in counts.items())
         labs = f"{len(several)} labs, " if len(several) > 1 else ""
         takes = duration(sum(each.seconds for each in several))
-        title = f"{name}: {labs}{len(samples)} samples, {takes} of measuring, in {several[0].plan.time} time"
+        virtual = several[0].plan.time == "virtual"
+        real = f", about {duration(sum(each.real_seconds for each in several))} of real time in all" if virtual else ""
+        title = f"{name}: {labs}{len(samples)} samples, {takes} of measuring in {several[0].plan.time} time{real}"
         tables.show_table(title, ("overlay", "measurement", "tool", ">samples"), rows, optional=("tool",))
 
 
