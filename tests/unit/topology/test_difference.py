@@ -173,6 +173,7 @@ OF_FILE = {
     "time": ("time: real", "refused"),
     "subnets": ("subnets: 192.168.0.0/16", "refused"),
     "ipv6": ("ipv6: true", "refused"),
+    "dns": ("dns: true", "refused"),
     "delays": ("delays: sites", ""),
     "defaults": ("defaults: {host: {memory: 1GB}}", "refused"),
     "overlay": ("overlay: swarm", "overlay"),
