@@ -162,7 +162,7 @@ def _policy(data: bytes) -> None:
 def _compose(data: bytes) -> None:
     tree = read_tree(_text(data), "compose.yaml", compose_file.LANGUAGE)
     found = compose_file.read(
-        tree, compose_file.Host({"A": "1"}, {"redis:7": "redis.tar"}, "shop", lambda path: "B='2'")
+        tree, compose_file.Host("a", ("a", "b"), {"A": "1"}, {"redis:7": "redis.tar"}, "shop", lambda path: "B='2'")
     )
     require_none([*tree.problems, *(tree.problem("compose.yaml", each) for each in found.findings)], "compose.yaml")
     for each in containers.planned(found.services, "/lab"):

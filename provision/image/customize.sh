@@ -14,6 +14,15 @@ install_own_programs() {
   ln -s agent "$own/probe"
 }
 
+# What people type by habit and a host lacks, or that does nothing here, is answered by ./advise. Debian's interactive shells
+# call /usr/lib/command-not-found for every other unknown program.
+install_advice() {
+  local advice=/usr/lib/command-not-found name
+  install -m 755 /tmp/image/advise "$advice"
+  for name in $("$advice" --names); do ln -s "$advice" "/usr/local/bin/$name"; done
+  ln -s /usr/bin/vim.tiny /usr/local/bin/vim
+}
+
 keep_needed_modules() {
   local from version to part
   from=$(echo /usr/lib/uml/modules/*)
@@ -44,7 +53,7 @@ take_kernel_apart() {
 # Makes the measuring container's image, in the format of `docker save`: programs of this root with their libraries.
 pack_measuring_container() {
   local file layer container=/tmp/measure archive=/tmp/archive
-  local -a programs=(/bin/sh /usr/bin/sleep /usr/bin/iperf3 /usr/bin/netperf /usr/bin/netserver /usr/bin/ping
+  local -a programs=(/bin/sh /usr/bin/sleep /usr/bin/ls /usr/bin/cat /usr/bin/iperf3 /usr/bin/netperf /usr/bin/netserver /usr/bin/ping
     /usr/sbin/ethtool /usr/bin/ip /usr/sbin/tc /usr/bin/stress-ng)
   local -a files=("${programs[@]}" /etc/protocols /etc/services /usr/lib/x86_64-linux-gnu/libgcc_s.so.1)
   while read -r file; do files+=("$file"); done < <(
@@ -87,6 +96,7 @@ name_system() {
 }
 
 install_own_programs
+install_advice
 keep_needed_modules
 take_kernel_apart
 pack_measuring_container

@@ -9,9 +9,11 @@
 #             have names of its own; or a filesystem, which becomes IMAGE_NAME as well
 #   has       prints HAS=yes when the engine has IMAGE_TAG
 #   hold      holds the containers' networks. Prints NAME=ADDRESS
-#   launch    starts the containers anew, with the hosts of names.txt
+#   launch    starts the containers anew, with the hosts of names.txt; CONTAINERS: only these, in this order
 #   states    prints NAME=STATE: running; running, healthy; exited 1; absent
-#   release   takes them away
+#   names     starts the containers' name servers anew, those of the measuring ones as well, by the command NAME_SERVER, whose
+#             words have no blanks
+#   release   takes containers and name servers away
 
 # shellcheck source=provision/overlays/daemons.sh
 source "$OVERLAYS/daemons.sh"
@@ -61,7 +63,9 @@ hold() {
 
 launch() {
   local name id
-  for name in $(declared .name); do
+  local -a names
+  read -r -a names <<<"${CONTAINERS:-$(declared .name | paste -sd' ')}"
+  for name in "${names[@]}"; do
     remove_container "$name"
     if ! create "$name" || ! docker_api POST "/containers/$name/start" >/dev/null; then
       fatal "container $name does not start"
@@ -71,7 +75,7 @@ launch() {
   done
   open_ports
   sleep "$starting_s"
-  states
+  states "${names[@]}"
 }
 
 create() { docker_api POST "/containers/create?name=$1" "$(declared "select(.name == \"$1\").settings")" >/dev/null; }
@@ -95,9 +99,12 @@ port_words() {
   done
 }
 
+# states [CONTAINER...]: by default all.
 states() {
   local name
-  for name in $(declared .name); do echo "$name=$(state_of "$name")"; done
+  local -a names=("$@")
+  (($#)) || read -r -a names <<<"$(declared .name | paste -sd' ')"
+  for name in "${names[@]}"; do echo "$name=$(state_of "$name")"; done
 }
 
 # state_of CONTAINER: running, created, restarting, exited 1; absent, when there is no such container or no engine. Of one
@@ -114,6 +121,7 @@ state_of() {
 
 release() {
   local name
+  forget_names
   [[ -e $containers_json ]] || return 0
   if docker_to_leave; then
     for name in $(declared .name); do
@@ -123,6 +131,55 @@ release() {
   fi
   stop_daemon ports
   rm -f "$containers_json" "$names_file" /var/log/container-*.log
+}
+
+# The name servers of the containers, in a lab with `dns: true`. Each container has one of its own, in its network, since not
+# every overlay leads from a container to its host.
+readonly name_servers=/run/minigts-name-servers
+readonly names_of_containers=/run/minigts-names/containers # which minigts writes, for the host's name server, too
+
+# In the measuring container a host's name stands for the measuring container there, as in its /etc/hosts.
+names() {
+  local name id
+  stop_name_servers
+  if [[ -n ${ENTER:-} ]]; then
+    serve_names measure "$ENTER" --no-hosts "--addn-hosts=/proc/$ENTER/root/etc/hosts"
+  fi
+  [[ -e $containers_json ]] || return 0
+  for name in $(declared .name); do
+    container=$name.network
+    id=$(container_process)
+    serve_names "$name" "$id"
+  done
+}
+
+# serve_names NAME PROCESS OPTION…: in the network of that process, which is a container's. The engine and all containers of
+# that network share its file /etc/resolv.conf, which is written and not replaced.
+serve_names() {
+  local name=$1 id=$2 server
+  shift 2
+  read -r -a server <<<"$NAME_SERVER"
+  mkdir -p "$name_servers"
+  echo 'nameserver 127.0.0.1' >"/proc/$id/root/etc/resolv.conf"
+  nsenter --net="/proc/$id/ns/net" "${server[@]}" --pid-file="$name_servers/$name.pid" "$@"
+}
+
+# forget_names: what `names` has made, on leaving.
+forget_names() {
+  stop_name_servers
+  [[ ! -e $names_of_containers ]] || rm -f "$names_of_containers"
+}
+
+# A server that goes on would keep the network of a container that is removed.
+stop_name_servers() {
+  local file id
+  for file in "$name_servers"/*.pid; do
+    [[ -e $file ]] || continue
+    id=$(<"$file")
+    kill "$id" 2>/dev/null || true
+    wait_until 10 ended "$id" || kill -9 "$id"
+    rm -f "$file"
+  done
 }
 
 # Of a container that holds a network: it sleeps. Other phases have the measuring container's.

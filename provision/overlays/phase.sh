@@ -10,7 +10,8 @@
 #   start    likewise: the measuring container, with netserver (12865) and iperf3 (5201) listening. Prints ADDRESS, MTU
 #            and, where there is a container, ENTER: a process id in it; OWN, the container's own address, where ADDRESS
 #            is its host's
-#   reach    on all hosts at once: waits until all PEERS, the other hosts' ADDRESSes, answer
+#   reach    on all hosts at once: waits until all PEERS, the other hosts' ADDRESSes, answer; NAMES, NAME=ADDRESS of each
+#            host of the network, become names in the measuring container, where there is one
 #   verify   proves the data path to PEER, another host's ADDRESS. Prints ENCAPSULATION, and prints the same again for as
 #            long as the data path is the same: an experiment takes a difference for a fall-back
 #   leave    on all hosts at once: nothing of the overlay remains
@@ -63,6 +64,15 @@ reach() {
 
 answers() { in_container ping -n -c 1 -W "$PATIENCE_S" -q "$1" >/dev/null; }
 
+# name_hosts: NAMES into the measuring container's /etc/hosts, each host's name with the address at which it is measured. By
+# builtins alone: a program more would draw from the host's random numbers, and so change what is measured after it.
+name_hosts() {
+  local each text='127.0.0.1 localhost'
+  [[ $HOST_ENGINE == docker && -n ${ENTER:-} && -n ${NAMES:-} ]] || return 0
+  for each in $NAMES; do text+=$'\n'"${each#*=} ${each%%=*}"; done
+  printf '%s\n' "$text" >"/proc/$ENTER/root/etc/hosts"
+}
+
 # need_modules NAME…: loads them. By code 3 minigts knows that this machine lacks something.
 need_modules() {
   local name
@@ -84,6 +94,7 @@ done
 
 case $1 in
 install) need_modules "${KERNEL_MODULES[@]}" ;;
+reach) name_hosts ;;
 leave)
   release
   [[ $POLICY_BY != nftables ]] || remove_rules

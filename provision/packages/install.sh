@@ -18,7 +18,7 @@ install_archives() {
   local -a found
   shopt -s nullglob
   found=("$archives"/*.deb)
-  ((${#found[@]} == 0)) || DEBIAN_FRONTEND=noninteractive apt-get --quiet --yes --no-install-recommends \
+  ((${#found[@]} == 0)) || DEBIAN_FRONTEND=noninteractive /usr/bin/apt-get --quiet --yes --no-install-recommends \
     -o APT::Sandbox::User= install "${found[@]}" >&2
 }
 

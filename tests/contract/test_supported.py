@@ -25,6 +25,7 @@ ASKING = {
     "sysctls of a kernel of its own": 'pair: {host: {sysctls: {net.core.rmem_max: "4194305"}}}',
     "an image of its own": "pair: {host: {image: a.tar}}",
     "packages": "pair: {host: {packages: [curl]}}",
+    "name servers": "dns: true\npair: {}",
 }
 TIMES: dict[str, Time | None] = {feature.name: feature.only for feature in FEATURES}
 PROVIDERS = [

@@ -41,6 +41,8 @@ class Program:
     project: Path = PROJECT
     user: int | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    directory: Path = Path("/")
+    """Where it is started; the default does not depend on who runs the tests."""
 
     def start(self, *arguments: str, main: Sequence[str] = ("-m", "minigts")) -> subprocess.Popen[str]:
         """Start it, and do not wait. `main` says to Python what the program is."""
@@ -66,7 +68,7 @@ class Program:
         return self.state / "labs" / lab
 
     def _settings(self) -> dict[str, Any]:
-        """Its working directory does not depend on who runs it, nor its import path on where the tests are."""
+        """Its import path does not depend on where the tests are."""
         environment = {
             **os.environ,
             "PYTHONPATH": str(self.project / "tools"),
@@ -75,7 +77,7 @@ class Program:
         }
         return {
             "env": environment,
-            "cwd": "/",
+            "cwd": self.directory,
             "stdin": subprocess.DEVNULL,
             "stdout": subprocess.PIPE,
             "stderr": subprocess.PIPE,

@@ -199,6 +199,41 @@ def test_a_compose_file_is_taken_as_it_is(directory: Path) -> None:
         assert json.loads(said)["end"]["sum_received"]["bytes"] > 100_000
 
 
+SPREAD = """\
+name: spread
+overlay: swarm
+hosts:
+  ams: {compose: {file: spread/compose.yaml, images: {"any:1": root.tar}}}
+  lju: {compose: {file: spread/compose.yaml, images: {"any:1": root.tar}}}
+links: [{ends: [ams, lju], rtt: 10ms}]
+"""
+SPREAD_SERVICES = """\
+services:
+  first: {image: "any:1", command: sleep 5000, depends_on: [second], x-minigts: {host: ams}}
+  second: {image: "any:1", command: sleep 5000, depends_on: [third], x-minigts: {host: lju}}
+  third: {image: "any:1", command: sleep 5000, x-minigts: {host: ams}}
+"""
+
+
+def test_the_services_of_one_file_start_on_their_hosts_in_their_order(directory: Path) -> None:
+    (directory / "spread").mkdir()
+    (directory / "spread" / "compose.yaml").write_text(SPREAD_SERVICES)
+    (directory / "spread.yaml").write_text(SPREAD)
+    with api.up(directory / "spread.yaml") as lab:
+        program = Program(directory / "state")
+        placed = {each["container"]: (each["host"], each["state"]) for each in states(program)}
+        assert placed == {"first": ("ams", "running"), "second": ("lju", "running"), "third": ("ams", "running")}
+
+        def started(name: str, host: str) -> str:
+            url = f"http://docker/containers/{name}.{host}/json"
+            said = lab.host(host).run("curl", "-sSf", "--unix-socket", "/run/docker.sock", url).stdout
+            at: str = json.loads(said)["State"]["StartedAt"]
+            return at
+
+        assert started("third", "ams") < started("second", "lju") < started("first", "ams")
+        assert "time=10.0" in lab.container("first").run("ping", "-c", "1", "second").stdout
+
+
 ROOTED = """\
 name: rooted
 hosts:

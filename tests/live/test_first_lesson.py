@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,14 +64,16 @@ def test_a_student_predicts_measures_and_changes_the_lab_and_the_page_shows_it(
     assert "65.0" not in hidden
     assert program.run("explain", "ams-bra").returncode == 2
 
-    with served(program, tmp_path / "results") as url:
+    with served(replace(program, directory=folder), tmp_path / "results") as url:
         page = opened(browser, url, said, 1280)
         expect(page.locator("#lesson-text h1")).to_have_text("Lesson 1: delay adds up")
         assert page.locator("#lesson-text li code").count() > 4
         assert lies_beside_the_network(page)
 
+        expect(page.locator("[data-link=bra-lju] .first")).to_have_text(re.compile(r"^[\d.]+ ms one way$"))
         assert "predict first" in program.run("lesson", "1", "check", *here).stdout
         program.succeeds("lesson", "1", "predict", "32.5ms", *here)
+        expect(page.locator("[data-link=bra-lju] .first")).to_have_text(re.compile(r"^[\d.]+ ms$"))
         assert "that is one way" in program.run("lesson", "1", "check", *here).stdout
         average = (
             program.succeeds("exec", "ams", "--", "ping", "-q", "-c", "3", "mil").rsplit(" = ", 1)[1].split("/")[1]

@@ -188,6 +188,14 @@ def test_the_projects_tests_are_in_a_checkout(installed: Installed) -> None:
     assert "./minigts test" in done.stderr
 
 
+def test_it_brings_what_the_commands_need_that_init_advises(installed: Installed) -> None:
+    advised = [line.split()[1:] for line in installed.run("init", "mine").stderr.splitlines() if line.startswith("  ")]
+    dry = {"plan": [], "run": ["--dry-run"], "test": ["--collect-only"]}
+    assert [words[0] for words in advised] == [*dry]
+    for verb, *words in advised:
+        installed.succeeds(verb, *words, *dry[verb])
+
+
 def test_setting_a_provider_up_names_the_packages_it_would_install(installed: Installed, root: Path) -> None:
     with (root.parent / "providers" / "uml" / "system-packages").open("a", encoding="utf-8") as file:
         file.write("no-such-program  no-such-package\n")

@@ -6,10 +6,14 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
+from urllib.parse import urljoin
+from urllib.request import Request, urlopen
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from matplotlib.image import imread
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from live.conftest import MakeLab, quiet
 from live.pages import PATIENCE_MS, chromium, opened, slide
@@ -31,7 +35,16 @@ def pair(make_lab: MakeLab) -> Lab:
 @pytest.fixture
 def served(pair: Lab, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The program that serves the lab, and the address that it has printed."""
-    started = Program(tmp_path).start("serve", pair.name, "--every", "0.2", "--results", str(tmp_path / "results"))
+    started = Program(tmp_path).start(
+        "serve",
+        pair.name,
+        "--every",
+        "0.2",
+        "--results",
+        str(tmp_path / "results"),
+        "--token-file",
+        str(tmp_path / "token"),
+    )
     assert started.stdout is not None
     yield started, started.stdout.readline().strip()
     if started.poll() is None:
@@ -45,11 +58,44 @@ def browser(browser_program: str) -> Iterator[Browser]:
         yield started
 
 
+def lit_below(page: Page, row: Locator) -> bool:
+    """Whether pixels under the middle of a terminal's row are lit, near its first letter."""
+    box = row.bounding_box()
+    assert box is not None
+    drawn = page.screenshot(
+        clip={"x": box["x"], "y": box["y"] + box["height"] / 2, "width": 12, "height": box["height"] / 2}
+    )
+    return bool(imread(BytesIO(drawn), format="png")[..., :3].max() > 0.5)
+
+
+def has_eighty_columns_and_underscores(page: Page) -> None:
+    """Assert it of the terminal on ams."""
+    page.click("[data-host=ams]")
+    page.keyboard.type("clear; tput cols; printf '__%s__\\n' __\n")
+    rows = page.locator(".screen:visible .xterm-rows > div")
+    underscores = rows.filter(has_text=re.compile("^______$"))
+    expect(underscores).to_have_count(1)
+    assert int(rows.filter(has_text=re.compile(r"^\d+$")).inner_text()) >= 80
+    assert lit_below(page, underscores), "underscores vanish"
+
+
 def clock_s(page: Page) -> float:
     return float(page.inner_text("#clock").split()[2])
 
 
-def test_two_pages_at_work_on_one_lab(served: tuple[subprocess.Popen[str], str], browser: Browser, pair: Lab) -> None:
+def scraped_clock_s(url: str, token: Path) -> float:
+    """The lab's clock as Prometheus is told it, with the token that `serve` has written."""
+    assert token.stat().st_mode & 0o077 == 0
+    asked = Request(urljoin(url, "/metrics"), headers={"Authorization": f"Bearer {token.read_text()}"})
+    with urlopen(asked) as answer:
+        found = re.search(r"^minigts_lab_clock_seconds\{.*\} (.*)$", answer.read().decode(), re.MULTILINE)
+    assert found is not None
+    return float(found[1])
+
+
+def test_two_pages_at_work_on_one_lab(
+    served: tuple[subprocess.Popen[str], str], browser: Browser, pair: Lab, tmp_path: Path
+) -> None:
     program, url = served
     expect.set_options(timeout=PATIENCE_MS)
     said: list[str] = []
@@ -60,7 +106,9 @@ def test_two_pages_at_work_on_one_lab(served: tuple[subprocess.Popen[str], str],
         assert page.evaluate("location.search + location.hash + document.cookie") == ""
     expect(desk.locator("#clock")).to_contain_text("stands still")
     before_s = clock_s(desk)
+    first_s = scraped_clock_s(url, tmp_path / "token")
     desk.wait_for_timeout(1000)
+    assert scraped_clock_s(url, tmp_path / "token") == first_s
     assert clock_s(desk) == before_s, "to look lets no time pass"
 
     for page, host in ((desk, "ams"), (phone, "bra")):
@@ -70,8 +118,12 @@ def test_two_pages_at_work_on_one_lab(served: tuple[subprocess.Popen[str], str],
     expect(desk.locator(".xterm-accessibility-tree")).to_contain_text(pair.plan.host("ams").ports[0].address)
     expect(phone.locator(".xterm-accessibility-tree")).to_contain_text(pair.plan.host("bra").ports[0].address)
 
+    assert desk.locator("#links tr .dropped").all_inner_texts() == ["0", "0"]  # the certificate's are not counted
+    has_eighty_columns_and_underscores(desk)
+
     slide(desk, "#delay", "40")
     expect(phone.locator("#map .first")).to_have_text("80 ms")
+    desk.select_option("#seconds", "60")
     desk.click("#ping")
     expect(desk.locator("#figures")).to_contain_text(re.compile(r"now 80(\.\d)? ms"))
     assert clock_s(desk) > before_s
@@ -81,6 +133,8 @@ def test_two_pages_at_work_on_one_lab(served: tuple[subprocess.Popen[str], str],
     expect(desk.locator("#links tr").first.locator("td.bad")).to_have_text("cut")
     lost = desk.locator("#links tr").first.locator("td").nth(7)
     expect(lost).to_have_text(re.compile("[1-9]"))
+    expect(desk.locator("#figures")).to_contain_text(re.compile(r"no answer for [\d.]+ s, .* [1-9]\d* lost"))
+    desk.click("#ping")
     desk.click("#declared")
     phone.click("#cut")
     expect(desk.locator("#map .first")).to_have_text("17.7 ms")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
@@ -18,6 +19,7 @@ import pytest
 
 from minigts.dataplane import filters, kernel_settings
 from minigts.errors import HostFailed
+from minigts.lab import usage
 from minigts.providers import registry
 from minigts.providers.base import Result, Supports
 from minigts.providers.real_time import RealTime
@@ -46,6 +48,13 @@ class Network:
     """How often something was set on a host."""
     asked: int = 0
     """How often a host was asked for anything."""
+    sent: dict[tuple[str, str], tuple[int, int]] = field(default_factory=lambda: defaultdict(lambda: (0, 0)))
+    """By host and port: bytes and frames sent."""
+    mbit: float = 0.0
+    """What each port sends besides, since the lab came up."""
+    begun_ns: int = field(default_factory=time.time_ns)
+    drops: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By host and device: frames that its qdiscs dropped."""
     echoes: Counter[str] = field(default_factory=Counter)
     """How many echo requests have come to a host."""
 
@@ -144,6 +153,8 @@ class TcHosts(RealTime):
                 return self._settings(network, host, script)
             case [program, address, count, _] if program.endswith("/probe"):
                 return self._probe(network, host, address, int(count))
+            case ["sh", "-euc", usage.COUNTERS]:
+                return self._counters(network, host)
             case ["cat", "/proc/net/snmp"]:
                 return f"Icmp: InMsgs InErrors InEchos\nIcmp: 0 0 {network.echoes[host]}\n"
             case ["env", *_, program, "start"] if program.endswith("/phase.sh"):
@@ -151,6 +162,18 @@ class TcHosts(RealTime):
             case ["iperf3", "-c", *_]:
                 return '{"error": "no server here"}'
         return ""
+
+    def _counters(self, network: Network, host: str) -> str:
+        """As `usage.COUNTERS` prints them. Processor and memory are in no test's way."""
+        at_ns = time.time_ns()
+        now = int(network.mbit * 125 * (at_ns - network.begun_ns) / 1_000_000)
+        counted = [(port.name, *network.sent[host, port.name]) for port in network.plan.machine(host).ports]
+        ports = [
+            f"{name}: 0 0 0 0 0 0 0 0 {sent + now} {frames + now // 1000} 0 0 0 0 0 0" for name, sent, frames in counted
+        ]
+        qdiscs = [{"dev": port, "drops": count} for (where, port), count in network.drops.items() if where == host]
+        memory = ["MemTotal: 4000 kB", "MemAvailable: 3000 kB"]
+        return "\n".join([str(at_ns), "cpu 1 0 0 9 0 0 0 0 0 0", *memory, *ports, json.dumps(qdiscs)])
 
     def _set(self, network: Network, host: str, script: str) -> None:
         for line in script.splitlines():

@@ -29,6 +29,9 @@ ASKED = "the provider was asked"
 class Altering(FakeProvider):
     """It can alter a lab, and says that it was asked to."""
 
+    def require_room_for(self, plan: Plan) -> None:
+        pass
+
     def alter(self, plan: Plan, progress: Callable[[str], None]) -> frozenset[str]:
         raise HostFailed(ASKED)
 

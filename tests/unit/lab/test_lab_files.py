@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
@@ -11,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 from fake_provider import FakeProvider
 from minigts.cli.app import app
+from minigts.cli.verbs import exec as exec_verb
 from minigts.lab.lab import Lab
 from minigts.lab.record import Record
 from minigts.lab.rundir import MARKER, lab_named
@@ -18,6 +20,7 @@ from minigts.overlays.lifecycle import Joined
 from minigts.providers import registry
 from minigts.topology.read.load import parse
 
+PROJECT = Path(__file__).parents[3]
 PLAN = parse("name: two\npair: {hosts: [ams, bra], link: {rtt: 10ms}}\n", "two.yaml")
 
 
@@ -284,6 +287,48 @@ def test_a_command_line_as_one_word_is_told_to_be_words(lab: Lab, line: str, bet
     told = "minigts: exec takes a command as separate words, without a shell: minigts exec ams -- "
     assert done.stderr.splitlines()[-1] == f"{told}{better}"
     assert "separate words" not in do("exec", "ams", "--", "sh", "-c", "exit 127").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["frobnicate", "-x"], "frobnicate: command not found; `packages: [PACKAGE]` of this host"),
+        (["/bin/frobnicate"], None),
+        (["sh", "-c", "frobnicate"], None),
+        (["env", "frobnicate"], None),
+        (["sh", "-c", "echo 'sh: No such file or directory' >&2; exit 127"], None),
+    ],
+)
+def test_a_program_that_a_host_lacks_is_advised_on(
+    lab: Lab, words: list[str], told: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By the image's own script, under the name that it has there."""
+    advice = tmp_path / "command-not-found"
+    shutil.copy(PROJECT / "provision" / "image" / "advise", advice)
+    monkeypatch.setattr(exec_verb, "ADVICE", str(advice))
+    done = do("exec", "ams", "--", *words)
+    notes = [line for line in done.stderr.splitlines() if line.startswith("minigts: ")]
+    assert done.exit_code == 127
+    assert len(notes) == (told is not None)
+    assert not told or notes[0].startswith(f"minigts: {told}")
+
+
+def test_a_host_without_advice_has_only_the_error(lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(exec_verb, "ADVICE", str(tmp_path / "absent"))
+    assert "minigts: " not in do("exec", "ams", "--", "frobnicate").stderr
+
+
+def test_status_has_the_addresses_of_the_measuring_containers(lab: Lab) -> None:
+    def facts() -> tuple[object, bool]:
+        (shown,) = json.loads(do("status", "--json").stdout)
+        return shown["measuring_containers"], "measuring container" in do("status").stdout
+
+    assert facts() == ({}, False)
+    joined(lab, "none")
+    assert facts() == ({}, False)
+    joined(lab, "swarm", ENTER="77")
+    assert facts() == ({"ams": "10.0.0.1", "bra": "10.0.0.1"}, True)
+    assert "10.255.0.2\t10.0.0.1\tanswers\n" in do("status").stdout
 
 
 def test_exec_on_a_terminal_attaches_it(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

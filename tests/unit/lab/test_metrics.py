@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -83,12 +84,28 @@ def test_a_cut_link_is_down_and_has_no_round_trip(lab: Lab) -> None:
 
 
 def test_a_host_that_is_off_is_down_and_its_directions_are_left_out(lab: Lab) -> None:
+    lab.write(lab.read_record().model_copy(update={"off": frozenset({"bra"})}))
     only = Reading({"ams": 1}, {("ams", "ams-bra"): READING.carried["ams", "ams-bra"]}, {})
     found = samples(metrics.text(metrics.families(lab, only)))
     assert (found['minigts_host_up lab="two",host="ams"'], found['minigts_host_up lab="two",host="bra"']) == (1, 0)
     assert not any('from="bra"' in key for key in found)
 
 
+def test_a_host_that_is_off_is_down_though_the_wires_of_all_are_read(lab: Lab) -> None:
+    """As `minigts serve` does in virtual time."""
+    lab.write(lab.read_record().model_copy(update={"off": frozenset({"bra"})}))
+    found = samples(metrics.text(metrics.families(lab, READING)))
+    assert (found['minigts_host_up lab="two",host="ams"'], found['minigts_host_up lab="two",host="bra"']) == (1, 0)
+
+
 def test_quotes_backslashes_and_newlines_of_a_label_are_escaped() -> None:
     family = metrics.Family("minigts_x", "gauge", "", "About.", (({"lab": 'a"b\\c\nd'}, 1.0),))
     assert 'minigts_x{lab="a\\"b\\\\c\\nd"} 1' in metrics.text(iter([family])).splitlines()
+
+
+def test_the_dashboard_asks_for_exactly_the_metrics_that_there_are(lab: Lab) -> None:
+    emitted = {line.partition(" ")[0] for line in samples(metrics.text(metrics.families(lab, READING)))}
+    panels = json.loads(metrics.dashboard())["panels"]
+    asked = " ".join(target["expr"] for panel in panels for target in panel["targets"])
+    assert set(re.findall(r"minigts_[a-z_]+", asked)) == emitted
+    assert set(re.findall(r"minigts_[a-z_]+", metrics.dashboard())) == emitted

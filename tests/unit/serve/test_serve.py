@@ -9,13 +9,16 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+import tc_hosts
 from aiohttp import web
 
+from minigts import lab as labs
 from minigts.errors import InputError
-from minigts.lab import Lab
+from minigts.lab import Lab, metrics
 from minigts.serve import lessons, runs, terminals
 from minigts.serve.auth import Access, checked_address, said_token
 from minigts.serve.server import Server, bound
+from minigts.topology.read.load import parse
 
 ACCESS = Access("127.0.0.1", 8137, "right")
 OWN = {"host": "127.0.0.1:8137", "origin": "http://127.0.0.1:8137", "changes": True, "allowed": True}
@@ -59,6 +62,7 @@ def test_refused(request_: dict[str, object], why: str) -> None:
     ("authorization", "protocols", "said"),
     [
         ("Bearer right", None, "right"),
+        ("bearer Right", None, "Right"),
         (None, "minigts, minigts.token.right", "right"),
         (None, "minigts.token.right,minigts", "right"),
         ("Bearer ", None, ""),
@@ -131,13 +135,13 @@ async def answered(
         return answer.status, answer.headers, await answer.text()
 
 
-def served(tmp_path: Path, asking: Asking) -> tuple[int, Mapping[str, str], str]:
-    """What a client is told by a server of a lab that is not there: what is refused never comes to it."""
+def served(tmp_path: Path, asking: Asking, lab: Lab | None = None) -> tuple[int, Mapping[str, str], str]:
+    """What a client is told by a server of a lab, or of one that is not there: what is refused never comes to it."""
 
     async def run() -> tuple[int, Mapping[str, str], str]:
         with bound("127.0.0.1", 0) as listening:
             access = Access("127.0.0.1", listening.getsockname()[1])
-            runner = web.AppRunner(Server(Lab(tmp_path / "none"), access, tmp_path, 1.0).application())
+            runner = web.AppRunner(Server(lab or Lab(tmp_path / "none"), access, tmp_path, 1.0).application())
             await runner.setup()
             await web.SockSite(runner, listening).start()
             try:
@@ -164,7 +168,15 @@ def test_no_browser_sends_the_token_of_the_printed_address(tmp_path: Path) -> No
         assert "cookie" not in text.lower().replace("cookies", "")
 
 
-LAB = ["/live", "/report/x", "/report/x?ticket=", "/report/x?ticket=0", "/lesson/1-delay-adds-up", "/nothing"]
+LAB = [
+    "/live",
+    "/report/x",
+    "/report/x?ticket=",
+    "/report/x?ticket=0",
+    "/lesson/1-delay-adds-up",
+    "/metrics",
+    "/nothing",
+]
 
 
 @pytest.mark.parametrize("path", [*LAB, "/page/../live", "/page/%2e%2e/lesson/1-delay-adds-up", "//live"])
@@ -316,3 +328,37 @@ def test_a_lesson_is_told_to_the_page(tmp_path: Path) -> None:
     )
     assert (status, headers["Content-Type"]) == (200, "text/html; charset=utf-8")
     assert "<code>topology.yaml</code>" in text
+
+
+def test_prometheus_is_told_the_lab_s_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(tc_hosts.TcHosts, "pace_s", 0.0)
+    tc_hosts.register(monkeypatch)
+    text = "name: two\npair: {hosts: [ams, bra], link: {rtt: 2ms, rate: 50mbit}}\n"
+    lab = labs.up(parse(text, "two.yaml"), tc_hosts.TcHosts.name, None, lambda _: None)
+    tc_hosts.NETWORKS[lab.rundir].sent["ams", "eth1"] = (1000, 10)
+
+    def scrape(session: aiohttp.ClientSession, access: Access) -> Awaitable[tuple[int, Mapping[str, str], str]]:
+        return answered(session, access, "GET", "/metrics", headers=token(access))
+
+    status, headers, body = served(tmp_path, scrape, lab)
+    assert (status, headers["Content-Type"]) == (200, metrics.CONTENT_TYPE)
+    assert 'minigts_link_sent_bytes_total{lab="two",link="ams-bra",from="ams",to="bra"} 1000' in body.splitlines()
+    assert body.endswith("# EOF\n")
+    labs.down(lab)
+    status, _, body = served(tmp_path, scrape, lab)
+    assert status >= 400
+    assert body.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "body", ['{"link": "a", "rate_mbit": 0}', '{"link": "a", "queue_bytes": 10}', '{"link": "a", "queue_bytes": 1e12}']
+)
+def test_a_rate_or_queue_that_cannot_be_is_one_sentence(body: str, tmp_path: Path) -> None:
+    def asking(session: aiohttp.ClientSession, access: Access) -> Awaitable[tuple[int, Mapping[str, str], str]]:
+        headers = token(access) | {"Origin": f"http://127.0.0.1:{access.port}"}
+        return answered(session, access, "POST", "/set", headers=headers, data=body)
+
+    status, _, text = served(tmp_path, asking)
+    assert (status, text.count("\n")) == (400, 1)
+    assert "rate_mbit" in text or "queue_bytes" in text

@@ -8,7 +8,7 @@ import pytest
 
 from minigts.errors import InputError
 from minigts.overlays import containers
-from minigts.topology.containers import Beside, Container, Health, Published, Volume
+from minigts.topology.containers import Beside, Container, Health, Published, Volume, waves
 from minigts.topology.plan.plan import Plan, to_json
 from minigts.topology.read import compose_file
 from minigts.topology.read.compose_values import substituted
@@ -128,6 +128,76 @@ def test_further_names_are_known_on_the_files_host_alone(tmp_path: Path, host: s
     plan = plan_of(tmp_path, COMPOSE.replace("    env_file: [variables.env]\n", ""))
     addresses = {"store.a": "10.0.0.1", "client.a": "10.0.0.2"}
     assert line in containers.names_file(plan.host(host), plan.hosts, addresses).splitlines()
+
+
+SPREAD = """\
+services:
+  web:
+    image: shop/web:1
+    environment: [LEVEL]
+    depends_on: [shop]
+    x-minigts: {host: a}
+  shop:
+    image: shop/shop:1
+    depends_on: [store]
+    x-minigts: {host: a}
+  store:
+    image: shop/store:1
+    depends_on: [disk]
+    x-minigts: {host: b}
+  disk:
+    image: shop/disk:1
+    x-minigts: {host: a}
+"""
+TWO = (
+    TOPOLOGY.replace(', images: {"redis:7": images/redis.tar}', "")
+    .replace("  b:\n", "  b: {compose: {file: shop/compose.yaml}}\n  c:\n")
+    .replace("[{ends: [a, b]}]", "[{ends: [a, b]}, {ends: [b, c]}]")
+)
+
+
+def test_the_services_of_one_file_run_on_the_hosts_that_it_names(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, SPREAD, TWO)
+    assert {host.name: [one.name for one in host.containers] for host in plan.hosts} == {
+        "a": ["disk", "shop", "web"],
+        "b": ["store"],
+        "c": [],
+    }
+    assert waves({host.name: host.containers for host in plan.hosts}) == [
+        {"a": ["disk.a"]},
+        {"b": ["store.b"]},
+        {"a": ["shop.a", "web.a"]},
+    ]
+    assert Plan.model_validate_json(to_json(plan)) == plan
+
+
+def test_containers_that_wait_for_nothing_elsewhere_start_together(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, SPREAD.replace("    depends_on: [store]\n", ""), TWO)
+    (first, second) = waves({host.name: host.containers for host in plan.hosts})
+    assert (first, second) == ({"a": ["shop.a", "web.a", "disk.a"]}, {"b": ["store.b"]})
+    only_b = waves({"b": plan.host("b").containers})
+    assert only_b == [{"b": ["store.b"]}]  # as after a restart of b, when disk.a runs already
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("    x-minigts: {host: b}\n", "", 11, "write x-minigts: {host: …} for each service"),
+        ("x-minigts: {host: b}", "x-minigts: b", 14, "write the service's host, as in x-minigts: {host: a}"),
+        ("x-minigts: {host: b}", "x-minigts: {on: b}", 14, "write the service's host, as in x-minigts: {host: a}"),
+        ("x-minigts: {host: b}", "x-minigts: {host: c}", 14, "no host 'c'; hosts that take this file are a, b"),
+        ("[LEVEL]", "[LEVER]", 4, "this host has no variable LEVER"),
+        ("    depends_on: [disk]\n", "    privileged: true\n", 13, "the engine's default rights"),
+    ],
+)
+def test_a_service_without_a_host_of_its_own_is_an_error(
+    tmp_path: Path, old: str, new: str, line: int, words: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        plan_of(tmp_path, SPREAD.replace(old, new), TWO)
+    (problem, *_) = caught.value.problems
+    assert words in problem.message
+    assert problem.line == line
 
 
 def test_a_plan_comes_back_as_it_was_and_notes_what_changes_nothing(tmp_path: Path) -> None:

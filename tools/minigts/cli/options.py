@@ -18,6 +18,7 @@ from minigts.topology.time import Time
 if TYPE_CHECKING:
     from minigts.lab import Lab
     from minigts.topology.plan.plan import Plan
+    from minigts.topology.read.load import Loaded
 
 Topology = Annotated[Path, typer.Argument(metavar="TOPOLOGY", help="A topology file, such as topologies/chain6.yaml.")]
 Provider = Annotated[
@@ -89,13 +90,18 @@ def which(lab: str | None, named: str | None) -> str | None:
 def read_plan(file: Path, provider: str, time: Time | None) -> Plan:
     """The plan of a topology file, or of minigts' own file of that name. Its time is `time`, if that is None the
     file's, and without that the provider's best. Raises InputError."""
+    return read_topology(file, provider, time).plan
+
+
+def read_topology(file: Path, provider: str, time: Time | None) -> Loaded:
+    """As `read_plan`, with what the file says beyond its plan."""
     from minigts.session import plans
 
     found = files.found(file, files.TOPOLOGIES)
-    planned = plans.planned(found, provider=provider, time=time, known_overlays=overlay_names.known())
-    for note in planned.notes:
+    read = plans.read(found, provider=provider, time=time, known_overlays=overlay_names.known())
+    for note in read.plan.notes:
         console.note(f"{found}: {note}")
-    return planned
+    return read
 
 
 def lab_with(host: str, lab: str | None, *, also_off: bool = False) -> Lab:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from minigts.dataplane import kernel_settings, router
+from minigts.dataplane import kernel_settings, names, router
 from minigts.dataplane.shaping import batch_line, spares_arp
 from minigts.topology import sysctls
 from minigts.topology.plan.elements import Host, HostPort, Port, Switch
@@ -53,7 +53,7 @@ def script(plan: Plan, machine: Host | Switch) -> str:
     lines = [
         *_settings([f"kernel.hostname={machine.name}", *SYSCTLS]),
         *_tuned(machine),
-        f"printf %s {shlex.quote(_hosts_file(plan, machine))} >/etc/hosts",
+        f"printf %s {shlex.quote(names.hosts_file(plan, machine))} >/etc/hosts",
         *_name_ports([*((port.mac, port.name) for port in machine.ports), *([WAY_OUT] if has_way_out else [])]),
         *(_way_out() if has_way_out else ()),
         *(_vlan(port) for port in on_segments if port.vlan is not None),
@@ -70,6 +70,7 @@ def script(plan: Plan, machine: Host | Switch) -> str:
         *(_route_out() if has_way_out else ()),
         "END",
         *(router.start(plan, machine) if isinstance(machine, Host) and plan.has_routers else ()),
+        *(names.serve(machine) if isinstance(machine, Host) and plan.dns else ()),
     ]
     return "\n".join([*lines, ""])
 
@@ -187,24 +188,3 @@ def _without_ipv6(name: str) -> str:
     traffic."""
     folder = shlex.quote(f"/proc/sys/net/ipv6/conf/{name}")
     return f"if [[ -e {folder} ]]; then echo 1 >{folder}/disable_ipv6; fi"
-
-
-def _hosts_file(plan: Plan, machine: Host | Switch) -> str:
-    """/etc/hosts: each name with an address that `machine` can reach; without routing, neighbours' on its segments."""
-    near, near_v6 = _shared(plan, machine) if isinstance(machine, Host) and not plan.is_routed else ({}, {})
-    own = "".join(f"{near.get(each.name, each.address)} {each.name}\n" for each in plan.machines)
-    of_v6 = () if plan.ipv6 is None else plan.ipv6.hosts
-    beside = "".join(f"{near_v6.get(host.name, host.address)} {host.name}\n" for host in of_v6)
-    return f"127.0.0.1 localhost\n{own}{beside}"
-
-
-def _shared(plan: Plan, host: Host) -> tuple[dict[str, str], dict[str, str]]:
-    """By neighbour, its IPv4 and its IPv6 address on the shared segment; of several segments, on that of the path to
-    it.
-    """
-    ends = dict[str, HostPort]()
-    for port, other, far in plan.neighbours(host):
-        if other.name not in ends or port.link == plan.path(host.name, other.name).links[0]:
-            ends[other.name] = far
-    beside = {name: there.port(far.name) for name, far in ends.items() if (there := plan.ipv6_of(name)) is not None}
-    return {name: far.address for name, far in ends.items()}, {name: each.address for name, each in beside.items()}

@@ -89,6 +89,10 @@ class Certificate(BaseModel):
     """Why links of `cut` carried nothing that nobody has cut, by name: `bra is off`."""
     changed: tuple[str, ...] = ()
     """Links whose settings had been changed, and how; they were measured against the declared settings."""
+    sample: Annotated[tuple[str, ...], Field(exclude_if=lambda sample: not sample)] = ()
+    """The links of a quick certificate, which alone were measured; empty, which is not stored, where all were."""
+    links: Annotated[int, Field(ge=0, exclude_if=lambda links: not links)] = 0
+    """Of a quick certificate, how many links could have been measured. Otherwise 0, which is not stored."""
 
     @property
     def too_fast(self) -> bool:
@@ -109,6 +113,9 @@ class Certificate(BaseModel):
         cut = f"; cut, and not measured: {', '.join(names)}" if names else ""
         for why in dict.fromkeys(self.off.values()):
             cut += f"; {why}, and not measured: {', '.join(name for name in self.off if self.off[name] == why)}"
+        if self.sample:
+            measured = f"{len(self.sample)} of {self.links} links measured, all settings read back"
+            words = f"quick certificate, {measured}: {words}"
         changed = f"; changed: {'; '.join(self.changed)}" if self.changed else ""
         return words + (f", {unsure} not judged" if unsure else "") + cut + changed
 

@@ -4,10 +4,12 @@ says which."""
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import NamedTuple
 
 from minigts.fidelity import measure
 from minigts.fidelity.certificate import Certificate, Row
+from minigts.fidelity.sample import Extent
 from minigts.lab import Lab
 from minigts.machine.progress import Progress
 
@@ -18,17 +20,21 @@ class CurrentCertificate(NamedTuple):
     """Whether the certificate is old or was measured again, and why; empty for a lab's first certificate."""
 
 
-def current_certificate(lab: Lab, say: Progress) -> CurrentCertificate:
+def current_certificate(lab: Lab, say: Progress, extent: Extent = "full") -> CurrentCertificate:
     """The lab's certificate. An old one holds if no link has been changed and no host restarted since, and if every
-    host's settings still show what they showed then; otherwise the lab is measured again. Raises what `certify` raises.
+    host's settings still show what they showed then; otherwise the lab is measured again. Where all links are asked
+    for, no quick certificate holds. Raises what `certify` raises.
     """
     old = measure.last(lab)
+    anew = partial(measure.certify, lab, say, extent=extent)
     if old is None:
-        return CurrentCertificate(measure.certify(lab, say, bringing_up=True), "")
+        return CurrentCertificate(anew(bringing_up=True), "")
     made = f"the certificate of {_moment(old)}"
+    if old.sample and extent == "full":
+        return CurrentCertificate(anew(), f"measured anew: {made} was a quick one, of {len(old.sample)} links")
     if not measure.holds_still(old, lab):
         why = "links have been changed, or hosts restarted, since"
-        return CurrentCertificate(measure.certify(lab, say), f"measured anew: {why} {made}")
+        return CurrentCertificate(anew(), f"measured anew: {why} {made}")
     now = {row.subject: row for row in measure.settings(lab, say)}
     then = {row.subject: row for row in old.rows if row.quantity == "settings"}
     changed = [name for name, row in now.items() if (row.ok, row.note) != _of(then.get(name)) and not row.ok]
@@ -36,7 +42,7 @@ def current_certificate(lab: Lab, say: Progress) -> CurrentCertificate:
     if changed or mended:
         whys = [f"{name}: {now[name].note}" for name in changed] + [f"{name} is as it should be" for name in mended]
         why = "; ".join(whys)
-        return CurrentCertificate(measure.certify(lab, say), f"measured anew: the lab has changed since {made} ({why})")
+        return CurrentCertificate(anew(), f"measured anew: the lab has changed since {made} ({why})")
     return CurrentCertificate(old, f"this is {made}, not measured now; links and hosts show what they showed then")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from minigts.dataplane import filters, kernel_settings, reached, shaping, switch
+from minigts.dataplane import filters, kernel_settings, names, reached, shaping, switch
 from minigts.errors import HostFailed, reading_from
 from minigts.lab import Lab, Record, links, routes
 from minigts.language import documents
@@ -43,6 +43,8 @@ class HostSettings:
     """Settings of the host's kernel by name (`topology/sysctls`); None in recordings without them."""
     by_protocol: tuple[str, ...] = ()
     """How the routes from the host's routing protocol differ; empty without a protocol."""
+    of_names: tuple[str, ...] = ()
+    """How the host's name server differs; empty without one."""
     filters: filters.Shown | None = None
     """The filters on its ports; read only where the ports, and not the wires, delay what arrives."""
 
@@ -81,7 +83,17 @@ def read_back(
     if None in (shown.reached, shown.kernel) or (delayed_here and shown.filters is None):
         raise HostFailed(f"{machine.name}: some of its addresses, routes, kernel settings and filters cannot be read")
     found = tuple(routes.differences(lab, machine, record))
-    return replace(shown, wires=None if wires is None else wires[machine.name], by_protocol=found)
+    own = None if wires is None else wires[machine.name]
+    return replace(shown, wires=own, by_protocol=found, of_names=_of_names(lab, machine))
+
+
+def _of_names(lab: Lab, machine: Host | Switch) -> tuple[str, ...]:
+    """How the host's name server, if the lab has them, differs from what it should be."""
+    if not lab.plan.dns or not isinstance(machine, Host):
+        return ()
+    argv = ["sh", "-c", names.show(lab.plan)]
+    said = lab.provider.run(machine.name, argv, timeout_s=READ_TIMEOUT_S).stdout
+    return tuple(names.differences(lab.plan, machine, said))
 
 
 def parse(machine: Host | Switch, text: str) -> HostSettings:
@@ -130,6 +142,7 @@ def differences(
         *(difference for port in ports for difference in _vlan_differences(plan, machine, port, shown)),
         *(difference for port in ports if beside is not None for difference in _ipv6_differences(port, beside, shown)),
         *shown.by_protocol,
+        *(() if only is not None else shown.of_names),
         *(() if shown.kernel is None or only is not None else kernel_settings.differences(machine, shown.kernel)),
     ]
 

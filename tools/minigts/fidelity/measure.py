@@ -17,9 +17,10 @@ from minigts import lab as labs
 from minigts import paths
 from minigts.dataplane.round_trip import echo_s_at_lowest_rate
 from minigts.errors import CommandFailed, HostFailed
-from minigts.fidelity import host_settings, trains
+from minigts.fidelity import host_settings, sample, trains
 from minigts.fidelity.certificate import Certificate, Row, loss_row, loss_rows, rate_row, rtt_row, settings_row
 from minigts.fidelity.host_load import recording, taints
+from minigts.fidelity.sample import Extent
 from minigts.judge import tolerances
 from minigts.judge.throughput import ceiling_in_words
 from minigts.lab import Lab, Record, events, links
@@ -126,9 +127,9 @@ class _OneWay:
         return "" if self.for_both else " to ".join(self.ends)
 
 
-def certify(lab: Lab, say: Progress, *, bringing_up: bool = False) -> Certificate:
+def certify(lab: Lab, say: Progress, *, bringing_up: bool = False, extent: Extent = "full") -> Certificate:
     """Measure the lab against its plan and later changes of its links, and write certificate.json to its run
-    directory. Raises what `Provider.run` raises.
+    directory. A `quick` one measures a sample of the links, and names it. Raises what `Provider.run` raises.
 
     Nothing is set. A link that is cut is named; neither it nor a path over it is measured. At the end links with random
     loss restart their random numbers, as if nothing had been sent, unless a host's settings differ from the plan.
@@ -143,15 +144,17 @@ def certify(lab: Lab, say: Progress, *, bringing_up: bool = False) -> Certificat
         in_time = _within(BUDGET_S)
         record = lab.read_record()
         as_set = links.with_current_links(lab, record)
-        round_trips = tuple(_round_trips(as_set, record, say, in_time))
+        every = labs.whole_links(as_set.plan, record)
+        whole = every if extent == "full" else sample.chosen(every)
+        over = covering(labs.whole_paths(as_set.plan, record))[: None if whole == every else sample.PATHS]
+        round_trips = tuple(_round_trips(as_set, whole, over, say, in_time))
         if bringing_up and links.link_carrier(lab) is None and any(row.too_fast for row in round_trips):
             say("certificate: faster than declared; the emulator's own latency, again")
             labs.calibrate(lab)
             record = lab.read_record()
-            round_trips = tuple(_round_trips(as_set, record, say, in_time))
+            round_trips = tuple(_round_trips(as_set, whole, over, say, in_time))
         set_so = tuple(settings(lab, say))
         dumb = frozenset(row.subject for row in round_trips if row.quantity == "RTT" and row.measured is None)
-        whole = labs.whole_links(as_set.plan, record)
         rows = (*set_so, *round_trips, *_losses(as_set, whole, say, dumb), *_rates(as_set, whole, say, in_time, dumb))
     seeded = any(port.incoming.seed is not None for machine in lab.plan.machines for port in machine.ports)
     if seeded and all(row.ok for row in set_so):
@@ -167,6 +170,8 @@ def certify(lab: Lab, say: Progress, *, bringing_up: bool = False) -> Certificat
         cut=_not_measured(lab.plan, record),
         off=_off(lab.plan, record),
         changed=_changed(lab.plan, record),
+        sample=() if whole == every else tuple(link.name for link in whole),
+        links=0 if whole == every else len(every),
     )
     keep(lab, certificate)
     return certificate
@@ -193,9 +198,11 @@ def _may_differ(lab: Lab, in_time: InTime) -> bool:
 
 
 def valid_certificate(lab: Lab) -> Certificate | None:
-    """The lab's certificate; None when its links have been changed since it was measured."""
+    """The lab's certificate of all links; None when its links have been changed since it was measured, and where only
+    a sample was measured."""
     certificate = last(lab)
-    return certificate if certificate is not None and holds_still(certificate, lab) else None
+    whole = certificate is not None and not certificate.sample
+    return certificate if certificate is not None and whole and holds_still(certificate, lab) else None
 
 
 def last(lab: Lab) -> Certificate | None:
@@ -265,12 +272,14 @@ def _off(plan: Plan, record: Record) -> dict[str, str]:
     return found
 
 
-def _round_trips(lab: Lab, record: Record, say: Progress, in_time: InTime) -> Iterator[Row]:
-    """Rows of round trips, measured one after the other, since hosts share processors."""
-    for link in labs.whole_links(lab.plan, record):
+def _round_trips(
+    lab: Lab, whole: Sequence[Link], over: Sequence[Path], say: Progress, in_time: InTime
+) -> Iterator[Row]:
+    """Rows of round trips over links and over paths, measured one after the other, since hosts share processors."""
+    for link in whole:
         say(f"certificate: round trips over {link.name}")
         yield from link_rows(lab, link, in_time)
-    for path in covering(labs.whole_paths(lab.plan, record)):
+    for path in over:
         name = f"{path.source}-{path.target}"
         say(f"certificate: round trips from {path.source} to {path.target}")
         yield from path_rows(lab, name, path, in_time)

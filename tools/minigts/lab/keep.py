@@ -33,6 +33,8 @@ def keep(lab: Lab, progress: Progress) -> int:
     with exclusive(lab.rundir):
         record = lab.read_record()
         provider = keeping(lab, record)
+        if record.becoming:
+            raise InputError(f"lab {lab.name} is half altered: minigts up TOPOLOGY goes on with that")
         if record.altered:
             why = "hosts or links were added or removed, so it could not be brought up by its topology"
             raise InputError(f"lab {lab.name} cannot be kept: {why}; minigts save NAME and minigts restore NAME can")

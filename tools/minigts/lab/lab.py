@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from minigts import paths
 from minigts.errors import MinigtsError
 from minigts.lab import events
-from minigts.lab.record import PLAN, RECORD, Record
+from minigts.lab.record import NEXT_PLAN, PLAN, RECORD, Record
 from minigts.language import documents
 from minigts.providers import registry
 from minigts.providers.base import Provider
@@ -67,8 +67,18 @@ class Lab:
         if content is None:
             raise self.damaged(PLAN, "is missing")
         if digest and hashlib.sha256(content).hexdigest() != digest:
+            if (following := self.plan_with(digest)) is not None:  # the command that took it ended just then
+                return following
             raise self.damaged(PLAN, "is not the one that the lab was made of")
         return self._parsed(PLAN, content, Plan)
+
+    def plan_with(self, digest: str) -> Plan | None:
+        """The plan with that digest, of the two that a lab has while it is altered; None where neither has it."""
+        for name in (NEXT_PLAN, PLAN):
+            content = self._content(name)
+            if content is not None and hashlib.sha256(content).hexdigest() == digest:
+                return self._parsed(name, content, Plan)
+        return None
 
     @property
     def reopened(self) -> Lab:
@@ -130,11 +140,24 @@ class Lab:
         except MinigtsError:
             return None
 
-    def write_plan(self, plan: Plan) -> str:
-        """Write plan.json; return its SHA-256, for the record."""
+    def write_plan(self, plan: Plan, name: str = PLAN) -> str:
+        """Write plan.json, or the file `name` in its form; return its SHA-256, for the record."""
         content = plan.model_dump_json(indent=1) + "\n"
-        self.put(PLAN, content)
+        self.put(name, content)
         return hashlib.sha256(content.encode()).hexdigest()
+
+    def settle_plan(self, record: Record) -> None:
+        """Complete `take_next_plan` where it was interrupted. The caller holds the lab's lock."""
+        content = self._content(PLAN)
+        if content is not None and hashlib.sha256(content).hexdigest() == record.plan_sha256:
+            return
+        if record.plan_sha256 and self.plan_with(record.plan_sha256) is not None:
+            self.take_next_plan()
+
+    def take_next_plan(self) -> None:
+        """Put the plan that was written as NEXT_PLAN in place of plan.json. The record names it already, so that the
+        lab has a plan whenever this is interrupted."""
+        (self.rundir / NEXT_PLAN).replace(self.rundir / PLAN)
 
     def read(self, name: str, model: type[Content]) -> Content | None:
         """The JSON file `name` in the run directory; None when there is none. Raises MinigtsError if it is damaged."""

@@ -72,11 +72,7 @@ def bring_up(lab: Lab, progress: Progress, share: Share | None = None) -> Lab:
             return lab
         if record is not None and _is_up(there, record, lab):
             lab = Lab.known(lab.rundir, there.plan, lab.provider)
-            if share not in (None, record.share):
-                had = record.share.in_words or "no share of its own"
-                raise InputError(
-                    f"lab {lab.name} is up with {had}: a share is set as a lab comes up; take it down first"
-                )
+            require_share(there, record, share)
             _settle(lab, record)
             return lab
         begin_anew(there)
@@ -292,21 +288,44 @@ def _is_up(there: Lab, record: Record, wanted: Lab) -> bool:
 
     Raises InputError when it runs with another plan, time or provider than `wanted`.
     """
-    if record.state != "up":
+    answers = states_of_running(there, record)
+    if not answers:
         return False
-    answers = set(there.state_of_hosts(record).values()) - {"off"}
-    if "answers" not in answers:
-        return False
-    remedy = f"minigts down {there.name}, or choose another name with --lab NAME"
-    on, wanted_on = record.provider, wanted.provider.name
-    if on != wanted_on:
-        raise InputError(f"lab {there.name} is up on provider {on}, not on {wanted_on}: {remedy}")
+    require_provider(there, record, wanted)
+    remedy = _remedy(there)
     if there.time != wanted.time:
         raise InputError(f"lab {there.name} is up in {there.time} time, not in {wanted.time} time: {remedy}")
-    if not there.plan.makes_same_lab(wanted.plan):
+    if record.becoming or not there.plan.makes_same_lab(wanted.plan):
         what = "hosts or links added or removed" if record.altered else "another plan"
         raise InputError(f"lab {there.name} is up with {what}: {remedy}")
-    return answers == {"answers"}
+    return set(answers.values()) == {"answers"}
+
+
+def states_of_running(there: Lab, record: Record) -> dict[str, str]:
+    """`state_of_hosts` of the hosts and switches that are meant to run now; empty where none answers, or the lab never
+    finished starting."""
+    if record.state != "up":
+        return {}
+    states = {name: state for name, state in there.state_of_hosts(record).items() if name not in record.silent}
+    return states if "answers" in states.values() else {}
+
+
+def require_provider(there: Lab, record: Record, wanted: Lab) -> None:
+    """Raises InputError when lab `there` is up on another provider than `wanted`."""
+    on, wanted_on = record.provider, wanted.provider.name
+    if on != wanted_on:
+        raise InputError(f"lab {there.name} is up on provider {on}, not on {wanted_on}: {_remedy(there)}")
+
+
+def require_share(there: Lab, record: Record, share: Share | None) -> None:
+    """Raises InputError when a lab that is up has another share of the machine than `share`; None fits any."""
+    if share not in (None, record.share):
+        had = record.share.in_words or "no share of its own"
+        raise InputError(f"lab {there.name} is up with {had}: a share is set as a lab comes up; take it down first")
+
+
+def _remedy(there: Lab) -> str:
+    return f"minigts down {there.name}, or choose another name with --lab NAME"
 
 
 def _remove(lab: Lab) -> None:

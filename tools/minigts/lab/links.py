@@ -364,11 +364,11 @@ def apply_record(
             set_ports(lab, record, ends, names)
         else:  # nothing changes on the hosts, and asking them would take time
             set_wires(lab, record, ends, names)
-        if reading_back and (wrong := _read_back(lab, record, ends, names)):
+        if reading_back and (wrong := read_back(lab, record, ends, names)):
             raise HostFailed("links are not as they were set:\n" + "\n".join(wrong))
 
 
-def _read_back(lab: Lab, record: Record, machines: Sequence[Host | Switch], names: Collection[str]) -> list[str]:
+def read_back(lab: Lab, record: Record, machines: Sequence[Host | Switch], names: Collection[str]) -> list[str]:
     """How these machines' ports on the links named differ from what was set, a sentence each."""
     wires = read_wires(lab)
     if wires is not None:

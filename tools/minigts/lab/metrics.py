@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from minigts.lab import links, usage
 from minigts.lab.lab import Lab
+from minigts.lab.record import Record
 from minigts.lab.usage import Reading
 from minigts.machine.proc import USER_HZ
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+DASHBOARD = Path(__file__).parent / "dashboard.json"
 _BITS, _MEGA, _NS, _MS = 8, 1_000_000, 1_000_000_000, 1000
 
 
@@ -48,6 +51,11 @@ def read(lab: Lab) -> str:
 def text(found: Iterator[Family]) -> str:
     lines = [line for family in found if family.samples for line in family.lines()]
     return "\n".join([*lines, "# EOF", ""])
+
+
+def dashboard() -> str:
+    """A dashboard for Grafana, which shows every family."""
+    return DASHBOARD.read_text(encoding="utf-8")
 
 
 def families(lab: Lab, reading: Reading) -> Iterator[Family]:
@@ -92,11 +100,11 @@ def families(lab: Lab, reading: Reading) -> Iterator[Family]:
     yield Family("minigts_link_rtt_seconds", "gauge", "seconds", about, rtt)
     up = tuple(({**own, "link": link.name}, float(link.name not in record.cut)) for link in lab.plan.links)
     yield Family("minigts_link_up", "gauge", "", "1 for a link that carries frames, 0 for one that is cut.", up)
-    yield from _of_hosts(lab, reading, own)
+    yield from _of_hosts(lab, record, reading, own)
 
 
-def _of_hosts(lab: Lab, reading: Reading, own: Mapping[str, str]) -> Iterator[Family]:
-    hosts = tuple(({**own, "host": each.name}, float(each.name in reading.at_ns)) for each in lab.plan.machines)
+def _of_hosts(lab: Lab, record: Record, reading: Reading, own: Mapping[str, str]) -> Iterator[Family]:
+    hosts = tuple(({**own, "host": each.name}, float(each.name not in record.silent)) for each in lab.plan.machines)
     yield Family("minigts_host_up", "gauge", "", "1 for a host that is on, 0 for one that is off or paused.", hosts)
     used = [({**own, "host": name}, each) for name, each in reading.used.items()]
     for name, index, about in (("used", 0, "Memory in use on a host."), ("size", 1, "All memory of a host.")):

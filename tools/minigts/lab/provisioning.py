@@ -58,7 +58,12 @@ kill -s TERM -- "-$group"
 
 def require(plan: Plan) -> None:
     """Raise InputError unless every file that is copied to hosts is as it was when the plan was made."""
-    files = {(file.source, file.sha256): file for host in plan.hosts for file in _of(host).files}
+    require_files(plan.hosts)
+
+
+def require_files(hosts: Iterable[Host]) -> None:
+    """As `require`, of these hosts."""
+    files = {(file.source, file.sha256): file for host in hosts for file in _of(host).files}
     problems = [problem for file in files.values() if (problem := _problem(file)) is not None]
     if problems:
         raise InputError(problems)
@@ -70,7 +75,7 @@ def bring(lab: Lab, progress: Progress) -> None:
     with_commands = [host for host in lab.plan.hosts if _of(host).run]
     if with_files:
         progress(f"copying files to {_hosts(with_files)}")
-        lab.on_each(with_files, partial(_copy, lab))
+        lab.on_each(with_files, partial(copy_files, lab))
     if with_commands:
         progress(f"running the commands of {_hosts(with_commands)}")
         _run_side_by_side(lab, with_commands)
@@ -177,7 +182,8 @@ def _problem(file: File) -> Problem | None:
     return Problem(file.place.file, file.place.line, f"{file.place.path}.source: {reason}")
 
 
-def _copy(lab: Lab, host: Host) -> None:
+def copy_files(lab: Lab, host: Host) -> None:
+    """Copy the topology's files to one host. Raises HostFailed."""
     for file in _of(host).files:
         try:
             target = place(lab, host.name, PurePosixPath(file.target))

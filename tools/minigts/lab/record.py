@@ -19,6 +19,8 @@ from minigts.topology.setting import Amount
 from minigts.topology.time import Time
 
 RECORD, PLAN = paths.LAB, paths.PLAN
+NEXT_PLAN, LAST_PLAN = "plan-next.json", "plan-last.json"
+"""The plan to which a lab is being altered, and the one that it had before; both only while that lasts."""
 OVERHEAD_KEYS = AliasChoices("emulator_overhead_ms", "own_latency_ms")
 """The key of the emulator's own latency in lab.json and certificate.json, and its key in older files."""
 KEPT: Literal["kept"] = "kept"
@@ -128,6 +130,8 @@ class Record(BaseModel):
     """Hosts and switches for which no time passes until they are resumed."""
     unjoined: frozenset[str] = frozenset()
     """Hosts that were restarted and have not joined the overlay again."""
+    becoming: str = ""
+    """The digest of the plan to which a command is altering the lab, or was when it was interrupted; else empty."""
     altered: bool = False
     """Whether hosts or links were added or removed, so that no topology file describes the lab."""
 

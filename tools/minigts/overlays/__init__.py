@@ -5,7 +5,7 @@ order.
 """
 
 from minigts.overlays.catalogue import Overlay, find, known
-from minigts.overlays.edit import alter
+from minigts.overlays.edit import alter, finish, require_alterable
 from minigts.overlays.lifecycle import (
     Endpoint,
     Joined,
@@ -31,6 +31,7 @@ __all__ = [
     "Overlay",
     "alter",
     "find",
+    "finish",
     "join",
     "joined",
     "known",
@@ -38,6 +39,7 @@ __all__ = [
     "own_containers",
     "rejoin",
     "require",
+    "require_alterable",
     "require_engine",
     "require_fit",
     "run_on",

@@ -131,17 +131,33 @@ def launch(lab: Lab, hosts: Sequence[Host], peers: Callable[[Host], Sequence[Hos
     everywhere = [
         host for host in lab.plan.hosts if any(full_name(one.name, host.name) in addresses for one in host.containers)
     ]
-    lab.on_each(everywhere, lambda host: _tell_names(lab, host, names_file(host, peers(host), addresses)))
+    lab.on_each(
+        everywhere, lambda host: fill(lab, host, IN_HOST / "names.txt", names_file(host, peers(host), addresses))
+    )
     started = [host for host in hosts if host in everywhere]
-    states = lab.on_each(started, lambda host: run("launch", host, {}))
+    states = _started(lab, started, run)
     record = _record(lab)
     _write(lab, record.model_copy(update={"launched": record.launched | {host.name for host in started}}))
     return [
         f"container {name} has ended: {state}; minigts logs {host}, at container-{name}.log, says why"
-        for host, words in states.items()
-        for name, state in words.items()
+        for host, name, state in states
         if state.partition(",")[0] not in ("running", "exited 0")
     ]
+
+
+def _started(lab: Lab, hosts: Sequence[Host], run: RunPhase) -> list[tuple[str, str, str]]:
+    """Start the containers of these hosts, those first on which others depend; return host, container and state of
+    each."""
+    found = []
+    waves = declared.waves({host.name: host.containers for host in hosts})
+    for wave in waves:
+
+        def launched(host: Host, wave: Mapping[str, Sequence[str]] = wave) -> dict[str, str]:
+            return run("launch", host, {"CONTAINERS": " ".join(wave[host.name])} if len(waves) > 1 else {})
+
+        states = lab.on_each([host for host in hosts if host.name in wave], launched)
+        found += [(host, name, state) for host, words in states.items() for name, state in words.items()]
+    return found
 
 
 def lacking(lab: Lab, overlay: str, hosts: Sequence[Host]) -> list[Host]:
@@ -154,6 +170,11 @@ def lacking(lab: Lab, overlay: str, hosts: Sequence[Host]) -> list[Host]:
 def forget(lab: Lab) -> None:
     """Remove the containers' record, after the overlay was left."""
     (lab.rundir / RECORD).unlink(missing_ok=True)
+
+
+def names_beside(host: Host, peers: Sequence[Host], lab: Lab) -> str:
+    """The names of the network's containers as lines of hosts(5) for the name servers of a host."""
+    return names_file(host, peers, _addresses(lab)).partition("\n")[2]
 
 
 def find(lab: Lab, name: str) -> ContainerAddress:
@@ -329,8 +350,9 @@ def _stem(image: Image) -> str:
     return stem.strip("._-") or "image"
 
 
-def _tell_names(lab: Lab, host: Host, content: str) -> None:
-    argv = ["sh", "-euc", FILL, "sh", str(IN_HOST / "names.txt")]
+def fill(lab: Lab, host: Host, file: PurePosixPath, content: str) -> None:
+    """Write a file on a host, in place of what it had before."""
+    argv = ["sh", "-euc", FILL, "sh", str(file)]
     lab.provider.run(host.name, argv, timeout_s=COPY_TIMEOUT_S, stdin=content.encode())
 
 

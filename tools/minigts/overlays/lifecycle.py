@@ -21,6 +21,7 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
+from minigts.dataplane import names
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError
 from minigts.lab import Lab, Record, dead_links, exclusive, losing_all, plan_now, routes, whole_paths
 from minigts.machine.progress import Progress
@@ -227,6 +228,8 @@ def _bring_containers_up(lab: Lab, now: Joined, record: Record, hosts: Sequence[
     """Start the user's own containers on these hosts, wait until every end reaches each, and report failed ones."""
     run = partial(_run, lab)
     addresses = containers.bring_up(lab, now.name, hosts, run, progress)
+    if lab.plan.dns:
+        _serve_names(lab, now, record)
     if not addresses:
         return
     owners, timeout_s = {name: name.rpartition(".")[2] for name in addresses}, _reach_timeout_s(lab, record)
@@ -239,6 +242,21 @@ def _bring_containers_up(lab: Lab, now: Joined, record: Record, hosts: Sequence[
     lab.on_each(_members(lab, now), wait)
     for line in containers.launch(lab, hosts, lambda host: team_of(lab.plan, now.name, host.name), run):
         progress(line)
+
+
+def _serve_names(lab: Lab, now: Joined, record: Record) -> None:
+    """Tell the hosts' name servers the names of the network's containers, and start those of the containers."""
+
+    def serve(host: Host) -> None:
+        team = team_of(lab.plan, now.name, host.name)
+        inside = ((name, now.ends[name]) for name in team.names if "ENTER" in now.ends[name])
+        measuring = "".join(f"{end['ADDRESS']} {containers.full_name('measure', name)}\n" for name, end in inside)
+        text = f"{measuring}{containers.names_beside(host, tuple(team), lab)}"
+        containers.fill(lab, host, names.DIRECTORY / "containers", text)
+        server = " ".join(names.server_argv(way_out=host.gateway))
+        _run(lab, "names", host, {**now.ends[host.name], "NAME_SERVER": server})
+
+    lab.on_each(_that_are_on(record, _members(lab, now)), serve)
 
 
 def second_container(lab: Lab, host: str) -> Endpoint:
@@ -365,7 +383,8 @@ def _wait_until_connected(
         team = team_of(lab.plan, now.name, host.name).names
         others = [peer for peer in team if peer != host.name and frozenset((peer, host.name)) not in without]
         peers = " ".join(now.ends[peer]["ADDRESS"] for peer in others)
-        _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers}, timeout_s)
+        named = " ".join(f"{peer}={now.ends[peer]['ADDRESS']}" for peer in team)
+        _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers, "NAMES": named}, timeout_s)
 
     lab.on_each(_that_are_on(record, _members(lab, now)), wait)
 

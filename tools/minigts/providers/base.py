@@ -136,10 +136,17 @@ class HearsOfMemory(Protocol):
 class Edits(Protocol):
     """A provider that can add hosts and links to a lab that is up, and remove them, while the other hosts run on."""
 
+    def require_room_for(self, plan: Plan) -> None:
+        """Raise EnvironmentLacks when this machine lacks what the hosts take that `plan` has more than the lab. Starts
+        nothing."""
+        ...
+
     def alter(self, plan: Plan, progress: Progress) -> frozenset[str]:
         """Change the running lab to `plan`: end machines that are not in it, start new ones, and restart those whose
         ports have changed, each on its own disk. Return the new and the restarted ones, which have to be configured,
-        when they answer. Links that stay keep carrying traffic. Raises HostFailed for a machine that does not start.
+        when they answer. Links that stay keep carrying traffic. A call for the same plan after one that was interrupted
+        completes it, except for machines that were ended and not started again: the caller restarts those. Raises
+        HostFailed for a machine that does not start.
         """
         ...
 

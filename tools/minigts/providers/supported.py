@@ -15,6 +15,8 @@ from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.plan.elements import Host
 from minigts.topology.plan.plan import Plan
 
+NAME_SERVER = "name servers"
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -30,7 +32,7 @@ class Asked:
 def names() -> tuple[str, ...]:
     """The names of all features, in the order of the settings that ask for them."""
     of_links = (each.feature for each in LINK_SETTINGS if each.feature is not None)
-    return tuple(dict.fromkeys((*(feature.name for feature in FEATURES), *of_links)))
+    return tuple(dict.fromkeys((*(feature.name for feature in FEATURES), *of_links, NAME_SERVER)))
 
 
 def asked(plan: Plan) -> Iterator[Asked]:
@@ -47,6 +49,12 @@ def asked(plan: Plan) -> Iterator[Asked]:
         links = dict.fromkeys(name for name, way in ways if getattr(way, setting.field) != setting.default)
         if links and setting.feature is not None:
             yield Asked(setting.feature, f"{', '.join(links)} with `{setting.word}`")
+    if plan.dns:
+        yield Asked(
+            NAME_SERVER,
+            f"{', '.join(host.name for host in plan.hosts)} with `dns: true`",
+            "leave `dns` out: names are in /etc/hosts",
+        )
 
 
 def require(plan: Plan, provider: str, supports: Supports) -> None:

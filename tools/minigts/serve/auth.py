@@ -22,8 +22,8 @@ from minigts.errors import InputError
 
 OPEN = ("/page/", "/xterm/")
 """The paths that need no token, in addition to `/`: the page and its scripts, which hold nothing of a lab."""
-SCHEME = "Bearer "
-"""The prefix of `Authorization:` (RFC 6750)."""
+SCHEME = "bearer "
+"""The prefix of `Authorization:` (RFC 6750), in lower case: a scheme's case does not matter (RFC 9110)."""
 PROTOCOL, SAID = "minigts", "minigts.token."
 """A browser's websocket cannot set headers: a page offers the subprotocols PROTOCOL, and SAID followed by the token."""
 HEADERS: Mapping[str, str] = {
@@ -102,8 +102,8 @@ class Access:
 
 def said_token(authorization: str | None, protocols: str | None) -> str | None:
     """The token in `Authorization:`, or in a websocket's subprotocols: `minigts, minigts.token.…`; None: none."""
-    if authorization is not None and authorization.startswith(SCHEME):
-        return authorization.removeprefix(SCHEME)
+    if authorization is not None and authorization.lower().startswith(SCHEME):
+        return authorization[len(SCHEME) :]
     offered = [each.strip() for each in (protocols or "").split(",")]
     return next((each.removeprefix(SAID) for each in offered if each.startswith(SAID)), None)
 

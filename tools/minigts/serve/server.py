@@ -9,8 +9,8 @@ import re
 import signal
 import socket
 import weakref
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -20,12 +20,14 @@ from aiohttp.http_exceptions import HttpProcessingError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, printable
-from minigts.lab import Lab, set_links_up, update_settings
+from minigts.lab import Lab, metrics, set_links_up, update_settings
 from minigts.lab.links import link_named
+from minigts.lab.usage import Reading
 from minigts.language import documents
 from minigts.machine.progress import Progress
 from minigts.serve import lessons, runs, state, terminals
 from minigts.serve.auth import HEADERS, PROTOCOL, REPORT_HEADERS, Access, is_open, said_token
+from minigts.topology.fields import RateMbit
 
 PAGE = Path(__file__).parent / "page"
 REPORT = "report"
@@ -34,6 +36,7 @@ OF_A_REQUEST = documents.Bounds(elements=1000, bytes=LIMIT_BYTES)
 TAKES_S = 2.0
 MOST_REPORTS = 20
 LONGEST_DELAY_MS, MOST_LOSS_PERCENT = 1000.0, 100.0
+LEAST_QUEUE_BYTES, MOST_QUEUE_BYTES = 1000, 10**9
 Asked = TypeVar("Asked", bound=BaseModel)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -45,6 +48,8 @@ class SetLink(BaseModel):
     link: str
     delay_ms: float | None = Field(None, ge=0, le=LONGEST_DELAY_MS)
     loss_percent: float | None = Field(None, ge=0, le=MOST_LOSS_PERCENT)
+    rate_mbit: RateMbit | None = None
+    queue_bytes: int | None = Field(None, ge=LEAST_QUEUE_BYTES, le=MOST_QUEUE_BYTES)
 
 
 class CutLink(BaseModel):
@@ -83,10 +88,12 @@ def bound(address: str, port: int) -> socket.socket:
 
 
 class Server:
-    """Serves one lab to any number of pages."""
+    """Serves one lab to any number of pages. While `hides` says so, no page shows a round trip of the plan."""
 
-    def __init__(self, lab: Lab, access: Access, results: Path, interval_s: float) -> None:
-        self.lab, self.access, self.interval_s = lab, access, interval_s
+    def __init__(
+        self, lab: Lab, access: Access, results: Path, interval_s: float, hides: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.lab, self.access, self.interval_s, self.hides = lab, access, interval_s, hides
         self.runs = runs.Runs(results)
         self._pages: weakref.WeakSet[web.WebSocketResponse] = weakref.WeakSet()
         self._sockets: weakref.WeakSet[web.WebSocketResponse] = weakref.WeakSet()
@@ -102,6 +109,7 @@ class Server:
                 web.get("/echoes/{source}/{target}", self._echoes),
                 web.get("/report/{name}", self._report, name=REPORT),
                 web.get("/lesson/{name}", self._lesson),
+                web.get("/metrics", self._metrics),
                 web.post("/set", self._set),
                 web.post("/cut", self._cut),
                 web.post("/run", self._run),
@@ -118,21 +126,27 @@ class Server:
         return web.AppRunner(self.application(), shutdown_timeout=2.0, access_log=None, logger=_faults(say))
 
     async def serve(self, listening: socket.socket, begun: Callable[[], None], say: Progress) -> None:
-        """Serve until SIGINT or SIGTERM. Then every connection is closed, with its programs on hosts; an experiment is
-        interrupted, and takes its lab down.
-        """
-        runner = self.runner(say)
+        """Serve until SIGINT or SIGTERM."""
         ended = asyncio.Event()
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _loop, context: say(str(context.get("exception") or context["message"])))
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, ended.set)
+        async with self.serving(listening, say):
+            begun()
+            await ended.wait()
+
+    @asynccontextmanager
+    async def serving(self, listening: socket.socket, say: Progress) -> AsyncIterator[None]:
+        """Serve meanwhile. Then every connection is closed, with its programs on hosts; an experiment is interrupted,
+        and takes its lab down.
+        """
+        runner = self.runner(say)
         await runner.setup()
         watching = asyncio.create_task(self._watch())
         try:
             await web.SockSite(runner, listening).start()
-            begun()
-            await ended.wait()
+            yield
         finally:
             watching.cancel()
             for each in list(self._sockets):
@@ -206,8 +220,12 @@ class Server:
         return {**state, "reports": reports}
 
     async def _watch(self) -> None:
-        """Read the lab every `interval_s` while a page is open, and send all pages the result."""
+        """Read the lab every `interval_s` while a page is open, and send all pages the result. Frames are counted since
+        the reading at the beginning."""
         before, plan = None, self.lab.read_record().plan_sha256
+        first: Reading | None = None
+        with suppress(MinigtsError):
+            first = await asyncio.to_thread(state.read, self.lab)
         while True:
             if self._pages:
                 try:
@@ -215,8 +233,10 @@ class Server:
                         before, plan, self.lab = None, now, self.lab.reopened
                         await self._tell(state.topology(self.lab))
                     after = await asyncio.to_thread(state.read, self.lab)
+                    first = after if first is None else state.with_new_links(first, after)
                     if before is not None:
-                        self._latest = await asyncio.to_thread(state.now, self.lab, before, after)
+                        hidden = self.hides()
+                        self._latest = await asyncio.to_thread(state.now, self.lab, first, before, after, hidden=hidden)
                     before = after
                 except MinigtsError as error:
                     before, self._latest = None, {"kind": "problem", "text": str(error)}
@@ -301,6 +321,12 @@ class Server:
     async def _lesson(self, request: web.Request) -> web.StreamResponse:
         text = await asyncio.to_thread(lessons.page, request.match_info["name"])
         return web.Response(text=text, content_type="text/html")
+
+    async def _metrics(self, _request: web.Request) -> web.StreamResponse:
+        """The lab's metrics. Reading them lets no virtual time pass, as `_watch` does not, either."""
+        lab = self.lab.reopened
+        found = await asyncio.to_thread(lambda: metrics.text(metrics.families(lab, state.read(lab))))
+        return web.Response(body=found.encode(), headers={"Content-Type": metrics.CONTENT_TYPE})
 
 
 def _faults(say: Progress) -> logging.Logger:

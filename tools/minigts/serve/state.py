@@ -6,7 +6,7 @@ Watching does not advance a virtual clock: then only wires are read, and no host
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from minigts.lab import Lab, links, usage
@@ -56,13 +56,25 @@ def read(lab: Lab) -> usage.Reading:
     )
 
 
-def now(lab: Lab, before: usage.Reading, after: usage.Reading) -> dict[str, Any]:
-    """The message with the traffic between two readings, and each link's settings. Raises MinigtsError."""
+def with_new_links(first: usage.Reading, after: usage.Reading) -> usage.Reading:
+    """The reading from which frames are counted, once links have been added: theirs count from `after` on."""
+    return replace(first, carried={**after.carried, **first.carried})
+
+
+def now(
+    lab: Lab, first: usage.Reading, before: usage.Reading, after: usage.Reading, *, hidden: bool = False
+) -> dict[str, Any]:
+    """The message with the traffic between two readings, and each link's settings. Raises MinigtsError.
+
+    Totals are counted since the reading `first`, so that what the certificate dropped is not among them. `hidden`: a
+    lesson's student has not predicted a round trip yet, so the page shows none.
+    """
     between = usage.between(lab, before, after)
     record = lab.read_record()
+    set_now = links.plan_now(lab.plan, record)
     flows: dict[str, list[Mapping[str, Any]]] = {}
     for flow in between.flows:
-        total = after.carried[flow.source, flow.link]
+        total = _since(first.carried.get((flow.source, flow.link)), after.carried[flow.source, flow.link])
         flows.setdefault(flow.link, []).append(
             asdict(flow)
             | {
@@ -77,6 +89,7 @@ def now(lab: Lab, before: usage.Reading, after: usage.Reading) -> dict[str, Any]
         "clock_s": lab.provider.now_s() if lab.time == "virtual" else None,
         "loads": [asdict(load) for load in between.loads],
         "off": sorted(record.silent),
+        "hidden": hidden,
         "links": [
             {
                 "name": link.name,
@@ -84,9 +97,20 @@ def now(lab: Lab, before: usage.Reading, after: usage.Reading) -> dict[str, Any]
                 "delay_ms": [way.delay_ms for way in link.ways],
                 "loss_percent": [way.loss_percent for way in link.ways],
                 "rate_mbit": [way.rate_mbit for way in link.ways],
+                "queue_bytes": [way.queue_bytes for way in set_now.directions(link)],
+                "declares_rate": any(way.rate_mbit is not None for way in lab.plan.directions(link)),
                 "rtt_ms": link.rtt_ms,
                 "flows": [flow for end in link.ends for flow in flows.get(link.name, []) if flow["source"] == end],
             }
-            for link in links.plan_now(lab.plan, record).links
+            for link in set_now.links
         ],
     }
+
+
+def _since(first: usage.Carried | None, now: usage.Carried) -> usage.Carried:
+    """What a direction has carried since the reading `first`. Counters that are smaller now began anew, with their
+    host: then all is since."""
+    if first is None or first.frames > now.frames:
+        return now
+    counted = ("bytes", "frames", "dropped", "lost", "overrun")
+    return replace(now, **{name: max(0, getattr(now, name) - getattr(first, name)) for name in counted})

@@ -24,6 +24,7 @@ CHANNEL = 1
 MOST_ROWS, MOST_COLUMNS = 500, 1000
 MOST_LINE_BYTES = 1000
 ANSWER = re.compile(rb"icmp_seq=(\d{1,9}) (?:[a-z]{1,10}=\d{1,5} )?time=(\d{1,9}(?:\.\d{1,9})?) ms")
+UNANSWERED = re.compile(rb"no answer yet for icmp_seq=(\d{1,9})")
 SENT = re.compile(rb"(\d{1,9}) packets transmitted")
 INTERVAL_S = 0.2
 MOST_S = 60
@@ -100,10 +101,10 @@ def _frames(kind: WSMsgType, data: Any) -> list[protocol.Frame]:
 
 
 async def echoes(socket: web.WebSocketResponse, lab: Lab, source: str, target: str, seconds: int) -> None:
-    """Send echo requests for `seconds`; the websocket gets each answer's number and RTT in ms, at the end the number
-    sent."""
+    """Send echo requests for `seconds`; the websocket gets each answer's number and RTT in ms, the number of a request
+    that had no answer when the next one was sent, and at the end how many were sent."""
     address = address_from(lab, source, target)
-    argv = ["ping", "-n", "-i", str(INTERVAL_S), "-w", str(seconds), "-W", "1", address]
+    argv = ["ping", "-n", "-O", "-i", str(INTERVAL_S), "-w", str(seconds), "-W", "1", address]
     async with _line(lab, source, argv) as (reader, _):
 
         async def follow() -> None:
@@ -112,6 +113,8 @@ async def echoes(socket: web.WebSocketResponse, lab: Lab, source: str, target: s
                 for line in said.feed(payload):
                     if found := ANSWER.search(line):
                         await socket.send_json({"number": int(found[1]), "rtt_ms": float(found[2])})
+                    elif found := UNANSWERED.search(line):
+                        await socket.send_json({"unanswered": int(found[1])})
                     elif found := SENT.match(line):
                         await socket.send_json({"sent": int(found[1])})
             await socket.close()

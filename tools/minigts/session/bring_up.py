@@ -17,6 +17,7 @@ from minigts import overlays
 from minigts.errors import MinigtsError, noting_failures
 from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.current_certificate import current_certificate
+from minigts.fidelity.sample import Extent
 from minigts.lab import Lab
 from minigts.lab.record import KEPT
 from minigts.machine.progress import Progress
@@ -70,15 +71,17 @@ def ready(request: Request) -> Ready:
     return _ready(request, request.plan.overlay)
 
 
-def bring_up(wanted: Ready, say: Progress, *, certified: bool = True, left_up: bool = False) -> Brought:
-    """Bring the lab up: hosts and links, with `certified` its certificate, and its overlay.
+def bring_up(
+    wanted: Ready, say: Progress, *, certified: bool = True, left_up: bool = False, extent: Extent = "full"
+) -> Brought:
+    """Bring the lab up: hosts and links, with `certified` its certificate of that extent, and its overlay.
 
     A failure after the hosts are up takes a new lab down again; with `left_up` the lab stays up for inspection, and the
     error says so. Raises what `lab.bring_up`, `current_certificate` and `overlays.join` raise.
     """
     lab = labs.bring_up(wanted.lab, say, wanted.share)
     with _left_up(wanted) if left_up else _taken_down(wanted):
-        return _completed(wanted, lab, say, certified=certified)
+        return _completed(wanted, lab, say, certified=certified, extent=extent)
 
 
 @contextmanager
@@ -135,9 +138,9 @@ def _ready(request: Request, otherwise: str | None) -> Ready:
     return Ready(lab, overlay, request.share, is_new)
 
 
-def _completed(wanted: Ready, lab: Lab, say: Progress, *, certified: bool) -> Brought:
+def _completed(wanted: Ready, lab: Lab, say: Progress, *, certified: bool, extent: Extent = "full") -> Brought:
     """Measure the certificate of a lab whose hosts are up, and join its overlay."""
-    certificate, remark = current_certificate(lab, say) if certified else (None, "")
+    certificate, remark = current_certificate(lab, say, extent) if certified else (None, "")
     if wanted.overlay is not None:
         overlays.join(lab, wanted.overlay, say)
     return Brought(lab, certificate, remark)

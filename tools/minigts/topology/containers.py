@@ -219,6 +219,8 @@ class Beside(_Frozen):
     labels: Annotated[tuple[_Words, ...], Field(max_length=MOST_ENTRIES)] = ()
     """Each `NAME=VALUE`."""
     health: Health | None = None
+    after: Annotated[tuple[_Words, ...], Field(max_length=MOST_ENTRIES, exclude_if=lambda after: not after)] = ()
+    """Containers on other hosts that start before it, each as NAME.HOST."""
 
 
 class ServiceSpec(ContainerSpec):
@@ -281,6 +283,21 @@ def check(declared: Mapping[str, tuple[Location, Sequence[ContainerSpec]]]) -> I
         for port, count in Counter(port for spec in specs for port, _ in spec.ports).items():
             if count > 1:
                 yield where, f"port {port} of {host} leads to {count} containers; give each a port of its own"
+
+
+def waves(hosts: Mapping[str, Sequence[Container]]) -> list[dict[str, list[str]]]:
+    """The containers, as NAME.HOST, in groups that start one after the other; each group has them by host, in the
+    host's order. There are several groups where containers start after those of other hosts."""
+    waits = {f"{one.name}.{host}": one.beside.after if one.beside else () for host, own in hosts.items() for one in own}
+    found: list[dict[str, list[str]]] = []
+    started: set[str] = set()
+    while left := [name for name in waits if name not in started]:
+        ready = [name for name in left if not {*waits[name]} & {*left}] or left
+        found.append({})
+        for name in ready:
+            found[-1].setdefault(name.rpartition(".")[2], []).append(name)
+        started.update(ready)
+    return found
 
 
 def names(hosts: Mapping[str, Sequence[Container]]) -> dict[str, tuple[str, str]]:

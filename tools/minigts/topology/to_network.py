@@ -26,7 +26,11 @@ def network_of(plan: Plan) -> Network:
     otherwise under `notes`.
     """
     notes, lost = Notes(), Notes()
-    for what, there in (("expect", bool(plan.expect)), ("tolerances", plan.tolerances != Tolerances())):
+    for what, there in (
+        ("expect", bool(plan.expect)),
+        ("tolerances", plan.tolerances != Tolerances()),
+        ("dns", plan.dns),
+    ):
         if there:
             notes.add(what, plan.name, "no other format has it")
     for what, there in (

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from types import FrameType
@@ -22,7 +22,7 @@ from minigts.cli import completion, console
 from minigts.cli.containers import into_container, into_containers
 from minigts.cli.options import AsJson, Inside, LabName, lab_with, opened_lab
 from minigts.cli.verbs import LABS, Verb
-from minigts.errors import CommandTimeout, HostFailed, InputError
+from minigts.errors import CommandTimeout, HostFailed, InputError, MinigtsError
 
 if TYPE_CHECKING:
     from minigts.lab import Lab
@@ -94,22 +94,51 @@ def execute(
         raise typer.Exit(error.code) from error
     if as_json:
         console.print_json(asdict(result))
-    _advise_words(named, command, result)
+    _advise(opened, named, command, result, in_container=container)
     raise typer.Exit(result.code)
 
 
 NOT_FOUND, KILLED = 127, 128 + signal.SIGKILL
+ADVICE = "/usr/lib/command-not-found"
+"""A program of the hosts' image: it prints which key of the topology file brings a program that the host lacks."""
+ADVICE_TIMEOUT_S = 20.0
 
 BLANKS, FOR_A_SHELL = re.compile(r"\s"), re.compile(r"[|&;<>$`*?~(){}\n]")
 
 
-def _advise_words(host: str, command: Sequence[str], result: Result) -> None:
-    """Advise a user who gives a whole command line as one word, as for a shell."""
+def _advise(lab: Lab, host: str, command: Sequence[str], result: Result, *, in_container: bool) -> None:
+    """Advise a user whose command does not exist: on a whole command line as one word, as for a shell, or on what
+    brings the program."""
     (first, *others) = command
-    if result.code != NOT_FOUND or others or not BLANKS.search(first.strip()):
+    if result.code != NOT_FOUND:
         return
+    if not others and BLANKS.search(first.strip()):
+        _advise_words(host, first)
+    elif "/" not in first and _says_missing(first, result.stderr):
+        _advise_program(lab, host, first, in_container=in_container)
+
+
+def _advise_words(host: str, first: str) -> None:
     better = f"sh -c {shlex.quote(first)}" if FOR_A_SHELL.search(first) else first.strip()
     console.note(f"minigts: exec takes a command as separate words, without a shell: minigts exec {host} -- {better}")
+
+
+def _advise_program(lab: Lab, host: str, name: str, *, in_container: bool) -> None:
+    if in_container:
+        console.note(
+            f"minigts: a container has the programs of its image; a host has more: minigts exec {host} -- {name}"
+        )
+        return
+    with suppress(MinigtsError):  # a host without this image has no advice
+        advice = lab.provider.run(host, [ADVICE, "--", name], timeout_s=ADVICE_TIMEOUT_S, check=False)
+        if advice.code == NOT_FOUND and advice.stderr.startswith(name):
+            console.note(f"minigts: {advice.stderr.strip()}")
+
+
+def _says_missing(name: str, stderr: str) -> bool:
+    """Whether that is the message of the agent, of env or of nsenter about a program that does not exist."""
+    said = (f"{name}: ", f"env: ‘{name}’: ", f"nsenter: failed to execute {name}: ")
+    return stderr.startswith(said) and "No such file or directory" in stderr
 
 
 LOOK_S = 1.0

@@ -31,8 +31,6 @@ def init(
 
     Example:  minigts init
     """
-    import importlib.util
-
     from minigts import paths
     from minigts.language.problems import shown
     from minigts.topology.fields import NAME, NAME_HINT
@@ -49,7 +47,5 @@ def init(
             paths.users_file(written)
             written.write(text.replace(TEST_FILE, test).replace("NAME", name))
     console.note(f"{', '.join(places.values())}: read them, then try")
-    if importlib.util.find_spec("pytest") is None:
-        console.note("  pipx inject minigts pytest     # once, for minigts test")
     for line in (f"plan {name}.yaml", f"run {name}-experiment.yaml", f"test --minigts {name}.yaml {test}"):
         console.note(f"  minigts {line}")

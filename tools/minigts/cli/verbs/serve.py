@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 from minigts.cli import console
 from minigts.cli.options import Interval, LabName, WhichLab, which
 from minigts.cli.verbs import LABS, Verb
-from minigts.errors import EnvironmentLacks
+from minigts.errors import EnvironmentLacks, InputError
 
 verb = Verb(LABS, 260)
 
@@ -30,12 +31,21 @@ def serve(
     results: Annotated[
         Path, typer.Option(metavar="DIR", help="The directory for results folders, which the page shows.")
     ] = Path("results"),
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file", metavar="FILE", help="A file that gets the token, readable to you only, for Prometheus."
+        ),
+    ] = None,
 ) -> None:
     """Show a lab in the browser until ctrl-c: links at work, terminals, sliders, experiments. Prints the address.
 
-    The token in the address is the key: whoever has it is root in the lab's hosts.
+    The token in the address is the key: whoever has it is root in the lab's hosts. Prometheus reads the lab's metrics
+    at /metrics with it.
 
     Example:  minigts serve
+
+    Example:  minigts serve --port 8137 --token-file token
     """
     import asyncio
 
@@ -44,13 +54,21 @@ def serve(
     except ModuleNotFoundError as error:
         raise EnvironmentLacks(f"the page needs {error.name}: pip install 'minigts[serve]'") from error
     from minigts import lab as labs
+    from minigts import paths
+    from minigts.lessons import hidden_figures
     from minigts.serve.auth import Access, checked_address, is_loopback
 
     opened = labs.open_lab(which(lab, named))
     address = checked_address(listen)
     with bound(address, port) as listening:
         access = Access(address, listening.getsockname()[1])
-        server = Server(opened, access, results, interval_s)
+        if token_file is not None:
+            try:
+                paths.write_whole(token_file, access.token)
+            except OSError as error:
+                raise InputError(f"--token-file: {token_file} cannot be written: {error.strerror}") from error
+        hides = partial(hidden_figures.why_hidden, opened.plan.name)
+        server = Server(opened, access, results, interval_s, lambda: hides() is not None)
         if not is_loopback(address):
             console.note(
                 f"minigts: whoever reaches {address} and has the token is root in the lab's hosts; nothing is encrypted"

@@ -12,6 +12,7 @@ from minigts.errors import MinigtsError
 
 if TYPE_CHECKING:
     from minigts.lab import Lab, Record, Saved
+    from minigts.overlays import Joined
     from minigts.providers.doctor import Diagnosis
     from minigts.topology.plan.plan import Plan
 
@@ -47,7 +48,9 @@ def lab_facts(lab: Lab) -> dict[str, object]:
             "time": lab.time,
             "state": record.state,
             "overlay": None if joined is None else joined.name,
+            "measuring_containers": {} if joined is None or kept else _measuring_containers(joined),
             "routing": lab.plan.routing,
+            "dns": lab.plan.dns,
             "ipv6": None if lab.plan.ipv6 is None else {host.name: host.address for host in lab.plan.ipv6.hosts},
             "groups": {group.name: list(group.hosts) for group in lab.plan.groups},
             "created": record.created.isoformat(),
@@ -63,6 +66,11 @@ def lab_facts(lab: Lab) -> dict[str, object]:
         return facts | {"problem": str(error)}
 
 
+def _measuring_containers(joined: Joined) -> dict[str, str]:
+    """The addresses of the measuring containers, by host; empty for an overlay without them."""
+    return {host: end.address for host, end in joined.endpoints().items() if end.prefix}
+
+
 def show_labs(labs: Iterable[Lab]) -> None:
     """Print a table for each lab: its hosts with their locations, addresses and states; below it what is not as
     declared."""
@@ -76,8 +84,17 @@ def show_labs(labs: Iterable[Lab]) -> None:
         if facts["state"] == "kept":
             out.print(kept_in_words(lab, facts), markup=False, soft_wrap=True)
             continue
+        inside = facts["measuring_containers"]
+        assert isinstance(inside, dict)
         rows = (
-            (h.name, h.location or "", h.address, *shown_plan.ipv6_address(lab.plan, h.name), str(states.get(h.name)))
+            (
+                h.name,
+                h.location or "",
+                h.address,
+                *shown_plan.ipv6_address(lab.plan, h.name),
+                *([inside.get(h.name, "")] if inside else ()),
+                str(states.get(h.name)),
+            )
             for h in lab.plan.machines
         )
         record, where = lab.read_record(), f"{facts['provider']} in {facts['time']} time"
@@ -85,7 +102,9 @@ def show_labs(labs: Iterable[Lab]) -> None:
         title += f", held to {record.share.in_words}" if record.share.in_words else ""
         title += f", over each by itself: {in_groups(lab.plan)}" if lab.plan.groups else ""
         title += f", routes by {lab.plan.routing.upper()}" if lab.plan.has_routers else ""
-        tables.show_table(title, ("host", "location", "address", *shown_plan.ipv6_column(lab.plan), "state"), rows)
+        title += ", a name server on each host" if lab.plan.dns else ""
+        more = (*shown_plan.ipv6_column(lab.plan), *(["measuring container"] if inside else ()))
+        tables.show_table(title, ("host", "location", "address", *more, "state"), rows, optional=("location",))
         own = facts.get("containers")
         if isinstance(own, list) and own:
             columns = ("container", "host", "address", "image", "state")

@@ -44,6 +44,8 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
     if plan.ways_out:
         words = addresses.gateway_in_words(host.name for host in plan.ways_out)
         out.print(f"has {words}\n", markup=False, soft_wrap=True)
+    if plan.dns:
+        out.print("each host has a name server\n", markup=False, soft_wrap=True)
     for words in plan.tuning_in_words:
         out.print(f"tuned: {words}\n", markup=False, soft_wrap=True)
     if plan.groups:

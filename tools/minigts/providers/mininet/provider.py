@@ -59,6 +59,7 @@ class MininetProvider(AgentProvider):
             "sysctls of a kernel of its own": "its hosts share one kernel, which has one value for all of them",
             "packages": "its hosts share the file system of one kernel",
             "an image of its own": "its hosts share the file system of one kernel",
+            "name servers": "its hosts share the file system of one kernel, and so /etc/resolv.conf",
         },
     )
 

@@ -56,6 +56,7 @@ class UmlProvider(AgentProvider):
                 "sysctls of a kernel of its own",
                 "packages",
                 "an image of its own",
+                "name servers",
             }
         ),
         {"several processors": ONE_PROCESSOR},
@@ -193,15 +194,20 @@ class UmlProvider(AgentProvider):
         command_line.end(self.rundir, host)
         booting.wait(self, [host], lambda _: None)
 
-    def alter(self, plan: Plan, progress: Progress) -> frozenset[str]:
+    def require_room_for(self, plan: Plan) -> None:
         memory.require_ports(plan)
+        known = {machine.name for machine in Launch.read(self.rundir / lab_processes.LAUNCH).machines}
+        memory.require_memory([each for each in memory.kernels_of(plan) if each.name not in known], [memory.BARE])
+
+    def alter(self, plan: Plan, progress: Progress) -> frozenset[str]:
+        self.require_room_for(plan)
         before = Launch.read(self.rundir / lab_processes.LAUNCH)
         after = altered(before, plan)
         known = {machine.name: machine for machine in before.machines}
         new = [machine.name for machine in after.machines if machine.name not in known]
         again = [each.name for each in after.machines if each.name in known and each.ports != known[each.name].ports]
-        gone = known.keys() - {machine.name for machine in after.machines}
-        memory.require_memory([each for each in memory.kernels_of(plan) if each.name in new], [memory.BARE])
+        there = {path.name for path in (self.rundir / "hosts").iterdir()}
+        gone = (known.keys() | there) - {machine.name for machine in after.machines}
         running = self.kernels()
         for name in (*gone, *again):
             if name in running:

@@ -21,7 +21,9 @@ from minigts.providers.vagrant.definition import Definition
 from minigts.topology.plan.plan import Plan
 
 SUPPORTS = Supports(
-    frozenset({"several processors", "memory of its own", "sysctls of a kernel of its own", "packages"}),
+    frozenset(
+        {"several processors", "memory of its own", "sysctls of a kernel of its own", "packages", "name servers"}
+    ),
     {
         "a share of a processor": "its machines belong to libvirt, where minigts sets no quota",
         "a way out": "its machines have one only if libvirt's management network does",

@@ -67,6 +67,7 @@ def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Pla
         expect=tuple(expectation.model_dump(exclude_none=True) for expectation in topology.expect or ()),
         tolerances=_tolerances(topology.tolerances),
         ipv6=None if topology.ipv6 is None else ipv6.beside(hosts, links, topology.ipv6),
+        dns=topology.dns,
         subnets=topology.subnets,
         seed=topology.seed,
     )

@@ -55,6 +55,8 @@ class Stored(Frozen):
     tolerances: Tolerances = Tolerances()
     ipv6: Annotated[v6.Ipv6 | None, Field(exclude_if=lambda beside: beside is None)] = None
     """The IPv6 addresses of hosts and ports. None, which is not stored, where IPv6 is off on links."""
+    dns: Annotated[bool, Field(exclude_if=lambda served: not served)] = False
+    """Whether each host has a name server. False is not stored."""
     subnets: Annotated[Network, Field(exclude_if=lambda block: block == DEFAULT_SUBNETS)] = DEFAULT_SUBNETS
     """The block from which segments without a subnet of their own get one. The default is not stored."""
     seed: Annotated[OwnSeed, Field(exclude_if=lambda seed: not seed)] = 0

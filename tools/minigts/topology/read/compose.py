@@ -49,11 +49,12 @@ def compose(
     for host in drafted.hosts:
         if host.spec.compose is None or beside is None:
             continue
+        takers = _takers(drafted, host.spec.compose.file)
         name = str(Path(file).parent / host.spec.compose.file)
         try:
             document = _document(beside, host.spec.compose.file, name)
             variables = {each.name: each.value for each in software.get(host.name, Software()).environment}
-            found = compose_file.read(document, _host(host, variables, beside))
+            found = compose_file.read(document, _host(host, takers, variables, beside))
             problems |= dict.fromkeys(document.problems)
             problems |= dict.fromkeys(document.problem(name, each) for each in found.findings)
             notes |= dict.fromkeys(f"{name}:{document.line((key,))}: {key}: {said}" for key, said in found.notes)
@@ -71,7 +72,15 @@ def _document(beside: UserFiles, source: str, name: str) -> Tree:
     return read_tree(beside.text(source, compose_file.LANGUAGE), name, compose_file.LANGUAGE)
 
 
-def _host(host: DraftHost, variables: Mapping[str, str], beside: UserFiles) -> compose_file.Host:
+def _takers(drafted: Draft, file: str) -> tuple[str, ...]:
+    return tuple(
+        host.name for host in drafted.hosts if host.spec.compose is not None and host.spec.compose.file == file
+    )
+
+
+def _host(
+    host: DraftHost, takers: tuple[str, ...], variables: Mapping[str, str], beside: UserFiles
+) -> compose_file.Host:
     assert host.spec.compose is not None  # that is why it is read
     folder = str(PurePosixPath(host.spec.compose.file).parent)
 
@@ -84,7 +93,7 @@ def _host(host: DraftHost, variables: Mapping[str, str], beside: UserFiles) -> c
         except InputError as error:
             raise ValueError(f"{shown(path)}: {error.problems[0].message}") from None
 
-    return compose_file.Host(variables, host.spec.compose.images, folder, text_of)
+    return compose_file.Host(host.name, takers, variables, host.spec.compose.images, folder, text_of)
 
 
 def _place(tree: Tree, host: DraftHost) -> Location:

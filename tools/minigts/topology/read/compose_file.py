@@ -1,7 +1,7 @@
-"""A Compose file for one host, unchanged: its services become containers, in the order in which they start.
+"""A Compose file, unchanged: its services become containers of a host, in the order in which they start.
 
 The models here have the keys that a lab supports. Every other key of the Compose Specification is refused with a
-remedy; only keys that begin with `x-` are ignored silently. Pure.
+remedy; only keys that begin with `x-` are ignored silently, but `x-minigts` of a service, which names its host. Pure.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, TypeAlias
 
 from pydantic import BeforeValidator, Field, ValidationError
@@ -39,6 +39,8 @@ LANGUAGE = Language(
     instead_of_aliases="write out what it stands for",
 )
 _NOTED = ("version", "name")
+EXTENSION = "x-minigts"
+"""The key of a service that names the host on which it runs."""
 _HOSTS = "is a setting of the host: write `memory` and `cpus` of the host in the topology"
 _RIGHTS = "containers of a lab have the engine's default rights: leave it out"
 _NAMES = "cannot be set: containers of a lab resolve only each other's names: leave it out"
@@ -87,9 +89,11 @@ _USER = re.compile(r"[A-Za-z0-9_.-]{1,64}(?::[A-Za-z0-9_.-]{1,64})?", re.ASCII)
 
 @dataclass(frozen=True)
 class Host:
-    """The host of a Compose file. `directory` is the file's directory, relative to the topology's. `text_of` reads a
-    file by its path relative to `directory`; it raises ValueError."""
+    """A host of a Compose file. `directory` is the file's directory, relative to the topology's. `text_of` reads a
+    file by its path relative to `directory`; it raises ValueError. `takers` are all hosts that take the file."""
 
+    name: str
+    takers: tuple[str, ...]
     variables: Mapping[str, str]
     images: Mapping[str, str]
     directory: str
@@ -107,8 +111,17 @@ class Composed:
 
 
 def read(tree: Tree, host: Host) -> Composed:
-    """The services of the document, in the order in which they start, and all findings."""
+    """The document's services on the host, in the order in which they start, and all findings but those of services
+    on other hosts, whose variables may differ."""
     findings: list[Finding] = []
+    placed = _placements(tree.data, host.takers, findings)
+    elsewhere = {name for name, other in placed.items() if other in host.takers and other != host.name}
+    found = _read(tree, host, placed, findings)
+    own = tuple(each for each in found.findings if each[0][:1] != ("services",) or not elsewhere & {*each[0][1:2]})
+    return replace(found, findings=own)
+
+
+def _read(tree: Tree, host: Host, placed: Mapping[str, str], findings: list[Finding]) -> Composed:
     data = _without_extensions(tree.data)
     if isinstance(data, dict):
         data = {key: _substituted(value, (key,), host.variables, findings) for key, value in data.items()}
@@ -122,8 +135,49 @@ def read(tree: Tree, host: Host) -> Composed:
     made = [_service(name, service, host, findings) for name, service in document.services.items()]
     _require_names_apart(made, findings)
     ordered = _in_order(document, {spec.name: spec for spec in made if spec is not None}, findings)
+    if placed.keys() == document.services.keys():
+        afar = {name: _from_afar(name, document, placed) for name in document.services}
+        ordered = tuple(_after(spec, afar[spec.name]) for spec in ordered if placed.get(spec.name) == host.name)
     images = frozenset(service.image for service in document.services.values())
     return Composed(ordered, tuple(findings), notes, images)
+
+
+def _placements(data: Data, takers: Sequence[str], findings: list[Finding]) -> dict[str, str]:
+    """The host of each service, where the file names hosts; empty where it names none. One that names a host for some
+    services names one for each."""
+    services = data.get("services") if isinstance(data, dict) else None
+    placed, unplaced = dict[str, str](), list[str]()
+    for name, service in services.items() if isinstance(services, dict) else ():
+        if not isinstance(service, dict) or EXTENSION not in service:
+            unplaced.append(name)
+            continue
+        where, written = ("services", name, EXTENSION), service[EXTENSION]
+        host = written.get("host") if isinstance(written, dict) and [*written] == ["host"] else None
+        if not isinstance(host, str):
+            findings.append((where, f"write the service's host, as in {EXTENSION}: {{host: {takers[0]}}}"))
+        elif host not in takers:
+            finding = f"{unknown('host', 'hosts that take this file', host, takers)}"
+            findings.append(((*where, "host"), finding))
+        placed[name] = host if isinstance(host, str) else ""
+    for name in unplaced if placed else ():
+        finding = f"{shown(next(iter(placed)))} names its host: write {EXTENSION}: {{host: …}} for each service"
+        findings.append((("services", name), finding))
+    return placed
+
+
+def _from_afar(name: str, document: _Document, placed: Mapping[str, str]) -> tuple[str, ...]:
+    """The services on other hosts on which a service depends, directly or by others."""
+    found, left = dict[str, None](), [name]
+    while left:
+        for other in document.services[left.pop()].depends_on:
+            if other in document.services and other not in found:
+                found[other] = None
+                left.append(other)
+    return tuple(f"{other}.{placed[other]}" for other in sorted(found) if placed[other] != placed[name])
+
+
+def _after(spec: ServiceSpec, others: tuple[str, ...]) -> ServiceSpec:
+    return spec.model_copy(update={"beside": spec.beside.model_copy(update={"after": others})})
 
 
 def _substituted(data: Data, where: Location, variables: Mapping[str, str], findings: list[Finding]) -> Data:

@@ -7,6 +7,7 @@ A file is checked in three steps whose findings are reported together: the text 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from minigts.language.tree import Data, Tree, read_tree
 from minigts.language.validation import problems, validated
 from minigts.topology import sites
 from minigts.topology.checks import check
-from minigts.topology.plan.build import build
+from minigts.topology.plan.build import build, link_names
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.compose import compose
 from minigts.topology.read.draft import draft
@@ -41,6 +42,15 @@ LANGUAGE = Language(
 )
 
 
+@dataclass(frozen=True)
+class Loaded:
+    """A topology file that has been read."""
+
+    plan: Plan
+    subnets: frozenset[str] = frozenset()
+    """The names of the links to which the file itself gives a subnet: no plan says so."""
+
+
 def load(
     path: str | Path,
     *,
@@ -57,6 +67,19 @@ def load(
 
     Raises InputError with every problem, each with its line.
     """
+    return loaded(path, known_overlays=known_overlays, time=time, best=best, values=values, beside=beside).plan
+
+
+def loaded(
+    path: str | Path,
+    *,
+    known_overlays: Collection[str] | None = None,
+    time: Time | None = None,
+    best: Time = DEFAULT_TIME,
+    values: Mapping[str, str] = NOTHING_ELSE,
+    beside: UserFiles | None = None,
+) -> Loaded:
+    """As `load`, with what the file says beyond its plan."""
     recognised.require_our_ending(str(path))
     text = read_text(path, gts_language.LANGUAGE if is_gts(path) else LANGUAGE)
     tree = substituted(_read(text, str(path)), values)
@@ -75,6 +98,19 @@ def parse(
     """As `load`, from text. `file` is the name in messages, and paths in the topology are relative to its directory.
     Without `beside` the function is pure: no file is read, and no lab can be made of such a plan.
     """
+    return parsed(text, file, known_overlays=known_overlays, time=time, best=best, beside=beside).plan
+
+
+def parsed(
+    text: str,
+    file: str,
+    *,
+    known_overlays: Collection[str] | None = None,
+    time: Time | None = None,
+    best: Time = DEFAULT_TIME,
+    beside: UserFiles | None = None,
+) -> Loaded:
+    """As `parse`, with what the text says beyond its plan."""
     return _planned(_read(text, file), file, known_overlays, time, best, beside)
 
 
@@ -85,7 +121,7 @@ def _planned(
     time: Time | None,
     best: Time,
     beside: UserFiles | None,
-) -> Plan:
+) -> Loaded:
     drafted = draft(tree.data)
     if by_sites := sites.asked_for(tree.data):
         drafted = sites.with_site_delays(drafted)
@@ -104,7 +140,9 @@ def _planned(
     plan = gathered.into(build(topology, drafted, time, str(Path(file).absolute().parent)))
     notes = (*tree.notes, *composed.notes)[:MOST_NOTES]
     further = {"notes": notes, "schedule": schedule}
-    return plan.model_copy(update=further) if any(further.values()) else plan
+    named = zip(drafted.links, link_names(drafted.links), strict=True)
+    subnets = frozenset(name for link, name in named if link.subnet is not None)
+    return Loaded(plan.model_copy(update=further) if any(further.values()) else plan, subnets)
 
 
 def _read(text: str, file: str) -> Tree:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from minigts.language import validation
-from minigts.language.fields import choice, matching, quantity, text, whole
+from minigts.language.fields import choice, matching, quantity, text, truth, whole
 from minigts.language.problems import shown
 from minigts.language.quantities import MEMORY_MB, SHARE_PERCENT, TIME_MS
 from minigts.topology.fields import (
@@ -170,6 +170,11 @@ class Topology(Spec):
         None,
         description="true: every host and link has IPv6 addresses and routes beside those of IPv4. A /48: from that "
         "block instead of fd6d:6967:7473::/48. Default: false, IPv6 is off on links.",
+    )
+    dns: Annotated[bool, *truth("each host has a name server")] = Field(
+        False,
+        description="true: each host has a name server, which knows the lab's hosts and containers. Default: false, "
+        "hosts' names are in /etc/hosts alone.",
     )
     delays: Annotated[Literal["written", "sites"], choice("where delays come from", "written", "sites")] = Field(
         "written",

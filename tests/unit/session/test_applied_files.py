@@ -1,0 +1,146 @@
+"""`up` of an edited file, without kernels: what is set under traffic, what a provider cannot do, and crashes."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+import tc_hosts
+from typer.testing import CliRunner
+
+from minigts import lab as labs
+from minigts import overlays
+from minigts.cli.app import app
+from minigts.errors import InputError
+from minigts.lab import Lab, edit
+from minigts.lab.record import NEXT_PLAN
+from minigts.topology.difference import difference, with_settings_of
+from minigts.topology.read.load import parse
+from minigts.topology.renumber import renumbered
+
+TEXT = """name: square
+time: real
+hosts: {ams: , bra: , lon: , mil: }
+links:
+  - {ends: [ams, bra], delay: 5ms}
+  - {ends: [bra, lon], delay: 5ms}
+  - {ends: [lon, mil], delay: 5ms}
+  - {ends: [mil, ams], delay: 6ms}
+"""
+SLOWER = TEXT.replace("[ams, bra], delay: 5ms", "[ams, bra], delay: 50ms, rate: 10mbit")
+runner = CliRunner()
+
+
+def quiet(_text: str) -> None:
+    pass
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(tc_hosts.TcHosts, "pace_s", 0.0)
+    monkeypatch.chdir(tmp_path)
+    tc_hosts.register(monkeypatch)
+    made = labs.up(parse(TEXT, "square.yaml"), tc_hosts.TcHosts.name, None, quiet)
+    overlays.join(made, "none", quiet)
+    return made
+
+
+def up(text: str, *options: str, code: int = 0) -> str:
+    Path("square.yaml").write_text(text)
+    done = runner.invoke(app, ["up", "square.yaml", "--provider", tc_hosts.TcHosts.name, *options])
+    assert done.exit_code == code, done.output
+    return " ".join(done.output.split())
+
+
+def everything(lab: Lab) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in lab.rundir.rglob("*") if path.is_file()}
+
+
+def delay_ms(lab: Lab, host: str, port: str) -> float:
+    return float(tc_hosts.NETWORKS[lab.rundir].netem[host, port]["delay"]["delay"]) * 1000
+
+
+def applied(lab: Lab, text: str) -> Lab:
+    plan = parse(text, "square.yaml")
+    made = difference(lab.plan, renumbered(plan, lab.plan))
+    assert not made.refused
+    return edit.declare(lab, with_settings_of(made), quiet, altered=False)
+
+
+def test_a_dry_run_says_what_would_be_started_or_changed_and_changes_nothing(lab: Lab) -> None:
+    before, times = everything(lab), tc_hosts.NETWORKS[lab.rundir].set
+    said = up(SLOWER, "--dry-run")
+    assert "~ link ams-bra delay 5 ms -> 50 ms" in said
+    assert "~ link ams-bra rate none -> 10 Mbit/s" in said
+    assert "lab square is up as the file says" in up(TEXT, "--dry-run")
+    assert "lab other is not up: 4 hosts and 4 links would be started" in up(TEXT, "--dry-run", "--lab", "other")
+    assert (everything(lab), tc_hosts.NETWORKS[lab.rundir].set) == (before, times)
+
+
+def test_links_are_set_and_the_record_and_plan_are_the_files(lab: Lab) -> None:
+    now = applied(lab, SLOWER)
+    assert now.plan == parse(SLOWER, "square.yaml") == lab.reopened.plan
+    record = lab.read_record()
+    assert (record.unsettled, record.altered, record.changed) == (frozenset(), False, {})
+    assert delay_ms(lab, "bra", "eth1") == pytest.approx(50, abs=0.2)
+    assert delay_ms(lab, "bra", "eth2") == pytest.approx(5, abs=0.2)
+    assert tc_hosts.NETWORKS[lab.rundir].tbf["ams", "eth1"][0] == pytest.approx(10e6)
+
+
+def test_the_file_has_the_last_word_on_links_that_it_changes_and_on_no_other(lab: Lab) -> None:
+    labs.update_settings(lab, "ams-bra", {"loss_percent": 2.0})
+    labs.update_settings(lab, "bra-lon", {"delay_ms": 7.0})
+    labs.set_links_up(lab, "lon", "mil", up=False)
+    assert "link ams-bra is set by the file again: no longer loss 2 %" in up(SLOWER, "--dry-run")
+    applied(lab, SLOWER)
+    record = lab.read_record()
+    assert set(record.changed) == {"bra-lon"}
+    assert record.cut == {"lon-mil"}
+    assert delay_ms(lab, "lon", "eth1") == pytest.approx(7, abs=0.2)
+
+
+def test_what_cannot_be_is_refused_with_every_reason_and_nothing_changes(lab: Lab) -> None:
+    before = everything(lab)
+    text = SLOWER.replace("lon: ,", "lon: {memory: 1GB}, par: ,") + "  - {ends: [par, ams]}\nseed: 3\n"
+    said = up(text, code=2)
+    assert "host lon: memory: a host gets its memory as it boots" in said
+    assert "seed: the random numbers of all links follow from it" in said
+    assert "provider tc-hosts cannot add or remove hosts or links; uml can" in said
+    assert "minigts down square" in said
+    assert everything(lab) == before
+    assert "! provider tc-hosts cannot add or remove" in up(text, "--dry-run")
+
+
+def test_another_share_is_refused_before_anything_changes(lab: Lab) -> None:
+    before = everything(lab)
+    assert "a share is set as a lab comes up" in up(SLOWER, "--processors", "1", code=2)
+    assert everything(lab) == before
+
+
+class Interrupted(Exception):
+    """Stands for SIGKILL: nothing catches it."""
+
+
+@pytest.mark.parametrize("where", ["take_next_plan", "links"])
+def test_a_crash_while_links_are_set_leaves_a_true_record_and_up_goes_on(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def crash(*_words: object, **_more: object) -> None:
+        raise Interrupted
+
+    with monkeypatch.context() as broken, pytest.raises(Interrupted):
+        broken.setattr(*((Lab, where) if where == "take_next_plan" else (edit.links, "set_ports")), crash)
+        applied(lab, SLOWER)
+    assert lab.reopened.plan == parse(SLOWER, "square.yaml")
+    assert lab.read_record().unsettled >= {"ams", "bra"}
+    with pytest.raises(InputError, match="interrupted"):
+        applied(lab.reopened, TEXT)
+    labs.up(parse(SLOWER, "square.yaml"), tc_hosts.TcHosts.name, None, quiet)
+    assert lab.read_record().unsettled == frozenset()
+    assert delay_ms(lab, "bra", "eth1") == pytest.approx(50, abs=0.2)
+    again = applied(lab.reopened, TEXT)
+    assert again.reopened.plan == parse(TEXT, "square.yaml")
+    assert hashlib.sha256((lab.rundir / "plan.json").read_bytes()).hexdigest() == lab.read_record().plan_sha256
+    assert not (lab.rundir / NEXT_PLAN).exists()

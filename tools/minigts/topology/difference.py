@@ -1,0 +1,330 @@
+"""What an edited file changes of a lab that is up: what is added, removed and set, and what a running lab cannot
+have.
+
+Both sides are plans, the second one in the lab's numbers (`renumber`). Whatever differs is in one of the lists of
+`Difference`, or refused with a sentence: a field that this module does not know is refused, too. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from minigts.topology.link_settings import LINK_SETTINGS, Shaping
+from minigts.topology.plan.elements import Host, Link, Port, Switch
+from minigts.topology.plan.plan import Plan
+from minigts.topology.renumber import staying_links
+from minigts.topology.setting import Amount, Setting
+
+M = TypeVar("M", Host, Switch)
+DESCRIBED = ("description", "expect", "tolerances", "schedule", "notes")
+"""Parts of a plan that no host knows: they hold from the next command on."""
+ANEW: Mapping[str, str] = {
+    "name": "the name of a topology is that of its labs",
+    "routing": "hosts find their routes otherwise from their start on",
+    "time": "a lab's clock is chosen as it comes up",
+    "groups": "every overlay is laid over its group's hosts together",
+    "subnets": "the addresses of all links follow from it",
+    "seed": "the random numbers of all links follow from it",
+    "replicate": "the random numbers of all links follow from it",
+}
+"""Parts of a plan that only a new lab can have, and why."""
+OF_HOST: Mapping[str, str] = {
+    "cpus": "a host gets its processors as it boots",
+    "memory_mb": "a host gets its memory as it boots",
+    "processor": "the lab's clock gets a host's modelled processor as it comes up",
+    "gateway": "a host gets its way out as it boots",
+    "sysctls": "a host's kernel is set as it boots",
+    "software": "a host gets its image, packages, files and environment as it boots, and runs its commands then",
+    "containers": "containers are started as the overlay is joined",
+    "controller": "a switch gets its controller as it boots",
+    "address": "hosts keep their addresses",
+    "prefix": "hosts keep their addresses",
+    "vlans": "a switch gets its VLANs as it boots",
+}
+"""Fields of hosts and switches that they have from their start on, and why."""
+KEYS = {"memory_mb": "memory", "software": "image, packages, files, environment or run"}
+"""The keys in a file of fields that have another name in a plan."""
+
+
+@dataclass(frozen=True)
+class Set:
+    """One setting of a link in one direction."""
+
+    link: str
+    sender: str
+    setting: Setting
+    before: Amount | None
+    after: Amount | None
+
+    @property
+    def in_words(self) -> str:
+        """`delay 5 ms -> 10 ms`"""
+        return f"{self.setting.word} {_amount(self.setting, self.before)} -> {_amount(self.setting, self.after)}"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What leads from a lab's plan to another one; with `refused`, nothing of it can be done."""
+
+    before: Plan
+    after: Plan
+    added: tuple[str, ...]
+    """The names of hosts that come."""
+    removed: tuple[str, ...]
+    added_links: tuple[str, ...]
+    removed_links: tuple[str, ...]
+    set: tuple[Set, ...]
+    described: tuple[str, ...]
+    """The keys that no host knows, such as `expect`."""
+    overlay: tuple[str, str] | None
+    """The file's overlay before and now; None: the same."""
+    refused: tuple[str, ...]
+    """A sentence for each thing that a lab cannot have while it is up."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.comes_or_goes or self.set or self.described or self.overlay or self.refused)
+
+    @property
+    def comes_or_goes(self) -> bool:
+        """Whether hosts or links are added or removed."""
+        return bool(self.added or self.removed or self.added_links or self.removed_links)
+
+    @property
+    def set_links(self) -> tuple[str, ...]:
+        """The names of links whose settings change."""
+        return tuple(dict.fromkeys(each.link for each in self.set))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The difference in lines: `+ host par`, `- link a-b`, `~ b-c delay 5 ms -> 10 ms`; not what is refused."""
+        one = "from {} "
+        lines = [f"- link {name}" for name in self.removed_links]
+        lines += [f"- host {name}" for name in self.removed]
+        lines += [f"+ host {name}" for name in self.added]
+        lines += [f"+ link {name}" for name in self.added_links]
+        both: dict[tuple[str, str], list[str]] = {}
+        for each in self.set:
+            both.setdefault((each.link, each.in_words), []).append(each.sender)
+        for (link, words), senders in both.items():
+            lines.append(f"~ link {link} {one.format(senders[0]) if len(senders) == 1 else ''}{words}")
+        if self.overlay is not None:
+            lines.append(f"~ overlay {self.overlay[0]} -> {self.overlay[1]}")
+        return (*lines, *(f"~ {key}" for key in self.described))
+
+
+def difference(before: Plan, after: Plan) -> Difference:
+    """What leads from plan `before` to plan `after`, which is in its numbers."""
+    had, have = _machines(before), _machines(after)
+    stay = {link.name for link in staying_links(before, after)}
+    described = [key for key in DESCRIBED if getattr(before, key) != getattr(after, key)]
+    described += [f"host {name} location" for name in had if name in have and had[name].location != have[name].location]
+    made = Difference(
+        before,
+        after,
+        added=tuple(name for name in have if name not in had),
+        removed=tuple(name for name in had if name not in have),
+        added_links=tuple(link.name for link in after.links if link.name not in stay),
+        removed_links=tuple(link.name for link in before.links if link.name not in stay),
+        set=tuple(each for link in after.links if link.name in stay for each in _set(before, after, link)),
+        described=tuple(described),
+        overlay=None if before.overlay == after.overlay else (before.overlay, after.overlay),
+        refused=(),
+    )
+    refused = tuple(dict.fromkeys(_refused(made, stay)))
+    return Difference(**{**vars(made), "refused": refused or tuple(_unknown(made, stay))})
+
+
+def with_settings_of(made: Difference) -> Plan:
+    """The plan before with all that changes under traffic as it is after: hosts and links are still the same."""
+    before, after = made.before, made.after
+    ports = {(name, port.link): port for name, machine in _machines(after).items() for port in machine.ports}
+    stay = {link.name: link for link in staying_links(before, after)}
+
+    there = _machines(after)
+
+    def set_as_after(machine: M) -> M:
+        found = there.get(machine.name)
+        now = tuple(
+            port.model_copy(update=_shaped(ports[machine.name, port.link])) if port.link in stay else port
+            for port in machine.ports
+        )
+        return machine.model_copy(
+            update={"ports": now, "location": machine.location if found is None else found.location}
+        )
+
+    def figures(link: Link) -> Link:
+        if link.name not in stay:
+            return link
+        kept = {key: getattr(link, key) for key in ("index", "subnet", "vlan", "vlans", "cost")}
+        return stay[link.name].model_copy(update=kept)
+
+    described = {key: getattr(after, key) for key in (*DESCRIBED, "overlay")}
+    return before.model_copy(
+        update={
+            **described,
+            "hosts": tuple(map(set_as_after, before.hosts)),
+            "switches": tuple(map(set_as_after, before.switches)),
+            "links": tuple(map(figures, before.links)),
+        }
+    )
+
+
+def _shaped(port: Port) -> dict[str, Shaping]:
+    return {"outgoing": port.outgoing, "incoming": port.incoming}
+
+
+def _machines(plan: Plan) -> dict[str, Host | Switch]:
+    return {machine.name: machine for machine in plan.machines}
+
+
+def _amount(setting: Setting, amount: Amount | None) -> str:
+    return "none" if amount is None else setting.in_words(amount)
+
+
+def _set(before: Plan, after: Plan, link: Link) -> Iterator[Set]:
+    had = before.directions(next(each for each in before.links if each.name == link.name))
+    for sender, was, now in zip(link.ends, had, after.directions(link), strict=True):
+        for each in LINK_SETTINGS:
+            old, new = getattr(was, each.field), getattr(now, each.field)
+            if old != new:
+                yield Set(link.name, sender, each, old, new)
+
+
+def _refused(made: Difference, stay: set[str]) -> Iterator[str]:
+    before, after = made.before, made.after
+    for key, why in ANEW.items():
+        if getattr(before, key) != getattr(after, key):
+            yield f"{key}: {why}"
+    if (before.ipv6 and before.ipv6.prefix) != (after.ipv6 and after.ipv6.prefix):
+        yield "ipv6: hosts get their IPv6 addresses as they boot"
+    if made.removed and len(made.removed) == len(before.machines):
+        yield "hosts: the file has none of the lab's hosts: it is another network"
+    yield from _refused_of_machines(before, after)
+    yield from _refused_of_links(before, after, stay)
+    for each in made.set:
+        if not each.setting.under_traffic:
+            yield f"link {each.link}: {each.setting.word}: it cannot change under traffic"
+    if made.comes_or_goes:
+        yield from _refused_coming_or_going(made, stay)
+
+
+def _refused_of_machines(before: Plan, after: Plan) -> Iterator[str]:
+    had, have = _machines(before), _machines(after)
+    for name, machine in have.items():
+        kind = machine.role
+        if (was := had.get(name)) is None:
+            yield from _refused_of_new(machine)
+        elif was.role != kind:
+            yield f"{kind} {name}: it is a {was.role} in the lab"
+        else:
+            fields = [key for key in OF_HOST if getattr(was, key, None) != getattr(machine, key, None)]
+            yield from (f"{kind} {name}: {KEYS.get(key, key)}: {OF_HOST[key]}" for key in fields)
+    yield from (
+        f"switch {name}: a switch cannot be removed while the lab is up"
+        for name, machine in had.items()
+        if isinstance(machine, Switch) and name not in have
+    )
+
+
+_NEW: Mapping[str, Callable[[Host], object]] = {
+    "cpus": lambda host: host.cpus != 1,
+    "processor": lambda host: host.processor is not None,
+    "gateway": lambda host: host.gateway,
+    "image": lambda host: host.software is not None and host.software.root is not None,
+    "packages": lambda host: host.software is not None and host.software.packages,
+    "containers": lambda host: host.containers,
+}
+"""The keys that only a host has that is there from the lab's start on."""
+
+
+def _refused_of_new(machine: Host | Switch) -> Iterator[str]:
+    if isinstance(machine, Switch):
+        yield f"switch {machine.name}: a switch cannot be added while the lab is up"
+        return
+    for key, asks in _NEW.items():
+        if asks(machine):
+            yield f"host {machine.name}: {key}: a host that is added while the lab is up cannot have it"
+
+
+def _refused_of_links(before: Plan, after: Plan, stay: set[str]) -> Iterator[str]:
+    links = {link.name: link for link in before.links}
+    old, new = _machines(before), _machines(after)
+    for link in (each for each in after.links if each.name in stay):
+        was = links[link.name]
+        if (was.vlan, [each.number for each in was.vlans]) != (link.vlan, [each.number for each in link.vlans]):
+            yield f"link {link.name}: vlan: hosts and switches get their VLANs as they boot"
+        elif was.segments != link.segments:
+            yield f"link {link.name}: subnet: hosts keep their addresses ({was.subnet}, not {link.subnet})"
+        if was.cost != link.cost:
+            protocol = before.routing.upper()
+            yield f"link {link.name}: hosts find their routes by {protocol}, and the delays say what a link costs there"
+        for end in link.ends:
+            if end in new and end in old:
+                then, now = _port(old[end], link.name), _port(new[end], link.name)
+                if then.mtu != now.mtu:
+                    yield f"link {link.name}: mtu: hosts get a link's MTU as they boot"
+                elif _fixed(then) != _fixed(now) and was.segments == link.segments:
+                    yield f"link {link.name}: addresses: hosts keep their addresses"
+
+
+def _port(machine: Host | Switch, link: str) -> Port:
+    return next(port for port in machine.ports if port.link == link)
+
+
+def _fixed(port: Port) -> dict[str, Any]:
+    """What of a port no link's setting is; its name follows from its place among the others."""
+    return {key: value for key, value in dict(port).items() if key not in ("name", "outgoing", "incoming", "mtu")}
+
+
+def _refused_coming_or_going(made: Difference, stay: set[str]) -> Iterator[str]:
+    before, after = made.before, made.after
+    what = ", ".join((*made.added, *made.removed, *made.added_links, *made.removed_links))
+    if before.has_routers:
+        yield f"{what}: hosts find their routes by {before.routing.upper()}, whose costs depend on all links together"
+    for plan in (before, after):
+        for switch in plan.switches:
+            moved = [port.link for port in switch.ports if port.link not in stay]
+            if switch.vlans and moved:
+                yield f"link {moved[0]}: the links of {switch.name} have VLANs, which it gets as it boots"
+    if before.ipv6 is not None and after.ipv6 is not None:
+        was, now = _ipv6(before), _ipv6(after)
+        if any(now[end] != address for end, address in was.items() if end in now):
+            yield f"{what}: IPv6 addresses of other hosts would change; only what came last can be removed"
+
+
+def _ipv6(plan: Plan) -> dict[tuple[str, int | None], str]:
+    """IPv6 addresses by a port's MAC and VLAN, and each host's own by its name."""
+    found: dict[tuple[str, int | None], str] = {}
+    for host in plan.hosts:
+        own = plan.ipv6_of(host.name)
+        assert own is not None, "the plan has IPv6"
+        found[host.name, None] = own.address
+        found |= {(port.mac, port.vlan): own.port(port.name).address for port in host.on_segments}
+    return found
+
+
+def _unknown(made: Difference, stay: set[str]) -> Iterator[str]:
+    """Sentences for what else differs: fields that came after this module."""
+    first, after = with_settings_of(made), made.after
+    had, have = _machines(first), _machines(after)
+    for name in had.keys() & have.keys():
+        if _without_coming(had[name], stay) != _without_coming(have[name], stay):
+            yield f"{have[name].role} {name}: it differs in what cannot change while the lab is up"
+    links = {link.name: link for link in first.links}
+    yield from (
+        f"link {link.name}: it differs in what cannot change while the lab is up"
+        for link in after.links
+        if link.name in stay and links[link.name] != link
+    )
+    aside = {"hosts", "switches", "links", "ipv6"}
+    names = [name for name in Plan.model_fields if name not in aside and getattr(first, name) != getattr(after, name)]
+    yield from (f"{name}: it cannot change while the lab is up" for name in names)
+
+
+def _without_coming(machine: Host | Switch, stay: set[str]) -> Host | Switch:
+    """The machine with the ports on links that stay, whatever their names."""
+    ports = tuple(port.model_copy(update={"name": "eth1"}) for port in machine.ports if port.link in stay)
+    return machine.model_copy(update={"ports": ports})
