@@ -16,7 +16,9 @@ from minigts.errors import InputError
 from minigts.lab import Lab, edit
 from minigts.lab.record import NEXT_PLAN
 from minigts.topology.difference import difference, with_settings_of
+from minigts.topology.edit import with_host, with_link
 from minigts.topology.read.load import parse
+from minigts.topology.read.model import Defaults
 from minigts.topology.renumber import renumbered
 
 TEXT = """name: square
@@ -144,3 +146,26 @@ def test_a_crash_while_links_are_set_leaves_a_true_record_and_up_goes_on(
     assert again.reopened.plan == parse(TEXT, "square.yaml")
     assert hashlib.sha256((lab.rundir / "plan.json").read_bytes()).hexdigest() == lab.read_record().plan_sha256
     assert not (lab.rundir / NEXT_PLAN).exists()
+
+
+def test_a_paused_host_is_no_reason_to_make_the_lab_anew(lab: Lab) -> None:
+    record = lab.read_record()
+    lab.write(record.model_copy(update={"paused": frozenset({"mil"})}), record)
+    network = tc_hosts.NETWORKS[lab.rundir]
+    again = labs.up(parse(TEXT, "square.yaml"), tc_hosts.TcHosts.name, None, quiet)
+    assert tc_hosts.NETWORKS[lab.rundir] is network
+    assert (again.read_record().created, again.read_record().paused) == (record.created, {"mil"})
+
+
+def test_what_is_added_by_hand_has_the_defaults_of_the_labs_file(lab: Lab) -> None:
+    up(f"{TEXT}defaults: {{host: {{memory: 512MB}}, link: {{loss: 1%}}}}\n", "--lab", "second")
+    second = labs.open_lab("second")
+    usual = edit.defaults_of(second.reopened)
+    more = with_host(second.plan, "par", "ams", {"rtt": "2ms"}, usual)
+    assert [way.loss_percent for way in more.directions(more.links[-1])] == [1, 1]
+    assert with_host(second.plan, "par", "ams", {"memory": "1GB", "loss": "0%"}, usual).host("par").memory_mb == 1024
+    usual = Defaults.model_validate({"host": {"memory": "256MB", "cpus": "2"}, "link": {"rate": "5mbit"}})
+    more = with_host(lab.plan, "par", "ams", {}, usual)
+    assert (more.host("par").memory_mb, more.host("par").cpus, more.links[-1].rate_mbit) == (256, 1, 5)
+    assert with_link(lab.plan, "ams", "lon", {}, usual).links[-1].rate_mbit == 5
+    assert edit.defaults_of(lab) == Defaults()

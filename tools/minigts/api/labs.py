@@ -20,6 +20,7 @@ from minigts.fidelity import expectations, measure
 from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.expectations import Measurements
 from minigts.lab import Change, provisioning
+from minigts.lab.edit import defaults_of
 from minigts.lab.links import links_between, require_effect
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.language.quantities import TIME_MS
@@ -28,10 +29,11 @@ from minigts.overlays import containers
 from minigts.providers import DEFAULT
 from minigts.providers.base import Result
 from minigts.session import bring_up
-from minigts.session.plans import planned
+from minigts.session.plans import read
 from minigts.topology import edit
 from minigts.topology.link_settings import SETTABLE
 from minigts.topology.plan.plan import Plan
+from minigts.topology.read.load import Loaded
 from minigts.topology.setting import Amount
 from minigts.topology.time import Time
 
@@ -161,11 +163,11 @@ class Lab:
         `rtt="10ms", memory="1GB"`. Return the altered lab; this object still has the old plan. Raises InputError,
         EnvironmentLacks.
         """
-        return self._altered(edit.with_host(self.plan, name, neighbour, settings))
+        return self._altered(edit.with_host(self.plan, name, neighbour, settings, defaults_of(self._lab)))
 
     def add_link(self, first: str, second: str, **settings: str) -> Lab:
         """Add a link; both its ends are restarted. Otherwise as `add_host`."""
-        return self._altered(edit.with_link(self.plan, first, second, settings))
+        return self._altered(edit.with_link(self.plan, first, second, settings, defaults_of(self._lab)))
 
     def remove_host(self, name: str) -> Lab:
         """Remove a host with its links and its disk; its neighbours are restarted. Otherwise as `add_host`."""
@@ -404,8 +406,8 @@ def up(
     as it is; a kept lab comes up on its hosts' disks. Neither is taken down at the end of a `with` block. `say` is
     called with each step. Raises InputError, EnvironmentLacks, HostFailed; then nothing is left of a new lab.
     """
-    plan = topology if isinstance(topology, Plan) else planned(topology, provider=provider, time=time)
-    ready = bring_up.ready(bring_up.Request(plan, provider, name, overlay))
+    file = Loaded(topology) if isinstance(topology, Plan) else read(topology, provider=provider, time=time)
+    ready = bring_up.ready(bring_up.Request(file.plan, provider, name, overlay, defaults=file.defaults))
     return Lab(bring_up.bring_up(ready, say).lab, ours=ready.is_new, _say=say)
 
 

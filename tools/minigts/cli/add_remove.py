@@ -9,15 +9,18 @@ from minigts.cli import console
 
 if TYPE_CHECKING:
     from minigts.topology.plan.plan import Plan
+    from minigts.topology.read.model import Defaults
 
 
-def alter(lab: str | None, change: Callable[[Plan], Plan]) -> frozenset[str]:
-    """Change the lab to the plan that `change` makes of its own. Returns the machines that were started."""
+def alter(lab: str | None, change: Callable[[Plan, Defaults], Plan]) -> frozenset[str]:
+    """Change the lab to the plan that `change` makes of its own and the defaults of its file. Returns the machines that
+    were started."""
     from minigts import lab as labs
     from minigts import overlays
+    from minigts.lab.edit import defaults_of
 
     opened = labs.open_lab(lab)
-    after = change(opened.plan)
+    after = change(opened.plan, defaults_of(opened))
     with console.progress() as say:
         _, started = overlays.alter(opened, after, say)
     return started

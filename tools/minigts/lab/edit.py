@@ -3,6 +3,7 @@ others run on."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 
 from minigts.dataplane import interfaces
@@ -12,13 +13,16 @@ from minigts.lab.keep import CERTIFICATE
 from minigts.lab.lab import Lab
 from minigts.lab.record import LAST_PLAN, NEXT_PLAN, Record
 from minigts.lab.rundir import exclusive
+from minigts.language.tree import Data
 from minigts.machine.progress import Progress
 from minigts.providers import supported
 from minigts.providers.base import Edits, Restarts
 from minigts.topology.plan.elements import Host, Switch
 from minigts.topology.plan.plan import Plan
+from minigts.topology.read.model import Defaults
 from minigts.topology.renumber import staying_links
 
+DEFAULTS = "defaults.json"
 Started = frozenset[str]
 """The names of hosts and switches that were started, for the first time or again."""
 
@@ -50,6 +54,16 @@ def _refuse_interrupted(lab: Lab, record: Record) -> None:
         )
     if record.unsettled:
         raise InputError(f"lab {lab.name}: a command was interrupted while it set links; run minigts up first")
+
+
+def keep_defaults(lab: Lab, written: Data) -> None:
+    """Keep what the lab's file says under `defaults:`, as written, for hosts and links that are added by hand."""
+    lab.put(DEFAULTS, json.dumps(written if isinstance(written, dict) else {}) + "\n")
+
+
+def defaults_of(lab: Lab) -> Defaults:
+    """The defaults of the lab's file; none in a lab of a plan, or one that an older minigts brought up."""
+    return lab.read(DEFAULTS, Defaults) or Defaults()
 
 
 def declare(lab: Lab, after: Plan, progress: Progress, *, altered: bool) -> Lab:

@@ -18,8 +18,9 @@ from minigts.errors import MinigtsError, noting_failures
 from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.current_certificate import current_certificate
 from minigts.fidelity.sample import Extent
-from minigts.lab import Lab
+from minigts.lab import Lab, edit
 from minigts.lab.record import KEPT
+from minigts.language.tree import Data
 from minigts.machine.progress import Progress
 from minigts.providers import DEFAULT
 from minigts.providers.base import ChecksMemory, OwnProcesses, Provider, Share
@@ -40,6 +41,8 @@ class Request:
     """The overlay; None: the one that a kept lab had, without that the plan's."""
     share: Share | None = None
     """How much of this machine the whole lab may use; None: as before, which for a new lab is all of it."""
+    defaults: Data = None
+    """The topology file's `defaults:`, as written."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Ready:
     share: Share | None
     is_new: bool
     """Whether nothing has the lab's name, be it up, kept or half made."""
+    defaults: Data = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,8 @@ def bring_up(
     error says so. Raises what `lab.bring_up`, `current_certificate` and `overlays.join` raise.
     """
     lab = labs.bring_up(wanted.lab, say, wanted.share)
+    if wanted.defaults is not None:
+        edit.keep_defaults(lab, wanted.defaults)
     with _left_up(wanted) if left_up else _taken_down(wanted):
         return _completed(wanted, lab, say, certified=certified, extent=extent)
 
@@ -135,7 +141,7 @@ def _ready(request: Request, otherwise: str | None) -> Ready:
         overlays.require(lab.plan, lab.provider, overlay)
     if is_new or state == KEPT:  # a lab that is up has its memory already
         require_room(lab.plan, lab.provider, [overlay or overlays.UNDERLAY])
-    return Ready(lab, overlay, request.share, is_new)
+    return Ready(lab, overlay, request.share, is_new, request.defaults)
 
 
 def _completed(wanted: Ready, lab: Lab, say: Progress, *, certified: bool, extent: Extent = "full") -> Brought:

@@ -24,17 +24,21 @@ from minigts.topology.plan.elements import Host, HostPort, Link, Port, Switch
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.draft import DraftLink, draft_host, draft_link
 from minigts.topology.read.links import LinkSpec
+from minigts.topology.read.model import Defaults
 from minigts.topology.routes import ipv6
 from minigts.topology.routes.addresses import assign, overlaps
 
 OF_A_LINK = tuple(key for key in LinkSpec.model_fields if key not in ("ends", "vlan", "vlans"))
 _OF_VLANS = "the links of {} have VLANs: change the topology, and bring the lab up anew"
+NO_DEFAULTS = Defaults()
 M = TypeVar("M", Host, Switch)
 
 
-def with_host(plan: Plan, name: str, neighbour: str, settings: Mapping[str, str]) -> Plan:
+def with_host(
+    plan: Plan, name: str, neighbour: str, settings: Mapping[str, str], defaults: Defaults = NO_DEFAULTS
+) -> Plan:
     """The plan with a new host `name` and its link to `neighbour`. `settings` has keys of hosts and of links, as in a
-    topology file. Raises InputError where the host cannot be added.
+    topology file, and `defaults` what the lab's file says for others. Raises InputError where the host cannot be added.
     """
     if (problem := checks.wrong_with_name(name)) is not None:
         raise InputError(problem)
@@ -48,13 +52,23 @@ def with_host(plan: Plan, name: str, neighbour: str, settings: Mapping[str, str]
     except ValidationError as error:
         raise _refusal(error, HostSpec) from error
     index = 1 + max(host.index for host in plan.hosts)
-    host = host_of(draft_host((), name, (spec,)), index, (), "")
+    usual = HostSpec.model_construct(**{key: getattr(defaults.host, key, None) for key in OF_A_NEW_HOST})
+    host = host_of(draft_host((), name, (spec, usual)), index, (), "")
     of_link = {key: value for key, value in settings.items() if key not in OF_A_NEW_HOST}
-    return with_link(plan, name, neighbour, of_link, beside=(host,))
+    return with_link(plan, name, neighbour, of_link, defaults, beside=(host,))
 
 
-def with_link(plan: Plan, first: str, second: str, settings: Mapping[str, str], *, beside: Sequence[Host] = ()) -> Plan:
-    """The plan with a new link between two machines. `beside` are hosts that are added with it. Raises InputError."""
+def with_link(
+    plan: Plan,
+    first: str,
+    second: str,
+    settings: Mapping[str, str],
+    defaults: Defaults = NO_DEFAULTS,
+    *,
+    beside: Sequence[Host] = (),
+) -> Plan:
+    """The plan with a new link between two machines. `defaults` are those of the lab's file, `beside` hosts that are
+    added with it. Raises InputError."""
     _refuse_protocols(plan)
     hosts = (*plan.hosts, *beside)
     everything: tuple[Host | Switch, ...] = (*hosts, *plan.switches)
@@ -64,7 +78,7 @@ def with_link(plan: Plan, first: str, second: str, settings: Mapping[str, str], 
             hint = did_you_mean(name, machines)
             raise InputError(f"no host or switch {shown(name)}; there are {listed([*machines])}{hint}")
     where = {name: each.location for name, each in machines.items()}
-    draft = _drafted(plan, first, second, settings, where)
+    draft = _drafted(plan, first, second, settings, where, defaults)
     taken = {link.name for link in plan.links}
     if draft.name in taken:
         raise InputError(f"link {draft.name!r} is in the lab already")
@@ -144,7 +158,12 @@ def _refuse_protocols(plan: Plan) -> None:
 
 
 def _drafted(
-    plan: Plan, first: str, second: str, settings: Mapping[str, str], where: Mapping[str, str | None]
+    plan: Plan,
+    first: str,
+    second: str,
+    settings: Mapping[str, str],
+    where: Mapping[str, str | None],
+    defaults: Defaults,
 ) -> DraftLink:
     if strange := next((key for key in settings if key not in OF_A_LINK), None):
         raise InputError(f"{shown(strange)} is no setting of a link: write {listed([*OF_A_LINK])}")
@@ -152,7 +171,7 @@ def _drafted(
         spec = LinkSpec.model_validate({"ends": [first, second], **settings})
     except ValidationError as error:
         raise _refusal(error, LinkSpec) from error
-    draft = draft_link((), spec.ends, (spec,), spec)
+    draft = draft_link((), spec.ends, (spec, defaults.link), spec)
     if any(link.delay_from is not None for link in plan.links):
         draft = sites.with_site_delay(draft, where)
         nowhere = (sites.no_site(where[end]) for end in draft.ends if draft.delay_from == "no site")

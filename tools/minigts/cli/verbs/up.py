@@ -86,7 +86,9 @@ def up(
 
     read = read_topology(topology, provider, time)
     planned = read.plan
-    ready = bring_up.ready(bring_up.Request(planned, provider, lab, overlay, _share(processors, memory)))
+    ready = bring_up.ready(
+        bring_up.Request(planned, provider, lab, overlay, _share(processors, memory), read.defaults or {})
+    )
     pending = apply.pending(ready, read)
     if dry_run:
         _show(ready, pending)

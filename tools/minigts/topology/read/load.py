@@ -49,6 +49,8 @@ class Loaded:
     plan: Plan
     subnets: frozenset[str] = frozenset()
     """The names of the links to which the file itself gives a subnet: no plan says so."""
+    defaults: Data = None
+    """The file's `defaults:` as written, for hosts and links that are added later: no plan has them."""
 
 
 def load(
@@ -142,7 +144,9 @@ def _planned(
     further = {"notes": notes, "schedule": schedule}
     named = zip(drafted.links, link_names(drafted.links), strict=True)
     subnets = frozenset(name for link, name in named if link.subnet is not None)
-    return Loaded(plan.model_copy(update=further) if any(further.values()) else plan, subnets)
+    assert isinstance(tree.data, dict)  # otherwise there are findings
+    complete = plan.model_copy(update=further) if any(further.values()) else plan
+    return Loaded(complete, subnets, tree.data.get("defaults"))
 
 
 def _read(text: str, file: str) -> Tree:
