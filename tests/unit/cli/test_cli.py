@@ -241,7 +241,7 @@ def test_a_dry_run_tells_real_time_beside_the_labs(tmp_path: Path) -> None:
     )
     file.write_text(text)
     done = runner.invoke(app, ["run", "--dry-run", "--time", "virtual", str(file)])
-    assert "of measuring in virtual time, about 34 s of real time in all" in " ".join(done.stdout.split())
+    assert "of measuring in virtual time, about 33 s of real time in all" in " ".join(done.stdout.split())
     done = runner.invoke(app, ["run", "--dry-run", "--time", "real", str(file)])
     assert "of measuring in real time" in " ".join(done.stdout.split())
     assert "about" not in done.stdout

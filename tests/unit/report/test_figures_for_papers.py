@@ -21,7 +21,7 @@ from minigts.experiments.load import parse as experiment
 from minigts.report import chart_choice, chart_model, phrasing, style
 from minigts.report.axis_places import in_full
 from minigts.report.plot import plot
-from minigts.report.read import read
+from minigts.report.read import read, together
 
 KINDS = {kind.name: kind for kind in synthetic.KINDS}
 PLACES = "where: {path: w1 → w2}"
@@ -96,8 +96,6 @@ def test_several_experiments_are_series_of_one_figure(tmp_path: Path, sweep: Pat
     text = "figures:\n  - {of: udp, name: both, where: {path: w1 → w2}, overlays: [none]}\n"
     assert drawn(tmp_path, [sweep, others], text) == ["both"]
     named = {"udp-sweep": read(sweep), "udp-later": read(others)}
-    from minigts.report.read import together  # noqa: PLC0415
-
     made = chart_choice.chart_of(
         together(named),
         Figure.model_validate({"of": "udp", "where": {"path": "w1 → w2"}, "names": {"udp-later": "a later run"}}),
@@ -116,6 +114,15 @@ def test_an_experiment_can_be_the_x_axis_and_be_chosen(tmp_path: Path, sweep: Pa
         "  - {of: udp, name: one, where: {path: w1 → w2, experiment: udp-later}}\n"
     )
     assert drawn(tmp_path, [sweep, others], text) == ["bars", "one"]
+
+
+def test_an_axis_that_only_some_experiments_have_shows_these(tmp_path: Path, sweep: Path) -> None:
+    plain = synthetic.write(tmp_path / "plain", replace(KINDS["cpu"], name="plain"))
+    made = chart_choice.chart_of(
+        together({"sweep": read(sweep), "plain": read(plain)}), Figure.model_validate({"of": "udp", "x": "rate"})
+    )
+    assert not made.bars
+    assert [at for at, _ in made.ticks] == [1, 10, 100, 1000, 3000]
 
 
 def test_what_is_held_fixed_is_in_no_label(sweep: Path) -> None:
@@ -257,6 +264,11 @@ HEAD = "figures:\n  - of: udp\n"
         (HEAD + "    style: {font_size: 2}\n", r"f\.yaml:3: .*style\.font_size: letters of 2 points: from 4 to 40"),
         (HEAD + "    name: A B\n", r"f\.yaml:3: figures\[0\]\.name"),
         (HEAD + "    lines: [{at: 1, text: t, y: vaule}]\n", r"f\.yaml:3: figures\[0\]\.lines\[0\]\.y: no column"),
+        (
+            HEAD + "    x: overlay\n    where: {rate: 1gbit}\n    relative_to: swrm\n",
+            r"f\.yaml:5: .*relative_to: no value",
+        ),
+        (HEAD + "    where: {rate: 1gbit}\n    axes: {x: {to: 9}}\n", r"f\.yaml:4: .*axes\.x: x is path here"),
         (HEAD + "    colour: red\n", r"f\.yaml:3: figures\[0\]\.colour: unknown key"),
         ("figure: []\n", r"f\.yaml:1: figure: unknown key; did you mean 'figures'\?"),
         ("figures: []\n", r"f\.yaml:1: figures: an empty list"),

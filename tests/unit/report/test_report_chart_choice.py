@@ -155,7 +155,7 @@ def test_several_measurements_share_a_figure(tmp_path: Path) -> None:
     (chart,) = charts(tmp_path, KINDS["places"]).values()
     assert [name for _, name in chart.ticks] == ["host-to-host", "within-own", "within-published"]
     assert [point.value for point in chart.panels[0].series[0].points] == pytest.approx([100, 1875, 83.333333])
-    assert chart.panels[0].label == "TCP\nin % of host-to-host"
+    assert chart.panels[0].label == "TCP throughput\nin % of host-to-host"
     (table,) = result_tables(read(tmp_path / "places").summary, [])
     assert table.columns[0] == "measurement"
     assert [row[0] for row in table.rows] == ["host-to-host", "within-own", "within-published"]
@@ -170,7 +170,7 @@ def test_curves_of_several_measurements_start_at_their_own_first_hop(tmp_path: P
     last = {series.variant: series.points[-1].value for series in chart.panels[0].series}
     assert last["tcp-window"] < 25
     assert last["tcp-queue"] > 90
-    assert chart.panels[0].label == "TCP\nin % of 1 hop"
+    assert chart.panels[0].label == "TCP throughput\nin % of 1 hop"
 
 
 def test_tainted_samples_are_shown_and_counted_and_in_no_median(tmp_path: Path) -> None:

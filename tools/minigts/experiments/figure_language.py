@@ -192,11 +192,6 @@ class Figure(Strict):
         if self.x == TIME and len(self.measurements) > 1:
             yield ("of",), "a figure over time is of one measurement"
         yield from self._wrong_axes()
-        twice = [column for column in dict.fromkeys(self.y) if self.y.count(column) > 1]
-        yield from ((("y", self.y.index(column)), f"{shown(column)} is given twice") for column in twice)
-        for index, line in enumerate(self.lines):
-            if line.y is not None and self.y and line.y not in self.y:
-                yield ("lines", index, "y"), unknown("panel", "panels", line.y, self.y)
 
     def _wrong_axes(self) -> Iterator[Finding]:
         if self.cdf and X in self.axes:
@@ -254,6 +249,8 @@ def unknown_words(figure: Figure, known: Known) -> Iterator[Finding]:
         *((("lines", at, "y"), "column", "columns", each.y, columns) for at, each in enumerate(figure.lines) if each.y),
         *((("names", each), "word", "words shown", each, (*known.words, *paths)) for each in figure.names),
     ]
+    twice = [column for column in dict.fromkeys(figure.y) if figure.y.count(column) > 1]
+    yield from ((("y", figure.y.index(column)), f"{shown(column)} is given twice") for column in twice)
     for where, what, kind, word, words in said:
         if word not in words:
             yield where, unknown(what, kind, word, words)

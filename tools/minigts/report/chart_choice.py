@@ -98,6 +98,8 @@ def free_name(name: str, taken: Collection[str]) -> str:
 
 def _chart(results: Results, settings: Sequence[str], figure: Figure, rows: Sequence[SummaryRow]) -> Chart:
     axis = figure.x if figure.x in possible_axes(settings) else chosen_axis(settings, rows)
+    if results.several:  # what only some experiments vary is an axis of these
+        rows = [row for row in rows if text_at(row, axis)] or rows
     given = rows
     if axis == "hops":
         rows = list(_from_first(rows))

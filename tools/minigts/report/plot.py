@@ -10,11 +10,11 @@ from minigts import paths
 from minigts.errors import EnvironmentLacks, MinigtsError
 from minigts.experiments import figure_language
 from minigts.experiments.claim_language import word
-from minigts.experiments.figure_language import EXPERIMENT, PLACES, TIME, Figure, Known, unknown_words
+from minigts.experiments.figure_language import EXPERIMENT, PLACES, TIME, Figure, Known, X, unknown_words
 from minigts.language.fields import unknown
 from minigts.language.problems import Finding, listed, require_none, shown
 from minigts.report import chart_choice, over_time, style
-from minigts.report.axis_places import path
+from minigts.report.axis_places import path, text_at
 from minigts.report.page import Drawing
 from minigts.report.points import latency_points
 from minigts.report.read import Results, is_sweep, read, read_sweep, runs, together
@@ -103,7 +103,7 @@ def _content(figure: Figure, named: Named) -> tuple[_Content | None, list[Findin
         of = chosen
     several = len(of) > 1 or EXPERIMENT in (figure.x, *figure.where)
     results = together(of) if several else next(iter(of.values()))
-    wrong = list(_wrong(figure, results, list(of)))
+    wrong = list(_wrong(figure, results, list(of))) or list(_wrong_as_drawn(figure, results))
     return (None, wrong) if wrong else (_Content(figure, results), [])
 
 
@@ -140,6 +140,24 @@ def _without_figures(figure: Figure, rows: Sequence[SummaryRow], moments: set[st
     for index, column in enumerate(figure.y):
         if there and column not in there:
             yield ("y", index), f"{shown(column)} was not measured here; there are {listed(there)}"
+
+
+def _wrong_as_drawn(figure: Figure, results: Results) -> Iterator[Finding]:
+    """What only shows once the values have their places: ends of an axis of names, and shares of nothing."""
+    if figure.x == TIME or figure.cdf:
+        return
+    chart = chart_choice.chart_of(results, figure)
+    along = figure.axis(X)
+    if chart.bars and (along.limited or along.scale == "log"):
+        yield ("axes", X), f"x is {chart.x} here, which has names and no numbers: only `label` is possible"
+    if figure.relative_to is None:
+        return
+    rows = chart_choice.rows_of(results, figure)
+    bases = list(dict.fromkeys((*(row.overlay for row in rows), *(text_at(row, chart.x) for row in rows))))
+    if figure.relative_to not in bases:
+        yield ("relative_to",), unknown("value", "overlays and places here", figure.relative_to, bases)
+    elif chart.relative_to is None:
+        yield ("relative_to",), f"{shown(figure.relative_to)} has several paths: `where: {{path: …}}` holds one fixed"
 
 
 def _known(figure: Figure, results: Results, rows: Sequence[SummaryRow], experiments: Sequence[str]) -> Known:
