@@ -134,6 +134,7 @@ def test_a_link_is_as_declared_again(lab: Lab) -> None:
         (["ams-lon", "delay=1ms"], "no link 'ams-lon'"),
         (["ams-bra", "delay=1ms", "--from", "lon"], "'lon' is no end of ams-bra: ams and bra are"),
         (["bra-lon", "queue=10kB"], "bra-lon has no rate from bra"),
+        (["ams-bra", "queue=1kB"], "a queue of 1000 bytes holds no full frame of 1514 bytes"),
     ],
 )
 def test_what_cannot_be_set_is_refused_and_nothing_is_changed(lab: Lab, words: list[str], says: str) -> None:

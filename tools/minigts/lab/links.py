@@ -22,6 +22,7 @@ from minigts.lab.rundir import exclusive
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.providers import supported
 from minigts.providers.base import CarriesLinks, Provider
+from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.link_settings import BY_FIELD, Shaping
 from minigts.topology.plan.elements import Host, Link, Path, Port, Switch
 from minigts.topology.plan.path_totals import fewest_in_burst, link_figures, queue_bytes, with_derived
@@ -280,6 +281,9 @@ def _require_sense(plan: Plan, link: Link, change: Change, named: Mapping[str, S
         now, new = declared.model_copy(update=given), given.keys() & named[end]
         if "queue_bytes" in given and now.rate_mbit is None:
             raise InputError(f"{link.name} has no rate from {end}, so nothing waits there: give a rate with the queue")
+        frame = next(port.mtu for port in plan.machine(end).ports if port.link == link.name) + ETHERNET_HEADER_BYTES
+        if "queue_bytes" in new and now.queue_bytes is not None and now.queue_bytes < frame:
+            raise InputError(f"{link.name}: a queue of {now.queue_bytes} bytes holds no full frame of {frame} bytes")
         if "burst_packets" in new and not now.loss_percent:
             raise InputError(f"{link.name} has no loss from {end}, so there are no bursts: give a loss with the burst")
         if now.in_bursts and now.burst_packets < fewest_in_burst(now.loss_percent):
