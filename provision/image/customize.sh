@@ -23,6 +23,12 @@ install_advice() {
   ln -s /usr/bin/vim.tiny /usr/local/bin/vim
 }
 
+# With a terminal of its own sudo would take what is typed, or piped, for the commands after it.
+leave_terminal_to_programs() {
+  echo 'Defaults !use_pty' >/etc/sudoers.d/terminal
+  chmod 440 /etc/sudoers.d/terminal
+}
+
 keep_needed_modules() {
   local from version to part
   from=$(echo /usr/lib/uml/modules/*)
@@ -97,6 +103,7 @@ name_system() {
 
 install_own_programs
 install_advice
+leave_terminal_to_programs
 keep_needed_modules
 take_kernel_apart
 pack_measuring_container
