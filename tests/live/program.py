@@ -44,9 +44,12 @@ class Program:
     directory: Path = Path("/")
     """Where it is started; the default does not depend on who runs the tests."""
 
-    def start(self, *arguments: str, main: Sequence[str] = ("-m", "minigts")) -> subprocess.Popen[str]:
+    def start(
+        self, *arguments: str, main: Sequence[str] = ("-m", "minigts"), stdin: int = subprocess.DEVNULL
+    ) -> subprocess.Popen[str]:
         """Start it, and do not wait. `main` says to Python what the program is."""
-        return subprocess.Popen([str(self.python), "-P", *main, *arguments], text=True, **self._settings())
+        argv = [str(self.python), "-P", *main, *arguments]
+        return subprocess.Popen(argv, text=True, stdin=stdin, **self._settings())
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run it to its end, whatever its exit code."""
@@ -78,7 +81,6 @@ class Program:
         return {
             "env": environment,
             "cwd": self.directory,
-            "stdin": subprocess.DEVNULL,
             "stdout": subprocess.PIPE,
             "stderr": subprocess.PIPE,
             "user": self.user,

@@ -4,11 +4,12 @@ what to do instead. `tests/unit/cli/test_fingers.py` has what they type at the p
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Mapping
 
 import pytest
 
-from live.program import Program
+from live.program import PATIENCE_S, Program
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
 
@@ -64,6 +65,7 @@ INSTEAD = {
     "pip install requests": (1, "pip: this host has no way out of the lab; `packages: [python3-NAME]`"),
     "systemctl start nginx": (1, f"systemctl: hosts have no service manager; {RUN_AT_START}"),
     "service nginx start": (1, f"service: hosts have no service manager; {RUN_AT_START}"),
+    "service docker start": (1, "service: the engine belongs to an overlay, which starts and ends it"),
     "hostnamectl": (1, "hostnamectl: hosts have no service manager"),
     "journalctl -f": (1, "journalctl: hosts keep no journal; minigts logs lon shows"),
     "reboot": (1, "reboot: a host is restarted from outside the lab: minigts restart lon"),
@@ -113,6 +115,13 @@ def test_exec_names_the_key_that_brings_a_program(lab: Lab, words: list[str], to
     said = [line for line in done.stderr.splitlines() if line.startswith("minigts: ")]
     assert done.returncode == 127
     assert [line[: len(told)] for line in said] == ([told] if told else [])
+
+
+def test_sudo_leaves_what_follows_it_to_the_shell(lab: Lab) -> None:
+    """With a terminal of its own it took the next lines, and the end of the input: the shell never ended."""
+    shell = Program(lab.rundir.parents[1]).start("shell", "--lab", lab.name, "ams", stdin=subprocess.PIPE)
+    shown, _ = shell.communicate("sudo hostname\nuptime\nexit\n", timeout=PATIENCE_S)
+    assert "load average" in shown
 
 
 DOCKER = {
