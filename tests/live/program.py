@@ -49,7 +49,7 @@ class Program:
     ) -> subprocess.Popen[str]:
         """Start it, and do not wait. `main` says to Python what the program is."""
         argv = [str(self.python), "-P", *main, *arguments]
-        return subprocess.Popen(argv, text=True, stdin=stdin, **self._settings())
+        return subprocess.Popen(argv, text=True, **(self._settings() | {"stdin": stdin}))
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run it to its end, whatever its exit code."""
@@ -81,6 +81,7 @@ class Program:
         return {
             "env": environment,
             "cwd": self.directory,
+            "stdin": subprocess.DEVNULL,
             "stdout": subprocess.PIPE,
             "stderr": subprocess.PIPE,
             "user": self.user,
