@@ -88,6 +88,7 @@ def agent(rundir: Path) -> Iterator[Agent]:
     thread = threading.Thread(target=lambda: asyncio.run(supervise()))
     thread.start()
     while not place.exists():
+        assert thread.is_alive()  # it ends where the directory's name is too long for a socket
         time.sleep(0.005)
     try:
         yield Agent(theirs)
