@@ -134,6 +134,7 @@ def test_a_link_is_as_declared_again(lab: Lab) -> None:
         (["ams-lon", "delay=1ms"], "no link 'ams-lon'"),
         (["ams-bra", "delay=1ms", "--from", "lon"], "'lon' is no end of ams-bra: ams and bra are"),
         (["bra-lon", "queue=10kB"], "bra-lon has no rate from bra"),
+        (["ams", "bra", "delay=1ms"], "ams and bra are hosts: name their link, ams-bra"),
         (["ams-bra", "queue=1kB"], "a queue of 1000 bytes holds no full frame of 1514 bytes"),
     ],
 )

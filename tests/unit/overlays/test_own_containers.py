@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from minigts.errors import InputError
+from minigts.errors import InputError, MinigtsError
 from minigts.lab import Lab
 from minigts.overlays import containers
 from minigts.providers.base import Provider
@@ -116,6 +116,34 @@ class Hosts:
 def test_what_cannot_be_is_said_before_anything_is_started(plan: Plan, engine: str, overlay: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
         containers.require(plan, cast("Provider", Hosts(engine)), overlay)
+
+
+ENGINE = "#!/bin/sh\necho 'Error: No such image: shop/web:1' >&2\nexit 1\n"
+
+
+@pytest.mark.parametrize(
+    ("engine", "words"),
+    [
+        (ENGINE, "gave no such image: Error: No such image: shop/web:1; pull or"),
+        (None, "neither"),
+    ],
+)
+def test_an_image_that_the_engine_lacks_is_said_before_anything_is_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, engine: str | None, words: str
+) -> None:
+    if engine is not None:
+        (tmp_path / "docker").write_text(engine)
+        (tmp_path / "docker").chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    alone = parse(
+        "name: x\npair: {hosts: [a, b]}\n"
+        "hosts: {c: {containers: [{name: fetched, image: 'docker-daemon:shop/web:1'}]}}\n"
+        "links: [{ends: [b, c]}]\noverlay: swarm\n",
+        "/labs/mine/x.yaml",
+    )
+    with pytest.raises(MinigtsError, match=words) as caught:
+        containers.require(alone, cast("Provider", Hosts()), "swarm")
+    assert caught.value.__notes__ == ["it is the image of container fetched of host c"]
 
 
 def test_a_plan_without_containers_needs_no_place_for_them() -> None:

@@ -155,18 +155,32 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()[:16]
 
 
+def require(reference: str) -> None:
+    """Raises InputError or EnvironmentLacks, as `take` does, for an image that this machine's engine does not have."""
+    if reference.startswith(ENGINES_IMAGE):
+        _in_engine(reference.removeprefix(ENGINES_IMAGE))
+
+
 def _from_engine(name: str, progress: Progress) -> Path:
     """The file with the present image of that name in this machine's container engine."""
-    engine = next((found for each in ENGINES if (found := shutil.which(each))), None)
-    if engine is None:
-        raise EnvironmentLacks(f"{ENGINES_IMAGE}{name}: this machine has neither {' nor '.join(ENGINES)} to ask for it")
-    argv = [engine, "image", "inspect", "--format", "{{.Id}}", name]
-    said = _said(argv, f"{ENGINES_IMAGE}{name}", SAVE_TIMEOUT_S)
-    ready = _cache() / f"engine-{said.strip().removeprefix('sha256:')[:32]}.tar"
+    engine, said = _in_engine(name)
+    ready = _cache() / f"engine-{said.removeprefix('sha256:')[:32]}.tar"
     if not ready.exists():
         progress(f"saving {name} from {Path(engine).name}")
         _fill(ready, lambda path: [engine, "save", "-o", str(path), name], f"{ENGINES_IMAGE}{name}", SAVE_TIMEOUT_S)
     return ready
+
+
+def _in_engine(name: str) -> tuple[str, str]:
+    """This machine's container engine, and the id of its image of that name."""
+    engine = next((found for each in ENGINES if (found := shutil.which(each))), None)
+    if engine is None:
+        raise EnvironmentLacks(
+            f"{ENGINES_IMAGE}{name}: this machine has neither {' nor '.join(ENGINES)} to ask for it: name a file that "
+            "`docker save` has written"
+        )
+    argv = [engine, "image", "inspect", "--format", "{{.Id}}", name]
+    return engine, _said(argv, f"{ENGINES_IMAGE}{name}", SAVE_TIMEOUT_S).strip()
 
 
 def _from_registry(reference: str, progress: Progress) -> Path:
@@ -201,7 +215,10 @@ def _said(argv: list[str], reference: str, timeout_s: float) -> str:
         return shell.run(argv, timeout_s=timeout_s).stdout
     except CommandFailed as error:
         last = (error.stderr.strip() or error.stdout.strip()).splitlines()[-1:]
-        raise InputError(f"{reference}: {Path(argv[0]).name} has no such image: {''.join(last)}") from error
+        raise InputError(
+            f"{reference}: {Path(argv[0]).name} gave no such image: {''.join(last)}; pull or build it there, or name a "
+            "file that `docker save` has written"
+        ) from error
 
 
 def _write(ready: Path, fill: Callable[[IO[bytes]], None]) -> None:

@@ -110,10 +110,24 @@ def lab_with(host: str, lab: str | None, *, also_off: bool = False) -> Lab:
     from minigts import lab as labs
 
     opened = labs.open_lab(lab)
+    _require_no_container(opened, host)
     one_of("host", host, [each.name for each in opened.plan.machines])
     if not also_off:
         opened.read_record().require_on([host])
     return opened
+
+
+def _require_no_container(lab: Lab, name: str) -> None:
+    """Raises InputError for a container's name where a host's is wanted."""
+    from minigts.topology import containers
+
+    known = containers.names({host.name: host.containers for host in lab.plan.hosts})
+    if name in known and name not in {each.name for each in lab.plan.machines}:
+        host, own = known[name]
+        raise InputError(
+            f"{name} is a container on host {host}: minigts exec --container {name} -- …, or minigts logs {host} "
+            f"--only container-{own}.{host}"
+        )
 
 
 def one_of(kind: str, word: str, known: Collection[str]) -> str:

@@ -403,6 +403,14 @@ def links_between(plan: Plan, first: str, second: str) -> tuple[Link, ...]:
     return joining
 
 
+def require_one_name(plan: Plan, first: str, second: str) -> None:
+    """Raises InputError where two machines are named in place of their link."""
+    machines = {each.name for each in plan.machines}
+    if {first, second} <= machines:
+        names = [link.name for link in links_between(plan, first, second)]
+        raise InputError(f"{first} and {second} are hosts: name their link, {' or '.join(names)}")
+
+
 def link_named(plan: Plan, name: str) -> Link:
     """The link of that name; the name's ends may be in either order. Raises InputError when there is none."""
     for link in plan.links:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -82,7 +83,7 @@ def full_name(name: str, host: str) -> str:
 
 def require(plan: Plan, provider: Provider, overlay: str) -> None:
     """Raises InputError when the plan has containers and the overlay or provider has no place for them, or when a file
-    of theirs does not exist. It fetches and starts nothing."""
+    of theirs or an image in this machine's engine does not exist. It fetches and starts nothing."""
     if not any(host.containers for host in plan.hosts):
         return
     if provider.engine != "docker" or not catalogue.find(overlay).declaration.containers:
@@ -94,6 +95,8 @@ def require(plan: Plan, provider: Provider, overlay: str) -> None:
         )
     for host in plan.hosts:
         for one in host.containers:
+            with _naming(host, one):
+                container_images.require(one.image)
             for path in (one.image, *(volume.source for volume in one.volumes)):
                 if path.startswith("/") and not Path(path).exists():
                     raise InputError(f"container {one.name} of host {host.name}: there is no {path}")
@@ -287,13 +290,24 @@ def _images(hosts: Sequence[Host], progress: Progress) -> dict[str, Image]:
     images: dict[str, Image] = {}
     for host in hosts:
         for one in host.containers:
-            image = images.get(one.image) or container_images.take(one.image, progress)
+            with _naming(host, one):
+                image = images.get(one.image) or container_images.take(one.image, progress)
             images[one.image] = image
             if not image.runs and not one.command and not (one.beside and one.beside.entrypoint):
                 raise InputError(
                     f"container {one.name} of host {host.name}: {one.image} does not say what to run: write `command:`"
                 )
     return images
+
+
+@contextmanager
+def _naming(host: Host, one: Container) -> Iterator[None]:
+    """Adds to an error about the container's image which container it is."""
+    try:
+        yield
+    except MinigtsError as error:
+        error.add_note(f"it is the image of container {one.name} of host {host.name}")
+        raise
 
 
 def _prepare(lab: Lab, host: Host, network: str, images: Mapping[str, Image], run: RunPhase) -> None:

@@ -76,6 +76,8 @@ def set_(
 
     if reset == bool(settings):
         raise InputError("set: name what is to be set, as in delay=20ms, or --reset")
+    if settings and "=" not in settings[0]:
+        links.require_one_name(labs.open_lab(lab).plan, link, settings[0])
     update = _update([f"{what}={DECLARED}" for what in SETTABLE] if reset else settings or [])
     opened = labs.open_lab(lab)
     change = labs.update_settings(opened, link, update, sender)
