@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -88,10 +89,11 @@ def test_losses_come_in_bursts_of_the_length_that_is_set(lab: Lab) -> None:
 def test_what_overtakes_takes_no_delay(lab: Lab) -> None:
     labs.update_settings(lab, "ams-bra", {"delay_ms": 20, "reorder_percent": 20}, "ams")
     rtts_ms = [rtt_ms for rtt_ms in echoes(lab) if rtt_ms is not None]
-    ahead = [rtt_ms for rtt_ms in rtts_ms if rtt_ms < max(rtts_ms) - 10]
+    usual_ms = statistics.median(rtts_ms)  # the first one may also wait for the neighbour's address
+    ahead = [rtt_ms for rtt_ms in rtts_ms if rtt_ms < usual_ms - 10]
     assert len(rtts_ms) == ECHOES
     assert len(ahead) / ECHOES == pytest.approx(0.2, abs=0.04)
-    assert max(rtts_ms) - max(ahead) == pytest.approx(20, abs=0.1)  # as ping rounds it
+    assert usual_ms - max(ahead) == pytest.approx(20, abs=0.1)  # as ping rounds it
 
 
 def test_some_requests_arrive_twice(lab: Lab) -> None:
