@@ -205,11 +205,11 @@ def test_setting_a_provider_up_names_the_packages_it_would_install(installed: In
 
 @pytest.mark.virtual
 def test_a_pair_comes_up_answers_and_leaves_nothing(installed: Installed) -> None:
-    traces = Traces.before(installed.state)
+    traces, before = Traces.before(installed.state), {*installed.directory.iterdir()}
     assert json.loads(installed.succeeds("doctor", "--json"))[0]["verdict"].startswith("runs")
     installed.succeeds("up", "pair.yaml")
     traces.look()
     assert "1 received" in installed.succeeds("exec", "ams", "--", "ping", "-c", "1", "bra")
     installed.succeeds("down")
     assert traces.left() == []
-    assert list(installed.directory.iterdir()) == []
+    assert {*installed.directory.iterdir()} == before
