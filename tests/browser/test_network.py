@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import tc_hosts
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from browser.serving import served
 from minigts import lab as labs
@@ -53,19 +53,9 @@ def meet(one: Box, other: Box) -> bool:
     return across > 0.5 and down > 0.5
 
 
-@pytest.fixture(scope="module")
-def chromium(browser_program: str) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=browser_program, args=["--disable-dev-shm-usage"])
-        yield started
-        started.close()
-
-
 @pytest.fixture
 def brought_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Lab]:
-    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr(tc_hosts.TcHosts, "pace_s", 0.0)
-    tc_hosts.register(monkeypatch)
+    tc_hosts.use(monkeypatch, tmp_path)
     return lambda text: labs.up(parse(text, "network.yaml"), tc_hosts.TcHosts.name, None, lambda _: None)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from minigts.report import comparison_page, render
 from minigts.report.compare import compare
@@ -68,14 +68,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "by-hops": by_hops / "report.html",
         "comparison": comparison_page.page(found, other / "compared.html"),
     }
-
-
-@pytest.fixture(scope="module")
-def chromium(browser_program: str) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=browser_program, args=["--disable-dev-shm-usage"])
-        yield started
-        started.close()
 
 
 @pytest.fixture

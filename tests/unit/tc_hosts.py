@@ -305,6 +305,13 @@ def _answering(plan: Plan, address: str) -> str:
     return (own | {port.address: host.name for host in plan.hosts for port in host.ports})[address]
 
 
+def use(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
+    """Until the test ends, labs are of these hosts, without a pause between probes, and have their state in `place`."""
+    monkeypatch.setenv("MINIGTS_STATE", str(place / "state"))
+    monkeypatch.setattr(TcHosts, "pace_s", 0.0)
+    register(monkeypatch)
+
+
 def register(monkeypatch: pytest.MonkeyPatch) -> None:
     """Until the test ends, the provider can be asked for by its name."""
     monkeypatch.setitem(registry._PROVIDERS, TcHosts.name, TcHosts)

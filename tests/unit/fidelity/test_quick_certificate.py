@@ -26,10 +26,8 @@ def quiet(_text: str) -> None:
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr(tc_hosts.TcHosts, "pace_s", 0.0)
     monkeypatch.chdir(tmp_path)
-    tc_hosts.register(monkeypatch)
+    tc_hosts.use(monkeypatch, tmp_path)
     (tmp_path / "long.yaml").write_text(TEXT)
     return labs.up(parse(TEXT, "long.yaml"), tc_hosts.TcHosts.name, None, quiet)
 

@@ -42,9 +42,7 @@ def test_half_of_it_is_no_reading(lines: int) -> None:
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr(tc_hosts.TcHosts, "pace_s", 0.0)
-    tc_hosts.register(monkeypatch)
+    tc_hosts.use(monkeypatch, tmp_path)
     return labs.up(parse(TEXT, "two.yaml"), tc_hosts.TcHosts.name, None, lambda _: None)
 
 

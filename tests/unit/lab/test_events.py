@@ -25,9 +25,7 @@ runner = CliRunner()
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr(tc_hosts.TcHosts, "pace_s", 0.0)
-    tc_hosts.register(monkeypatch)
+    tc_hosts.use(monkeypatch, tmp_path)
     return labs.up(parse(TEXT, "pair.yaml"), tc_hosts.TcHosts.name, None, lambda _: None)
 
 

@@ -40,9 +40,7 @@ def quiet(_said: str) -> None:
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr(tc_hosts.TcHosts, "pace_s", 0.0)
-    tc_hosts.register(monkeypatch)
+    tc_hosts.use(monkeypatch, tmp_path)
 
 
 @pytest.fixture

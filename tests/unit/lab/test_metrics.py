@@ -25,9 +25,7 @@ SAMPLE = re.compile(r'([a-z_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\[\\"n])*",?)+)\} ([0-
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr(tc_hosts.TcHosts, "pace_s", 0.0)
-    tc_hosts.register(monkeypatch)
+    tc_hosts.use(monkeypatch, tmp_path)
     return labs.up(parse(TEXT, "two.yaml"), tc_hosts.TcHosts.name, None, lambda _: None)
 
 

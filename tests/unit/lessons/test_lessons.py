@@ -181,9 +181,7 @@ def test_right_and_wrong_solutions(
 def test_a_students_links_are_set_again_as_they_were_and_those_that_were_cut_are_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr(tc_hosts.TcHosts, "pace_s", 0.0)
-    tc_hosts.register(monkeypatch)
+    tc_hosts.use(monkeypatch, tmp_path)
     plan = parse("name: three\nchain: {hosts: [ams, bra, lju], link: {rtt: 10ms}}\n", "three.yaml")
     lab = labs.up(plan, tc_hosts.TcHosts.name, None, lambda _: None)
     measured = EvidenceFile(

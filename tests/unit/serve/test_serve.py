@@ -331,9 +331,7 @@ def test_a_lesson_is_told_to_the_page(tmp_path: Path) -> None:
 
 
 def test_prometheus_is_told_the_lab_s_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr(tc_hosts.TcHosts, "pace_s", 0.0)
-    tc_hosts.register(monkeypatch)
+    tc_hosts.use(monkeypatch, tmp_path)
     text = "name: two\npair: {hosts: [ams, bra], link: {rtt: 2ms, rate: 50mbit}}\n"
     lab = labs.up(parse(text, "two.yaml"), tc_hosts.TcHosts.name, None, lambda _: None)
     tc_hosts.NETWORKS[lab.rundir].sent["ams", "eth1"] = (1000, 10)

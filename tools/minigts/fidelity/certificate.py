@@ -215,35 +215,28 @@ def _loss_row(
     )
 
 
-def frames_row(plan: Plan, link: str, rate_mbit: float, measured: float | None, note: str) -> Row:
-    """The row of a train of frames over a link, against the link's rate; `note` says how long the train was, or why
-    nothing was measured."""
-    tolerance = tolerances.rate(plan)
-    return Row(
-        subject=link,
-        quantity="rate",
-        unit="Mbit/s",
-        declared=round(rate_mbit, 4),
-        measured=measured,
-        tolerance=round(tolerance.of(rate_mbit), 4),
-        ok=measured is not None and tolerance.allows(measured, rate_mbit),
-        note=note,
-    )
-
-
 def rate_row(
-    plan: Plan, link: str, ceiling_mbit: float, measured: float | None, note: str, *, judged: bool, direction: str = ""
+    plan: Plan,
+    link: str,
+    declared_mbit: float,
+    measured: float | None,
+    note: str,
+    *,
+    judged: bool,
+    direction: str = "",
+    quantity: str = "TCP",
 ) -> Row:
-    """The row of TCP over a link, against the goodput that the link's rate allows."""
+    """The row of what a link carries: of TCP, against the goodput that the link's rate allows; or, as `rate`, of whole
+    frames, against the rate."""
     tolerance = tolerances.rate(plan)
-    within = measured is not None and tolerance.allows(measured, ceiling_mbit)
+    within = measured is not None and tolerance.allows(measured, declared_mbit)
     return Row(
         subject=link,
-        quantity="TCP",
+        quantity=quantity,
         unit="Mbit/s",
-        declared=round(ceiling_mbit, 4),
+        declared=round(declared_mbit, 4),
         measured=measured,
-        tolerance=round(tolerance.of(ceiling_mbit), 4),
+        tolerance=round(tolerance.of(declared_mbit), 4),
         ok=within if judged else None,
         note=note,
         direction=direction,

@@ -20,7 +20,7 @@ from minigts.errors import CommandFailed, HostFailed
 from minigts.fidelity import host_settings, sample, trains
 from minigts.fidelity.certificate import Certificate, Row, loss_row, loss_rows, rate_row, rtt_row, settings_row
 from minigts.fidelity.host_load import recording, taints
-from minigts.fidelity.sample import Extent
+from minigts.fidelity.sample import MOST_AT_ONCE_MBIT, Extent
 from minigts.judge import tolerances
 from minigts.judge.throughput import ceiling_in_words
 from minigts.lab import Lab, Record, events, links
@@ -82,8 +82,6 @@ iperf3 -s -1 -D -p "$0" --idle-timeout 30
 until ss -Hltn "sport = :$0" | grep -q .; do sleep 0.01; done
 """
 SERVER_TIMEOUT_S = 45.0
-MOST_AT_ONCE_MBIT = 400.0
-"""The most that links measured at once carry together, so that the processor is not the limit."""
 
 
 @dataclass(frozen=True)
@@ -422,12 +420,12 @@ def _rates(lab: Lab, whole: Sequence[Link], say: Progress, in_time: InTime, dumb
     """
     rated = [way for link in whole for way in _rated(link)]
     yield from (_judged_rate(lab, way, None, *_why_dumb(way)) for way in rated if way.link.name in dumb)
-    whole = [link for link in whole if link.name not in dumb]
+    fast = {link.name for link in whole if trains.measures(lab, link, _path_of(link))} - dumb
     for link in whole:
-        if trains.measures(lab, link, _path_of(link)):
+        if link.name in fast:
             say(f"certificate: rate of {link.name}")
             yield trains.row(lab, link)
-    ways = [way for way in rated if way.link in whole and not trains.measures(lab, way.link, _path_of(way.link))]
+    ways = [way for way in rated if way.link.name not in dumb | fast]
     for end in (0, 1):
         for batch in _batches([way for way in ways if way.end == end and not way.link.lossy]):
             names = ", ".join(way.name or way.link.name for way in batch)

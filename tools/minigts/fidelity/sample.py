@@ -24,7 +24,10 @@ FRAME_S = 2e-5
 FRAME_BITS = 1514 * 8
 TCP_S = 2.0
 """For how long TCP fills a link up to 1 Gbit/s, slow start included; more than one link at a time up to 400 Mbit/s."""
-FAST_MBIT, TOGETHER_MBIT = 1000.0, 400.0
+FAST_MBIT = 1000.0
+"""The rate above which a train of frames measures a link in virtual time; up to it TCP does."""
+MOST_AT_ONCE_MBIT = 400.0
+"""The most that links measured at once carry together, so that the processor is not the limit."""
 LOSSY_S = 3.0
 """1500 echo requests over a link with a loss, 2 ms apart."""
 
@@ -47,6 +50,6 @@ def foreseen_s(plan: Plan, extent: Extent) -> float:
     if plan.time == "virtual":
         rates_s = TCP_S * carried_mbit * 1e6 / FRAME_BITS * FRAME_S
     else:
-        rates_s = TCP_S * math.ceil(carried_mbit / TOGETHER_MBIT)
+        rates_s = TCP_S * math.ceil(carried_mbit / MOST_AT_ONCE_MBIT)
     lossy_s = LOSSY_S * sum(link.lossy for link in links)
     return LINK_S * len(links) + rates_s + lossy_s

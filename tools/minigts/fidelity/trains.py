@@ -8,14 +8,13 @@ hundred frames shows it, where TCP would send hundreds of thousands, each of whi
 from __future__ import annotations
 
 from minigts.dataplane.round_trip import ICMP_HEADER_BYTES
-from minigts.fidelity.certificate import Row, frames_row
+from minigts.fidelity.certificate import Row, rate_row
+from minigts.fidelity.sample import FAST_MBIT
 from minigts.lab import Lab, calibration
 from minigts.tools.cpu_bound import is_modelled
 from minigts.topology.frames import ETHERNET_HEADER_BYTES, IP_HEADER_BYTES, TAG_BYTES
 from minigts.topology.plan.elements import Link, Path
 
-FAST_MBIT = 1000.0
-"""The rate above which a train measures a link; up to it TCP does."""
 FARTHEST_MS = 1500.0
 """The longest round trip of a link that a train measures: the probe waits for 2 s for the last replies."""
 MOST_FRAMES = 200
@@ -34,7 +33,8 @@ def measures(lab: Lab, link: Link, path: Path) -> bool:
 
 def row(lab: Lab, link: Link) -> Row:
     """The certificate's row of a link that a train measures. Raises what `probe` raises."""
-    return frames_row(lab.plan, link.name, link.ways[0].rate_mbit or 0, *_rate_mbit(lab, link))
+    declared_mbit = link.ways[0].rate_mbit or 0
+    return rate_row(lab.plan, link.name, declared_mbit, *_rate_mbit(lab, link), judged=True, quantity="rate")
 
 
 def _rate_mbit(lab: Lab, link: Link) -> tuple[float | None, str]:

@@ -93,10 +93,13 @@ def require(plan: Plan, provider: Provider, overlay: str) -> None:
             f"{where} has no place for the containers of {plan.name}: overlays that have are {listed(fitting)}; "
             "choose one by `overlay:` or --overlay"
         )
+    known = set[str]()
     for host in plan.hosts:
         for one in host.containers:
-            with _naming(host, one):
-                container_images.require(one.image)
+            if one.image not in known:
+                with _naming(host, one):
+                    container_images.require(one.image)
+                known.add(one.image)
             for path in (one.image, *(volume.source for volume in one.volumes)):
                 if path.startswith("/") and not Path(path).exists():
                     raise InputError(f"container {one.name} of host {host.name}: there is no {path}")

@@ -17,7 +17,7 @@ from minigts.report import chart_choice, over_time, style
 from minigts.report.axis_places import path, text_at
 from minigts.report.page import Drawing
 from minigts.report.points import latency_points
-from minigts.report.read import Results, is_sweep, read, read_sweep, runs, together
+from minigts.report.read import Results, is_sweep, numbered, read, read_sweep, runs, together
 from minigts.report.render import drawn, drawn_over_time
 from minigts.results.store import is_cell
 from minigts.results.tables import SummaryRow
@@ -70,9 +70,7 @@ def _read(directories: Sequence[Path]) -> Named:
     for directory in directories:
         for each in dict.fromkeys(_whole(run, directory) for run in runs(directory).values()):
             results = read_sweep(each) if is_sweep(each) else read(each)
-            name = results.name or each.name
-            number = sum(taken == name or taken.startswith(f"{name} (") for taken in named)
-            named[f"{name} ({number + 1})" if number else name] = results
+            named[numbered(results.name or each.name, named)] = results
     return named
 
 

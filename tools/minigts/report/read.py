@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -135,11 +135,16 @@ def runs(directory: Path) -> dict[str, Path]:
             if known
             else folder.plain(each.name)
         )
-        number = sum(taken == name or taken.startswith(f"{name} (") for taken in found)
-        found[f"{name} ({number + 1})" if number else name] = each
+        found[numbered(name, found)] = each
     if not found:
         raise InputError(f"{directory}: holds no results; `minigts run` writes samples.csv and manifest.json")
     return found
+
+
+def numbered(name: str, taken: Iterable[str]) -> str:
+    """The name of an experiment's results; of a second run `NAME (2)`."""
+    number = sum(each == name or each.startswith(f"{name} (") for each in taken)
+    return f"{name} ({number + 1})" if number else name
 
 
 def left_out(directory: Path) -> tuple[LeftOut, ...]:

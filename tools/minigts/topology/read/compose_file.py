@@ -136,8 +136,8 @@ def _read(tree: Tree, host: Host, placed: Mapping[str, str], findings: list[Find
     _require_names_apart(made, findings)
     ordered = _in_order(document, {spec.name: spec for spec in made if spec is not None}, findings)
     if placed.keys() == document.services.keys():
-        afar = {name: _from_afar(name, document, placed) for name in document.services}
-        ordered = tuple(_after(spec, afar[spec.name]) for spec in ordered if placed.get(spec.name) == host.name)
+        own = (spec for spec in ordered if placed[spec.name] == host.name)
+        ordered = tuple(_after(spec, _from_afar(spec.name, document, placed)) for spec in own)
     images = frozenset(service.image for service in document.services.values())
     return Composed(ordered, tuple(findings), notes, images)
 
@@ -156,8 +156,7 @@ def _placements(data: Data, takers: Sequence[str], findings: list[Finding]) -> d
         if not isinstance(host, str):
             findings.append((where, f"write the service's host, as in {EXTENSION}: {{host: {takers[0]}}}"))
         elif host not in takers:
-            finding = f"{unknown('host', 'hosts that take this file', host, takers)}"
-            findings.append(((*where, "host"), finding))
+            findings.append(((*where, "host"), unknown("host", "hosts that take this file", host, takers)))
         placed[name] = host if isinstance(host, str) else ""
     for name in unplaced if placed else ():
         finding = f"{shown(next(iter(placed)))} names its host: write {EXTENSION}: {{host: …}} for each service"
@@ -167,11 +166,11 @@ def _placements(data: Data, takers: Sequence[str], findings: list[Finding]) -> d
 
 def _from_afar(name: str, document: _Document, placed: Mapping[str, str]) -> tuple[str, ...]:
     """The services on other hosts on which a service depends, directly or by others."""
-    found, left = dict[str, None](), [name]
+    found, left = set[str](), [name]
     while left:
         for other in document.services[left.pop()].depends_on:
             if other in document.services and other not in found:
-                found[other] = None
+                found.add(other)
                 left.append(other)
     return tuple(f"{other}.{placed[other]}" for other in sorted(found) if placed[other] != placed[name])
 
