@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,9 +32,17 @@ def commands() -> list[Sequence[str]]:
     ]
 
 
+def shared_names() -> list[str]:
+    """Names that several test files have: pytest refuses to collect the second one, after minutes of the first."""
+    times = Counter(file.name for file in (PROJECT / "tests").rglob("test_*.py"))
+    return sorted(name for name, number in times.items() if number > 1)
+
+
 def main() -> None:
     """Ends with 1 when any of them finds something; all are run. One that is not installed is left out, and named."""
-    wrong = []
+    wrong = shared_names()
+    for name in wrong:
+        print(f"{name}: several test files have this name, which pytest does not take", file=sys.stderr)  # noqa: T201
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # mypy knows its own way
     for argv in commands():
         name, begun = (argv[2] if argv[0] == sys.executable else argv[0]), time.monotonic()

@@ -70,7 +70,23 @@ stop_docker() {
   kill "$id" 2>/dev/null || true
   wait_until 30 process_gone "$id" || kill -9 "$id"
   rm -f /run/docker.pid
+  remove_namespaces
 }
+
+# remove_namespaces: those of Docker's own networks, which the engine leaves when it was killed, or has no time. Their tunnels
+# would hold the port that the next overlay needs; the kernel closes them a moment after it is told to.
+remove_namespaces() {
+  local each
+  for each in /run/docker/netns/*; do
+    [[ -e $each ]] || return 0
+    umount "$each" 2>/dev/null || true
+    rm -f "$each"
+  done
+  wait_until 30 tunnel_port_free || warn "a tunnel still has port 4789 of this host"
+}
+
+# A line of /proc/net/udp (proc(5)): `70: 00000000:12B5 00000000:0000 07 …`; 12B5 is 4789.
+tunnel_port_free() { [[ $(</proc/net/udp) != *:12B5\ * ]]; }
 
 process_gone() { [[ ! -d /proc/$1 ]]; }
 

@@ -43,11 +43,14 @@ ip rule
 ip neighbour show proxy
 ip xfrm state 2>/dev/null
 ip xfrm policy 2>/dev/null
+awk '$3 == "nsfs" { print $2 }' /proc/mounts
+awk '{ print $2 }' /proc/net/udp
 nft list ruleset 2>/dev/null
 processes=$(ps --no-headers -e -o ppid,comm)
 awk '$1 != 2 && $2 != "kthreadd" { print $2 }' <<<"$processes" | sort
 """
-"""All that an overlay could leave: interfaces, addresses, routes, keys, rules, and the processes before the pipe."""
+"""All that an overlay could leave: interfaces, addresses, routes, keys, network namespaces, UDP ports, rules, and the
+processes before the pipe."""
 
 
 @pytest.fixture(scope="module")

@@ -28,13 +28,9 @@ def place(tmp_path: Path) -> Iterator[Path]:
     """The example's directory, and in front of the path what an installation has."""
     shutil.copytree(EXAMPLE, tmp_path / "example")
     (tmp_path / "bin").mkdir()
-    for name, module in {
-        "minigts": "minigts",
-        "pytest": "pytest -p minigts.testing.plugin -p no:cacheprovider",
-    }.items():
-        program = tmp_path / "bin" / name
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m {module} "$@"\n')
-        program.chmod(0o755)
+    program = tmp_path / "bin" / "minigts"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m minigts "$@"\n')
+    program.chmod(0o755)
     yield tmp_path
     Program(tmp_path / "state").run("down", "--all")
 
@@ -70,7 +66,7 @@ def test_the_pages_commands_do_what_it_says(place: Path) -> None:
         said.setdefault(command, done.stdout)
     assert said["minigts exec --container store -- redis-cli ping"] == "PONG\n"
     assert said["minigts exec mil -- curl -sS http://10.255.0.1:8080/"] == "visit 1\n"
-    assert "3 passed" in said["pytest --minigts shop.yaml test_shop.py"]
+    assert "3 passed" in said["minigts test --minigts shop.yaml test_shop.py"]
     (failed,) = (text for command, text in said.items() if command.endswith("# fails"))
     assert "3 failed" in failed
     assert len(shown_failure()) == 4
