@@ -1,5 +1,7 @@
-"""What runs for each change leaves out the tests marked `nightly`, unless their file is named, or all are wanted; overlays
-whose folder has just changed are tried for each change."""
+"""What runs for each change leaves out the tests marked `nightly`, unless their file is named, or all are wanted.
+
+Overlays whose folder has just changed are tried for each change.
+"""
 
 from __future__ import annotations
 
@@ -55,13 +57,8 @@ def catalogue(tmp_path: Path) -> Path:
 
 
 def git(folder: Path, *words: str, **environment: str) -> None:
-    identity = {
-        "GIT_AUTHOR_NAME": "a",
-        "GIT_AUTHOR_EMAIL": "a@b",
-        "GIT_COMMITTER_NAME": "a",
-        "GIT_COMMITTER_EMAIL": "a@b",
-    }
-    subprocess.run(["git", "-C", str(folder), *words], check=True, env={**os.environ, **identity, **environment})
+    settings = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", "-C", str(folder), *settings, *words], check=True, env={**os.environ, **environment})
 
 
 def test_an_overlay_that_commits_of_two_days_changed_is_tried_for_each_change(catalogue: Path) -> None:
