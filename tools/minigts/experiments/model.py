@@ -32,6 +32,7 @@ from minigts.tools import COLUMNS, OPEN, TOOLS
 from minigts.tools.base import Tool
 from minigts.tools.columns import VALUE
 from minigts.tools.cpu_bound import OF_THE_PROCESSOR
+from minigts.tools.flows import FlowsOptions
 from minigts.tools.options import Count, Duration, Options, Size, Switch, WholeSeconds
 from minigts.topology.plan.stored import MOST_REPLICATES
 from minigts.topology.schedule import Step
@@ -205,6 +206,7 @@ class _Measurement(Strict):
                 "`sessions` uses further hosts, which may be those of another path: give one of the two",
             )
         yield from self._wrong_schedule()
+        yield from self._wrong_beside_flows()
         for key in self.vary.keys() - set(known):
             yield ("vary", key), unknown("option", f"options of {self.name}", key, known)
         firsts = {key: values[0] for key, values in self.vary.items() if key in known}
@@ -217,6 +219,17 @@ class _Measurement(Strict):
                 seen.add(word(value))
                 if key in known and (index or key == next(iter(firsts))):
                     yield from self._wrong_under({**firsts, key: value}, where)
+
+    def _wrong_beside_flows(self) -> Iterator[Finding]:
+        """Keys that a measurement of several flows cannot have."""
+        if not isinstance(self.options, FlowsOptions):
+            return
+        if self.together:
+            yield ("together",), "flows run at the same time already: give each its `from:` and `to:`"
+        if self.cross:
+            yield ("cross",), "cross traffic is a flow here: write it under `flows:`"
+        if self.watch:
+            yield ("watch",), f"the counters of hosts are read around one client, and {self.tool} has several"
 
     def _wrong_schedule(self) -> Iterator[Finding]:
         for index, step in enumerate(self.schedule):
