@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,10 @@ measurements:
         - {{name: back, tool: iperf3-udp, from: right, to: left1, options: {{rate: 1mbit}}}}
         - {{name: asks, tool: netperf-rr}}
     vary: {{reno.number: [1, 3]}}
+claims:
+  - {{value: follows, of: several, metric: reno_mbit, formula: rate * mss / (mss + 66), unit: B/s, range: 85 to 101 %}}
+  - {{value: ordered, of: several, metric: jain, by: reno.number, order: [1, 3]}}
+  - {{value: bounded, of: mix, metric: utilisation_percent, range: over 101 %}}
 """
 
 
@@ -82,6 +87,8 @@ def test_flows_share_a_bottleneck_and_do_so_again(program: Program, tmp_path: Pa
     ]
     assert senders == ["left1", "left2", "left3"]
 
+    verdicts = [each["verdict"] for each in json.loads((first / "claims.json").read_text())]
+    assert verdicts == ["held", "held", "failed"], (first / "claims.json").read_text()
     columns = {row["column"] for row in rows(first / "series.csv")}
     assert {"bbr cwnd_bytes", "cubic rtt_ms", "echo rtt_ms"} <= columns
     assert (first / "figures" / "mix-over-time.png").is_file()

@@ -24,6 +24,7 @@ from minigts.experiments.outputs import over_time, read
 from minigts.experiments.summary import FURTHER, Cell, Verdict
 from minigts.judge.statistics import estimate
 from minigts.language import documents
+from minigts.language.formula import formula
 from minigts.results import manifest as manifests
 from minigts.results import store, tables
 from minigts.results.folder import LARGEST_NUMBER, inside, write
@@ -33,6 +34,7 @@ from minigts.tools import COLUMNS
 from minigts.tools.base import Measured, ParseError, PathUnderTest
 from minigts.tools.columns import MIDDLES, VALUE
 from minigts.tools.flows import UTILISATION, FlowResult, FlowsOptions, Member
+from minigts.topology.frames import IP_HEADER_BYTES, TCP_HEADER_BYTES, family_of
 from minigts.topology.plan.plan import Plan
 
 MOST_MOMENTS, FEWEST_MOMENTS = 150_000, 20
@@ -108,8 +110,9 @@ def summarise(manifest: Manifest, taken: Iterable[Taken]) -> tuple[Cell, ...]:
 
     A tainted sample counts only in a cell that has no other; the cell says how many there are.
     """
-    named = (claim.metric for claim in manifest.experiment.claims)
-    metrics = dict.fromkeys((*FURTHER, *(name for name in named if name)))
+    claims = manifest.experiment.claims
+    of_formulas = (name for claim in claims if claim.formula for name in formula(claim.formula).names)
+    metrics = dict.fromkeys((*FURTHER, *(claim.metric for claim in claims if claim.metric), *of_formulas))
     values: dict[tuple[_Key, str], list[_Value]] = {}
     doubtful: dict[tuple[_Key, str], list[_Value]] = {}
     for entry in taken:
@@ -161,6 +164,7 @@ def _cell(
         kind=what.kind,
         unit=tool.unit if column is None or column.unit is None else column.unit,
         mtu=promised.mtu(overlay, what.target),
+        mss=promised.mss(overlay, what.target),
         better=column.better if column else None,
         estimate=estimate(values, seed),
         values=values,
@@ -275,6 +279,11 @@ class _Predictions:
         facts = self._manifest.overlays.get(overlay)
         endpoint = facts.endpoints.get(target) if facts else None
         return endpoint.mtu if endpoint else underlay_mtu(self._manifest.plan)
+
+    def mss(self, overlay: str, target: str) -> int:
+        """The payload of a full TCP segment, in bytes."""
+        family = family_of(self._address(overlay, target))
+        return self.mtu(overlay, target) - IP_HEADER_BYTES[family] - TCP_HEADER_BYTES
 
     def _address(self, overlay: str, target: str) -> str:
         """The endpoint's address, whose family says how large headers are; empty where nothing was measured."""
