@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from minigts.topology.plan.elements import Path, Tolerances
+from minigts.topology.plan.elements import Path, Port, Tolerances
 from minigts.topology.plan.plan import Plan
 
 FILE, DEFAULT, OURS = "the file's `tolerances:`", "the default `tolerances:`", "docs/decisions/0018-one-judge.md"
@@ -81,7 +81,7 @@ def round_trip(plan: Plan | None, path: Path | None = None) -> Tolerance:
     results, it is the default.
     """
     set_ = plan.tolerances if plan else Tolerances()
-    jitter_ms = sum(end.outgoing.jitter_ms for end in plan.ends_on(path)) if plan and path else 0.0
+    jitter_ms = plan.most_of(path, _jitter_ms) if plan and path else 0.0
     return Tolerance(set_.rtt_ms, set_.rtt_percent / 100, "ms", _source(set_), JITTER_PART * jitter_ms)
 
 
@@ -94,16 +94,24 @@ def exchanged(plan: Plan, path: Path | None, figures: int, *, frames: bool = Fal
     measuring program: then the tolerance is that of `round_trip` in virtual time, too."""
     if plan.time == "real" or longest_call_ns(plan, path):
         return round_trip(plan, path)
-    both_ways = plan.ends_on(path) if path else []
-    rates = [end.outgoing.rate_mbit for end in both_ways if end.outgoing.rate_mbit is not None]
-    own_ms = sum(FRAME_BYTES * 8 / (1000 * rate_mbit) for rate_mbit in rates) if frames else 0.0
-    jitter_ms = sum(end.outgoing.jitter_ms for end in both_ways)
+    own_ms = plan.most_of(path, _frame_ms) if path and frames else 0.0
+    jitter_ms = plan.most_of(path, _jitter_ms) if path else 0.0
     return Tolerance(figures * CLOCK_MS + own_ms, 0.0, "ms", CLOCK, JITTER_PART * jitter_ms)
+
+
+def _jitter_ms(end: Port) -> float:
+    return end.outgoing.jitter_ms
+
+
+def _frame_ms(end: Port) -> float:
+    """What the link adds for the frame of an exchange."""
+    rate_mbit = end.outgoing.rate_mbit
+    return 0.0 if rate_mbit is None else FRAME_BYTES * 8 / (1000 * rate_mbit)
 
 
 def longest_call_ns(plan: Plan, path: Path | None) -> int:
     """The time of a system call in virtual time on the path's slowest host, in ns; 0 where calls take no time."""
-    ends = {end for link in plan.links if path and link.name in path.links for end in link.ends}
+    ends = {end for link in plan.links if path and link.name in path.crossed for end in link.ends}
     calls = (host.processor.call_ns for host in plan.hosts if host.name in ends and host.processor is not None)
     return max(calls, default=0) if plan.time == "virtual" else 0
 

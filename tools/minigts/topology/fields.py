@@ -32,6 +32,8 @@ from minigts.topology.frames import VLANS
 
 LatencyWord = Literal["sum-of-segments", "as-declared", "steady"]
 ThroughputWord = Literal["within-ceiling", "falls-with-hops", "step-after-first-hop", "falls-slightly", "level"]
+Hashed = Literal["layer3", "layer4"]
+"""What of a packet its hash is made of, where hosts send over several ways."""
 EXPECTATIONS: Mapping[str, tuple[str, ...]] = {
     "latency": get_args(LatencyWord),
     "throughput": get_args(ThroughputWord),
