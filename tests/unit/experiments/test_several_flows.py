@@ -170,6 +170,16 @@ def test_the_bottleneck_has_the_lowest_rate_for_each_flow(
     assert (found and (found.link, found.rate_mbit, found.sharing)) == (link and (link, rate, sharing))
 
 
+def test_flows_with_several_ways_have_no_bottleneck_that_is_known() -> None:
+    links = "".join(f"  - {{ends: [{ends}], delay: 1ms, rate: 9mbit}}\n" for ends in ("a, b", "a, c", "b, d", "c, d"))
+    plan = parse_topology(
+        f"name: two\necmp: true\nhosts: {{a: {{}}, b: {{}}, c: {{}}, d: {{}}}}\nlinks:\n{links}", "two.yaml"
+    )
+    options = FlowsOptions.model_validate({"flows": [{"name": "f", "tool": "iperf3-tcp"}]})
+    assert flow_results.bottleneck(plan, options.members("a", "d")) is None
+    assert flow_results.bottleneck(plan, options.members("a", "b")) is not None
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -72,9 +72,13 @@ class Bottleneck:
 
 
 def bottleneck(plan: Plan, members: Sequence[Member]) -> Bottleneck | None:
-    """The bottleneck of the flows that send; None where they cross no link with a rate."""
+    """The bottleneck of the flows that send; None where they cross no link with a rate, and where one of them has
+    several ways, of which its hosts choose one by its ports."""
     crossing: dict[tuple[str, str], list[int]] = {}
     rates: dict[tuple[str, str], float] = {}
+    sending = [member for member in members if member.flow.sends]
+    if any(len(path_between(plan, each.source, each.target).each_there) > 1 for each in sending):
+        return None
     for number, member in enumerate(members):
         for link, begin, way in _directions(plan, member) if member.flow.sends else ():
             if way.rate_mbit is not None:
