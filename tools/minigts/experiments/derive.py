@@ -397,6 +397,7 @@ def _flow_rows(entry: Taken) -> Iterator[dict[str, str]]:
             "start_s": number(member.flow.begins_s),
             "value": number(each.measured.value),
             "unit": member.flow.instrument.unit,
+            "rate_mbit": number(each.rate_mbit if member.flow.sends else None),
             "share_percent": number(each.share_percent),
             "idle_ms": number(each.idle_ms),
             "queueing_ms": number(each.queueing_ms),

@@ -40,7 +40,7 @@ SUMMARY_COLUMNS = (
 SERIES_COLUMNS = ("sample", "overlay", "measurement", "source", "target", "repetition", "column", "at_s", "value")
 FLOW_COLUMNS = (
     *("sample", "overlay", "measurement", "repetition", "flow", "number", "tool", "source", "target", "start_s"),
-    *("value", "unit", "share_percent", "idle_ms", "queueing_ms"),
+    *("value", "unit", "rate_mbit", "share_percent", "idle_ms", "queueing_ms"),
     *(column.name for column in COLUMNS.values() if column not in BESIDE),
 )
 """The columns of flows.csv: a row for each flow of a good sample."""
