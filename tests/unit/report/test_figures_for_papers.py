@@ -253,6 +253,11 @@ HEAD = "figures:\n  - of: udp\n"
         (HEAD + "    axes: {value: {from: 2, to: 1}}\n", r"f\.yaml:3: .*\.to: an axis from 2 to 1 is none"),
         (HEAD + "    axes: {value: {from: low}}\n", r"f\.yaml:3: .*\.from: 'low' is not where the axis begins"),
         (HEAD + "    axes: {value: {scale: log, from: 0}}\n", r"f\.yaml:3: .*\.from: 0 is on no logarithmic axis"),
+        (HEAD + "    axes: {value: {beside: loss_percent}}\n", r"f\.yaml:3: .*\.beside: only a figure with `x: time`"),
+        (
+            HEAD + "    x: time\n    y: [value]\n    axes: {value: {beside: rtt_ms}}\n",
+            r"f\.yaml:5: .*\.beside: 'rtt_ms' has no panel in which value could be drawn",
+        ),
         (HEAD + "    axes: {value: {scale: ln}}\n", r"f\.yaml:3: .*\.scale: .*linear or log"),
         (HEAD + "    x: path\n    axes: {x: {scale: log}}\n", r"f\.yaml:4: .*axes\.x\.scale: x is path here"),
         (HEAD + "    names: {swrm: Docker}\n", r"f\.yaml:3: figures\[0\]\.names\.swrm: no word 'swrm'; did you"),

@@ -51,6 +51,11 @@ class Line(Strict):
     """The panel, by its column; by default the first."""
 
 
+def _is_plain(value: object) -> bool:
+    """Whether a key of a figure says nothing, so that it is in no stored document."""
+    return not value or value == Style()
+
+
 class Axis(Strict):
     """One axis of a figure. Numbers are in the axis's unit."""
 
@@ -62,6 +67,8 @@ class Axis(Strict):
     """The number at which the axis ends; by default it follows from what is drawn."""
     scale: Annotated[Literal["linear", "log"], choice("a scale", "linear", "log")] | None = None
     """linear or log; by default log where the numbers of x span a factor of 30."""
+    beside: Annotated[str | None, Field(exclude_if=_is_plain)] = None
+    """Another column of `y`, in whose panel this one is drawn, dotted, with its axis on the right; over time only."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -134,11 +141,6 @@ class Style(Strict):
 PLAIN_STYLE = Style()
 
 
-def _is_plain(value: object) -> bool:
-    """Whether a key of a figure says nothing, so that it is in no stored document."""
-    return not value or value == PLAIN_STYLE
-
-
 class Figure(Strict):
     """One figure, of a measurement or of several with the same unit. Defaults follow from what they vary;
     docs/results.md."""
@@ -201,9 +203,21 @@ class Figure(Strict):
             given = {"scale": along.scale == "log", "from": along.low is not None, "to": along.high is not None}
             for key in (key for key, said in given.items() if said):
                 yield ("axes", X, key), f"x is {self.x} here, which has places and no scale: leave `{key}` out"
+        for key, axis in self.axes.items():
+            yield from ((("axes", key, "beside"), said) for said in self._wrong_beside(key, axis))
         for key in self.axes:
             if self.y and key not in (X, *self.y):
                 yield ("axes", key), unknown("axis", "axes", key, (X, *self.y))
+
+    def _wrong_beside(self, key: str, axis: Axis) -> Iterator[str]:
+        """Why a column cannot share the panel of another."""
+        if axis.beside is None:
+            return
+        panels = [name for name in self.y if name != key and self.axis(name).beside is None]
+        if self.x != TIME:
+            yield "only a figure with `x: time` has a second axis in a panel"
+        elif key not in self.y or axis.beside not in panels:
+            yield f"{shown(axis.beside)} has no panel in which {key} could be drawn: write both into `y`"
 
     @property
     def measurements(self) -> tuple[str, ...]:

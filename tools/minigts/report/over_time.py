@@ -228,23 +228,25 @@ def _distinct(names: Sequence[str]) -> list[style.Look]:
 
 
 def draw(content: OverTime) -> Figure:
-    """A panel for each host, a line for each overlay and variant."""
+    """A panel for each column, a line for each overlay and variant; columns that stand beside another one share its
+    panel, with their axis on the right."""
     every = [line for _, lines in content.panels for line in lines]
     looks, names = _looks(every), _names(every, content.asked)
-    ratios = [2.0] * len(content.panels) + [0.9] * len(content.schedule)
+    drawn = dict(zip(content.columns, content.panels, strict=True))
+    beside = {name: of for name in drawn if (of := content.asked.axis(name).beside) in drawn}
+    own = [name for name in drawn if name not in beside]
+    ratios = [2.0] * len(own) + [0.9] * len(content.schedule)
     with style.sheet(sum(ratios) + 0.9, content.asked.style) as figure:
         grid = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)
         last_s = max(at for line in every for at, _ in line.points)
-        for axes, (label, points) in zip(grid[len(content.panels) :, 0], content.schedule, strict=True):
+        for axes, (label, points) in zip(grid[len(own) :, 0], content.schedule, strict=True):
             _draw_schedule(axes, label, points, last_s)
         moments = sorted({at for _, points in content.schedule for at, _ in points if at > 0})
-        for axes in grid[: len(content.panels), 0] if len(moments) <= MOST_LINES else ():
+        for axes in grid[: len(own), 0] if len(moments) <= MOST_LINES else ():
             for at in moments:
                 axes.axvline(at, color=style.FAINT, linewidth=0.8, linestyle="--")
-        for axes, (label, lines), column in zip(
-            grid[: len(content.panels), 0], content.panels, content.columns, strict=True
-        ):
-            for line in lines:
+        for axes, column in zip(grid[: len(own), 0], own, strict=True):
+            for line in drawn[column][1]:
                 look = looks[line.overlay, line.variant]
                 axes.plot(
                     [at for at, _ in line.points],
@@ -258,20 +260,44 @@ def draw(content: OverTime) -> Figure:
                     linewidth=1.0,
                 )
             axes.axvline(0, color=style.FAINT, linewidth=0.8)
-            asked = content.asked.axis(column)
-            axes.set_ylabel(asked.label or label)
-            highest = max(1.05 * value for line in lines for _, value in line.points)
-            axes.set_ylim(0, max(105.0, highest) if label in dict(PANELS).values() else highest)
-            if asked.scale == "log":
-                axes.set_yscale("log")
-                style.plain_numbers(axes.yaxis)
-                axes.set_ylim(auto=True)
-            style.set_ends(axes, content.asked.axis(X), asked)
+            _set_axis(axes, column, drawn[column], content.asked)
             axes.grid(axis="y")
-            axes.tick_params(length=3)
+            for other in (name for name, of in beside.items() if of == column):
+                _draw_on_the_right(axes, other, drawn[other], looks, content.asked)
         grid[-1, 0].set_xlabel(content.asked.axis(X).label or "seconds since the client began")
-        style.legend(figure, list(grid[: len(content.panels), 0]), list(names.values()))
+        style.legend(figure, list(grid[: len(own), 0]), list(names.values()))
     return figure
+
+
+def _set_axis(axes: Axes, column: str, panel: tuple[str, Sequence[Line]], figure: Asked) -> None:
+    """Name, ends and scale of a panel's axis of figures."""
+    label, lines = panel
+    asked = figure.axis(column)
+    axes.set_ylabel(asked.label or label)
+    highest = max(1.05 * value for line in lines for _, value in line.points)
+    axes.set_ylim(0, max(105.0, highest) if label in dict(PANELS).values() else highest)
+    if asked.scale == "log":
+        axes.set_yscale("log")
+        style.plain_numbers(axes.yaxis)
+        axes.set_ylim(auto=True)
+    style.set_ends(axes, figure.axis(X), asked)
+    axes.tick_params(length=3)
+
+
+def _draw_on_the_right(
+    axes: Axes,
+    column: str,
+    panel: tuple[str, Sequence[Line]],
+    looks: Mapping[tuple[str, str], style.Look],
+    figure: Asked,
+) -> None:
+    """Another column in a panel: dotted lines in the colours of the panel's, with an axis of their own."""
+    right = axes.twinx()
+    for line in panel[1]:
+        times, values = zip(*line.points, strict=True)
+        right.plot(times, values, color=looks[line.overlay, line.variant].colour, linestyle=":", linewidth=1.2)
+    _set_axis(right, column, (f"{panel[0]} (dotted)", panel[1]), figure)
+    right.spines["right"].set_visible(True)
 
 
 def _draw_schedule(axes: Axes, label: str, points: Sequence[tuple[float, float]], last_s: float) -> None:
