@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from minigts.dataplane import shaping
+from minigts.topology import disciplines
 from minigts.topology.plan.elements import HostPort, Port
 from minigts.topology.read.load import load, parse
 
@@ -120,7 +121,7 @@ def test_script_of_a_shaped_port() -> None:
         "ip -batch - <<'END'",
         "link set dev ifb-eth1 up",
         "END",
-        "tc qdisc replace dev eth1 root tbf rate 50000000bit burst 25000 limit 260938",
+        "tc qdisc replace dev eth1 root handle 2: tbf rate 50000000bit burst 25000 limit 260938",
         "tc qdisc replace dev ifb-eth1 root netem delay 10875.000us 1000.000us loss random 0.1000000% limit 2906"
         f" seed {SEED}",
         "tc qdisc replace dev eth1 clsact",
@@ -208,7 +209,8 @@ def test_read_back_of_what_was_set() -> None:
     found = shaping.read_back(SHAPED, json.dumps([TBF, CLSACT, NETEM]))
     of_netem = {"delay_ms": 10.875, "jitter_ms": 1.0, "loss_percent": 0.1, "burst_packets": 0.0, "slot_ms": 0.0}
     of_netem |= dict.fromkeys(("reorder_percent", "duplicate_percent", "corrupt_percent"), 0.0)
-    settings = {"rate_mbit": 50.0, "queue_bytes": 260_938, **of_netem}
+    queue = {**dict.fromkeys(disciplines.OPTIONS), "queue_discipline": "fifo"}
+    settings = {"rate_mbit": 50.0, "queue_bytes": 260_938, **of_netem, **queue}
     assert found == shaping.ReadBack(settings, 25_000, redirected=True, delay_packets=2906, seed=SEED)
     assert shaping.differences(SHAPED, json.dumps([TBF, CLSACT, NETEM])) == []
 

@@ -74,6 +74,12 @@ OTHER = {
     "rate": "20mbit",
     "queue": "100kB",
     "queue.discipline": "{discipline: codel}",
+    "queue.ecn": "{discipline: codel, ecn: true}",
+    "queue.target": "{discipline: codel, target: 7ms}",
+    "queue.interval": "{discipline: codel, interval: 70ms}",
+    "queue.mark": "{discipline: codel, mark: 1ms}",
+    "queue.min": "{discipline: red, min: 5kB}",
+    "queue.max": "{discipline: red, max: 30kB}",
     "burst": "8packets",
     "reorder": "5%",
     "duplicate": "1%",
@@ -109,7 +115,7 @@ def test_every_setting_of_a_link_is_set_and_then_the_plan_is_the_files(word: str
 
 
 @pytest.mark.parametrize(
-    "word", [each.word for each in LINK_SETTINGS if each.under_traffic and each.word != "queue.discipline"]
+    "word", [each.word for each in LINK_SETTINGS if each.under_traffic and not each.word.startswith("queue.")]
 )
 def test_one_direction_is_set_alone(word: str) -> None:
     before = {"delay": "10ms", "rate": "10mbit", "loss": "1%"}.get(word, "0ms" if OTHER[word].endswith("ms") else "0%")
@@ -127,6 +133,7 @@ OF_HOSTS = {
     "processor": "{frame: 10us}",
     "gateway": "true",
     "sysctls": "{net.core.rmem_default: 4194304}",
+    "ecn": "on",
     "image": "docker-daemon:web:1",
     "packages": "[nano]",
     "files": "[{source: x, target: /root/x}]",
@@ -137,7 +144,7 @@ OF_HOSTS = {
 }
 """A value of each key of hosts."""
 NEEDS_FILES = {"files", "compose"}
-OF_NEW_HOSTS = {"location", "memory", "sysctls", "environment", "run"}
+OF_NEW_HOSTS = {"location", "memory", "sysctls", "ecn", "environment", "run"}
 
 
 @pytest.mark.parametrize("key", [key for key in HOST_SETTINGS if key not in NEEDS_FILES])

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import getitem
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from minigts.language.problems import listed, shown
-from minigts.language.quantities import BURST_PACKETS, LOSS_PERCENT, RATE_MBIT, SIZE_BYTES
+from minigts.language.quantities import BURST_PACKETS, LOSS_PERCENT, RATE_MBIT, SIZE_BYTES, TIME_MS, Words
+from minigts.topology import disciplines
 from minigts.topology.fields import BurstPackets, OneWayMs, Packets, Percent, QueueBytes, RateMbit, Seed
 from minigts.topology.setting import (
     DECLARED,
@@ -34,6 +35,7 @@ from minigts.topology.time import Time
 
 _BITS_A_MBIT = 1_000_000
 _UNLESS_ZERO = Field(exclude_if=lambda amount: not amount)
+_UNLESS_NONE = Field(exclude_if=lambda amount: amount is None)
 
 
 class Shaping(BaseModel):
@@ -159,6 +161,137 @@ the rest of the path.""",
         ),
     ] = None
     """In a plan it is None exactly when rate_mbit is None."""
+    queue_discipline: Annotated[
+        Literal["fifo", "bfifo", "codel", "fq_codel", "cake", "red", "pie", "fq"],
+        Field(exclude_if=lambda name: name == disciplines.FIFO),
+        Setting(
+            word="queue.discipline",
+            kind=Words("a queue discipline", disciplines.NAMES),
+            rare="queue by {}",
+            at_sender=True,
+            about="Queue discipline: who of those that wait is next, who is dropped or marked. Default: fifo, the "
+            "link's own queue; all others are Linux's own, in the sending host.",
+            features={"pie": "the queue discipline pie"},
+            page="""\
+optional, only with a rate · `fifo`, `bfifo`, `codel`, `fq_codel`, `cake`, `red`, `pie` or `fq`, or one for each
+direction · default: `fifo` · `discipline: fq_codel`
+
+Who of the packets that wait is sent next, and which are dropped or marked. `queue: 100kB` is the same as
+`queue: {size: 100kB}`. `fifo` is the link's own queue: the first that comes is the first that leaves, and what finds
+no room is lost. All others are Linux's own, in the host or switch that sends, below a `tbf` with the link's rate:
+`tc -s qdisc` shows them there, with what they have dropped and marked. [More about
+them](#queue-disciplines).""",
+        ),
+    ] = "fifo"
+    queue_ecn: Annotated[
+        Literal["true", "false"] | None,
+        _UNLESS_NONE,
+        Setting(
+            word="queue.ecn",
+            kind=Words("a choice", ("true", "false")),
+            rare="ecn: {}",
+            at_sender=True,
+            about="Whether packets that allow it are marked instead of dropped (ECN). Default: the discipline's own.",
+            page="""\
+optional, of `codel`, `fq_codel`, `red`, `pie` · `true` or `false`, or one for each direction · default: Linux's, `true`
+for `fq_codel` alone · `ecn: true`
+
+Whether a packet whose sender allows it (ECN, RFC 3168) is marked where another one is dropped. `cake` always marks.
+Senders allow it with [`ecn: on`](#hostsecn).""",
+        ),
+    ] = None
+    queue_target_ms: Annotated[
+        OneWayMs | None,
+        _UNLESS_NONE,
+        Setting(
+            word="queue.target",
+            kind=TIME_MS,
+            unit="ms",
+            rare="target {:g} ms",
+            at_sender=True,
+            about="Delay in the queue that is accepted. Default: Linux's own, 5ms (15ms for pie).",
+            page="""\
+optional, of `codel`, `fq_codel`, `pie` · time, or one for each direction · default: Linux's, `5ms`, for `pie` `15ms`
+· `target: 5ms`
+
+The delay in the queue that is accepted for long.""",
+        ),
+    ] = None
+    queue_interval_ms: Annotated[
+        OneWayMs | None,
+        _UNLESS_NONE,
+        Setting(
+            word="queue.interval",
+            kind=TIME_MS,
+            unit="ms",
+            rare="interval {:g} ms",
+            at_sender=True,
+            about="Time for which more delay is accepted: about a round trip. Default: Linux's own, 100ms (15ms for "
+            "pie).",
+            page="""\
+optional, of `codel`, `fq_codel`, `cake`, `pie` · time, or one for each direction · default: Linux's, `100ms`, for `pie`
+`15ms` · `interval: 30ms`
+
+How long the delay may exceed the target before packets are dropped or marked: about one round trip of those who share
+the queue. It is `rtt` of `cake`, whose target is a twentieth of it, and `tupdate` of `pie`, how often that works its
+probability out.""",
+        ),
+    ] = None
+    queue_mark_ms: Annotated[
+        OneWayMs | None,
+        _UNLESS_NONE,
+        Setting(
+            word="queue.mark",
+            kind=TIME_MS,
+            unit="ms",
+            rare="marks from {:g} ms",
+            at_sender=True,
+            about="Delay in the queue from which every packet that allows it is marked. Default: none.",
+            page="""\
+optional, of `codel`, `fq_codel`, `fq` · time, or one for each direction · default: none ·
+`mark: 1ms`
+
+Every packet that allows ECN and has waited longer is marked (`ce_threshold`), as DCTCP wants it.""",
+        ),
+    ] = None
+    queue_min_bytes: Annotated[
+        QueueBytes | None,
+        _UNLESS_NONE,
+        Setting(
+            word="queue.min",
+            kind=SIZE_BYTES,
+            unit="bytes",
+            rare="from {} bytes",
+            counted=True,
+            at_sender=True,
+            about="Average queue from which red begins to drop or mark. Default: a third of max.",
+            page="""\
+optional, of `red` · size, or one for each direction · default: a third of `max` ·
+`min: 30kB`
+
+The average queue from which `red` begins to drop, or with `ecn: true` to mark.""",
+        ),
+    ] = None
+    queue_max_bytes: Annotated[
+        QueueBytes | None,
+        _UNLESS_NONE,
+        Setting(
+            word="queue.max",
+            kind=SIZE_BYTES,
+            unit="bytes",
+            rare="to {} bytes",
+            counted=True,
+            at_sender=True,
+            about="Average queue from which red drops or marks every packet. Default: three times min, or a quarter "
+            "of the size.",
+            page="""\
+optional, of `red` · size, from `min` to the queue's size, or one for each direction · default: three times `min`, or
+without that a quarter of the size · `max: 90kB`
+
+The average queue from which `red` drops or marks every packet; between `min` and `max` it does so with a chance that
+rises to 2 %. Where both are equal this is a marking threshold, and the average is taken over some two packets.""",
+        ),
+    ] = None
     delay_packets: Packets = 1000
     """The most packets that the delay holds, so many that the delay itself never drops one."""
     seed: Seed | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -84,6 +85,8 @@ class Setting:
     """The only time in which it applies; None means both."""
     feature: str | None = None
     """The feature that a provider must support for it (`providers.supported`); None where every provider does."""
+    features: Mapping[str, str] = dataclass_field(default_factory=dict)
+    """The feature that a provider must support for a value, by the value."""
     field: str = ""
     default: Any = None
 
