@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from at_night import changed_folders
 from live import overlay_settings, test_policy
 from live.conftest import MakeLab, quiet, skip_without_programs
 from live.program import Program
@@ -96,15 +97,20 @@ def lowest_rtt_ms(lab: Lab, source: overlays.Endpoint, target: overlays.Endpoint
     return float(said.splitlines()[-1].split(" = ")[1].split("/")[0])
 
 
-# One for each mechanism runs for each change, all of them at night.
+# One for each mechanism runs for each change, and those whose folder has just changed; all of them at night.
 OF_EACH_CHANGE = {"swarm", "flannel", "mesh", "ovs", "wireguard", "ipvlan", "calico", "vxlan-bare-v6", "ebpf"}
+CHANGED = changed_folders(overlays.catalogue.scripts())
+
+
+def is_of_each_change(name: str) -> bool:
+    return name in OF_EACH_CHANGE or any(folder.name in CHANGED for folder in overlays.find(name).folders)
 
 
 # swarm first, and then the encrypted one: what it left in Docker's store, the next overlay would bring back.
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if name in OF_EACH_CHANGE else pytest.mark.nightly)
+        pytest.param(name, marks=() if is_of_each_change(name) else pytest.mark.nightly)
         for name in sorted(overlays.known(), key=lambda name: (not name.startswith("swarm"), name))
     ],
 )
