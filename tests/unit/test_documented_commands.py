@@ -21,8 +21,8 @@ WORKFLOWS = [*(PROJECT / "docs" / "examples").rglob("*.yml"), PROJECT / ".gitlab
 
 
 def blocks(text: str) -> Iterator[str]:
-    """The lines of a page's code blocks, between ``` or, after an empty line, behind four blanks; and its code
-    spans."""
+    """The lines of a page's code blocks, which are between ``` or, after an empty line, behind four blanks; and its
+    code spans."""
     fenced = indented = False
     empty_before = True
     for line in text.splitlines():

@@ -13,12 +13,13 @@ from typing import Protocol
 from minigts.errors import InputError, MinigtsError
 from minigts.experiments.commands import WATCHED_AROUND_S, command, estimate_s, timeout_s, underlay_mtu
 from minigts.experiments.matrix import Sample, path_between
-from minigts.experiments.model import AnyMeasurement, Crossing
+from minigts.experiments.model import MEASUREMENTS, AnyMeasurement, Crossing
 from minigts.language.quantities import OFFERED_MBIT
 from minigts.overlays import Endpoint
 from minigts.tools.base import PathUnderTest
 from minigts.tools.command import KILLED_AFTER_S, CommandOptions, server_argv
 from minigts.tools.cpu_bound import calls_are_free
+from minigts.tools.flows import FlowsOptions, Member
 from minigts.tools.iperf3_tcp import TcpOptions
 from minigts.tools.iperf3_udp import UdpOptions
 from minigts.tools.options import percent
@@ -26,7 +27,7 @@ from minigts.topology.plan import reseed
 from minigts.topology.plan.plan import Plan
 from minigts.topology.software import Software
 
-FIRST_OWN_PORT, FIRST_CROSSING_PORT = 5301, 5401
+FIRST_OWN_PORT, FIRST_CROSSING_PORT, FIRST_FLOW_PORT = 5301, 5401, 5501
 """The first ports of servers of one sample's own; an overlay's iperf3 listens on 5201 and serves one at a time."""
 SHORT_S = 20.0
 WATCHED_EVERY_S = 0.25
@@ -68,6 +69,10 @@ CROSSED_LONGER = 1.5
 """Beside a tool without a fixed duration, cross traffic lasts for this multiple of the tool's estimate: ping's
 intervals of 10 ms take up to 16 ms where the kernel's clock ticks every 4 ms and a reply is late."""
 CROSSING, SERVING, LISTENING, WATCH = "cross", "server", "listening", "cpu"
+FLOW, IDLE = "flow to", "idle to"
+"""The beginning of the names of calls whose end is the host that receives."""
+IDLE_ECHOES = ("ping", "-n", "-c", "10", "-i", "0.01", "-W", "3")
+"""Echo requests before flows begin, the fastest of which is the idle round trip."""
 SERVED = "/run/minigts-server"
 """The file, followed by the host's name as hosts may share files, that exists while a measurement's `serve` runs; it
 is removed before `serve` is ended."""
@@ -178,6 +183,8 @@ class Surroundings:
 
 def procedure(measurement: AnyMeasurement, sample: Sample, around: Surroundings) -> Procedure:
     """The procedure for `sample`; `measurement` has the options of its condition. Raises InputError."""
+    if isinstance(measurement.options, FlowsOptions):
+        return _of_flows(measurement, measurement.options, sample, around)
     source, way = client_end(measurement, sample, around), way_of(measurement, sample, around)
     target = _server_end(measurement, sample, around)
     limit_s = timeout_s(measurement, way.path)
@@ -283,6 +290,52 @@ def _sessions(measurement: AnyMeasurement, sample: Sample, around: Surroundings,
         )
         argv = command(measurement, around.endpoint(sample.overlay, host), own, around.pace_s)
         yield Call("session", host, argv, timeout_s(measurement, own.path))
+
+
+def _of_flows(measurement: AnyMeasurement, options: FlowsOptions, sample: Sample, around: Surroundings) -> Procedure:
+    """All flows at once, each in its own time: the first one is the client, and the others run beside it. Before them
+    the idle round trip is measured between each pair of their ends."""
+    members = options.members(sample.source, sample.target)
+    clients: list[Call] = []
+    ports: dict[Endpoint, list[int]] = {}
+    idle: dict[tuple[str, str], Call] = {}
+    for number, member in enumerate(members):
+        own, ends = flow_of(measurement, options, member), replace(sample, source=member.source, target=member.target)
+        source, way = client_end(own, ends, around), way_of(own, ends, around)
+        if _flow(own):
+            way = replace(way, port=FIRST_FLOW_PORT + number)
+            ports.setdefault(_server_end(own, ends, around), []).append(FIRST_FLOW_PORT + number)
+        argv = command(own, source, way, around.pace_s)
+        begins_s = member.flow.begins_s
+        argv = ("sh", "-c", _LATE, f"{begins_s:g}", *argv) if begins_s else argv
+        clients.append(
+            Call(
+                f"{FLOW} {member.target}" if number else "client",
+                member.source,
+                argv,
+                timeout_s(own, way.path) + begins_s,
+            )
+        )
+        argv = (*source.prefix, *IDLE_ECHOES, way.address)
+        idle.setdefault(
+            (member.source, member.target), Call(f"{IDLE} {member.target}", member.source, argv, needed=False)
+        )
+    served = [call for target, own_ports in ports.items() for call in _servers(target, own_ports)]
+    return Procedure(before=(*served, *idle.values()), client=clients[0], beside=tuple(clients[1:]), after=())
+
+
+def flow_of(measurement: AnyMeasurement, options: FlowsOptions, member: Member) -> AnyMeasurement:
+    """The measurement that one flow of several is."""
+    flow = member.flow
+    return MEASUREMENTS[flow.tool].model_validate(
+        {
+            "name": measurement.name,
+            "paths": [{"from": member.source, "to": member.target}],
+            "tool": flow.tool,
+            "options": options.options_of(flow),
+            "ends": measurement.ends,
+        }
+    )
 
 
 def _servers(target: Endpoint, ports: list[int]) -> Iterator[Call]:
