@@ -179,6 +179,8 @@ def values(key: Any, schema: Any) -> str:
     if kinds:
         return " or ".join(kinds)
     found = key.get("type", "")
+    if isinstance(found, list):
+        return " or ".join(values({**key, "type": each}, schema) for each in found if each != "null")
     example = next(iter(key.get("examples", ())), None)
     shown = "" if found == "null" else TYPES.get(found, found)
     return f"{shown}, such as `{example}`" if shown and isinstance(example, str | int | float) else shown
