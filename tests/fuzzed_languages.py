@@ -37,6 +37,15 @@ GRAPHML = """\
 <node id="1"><data key="d0">Praha</data><data key="d1">50.0</data><data key="d2">14.4</data></node>
 <edge source="0" target="1"><data key="d3">1000000000.0</data></edge></graph></graphml>
 """
+GML = """\
+Creator "x"
+# a comment
+graph [ multigraph 1 label "g" directed 0
+  node [ id 0 label "Wien" Latitude 48.2 Longitude 16.3 graphics [ x 1 y [ z 2 ] ] ]
+  node [ id 1 label "S&#227;o" Latitude 50.0 Longitude 14.4 ]
+  edge [ source 0 target 1 LinkSpeedRaw 1000000000.0 key 0 ]
+]
+"""
 POLICY = """\
 name: shop
 default: deny
@@ -97,7 +106,7 @@ def _others_files() -> tuple[bytes, ...]:
     """Ours, as other tools write them, and a graph with coordinates."""
     networks = [network_of(_PLANS[f"topologies/{name}.yaml"]) for name in ("pair", "star", "switched", "chain6")]
     written = [detect.WRITERS[kind](each).text.encode() for each in networks for kind in ("containerlab", "netlab")]
-    return (*written, GRAPHML.encode())
+    return (*written, GRAPHML.encode(), GML.encode())
 
 
 def refusing(read: Callable[[bytes], None]) -> Callable[[bytes], bool]:
@@ -139,7 +148,7 @@ def _gts(data: bytes) -> None:
 
 def _other_format(data: bytes) -> None:
     text = _text(data)
-    file = "t.graphml" if text.lstrip().startswith("<") else "t.yml"
+    file = "t.graphml" if text.lstrip().startswith("<") else "t.gml" if "graph [" in text else "t.yml"
     try:
         read = detect.read(text, file)
     except InputError:

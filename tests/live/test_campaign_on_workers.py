@@ -93,6 +93,7 @@ def test_workers_give_the_same_bytes_though_one_is_killed_and_leave_no_lab(
     assert not traces.left()
 
 
+@pytest.mark.nightly
 def test_a_program_in_python_gets_the_same_bytes_of_workers(
     program: Program, sweep: Path, alone: dict[str, bytes], tmp_path: Path
 ) -> None:
@@ -105,6 +106,7 @@ def test_a_program_in_python_gets_the_same_bytes_of_workers(
     assert not labs_of_jobs(program)
 
 
+@pytest.mark.nightly
 def test_a_campaign_that_is_killed_goes_on_where_it_was(
     program: Program, traces: Traces, sweep: Path, alone: dict[str, bytes], tmp_path: Path
 ) -> None:
@@ -165,6 +167,7 @@ def worker(address: str, place: Path, package: Path, **environment: str) -> Iter
         yield
 
 
+@pytest.mark.nightly
 def test_a_worker_without_image_and_kernel_is_sent_them_and_one_of_another_version_is_told_so(
     program: Program, sweep: Path, alone: dict[str, bytes], tmp_path: Path
 ) -> None:
@@ -190,6 +193,7 @@ def test_a_worker_without_image_and_kernel_is_sent_them_and_one_of_another_versi
     assert not labs_of_jobs(program)
 
 
+@pytest.mark.nightly
 def test_a_scheduler_that_goes_away_is_said_and_how_to_go_on(program: Program, sweep: Path, tmp_path: Path) -> None:
     results = tmp_path / "results"
     with (

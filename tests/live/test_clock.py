@@ -189,15 +189,16 @@ def test_a_host_started_again_has_its_disk_and_its_links(make_lab: MakeLab) -> N
 
 
 DEAF = "trap '' TERM INT HUP; while :; do :; done"
-SPINNING = {
-    "one that is deaf": ["sh", "-c", DEAF],
-    "several": ["sh", "-c", "while :; do :; done & python3 -c 'while True: pass' & wait; exit 1"],
-}
+SEVERAL = "while :; do :; done & python3 -c 'while True: pass' & wait; exit 1"
+SPINNING = [
+    pytest.param(["sh", "-c", DEAF], id="one that is deaf"),
+    pytest.param(["sh", "-c", SEVERAL], id="several", marks=pytest.mark.nightly),
+]
 """Each of them has 10 s of this machine's processor in which next to no time passes, and then passes it. One without
 system calls is in `test_virtual_kernel`."""
 
 
-@pytest.mark.parametrize("argv", SPINNING.values(), ids=SPINNING.keys())
+@pytest.mark.parametrize("argv", SPINNING)
 def test_a_program_that_spins_is_ended_by_its_limit_and_the_lab_goes_on(lab: Lab, argv: list[str]) -> None:
     with pytest.raises((CommandTimeout, CommandFailed)):
         lab.provider.run("bra", ["env", "SPINS=1", *argv], timeout_s=5)

@@ -61,6 +61,7 @@ def test_a_run_is_the_same_byte_for_byte_when_it_is_done_again(
     assert (again / "topology.yaml").read_bytes() == (TOPOLOGIES / "pair.yaml").read_bytes()
 
 
+@pytest.mark.nightly
 def test_figures_that_were_never_measured_do_not_come_again(original: Path, program: Program, tmp_path: Path) -> None:
     """A bundle that is whole, and says of every figure twice what it was."""
     forged = tmp_path / "forged"
@@ -131,6 +132,7 @@ def no_network() -> list[str]:
     return alone
 
 
+@pytest.mark.nightly
 def test_a_machine_without_a_network_has_a_lab_from_a_file(
     program: Program, tmp_path: Path, no_network: list[str], traces: Traces
 ) -> None:

@@ -39,6 +39,7 @@ def rows(program: Program, tmp_path: Path, *arguments: str) -> tuple[Path, list[
         return directory, list(csv.DictReader(stream))
 
 
+@pytest.mark.nightly
 def test_plain_hosts_are_cut_off_as_long_as_the_link(program: Program, tmp_path: Path) -> None:
     """The gap is the cut, up to the next request, and the replies have the same round trip before and after it."""
     file = tmp_path / "plain.yaml"

@@ -40,6 +40,7 @@ def test_a_web_page_comes_after_two_round_trips(program: Program, tmp_path: Path
     assert "failed" not in verdicts
 
 
+@pytest.mark.nightly
 def test_an_echo_waits_where_more_crosses_than_the_link_carries(program: Program, tmp_path: Path) -> None:
     directory = results(program, tmp_path, "cross-traffic", "--only", "echoes")
     found = {row["cross"]: row for row in rows(directory / "samples.csv")}

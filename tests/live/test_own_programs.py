@@ -55,6 +55,7 @@ def typed(place: Path, command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.virtual
 @pytest.mark.compiled
 @pytest.mark.timeout(1800)

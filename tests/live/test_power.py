@@ -17,7 +17,10 @@ from minigts.topology.read.load import parse
 CHAIN = "name: power\ndefaults: {link: {rate: 50mbit}}\nchain: {hosts: [ams, bra, lju], link: {rtt: 10ms}}\n"
 
 
-@pytest.fixture(scope="module", params=[pytest.param("virtual", marks=pytest.mark.virtual), "real"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("virtual", marks=pytest.mark.virtual), pytest.param("real", marks=pytest.mark.nightly)],
+)
 def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     state = tmp_path_factory.mktemp("power")
     with state_directory(state):

@@ -54,7 +54,10 @@ ENOUGH_S = 40.0
 """Within what a verb ends that has been interrupted once, on a busy machine: left alone, each of these takes longer."""
 
 
-@pytest.fixture(scope="module", params=[pytest.param("virtual", marks=pytest.mark.virtual), "real"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("virtual", marks=pytest.mark.virtual), pytest.param("real", marks=pytest.mark.nightly)],
+)
 def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with state_directory(tmp_path_factory.mktemp("silent")):
         made = labs.up(parse(PAIR, "silent.yaml", time=request.param), "uml", None, quiet)

@@ -39,7 +39,10 @@ CHOSEN = [
     *(pytest.param("uml", "virtual", TYPED, marks=pytest.mark.virtual),),
     *(
         pytest.param(
-            "uml", "real", {name: each for name, each in TYPED.items() if name != "down and up"}, marks=pytest.mark.uml
+            "uml",
+            "real",
+            {name: each for name, each in TYPED.items() if name != "down and up"},
+            marks=[pytest.mark.uml, pytest.mark.nightly],
         ),
     ),
     *(pytest.param("mininet", "real", TYPED, marks=pytest.mark.mininet),),
@@ -89,7 +92,7 @@ def test_a_filter_of_somebody_s_is_found_where_the_links_delay_by_themselves(mak
 
 
 @pytest.mark.virtual
-@pytest.mark.parametrize("routing", ["routed", "ospf"])
+@pytest.mark.parametrize("routing", ["routed", pytest.param("ospf", marks=pytest.mark.nightly)])
 def test_a_host_is_started_again_though_its_neighbour_s_port_was_put_down_and_up(
     make_lab: MakeLab, routing: str
 ) -> None:

@@ -43,6 +43,7 @@ def throughputs(lab: Lab, endpoints: Mapping[str, Endpoint], targets: Sequence[s
     ]
 
 
+@pytest.mark.nightly
 def test_where_links_are_the_limit_tcp_is_level_over_every_number_of_hops(make_lab: MakeLab) -> None:
     """An overlay in user space; plain hosts and one in the kernel are tested in tests/lab. It packs several packets
     behind one header, and so passes the ceiling by a little."""

@@ -224,9 +224,50 @@ def test_topology_zoo() -> None:
     assert parse(network.text(read), "t.yaml").hosts[0].location == "Wien"
 
 
+GML = """\
+Creator "Topology Zoo Toolset"
+Version "1.0"
+# Network "no"
+graph [
+  multigraph 1
+  Network "Small &amp; Net"
+  node [ id 0 label "Wien" Latitude 48.20849 Longitude 16.37208 graphics [ x 1 y [ source 2 ] ] ]
+  node [ id 1
+    label "Praha" Latitude 50.08804 Longitude 14.42076 ]
+  node [ id 2 label "Nowhere" ]
+  edge [ source 0 target 1 LinkSpeedRaw 1000000000.0 key 0 ]
+  edge [ source 1 target 2 ]
+]
+"""
+
+
+def test_gml_gives_the_network_of_the_same_graph_in_graphml() -> None:
+    """But for the lines of the file, and notes on other keys."""
+    one, other = detect.read(GML, "t.gml"), detect.read(GRAPHML, "t.graphml")
+    assert network.text(replace(one, notes=())) == network.text(replace(other, notes=()))
+    assert [link.line for link in one.links] == [11, 12]
+
+
 @pytest.mark.parametrize(
     ("text", "file", "message"),
     [
+        (GML.replace("target 2", "target 7"), "t.gml", r"t\.gml:12: an edge to '7', and there is no such node"),
+        (GML.replace("target 2 ]\n]", "target 2 ]"), "t.gml", r"t\.gml:4: a list that begins here has no end"),
+        (GML.replace('"Nowhere"', '"Nowhere'), "t.gml", r"t\.gml:10: a text that begins here has no end"),
+        (GML.replace("id 2", "id"), "t.gml", r"t\.gml:10: '.Nowhere.' where a key is wanted"),
+        (GML.replace("id 2 ", "id 2 mark "), "t.gml", r"t\.gml:10: '.Nowhere.' where a key is wanted"),
+        (GML.replace("graph [", "graph []\ngraph ["), "t.gml", r"t\.gml:5: a second graph"),
+        (
+            GML.replace("key 0", "latency 20"),
+            "t.gml",
+            r"t\.gml:11: the key 'latency' of 'wien-praha' cannot be honoured",
+        ),
+        (GML.replace("multigraph", "directed"), "t.gml", r"t\.gml:4: direction of 'its edges' cannot be honoured"),
+        ("a 1 ]", "t.gml", r"t\.gml:1: '\]' where a key is wanted"),
+        ("x " + "[ a " * 1000, "t.gml", r"t\.gml:1: lists in lists, more than 20 deep"),
+        ('graph "x"', "t.gml", r"t\.gml:1: a graph is a list"),
+        ("hosts: {a: }", "t.gml", r"t\.gml:1: 'hosts:' where a key is wanted"),
+        ("", "t.gml", r"t\.gml:1: no GML: it has no `graph \[`"),
         (
             CLAB.replace("br: {kind: bridge}", "br: {kind: ceos}"),
             "t.yml",

@@ -794,6 +794,52 @@ def test_hosts_that_no_link_joins_are_an_error_or_left_out() -> None:
     assert [machine.name for machine in graph(more=alone, leave_out=True).machines] == ["alpha", "beta", "gamma"]
 
 
+IN_PARTS = """\
+graph [
+  node [ id 0 label "Alpha" ] node [ id 1 label "Beta" ] node [ id 2 label "Gamma" ]
+  node [ id 3 label "Delta" ] node [ id 4 label "Epsilon" ]
+  node [ id 5 label "Zeta" ]
+  edge [ source 3 target 4 LinkSpeedRaw 1000000.0 ]
+  edge [ source 0 target 1 ] edge [ source 1 target 2 ]
+]
+"""
+
+
+def test_a_graph_in_parts_gives_a_lab_for_each() -> None:
+    with pytest.raises(InputError) as refused:
+        detect.read(IN_PARTS, "t.gml")
+    assert [problem.line for problem in refused.value.problems] == [3, 4]
+    assert str(refused.value).endswith("With --leave-out it is left out; --part 3 takes it alone")
+    largest = detect.read(IN_PARTS, "t.gml", leave_out=True)
+    assert largest == detect.read(IN_PARTS, "t.gml", part=1)
+    assert "part 1 of the graph: 3 of its 6 hosts" in largest.notes
+    assert "host zeta of the graph: left out: no link joins it to the others" in largest.notes
+    second, third = (detect.read(IN_PARTS, "t.gml", part=part) for part in (2, 3))
+    assert [link.rate_mbit for link in second.links] == [(1.0, 1.0)]
+    assert [host.name for host in parse(network.text(second), "t.yaml").hosts] == ["delta", "epsilon"]
+    assert [host.name for host in parse(network.text(third), "t.yaml").hosts] == ["zeta"]
+
+
+@pytest.mark.parametrize(
+    ("part", "file", "message"),
+    [
+        (4, "t.gml", r"t\.gml: the graph has 3 parts, and no part 4"),
+        (0, "t.gml", r"t\.gml: the graph has 3 parts, and no part 0"),
+        (1, "t.yml", r"t\.yml: only graphs \(GraphML, GML\) are taken in parts: leave out --part"),
+    ],
+)
+def test_a_part_that_is_not_there_is_an_error(part: int, file: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        detect.read(IN_PARTS, file, part=part)
+
+
+def test_the_verb_takes_a_part(tmp_path: Path) -> None:
+    file = tmp_path / "t.gml"
+    file.write_text(IN_PARTS)
+    done = runner.invoke(app, ["import", str(file), "--part", "2"])
+    assert (done.exit_code, "{ends: [delta, epsilon], rate: 1mbit}" in done.stdout) == (0, True)
+
+
 @pytest.mark.parametrize(
     ("edge", "mbit"),
     [
@@ -900,6 +946,7 @@ def test_a_key_that_a_reader_passes_over_is_found(tmp_path: Path, monkeypatch: p
         ("a.yml", NETLAB + "  - h1-h2\n", "netlab's"),
         ("b.yaml", "name: x\nnodes: {h1: {device: linux}}\n", "netlab's"),
         ("a.graphml", GRAPH.format(edge="", more=""), "GraphML"),
+        ("a.gml", IN_PARTS, "GML"),
     ],
 )
 @pytest.mark.parametrize("verb", ["plan", "up", "export"])

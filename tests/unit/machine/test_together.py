@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from threading import Barrier
+from threading import Barrier, Event, Thread
 
 import pytest
 
@@ -64,3 +64,42 @@ def test_a_caller_whose_clock_has_ended_learns_it_from_the_call() -> None:
     with pytest.raises(OSError, match="the clock has ended"), together(lambda: Gone(turns)) as pool:
         pool.start(lambda: time.sleep(0.2)).result()
     assert turns.open == set()
+
+
+def test_interrupted_between_the_start_of_a_call_and_its_return_it_waits_for_that_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a signal does that comes then: the exception is raised as the thread has begun."""
+    turns, ended, begun = Turns(), [], Event()
+
+    class Interrupted(Thread):
+        def start(self) -> None:
+            super().start()
+            assert begun.wait(60)
+            raise KeyboardInterrupt
+
+    def call() -> None:
+        begun.set()
+        time.sleep(0.3)
+        ended.append(time.monotonic())
+
+    monkeypatch.setattr("minigts.machine.parallel.Thread", Interrupted)
+    with pytest.raises(KeyboardInterrupt), together(lambda: Turn(turns)) as pool:
+        pool.start(call)
+    assert (len(ended), turns.open) == (1, set())
+
+
+def test_interrupted_before_a_call_has_begun_it_never_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns, ran, threads = Turns(), [], []
+
+    class Late(Thread):
+        def start(self) -> None:
+            threads.append(self)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("minigts.machine.parallel.Thread", Late)
+    with pytest.raises(KeyboardInterrupt), together(lambda: Turn(turns)) as pool:
+        pool.start(lambda: ran.append(1))
+    Thread.start(threads[0])
+    threads[0].join()
+    assert (ran, turns.open) == ([], set())

@@ -9,7 +9,7 @@ from minigts.errors import InputError, Problem
 from minigts.formats import gts_language
 from minigts.language.tree import Data
 
-GRAPHML, YAML = (".graphml", ".xml"), (".yaml", ".yml")
+GRAPHML, GML, YAML = (".graphml", ".xml"), (".gml",), (".yaml", ".yml")
 OURS = frozenset({"hosts", "chain", "pair", "star", "ring", "clos", "switches"})
 """Keys of minigts' own topologies."""
 COMPOSE = "this file is Compose's: a host of a topology takes it, as in `hosts: {a: {compose: compose.yaml}}`"
@@ -54,9 +54,10 @@ def require_no_topology(data: Data, file: str) -> None:
 
 
 def require_our_ending(file: str) -> None:
-    """Raise InputError for GraphML, by the name of a file, before it is read."""
-    if PurePath(file).suffix.lower() == GRAPHML[0]:
-        raise InputError([Problem(file, 0, _import("GraphML", file))])
+    """Raise InputError for GraphML and GML, by the name of a file, before it is read."""
+    by_ending = {GRAPHML[0]: "GraphML", GML[0]: "GML"}
+    if (what := by_ending.get(PurePath(file).suffix.lower())) is not None:
+        raise InputError([Problem(file, 0, _import(what, file))])
 
 
 def require_no_xml(text: str, file: str) -> None:
@@ -74,4 +75,4 @@ def _import(what: str, file: str) -> str:
 
 
 def known_endings() -> str:
-    return ", ".join((*gts_language.SUFFIXES, *GRAPHML, *YAML))
+    return ", ".join((*gts_language.SUFFIXES, *GRAPHML, *GML, *YAML))

@@ -107,17 +107,33 @@ def resting() -> Iterator[None]:
 
 
 class Task(Generic[T]):
-    """A call that runs in a thread of its own."""
+    """A call that runs in a thread of its own, once it is started."""
 
     def __init__(self, call: Callable[[], T], turn: Turn, caller: Turn, ends: _Ends) -> None:
         self._call, self._turn, self._caller, self._ends = call, turn, caller, ends
         self._lock = Lock()
-        self._ended = self._awaited = False
+        self._begun = self._ended = self._awaited = False
         self._value: T
         self._error: BaseException | None = None
         self._done = Event()
         """Used instead of `Thread.join`, which in Python 3.11, once interrupted, takes a running thread for ended."""
-        Thread(target=self._work, daemon=True).start()
+
+    def start(self) -> None:
+        """Start the thread. When that fails or is interrupted, the call runs all the same, or never."""
+        try:
+            Thread(target=self._work, daemon=True).start()
+        except BaseException:
+            self.call_off()
+            raise
+
+    def call_off(self) -> None:
+        """Never run the call, if it has not begun; whoever waits for it need not wait any longer."""
+        with self._lock:
+            if self._begun:
+                return
+            self._begun = True
+        self._turn.end()
+        self._done.set()
 
     def result(self) -> T:
         """Wait for the call's end; return its result, or raise its error."""
@@ -140,6 +156,10 @@ class Task(Generic[T]):
             raise
 
     def _work(self) -> None:
+        with self._lock:
+            if self._begun:  # it was called off
+                return
+            self._begun = True
         _CURRENT.set(self._turn)
         _ENDS.set(self._ends)
         try:
@@ -168,7 +188,8 @@ class Together:
 
     def start(self, call: Callable[[], T]) -> Task[T]:
         task = Task(call, self._new_turn(), self._own, self._ends)
-        self._tasks.append(task)  # type: ignore[arg-type]
+        self._tasks.append(task)  # type: ignore[arg-type]  # before its start, which an interruption may follow at once
+        task.start()
         return task
 
     def all(self, calls: Sequence[Callable[[], T]]) -> list[T]:
@@ -185,6 +206,8 @@ class Together:
     def break_off(self) -> None:
         """End the present wait of every call, so that it fails, and end the caller's turn on the clock."""
         self._is_broken_off = True
+        for task in self._tasks:
+            task.call_off()
         self._ends.act()
         self._own.end()
 

@@ -127,7 +127,7 @@ def word(field: str) -> str:
 
 def in_host(way: Way) -> bool:
     """Whether the sender's kernel has the queue of this direction even where links have wires."""
-    return way.rate_mbit is not None and way.queue_discipline != FIFO
+    return way.rate_mbit is not None and not way.polices and way.queue_discipline != FIFO
 
 
 def wrong(way: Way) -> Iterator[str]:
@@ -142,6 +142,8 @@ def wrong(way: Way) -> Iterator[str]:
             yield f"{word(field)} is no option of the queue discipline {name}, but of {', '.join(have)}{also}{always}"
     if name != FIFO and way.rate_mbit is None:
         yield f"a queue discipline {name} without a rate: nothing waits on a link that is not limited; give a rate too"
+    elif name != FIFO and way.polices:
+        yield f"a queue discipline {name} with a rate that drops what exceeds it: there nothing waits"
     ends = [each for each in (way.queue_min_bytes, way.queue_max_bytes) if each is not None]
     if ends != sorted(ends):
         yield f"queue.min, {ends[0]} bytes, is more than queue.max, {ends[1]} bytes"

@@ -18,14 +18,25 @@ verb = Verb(LABS, 350)
 def import_(
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="A file of GTS (.dsl, .gts), containerlab or netlab (.yml), or GraphML."),
+        typer.Argument(
+            metavar="FILE",
+            help="A file of GTS (.dsl, .gts), containerlab or netlab (.yml), or a graph (.graphml, .gml).",
+        ),
     ],
     into: Into = None,
     leave_out: LeaveOut = False,
+    part: Annotated[
+        int | None,
+        typer.Option(
+            "--part",
+            metavar="N",
+            help="Of a graph in several parts that no link joins, only the N-th largest. Default: an error.",
+        ),
+    ] = None,
 ) -> None:
     """Turn another testbed's file into a topology of minigts, on stdout or in a file. Starts nothing.
 
-    Whatever in containerlab, netlab and GraphML affects delay, rate, loss, addresses or connections is converted, or an
+    Whatever in containerlab, netlab and graphs affects delay, rate, loss, addresses or connections is converted, or an
     error with its line, unless you say --leave-out. Other keys that minigts lacks are listed once, and in a comment at
     the top. Every verb that takes a topology also takes a .dsl or .gts file.
 
@@ -35,7 +46,7 @@ def import_(
     from minigts.language.source import read_text
     from minigts.topology.read import load
 
-    read = detect.read(read_text(file, detect.language_of(file)), str(file), leave_out=leave_out)
+    read = detect.read(read_text(file, detect.language_of(file)), str(file), leave_out=leave_out, part=part)
     load.require_fit(read, str(file))
     for note in read.notes:
         console.note(f"{file}: {note}")

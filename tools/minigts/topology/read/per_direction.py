@@ -9,6 +9,7 @@ from pydantic import PlainValidator, WithJsonSchema
 
 from minigts.language.fields import unknown
 from minigts.language.problems import Finding, Misplaced, listed, shown
+from minigts.language.quantities import whole_number
 from minigts.topology.setting import Amount, Setting
 
 T = TypeVar("T")
@@ -34,8 +35,10 @@ def of_key(settings: Sequence[Setting]) -> tuple[PlainValidator, WithJsonSchema]
     a mapping may stand in each direction: `{to: {discipline: codel}, from: 100kB}`.
     """
     own = next((each for each in settings if each.word == each.head), None)
-    nested = {each.key: each for each in settings}
+    nested = {each.key: each for each in (*settings, *(own.beside if own is not None else ()))}
+
     nested_example = next(f"{each.key}: {each.kind.example}" for each in settings)
+    by_direction = len(nested) > 1 and (own is None or own.joined is None)
 
     def one_way(value: object) -> Mapping[str, Amount]:
         if own is not None and not isinstance(value, dict):
@@ -45,18 +48,17 @@ def of_key(settings: Sequence[Setting]) -> tuple[PlainValidator, WithJsonSchema]
         return dict(_each(value, lambda key, written: (nested[key].field, nested[key].parse(written)), "key", nested))
 
     def read(value: object) -> Read:
-        if len(nested) > 1 and isinstance(value, dict) and any(isinstance(value.get(way), dict) for way in (TO, FROM)):
+        if by_direction and isinstance(value, dict) and any(isinstance(value.get(way), dict) for way in (TO, FROM)):
             example = f"{{{TO}: {{{nested_example}}}, {FROM}: {{{nested_example}}}}}"
+            missing = _missing(value, example)
             ways = dict(
-                _each(
-                    value,
-                    lambda way, written: (way, one_way(written)),
-                    "direction",
-                    (TO, FROM),
-                    and_then=_missing(value, example),
-                )
+                _each(value, lambda way, written: (way, one_way(written)), "direction", (TO, FROM), and_then=missing)
             )
             return {field: BothWays(ways[TO].get(field), ways[FROM].get(field)) for field in {**ways[TO], **ways[FROM]}}
+        found = values(value)
+        return found if own is None or own.joined is None else own.joined(found)
+
+    def values(value: object) -> dict[str, BothWays[Amount]]:
         if own is not None and (len(nested) == 1 or not isinstance(value, dict) or not {TO, FROM}.isdisjoint(value)):
             return {own.field: _both(own, value)}
         if not isinstance(value, dict) or not value:
@@ -77,17 +79,20 @@ def of_key(settings: Sequence[Setting]) -> tuple[PlainValidator, WithJsonSchema]
         "required": [TO, FROM],
         "additionalProperties": False,
     }
-    return PlainValidator(read), WithJsonSchema({"anyOf": [*_flat(one), mapping, by_way]})
+    forms = [mapping, by_way] if by_direction else [mapping]
+    return PlainValidator(read), WithJsonSchema({"anyOf": [*_flat(one), *forms]})
 
 
 def _both(setting: Setting, value: object) -> BothWays[Amount]:
+    return _of_both(value, setting.parse, setting.kind.example)
+
+
+def _of_both(value: object, parse: Callable[[object], T], example: str) -> BothWays[T]:
     if not isinstance(value, dict):
-        both = setting.parse(value)
+        both = parse(value)
         return BothWays(both, both)
-    findings = _missing(value, f"{{{TO}: {setting.kind.example}, {FROM}: {setting.kind.example}}}")
-    found = dict(
-        _each(value, lambda way, written: (way, setting.parse(written)), "direction", (TO, FROM), and_then=findings)
-    )
+    missing = _missing(value, f"{{{TO}: {example}, {FROM}: {example}}}")
+    found = dict(_each(value, lambda way, written: (way, parse(written)), "direction", (TO, FROM), and_then=missing))
     return BothWays(found[TO], found[FROM])
 
 
@@ -123,7 +128,11 @@ def _each(
 
 
 def _schema(setting: Setting) -> list[dict[str, Any]]:
-    one = setting.kind.schema
+    return _for_each(setting.kind.schema)
+
+
+def _for_each(one: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The schema of one value, and that of one for each direction."""
     mapping = {
         "type": "object",
         "properties": {
@@ -133,8 +142,23 @@ def _schema(setting: Setting) -> list[dict[str, Any]]:
         "required": [TO, FROM],
         "additionalProperties": False,
     }
-    return [one, mapping]
+    return [dict(one), mapping]
 
 
 def _flat(alternatives: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     return [each for several in alternatives for each in several]
+
+
+LARGEST_COST = 65535
+"""OSPF has 16 bits for a cost (RFC 2328, section A.4.2)."""
+
+
+def _cost(value: object) -> BothWays[int]:
+    return _of_both(value, lambda written: whole_number(written, "a cost", 1, LARGEST_COST), "10")
+
+
+COST = (
+    PlainValidator(_cost),
+    WithJsonSchema({"anyOf": _for_each({"type": "integer", "minimum": 1, "maximum": LARGEST_COST})}),
+)
+"""The validator and schema of a link's cost."""
