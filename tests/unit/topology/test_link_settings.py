@@ -72,12 +72,68 @@ def test_what_is_recorded_has_the_bounds_of_a_plan(field: str) -> None:
 
 def test_python_takes_them_as_keywords() -> None:
     named = inspect.signature(Link.change).parameters
-    assert [*named] == ["self", *SETTABLE, "rtt"]
+    assert [*named] == ["self", *(word.replace(".", "_") for word in SETTABLE), "rtt"]
 
 
 def test_the_help_of_set_names_them() -> None:
     said = " ".join(CliRunner().invoke(app, ["set", "--help"], env={"COLUMNS": "400"}).stdout.split())
-    assert "delay, jitter, loss, burst, reorder, duplicate, corrupt, slot, rate or queue, with units as in" in said
+    *most, last = SETTABLE
+    assert f"{', '.join(most)} or {last}, with units as in" in said
+
+
+def read_jitter(value: object) -> Any:
+    return LinkSettings.model_validate({"jitter": value}).jitter  # type: ignore[attr-defined]
+
+
+def alike(**values: object) -> dict[str, object]:
+    return {field: BothWays(value, value) for field, value in values.items()}
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("2ms", alike(jitter_ms=2, jitter_distribution="uniform")),
+        ({"range": "2ms"}, alike(jitter_ms=2, jitter_distribution="uniform")),
+        ({"sd": "2ms"}, alike(jitter_ms=3.464102, jitter_distribution="uniform")),
+        ({"sd": "2ms", "distribution": "normal"}, alike(jitter_ms=2, jitter_distribution="normal")),
+        (
+            {"to": "2ms", "from": "0ms"},
+            {"jitter_ms": BothWays(2, 0), "jitter_distribution": BothWays("uniform", "uniform")},
+        ),
+        (
+            {"sd": {"to": "1ms", "from": "2ms"}, "distribution": {"to": "uniform", "from": "pareto"}},
+            {"jitter_ms": BothWays(1.732051, 2), "jitter_distribution": BothWays("uniform", "pareto")},
+        ),
+        (
+            {"range": "1ms", "correlation": "25%", "order": "free"},
+            alike(jitter_ms=1, jitter_distribution="uniform", jitter_correlation_percent=25, jitter_order="free"),
+        ),
+        ({"order": "free"}, alike(jitter_order="free")),
+    ],
+)
+def test_a_jitter_is_a_range_or_a_standard_deviation(value: object, found: dict[str, object]) -> None:
+    assert read_jitter(value) == found
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"sd": "2ms", "range": "2ms"}, "both range and sd are given: range is for an even spread"),
+        (
+            {"range": "2ms", "distribution": "normal"},
+            "a range with the distribution normal, which has none",
+        ),
+        ({"sd": "2"}, "sd: '2' lacks its unit"),
+        ({"sd": "2ms", "distribution": "gamma"}, "'gamma' is not a distribution: write uniform, normal, pareto or"),
+        ({"sd": "2ms", "order": "keep"}, "'keep' is not an order: write kept or free"),
+        ({"sd": "2ms", "corelation": "1%"}, "no key 'corelation'; did you mean 'correlation'?"),
+        ({}, "a mapping is no mapping of range"),
+    ],
+)
+def test_a_wrong_jitter_is_said(value: object, message: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        read_jitter(value)
+    assert message in str(refused.value)
 
 
 def test_a_word_is_read_as_it_is() -> None:
@@ -97,6 +153,10 @@ def test_a_word_is_read_as_it_is() -> None:
             {"size": {"to": "100kB", "from": "20kB"}, "discipline": {"to": "fifo", "from": "fq_codel"}},
             {"queue_bytes": BothWays(100_000, 20_000), "queue_discipline": BothWays("fifo", "fq_codel")},
         ),
+        (
+            {"to": {"size": "100kB", "discipline": "fq_codel"}, "from": "20kB"},
+            {"queue_bytes": BothWays(100_000, 20_000), "queue_discipline": BothWays("fq_codel", None)},
+        ),
     ],
 )
 def test_nested_settings_stand_beside_the_own_value_of_their_key(value: object, found: dict[str, object]) -> None:
@@ -113,6 +173,11 @@ def test_nested_settings_stand_beside_the_own_value_of_their_key(value: object, 
         ),
         ({"discipline": {"to": "fifo"}}, ["discipline: 'from' is missing"]),
         ({"size": {"to": "1kB", "from": "2"}}, ["size.from: '2' lacks its unit"]),
+        (
+            {"to": {"size": "1", "kind": "x"}},
+            ["to.size: '1' lacks its unit", "to.kind: no key 'kind'", "'from' is missing: two directions are written"],
+        ),
+        ({"to": {}, "from": "1kB"}, ["to: a mapping is no mapping of size, discipline"]),
         ({}, ["a mapping is no mapping of size, discipline"]),
     ],
 )
@@ -124,7 +189,8 @@ def test_what_is_wrong_below_a_key_is_said_at_its_place(value: object, messages:
 
 def test_the_schema_knows_the_nested_settings() -> None:
     (plain, nested) = (of_key(settings)[1].json_schema or {} for settings in ([QUEUE], [QUEUE, DISCIPLINE]))
-    *as_before, mapping = nested["anyOf"]
+    *as_before, mapping, by_way = nested["anyOf"]
+    assert by_way["required"] == ["to", "from"]
     assert as_before == plain["anyOf"]
     assert mapping["properties"]["discipline"]["anyOf"][0] == {"type": "string", "enum": ["fifo", "fq_codel"]}
 
