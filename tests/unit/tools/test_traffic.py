@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+import runpy
 import socket
 import statistics
 import subprocess
 import sys
 import time
 from itertools import islice, pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,11 +20,12 @@ from pydantic import ValidationError
 
 from minigts.errors import InputError
 from minigts.experiments.load import parse
-from minigts.tools import traffic, traffic_program
+from minigts.tools import traffic
 from minigts.tools.base import ParseError, PathUnderTest
 from minigts.tools.traffic import TrafficOptions
 
 PATH = chain().path("ams", "bra")
+PROGRAM = runpy.run_path(str(Path(__file__).parents[3] / "provision" / "traffic" / "traffic.py"))
 WAY = PathUnderTest("127.0.0.1", 1500, 1500, PATH)
 
 
@@ -37,7 +40,7 @@ def asked(**said: Any) -> dict[str, Any]:
 
 
 def drawn(**said: Any) -> list[int]:
-    return list(islice(traffic_program.sizes(random.Random(5), asked(every="1s", **said)), 20_000))
+    return list(islice(PROGRAM["sizes"](random.Random(5), asked(every="1s", **said)), 20_000))
 
 
 @pytest.mark.parametrize(("word", "mean"), [("web-search", 1138 * 1460), ("data-mining", 12_660_000)])
@@ -73,7 +76,7 @@ def test_sizes_follow_their_table() -> None:
 @pytest.mark.parametrize("how", ["poisson", "steady", "on-off"])
 def test_as_many_flows_arrive_as_the_load_says(how: str) -> None:
     said = asked(arrivals=how, every="10ms", duration="200s", on="100ms", off="300ms")
-    moments = list(traffic_program.arrivals(random.Random(3), said))
+    moments = list(PROGRAM["arrivals"](random.Random(3), said))
     assert moments == sorted(moments) and moments[0] >= 0 and moments[-1] < 200
     # Of 20,000 arrivals; 500 periods of on-off have a standard error of about 6 %.
     assert len(moments) == pytest.approx(20_000, rel=0.25 if how == "on-off" else 0.03)
@@ -96,7 +99,7 @@ def test_a_load_is_a_share_of_the_paths_rate() -> None:
 def test_all_repetitions_have_the_same_flows_and_another_seed_has_others() -> None:
     def flows(seed: int) -> list[float]:
         said = asked(seed=seed, every="10ms")
-        return list(traffic_program.arrivals(random.Random(f"arrivals {said['seed']}"), said))
+        return list(PROGRAM["arrivals"](random.Random(f"arrivals {said['seed']}"), said))
 
     assert flows(1) == flows(1) != flows(2)
 
@@ -122,7 +125,7 @@ def test_the_program_sends_flows_over_loopback(direction: str) -> None:
         server.wait(30)
     found = traffic.parse(done.stdout)
     assert found.unfinished == 0 and len(found.ended) > 5
-    assert 2 <= len(found.alone) <= traffic_program.MOST_ALONE
+    assert 2 <= len(found.alone) <= traffic.MOST_ALONE
     assert traffic.read(done.stdout, "").extra["slowdown"] > 0
 
 

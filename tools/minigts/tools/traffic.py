@@ -1,5 +1,5 @@
 """Traffic as it is: flows of TCP that arrive by chance, with sizes from a distribution or a table, and how long each
-takes. The program is ours (traffic_program.py), since no packaged one does this: docs/decisions/0088."""
+takes. The program is ours (provision/traffic), since no packaged one does this: docs/decisions/0088."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path as File
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -24,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 
+from minigts import paths
 from minigts.errors import InputError
 from minigts.language import documents
 from minigts.language.fields import matching, number, truth, whole, written
@@ -34,12 +34,13 @@ from minigts.tools.columns import MAX, MEAN, MIN, P99, STDEV, VALUE, Column
 from minigts.tools.iperf3_tcp import CONGESTION
 from minigts.tools.iperf3_udp import offered_mbit
 from minigts.tools.options import Duration, Options, either
-from minigts.tools.traffic_program import MOST_ALONE
 from minigts.topology.plan.elements import Path
 
 PORT = 5601
 MOST_FLOWS = 20_000
 """The most flows of a sample, on average."""
+MOST_ALONE = 12
+"""The most flows that are sent alone."""
 FEWEST_PATIENCE_S = 10.0
 """How long after the last arrival flows may take, at the least; otherwise as long as the arrivals do."""
 SMALL_BYTES, LARGE_BYTES = 100_000, 10_000_000
@@ -203,7 +204,11 @@ def _asked(options: TrafficOptions, way: PathUnderTest) -> dict[str, Any]:
         **{"address": way.address, "port": PORT, "duration": options.duration_s, "gap": gap},
         **{"arrivals": options.arrivals, "on": options.on_s, "off": options.off_s, "seed": options.seed},
         **{"table": options.points, "distribution": distribution, "mean": mean, "shape": options.shape},
-        **{"direction": options.direction, "congestion": options.congestion or "", "alone": options.slowdown},
+        **{
+            "direction": options.direction,
+            "congestion": options.congestion or "",
+            "alone": MOST_ALONE if options.slowdown else 0,
+        },
         "patience": patience_s(options),
     }
 
@@ -215,7 +220,7 @@ def patience_s(options: TrafficOptions) -> float:
 
 def program() -> str:
     """The text of the program that hosts run."""
-    return File(__file__).with_name("traffic_program.py").read_text(encoding="utf-8")
+    return (paths.project_root() / "provision" / "traffic" / "traffic.py").read_text(encoding="utf-8")
 
 
 def argv(options: TrafficOptions, way: PathUnderTest) -> tuple[str, ...]:

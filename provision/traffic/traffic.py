@@ -1,4 +1,4 @@
-"""The program of `tool: traffic`, which a host's own Python runs: `traffic_program.py serve PORT` and `… send JSON`.
+"""The program of `tool: traffic`, which a host's own Python runs: `traffic.py serve PORT` and `traffic.py send JSON`.
 
 It needs nothing but Python's standard library. Each flow is a connection of its own. The client draws when flows arrive
 and how large they are, and prints as JSON when each began, its bytes, and how long it took: `{"alone": [[1460, 0.04]],
@@ -18,8 +18,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 CHUNK = 65536
-MOST_ALONE = 12
-"""The most flows that are sent alone, of sizes from the smallest to the largest in equal ratios."""
 
 
 def sizes(draw: random.Random, asked: dict[str, Any]) -> Iterator[int]:
@@ -125,7 +123,7 @@ async def send(asked: dict[str, Any]) -> dict[str, Any]:
     moments = list(arrivals(random.Random(f"arrivals {asked['seed']}"), asked))
     several = sizes(random.Random(f"sizes {asked['seed']}"), asked)
     drawn_sizes = [next(several) for _ in moments]
-    first = representative(drawn_sizes) if asked["alone"] else ()
+    first = representative(drawn_sizes, asked["alone"])
     alone = [[size, round(await one(asked, size), 6)] for size in first]
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -148,12 +146,12 @@ async def send(asked: dict[str, Any]) -> dict[str, Any]:
     return {"alone": alone, "flows": sorted(found, key=lambda row: row[:2])}
 
 
-def representative(drawn_sizes: Sequence[int]) -> list[int]:
-    """Sizes from the smallest to the largest in equal ratios; each once."""
-    if not drawn_sizes:
+def representative(drawn_sizes: Sequence[int], most: int) -> list[int]:
+    """So many sizes from the smallest to the largest, in equal ratios, each once; none for 0."""
+    if not drawn_sizes or not most:
         return []
     low, high = min(drawn_sizes), max(drawn_sizes)
-    steps = [low * (high / low) ** (step / (MOST_ALONE - 1)) for step in range(MOST_ALONE)]
+    steps = [low * (high / low) ** (step / (most - 1)) for step in range(most)]
     return sorted({round(size) for size in steps})
 
 
@@ -182,7 +180,7 @@ def main() -> None:
         asyncio.run(serve(int(sys.argv[2])))
         return
     try:
-        print(json.dumps(asyncio.run(send(json.loads(sys.argv[2])))))  # noqa: T201 (its output is what is read)
+        print(json.dumps(asyncio.run(send(json.loads(sys.argv[2])))))
     except (TimeoutError, OSError) as error:
         sys.exit(f"traffic: {error}")
 
