@@ -190,6 +190,7 @@ OF_FILE = {
     "name": ("name: other", "refused"),
     "description": ("description: what it is for", "described"),
     "routing": ("routing: neighbours", "refused"),
+    "ecmp": ("ecmp: true", "refused"),
     "time": ("time: real", "refused"),
     "subnets": ("subnets: 192.168.0.0/16", "refused"),
     "ipv6": ("ipv6: true", "refused"),
@@ -217,6 +218,16 @@ BESIDE = {
     "switches": "- {ends: [ams, s1]}\n- {ends: [lju, s1]}\n",
     "links": "- {ends: [ams, lju], rtt: 2ms}\n",
 }
+
+
+def test_another_cost_is_refused_and_a_link_that_is_added_has_one() -> None:
+    text = SQUARE.replace("name: square", "name: square\ndefaults: {link: {cost: 10}}")
+    (said,) = changed(planned(text), text.replace("[ams, bra],", "[ams, bra], cost: {to: 10, from: 20},")).refused
+    assert said == "link ams-bra: cost: hosts get their routes as they boot"
+    wider = text + "- {ends: [ams, lju], cost: 5}\n"
+    made = changed(planned(text), wider)
+    assert (made.refused, made.added_links) == ((), ("ams-lju",))
+    assert made.after == planned(wider)
 
 
 def test_every_key_of_a_file_is_tried() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from minigts.topology.jitter import QUARTER
-from minigts.topology.plan.elements import Path, Tolerances
+from minigts.topology.plan.elements import Path, Port, Tolerances
 from minigts.topology.plan.plan import Plan
 
 FILE, DEFAULT, OURS = "the file's `tolerances:`", "the default `tolerances:`", "docs/decisions/0018-one-judge.md"
@@ -94,23 +94,28 @@ def exchanged(plan: Plan, path: Path | None, figures: int, *, frames: bool = Fal
     measuring program: then the tolerance is that of `round_trip` in virtual time, too."""
     if plan.time == "real" or longest_call_ns(plan, path):
         return round_trip(plan, path)
-    both_ways = plan.ends_on(path) if path else []
-    rates = [end.outgoing.rate_mbit for end in both_ways if end.outgoing.rate_mbit is not None]
-    own_ms = sum(FRAME_BYTES * 8 / (1000 * rate_mbit) for rate_mbit in rates) if frames else 0.0
+    own_ms = plan.most_of(path, _frame_ms) if path and frames else 0.0
     return Tolerance(figures * CLOCK_MS + own_ms, 0.0, "ms", CLOCK, *_jitter(plan, path))
 
 
 def _jitter(plan: Plan | None, path: Path | None) -> tuple[float, str]:
     """What the links' jitter in both directions adds to the tolerance of a median, in ms and in words."""
-    ways = [end.outgoing for end in plan.ends_on(path)] if plan and path else []
-    jitter_ms = sum(way.median_jitter_ms for way in ways)
-    plain = jitter_ms == QUARTER * sum(way.jitter_ms for way in ways)
+    if plan is None or path is None:
+        return 0.0, _QUARTER
+    jitter_ms = plan.most_of(path, lambda end: end.outgoing.median_jitter_ms)
+    plain = jitter_ms == QUARTER * plan.most_of(path, lambda end: end.outgoing.jitter_ms)
     return jitter_ms, _QUARTER if plain else f"{jitter_ms:.3g} ms for the jitter"
+
+
+def _frame_ms(end: Port) -> float:
+    """What the link adds for the frame of an exchange."""
+    rate_mbit = end.outgoing.rate_mbit
+    return 0.0 if rate_mbit is None else FRAME_BYTES * 8 / (1000 * rate_mbit)
 
 
 def longest_call_ns(plan: Plan, path: Path | None) -> int:
     """The time of a system call in virtual time on the path's slowest host, in ns; 0 where calls take no time."""
-    ends = {end for link in plan.links if path and link.name in path.links for end in link.ends}
+    ends = {end for link in plan.links if path and link.name in path.crossed for end in link.ends}
     calls = (host.processor.call_ns for host in plan.hosts if host.name in ends and host.processor is not None)
     return max(calls, default=0) if plan.time == "virtual" else 0
 

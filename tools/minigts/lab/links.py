@@ -485,9 +485,9 @@ def whole_links(plan: Plan, record: Record) -> tuple[Link, ...]:
 
 
 def whole_paths(plan: Plan, record: Record) -> tuple[Path, ...]:
-    """The plan's paths that pass no link that is cut, and no machine that is off."""
+    """The plan's paths that pass no link that is cut, and no machine that is off, on any of their ways."""
     dead = dead_links(plan, record)
-    return tuple(path for path in plan.paths if dead.isdisjoint(path.links))
+    return tuple(path for path in plan.paths if dead.isdisjoint(path.crossed))
 
 
 def dead_links(plan: Plan, record: Record) -> frozenset[str]:

@@ -43,6 +43,8 @@ def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None, ti
         yield from _ipv6(drafted)
     groups = _groups_written(document.get("groups"))
     yield from _groups(groups, drafted)
+    yield from _costs(drafted.links)
+    yield from _by_routes(document, drafted)
     yield from _connected(drafted, document.get("routing"), hosts, groups)
     yield from _overlay(document.get("overlay"), known_overlays)
     if document.get("ipv6") in (None, "false") and ipv6.needed_by(str(document.get("overlay"))):
@@ -277,6 +279,27 @@ def _connected(drafted: Draft, routing: Data, where: Location, groups: _Groups) 
     members_of_any = {name for members in groups.values() for name in members}
     if groups and (astray := [part for part in parts if members_of_any.isdisjoint(part)]):
         yield where, f"no link joins {_in_words(astray)} to a group; {remedy}"
+
+
+def _costs(links: Sequence[DraftLink]) -> Iterator[Finding]:
+    """Costs are compared with each other, so all links have one, or none."""
+    costly = next((link for link in links if link.costs is not None), None)
+    for link in links:
+        if costly is not None and link.costs is None:
+            remedy = "give each link one, or all the same by `defaults: {link: {cost: 10}}`"
+            yield link.where, f"no cost, and {path_of(costly.where)} has one: {remedy}"
+            return
+
+
+def _by_routes(document: Mapping[str, Data], drafted: Draft) -> Iterator[Finding]:
+    """Settings of routes, in a lab that has none."""
+    if document.get("routing") != "neighbours":
+        return
+    why = "`routing: neighbours` leaves hosts without routes"
+    if document.get("ecmp") not in (None, "false"):
+        yield ("ecmp",), f"{why}, so there is nothing to spread; take one of the two out"
+    if (costly := next((link for link in drafted.links if link.costs is not None), None)) is not None:
+        yield costly.where, f"{why}, so a cost has no effect; take it out"
 
 
 def _in_words(parts: Sequence[Sequence[str]]) -> str:

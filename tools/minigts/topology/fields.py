@@ -39,6 +39,8 @@ JitterOrder = Literal["kept", "free"]
 Excess = Literal["queue", "drop"]
 """What becomes of the packets beyond a link's rate and its credit."""
 ThroughputWord = Literal["within-ceiling", "falls-with-hops", "step-after-first-hop", "falls-slightly", "level"]
+Hashed = Literal["layer3", "layer4"]
+"""What of a packet its hash is made of, where hosts send over several ways."""
 EXPECTATIONS: Mapping[str, tuple[str, ...]] = {
     "latency": get_args(LatencyWord),
     "throughput": get_args(ThroughputWord),
