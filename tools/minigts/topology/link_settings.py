@@ -134,7 +134,7 @@ optional, only with a jitter · share, or one for each direction · default: `0%
 How much a packet's delay is like that of the one before. In virtual time the delays are an autoregression of the first
 order behind the distribution: neighbours have this correlation, packets that are n apart its n-th power, and the
 distribution stays as declared. In real time netem mixes each random number with the one before, which also narrows the
-distribution: with 50 % to two thirds of a uniform one's deviation.""",
+distribution: with 50 % a uniform one to 58 % of its deviation.""",
             tc=Tc(
                 words=lambda way: (percent(way.jitter_correlation_percent),) if way.jitter_ms else (),
                 read=shown_correlation,
