@@ -9,7 +9,7 @@ import pytest
 from experiment_lab import recorded
 from pydantic import ValidationError
 
-from minigts.tools import TOOLS, flows, iperf3_tcp, ping
+from minigts.tools import TOOLS, flows, iperf3_tcp, ping, traffic
 from minigts.tools.base import Measured, ParseError
 from minigts.tools.flows import FlowResult, FlowsOptions, measured_of
 
@@ -68,7 +68,7 @@ def test_options_are_in_the_language_again_when_they_are_written() -> None:
 @pytest.mark.parametrize(
     ("of", "more", "message"),
     [
-        ([ECHO], {}, "none of them sends at a rate"),
+        ([ECHO], {}, "none of them has a rate"),
         ([BULK, BULK], {}, "'bulk' appears twice"),
         ([{**BULK, "options": {"duration": "5s"}}], {}, "`duration` is the measurement's, beside `flows:`"),
         ([BULK, {**ECHO, "options": {"count": 5}}], {}, "`count` is the measurement's"),
@@ -172,4 +172,4 @@ def test_a_flow_without_a_result_is_named() -> None:
 
 
 def test_every_tool_that_a_flow_may_have_is_one_of_the_tools() -> None:
-    assert {*flows.FLOWING} <= {*TOOLS}
+    assert {*flows.FLOWING} == {*TOOLS, traffic.TOOL.name}

@@ -294,8 +294,8 @@ def test_a_plan_stores_neither_routes_nor_paths_and_reads_documents_that_do() ->
     assert document["version"] == 1
     assert document["paths"] == [path.model_dump(mode="json") for path in plan.paths]
     for host, beside in zip(document["hosts"], document["ipv6"]["hosts"], strict=True):
-        assert host["routes"] == [dict(route) for route in plan.routes_of(host["name"])]
-        assert beside["routes"] == [dict(route) for route in plan.ipv6_routes_of(host["name"])]
+        assert host["routes"] == [route.model_dump() for route in plan.routes_of(host["name"])]
+        assert beside["routes"] == [route.model_dump() for route in plan.ipv6_routes_of(host["name"])]
     document["paths"][0]["links"].reverse()
     document["hosts"][0]["routes"] = []
     assert Plan.model_validate(document) == Plan.model_validate_json(stored) == plan

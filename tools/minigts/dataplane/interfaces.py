@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from minigts.dataplane import kernel_settings, names, router
 from minigts.dataplane.shaping import batch_line, spares_arp
 from minigts.topology import sysctls
-from minigts.topology.plan.elements import Host, HostPort, Port, Switch
+from minigts.topology.plan.elements import Host, HostPort, Port, Route, Switch
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes import addresses, ipv6
 
@@ -30,8 +31,20 @@ IPV6_SYSCTLS = (
     "net.ipv6.conf.all.accept_dad=0",
 )
 """Settings of a host in a lab with IPv6."""
+HASHES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "ipv4": {"layer3": ("fib_multipath_hash_policy=0",), "layer4": ("fib_multipath_hash_policy=1",)},
+    # Over IPv6 policy 0 has the flow label, too, which follows from the ports; 3 has the fields that are named.
+    "ipv6": {
+        "layer3": ("fib_multipath_hash_fields=3", "fib_multipath_hash_policy=3"),
+        "layer4": ("fib_multipath_hash_policy=1",),
+    },
+}
+"""What makes flows take their way by addresses, or by ports, too (Documentation/networking/ip-sysctl.rst)."""
 IPV6_OF_PORT = {"accept_dad": 0, "accept_ra": 0, "autoconf": 0, "router_solicitations": 0, "disable_ipv6": 0}
 """Settings of each port, in this order: routers are not asked, and addresses are the plan's."""
+
+HASH_SEED = "/proc/sys/net/ipv4/fib_multipath_hash_seed"
+"""The seed of the hash by which flows are spread, of IPv4 and IPv6 (Documentation/networking/ip-sysctl.rst)."""
 
 NAME_PORT = """\
 renames=
@@ -53,6 +66,7 @@ def script(plan: Plan, machine: Host | Switch) -> str:
     lines = [
         *_settings([f"kernel.hostname={machine.name}", *SYSCTLS]),
         *_tuned(machine),
+        *(_hashing(plan, machine) if isinstance(machine, Host) and plan.ecmp is not None else ()),
         f"printf %s {shlex.quote(names.hosts_file(plan, machine))} >/etc/hosts",
         *_name_ports([*((port.mac, port.name) for port in machine.ports), *([WAY_OUT] if has_way_out else [])]),
         *(_way_out() if has_way_out else ()),
@@ -100,6 +114,15 @@ def _tuned(machine: Host | Switch) -> Iterator[str]:
     yield "fi"
 
 
+def _hashing(plan: Plan, host: Host) -> Iterator[str]:
+    """How the host chooses among several ways. Its seed is its own, or all hosts would choose alike, and the hosts
+    behind a chosen one would use one way alone; kernels before 6.11 have a random one."""
+    for family in ("ipv4",) if plan.ipv6 is None else ("ipv4", "ipv6"):
+        yield from _settings(f"net.{family}.{setting}" for setting in HASHES[family][plan.ecmp or "layer4"])
+    seed = zlib.crc32(f"{plan.seed}/ways/{host.name}".encode()) or 1
+    yield f"if [[ -e {HASH_SEED} ]]; then echo {seed} >{HASH_SEED}; fi"
+
+
 def _assigned(settings: Mapping[str, str], *, whole_kernel: bool) -> Iterator[str]:
     named = settings.items()
     yield from (f"{name}={value}" for name, value in named if sysctls.is_of_whole_kernel(name) is whole_kernel)
@@ -110,7 +133,14 @@ def _addresses(plan: Plan, host: Host) -> Iterator[str]:
     for port in host.on_segments:
         yield batch_line("address", "replace", f"{port.address}/{port.prefix}", "dev", port.name)
     for route in () if plan.has_routers else plan.routes_of(host.name):
-        yield batch_line("route", "replace", route.to, "via", route.via, "src", route.source)
+        yield _route(route)
+
+
+def _route(route: Route | ipv6.Route) -> str:
+    if not route.also:
+        return batch_line("route", "replace", route.to, "via", route.via, "src", route.source)
+    ways = [word for via in (route.via, *route.also) for word in ("nexthop", "via", via)]
+    return batch_line("route", "replace", route.to, "src", route.source, *ways)
 
 
 def _named(ports: Iterable[Port]) -> Iterable[Port]:
@@ -146,7 +176,7 @@ def _ipv6_addresses(plan: Plan, host: Host, beside: ipv6.Host) -> Iterator[str]:
     for end in beside.ports:
         yield batch_line("address", "replace", f"{end.address}/{ipv6.SEGMENT_PREFIX}", "dev", end.name, "nodad")
     for route in () if plan.has_routers else plan.ipv6_routes_of(host.name):
-        yield batch_line("route", "replace", route.to, "via", route.via, "src", route.source)
+        yield _route(route)
     # Neighbour discovery would use up random numbers that decide on packets; as ARP, it is kept away from losses.
     for port, other, far in plan.neighbours(host):
         there = plan.ipv6_of(other.name)

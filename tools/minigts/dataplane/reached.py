@@ -56,11 +56,15 @@ class ShownRoute:
     source: str | None
     metric: int
     line: str
+    further: tuple[str, ...] = ()
+    """The neighbours of a route over several ways, of which `via` and `device` are the first."""
 
     @property
     def way(self) -> str:
-        """`by 10.20.0.2`, `by eth1`, or `nowhere`."""
-        return "nowhere" if self.kind in _NO_WAY else f"by {self.via or self.device}"
+        """`by 10.20.0.2`, `by eth1`, `by 10.20.0.2 and 10.20.1.2`, or `nowhere`."""
+        if self.kind in _NO_WAY:
+            return "nowhere"
+        return f"by {' and '.join((self.via or self.device or '', *self.further))}"
 
 
 def read(devices: Sequence[Mapping[str, Any]], text: str) -> Shown:
@@ -71,7 +75,7 @@ def read(devices: Sequence[Mapping[str, Any]], text: str) -> Shown:
     if not complete:
         raise ValueError("routes and forwarding are not all shown")
     routes: dict[Block, ShownRoute] = {}
-    for line in (*four.splitlines(), *six.splitlines()):
+    for line in _in_one_line((*four.splitlines(), *six.splitlines())):
         if line[:1].strip() and (found := _route(line)) is not None:
             block, route = found
             if block not in routes or route.metric < routes[block].metric:
@@ -94,16 +98,31 @@ def read(devices: Sequence[Mapping[str, Any]], text: str) -> Shown:
     )
 
 
+def _in_one_line(lines: Sequence[str]) -> list[str]:
+    """Each route with its ways, which stand indented in lines of their own."""
+    found: list[str] = []
+    for line in lines:
+        if found and line[:1].isspace() and line.split()[:1] == ["nexthop"]:
+            found[-1] += f" {line.strip()}"
+        else:
+            found.append(line)
+    return found
+
+
 def _route(line: str) -> tuple[Block, ShownRoute] | None:
     words = line.split()
     kind = words.pop(0) if words[0] in _KINDS else "unicast"
     to = words.pop(0)
     if kind in ("local", "broadcast", "multicast", "anycast"):
         return None
-    given = {word: value for word, value in pairwise(words) if word in ("via", "dev", "src", "metric")}
+    pairs = [(word, value) for word, value in pairwise(words) if word in ("via", "dev", "src", "metric")]
+    given = dict(reversed(pairs))
+    neighbours = [value for word, value in pairs if word == "via"]
     block = ip_network("0.0.0.0/0" if to == "default" and ":" not in line else "::/0" if to == "default" else to)
     metric = int(given.get("metric", 0))
-    return block, ShownRoute(kind, given.get("via"), given.get("dev"), given.get("src"), metric, line.strip())
+    return block, ShownRoute(
+        kind, given.get("via"), given.get("dev"), given.get("src"), metric, line.strip(), tuple(neighbours[1:])
+    )
 
 
 @dataclass(frozen=True)
@@ -167,6 +186,11 @@ class _Wanted:
     device: str
     """The port on the segment of `via`."""
     source: str | None
+    further: tuple[str, ...] = ()
+
+    @property
+    def way(self) -> str:
+        return f"by {' and '.join((self.via or self.device, *self.further))}"
 
 
 def _wanted(plan: Plan, host: Host, ends: Sequence[HostPort]) -> Mapping[Block, _Wanted]:
@@ -196,7 +220,7 @@ def _by(segments: Mapping[Block, str], routes: Sequence[Route | ipv6.Route]) -> 
         via = ip_network(route.via)
         own = (via.supernet(new_prefix=length) for length in {block.prefixlen for block in segments})
         if (block := next((each for each in own if each in segments), None)) is not None:
-            found[ip_network(route.to)] = _Wanted(route.via, segments[block], route.source)
+            found[ip_network(route.to)] = _Wanted(route.via, segments[block], route.source, tuple(route.also))
     return found
 
 
@@ -219,14 +243,21 @@ def _of_routes(wanted: Mapping[Block, _Wanted], shown: Shown) -> Iterator[Differ
         yield Difference(f"the routes by {listed(sorted({wanted[block].device for block in hidden}))} are gone")
     for block, way in wanted.items():
         there = shown.routes.get(block)
-        if there is not None and (there.via, there.device) != (way.via, way.device):
+        if there is not None and not _goes_by(there, way):
             yield Difference(
-                f"the route to {block} goes {there.way}, should go by {way.via or way.device}",
+                f"the route to {block} goes {there.way}, should go {way.way}",
                 f"route del {there.line}" if there.metric == 0 else None,
             )
         elif there is not None and way.source is not None and there.source != way.source:
             yield Difference(f"the route to {block} has the source {there.source or 'none'}, should have {way.source}")
     yield from _diverting(wanted, shown)
+
+
+def _goes_by(there: ShownRoute, way: _Wanted) -> bool:
+    """Whether a route takes the planned ways, in whichever order the kernel shows them."""
+    if not way.further:
+        return (there.via, there.device, there.further) == (way.via, way.device, ())
+    return {there.via, *there.further} == {way.via, *way.further}
 
 
 def _diverting(wanted: Mapping[Block, _Wanted], shown: Shown) -> Iterator[Difference]:
@@ -241,7 +272,7 @@ def _diverting(wanted: Mapping[Block, _Wanted], shown: Shown) -> Iterator[Differ
             way = wanted.get(block.supernet(new_prefix=length))
             # On a host's own segment the kernel and the user's programs may have further routes, by the same port.
             if way is not None and there.device != way.device:
-                whole = f"all of {block.supernet(new_prefix=length)} should go by {way.via or way.device}"
+                whole = f"all of {block.supernet(new_prefix=length)} should go {way.way}"
                 yield Difference(f"the route to {block} goes {there.way}, where {whole}", f"route del {there.line}")
 
 

@@ -5,11 +5,11 @@ It holds for hosts whose programs take no time, as in virtual time, and for fram
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from minigts.dataplane import wire
 from minigts.topology.frames import ETHERNET_HEADER_BYTES, IP_HEADER_BYTES, TAG_BYTES, Family
-from minigts.topology.plan.elements import Host, Path
+from minigts.topology.plan.elements import Host, Path, Switch
 from minigts.topology.plan.plan import Plan
 
 ICMP_HEADER_BYTES = 8
@@ -36,7 +36,47 @@ def _echo_bytes(payload_bytes: int, family: Family = "ipv4") -> int:
 
 
 def frames_ns(plan: Plan, path: Path, frame_bytes: int) -> int:
-    """The time in ns of one frame there and one back, of `frame_bytes` each, Ethernet header counted."""
+    """The time in ns of one frame there and one back, of `frame_bytes` each, Ethernet header counted; of several ways
+    the least."""
+    return frames_range_ns(plan, path, frame_bytes)[0]
+
+
+def echo_range_ms(plan: Plan, path: Path) -> tuple[float, float]:
+    """The least and the most of `echo_ms` over all ways."""
+    least, most = frames_range_ns(plan, path, _echo_bytes(56))
+    return least / NS_A_MS, most / NS_A_MS
+
+
+def frames_range_ns(plan: Plan, path: Path, frame_bytes: int) -> tuple[int, int]:
+    """The least and the most of `frames_ns` over all ways there and back."""
+    if not path.ways_there:
+        only = _over_one_way(plan, path, frame_bytes)
+        return only, only
+    ends = (path.source, path.each_there), (path.target, path.each_back)
+    each = [[_one_frame_ns(plan, start, links, frame_bytes) for links in ways] for start, ways in ends]
+    return sum(map(min, each)), sum(map(max, each))
+
+
+def _one_frame_ns(plan: Plan, start: str, links: Sequence[str], frame_bytes: int) -> int:
+    """The time of one frame from `start` over these links."""
+    machines = {machine.name: machine for machine in plan.machines}
+    trunks = {link.name for link in plan.links if link.vlans}
+    found = 0
+    for port in plan.senders_on(start, links):
+        found += wire.wire_for(port.outgoing).crossing_ns(frame_bytes + (TAG_BYTES if port.link in trunks else 0))
+        found += _processor_ns(machines[start], frame_bytes) + _processor_ns(machines[port.peer_host], frame_bytes)
+        start = port.peer_host
+    return found
+
+
+def _processor_ns(machine: Host | Switch, frame_bytes: int) -> int:
+    """The time of a modelled processor for one frame on one port."""
+    if not isinstance(machine, Host) or machine.processor is None:
+        return 0
+    return machine.processor.frame_ns + round(machine.processor.byte_ns * frame_bytes)
+
+
+def _over_one_way(plan: Plan, path: Path, frame_bytes: int) -> int:
     trunks = {link.name for link in plan.links if link.vlans}
     links = sum(
         wire.wire_for(port.outgoing).crossing_ns(frame_bytes + (TAG_BYTES if port.link in trunks else 0))
@@ -48,7 +88,5 @@ def frames_ns(plan: Plan, path: Path, frame_bytes: int) -> int:
 def _processors_ns(plan: Plan, path: Path, frame_bytes: int) -> Iterator[int]:
     """The times of modelled processors, for every port on the path, of the frame there and of the one back."""
     for machine in plan.machines:
-        if isinstance(machine, Host) and machine.processor is not None:
-            ports = sum(path.links.count(port.link) for port in machine.ports)
-            one = machine.processor.frame_ns + round(machine.processor.byte_ns * frame_bytes)
-            yield 2 * ports * one
+        if one := _processor_ns(machine, frame_bytes):
+            yield 2 * sum(path.links.count(port.link) for port in machine.ports) * one

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from minigts.topology.plan.elements import Host, HostPort
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes import ipv6
-from minigts.topology.routes.graph import Edge, distances_between
+from minigts.topology.routes.best_ways import MOST_WAYS
 
 TABLE, RULE = 20, 32000
 """The kernel's table of these routes, looked up before the main one, where the host's own segments and overlays are."""
@@ -94,17 +94,18 @@ def _kernel(plan: Plan, host: Host, family: int) -> list[str]:
         f"protocol kernel kernel{family} {{",
         f"  kernel table {TABLE};",
         f"  ipv{family} {{ import none; export {given}; }};",
+        *([f"  merge paths yes limit {MOST_WAYS};"] if plan.ecmp is not None else []),
         "}",
     ]
 
 
 def _ospf(plan: Plan, host: Host, family: int) -> list[str]:
-    costs = {link.name: link.cost for link in plan.links}
+    costs = _costs_from(plan, host)
     address, bits = _own(plan, host, family)
     return [
         f"protocol ospf v{2 if family == 4 else 3} ospf{family} {{",
         f"  instance id {INSTANCE};" if family == 4 else "",
-        "  ecmp no;",
+        "  ecmp no;" if plan.ecmp is None else f"  ecmp yes limit {MOST_WAYS};",
         f"  ipv{family} {{ import all; export none; }};",
         "  area 0 {",
         f"    stubnet {address}/{bits} {{ cost 1; }};",
@@ -119,7 +120,7 @@ def _ospf(plan: Plan, host: Host, family: int) -> list[str]:
 
 def _bgp(plan: Plan, host: Host, family: int) -> list[str]:
     """A path's cost travels as MED, to which each host adds its link's: BGP alone would count systems, not time."""
-    costs = {link.name: link.cost for link in plan.links}
+    costs = _costs_from(plan, host)
     address, bits = _own(plan, host, family)
     is_ipv4 = plan.ipv6 is None or family == 4
     named = {link.name: link.subnet if is_ipv4 else _segment(plan, link.name) for link in plan.links}
@@ -140,6 +141,8 @@ def _bgp(plan: Plan, host: Host, family: int) -> list[str]:
             f'  interface "{port.name}";',
             "  direct;",
             f"  hold time {HOLD_S}; keepalive time {KEEPALIVE_S};",
+            # Equal costs are equal ways, whether over as many systems or not.
+            *(["  path metric no;"] if plan.ecmp is not None else []),
             "  connect delay time 1; connect retry time 2; error wait time 1, 4;",
             f"  ipv{family} {{",
             "    import filter {",
@@ -154,6 +157,11 @@ def _bgp(plan: Plan, host: Host, family: int) -> list[str]:
             "}",
         ]
     return lines
+
+
+def _costs_from(plan: Plan, host: Host) -> dict[str, int | None]:
+    """By link, what it costs to send over it from the host."""
+    return {link.name: link.cost_from(host.name) for link in plan.links if host.name in link.ends}
 
 
 def _segment(plan: Plan, link: str) -> str:
@@ -172,43 +180,39 @@ def _session(plan: Plan, host: Host, port: HostPort, family: int) -> tuple[str, 
 @dataclass(frozen=True)
 class Expected:
     """By destination, as `ip route show` writes it, the ports by which it may be reached: several only where paths cost
-    the same."""
+    the same. With `every` the host's route goes by all of them."""
 
     of_ipv4: Mapping[str, frozenset[str]]
     of_ipv6: Mapping[str, frozenset[str]]
+    every: bool = False
 
 
 def expected(plan: Plan, host: Host, cut: Collection[str] = ()) -> Expected:
     """The routes that a host should have, some time after these links were cut."""
-    links = [link for link in plan.links if link.name not in cut]
-    indices = {each.name: each.index for each in plan.hosts}
-    edges = [Edge((indices[link.ends[0]], indices[link.ends[1]]), link.rtt_ms) for link in links]
-    costs = [link.cost or 1 for link in links]
-    between = distances_between(len(plan.hosts), edges, costs)
-    of_link = {link.name: link for link in links}
+    indices = {each.name: number for number, each in enumerate(plan.hosts)}
+    begun = plan.first_links(host.name, cut)
+    own = {port.link: port.name for port in host.ports}
 
-    def ports_to(*targets: int) -> frozenset[str]:
-        """The ports by which the nearest of these hosts is reached at the least cost."""
-        own = between[host.index]
-        least = min((own[target] for target in targets if target in own), default=None)
-        return frozenset(
-            port.name
-            for port in host.ports
-            if port.link in of_link
-            for target in targets
-            if least is not None
-            and (far := between[indices[port.peer_host]].get(target)) is not None
-            and (of_link[port.link].cost or 1) + far == least
-        )
+    def ports_to(nodes: Mapping[int, int]) -> frozenset[str]:
+        """The ports by which the nearest of these hosts is reached; each with what it costs from there."""
+        there = [(begun[node][0] + more, begun[node][1]) for node, more in nodes.items() if node in begun]
+        least = min((cost for cost, _ in there), default=None)
+        return frozenset(own[name] for cost, names in there if cost == least for name in names)
 
-    hosts = {f"{each.address}/32": (each.index,) for each in plan.hosts}
-    segments = {link.subnet: tuple(indices[end] for end in link.ends) for link in plan.links}
+    # OSPF adds what a segment costs the router that announces it; BGP's own segments cost it nothing.
+    adds = plan.routing == "ospf"
+    targets = {f"{each.address}/32": {indices[each.name]: 0} for each in plan.hosts}
+    targets |= {
+        link.subnet: {indices[end]: (link.cost_from(end) or 0) if adds else 0 for end in link.ends}
+        for link in plan.links
+    }
     routes, beside = plan.routes_of(host.name), plan.ipv6_routes_of(host.name)
-    ways = {route.to: ports_to(*(hosts | segments)[route.to]) for route in routes}
+    ways = {route.to: ports_to(targets[route.to]) for route in routes}
     return Expected(
         {_shown(route.to): ways[route.to] for route in routes if ways[route.to]},
         # IPv6 routes are in the order of the IPv4 routes.
         {_shown(six.to): ways[four.to] for four, six in zip(routes, beside, strict=False) if ways[four.to]},
+        plan.ecmp is not None,
     )
 
 
@@ -217,8 +221,9 @@ def _shown(to: str) -> str:
 
 
 def show(plan: Plan) -> str:
-    """A shell command that prints every route of the protocol, `DESTINATION PORT` a line."""
-    each = "awk '{ for (i = 2; i < NF; i++) if ($i == \"dev\") print $1, $(i + 1) }'"
+    """A shell command that prints every route of the protocol, `DESTINATION PORT` a line; a route over several ways has
+    each in an indented line of its own."""
+    each = "awk '!/^[ \\t]/ { to = $1 } { for (i = 2; i < NF; i++) if ($i == \"dev\") print to, $(i + 1) }'"
     shows = "; ".join(f"ip -{family} route show table {TABLE} 2>/dev/null" for family in _families(plan))
     return f"{{ {shows}; }} | {each}"
 
@@ -229,11 +234,12 @@ def wait(plan: Plan, ways: Expected) -> str:
     both = [*ways.of_ipv4.items(), *ways.of_ipv6.items()]
     # No process substitution: hosts have no /dev/fd.
     allowed = sorted(f"{to} {port}" for to, ports in both for port in ports)
+    count = len(allowed if ways.every else both)
     return (
         f"allowed={shlex.quote(chr(10).join(allowed))}\n"
         f"for look in $(seq {WAIT_S * 4}); do\n"
         f"  there=$({show(plan)})\n"
-        f'  if [[ $(grep -c . <<<"$there") == {len(both)} ]] && '
+        f'  if [[ $(grep -c . <<<"$there") == {count} ]] && '
         '! grep -vxF -e "$allowed" <<<"$there" >/dev/null; then exit 0; fi\n'
         "  sleep 0.25\n"
         "done\n"
@@ -252,4 +258,8 @@ def differences(ways: Expected, shown: Sequence[str]) -> list[str]:
         for to, port in found
         if to in wanted and port not in wanted[to]
     ]
+    if ways.every:
+        by = {to: {port for each, port in found if each == to} for to in there}
+        fewer = ((to, sorted(wanted[to] - by[to])) for to in wanted if to in by)
+        other += [f"the route to {to} should go by {' and '.join(ports)}, too" for to, ports in fewer if ports]
     return [*missing, *other, *(f"a route to {to}, which is not planned" for to in sorted(there - wanted.keys()))]

@@ -115,7 +115,8 @@ def _declared(cell: Cell, experiment: Experiment, plan: Plan) -> float | None:
     if plan.time == "real" or not _is_plain(measurement) or not _is_free(cell, plan):
         return None
     if cell.quantity == "latency" and (not cell.metric or cell.metric in MIDDLES):
-        return path_between(plan, cell.source, cell.target).rtt_ms
+        path = path_between(plan, cell.source, cell.target)
+        return path.rtt_ms if path.rtt_most_ms is None else None
     options = measurement.options
     if not isinstance(options, UdpOptions):
         return None
@@ -137,7 +138,7 @@ def _is_plain(measurement: AnyMeasurement) -> bool:
 def _is_free(cell: Cell, plan: Plan) -> bool:
     """Whether neither chance nor a modelled processor influences traffic over the path."""
     path = path_between(plan, cell.source, cell.target)
-    ends = {end for link in plan.links if link.name in path.links for end in link.ends} | {cell.source, cell.target}
+    ends = {end for link in plan.links if link.name in path.crossed for end in link.ends} | {cell.source, cell.target}
     modelled = any(host.name in ends and host.processor is not None for host in plan.hosts)
     ways = [way for end in plan.ends_on(path) for way in (end.outgoing, end.incoming)]
-    return not modelled and not any(way.by_chance or not way.in_order for way in ways)
+    return not modelled and not any(way.by_chance or not way.in_order or way.why_not_filled for way in ways)

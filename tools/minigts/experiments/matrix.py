@@ -305,7 +305,9 @@ def _chosen_pairs(paths: Paths, plan: Plan, where: str) -> Iterator[tuple[Path, 
         for link in plan.links:
             if frozenset(link.ends) not in between:
                 raise InputError(f"{where}: link {link.name} ends on a switch, and each-segment measures between hosts")
-            yield between[frozenset(link.ends)], *link.ends, "segment"
+            path = between[frozenset(link.ends)]
+            alone = not path.ways_there or path.crossed == {link.name}
+            yield path, *link.ends, "segment" if alone else "path"
     elif paths == "every-pair":
         yield from ((path, path.source, path.target, "path") for path in plan.paths)
     elif paths == "first-to-last":

@@ -16,8 +16,8 @@ from minigts.experiments.matrix import Sample, path_between
 from minigts.experiments.model import MEASUREMENTS, AnyMeasurement, Crossing
 from minigts.language.quantities import OFFERED_MBIT
 from minigts.overlays import Endpoint
-from minigts.tools.base import PathUnderTest
-from minigts.tools.command import KILLED_AFTER_S, CommandOptions, server_argv
+from minigts.tools.base import PathUnderTest, Service
+from minigts.tools.command import KILLED_AFTER_S, CommandOptions
 from minigts.tools.cpu_bound import calls_are_free
 from minigts.tools.flows import FlowsOptions, Member
 from minigts.tools.iperf3_tcp import TcpOptions
@@ -191,9 +191,8 @@ def procedure(measurement: AnyMeasurement, sample: Sample, around: Surroundings)
     client = Call("client", sample.source, command(measurement, source, way, around.pace_s), limit_s)
     sessions = tuple(_sessions(measurement, sample, around, way))
     ports = [way.port + number for number in range(len(sessions) + 1)] if way.port else []
-    own = measurement.options if isinstance(measurement.options, CommandOptions) else None
-    serving = server_argv(own, way) if own else ()
-    ports = [] if own else ports
+    service = measurement.instrument.serves(measurement.options, way)
+    ports = [] if service or isinstance(measurement.options, CommandOptions) else ports
     watched = [sample.source, sample.target] if "cpu" in measurement.watch else []
     estimated_s = estimate_s(measurement, way.path)
     crossed_s = estimated_s if _flow(measurement) else CROSSED_LONGER * estimated_s
@@ -211,23 +210,19 @@ def procedure(measurement: AnyMeasurement, sample: Sample, around: Surroundings)
         ),
         client=client,
         beside=(
-            *([_serving(target, serving, limit_s)] if serving else []),
+            *([_serving(target, service.argv, limit_s)] if service else []),
             *sessions,
             *(_flow_across(flow, port, sample, around, crossed_s) for flow, port in crossing),
             *_stress(measurement, sample),
             *(_watch(host, limit_s) for host in dict.fromkeys(watched)),
         ),
         after=(
-            *(
-                [Call("server ends", target.host, ("sh", "-c", _END, f"{SERVED}-{target.host}"), needed=False)]
-                if serving
-                else []
-            ),
+            *([_server_ends(target)] if service else []),
             *(Call("end", host, ("rm", "-f", WATCHING, MEASURED), needed=False) for host in dict.fromkeys(watched)),
             *_offloads_back(measurement, source, target, way),
         ),
         lead=(
-            *([_listening(target, own.port)] if own and serving else []),
+            *([_listening(target, service.port)] if service else []),
             *(_around(host, f"sleep {WATCHED_AROUND_S}; : >{MEASURED}") for host in dict.fromkeys(watched)),
         ),
         tail=tuple(_around(host, f"rm -f {MEASURED}; sleep {WATCHED_AROUND_S}") for host in dict.fromkeys(watched)),
@@ -299,6 +294,7 @@ def _of_flows(measurement: AnyMeasurement, options: FlowsOptions, sample: Sample
     clients: list[Call] = []
     ports: dict[Endpoint, list[int]] = {}
     idle: dict[tuple[str, str], Call] = {}
+    services: dict[str, tuple[Endpoint, Service, float]] = {}
     for number, member in enumerate(members):
         own, ends = flow_of(measurement, options, member), replace(sample, source=member.source, target=member.target)
         source, way = client_end(own, ends, around), way_of(own, ends, around)
@@ -307,6 +303,9 @@ def _of_flows(measurement: AnyMeasurement, options: FlowsOptions, sample: Sample
             ports.setdefault(_server_end(own, ends, around), []).append(FIRST_FLOW_PORT + number)
         argv = command(own, source, way, around.pace_s)
         begins_s = member.flow.begins_s
+        if service := own.instrument.serves(own.options, way):
+            until_s = max(timeout_s(own, way.path) + begins_s, services.get(member.target, (0, 0, 0.0))[2])
+            services[member.target] = (_server_end(own, ends, around), service, until_s)
         argv = ("sh", "-c", _LATE, f"{begins_s:g}", *argv) if begins_s else argv
         clients.append(
             Call(
@@ -321,7 +320,16 @@ def _of_flows(measurement: AnyMeasurement, options: FlowsOptions, sample: Sample
             (member.source, member.target), Call(f"{IDLE} {member.target}", member.source, argv, needed=False)
         )
     served = [call for target, own_ports in ports.items() for call in _servers(target, own_ports)]
-    return Procedure(before=(*served, *idle.values()), client=clients[0], beside=tuple(clients[1:]), after=())
+    return Procedure(
+        before=(*served, *idle.values()),
+        client=clients[0],
+        beside=(
+            *(_serving(target, service.argv, until_s) for target, service, until_s in services.values()),
+            *clients[1:],
+        ),
+        after=tuple(_server_ends(target) for target, _, _ in services.values()),
+        lead=tuple(_listening(target, service.port) for target, service, _ in services.values()),
+    )
 
 
 def flow_of(measurement: AnyMeasurement, options: FlowsOptions, member: Member) -> AnyMeasurement:
@@ -353,6 +361,10 @@ def _serving(target: Endpoint, argv: tuple[str, ...], limit_s: float) -> Call:
     script = _BRING.replace("GRACE", f"{KILLED_AFTER_S:g}")
     argv = (*target.network, "sh", "-c", script, f"{SERVED}-{target.host}", f"{limit_s + SHORT_S:g}", *argv)
     return Call(SERVING, target.host, argv, limit_s + 2 * SHORT_S)
+
+
+def _server_ends(target: Endpoint) -> Call:
+    return Call("server ends", target.host, ("sh", "-c", _END, f"{SERVED}-{target.host}"), needed=False)
 
 
 def _listening(target: Endpoint, port: int | None) -> Call:

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from minigts.dataplane.round_trip import echo_ms
+from minigts.dataplane.round_trip import echo_range_ms
 from minigts.judge import tolerances
 from minigts.judge.loss import CONFIDENCE, judge_loss
 from minigts.lab.record import OVERHEAD_KEYS
@@ -147,11 +147,14 @@ def settings_row(host: str, differences: Sequence[str], facts: Sequence[str]) ->
 
 def rtt_row(plan: Plan, subject: str, path: Path, rtts_ms: Sequence[float]) -> Row:
     """The row of a path's median round trip. It is expected to be the sum of its segments and of the time that modelled
-    processors take; in virtual time also of the echo's transmission times, which are long on a slow link."""
+    processors take; in virtual time also of the echo's transmission times, which are long on a slow link. Of several
+    ways any may be taken: then the nearest that they allow is expected."""
     tolerance = tolerances.round_trip(plan, path)
-    declared_ms = round(echo_ms(plan, path) if plan.time == "virtual" else path.rtt_ms, 6)
     ordered = sorted(rtts_ms)
     median = ordered[(len(ordered) - 1) // 2] if ordered else None
+    declared = path.rtt_ms, path.rtt_ms if path.rtt_most_ms is None else path.rtt_most_ms
+    least_ms, most_ms = (round(ms, 6) for ms in (echo_range_ms(plan, path) if plan.time == "virtual" else declared))
+    declared_ms = least_ms if median is None else min(max(median, least_ms), most_ms)
     return Row(
         subject=subject,
         quantity="RTT",
@@ -161,6 +164,7 @@ def rtt_row(plan: Plan, subject: str, path: Path, rtts_ms: Sequence[float]) -> R
         tolerance=round(tolerance.of(declared_ms), 4),
         ok=median is not None and tolerance.allows(median, declared_ms),
         p99=round(ordered[math.ceil(0.99 * len(ordered)) - 1], 4) if ordered else None,
+        note="" if least_ms == most_ms else f"its ways take {least_ms:g} to {most_ms:g} ms",
     )
 
 
@@ -188,11 +192,15 @@ def loss_rows(plan: Plan, link: Link, sent: int, arrived: int, answered: int) ->
 
 def _alike(shaping: Shaping) -> float:
     """How many packets of a bursty loss are worth one independent packet. In a chain of two states the correlation of
-    neighbours is 1 less the two chances to change (Gilbert, 1960)."""
+    neighbouring states is 1 less the two chances to change (Gilbert, 1960). Losses are less correlated where a state
+    loses only some: by the share of the loss's variance that the states have."""
     if shaping.bursts is None:
         return 1.0
     neighbours = 1 - sum(shaping.bursts)
-    return max(1.0, (1 + neighbours) / (1 - neighbours))
+    lost, inside = shaping.loss_percent / 100, shaping.share_in_bursts
+    apart = (shaping.burst_loss_percent - shaping.burst_between_percent) / 100
+    of_states = apart**2 * inside * (1 - inside) / (lost * (1 - lost))
+    return max(1.0, 1 + 2 * of_states * neighbours / (1 - neighbours))
 
 
 def _loss_row(

@@ -94,7 +94,7 @@ class Measurements:
         first = plan.hosts[0].name
         whole = whole_paths(plan, self._lab.read_record())
         reached = [path for path in whole if path.reachable and path.source == first]
-        paths = [path for path in reached if not path.lossy and plan.in_order(path)]
+        paths = [path for path in reached if not path.lossy and plan.in_order(path) and plan.is_filled(path)]
         for path in sorted(paths, key=lambda path: path.hops):
             self._say(f"throughput over {plural(path.hops, 'hop')}")
             way = MeasuredPath(path.source, path.target, plan.address_over(path), path.rtt_ms)
@@ -188,7 +188,7 @@ def _subjects(plan: Plan, quantity: str, word: str) -> list[str]:
     carrying = {link.name for link in plan.links if _carries_its_ends(plan, link)}
     further = [path for path in whole if path.hops > 1]
     if word == "sum-of-segments":
-        return [_name(path) for path in further if carrying.issuperset(path.links)]
+        return [_name(path) for path in further if carrying.issuperset(path.crossed)]
     if word == "as-declared":
         return [*(link.name for link in plan.links), *map(_name, further)]
     if word == "within-ceiling":
@@ -287,8 +287,11 @@ def _unmeasured_row(plan: Plan, quantity: str, word: str, why: str) -> Row:
 
 
 def _carries_its_ends(plan: Plan, link: Link) -> bool:
-    """Whether traffic between the link's ends takes this link, and not another between the same ends."""
-    return not plan.joins_hosts(link) or plan.path(*link.ends).links == (link.name,)
+    """Whether traffic between the link's ends takes this link, and not another between the same ends. Where a way back
+    may be another one, the link's own addresses still lead over it alone."""
+    if plan.has_several_ways and [each.ends for each in plan.links if {*each.ends} == {*link.ends}] == [link.ends]:
+        return True
+    return not plan.joins_hosts(link) or plan.path(*link.ends).crossed == {link.name}
 
 
 def _name(path: Path | PathSamples) -> str:

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from minigts.judge.samples import ENOUGH, PathSamples, plural, within
 from minigts.judge.tolerances import Tolerance, exchanged
 from minigts.judge.verdicts import Judgement, Tested, all_of
-from minigts.topology.plan.elements import Path
+from minigts.topology.plan.elements import Path, Port
 from minigts.topology.plan.plan import Plan
 
 
@@ -56,19 +56,28 @@ class Sum:
         return within(self.cell, self.total_ms - allowed, self.total_ms + allowed)
 
 
-def single_segments(measured: Iterable[T]) -> dict[Ends, T]:
-    """The measurements of single segments, by their ends. A path of one hop stands in for its segment."""
+def single_segments(measured: Iterable[T], plan: Plan | None) -> dict[Ends, T]:
+    """The measurements of single segments, by their ends. A path of one hop stands in for its segment, unless the way
+    back is another."""
     found: dict[Ends, T] = {}
     for each in measured:
         ends = frozenset((each.source, each.target))
+        path = way(each, plan) if plan is not None and plan.has_several_ways and each.kind != "segment" else None
+        if path is not None and len(path.crossed) > 1:
+            continue
         if each.hops == 1 and (each.kind == "segment" or ends not in found):
             found[ends] = each
     return found
 
 
 def segments_of(measured: BetweenHosts, singles: Mapping[Ends, T], plan: Plan) -> tuple[T, ...]:
-    """The measured segments of the path, in order; empty where the plan has no path, or a segment was not measured."""
+    """The measured segments of the path, in order; empty where the plan has no path, a segment was not measured, or the
+    path takes other ways, too, and no segments alone make up its round trip."""
     path = way(measured, plan)
+    if path is not None and path.ways_there:
+        declared_ms = {link.name: link.rtt_ms for link in plan.links}
+        total_ms = round(sum(declared_ms[name] for name in path.links), 6)
+        path = path if (path.rtt_ms, path.rtt_most_ms) == (total_ms, None) else None
     ends = {link.name: frozenset(link.ends) for link in plan.links}
     keys = [ends[name] for name in path.links] if path else []
     return tuple(singles[key] for key in keys) if all(key in singles for key in keys) else ()
@@ -83,13 +92,38 @@ def way(measured: BetweenHosts, plan: Plan) -> Path | None:
 
 
 def segment_sums(cells: Sequence[PathSamples], plan: Plan) -> tuple[Sum, ...]:
-    """For each path of several hops: its median and the sum of its segments' medians."""
-    singles = single_segments(cells)
-    return tuple(
-        Sum(cell, sum(part.estimate.median for part in parts), exchanged(plan, way(cell, plan), 1 + len(parts)))
-        for cell in cells
-        if cell.hops > 1 and (parts := segments_of(cell, singles, plan))
-    )
+    """For each path of several hops: its median and the sum of its segments' medians; of several ways the nearest of
+    what these sum up to."""
+    singles = single_segments(cells, plan)
+    found = []
+    medians_ms = {ends: each.estimate.median for ends, each in singles.items()}
+    for cell in cells:
+        path = way(cell, plan) if cell.hops > 1 else None
+        if path is not None and path.ways_there:
+            if (bounds := _bounds_ms(path, medians_ms, plan)) is not None:
+                nearest_ms = min(max(cell.estimate.median, bounds[0]), bounds[1])
+                found.append(Sum(cell, nearest_ms, exchanged(plan, path, 1 + len(path.crossed))))
+        elif path is not None and (parts := segments_of(cell, singles, plan)):
+            total_ms = sum(part.estimate.median for part in parts)
+            found.append(Sum(cell, total_ms, exchanged(plan, path, 1 + len(parts))))
+    return tuple(found)
+
+
+def _bounds_ms(path: Path, measured_ms: Mapping[Ends, float], plan: Plan) -> tuple[float, float] | None:
+    """The least and the most that the segments of a path with several ways sum up to; None where one was not measured.
+
+    A segment's round trip is parted as declared: its two delays, and half of the rest each way."""
+    links = {link.name: link for link in plan.links}
+    if any(frozenset(links[name].ends) not in measured_ms for name in path.crossed):
+        return None
+
+    def one_way_ms(port: Port) -> float:
+        link = links[port.link]
+        return port.outgoing.delay_ms + (measured_ms[frozenset(link.ends)] - link.rtt_ms) / 2
+
+    ends = (path.source, path.each_there), (path.target, path.each_back)
+    sums = [[sum(map(one_way_ms, plan.senders_on(start, over))) for over in ways] for start, ways in ends]
+    return sum(map(min, sums)), sum(map(max, sums))
 
 
 def sum_of_segments(cells: Sequence[PathSamples], plan: Plan) -> Judgement:
@@ -100,11 +134,19 @@ def sum_of_segments(cells: Sequence[PathSamples], plan: Plan) -> Judgement:
 def as_declared(cells: Sequence[PathSamples], plan: Plan) -> Judgement:
     """Whether each path has the round trip that the topology declares."""
     declared = [
-        Sum(cell, cell.predicted, exchanged(plan, way(cell, plan), 1, frames=True))
+        Sum(cell, _nearest_ms(cell, cell.predicted, plan), exchanged(plan, way(cell, plan), 1, frames=True))
         for cell in cells
         if cell.predicted is not None
     ]
     return _agreement(declared, "what the topology declares")
+
+
+def _nearest_ms(cell: PathSamples, predicted_ms: float, plan: Plan) -> float:
+    """The declared round trip; of a path whose ways take different times the one that is nearest to the measured."""
+    path = way(cell, plan)
+    if path is None or path.rtt_most_ms is None:
+        return predicted_ms
+    return min(max(cell.estimate.median, predicted_ms), predicted_ms + path.rtt_most_ms - path.rtt_ms)
 
 
 def steady(cells: Sequence[PathSamples], plan: Plan) -> Judgement:

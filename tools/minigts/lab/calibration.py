@@ -82,7 +82,7 @@ def emulator_overhead_ms(provider: Provider, plan: Plan, among: Sequence[Path], 
     if not paths or not any(link.rtt_ms > 0 for link in plan.links):
         return 0.0
     path = min(paths, key=lambda path: (_random(plan, path), -path.hops))
-    delays_ms = sum(added_delay_ms(port.incoming, taken_off_ms) for port in plan.ends_on(path))
+    delays_ms = plan.most_of(path, lambda end: added_delay_ms(end.outgoing, taken_off_ms))
     count = WINDOWS * PROBES
     quartiles_ms: list[float] = []
     for _ in range(CALLS):
@@ -104,5 +104,10 @@ def _quartiles_ms(rtts_ms: Sequence[float]) -> list[float]:
 
 
 def _random(plan: Plan, path: Path) -> bool:
-    """Whether the path loses packets or delays them by chance."""
-    return path.lossy or not plan.in_order(path) or any(port.incoming.jitter_ms > 0 for port in plan.ends_on(path))
+    """Whether the path loses packets or delays them by chance, or has ways of different delays."""
+    return (
+        path.rtt_most_ms is not None
+        or path.lossy
+        or not plan.in_order(path)
+        or any(port.incoming.jitter_ms > 0 for port in plan.ends_on(path))
+    )

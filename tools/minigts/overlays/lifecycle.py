@@ -330,7 +330,7 @@ def _without_any_way(plan: Plan, now: Joined, record: Record) -> set[frozenset[s
     for network in networks:
         whole = [link.ends for link in plan.links if link.name not in dead and network.issuperset(link.ends)]
         apart -= {frozenset(pair) for part in _parts(network, whole) for pair in combinations(part, 2)}
-    return apart - {frozenset((path.source, path.target)) for path in plan.paths if dead.isdisjoint(path.links)}
+    return apart - {frozenset((path.source, path.target)) for path in plan.paths if dead.isdisjoint(path.crossed)}
 
 
 def _parts(names: Collection[str], links: Iterable[tuple[str, str]]) -> list[set[str]]:
@@ -392,7 +392,9 @@ def _wait_until_connected(
 def _without_their_path(plan: Plan, record: Record) -> set[frozenset[str]]:
     """The pairs of hosts whose path has a link that is cut or loses everything."""
     deaf = losing_all(plan, record)
-    whole = {frozenset((path.source, path.target)) for path in whole_paths(plan, record) if deaf.isdisjoint(path.links)}
+    whole = {
+        frozenset((path.source, path.target)) for path in whole_paths(plan, record) if deaf.isdisjoint(path.crossed)
+    }
     return {frozenset((path.source, path.target)) for path in plan.paths} - whole
 
 

@@ -101,7 +101,9 @@ def from_first(points: Sequence[LatencyPoint]) -> list[LatencyPoint]:
 def latency_points(summary: Sequence[SummaryRow], measurement: str, plan: Plan | None) -> tuple[LatencyPoint, ...]:
     """A point for each overlay and path, with the sum of its segments where all of them were measured."""
     rows = [row for row in summary if row.measurement == measurement]
-    singles = {name: single_segments(row for row in rows if row.overlay == name) for name in {r.overlay for r in rows}}
+    singles = {
+        name: single_segments((row for row in rows if row.overlay == name), plan) for name in {r.overlay for r in rows}
+    }
     return tuple(
         _latency_point(
             row,

@@ -51,7 +51,7 @@ def calls_are_free(plan: Plan, host: str) -> bool:
 
 def is_modelled(plan: Plan, path: Path) -> bool:
     """Whether a host on the path has a modelled processor that takes time for each frame."""
-    ends = {end for link in plan.links if link.name in path.links for end in link.ends}
+    ends = {end for link in plan.links if link.name in path.crossed for end in link.ends}
     modelled = {host.name for host in plan.hosts if host.processor is not None and host.processor.takes_frames}
     return not modelled.isdisjoint(ends)
 

@@ -18,22 +18,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, WithJsonSchema, create_model, model_validator
 
 from minigts.language.fields import Strict, matching, unknown, whole
-from minigts.language.problems import Finding, Misplaced, shown
+from minigts.language.problems import Finding, Misplaced, listed, shown
 from minigts.language.validation import keys
-from minigts.tools import iperf3_tcp, iperf3_udp, netperf_rr, netperf_stream, ping
+from minigts.tools import iperf3_tcp, iperf3_udp, netperf_rr, netperf_stream, ping, traffic
 from minigts.tools.base import SETUP_ROUND_TRIPS, START_S, Measured, ParseError, PathUnderTest, Tool
-from minigts.tools.columns import LOSS, MAX, MEAN, MIN, STDEV, VALUE, Column, Declared
+from minigts.tools.columns import LOSS, MAX, MEAN, MIN, P99, STDEV, VALUE, Column, Declared
 from minigts.tools.iperf3_tcp import RETRANSMITS, RTT
 from minigts.tools.options import Options, WholeSeconds
+from minigts.tools.payload import tcp_goodput
 from minigts.topology.plan.elements import Path
 
 MOST_FLOWS, MOST_OF_A_KIND, LONGEST_OMIT_S = 128, 64, 600
 """The most flows of a measurement, the most of one name, and the longest beginning that iperf3 can leave out."""
-FLOWING: Mapping[str, Tool] = {
-    tool.name: tool for tool in (iperf3_tcp.TOOL, iperf3_udp.TOOL, netperf_stream.TOOL, ping.TOOL, netperf_rr.TOOL)
-}
+_SENDING = (iperf3_tcp.TOOL, iperf3_udp.TOOL, netperf_stream.TOOL, traffic.TOOL)
+FLOWING: Mapping[str, Tool] = {tool.name: tool for tool in (*_SENDING, ping.TOOL, netperf_rr.TOOL)}
 """The tools that a flow may have."""
-_OF_ALL = ("duration", "omit", "count", "transactions")
+_OF_ALL = ("duration", "omit", "count", "transactions", "slowdown")
 """Options that say how long a tool runs, which the measurement says for all its flows."""
 _OF_HOSTS = ("sessions", "offload", "stress")
 """Options that start something on further hosts or change a host's interface, which flows share."""
@@ -93,8 +93,8 @@ class _Flow(Strict):
 
     @property
     def sends(self) -> bool:
-        """Whether its figure is a rate, of which the flows have shares."""
-        return self.instrument.quantity == "throughput"
+        """Whether it has a rate, of which the flows have shares."""
+        return self.instrument in _SENDING
 
     @property
     def begins_s(self) -> float:
@@ -159,7 +159,10 @@ class FlowsOptions(Options):
             except ValueError as error:
                 yield ("flows", index), str(error)
         if not any(flow.sends for flow in self.flows):
-            yield ("flows",), "none of them sends at a rate, of which flows have shares: add one by iperf3 or netperf"
+            yield (
+                ("flows",),
+                f"none of them has a rate, of which flows have shares; {listed([each.name for each in _SENDING])} do",
+            )
         if (count := sum(flow.count for flow in self.flows)) > MOST_FLOWS:
             yield ("flows",), f"these are {count} flows; at most {MOST_FLOWS} are possible"
         for index, flow in enumerate(self.flows):
@@ -214,7 +217,9 @@ class FlowsOptions(Options):
         left_out_s = self.left_out_s(flow)
         if "omit_s" in type(flow.options).model_fields:
             return flow.options.model_copy(update={"omit_s": left_out_s or None, "duration_s": self.duration_s})
-        return flow.options.lasting(left_out_s + self.duration_s)
+        lasting = flow.options.lasting(left_out_s + self.duration_s)
+        # Nothing is alone while other flows run.
+        return lasting.model_copy(update={"slowdown": False}) if flow.tool == traffic.TOOL.name else lasting
 
     def members(self, source: str, target: str) -> tuple[Member, ...]:
         """Every single flow, in the file's order; `source` and `target` are the ends of those that name none."""
@@ -249,6 +254,13 @@ class FlowResult:
     measured: Measured
     idle_ms: float | None
     share_percent: float | None = None
+
+    @property
+    def rate_mbit(self) -> float:
+        """The rate that it received; 0 for one that does not send."""
+        if not self.member.flow.sends:
+            return 0.0
+        return self.measured.extra.get(traffic.RECEIVED.name, self.measured.value)
 
     @property
     def rtt_ms(self) -> float | None:
@@ -296,9 +308,9 @@ def jain(rates: Sequence[float]) -> float | None:
 
 def shared(results: Sequence[FlowResult]) -> tuple[FlowResult, ...]:
     """The same, each flow that sends with its share of what all of them sent."""
-    total = sum(each.measured.value for each in results if each.member.flow.sends)
+    total = sum(each.rate_mbit for each in results)
     return tuple(
-        replace(each, share_percent=100 * each.measured.value / total) if each.member.flow.sends and total else each
+        replace(each, share_percent=100 * each.rate_mbit / total) if each.member.flow.sends and total else each
         for each in results
     )
 
@@ -309,13 +321,13 @@ def together(results: Sequence[FlowResult]) -> Measured:
     echoes = [each for each in results if not each.member.flow.sends]
     waits = [each.queueing_ms for each in echoes or sending if each.queueing_ms is not None]
     found = {
-        JAIN.name: jain([each.measured.value for each in sending]),
+        JAIN.name: jain([each.rate_mbit for each in sending]),
         QUEUEING.name: statistics.median(waits) if waits else None,
     }
     for name, own in _by_name(results).items():
         found |= {f"{name}_{key}": value for key, value in _of_a_name(own).items()}
     return Measured(
-        sum(each.measured.value for each in sending),
+        sum(each.rate_mbit for each in sending),
         {name: value for name, value in found.items() if value is not None},
     )
 
@@ -329,13 +341,16 @@ def _by_name(results: Sequence[FlowResult]) -> Mapping[str, list[FlowResult]]:
 
 def _of_a_name(own: Sequence[FlowResult]) -> Mapping[str, float | None]:
     """The figures of all flows of a name: rates, shares and retransmissions are sums; round trips medians."""
-    rates = [each.measured.value for each in own]
+    times = [each.measured.value for each in own if each.member.flow.instrument.unit == "ms"]
+    slowest = [each.measured.extra[P99.name] for each in own if P99.name in each.measured.extra]
     shares = [each.share_percent for each in own if each.share_percent is not None]
     waits = [each.queueing_ms for each in own if each.queueing_ms is not None]
     again, lost = ([each.measured.extra[key] for each in own if key in each.measured.extra] for key in _FURTHER)
     sends = own[0].member.flow.sends
     return {
-        ("mbit" if sends else "ms"): sum(rates) if sends else statistics.median(rates),
+        "mbit": sum(each.rate_mbit for each in own) if sends else None,
+        "ms": statistics.median(times) if times else None,
+        "p99_ms": max(slowest) if slowest and times else None,
         "share_percent": sum(shares) if shares else None,
         "queueing_ms": statistics.median(waits) if waits else None,
         RETRANSMITS.name: sum(again) if again else None,
@@ -360,14 +375,15 @@ def columns_of(options: FlowsOptions) -> tuple[Column, ...]:
 
 def _columns_of(flow: _Flow, options: FlowsOptions) -> Iterator[Column]:
     tool, name = flow.instrument, flow.name
-    unit = "mbit" if flow.sends else "ms"
-    yield Column(
-        f"{name}_{unit}", name, tool.unit, follows=_FOLLOWS, tabled=True, better="higher" if flow.sends else "lower"
-    )
+    if tool.unit == "ms":
+        yield Column(f"{name}_ms", name, "ms", follows=_FOLLOWS, tabled=True, better="lower")
+        if tool.column(P99.name):
+            yield Column(f"{name}_p99_ms", f"p99 of {name}", "ms", follows=_FOLLOWS, tabled=True, better="lower")
     if flow.sends:
+        yield Column(f"{name}_mbit", f"rate of {name}", "Mbit/s", follows=_FOLLOWS, tabled=True, better="higher")
         panel = len(options.flows) <= MOST_PANELS
         yield Column(f"{name}_share_percent", f"share of {name}", "%", follows=_FOLLOWS, panel=panel, tabled=True)
-    if not flow.sends or tool.column(RTT.name):
+    if tool.quantity == "latency" or tool.column(RTT.name):
         yield Column(f"{name}_queueing_ms", f"queueing delay of {name}", "ms", follows=_FOLLOWS)
     for column in (RETRANSMITS, LOSS):
         if tool.column(column.name):
@@ -383,7 +399,7 @@ def over_time(outputs: Sequence[tuple[Member, str]]) -> Mapping[str, list[tuple[
             continue
         name = f"{member.flow.name} {member.number}" if member.flow.count > 1 else member.flow.name
         for column, points in series(stdout).items():
-            own = column if column != VALUE else "rtt_ms"
+            own = column if column != VALUE else "rtt_ms" if member.flow.instrument is ping.TOOL else "completion_ms"
             found[f"{name} {own}"] = [(at_s + member.flow.begins_s, value) for at_s, value in points]
     return found
 
@@ -423,8 +439,9 @@ def wire_mbit(result: FlowResult, way: PathUnderTest) -> float:
     free = replace(way, buffers=None, path=alone)
     if "rate" in keys(type(options)):
         options = options.under({"rate": "unlimited"})
-    carried = tool.predicted(options, free)
-    return result.measured.value * 1000.0 / carried if carried and math.isfinite(carried) else result.measured.value
+    expected = tcp_goodput(free) if tool is traffic.TOOL else None
+    carried = expected.most_mbit if expected else tool.predicted(options, free)
+    return result.rate_mbit * (1000.0 / carried if carried and math.isfinite(carried) else 1.0)
 
 
 TOOL = Tool(

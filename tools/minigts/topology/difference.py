@@ -23,6 +23,7 @@ DESCRIBED = ("description", "expect", "tolerances", "schedule", "notes")
 ANEW: Mapping[str, str] = {
     "name": "the name of a topology is that of its labs",
     "routing": "hosts find their routes otherwise from their start on",
+    "ecmp": "hosts find their routes otherwise from their start on",
     "time": "a lab's clock is chosen as it comes up",
     "dns": "hosts start their name servers as they boot",
     "groups": "every overlay is laid over its group's hosts together",
@@ -159,7 +160,7 @@ def with_settings_of(made: Difference) -> Plan:
     def figures(link: Link) -> Link:
         if link.name not in stay:
             return link
-        kept = {key: getattr(link, key) for key in ("index", "subnet", "vlan", "vlans", "cost")}
+        kept = {key: getattr(link, key) for key in ("index", "subnet", "vlan", "vlans", "cost", "cost_back")}
         return stay[link.name].model_copy(update=kept)
 
     described = {key: getattr(after, key) for key in (*DESCRIBED, "overlay")}
@@ -259,7 +260,9 @@ def _refused_of_links(before: Plan, after: Plan, stay: set[str]) -> Iterator[str
             yield f"link {link.name}: vlan: hosts and switches get their VLANs as they boot"
         elif was.segments != link.segments:
             yield f"link {link.name}: subnet: hosts keep their addresses ({was.subnet}, not {link.subnet})"
-        if was.cost != link.cost:
+        if was.costs != link.costs and not before.has_routers:
+            yield f"link {link.name}: cost: hosts get their routes as they boot"
+        elif was.costs != link.costs:
             protocol = before.routing.upper()
             yield f"link {link.name}: hosts find their routes by {protocol}, and the delays say what a link costs there"
         for end in link.ends:

@@ -79,6 +79,9 @@ def with_link(
             raise InputError(f"no host or switch {shown(name)}; there are {listed([*machines])}{hint}")
     where = {name: each.location for name, each in machines.items()}
     draft = _drafted(plan, first, second, settings, where, defaults)
+    if plan.links and (plan.links[0].cost is None) is not (draft.costs is None):
+        has = "routes follow round trips, so a link has no cost" if draft.costs else "links have costs: say cost=10"
+        raise InputError(f"the lab's {has}")
     taken = {link.name for link in plan.links}
     if draft.name in taken:
         raise InputError(f"link {draft.name!r} is in the lab already")

@@ -38,6 +38,8 @@ def network_of(plan: Plan) -> Network:
         ("groups", bool(plan.groups)),
         ("ipv6", plan.ipv6 is not None),
         ("schedule", bool(plan.schedule)),
+        ("ecmp", plan.ecmp is not None),
+        ("cost", not plan.has_routers and any(link.cost is not None for link in plan.links)),
     ):
         if there:
             lost.add(what, plan.name, "no other format has it")

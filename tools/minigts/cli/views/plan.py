@@ -44,6 +44,11 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
     if plan.ways_out:
         words = addresses.gateway_in_words(host.name for host in plan.ways_out)
         out.print(f"has {words}\n", markup=False, soft_wrap=True)
+    if plan.ecmp is not None:
+        of_what = {"layer3": "addresses", "layer4": "addresses and ports"}[plan.ecmp]
+        out.print(
+            f"flows are spread over all equally good ways, by a hash of {of_what}\n", markup=False, soft_wrap=True
+        )
     if plan.dns:
         out.print("each host has a name server\n", markup=False, soft_wrap=True)
     for words in plan.tuning_in_words:
@@ -54,6 +59,7 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
     by_sites = any(link.delay_from for link in plan.links)
     by_vlan = any(each.vlans for each in plan.switches)
     by_chance = any(_impairments(plan, link) for link in plan.links)
+    by_cost = any(x.cost is not None for x in plan.links)
     links = (
         (
             x.name,
@@ -65,14 +71,14 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
             _queues(plan, x),
             *([_impairments(plan, x)] if by_chance else []),
             *([x.delay_from or ""] if by_sites else []),
-            *([str(x.cost)] if plan.has_routers else []),
+            *([cost(x)] if by_cost else []),
         )
         for x in plan.links[:ROWS_SHOWN]
     )
     vlans = ["VLAN"] if by_vlan else []
     round_trip = [">RTT"] if hiding is None else []
     columns = ("link", "subnet", *vlans, *ipv6_column(plan), *round_trip, ">delay", ">rate", ">loss", ">queue")
-    by_routers = [f">{plan.routing.upper()} cost"] if plan.has_routers else []
+    by_routers = [f">{plan.routing.upper()} cost" if plan.has_routers else ">cost"] if by_cost else []
     also = ["of its packets"] if by_chance else []
     columns = (*columns, *also, *(["delay from"] if by_sites else []), *by_routers)
     tables.show_table("links", columns, links, optional=("queue", "subnet", "delay from", "IPv6", "VLAN"))
@@ -81,11 +87,20 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
         return
     paths = [*islice((path for host in plan.hosts for path in plan.paths_from(host.name)), ROWS_SHOWN)]
     expected = (
-        (f"{p.source} – {p.target}", str(p.hops), console.ms(p.rtt_ms), at_most, limit, console.yes(p.reachable))
+        (
+            f"{p.source} – {p.target}",
+            str(p.hops),
+            *([ways(p)] if plan.has_several_ways else []),
+            rtt(p),
+            at_most,
+            limit,
+            console.yes(p.reachable),
+        )
         for p in paths
         for at_most, limit in [tcp_at_most(plan, p)]
     )
-    columns = ("pair", ">hops", ">RTT", ">TCP at most", "limit", "routed")
+    by_ways = ["ways"] if plan.has_several_ways else []
+    columns = ("pair", ">hops", *by_ways, ">RTT", ">TCP at most", "limit", "routed")
     tables.show_table("expected", columns, expected, optional=("routed", "limit"))
     _further(range(plan.pairs), "pairs")
 
@@ -100,6 +115,29 @@ def _planned_machines(plan: Plan) -> Iterator[tuple[str, ...]]:
             addresses += f" and {left} more" if (left := len(ports) - PORTS_SHOWN) > 0 else ""
         known = (each.name, each.location or "", each.address, *ipv6_address(plan, each.name))
         yield (*known, addresses, f"{each.cpus:g}", f"{each.memory_mb} MB")
+
+
+def cost(link: Link) -> str:
+    """`10`, or of two directions `10, back 30`."""
+    to, back = link.costs or ("", "")
+    return str(to) if to == back else f"{to}, back {back}"
+
+
+def ways(path: PathOfPlan) -> str:
+    """How many ways there are, and what they are where there is one each way: `4`, `1, back by mil-lju, lju-bra`."""
+    from minigts.topology.routes.several import counted
+
+    there, back = counted(path.each_there), counted(path.each_back)
+    if not path.ways_there:
+        return there
+    if len(path.each_there) == len(path.each_back) == 1:
+        return f"by {', '.join(path.links)}, back by {', '.join(path.each_back[0])}"
+    return there if there == back else f"{there}, back {back}"
+
+
+def rtt(path: PathOfPlan) -> str:
+    """`2 ms`, or of ways that differ `2 to 6 ms`."""
+    return console.ms(path.rtt_ms) if path.rtt_most_ms is None else f"{path.rtt_ms:g} to {console.ms(path.rtt_most_ms)}"
 
 
 def _further(all_of_them: Sequence[object], what: str) -> None:

@@ -53,11 +53,13 @@ def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Pla
     hosts = tuple(
         host_of(host, index, _ports(host.name, ends, given), directory) for index, host in enumerate(drafted.hosts)
     )
-    links = with_costs(hosts, switches, declared) if topology.routing in ("ospf", "bgp") else declared
+    by_protocol = topology.routing in ("ospf", "bgp")
+    links = with_costs(hosts, switches, declared, ecmp=bool(topology.ecmp)) if by_protocol else declared
     return Plan(
         name=topology.name,
         description=(topology.description or "").strip(),
         routing=topology.routing,
+        ecmp=topology.ecmp,
         time=time,
         overlay=topology.overlay,
         groups=tuple(Group(name=name, hosts=hosts) for name, hosts in (topology.groups or {}).items()),
@@ -150,6 +152,8 @@ def link_of(index: int, draft: DraftLink, name: str, subnets: Mapping[int | None
             if number is not None and draft.vlan is None
         ),
         delay_from=draft.delay_from,
+        cost=None if draft.costs is None else draft.costs.to,
+        cost_back=None if draft.costs is None or draft.costs.to == draft.costs.back else draft.costs.back,
         **link_figures(*draft.ways, draft.mtu),
     )
 

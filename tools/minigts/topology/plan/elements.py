@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from ipaddress import IPv4Interface
+from itertools import chain
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -115,6 +116,8 @@ class Route(Frozen):
     via: Address
     source: Address
     """The address that packets made on this host carry when they take this route: the host's own address."""
+    also: Annotated[tuple[Address, ...], Field(exclude_if=lambda each: not each)] = ()
+    """Further neighbours over which flows are spread, in a lab with `ecmp`. An empty list is not stored."""
 
 
 class Machine(Frozen):
@@ -238,7 +241,18 @@ class Link(Frozen):
     ] = None
     """Where the delay comes from (`sites`). None, which is not stored, without `delays: sites`."""
     cost: Annotated[int | None, Field(ge=1, le=65535, exclude_if=lambda cost: cost is None)] = None
-    """The link's cost in a routing protocol, in both directions. None, which is not stored, without a protocol."""
+    """The link's cost by which routes are chosen, from the first end to the second, and back unless `cost_back` is
+    another. None, which is not stored, where round trips decide."""
+    cost_back: Annotated[int | None, Field(ge=1, le=65535, exclude_if=lambda cost: cost is None)] = None
+
+    @property
+    def costs(self) -> tuple[int, int] | None:
+        """From the first end to the second, and back."""
+        return None if self.cost is None else (self.cost, self.cost if self.cost_back is None else self.cost_back)
+
+    def cost_from(self, end: str) -> int | None:
+        """The cost of sending over it from one of its ends."""
+        return None if self.costs is None else self.costs[0 if self.ends[0] == end else 1]
 
     @property
     def segments(self) -> tuple[tuple[int | None, str], ...]:
@@ -270,11 +284,11 @@ class Path(Frozen):
     source: str
     target: str
     links: tuple[str, ...]
-    """The names of the links on the path, in order; its length is the number of hops."""
+    """The names of the links on the path, in order; its length is the number of hops. Of several ways the first."""
     reachable: bool
     """Whether the underlay routes packets over it: always, but in mode neighbours only between neighbours."""
     rtt_ms: PathRttMs
-    """Sum of the links' RTT."""
+    """Sum of the links' RTT; of several ways the least."""
     rate_mbit: RateMbit | None
     """Lowest rate on the path."""
     tcp_ceiling_mbit: GoodputMbit | None
@@ -285,11 +299,35 @@ class Path(Frozen):
     loss_percent: Percent
     """Chance to lose a packet on the path, in one direction."""
     back: Direction | None = None
-    """The direction from the target to the source, over the same links, where it differs."""
+    """The direction from the target to the source, where it differs."""
+    rtt_most_ms: Annotated[PathRttMs | None, _UNLESS_NONE] = None
+    """The highest RTT of several ways. None, which is not stored, where all have the same."""
+    ways_there: Annotated[tuple[tuple[str, ...], ...], Field(exclude_if=lambda ways: not ways)] = ()
+    """The ways from source to target, each by its links, where there are several, or the way back is another. At most
+    64 are listed. Figures are then those of all ways: the lowest rate, the highest loss, a range of TCP."""
+    ways_back: Annotated[tuple[tuple[str, ...], ...], Field(exclude_if=lambda ways: not ways)] = ()
+    """The same from target to source."""
+    also_over: Annotated[tuple[str, ...], Field(exclude_if=lambda links: not links)] = ()
+    """The links of ways that are not listed."""
 
     @property
     def hops(self) -> int:
         return len(self.links)
+
+    @property
+    def crossed(self) -> frozenset[str]:
+        """The links of all ways, there and back."""
+        return frozenset((*self.links, *chain.from_iterable((*self.ways_there, *self.ways_back)), *self.also_over))
+
+    @property
+    def each_there(self) -> tuple[tuple[str, ...], ...]:
+        """Every listed way from source to target, by its links."""
+        return self.ways_there or (self.links,)
+
+    @property
+    def each_back(self) -> tuple[tuple[str, ...], ...]:
+        """Every listed way from target to source, by its links."""
+        return self.ways_back or (self.links[::-1],)
 
     @property
     def ways(self) -> tuple[Direction, Direction]:
@@ -303,12 +341,12 @@ class Path(Frozen):
 
     @property
     def turned(self) -> Path:
-        """The same links from target to source."""
+        """The path from target to source."""
         there, back = self.ways
         return Path(
             source=self.target,
             target=self.source,
-            links=self.links[::-1],
+            links=self.each_back[0],
             reachable=self.reachable,
             rtt_ms=self.rtt_ms,
             rate_mbit=back.rate_mbit,
@@ -316,6 +354,10 @@ class Path(Frozen):
             tcp_least_mbit=back.tcp_least_mbit,
             loss_percent=back.loss_percent,
             back=None if self.back is None else there,
+            rtt_most_ms=self.rtt_most_ms,
+            ways_there=self.ways_back,
+            ways_back=self.ways_there,
+            also_over=self.also_over,
         )
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Self
 
@@ -18,9 +18,10 @@ from minigts.topology.plan.elements import Group, Host, HostPort, Link, Path, Po
 from minigts.topology.plan.stored import WITH_ROUTES, Stored, contradictions
 from minigts.topology.routes import ipv6 as v6
 from minigts.topology.routes.paths import Underlay
+from minigts.topology.routes.several import SeveralWays
 from minigts.topology.sysctls import in_words
 
-_WHAT_OTHERS_FOLLOW_FROM = frozenset(("routing", "hosts", "switches", "links", "ipv6"))
+_WHAT_OTHERS_FOLLOW_FROM = frozenset(("routing", "ecmp", "hosts", "switches", "links", "ipv6"))
 
 
 class Plan(Stored):
@@ -51,6 +52,8 @@ class Plan(Stored):
 
     @cached_property
     def _underlay(self) -> Underlay:
+        if self.has_several_ways:
+            return SeveralWays.of_costs(self.hosts, self.switches, self.links, ecmp=self.ecmp is not None)
         return Underlay.of(self.hosts, self.switches, self.links, is_routed=self.is_routed)
 
     @cached_property
@@ -108,6 +111,11 @@ class Plan(Stored):
         return self.routing in ("ospf", "bgp")
 
     @property
+    def has_several_ways(self) -> bool:
+        """Whether two hosts may have several ways between them, or a way back that is another."""
+        return self.is_routed and (self.ecmp is not None or any(link.cost_back is not None for link in self.links))
+
+    @property
     def limited(self) -> tuple[Host, ...]:
         """The hosts that get a share of a processor."""
         return tuple(host for host in self.hosts if host.cpus < 1)
@@ -134,7 +142,7 @@ class Plan(Stored):
     def asks_controller(self, path: Path) -> bool:
         """Whether a switch on the path has an OpenFlow controller."""
         told = [switch for switch in self.switches if switch.controller is not None]
-        return any(port.link in path.links for switch in told for port in switch.ports)
+        return any(port.link in path.crossed for switch in told for port in switch.ports)
 
     def far_address(self, link: Link, end: int = 1) -> str:
         """The address of a link's end, 0 or 1, by which its other end reaches it."""
@@ -153,7 +161,10 @@ class Plan(Stored):
         return next(far.address for port, host, far in near if host.name == path.target and port.link == path.links[0])
 
     def ends_on(self, path: Path) -> list[Port]:
-        """Both ends of each link on the path. A link is there twice where a host routes between two of its VLANs."""
+        """Both ends of each link on the path, on any of its ways. A link is there twice where a host routes between two
+        of its VLANs."""
+        if path.ways_there:
+            return [port for link in sorted(path.crossed) for _, port in self._ends[link].values()]
         numbered = {
             number: [port] * times
             for link, times in Counter(path.links).items()
@@ -161,9 +172,28 @@ class Plan(Stored):
         }
         return [port for _, ports in sorted(numbered.items()) for port in ports]
 
+    def most_of(self, path: Path, what: Callable[[Port], float]) -> float:
+        """The sum of `what` over the ports that send on the path, there and back; of several ways the highest."""
+        if not path.ways_there:
+            return sum(what(end) for end in self.ends_on(path))
+        ends = (path.source, path.each_there), (path.target, path.each_back)
+        return sum(max(sum(map(what, self.senders_on(start, way))) for way in ways) for start, ways in ends)
+
+    def senders_on(self, start: str, links: Sequence[str]) -> list[Port]:
+        """The ports that send a frame on its way from `start` over these links, in order."""
+        found = []
+        for link in links:
+            found.append(self._ends[link][start][1])
+            start = found[-1].peer_host
+        return found
+
     def in_order(self, path: Path) -> bool:
         """Whether packets cross every link on the path once, one by one and, losses and jitter aside, in order."""
         return all(end.outgoing.in_order for end in self.ends_on(path))
+
+    def is_filled(self, path: Path) -> bool:
+        """Whether TCP can show the rate of every link on the path: none polices, has credits or a black hole."""
+        return all(end.outgoing.why_not_filled is None for end in self.ends_on(path))
 
     def neighbours(self, host: Host) -> Iterator[tuple[HostPort, Host, HostPort]]:
         """Yield, for every other host on a segment of `host`, the port of `host`, the other host, and the other's
@@ -178,7 +208,8 @@ class Plan(Stored):
         return next((group for group in self.groups if host in group.hosts), None)
 
     def path(self, source: str, target: str) -> Path:
-        """The path from one host to another; the way back takes the same links. Raises KeyError."""
+        """The path from one host to another, with the way back, which takes the same links unless the path says
+        others. Raises KeyError."""
         return self._underlay.path(source, target)
 
     def paths_from(self, source: str) -> Iterator[Path]:
@@ -204,6 +235,12 @@ class Plan(Stored):
     def routes_of(self, host: str) -> tuple[Route, ...]:
         """A host's routes, static or to be found by a protocol; none in mode neighbours. Raises KeyError."""
         return self._underlay.routes_of(host)
+
+    def first_links(self, host: str, without: Collection[str] = ()) -> dict[int, tuple[int, frozenset[str]]]:
+        """By number of each other host that is reached over links other than `without`, what the best ways to it cost,
+        and the links by which they begin. Only for a lab whose links have costs."""
+        ways = SeveralWays.of_costs(self.hosts, self.switches, self.links, ecmp=True)
+        return ways.first_links(host, without)
 
     def ipv6_routes_of(self, host: str) -> tuple[v6.Route, ...]:
         """A host's IPv6 routes, in the order of `routes_of`; none in a lab without IPv6."""
@@ -236,7 +273,7 @@ def json_pieces(plan: Plan, *, with_paths: bool = True) -> Iterator[str]:
     document["hosts"] = (_with_routes(plan, host) for host in plan.hosts)
     if plan.ipv6 is not None:
         hosts = (
-            {**host.model_dump(mode="json"), "routes": [dict(route) for route in plan.ipv6_routes_of(host.name)]}
+            {**host.model_dump(mode="json"), "routes": [route.model_dump() for route in plan.ipv6_routes_of(host.name)]}
             for host in plan.ipv6.hosts
         )
         document["ipv6"] = {**plan.ipv6.model_dump(mode="json"), "hosts": hosts}
@@ -250,7 +287,7 @@ def _with_routes(plan: Plan, host: Host) -> dict[str, object]:
     for name, value in host.model_dump(mode="json").items():
         found[name] = value
         if name == "address":
-            found["routes"] = [dict(route) for route in plan.routes_of(host.name)]
+            found["routes"] = [route.model_dump() for route in plan.routes_of(host.name)]
     return found
 
 

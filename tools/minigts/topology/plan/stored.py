@@ -18,6 +18,7 @@ from minigts.topology.fields import (
     MOST_LINKS,
     Description,
     Expectation,
+    Hashed,
     Name,
     Network,
     Note,
@@ -43,6 +44,9 @@ class Stored(Frozen):
     name: Name
     description: Description
     routing: Literal["routed", "neighbours", "ospf", "bgp"]
+    ecmp: Annotated[Hashed | None, Field(exclude_if=lambda hashed: hashed is None)] = None
+    """What of a packet chooses among equal ways: its addresses (layer 3), or its ports, too. None, which is not stored,
+    where hosts have one way."""
     time: Time = "real"
     overlay: Name
     groups: Annotated[tuple[Group, ...], Field(max_length=MOST_HOSTS)] = ()

@@ -72,6 +72,8 @@ class DraftLink:
     """The VLAN that it carries untagged."""
     vlans: tuple[int, ...] | None = None
     """The VLANs that it carries tagged, in order; None when the file does not name them."""
+    costs: BothWays[int] | None = None
+    """What it costs in each direction, where the file says so."""
     whole: bool = True
     """Whether all its settings in the file were accepted."""
 
@@ -278,6 +280,7 @@ def draft_link(
         BothWays(to, back),
         _nearest(near, "mtu", DEFAULT_MTU),
         own_delay=delays_ms is not None,
+        costs=_nearest(near, "cost", None),
         vlan=own.vlan,
         vlans=None if own.vlans is None else tuple(sorted(own.vlans)),
     )

@@ -15,7 +15,7 @@ from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, LEAST_MTU, MOST_M
 from minigts.topology.frames import VLANS
 from minigts.topology.host_settings import Spec
 from minigts.topology.link_settings import LINK_SETTINGS
-from minigts.topology.read.per_direction import Read, of_key
+from minigts.topology.read.per_direction import COST, BothWays, Read, of_key
 from minigts.topology.setting import Setting
 
 
@@ -98,6 +98,11 @@ class LinkSettings(_EachWay):
 
     mtu: Annotated[int, *whole("an MTU", LEAST_MTU, MOST_MTU)] | None = Field(
         None, description="Largest IP packet in bytes. Default: 1500."
+    )
+
+    cost: Annotated[BothWays[int], *COST] | None = Field(
+        None,
+        description="What the link costs, from 1 to 65535: the lowest sum is the route. Default: by round trips.",
     )
 
     @model_validator(mode="after")

@@ -7,7 +7,7 @@ fields or several links is in `checks`.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias, get_args
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
@@ -21,6 +21,7 @@ from minigts.topology.fields import (
     LARGEST_SEED,
     LONGEST_DESCRIPTION,
     LONGEST_LOCATION,
+    Hashed,
     LatencyWord,
     ThroughputWord,
 )
@@ -50,6 +51,16 @@ def _beside(value: object) -> str | None:
     if not isinstance(value, str):
         raise ValueError(f"{shown(value)} does not say whether hosts have IPv6: write true, false or a /48")
     return None if value == "false" else v6.DEFAULT if value == "true" else v6.block(value)
+
+
+_HASHES = get_args(Hashed)
+
+
+def _hashed(value: object) -> str | None:
+    words: dict[str, str | None] = {"true": "layer4", "false": None} | {word: word for word in _HASHES}
+    if not isinstance(value, str) or value not in words:
+        raise ValueError(f"{shown(value)} does not say how flows are spread: write true, false, layer3 or layer4")
+    return words[str(value)]
 
 
 def _members(value: object) -> list[object]:
@@ -156,6 +167,11 @@ class Topology(Spec):
         description="routed: static routes, every host reaches every other. neighbours: a host reaches only the "
         "hosts it shares a link with, as in GTS. ospf, bgp: as routed, by routes that the hosts find by that protocol, "
         "and again when a link fails. Default: routed.",
+    )
+    ecmp: Annotated[Hashed | None, BeforeValidator(_hashed), WithJsonSchema({"enum": [True, False, *_HASHES]})] = Field(
+        None,
+        description="true or layer4: hosts spread flows over all equally good ways, by addresses and ports. layer3: by "
+        "addresses alone. Default: false, one way.",
     )
     time: Annotated[Time, choice("a lab's time", "real", "virtual")] | None = Field(
         None,

@@ -9,6 +9,7 @@ from pydantic import PlainValidator, WithJsonSchema
 
 from minigts.language.fields import unknown
 from minigts.language.problems import Finding, Misplaced, listed, shown
+from minigts.language.quantities import whole_number
 from minigts.topology.setting import Amount, Setting
 
 T = TypeVar("T")
@@ -33,9 +34,13 @@ def of_key(settings: Sequence[Setting]) -> tuple[PlainValidator, WithJsonSchema]
     `queue: {size: 100kB, discipline: fq_codel}`, has nested settings by their keys, and the key's own value, too.
     """
     own = next((each for each in settings if each.word == each.head), None)
-    nested = {each.key: each for each in settings}
+    nested = {each.key: each for each in (*settings, *(own.beside if own is not None else ()))}
 
     def read(value: object) -> Read:
+        found = values(value)
+        return found if own is None or own.joined is None else own.joined(found)
+
+    def values(value: object) -> dict[str, BothWays[Amount]]:
         if own is not None and (len(nested) == 1 or not isinstance(value, dict) or not {TO, FROM}.isdisjoint(value)):
             return {own.field: _both(own, value)}
         if not isinstance(value, dict) or not value:
@@ -52,18 +57,19 @@ def of_key(settings: Sequence[Setting]) -> tuple[PlainValidator, WithJsonSchema]
 
 
 def _both(setting: Setting, value: object) -> BothWays[Amount]:
+    return _of_both(value, setting.parse, setting.kind.example)
+
+
+def _of_both(value: object, parse: Callable[[object], T], example: str) -> BothWays[T]:
     if not isinstance(value, dict):
-        both = setting.parse(value)
+        both = parse(value)
         return BothWays(both, both)
     findings: list[Finding] = []
     for direction in (TO, FROM):
         if direction not in value:
-            example = setting.kind.example
             hint = f"two directions are written as in {{to: {example}, from: {example}}}"
             findings.append(((), f"{direction!r} is missing: {hint}"))
-    found = dict(
-        _each(value, lambda way, written: (way, setting.parse(written)), "direction", (TO, FROM), and_then=findings)
-    )
+    found = dict(_each(value, lambda way, written: (way, parse(written)), "direction", (TO, FROM), and_then=findings))
     return BothWays(found[TO], found[FROM])
 
 
@@ -93,7 +99,11 @@ def _each(
 
 
 def _schema(setting: Setting) -> list[dict[str, Any]]:
-    one = setting.kind.schema
+    return _for_each(setting.kind.schema)
+
+
+def _for_each(one: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The schema of one value, and that of one for each direction."""
     mapping = {
         "type": "object",
         "properties": {
@@ -103,8 +113,23 @@ def _schema(setting: Setting) -> list[dict[str, Any]]:
         "required": [TO, FROM],
         "additionalProperties": False,
     }
-    return [one, mapping]
+    return [dict(one), mapping]
 
 
 def _flat(alternatives: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     return [each for several in alternatives for each in several]
+
+
+LARGEST_COST = 65535
+"""OSPF has 16 bits for a cost (RFC 2328, section A.4.2)."""
+
+
+def _cost(value: object) -> BothWays[int]:
+    return _of_both(value, lambda written: whole_number(written, "a cost", 1, LARGEST_COST), "10")
+
+
+COST = (
+    PlainValidator(_cost),
+    WithJsonSchema({"anyOf": _for_each({"type": "integer", "minimum": 1, "maximum": LARGEST_COST})}),
+)
+"""The validator and schema of a link's cost."""

@@ -77,8 +77,12 @@ def costs(edges: Sequence[Edge]) -> list[int]:
 
 
 def _cost(edges: Sequence[Edge], index: int) -> int:
-    rtt_ns = round(edges[index].rtt_ms * 1_000_000)
-    return (((rtt_ns << _HOP_BITS) + 1) << len(edges)) + (1 << index)
+    return (hop_cost(edges[index].rtt_ms) << len(edges)) + (1 << index)
+
+
+def hop_cost(rtt_ms: float) -> int:
+    """The part of a link's cost by which paths may be equal: the lowest RTT is best, then the fewest hops."""
+    return (round(rtt_ms * 1_000_000) << _HOP_BITS) + 1
 
 
 def connected(nodes: Iterable[N], pairs: Iterable[tuple[N, N]]) -> list[list[N]]:
@@ -126,9 +130,14 @@ def protocol_costs(nodes: int, edges: Sequence[Edge], names: Sequence[str]) -> l
 
 
 def _costs(edges: Sequence[Edge], names: Sequence[str], attempt: int) -> list[int]:
-    longest_ms = max((edge.rtt_ms for edge in edges), default=0.0) or 1.0
     by_name = (zlib.crc32(f"{attempt}/{name}".encode()) % BY_NAME for name in names)
-    return [HOP + own + round(LONGEST * edge.rtt_ms / longest_ms) for edge, own in zip(edges, by_name, strict=True)]
+    return [own + cost for own, cost in zip(by_name, equal_costs([edge.rtt_ms for edge in edges]), strict=True)]
+
+
+def equal_costs(rtts_ms: Sequence[float]) -> list[int]:
+    """The cost of each link without the part from its name: links of the same RTT cost the same."""
+    longest_ms = max(rtts_ms, default=0.0) or 1.0
+    return [HOP + round(LONGEST * rtt_ms / longest_ms) for rtt_ms in rtts_ms]
 
 
 def _ties(nodes: int, edges: Sequence[Edge], costs: Sequence[int]) -> int:

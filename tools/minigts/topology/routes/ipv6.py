@@ -98,6 +98,7 @@ class Route(_Frozen):
     to: Network
     via: Address
     source: Address
+    also: Annotated[tuple[Address, ...], Field(exclude_if=lambda each: not each)] = ()
 
 
 class Port(_Frozen):
@@ -182,7 +183,7 @@ class Numbering:
     def route(self, beside: elements.Route) -> Route:
         """Raises KeyError."""
         to, via, source = self.network(beside.to), self.address(beside.via), self.address(beside.source)
-        return Route(to=to, via=via, source=source)
+        return Route(to=to, via=via, source=source, also=tuple(map(self.address, beside.also)))
 
 
 def numbering_of(hosts: Sequence[elements.Host], links: Sequence[elements.Link], prefix: str) -> Numbering:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from minigts.topology.plan.elements import Direction, Host, Link, Path, Route, Switch
 from minigts.topology.plan.path_totals import PathTotals, turned
-from minigts.topology.routes.graph import Edge, Graph, connected, costs, protocol_costs
+from minigts.topology.routes.graph import Edge, Graph, connected, costs, equal_costs, protocol_costs
 from minigts.topology.tcp import Buffers, between, buffers, goodput
 
 
@@ -60,14 +60,14 @@ class Underlay:
         cls, hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link], *, is_routed: bool
     ) -> Underlay:
         """The underlay of a plan. Without `is_routed` hosts have no routes, and reach only their neighbours."""
-        edges = _edges(hosts, switches, links)
+        edges = edges_of(hosts, switches, links)
         nodes = len(hosts) + sum(len(switch.vlans) or 1 for switch in switches)
         plain = [_as_edge(edge) for edge in edges]
         return cls(tuple(hosts), edges, nodes, is_routed, Graph(nodes, plain, costs(plain)))
 
     def set_to(self, hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link]) -> Underlay:
         """The underlay with other settings of its links. Paths stay: routes do not follow changes while a lab is up."""
-        return replace(self, hosts=tuple(hosts), edges=_edges(hosts, switches, links))
+        return replace(self, hosts=tuple(hosts), edges=edges_of(hosts, switches, links))
 
     def path(self, source: str, target: str) -> Path:
         """The path between two hosts. Raises KeyError where they are not connected, or are not two hosts."""
@@ -232,9 +232,17 @@ class Underlay:
         return way.model_copy(update=rounded)
 
 
-def with_costs(hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link]) -> tuple[Link, ...]:
-    """The links with their costs in the hosts' routing protocol."""
-    edges = [_as_edge(each) for each in _edges(hosts, switches, links)]
+def with_costs(
+    hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link], *, ecmp: bool = False
+) -> tuple[Link, ...]:
+    """The links with their costs in the hosts' routing protocol, where the file has none. With `ecmp` links of the same
+    RTT cost the same."""
+    if all(link.cost is not None for link in links):
+        return tuple(links)
+    if ecmp:
+        equal = zip(links, equal_costs([link.rtt_ms for link in links]), strict=True)
+        return tuple(link.model_copy(update={"cost": cost}) for link, cost in equal)
+    edges = [_as_edge(each) for each in edges_of(hosts, switches, links)]
     announced = protocol_costs(len(hosts) + len(switches), edges, [link.name for link in links])
     return tuple(link.model_copy(update={"cost": cost}) for link, cost in zip(links, announced, strict=True))
 
@@ -243,7 +251,8 @@ def _as_edge(edge: _Edge) -> Edge:
     return Edge(edge.nodes, edge.link.rtt_ms if edge.link.cost is None else float(edge.link.cost))
 
 
-def _edges(hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link]) -> tuple[_Edge, ...]:
+def edges_of(hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link]) -> tuple[_Edge, ...]:
+    """The edges of the network, in the order of the links."""
     indices = {host.name: index for index, host in enumerate(hosts)}
     bridges: list[tuple[str, int | None]] = []
     for switch in switches:
