@@ -15,10 +15,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from docs.site import reference
+from minigts import paths
+from minigts.experiments import run_folders
 
 PROJECT = reference.PROJECT
 SETTINGS = PROJECT / "docs" / "site"
-SITE = PROJECT / "site"
+SITE = PROJECT / paths.SITE
 MAN = "man"
 OUTSIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")
 OUTSIDE += ("bench/README.md", "provision/kernel/README.md")
@@ -141,6 +143,7 @@ def main(words: Iterable[str]) -> int:
         (source / "reference" / "verbs.md").write_text(reference.verb_index(linked=False), encoding="utf-8")
         if code := build(source, site / MAN, "man"):
             return code
+        (site / paths.SITE_OF).write_text(f"{run_folders.commit()}\n", encoding="utf-8")
         shutil.rmtree(SITE, ignore_errors=True)
         shutil.copytree(site, SITE, ignore=shutil.ignore_patterns(".buildinfo", ".doctrees", "objects.inv"))
     print(SITE / "index.html")  # noqa: T201
