@@ -31,7 +31,7 @@ IPV6_SYSCTLS = (
     "net.ipv6.conf.all.accept_dad=0",
 )
 """Settings of a host in a lab with IPv6."""
-HASHES = {
+HASHES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "ipv4": {"layer3": ("fib_multipath_hash_policy=0",), "layer4": ("fib_multipath_hash_policy=1",)},
     # Over IPv6 policy 0 has the flow label, too, which follows from the ports; 3 has the fields that are named.
     "ipv6": {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from ipaddress import IPv4Network
+from ipaddress import IPv4Address, IPv4Network
 from typing import TypeAlias
 
 from minigts.language.blocks import reserved_for
@@ -168,6 +168,38 @@ def _subnets(drafted: Draft, subnets: Data) -> Iterator[Finding]:
         left = f"{assigned.count(None)} of {len(parts)} links get no subnet"
         yield where, f"{left}: {pool} holds {capacity(pool)}; give a larger block as `subnets:`"
     yield from _room(drafted, parts, assigned)
+    yield from _addresses(drafted, parts, explicit)
+
+
+def _addresses(drafted: Draft, parts: Sequence[Segment], networks: Sequence[IPv4Network | None]) -> Iterator[Finding]:
+    """Addresses of links' ends, which lie in a subnet that the file gives, each once."""
+    for link in drafted.links:
+        for name, address in link.addresses:
+            where = (*link.where, "addresses", name)
+            if name not in link.ends:
+                yield where, f"no end of the link; its ends are {listed(link.ends)}{did_you_mean(name, link.ends)}"
+            elif link.vlans:
+                yield where, f"a trunk is on several segments: give {address} with a link of one VLAN"
+    for part, network in zip(parts, networks, strict=True):
+        owners: dict[str, str] = {}
+        for link in (drafted.links[index] for index in part.links if not drafted.links[index].vlans):
+            for name, address in link.addresses:
+                if name in link.ends:
+                    where = (*link.where, "addresses", name)
+                    yield from ((where, why) for why in _no_address(name, address, network, owners))
+                    owners.setdefault(address, name)
+
+
+def _no_address(name: str, address: str, network: IPv4Network | None, owners: Mapping[str, str]) -> Iterator[str]:
+    """Why a machine cannot have this address on a segment, where `owners` have others."""
+    if network is None:
+        yield f"which subnet is {address} in? Give the segment's `subnet:`"
+    elif IPv4Address(address) not in network or IPv4Address(address) in (network[0], network[-1]):
+        yield f"{address} is no host's address in {network}, the segment's subnet"
+    elif owners.get(address, name) != name:
+        yield f"{address} is that of {owners[address]} already"
+    elif any(owner == name and other != address for other, owner in owners.items()):
+        yield f"{name} has another address on this segment already"
 
 
 def _room(drafted: Draft, parts: Sequence[Segment], networks: Sequence[IPv4Network | None]) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from ipaddress import IPv4Network
 from typing import Any
 
@@ -45,6 +46,10 @@ def network_of(plan: Plan) -> Network:
             lost.add(what, plan.name, "no other format has it")
     if plan.has_routers:
         notes.add(f"routing: {plan.routing}", plan.name, "no other format has it as we do")
+    for name in _with_other_addresses(plan):
+        lost.add(
+            "addresses", name, "its hosts would have the first addresses of its network, in the order of the links"
+        )
     for host in plan.hosts:
         _say_of_host(host, notes, lost)
     for link in plan.links:
@@ -59,6 +64,21 @@ def network_of(plan: Plan) -> Network:
         notes=(*plan.notes, *notes.lines()),
         lost=lost.lines(),
     )
+
+
+def _with_other_addresses(plan: Plan) -> Iterator[str]:
+    """The links of segments whose hosts have other addresses than the first ones in the order of the links."""
+    of_hosts: dict[str, list[tuple[str, str]]] = {}
+    hosts = {host.name: host for host in plan.hosts}
+    for link in plan.links:
+        for end in (hosts[name] for name in link.ends if name in hosts):
+            own = next(port for port in end.ports if port.link == link.name)
+            of_hosts.setdefault(link.subnet, []).append((link.name, own.address))
+    for subnet, members in of_hosts.items():
+        first = IPv4Network(subnet)[0]
+        for number, (name, address) in enumerate(members, 1):
+            if address != str(first + number):
+                yield name
 
 
 def _say_of_link(plan: Plan, link: elements.Link, lost: Notes) -> None:

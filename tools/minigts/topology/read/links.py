@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 from pydantic import BeforeValidator, Field, WithJsonSchema, create_model, model_validator
 
 from minigts.language.fields import matching, quantity, whole
-from minigts.language.problems import shown
+from minigts.language.problems import Finding, Misplaced, shown
 from minigts.language.quantities import TIME_MS
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, LEAST_MTU, MOST_MTU, NAME, NAME_HINT, SMALLEST_SEGMENT
 from minigts.topology.frames import VLANS
@@ -51,6 +51,22 @@ def _some_vlans(value: object) -> list[object]:
     if twice := [number for number, count in Counter(map(str, value)).items() if count > 1]:
         raise ValueError(f"VLAN {twice[0]} is given twice")
     return value
+
+
+def _addresses(value: object) -> dict[str, str]:
+    if not isinstance(value, dict) or not value:
+        example = "{ams: 192.168.7.20, bra: 192.168.7.30}"
+        raise ValueError(f"{shown(value)} is no mapping of the link's ends to addresses: write it as in {example}")
+    findings: list[Finding] = []
+    found: dict[str, str] = {}
+    for end, written in value.items():
+        try:
+            found[str(end)] = str(ipaddress.IPv4Address(written if isinstance(written, str) else ""))
+        except ValueError:
+            findings.append(((end,), f"{shown(written)} is not an IPv4 address: write it as in 192.168.7.20"))
+    if findings:
+        raise Misplaced(findings)
+    return found
 
 
 HostName: TypeAlias = Annotated[str, *matching(HOST_NAME_HINT, HOST_NAME)]
@@ -124,6 +140,18 @@ class LinkSpec(LinkSettings):
     subnet: Network | None = Field(
         None,
         description="IPv4 network of this link's segment. Default: the next free /24 of `subnets`, or a larger one.",
+    )
+    addresses: (
+        Annotated[
+            dict[str, str],
+            BeforeValidator(_addresses),
+            WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1}),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="IPv4 addresses of the link's ends, by their names, in the segment's `subnet`. Default: the lowest "
+        "free ones, in the order of the links.",
     )
     vlan: _Vlan | None = Field(
         None,
