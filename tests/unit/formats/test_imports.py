@@ -539,7 +539,7 @@ LOST = {
         5,
         "address 192.0.2.7",
     ),
-    "kept-block": (CLAB + '    - {endpoints: ["a:eth1", "b:eth1"], ipv4: ["172.16.0.1/24"]}\n', 5, "network 172.16"),
+    "kept-block": (CLAB + '    - {endpoints: ["a:eth1", "b:eth1"], ipv4: ["10.255.0.1/24"]}\n', 5, "network 10.255"),
     "pair-of-addresses": (CLAB + '    - {endpoints: ["a:eth1", "b:eth1"], ipv4: ["192.0.2.0/31"]}\n', 5, "network 192"),
     "used-kind": (CLAB.replace("  nodes", "  kinds: {linux: {binds: ['a:/b']}}\n  nodes"), 3, "binds"),
     "tunnel": (NETLAB + "  - {h1: , h2: , type: tunnel}\n", 5, "a link of type 'tunnel'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from minigts import overlays
 from minigts.errors import InputError
 from minigts.topology.difference import difference
 from minigts.topology.plan.plan import Plan
@@ -86,6 +87,29 @@ def test_on_a_lab_that_is_up_the_addresses_of_the_file_are_wanted_and_others_sta
     assert made(LAN) == ()
     assert made(LAN.replace(", addresses: {c: 192.168.7.1}", "")) == ()
     assert any("hosts keep their addresses" in each for each in made(LAN.replace("c: 192.168.7.1", "c: 192.168.7.3")))
+
+
+BLOCK = "name: b\noverlay: {}\nhosts: {{a: , b: }}\nlinks: [{{ends: [a, b], subnet: {}}}]\n"
+
+
+@pytest.mark.parametrize("subnet", ["10.0.3.0/24", "172.20.0.0/24"])
+def test_the_overlays_blocks_are_free_where_no_overlay_is_laid(subnet: str) -> None:
+    for overlay in ("none", "none-v6"):
+        ipv6 = "ipv6: true\n" if overlay == "none-v6" else ""
+        plan = parse(ipv6 + BLOCK.format(overlay, subnet), "b.yaml")
+        assert plan.links[0].subnet == subnet
+        overlays.require_fit(plan, overlay)
+        with pytest.raises(
+            InputError, match=f"'vxlan' does not fit: link a-b of topology b has {subnet}, which overlaps"
+        ):
+            overlays.require_fit(plan, "vxlan")
+    with pytest.raises(InputError, match=r"b\.yaml:4: links\[0\]\.subnet: .* which is kept for"):
+        parse(BLOCK.format("vxlan", subnet), "b.yaml")
+
+
+def test_the_hosts_own_block_is_never_free() -> None:
+    with pytest.raises(InputError, match=r"which is kept for the hosts' own addresses"):
+        parse(BLOCK.format("none", "10.255.7.0/24"), "b.yaml")
 
 
 def test_export_says_that_they_are_lost() -> None:

@@ -170,7 +170,7 @@ def _address(machines: Mapping[str, Machine], chosen: Sequence[Attached], found:
 def _why_not(network: IPv4Network, taken: Sequence[IPv4Network]) -> str | None:
     if network.prefixlen > LONGEST_PREFIX or network.prefixlen == 0:
         return f"a link's network is from /1 to /{LONGEST_PREFIX}"
-    if (user := reserved_for(network)) is not None:
+    if (user := reserved_for(network, overlaid=False)) is not None:
         return f"it overlaps {user}"
     return next((f"it overlaps {other}, another link's" for other in taken if other.overlaps(network)), None)
 

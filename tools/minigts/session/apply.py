@@ -118,6 +118,8 @@ def _hindrances(there: Lab, record: Record, made: Difference) -> Iterator[str]:
         return
     try:
         overlays.require_alterable(there, record)
+        if (joined := overlays.joined(there)) is not None:
+            overlays.require_fit(made.after, joined.name)
         if isinstance(there.provider, Edits):
             there.provider.require_room_for(made.after)
     except (InputError, EnvironmentLacks) as error:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from minigts.language.blocks import reserved_for
 from minigts.language.problems import Finding, Location, did_you_mean, listed, path_of, shown
 from minigts.language.tree import Data
-from minigts.topology import containers
+from minigts.topology import containers, overlay_names
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.host_settings import untimely_keys
@@ -40,7 +40,8 @@ def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None, ti
     for link in drafted.links:
         yield from of_link(link)
     yield from segments.wrong_segments(drafted)
-    yield from _subnets(drafted, document.get("subnets"))
+    overlaid = document.get("overlay") not in (None, *overlay_names.UNDERLAYS)
+    yield from _subnets(drafted, document.get("subnets"), overlaid)
     if document.get("ipv6") not in (None, "false"):
         yield from _ipv6(drafted)
     groups = _groups_written(document.get("groups"))
@@ -139,7 +140,7 @@ def _impossible(way: Shaping, words: str, mtu: int) -> Iterator[str]:
         yield f"a queue of {way.queue_bytes} bytes{words} holds no full frame of {frame} bytes (MTU {mtu})"
 
 
-def _subnets(drafted: Draft, subnets: Data) -> Iterator[Finding]:
+def _subnets(drafted: Draft, subnets: Data, overlaid: bool) -> Iterator[Finding]:
     links, parts = drafted.links, segments.segments_of(drafted)
     given = {
         index: (lead, IPv4Network(links[lead].subnet or ""))
@@ -148,7 +149,7 @@ def _subnets(drafted: Draft, subnets: Data) -> Iterator[Finding]:
         is not None
     }
     for lead, network in given.values():
-        if user := reserved_for(network):
+        if user := reserved_for(network, overlaid=overlaid):
             yield (*links[lead].where, "subnet"), f"{network} overlaps {user}"
     clashes = sorted(set(overlaps([(lead, network) for lead, network in given.values()])))
     networks = dict(given.values())
@@ -158,7 +159,7 @@ def _subnets(drafted: Draft, subnets: Data) -> Iterator[Finding]:
     pool = _pool(subnets)
     if pool is None or clashes:
         return
-    if user := reserved_for(pool):
+    if user := reserved_for(pool, overlaid=overlaid):
         yield ("subnets",), f"{pool} overlaps {user}"
         return
     explicit = [given[index][1] if index in given else None for index in range(len(parts))]
