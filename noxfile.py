@@ -105,6 +105,12 @@ def audit(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """`nox -s docs`: the documentation as a site, in site/; a link that leads nowhere fails."""
+    session.run("docs/site/build", *session.posargs, external=True)
+
+
+@nox.session
 def vagrant(session: nox.Session) -> None:
     """Tests on virtual machines; as root, they get a libvirt of their own. Slow without KVM, so only when asked for."""
     install(session)

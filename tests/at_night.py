@@ -2,8 +2,8 @@
 
 What runs for each change covers each room, each verb and each mechanism of an overlay. The rest takes longer than a
 person waits: all overlays, kills, escapes, the package, a plain user, real time, Mininet, and most of what takes more
-than a minute. `.ci/run nightly` and `./minigts test --nightly` run everything. A file that the command line names is run whole, and an overlay whose
-folder has just changed is tried for each change, too.
+than a minute. `.ci/run nightly` and `./minigts test --nightly` run everything. A file that the command line names is
+run whole, and an overlay whose folder has just changed is tried for each change, too.
 """
 
 from __future__ import annotations

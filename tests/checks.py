@@ -1,6 +1,7 @@
 """What reads the code and runs none of it: style of Python and shell, and static types. In seconds, before any test.
 
-`.ci/run` begins with it, in the environment that tests have; `nox -s lint types` is the same for developers.
+`.ci/run` begins with it, in the environment that tests have; `nox -s lint types` is the same for developers, and
+`.pre-commit-config.yaml` has a part of it before each commit: names of checks as arguments run those alone.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[1]
+
+
+NAMES = ("ruff", "shellcheck", "shfmt", "mypy")
 
 
 def commands() -> list[Sequence[str]]:
@@ -38,14 +42,23 @@ def shared_names() -> list[str]:
     return sorted(name for name, number in times.items() if number > 1)
 
 
-def main() -> None:
+def program(argv: Sequence[str]) -> str:
+    """Of `NAMES`, what a command runs."""
+    return argv[2] if argv[0] == sys.executable else argv[0]
+
+
+def main(wanted: Sequence[str] = ()) -> None:
     """Ends with 1 when any of them finds something; all are run. One that is not installed is left out, and named."""
+    if unknown := [name for name in wanted if name not in NAMES]:
+        sys.exit(f"no check is named {', '.join(unknown)}; there are {', '.join(NAMES)}")
     wrong = shared_names()
     for name in wrong:
         print(f"{name}: several test files have this name, which pytest does not take", file=sys.stderr)  # noqa: T201
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # mypy knows its own way
     for argv in commands():
-        name, begun = (argv[2] if argv[0] == sys.executable else argv[0]), time.monotonic()
+        name, begun = program(argv), time.monotonic()
+        if wanted and name not in wanted:
+            continue
         try:
             code = subprocess.run(argv, check=False, env=environment).returncode
         except FileNotFoundError:
@@ -57,4 +70,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main([name for name in sys.argv[1:] if name != "test"])

@@ -72,6 +72,91 @@ def echoes(lab: Lab) -> list[float | None]:
     return [came.get(number) for number in range(1, ECHOES + 1)]
 
 
+def arrived(lab: Lab) -> list[int]:
+    """The numbers of requests, a millisecond apart, in the order in which their answers came."""
+    address = lab.plan.address_over(lab.plan.path("ams", "bra"))
+    argv = ["ping", "-c", str(ECHOES), "-i", "0.001", "-W", "1", address]
+    said = lab.provider.run("ams", argv, timeout_s=LIMIT_S, check=False).stdout
+    return [int(number) for number in re.findall(r"icmp_seq=(\d+) ttl=", said)]
+
+
+def test_jitter_keeps_the_order_unless_it_is_free(lab: Lab) -> None:
+    labs.update_settings(lab, "ams-bra", {"delay_ms": 20, "jitter_ms": 5})
+    in_order = arrived(lab)
+    assert in_order == sorted(in_order)
+    assert len(in_order) == ECHOES
+    labs.update_settings(lab, "ams-bra", {"jitter_order": "free"})
+    overtaken = arrived(lab)
+    assert sum(after < before for before, after in pairwise(overtaken)) > ECHOES / 10
+
+
+def test_a_delay_varies_by_its_distribution(lab: Lab) -> None:
+    apart = {"delay_ms": 20, "jitter_ms": 2}
+    labs.update_settings(lab, "ams-bra", {**apart, "jitter_distribution": "normal"}, "ams")
+    normal = [rtt_ms for rtt_ms in echoes(lab) if rtt_ms is not None]
+    usual_ms = statistics.median(normal)
+    assert statistics.stdev(normal) == pytest.approx(2, rel=0.1)
+    assert sum(rtt_ms > usual_ms + 2 for rtt_ms in normal) / ECHOES == pytest.approx(0.159, abs=0.04)
+    labs.update_settings(lab, "ams-bra", {"jitter_distribution": "pareto"}, "ams")
+    pareto = [rtt_ms for rtt_ms in echoes(lab) if rtt_ms is not None]
+    assert usual_ms - statistics.median(pareto) == pytest.approx(0.6, abs=0.2)
+    assert usual_ms - min(pareto) == pytest.approx(1.24, abs=0.3)  # nothing is faster than Pareto's least value
+    assert max(pareto) - usual_ms > 8
+    labs.update_settings(lab, "ams-bra", {"jitter_distribution": "normal", "jitter_correlation_percent": 90}, "ams")
+    near = [rtt_ms for rtt_ms in echoes(lab) if rtt_ms is not None]
+    mean_ms, variance = statistics.fmean(near), statistics.pvariance(near)
+    products = [(one - mean_ms) * (other - mean_ms) for one, other in pairwise(near)]
+    assert statistics.fmean(products) / variance == pytest.approx(0.9, abs=0.06)
+
+
+def at_once(lab: Lab, count: int, payload_bytes: int = 1472) -> dict[int, float]:
+    """The round trips in ms of echo requests that are sent at the same moment, by number, as far as they came."""
+    address = lab.plan.address_over(lab.plan.path("ams", "bra"))
+    for argv in (["-c", "2"], ["-c", str(count), "-l", str(count), "-M", "do", "-s", str(payload_bytes)]):
+        said = lab.provider.run("ams", ["ping", "-W", "1", *argv, address], timeout_s=LIMIT_S, check=False).stdout
+    assert "too long" not in said
+    assert "Frag needed" not in said
+    return {int(number): float(ms) for number, ms in re.findall(r"icmp_seq=(\d+) ttl=\d+ time=([\d.]+) ms", said)}
+
+
+FRAME_BYTES, FRAME_MS = 1514, 1514 * 8 / 10_000
+"""Of a full frame at 10 Mbit/s."""
+THROTTLE = {"rate_mbit": 10, "rate_burst_bytes": 20 * FRAME_BYTES}
+
+
+def test_a_credit_leaves_at_once_and_then_the_rate_holds(lab: Lab) -> None:
+    labs.update_settings(lab, "ams-bra", THROTTLE, "ams")
+    labs.update_settings(lab, "ams-bra", {"rate_burst_bytes": 10**6}, "bra")
+    rtts_ms = at_once(lab, 40)
+    after = [rtts_ms[number] - rtts_ms[1] for number in range(1, 41)]
+    expected = [max(0, number - 20) * FRAME_MS for number in range(1, 41)]
+    assert max(abs(one - other) for one, other in zip(after, expected, strict=True)) < 0.2  # as ping rounds it
+
+
+def test_a_policer_drops_what_exceeds_its_credit(lab: Lab) -> None:
+    labs.update_settings(lab, "ams-bra", {**THROTTLE, "rate_excess": "drop"}, "ams")
+    assert sorted(at_once(lab, 40)) == [*range(1, 21)]
+
+
+def test_both_states_of_bursty_losses_lose_their_shares(lab: Lab) -> None:
+    """A third of all packets is in bursts, which lose a half; of the others a twentieth is lost. That is a loss of
+    20 %: behind a packet that was lost 42 %, and behind one that came 14 %."""
+    bursts = {"burst_packets": 50, "burst_loss_percent": 50, "burst_between_percent": 5}
+    labs.update_settings(lab, "ams-bra", {"loss_percent": 20, **bursts}, "ams")
+    lost = [rtt_ms is None for _ in range(2) for rtt_ms in echoes(lab)]
+    behind = {which: [now for before, now in pairwise(lost) if before is which] for which in (True, False)}
+    assert sum(lost) / len(lost) == pytest.approx(0.2, abs=0.08)
+    assert sum(behind[True]) / len(behind[True]) == pytest.approx(0.42, abs=0.12)
+    assert sum(behind[False]) / len(behind[False]) == pytest.approx(0.14, abs=0.07)
+
+
+def test_packets_fall_into_a_black_hole_by_their_size_and_nobody_is_told(lab: Lab) -> None:
+    labs.update_settings(lab, "ams-bra", {"blackhole_bytes": 1400}, "ams")
+    assert at_once(lab, 3, payload_bytes=1400 - 28).keys() == {1, 2, 3}
+    assert at_once(lab, 3, payload_bytes=1401 - 28) == {}
+    assert at_once(lab, 3, payload_bytes=1472) == {}
+
+
 def snmp(lab: Lab, host: str, what: str) -> int:
     lines = lab.provider.run(host, ["grep", "^Icmp:", "/proc/net/snmp"], timeout_s=LIMIT_S).stdout.splitlines()
     names, values = (line.split() for line in lines)

@@ -273,6 +273,9 @@ def _netem(options: list[str]) -> dict[str, Any]:
     delay_us = float(options[options.index("delay") + 1].removesuffix("us"))
     jitter = re.findall(r"^([\d.]+)us$", options[2]) if len(options) > 2 else []
     shown["delay"] = {"delay": delay_us / 1e6, "jitter": float(jitter[0]) / 1e6 if jitter else 0.0}
+    shown["delay"]["correlation"] = _share(options[3]) if jitter and options[3].endswith("%") else 0.0
+    if "rate" in options:
+        shown["rate"] = {"rate": 12_500_000_000_000}
     if "gemodel" in options:
         chances = options[options.index("gemodel") + 1 :][:4]
         shown["loss-gemodel"] = dict(zip(("p", "r", "1-h", "1-k"), map(_share, chances), strict=True))

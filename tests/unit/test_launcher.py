@@ -326,6 +326,18 @@ def test_tests_have_an_environment_of_their_own_which_serves_where_it_is_the_onl
         shutil.rmtree(developers)
 
 
+def test_a_list_of_packages_may_be_chosen(bare: Path, first_starts: FirstStarts) -> None:
+    """As docs/site/build does; no other environment serves for it."""
+    shutil.copy(bare / "requirements.lock", bare / "other.lock")
+    with (bare / "other.lock").open("a") as lock:
+        lock.write("# another\n")
+    cache = first_starts.cache
+    users = launch(bare, "plan", MINIGTS_CACHE=str(cache)).stdout.strip()
+    others = launch(bare, MINIGTS_CACHE=str(cache), MINIGTS_LOCK="other.lock", MINIGTS_MODULE="minigts").stdout.strip()
+    assert others not in (users, "")
+    shutil.rmtree(others)
+
+
 def test_that_environment_has_all_that_users_have() -> None:
     users, developers = (
         set(re.findall(r"^[\w.-]+==\S+", (PROJECT / lock).read_text(), re.MULTILINE))

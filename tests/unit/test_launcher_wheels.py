@@ -56,11 +56,17 @@ def launcher(project: Path, sha256: str) -> Path:
     return project / "minigts"
 
 
-def test_packages_come_from_the_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [("image", "import", "--sha256", "0", "FILE"), ("setup", "uml", "--from", "FILE"), ("setup", "uml", "--from=FILE")],
+    ids=" ".join,
+)
+def test_packages_come_from_the_file(tmp_path: Path, words: tuple[str, ...]) -> None:
     own = launcher(tmp_path / "project", hashlib.sha256(wheel()).hexdigest())
     file = carried(tmp_path / "a file.tar.gz", f"wheels/{WHEEL}")
-    argv = ("image", "import", "--sha256", "0", str(file))
-    done = launch(own, *argv, XDG_CACHE_HOME=str(tmp_path / "cache"), **NOWHERE)
+    done = launch(
+        own, *(word.replace("FILE", str(file)) for word in words), XDG_CACHE_HOME=str(tmp_path / "cache"), **NOWHERE
+    )
     assert (done.returncode, done.stdout) == (0, "from the file\n"), done.stderr
     assert list((tmp_path / "cache").rglob("*.whl")) == []
 

@@ -25,6 +25,7 @@ mod sources;
 mod taken_away;
 mod traffic;
 mod under_way;
+mod variation;
 mod watchdog;
 mod wire;
 

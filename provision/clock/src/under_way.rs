@@ -15,7 +15,7 @@ pub const EVERY_PORT: usize = 16 << 20;
 /// passes while a program sends.
 pub const WITHOUT_A_RATE: usize = 256 << 20;
 /// How many times its own bytes of memory a frame takes at the most: the shortest that hosts send have some 42 bytes, and each may
-/// be sent twice. On a link with a rate no more bytes are under way than its queue holds and than leave during its delay.
+/// be sent twice. On a link with a rate no more bytes are under way than its queue holds, its credit lets through at once, and than leave during its delay.
 const OVERHEAD_TIMES: u128 = 8;
 const NS_PER_S: u128 = 1_000_000_000;
 
@@ -63,11 +63,10 @@ impl UnderWay {
 
 fn most_on(wire: &Wire) -> usize {
     let settings = wire.settings();
-    let lasts_ns = u128::from(settings.delay_ns)
-        + u128::from(settings.jitter_ns)
-        + u128::from(settings.slot_ns);
+    let lasts_ns = u128::from(wire.longest_ns());
     let delayed = u128::from(settings.rate_bps.unwrap_or(0)) * lasts_ns / 8 / NS_PER_S;
-    let most = (u128::from(settings.queue_bytes.unwrap_or(0)) + delayed) * OVERHEAD_TIMES;
+    let at_once = u128::from(settings.queue_bytes.unwrap_or(0)) + u128::from(settings.credit_bytes);
+    let most = (at_once + delayed) * OVERHEAD_TIMES;
     EVERY_PORT.saturating_add(usize::try_from(most).unwrap_or(usize::MAX))
 }
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::variation::{self, quantiles, Correlated};
+
 /// A share of all frames.
 const ALL: u64 = 1 << 32;
 /// The least time that a frame takes, in nanoseconds. So none arrives in the moment in which it was sent.
@@ -9,6 +11,8 @@ pub const LEAST_NS: u64 = 1;
 const NS_PER_S: u128 = 1_000_000_000;
 /// The shortest frame, in bytes: an Ethernet header.
 pub const SHORTEST_FRAME: u64 = 14;
+/// An IEEE 802.1Q tag, in bytes.
+const TAG: u64 = 4;
 /// How many bytes at a frame's beginning are never corrupted: with wrong addresses a frame would go nowhere, instead of arriving
 /// spoilt.
 const HEADER: usize = 14;
@@ -20,9 +24,25 @@ pub struct Settings {
     pub rate_bps: Option<u64>,
     /// How many bytes may wait for the rate; None: any number.
     pub queue_bytes: Option<u64>,
+    /// How many bytes may leave at once beyond the rate: what an idle link saves up.
+    #[serde(default)]
+    pub credit_bytes: u64,
+    /// Whether frames beyond rate and credit are dropped, as by a policer (1), and do not wait (0).
+    #[serde(default)]
+    pub excess_drops: u64,
     pub delay_ns: u64,
-    /// A frame's delay is up to so much shorter or longer, each being as likely.
+    /// How far a frame's delay varies: of a uniform distribution at the most, shorter or longer, each being as likely; of others
+    /// in the mean, as the standard deviation.
     pub jitter_ns: u64,
+    /// The number of the distribution (variation.rs).
+    #[serde(default)]
+    pub jitter_distribution: u64,
+    /// How much a frame's delay is like that of the one before.
+    #[serde(default)]
+    pub jitter_correlation: u64,
+    /// Whether a frame may arrive before one that was sent earlier and varied to arrive later (1), or waits for it (0).
+    #[serde(default)]
+    pub jitter_overtakes: u64,
     /// The share of frames that is lost, each on its own. It counts only where there are no bursts.
     pub loss: u64,
     /// Of the random numbers; None: 0.
@@ -31,6 +51,12 @@ pub struct Settings {
     pub burst_begins: u64,
     /// The share of frames in a burst with which it ends; 0: there are no bursts.
     pub burst_ends: u64,
+    /// The share of frames in a burst that is not lost (Elliott, 1963).
+    #[serde(default)]
+    pub burst_spares: u64,
+    /// The share of frames between two bursts that is lost.
+    #[serde(default)]
+    pub between_bursts: u64,
     /// The share of frames that has no delay, and so overtakes others.
     pub reorder: u64,
     /// The share of frames that is sent twice. Each of the two is then lost, delayed and corrupted on its own.
@@ -39,6 +65,9 @@ pub struct Settings {
     pub corrupt: u64,
     /// The length of a slot: frames that would arrive within it arrive together at its end; 0: each arrives when it comes.
     pub slot_ns: u64,
+    /// The largest IP packet that arrives, in bytes; None: any. Larger ones are lost, and nobody is told.
+    #[serde(default)]
+    pub hole_bytes: Option<u64>,
 }
 
 /// The longest delay, jitter and slot, in nanoseconds: some 31 years. With less, no sum of times overflows.
@@ -56,6 +85,12 @@ impl Settings {
         } = self;
         if *rate_bps == Some(0) {
             return Err("a rate of 0 bit/s lets nothing leave".into());
+        }
+        if self.jitter_distribution >= variation::DISTRIBUTIONS.len() as u64 {
+            return Err(format!("{} is no distribution", self.jitter_distribution));
+        }
+        if self.jitter_correlation > ALL {
+            return Err("a correlation is at most 1".into());
         }
         match [delay_ns, jitter_ns, slot_ns].into_iter().max() {
             Some(longest) if *longest > LONGEST_NS => Err(format!("{longest} ns is too long")),
@@ -78,7 +113,7 @@ pub struct Counts {
     pub dropped: u64,
     /// How many found no room at the host at either end, or too many others under way.
     pub overrun: u64,
-    /// How many were lost by chance, or since the link was cut.
+    /// How many were lost by chance, by their size, or since the link was cut.
     pub lost: u64,
 }
 
@@ -88,6 +123,11 @@ pub struct Wire {
     chance: Chance,
     /// When the last frame that it has taken will have left.
     free_at: u64,
+    /// When its credit will be whole again. Without any, that is `free_at`.
+    whole_at: u64,
+    correlated: Correlated,
+    /// When the last frame whose delay varies arrives.
+    arrived_at: u64,
     in_burst: bool,
     /// When the last slot ends.
     slot_ends: u64,
@@ -101,6 +141,9 @@ impl Wire {
             counts: Counts::default(),
             chance,
             free_at: 0,
+            whole_at: 0,
+            correlated: Correlated::default(),
+            arrived_at: 0,
             in_burst: false,
             slot_ends: 0,
         }
@@ -120,10 +163,13 @@ impl Wire {
         (waits * u128::from(self.settings.rate_bps.unwrap_or(0)) / 8 / NS_PER_S) as u64
     }
 
-    /// Replace the settings. Random numbers, bursts and slots begin anew. Frames that are under way arrive as before, and those
+    /// Replace the settings. Random numbers, credit, bursts and slots begin anew. Frames that are under way arrive as before, and those
     /// in the queue stay there.
     pub fn set(&mut self, settings: Settings) {
         self.chance = Chance(settings.seed.unwrap_or(0));
+        self.whole_at = self.free_at;
+        self.correlated = Correlated::default();
+        self.arrived_at = 0;
         self.in_burst = false;
         self.slot_ends = 0;
         self.settings = settings;
@@ -131,18 +177,18 @@ impl Wire {
 
     /// The least time that any frame takes.
     pub fn least_ns(&self) -> u64 {
-        let Settings {
-            delay_ns,
-            jitter_ns,
-            reorder,
-            ..
-        } = self.settings;
-        let delay_ns = if reorder > 0 {
+        let delay_ns = if self.settings.reorder > 0 {
             0
         } else {
-            delay_ns.saturating_sub(jitter_ns)
+            self.delay_by(0)
         };
-        (delay_ns + self.transmission_ns(SHORTEST_FRAME)).max(LEAST_NS)
+        let transmission_ns = self.transmission_ns(SHORTEST_FRAME);
+        (delay_ns + transmission_ns.saturating_sub(self.credit_ns())).max(LEAST_NS)
+    }
+
+    /// The longest time from when a frame has left until it arrives.
+    pub fn longest_ns(&self) -> u64 {
+        self.delay_by(ALL - 1).saturating_add(self.settings.slot_ns)
     }
 
     /// Send a frame at `now`. Returns what of it arrives at the other end.
@@ -151,20 +197,27 @@ impl Wire {
     /// numbers that others have otherwise.
     pub fn carry(&mut self, now: u64, frame: Vec<u8>) -> Arrivals {
         let bytes = frame.len() as u64;
-        let start = self.free_at.max(now);
-        if let Some(queue) = self.settings.queue_bytes {
-            if self.queued(now) + bytes > queue {
-                self.counts.dropped += 1;
-                return [None, None];
-            }
+        let whole_at = self.whole_at.max(now) + self.transmission_ns(bytes);
+        let left = whole_at
+            .saturating_sub(self.credit_ns())
+            .max(self.free_at)
+            .max(now);
+        let fits = match self.settings.queue_bytes {
+            _ if self.settings.excess_drops != 0 => left == now,
+            Some(queue) => self.queued(now) + bytes <= queue,
+            None => true,
+        };
+        if !fits {
+            self.counts.dropped += 1;
+            return [None, None];
         }
-        let left = start + self.transmission_ns(bytes);
         self.free_at = left;
+        self.whole_at = whole_at;
         self.counts.frames += 1;
         self.counts.bytes += bytes;
         let earliest = now + LEAST_NS;
         if is_arp(&frame) && self.settings.loss < ALL {
-            let time = left + self.delay_ns();
+            let time = self.arrival(left);
             return [Some((self.slot(time).max(earliest), frame)), None];
         }
         let copy = self
@@ -173,18 +226,18 @@ impl Wire {
             .then(|| frame.clone());
         [Some(frame), copy].map(|each| {
             let frame = self.survivor(each?)?;
-            let delay_ns = if self.chance.happens(self.settings.reorder) {
-                0
+            let time = if self.chance.happens(self.settings.reorder) {
+                left
             } else {
-                self.delay_ns()
+                self.arrival(left)
             };
-            Some((self.slot(left + delay_ns).max(earliest), frame))
+            Some((self.slot(time).max(earliest), frame))
         })
     }
 
     /// The frame, or what is left of it; None if it is lost.
     fn survivor(&mut self, mut frame: Vec<u8>) -> Option<Vec<u8>> {
-        if self.loses() {
+        if self.loses() || self.is_too_large(&frame) {
             self.counts.lost += 1;
             return None;
         }
@@ -205,14 +258,24 @@ impl Wire {
         if burst_ends == 0 {
             return self.chance.happens(loss);
         }
-        let lost = self.in_burst;
+        let in_burst = self.in_burst;
         if self
             .chance
-            .happens(if lost { burst_ends } else { burst_begins })
+            .happens(if in_burst { burst_ends } else { burst_begins })
         {
-            self.in_burst = !lost;
+            self.in_burst = !in_burst;
         }
-        lost
+        if in_burst {
+            !self.chance.happens(self.settings.burst_spares)
+        } else {
+            self.chance.happens(self.settings.between_bursts)
+        }
+    }
+
+    fn is_too_large(&self, frame: &[u8]) -> bool {
+        let header = SHORTEST_FRAME + if is_tagged(frame) { TAG } else { 0 };
+        let hole = self.settings.hole_bytes;
+        hole.is_some_and(|most| frame.len() as u64 > most.saturating_add(header))
     }
 
     /// When a frame arrives that would arrive at `time` without slots.
@@ -238,28 +301,68 @@ impl Wire {
         }
     }
 
+    /// How much sooner than at its rate the link may let a frame leave, by its whole credit.
+    fn credit_ns(&self) -> u64 {
+        match self.settings.rate_bps {
+            Some(rate) => {
+                let ns = u128::from(self.settings.credit_bytes) * 8 * NS_PER_S / u128::from(rate);
+                u64::try_from(ns).unwrap_or(u64::MAX)
+            }
+            None => 0,
+        }
+    }
+
+    /// When the next frame arrives, which has left at that time, slots aside.
+    fn arrival(&mut self, left: u64) -> u64 {
+        if self.settings.jitter_ns == 0 {
+            return left + self.settings.delay_ns;
+        }
+        let mut time = left + self.delay_ns();
+        if self.settings.jitter_overtakes == 0 {
+            time = time.max(self.arrived_at);
+            self.arrived_at = time;
+        }
+        time
+    }
+
     /// The next frame's delay, jitter included.
     fn delay_ns(&mut self) -> u64 {
         let Settings {
             delay_ns,
             jitter_ns,
+            jitter_distribution,
+            jitter_correlation,
             ..
         } = self.settings;
-        if jitter_ns == 0 {
-            return delay_ns;
+        if jitter_distribution == 0 && jitter_correlation == 0 {
+            return (delay_ns + self.chance.below(2 * jitter_ns + 1)).saturating_sub(jitter_ns);
         }
-        (delay_ns + self.chance.below(2 * jitter_ns + 1)).saturating_sub(jitter_ns)
+        let share = self.chance.below(ALL);
+        let share = self.correlated.next(share, jitter_correlation);
+        self.delay_by(share)
+    }
+
+    /// The delay below which a share of all frames is: from 0 to the last below 2^32.
+    fn delay_by(&self, share: u64) -> u64 {
+        let (delay_ns, jitter_ns) = (self.settings.delay_ns, u128::from(self.settings.jitter_ns));
+        let Some(table) = quantiles(self.settings.jitter_distribution) else {
+            let more = ((2 * jitter_ns + 1) * u128::from(share)) >> 32;
+            return (delay_ns + more as u64).saturating_sub(jitter_ns as u64);
+        };
+        let quantile = i128::from(table[(share * variation::COUNT as u64 / ALL) as usize]);
+        let more = (quantile * jitter_ns as i128).div_euclid(i128::from(variation::SD));
+        (i128::from(delay_ns) + more).clamp(0, i128::from(2 * LONGEST_NS)) as u64
     }
 }
 
 /// Whether a frame is ARP, with a VLAN tag (IEEE 802.1Q) or without.
 fn is_arp(frame: &[u8]) -> bool {
-    let at = if frame.get(12..14) == Some(&[0x81, 0x00]) {
-        16
-    } else {
-        12
-    };
+    let at = if is_tagged(frame) { 16 } else { 12 };
     frame.get(at..at + 2) == Some(&[0x08, 0x06])
+}
+
+fn is_tagged(frame: &[u8]) -> bool {
+    frame.get(12..14) == Some(&[0x81, 0x00])
 }
 
 /// Random numbers by SplitMix64 (Steele, Lea and Flood 2014): small, and the same on every machine.
@@ -291,18 +394,8 @@ mod tests {
 
     fn plain() -> Settings {
         Settings {
-            rate_bps: None,
-            queue_bytes: None,
             delay_ns: 5_000_000,
-            jitter_ns: 0,
-            loss: 0,
-            seed: None,
-            burst_begins: 0,
-            burst_ends: 0,
-            reorder: 0,
-            duplicate: 0,
-            corrupt: 0,
-            slot_ns: 0,
+            ..Settings::default()
         }
     }
 
@@ -412,6 +505,7 @@ mod tests {
     fn jitter_stays_within() {
         let mut wire = Wire::new(Settings {
             jitter_ns: 1_000_000,
+            jitter_overtakes: 1,
             seed: Some(1),
             ..plain()
         });
@@ -507,6 +601,82 @@ mod tests {
         }
         assert!((900..1100).contains(&wrong), "{wrong}");
         assert_eq!(places.len(), 80);
+    }
+
+    #[test]
+    fn a_credit_leaves_at_once_and_comes_back_with_the_rate() {
+        let mut wire = Wire::new(Settings {
+            rate_bps: Some(8_000_000),
+            queue_bytes: Some(3000),
+            credit_bytes: 2500,
+            ..plain()
+        });
+        let arrivals: Vec<_> = (0..6).map(|_| arrival(&mut wire, 0, 1000)).collect();
+        let at = |ms_after: u64| Some(5_000_000 + ms_after * 500_000);
+        assert_eq!(arrivals, [at(0), at(0), at(1), at(3), at(5), None]);
+        assert_eq!(wire.queued(0), 2500);
+        assert_eq!(arrival(&mut wire, 4_500_000, 1000), Some(9_500_000));
+        assert_eq!(arrival(&mut wire, 4_500_000, 1000), Some(9_500_000));
+        assert_eq!(arrival(&mut wire, 4_500_000, 1000), Some(10_500_000));
+        assert_eq!(wire.least_ns(), 5_000_000);
+    }
+
+    #[test]
+    fn a_policer_drops_what_is_beyond_rate_and_credit() {
+        let mut wire = Wire::new(Settings {
+            rate_bps: Some(8_000_000),
+            queue_bytes: Some(100_000),
+            credit_bytes: 2500,
+            excess_drops: 1,
+            ..plain()
+        });
+        let arrivals: Vec<_> = (0..4).map(|_| arrival(&mut wire, 0, 1000)).collect();
+        assert_eq!(arrivals, [Some(5_000_000), Some(5_000_000), None, None]);
+        assert_eq!((wire.counts().dropped, wire.queued(0)), (2, 0));
+        assert_eq!(arrival(&mut wire, 499_999, 1000), None);
+        assert_eq!(arrival(&mut wire, 500_000, 1000), Some(5_500_000));
+    }
+
+    #[test]
+    fn packets_that_are_too_large_are_lost_with_a_tag_or_without() {
+        let mut wire = Wire::new(Settings {
+            hole_bytes: Some(1400),
+            ..plain()
+        });
+        let mut tagged = vec![0; 1418];
+        tagged[12] = 0x81;
+        assert!(arrival(&mut wire, 0, 1414).is_some());
+        assert!(of(&mut wire, 0, &tagged).is_some());
+        assert_eq!(arrival(&mut wire, 0, 1415), None);
+        tagged.push(0);
+        assert_eq!(of(&mut wire, 0, &tagged), None);
+        assert_eq!(wire.counts().lost, 2);
+    }
+
+    #[test]
+    fn some_settings_are_no_wires() {
+        let wrong = |settings: Settings| settings.check().is_err();
+        assert!(wrong(Settings {
+            rate_bps: Some(0),
+            ..plain()
+        }));
+        assert!(wrong(Settings {
+            jitter_distribution: 4,
+            ..plain()
+        }));
+        assert!(wrong(Settings {
+            jitter_correlation: ALL + 1,
+            ..plain()
+        }));
+        assert!(wrong(Settings {
+            slot_ns: LONGEST_NS + 1,
+            ..plain()
+        }));
+        assert!(!wrong(Settings {
+            jitter_distribution: 3,
+            jitter_correlation: ALL,
+            ..plain()
+        }));
     }
 
     #[test]

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from minigts import overlays
-from minigts.artifacts import overlay_programs, supplied
+from minigts.artifacts import downloads, overlay_programs, supplied
 from minigts.errors import EnvironmentLacks, InputError
 
 WANTED = ("weaver", "weaveutil")
@@ -87,11 +87,11 @@ def kept(tmp_path: Path) -> list[Path]:
     return [path for path in (tmp_path / "cache" / "programs").iterdir() if path.name != "taking.lock"]
 
 
-def take(**limits: float) -> Path:
+def take(**limits: object) -> Path:
     return supplied.take("weave", WANTED, lambda _: None, replace(supplied.LIMITS, **limits))
 
 
-def refusal(place: Path | str, content: bytes | None, monkeypatch: pytest.MonkeyPatch, **limits: float) -> str:
+def refusal(place: Path | str, content: bytes | None, monkeypatch: pytest.MonkeyPatch, **limits: object) -> str:
     """What is said, in its first line, of a place where nothing can be taken from; nothing of it is kept."""
     if content is not None:
         assert isinstance(place, Path)
@@ -380,12 +380,12 @@ def test_programs_are_fetched(address: str, monkeypatch: pytest.MonkeyPatch) -> 
         ("/missing", {}, "HTTP status 404"),
         ("/circle", {}, "HTTP status 302"),
         ("/short", {}, "broke off after"),
-        ("/endless", {"download_s": 0.2}, "took longer than 0.2 s"),
-        ("/weave.tgz", {"download_bytes": 50}, "is larger than 50 bytes"),
+        ("/endless", {"download": downloads.Limits(most_s=0.2)}, "took longer than 0.2 s"),
+        ("/weave.tgz", {"download": downloads.Limits(most_bytes=50)}, "is larger than 50 bytes"),
     ],
 )
 def test_what_is_no_download_is_refused(
-    path: str, limits: dict[str, float], said: str, address: str, monkeypatch: pytest.MonkeyPatch
+    path: str, limits: dict[str, object], said: str, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert said in refusal(f"{address}{path}", None, monkeypatch, **limits)
 

@@ -33,11 +33,19 @@ NETEM = {
         "limit": 2906,
         "delay": {"delay": 0.010875, "jitter": 0.001, "correlation": 0},
         "loss-random": {"loss": 0.001, "correlation": 0},
+        "rate": {"rate": 12_500_000_000_000, "packetoverhead": 0, "cellsize": 0, "celloverhead": 0},
         "seed": SEED,
         "ecn": False,
         "gap": 0,
     },
 }
+
+
+ORDERED = {"jitter_correlation_percent": 0.0, "jitter_distribution": None, "jitter_order": "kept"}
+"""What is read back of a plain jitter. No kernel shows a distribution."""
+NOT_SHOWN = dict.fromkeys(("rate_burst_bytes", "rate_excess", "blackhole_bytes"))
+UNBROKEN = {"burst_loss_percent": 100.0, "burst_between_percent": 0.0}
+"""What is read back where no bursts have losses of their own."""
 
 
 def port(link: str) -> HostPort:
@@ -106,6 +114,70 @@ def test_what_netem_shows_of_it_is_read_back(options: dict[str, object], sentenc
     assert all(sentence in text for sentence, text in zip(sentences, found, strict=True))
 
 
+VARIED = port("{delay: 10ms, jitter: {sd: 2ms, distribution: pareto, correlation: 25%, order: free}}")
+
+
+def test_how_a_delay_varies_is_asked_of_netem() -> None:
+    (netem,) = (line for line in commands(VARIED) if " netem " in line)
+    assert (
+        f"delay 10000.000us 2000.000us 25.0000000% distribution pareto limit {VARIED.incoming.delay_packets}" in netem
+    )
+    uniform = port("{delay: 10ms, jitter: {sd: 1ms, correlation: 50%}}")
+    (netem,) = (line for line in commands(uniform) if " netem " in line)
+    assert "delay 10000.000us 1732.051us 50.0000000% rate 100tbit limit" in netem
+
+
+@pytest.mark.parametrize(
+    ("options", "sentences"),
+    [
+        ({}, []),
+        ({"delay": {"delay": 0.01, "jitter": 0.002, "correlation": 0}}, ["jitter.correlation is 0 %, should be 25 %"]),
+        ({"rate": {"rate": 12_500_000_000_000}}, ["jitter.order is kept, should be free"]),
+    ],
+)
+def test_what_netem_shows_of_how_a_delay_varies_is_read_back(options: dict[str, object], sentences: list[str]) -> None:
+    delay = {"delay": 0.01, "jitter": 0.002, "correlation": 0.25}
+    held = {"limit": VARIED.incoming.delay_packets, "delay": delay, "seed": VARIED.incoming.seed}
+    plain = {"kind": "pfifo", "dev": "eth1", "root": True, "options": {"limit": 1000}}
+    netem = changed({**NETEM, "options": held}, **options)
+    found = shaping.differences(VARIED, json.dumps([CLSACT, plain, netem]))
+    assert found == [f"eth1: {sentence}" for sentence in sentences]
+
+
+THROTTLED = port("{rate: {mean: 100mbit, burst: 1MB}}")
+POLICED = port("{delay: 5ms, rate: {mean: 100mbit, burst: 1MB, excess: drop}}")
+HOLED = port("{rate: 100mbit, blackhole: 1400B}")
+
+
+def test_a_credit_is_the_burst_of_the_rate() -> None:
+    assert (
+        f"tc qdisc replace dev eth1 root tbf rate 100000000bit burst 1000000 limit {THROTTLED.outgoing.queue_bytes}"
+        in (commands(THROTTLED))
+    )
+    assert "netem" not in "".join(commands(THROTTLED))
+    shown = {**TBF, "options": {"rate": 12_500_000, "burst": 1_000_000, "limit": THROTTLED.outgoing.queue_bytes}}
+    assert shaping.differences(THROTTLED, json.dumps([shown])) == []
+    less = changed(shown, burst=50_000)
+    assert shaping.differences(THROTTLED, json.dumps([less])) == ["eth1: burst is 50000 bytes, should be 1000000 bytes"]
+
+
+@pytest.mark.parametrize(
+    ("dropping", "action"),
+    [
+        (POLICED, "action police rate 100000000bit burst 1000000 overhead 14 mtu 65535 conform-exceed drop/pipe"),
+        (HOLED, "action police mtu 1414 conform-exceed drop/pipe"),
+    ],
+)
+def test_what_exceeds_a_rate_or_a_size_is_dropped_where_it_arrives(dropping: HostPort, action: str) -> None:
+    *_, last = commands(dropping)
+    assert last.endswith(f"match u32 0 0 {action} action mirred egress redirect dev ifb-eth1")
+
+
+def test_a_policer_has_no_queue_at_the_sender() -> None:
+    assert "tc qdisc replace dev eth1 root pfifo limit 1000" in commands(POLICED)
+    assert any("root tbf rate 100000000bit" in line for line in commands(HOLED))
+
+
 def test_script_of_a_shaped_port() -> None:
     assert commands(SHAPED) == [
         "ethtool -K eth1 gro off",
@@ -121,8 +193,8 @@ def test_script_of_a_shaped_port() -> None:
         "link set dev ifb-eth1 up",
         "END",
         "tc qdisc replace dev eth1 root tbf rate 50000000bit burst 25000 limit 260938",
-        "tc qdisc replace dev ifb-eth1 root netem delay 10875.000us 1000.000us loss random 0.1000000% limit 2906"
-        f" seed {SEED}",
+        "tc qdisc replace dev ifb-eth1 root netem delay 10875.000us 1000.000us rate 100tbit loss random 0.1000000%"
+        f" limit 2906 seed {SEED}",
         "tc qdisc replace dev eth1 clsact",
         "tc filter replace dev eth1 ingress pref 1 handle 800::1 protocol all u32 match u16 0x0806 0xffff at -2"
         " action ok",
@@ -206,7 +278,16 @@ def test_burst_covers_a_late_timer_within_the_queue(rate: float, mtu: int, queue
 
 def test_read_back_of_what_was_set() -> None:
     found = shaping.read_back(SHAPED, json.dumps([TBF, CLSACT, NETEM]))
-    of_netem = {"delay_ms": 10.875, "jitter_ms": 1.0, "loss_percent": 0.1, "burst_packets": 0.0, "slot_ms": 0.0}
+    of_netem = {
+        "delay_ms": 10.875,
+        "jitter_ms": 1.0,
+        **ORDERED,
+        **UNBROKEN,
+        "loss_percent": 0.1,
+        "burst_packets": 0.0,
+        "slot_ms": 0.0,
+        **NOT_SHOWN,
+    }
     of_netem |= dict.fromkeys(("reorder_percent", "duplicate_percent", "corrupt_percent"), 0.0)
     settings = {"rate_mbit": 50.0, "queue_bytes": 260_938, **of_netem}
     assert found == shaping.ReadBack(settings, 25_000, redirected=True, delay_packets=2906, seed=SEED)

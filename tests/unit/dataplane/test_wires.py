@@ -27,7 +27,7 @@ from minigts.fidelity.explanation import explain
 from minigts.lab import DECLARED, Lab, Settings, links
 from minigts.providers import registry
 from minigts.providers.base import CarriesLinks, Provider
-from minigts.topology.link_settings import BY_FIELD, Shaping
+from minigts.topology.link_settings import BY_FIELD, DISTRIBUTIONS, EXCESSES, JITTER_ORDERS, Shaping
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
 from minigts.topology.setting import LOSS_OF_ALL
@@ -98,6 +98,40 @@ def declared(plan: Plan) -> Mapping[tuple[str, str], Wire]:
         (Shaping(delay_ms=10.875), Wire(None, None, 10_875_000, 0, 0, None)),
         (Shaping(delay_ms=0.000001), Wire(None, None, 1, 0, 0, None)),
         (Shaping(delay_ms=5, jitter_ms=1, seed=7), Wire(None, None, 5_000_000, 1_000_000, 0, 7)),
+        (
+            Shaping(
+                delay_ms=5,
+                jitter_ms=1,
+                jitter_distribution="pareto",
+                jitter_correlation_percent=25,
+                jitter_order="free",
+            ),
+            Wire(
+                None,
+                None,
+                5_000_000,
+                1_000_000,
+                0,
+                None,
+                jitter_distribution=2,
+                jitter_correlation=2**30,
+                jitter_overtakes=1,
+            ),
+        ),
+        (
+            Shaping(rate_mbit=8, queue_bytes=64_000, rate_burst_bytes=10**6, rate_excess="drop", blackhole_bytes=1400),
+            Wire(
+                8_000_000,
+                64_000,
+                0,
+                0,
+                0,
+                None,
+                credit_bytes=10**6,
+                excess_drops=1,
+                hole_bytes=1400,
+            ),
+        ),
         (Shaping(loss_percent=25, seed=0), Wire(None, None, 0, 0, 2**30, 0)),
         (Shaping(loss_percent=100), Wire(None, None, 0, 0, LOSS_OF_ALL, None)),
         (
@@ -130,9 +164,18 @@ DIRECTIONS = st.builds(
     duplicate_percent=st.floats(0, 100),
     corrupt_percent=st.floats(0, 100),
     slot_ms=st.floats(0, 1000),
+    jitter_distribution=st.sampled_from(DISTRIBUTIONS),
+    jitter_correlation_percent=st.floats(0, 100),
+    jitter_order=st.sampled_from(JITTER_ORDERS),
+    burst_loss_percent=st.floats(60, 100),
+    burst_between_percent=st.floats(0, 50),
+    rate_burst_bytes=st.integers(0, 10**9),
+    rate_excess=st.sampled_from(EXCESSES),
+    blackhole_bytes=st.integers(68, 9500),
 )
 WHAT = ("rate", "queue", "delay", "jitter", "loss", "seed", "beginning of bursts", "end of bursts")
-WHAT += ("reorder", "duplicate", "corrupt", "slot")
+WHAT += ("reorder", "duplicate", "corrupt", "slot", "jitter.distribution", "jitter.correlation", "jitter.order")
+WHAT += ("what a burst spares", "burst.between", "rate.burst", "rate.excess", "blackhole")
 
 
 @given(direction=DIRECTIONS, number=st.integers(0, len(WHAT) - 1), step=st.sampled_from([-1, 1]))

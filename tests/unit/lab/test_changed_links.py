@@ -81,6 +81,11 @@ def test_what_else_a_link_does_to_packets_is_set_each_direction_on_its_own(lab: 
     assert netem["bra", "eth1"]["loss-gemodel"]["r"] == pytest.approx(1 / 8)
     assert netem["bra", "eth1"]["reorder"]["reorder"] == pytest.approx(0.05)
     assert not {"loss-gemodel", "reorder"} & netem["ams", "eth1"].keys()
+    minigts("set", "ams-bra", "burst.loss=50%", "burst.between=0.5%", "--from", "ams")
+    gilbert = netem["bra", "eth1"]["loss-gemodel"]
+    assert (gilbert["1-h"], gilbert["1-k"]) == (0.5, 0.005)
+    assert gilbert["p"] * gilbert["1-h"] + gilbert["r"] * 0.005 == pytest.approx(0.02 * (gilbert["p"] + gilbert["r"]))
+    assert "burst.loss 50 %" in minigts("set", "ams-bra", "jitter=1ms", "jitter.distribution=normal", "--from", "ams")
     minigts("set", "ams-bra", "corrupt=10%")
     assert [round(loss, 4) for _, _, loss in ways(lab)] == [11.8, 10]
     minigts("set", "ams-bra", "loss=0%")
@@ -94,7 +99,14 @@ def test_what_else_a_link_does_to_packets_is_set_each_direction_on_its_own(lab: 
     ("words", "expected"),
     [
         (("burst=8packets",), "ams-bra has no loss from ams, so there are no bursts: give a loss with the burst"),
-        (("burst=1packet", "loss=90%"), "a loss of 90 % takes longer bursts"),
+        (("burst=1packet", "loss=90%"), "a loss of 90% needs bursts of 9 packets or more"),
+        (("burst.loss=60%",), "ams-bra has no burst from ams, so burst.loss has no effect: give a burst too"),
+        (
+            ("loss=70%", "burst=8packets", "burst.loss=60%"),
+            "a loss of 70% is not between the 0% outside of bursts and the 60% in them",
+        ),
+        (("jitter.order=free",), "ams-bra has no jitter from ams, so jitter.order has no effect: give a jitter too"),
+        (("jitter=1ms", "jitter.order=keep"), "'keep' is not an order: write kept or free"),
         (("delay=0ms", "reorder=5%"), "ams-bra has no delay from ams, so nothing is overtaken"),
         (("burst=8",), "'8' lacks its unit: write a mean length of bursts as in 8packets"),
         (("duplicate=101%",), "'101%' is out of range"),
@@ -127,8 +139,8 @@ def test_a_link_is_as_declared_again(lab: Lab) -> None:
         (["ams-bra", "delay=1ms", "--reset"], "name what is to be set, as in delay=20ms, or --reset"),
         (["ams-bra", "delay=20"], "delay: '20' lacks its unit"),
         (["ams-bra", "delay=20ms", "loss=101%"], "loss: '101%' is out of range"),
-        (["ams-bra", "mtu=9000"], "'mtu=9000' is not one of delay, jitter, loss, burst, "),
-        (["ams-bra", "delay"], "'delay' is not one of delay, jitter, loss, burst, "),
+        (["ams-bra", "mtu=9000"], "'mtu=9000' is not one of delay, jitter, jitter.correlation, "),
+        (["ams-bra", "delay"], "'delay' is not one of delay, jitter, jitter.correlation, "),
         (["ams-lon", "delay=1ms"], "no link 'ams-lon'"),
         (["ams-bra", "delay=1ms", "--from", "lon"], "'lon' is no end of ams-bra: ams and bra are"),
         (["bra-lon", "queue=10kB"], "bra-lon has no rate from bra"),

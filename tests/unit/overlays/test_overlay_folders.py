@@ -181,7 +181,7 @@ def table_rows(page: str, first_column: str) -> list[list[str]]:
     return rows
 
 
-def readme_row(folder: Path) -> list[str]:
+def row_of(folder: Path) -> list[str]:
     first, *others = catalogue.in_folder(folder)
     mark = "¹" if first.kernel_modules else ""
     further = ", ".join(
@@ -197,10 +197,12 @@ def readme_row(folder: Path) -> list[str]:
     ]
 
 
-def test_the_readme_has_every_overlay_as_its_folder_describes_it() -> None:
-    wanted = sorted(readme_row(folder) for folder in FOLDERS)
+def test_the_page_has_every_overlay_as_its_folder_describes_it() -> None:
+    wanted = sorted(row_of(folder) for folder in FOLDERS)
     lines = "\n".join(f"| {' | '.join(row)} |" for row in wanted)
-    assert sorted(table_rows("README.md", "overlay")) == wanted, f"README.md's table has to have these rows:\n{lines}"
+    assert sorted(table_rows("docs/overlays.md", "network")) == wanted, (
+        f"docs/overlays.md has to have these rows:\n{lines}"
+    )
 
 
 def test_what_is_declared_is_what_was_measured() -> None:

@@ -13,13 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from providers.small_parts import exported
 from typer.testing import CliRunner
 
 from minigts import paths
 from minigts.artifacts import checksums
 from minigts.cli.app import app
 from minigts.errors import EnvironmentLacks, InputError
-from minigts.providers.uml.build import clock_build, export, image, kernel_build
+from minigts.providers.uml.build import export, image
 
 SHARE = 10
 """One file for so many of `--fuzz`."""
@@ -32,22 +33,7 @@ def quiet(_text: str) -> None:
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An export of small parts; afterwards the cache is another, empty one."""
-    monkeypatch.setenv("MINIGTS_CACHE", str(tmp_path / "there"))
-    put("images", image.key(), {"root.ext4": b"start" + bytes(3_000_000) + b"end", "boot/linux": b"debian's"})
-    put("kernels", kernel_build.product().key, {"linux": b"full", "modules/7.2/modules.dep": b"", "log": b"a path"})
-    put("clocks", clock_build.product().key, {"clock": b"tick"})
-    (tmp_path / "some-1.0-py3-none-any.whl").write_bytes(b"wheel")
-    export.export(tmp_path / "a.tar.gz", [tmp_path / "some-1.0-py3-none-any.whl"], quiet)
-    monkeypatch.setenv("MINIGTS_CACHE", str(tmp_path / "here"))
-    return tmp_path / "a.tar.gz"
-
-
-def put(store: str, key: str, files: dict[str, bytes]) -> None:
-    for name, data in files.items():
-        place = paths.cache_root() / store / key / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(data)
-        place.chmod(0o755 if name.endswith(("linux", "clock")) else 0o644)
+    return exported(tmp_path, monkeypatch)
 
 
 def parts(cache: Path) -> dict[str, bytes]:

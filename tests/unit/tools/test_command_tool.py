@@ -31,7 +31,7 @@ from minigts.results import store
 from minigts.results.schema import RawSample, Side
 from minigts.results.tables import SAMPLE_COLUMNS, SERIES_COLUMNS, SUMMARY_COLUMNS
 from minigts.tools import command
-from minigts.tools.base import ParseError, PathUnderTest
+from minigts.tools.base import ParseError, PathUnderTest, Service
 from minigts.topology.read import load as topology
 from minigts.topology.schedule import Moment
 from minigts.topology.software import ENTER
@@ -136,7 +136,7 @@ def test_addresses_and_words_stand_in_their_places() -> None:
     )
     line = "curl -w '%{time_total}' ${A} 10.0.0.2:80/10kB {size} 10.0.0.1 1.5"
     assert command.argv(found, way()) == ("timeout", "-k", "2", "7", "sh", "-c", line)
-    assert command.server_argv(found, way()) == ("a", "80")
+    assert command.serves(found, way()) == Service(("a", "80"), 80)
 
 
 def test_a_program_of_a_host_with_an_image_of_the_user_s_is_the_image_s() -> None:

@@ -70,11 +70,19 @@ SQUARE = (
 OTHER = {
     "delay": "20ms",
     "jitter": "1ms",
+    "jitter.correlation": "{range: 1ms, correlation: 25%}",
+    "jitter.distribution": "{sd: 1ms, distribution: normal}",
+    "jitter.order": "{range: 1ms, order: free}",
     "loss": "2%",
     "rate": "20mbit",
     "queue": "100kB",
     "queue.discipline": "{discipline: codel}",
     "burst": "8packets",
+    "burst.loss": "{length: 8packets, loss: 60%}",
+    "burst.between": "{length: 8packets, between: 0.1%}",
+    "rate.burst": "{mean: 10mbit, burst: 1MB}",
+    "rate.excess": "{mean: 10mbit, burst: 1MB, excess: drop}",
+    "blackhole": "1400B",
     "reorder": "5%",
     "duplicate": "1%",
     "corrupt": "1%",
@@ -108,16 +116,28 @@ def test_every_setting_of_a_link_is_set_and_then_the_plan_is_the_files(word: str
     assert with_settings_of(made) == made.after == file
 
 
-@pytest.mark.parametrize(
-    "word", [each.word for each in LINK_SETTINGS if each.under_traffic and each.word != "queue.discipline"]
-)
+@pytest.mark.parametrize("word", [each.word for each in LINK_SETTINGS if each.under_traffic and "." not in each.word])
 def test_one_direction_is_set_alone(word: str) -> None:
     before = {"delay": "10ms", "rate": "10mbit", "loss": "1%"}.get(word, "0ms" if OTHER[word].endswith("ms") else "0%")
-    before = {"queue": "64kB", "burst": "2packets"}.get(word, before)
+    before = {"queue": "64kB", "burst": "2packets", "blackhole": "1300B"}.get(word, before)
     lab = planned(with_value(word, f"{{to: {before}, from: {before}}}"))
     made = changed(lab, with_value(word, f"{{to: {before}, from: {OTHER[word]}}}"))
     assert {each.sender for each in made.set if each.setting.word == word} == {"bra"}
     assert [line for line in made.lines if line.startswith(f"~ link ams-bra from bra {word} ")]
+
+
+@pytest.mark.parametrize(
+    ("word", "before", "after"),
+    [
+        ("jitter.order", "{range: 1ms}", "{range: 1ms, order: {to: kept, from: free}}"),
+        ("rate.burst", "{mean: 10mbit, burst: 1MB}", "{mean: 10mbit, burst: {to: 1MB, from: 2MB}}"),
+        ("burst.loss", "8packets", "{length: 8packets, loss: {to: 100%, from: 60%}}"),
+    ],
+)
+def test_one_direction_of_a_nested_setting_is_set_alone(word: str, before: str, after: str) -> None:
+    made = changed(planned(with_value(word, before)), with_value(word, after))
+    (change,) = made.set
+    assert (change.setting.word, change.sender) == (word, "bra")
 
 
 OF_HOSTS = {

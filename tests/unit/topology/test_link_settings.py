@@ -72,12 +72,68 @@ def test_what_is_recorded_has_the_bounds_of_a_plan(field: str) -> None:
 
 def test_python_takes_them_as_keywords() -> None:
     named = inspect.signature(Link.change).parameters
-    assert [*named] == ["self", *SETTABLE, "rtt"]
+    assert [*named] == ["self", *(word.replace(".", "_") for word in SETTABLE), "rtt"]
 
 
 def test_the_help_of_set_names_them() -> None:
     said = " ".join(CliRunner().invoke(app, ["set", "--help"], env={"COLUMNS": "400"}).stdout.split())
-    assert "delay, jitter, loss, burst, reorder, duplicate, corrupt, slot, rate or queue, with units as in" in said
+    *most, last = SETTABLE
+    assert f"{', '.join(most)} or {last}, with units as in" in said
+
+
+def read_jitter(value: object) -> Any:
+    return LinkSettings.model_validate({"jitter": value}).jitter  # type: ignore[attr-defined]
+
+
+def alike(**values: object) -> dict[str, object]:
+    return {field: BothWays(value, value) for field, value in values.items()}
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("2ms", alike(jitter_ms=2, jitter_distribution="uniform")),
+        ({"range": "2ms"}, alike(jitter_ms=2, jitter_distribution="uniform")),
+        ({"sd": "2ms"}, alike(jitter_ms=3.464102, jitter_distribution="uniform")),
+        ({"sd": "2ms", "distribution": "normal"}, alike(jitter_ms=2, jitter_distribution="normal")),
+        (
+            {"to": "2ms", "from": "0ms"},
+            {"jitter_ms": BothWays(2, 0), "jitter_distribution": BothWays("uniform", "uniform")},
+        ),
+        (
+            {"sd": {"to": "1ms", "from": "2ms"}, "distribution": {"to": "uniform", "from": "pareto"}},
+            {"jitter_ms": BothWays(1.732051, 2), "jitter_distribution": BothWays("uniform", "pareto")},
+        ),
+        (
+            {"range": "1ms", "correlation": "25%", "order": "free"},
+            alike(jitter_ms=1, jitter_distribution="uniform", jitter_correlation_percent=25, jitter_order="free"),
+        ),
+        ({"order": "free"}, alike(jitter_order="free")),
+    ],
+)
+def test_a_jitter_is_a_range_or_a_standard_deviation(value: object, found: dict[str, object]) -> None:
+    assert read_jitter(value) == found
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"sd": "2ms", "range": "2ms"}, "both range and sd are given: range is for an even spread"),
+        (
+            {"range": "2ms", "distribution": "normal"},
+            "a range with the distribution normal, which has none",
+        ),
+        ({"sd": "2"}, "sd: '2' lacks its unit"),
+        ({"sd": "2ms", "distribution": "gamma"}, "'gamma' is not a distribution: write uniform, normal, pareto or"),
+        ({"sd": "2ms", "order": "keep"}, "'keep' is not an order: write kept or free"),
+        ({"sd": "2ms", "corelation": "1%"}, "no key 'corelation'; did you mean 'correlation'?"),
+        ({}, "a mapping is no mapping of range"),
+    ],
+)
+def test_a_wrong_jitter_is_said(value: object, message: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        read_jitter(value)
+    assert message in str(refused.value)
 
 
 def test_a_word_is_read_as_it_is() -> None:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import bz2
 import fcntl
 import hashlib
-import http.client
 import itertools
 import lzma
 import os
@@ -28,9 +27,6 @@ import re
 import shutil
 import tarfile
 import tempfile
-import time
-import urllib.error
-import urllib.request
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -39,6 +35,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Protocol
 
 from minigts import paths
+from minigts.artifacts import downloads
+from minigts.artifacts.downloads import Refused, fetch, is_address, plain, shown
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.machine.progress import Progress
 
@@ -54,10 +52,7 @@ _UNFIT = (tarfile.TarError, zlib.error, lzma.LZMAError, OSError, EOFError, Value
 class Limits:
     """The most that is taken from a download or an archive; a whole release of Calico needs less than half of each."""
 
-    download_bytes: int = 4 * GIB
-    download_s: float = 1800.0
-    silence_s: float = 60.0
-    """The longest pause of a download."""
+    download: downloads.Limits = downloads.LIMITS
     unpacked_bytes: int = 16 * GIB
     """All archives together; the content of a nested archive counts again for each archive around it."""
     members: int = 500_000
@@ -70,10 +65,6 @@ class Limits:
 
 
 LIMITS = Limits()
-
-
-class _Refused(Exception):
-    """A place cannot be used; the message is the clause that follows `PLACE: `."""
 
 
 def take(overlay: str, wanted: Collection[str], progress: Progress, limits: Limits = LIMITS) -> Path:
@@ -91,12 +82,12 @@ def take(overlay: str, wanted: Collection[str], progress: Progress, limits: Limi
             )
             if not ready.is_dir():
                 taken.rename(ready)
-    except _Refused as error:
-        raise EnvironmentLacks(f"{_shown(place)}: {error}\n{remedy(overlay, wanted)}") from error
+    except Refused as error:
+        raise EnvironmentLacks(f"{shown(place)}: {error}\n{remedy(overlay, wanted)}") from error
     except OSError as error:
         where = paths.cache_root()
         raise EnvironmentLacks(
-            f"{_shown(place)}: cannot be kept in {where}: {_reason(error)}\n"
+            f"{shown(place)}: cannot be kept in {where}: {_reason(error)}\n"
             f"make room there, or set MINIGTS_CACHE to a directory that you can write to"
         ) from error
     return ready
@@ -130,7 +121,7 @@ def _sum_wanted(overlay: str, place: str) -> str | None:
         raise InputError(
             f"{name}={text[:80]!r}: a SHA-256 sum is 64 digits and letters a to f; sha256sum FILE prints it"
         )
-    if not _is_address(place) and Path(place).is_dir():
+    if not is_address(place) and Path(place).is_dir():
         raise InputError(f"{name} is for an archive, and {place} is a directory; leave it out, or name an archive")
     return text
 
@@ -144,22 +135,8 @@ def remedy(overlay: str, wanted: Collection[str]) -> str:
     )
 
 
-def _shown(place: str) -> str:
-    """The place for messages, without a password in an address."""
-    return _plain(re.sub(r"//[^/]*@", "//", place) if _is_address(place) else place)
-
-
-def _plain(text: str) -> str:
-    """The text without control characters, which a terminal would obey."""
-    return text if text.isprintable() else ascii(text)
-
-
 def _reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or _plain(str(error)) or type(error).__name__
-
-
-def _is_address(place: str) -> bool:
-    return place.startswith(("http://", "https://"))
+    return (error.strerror if isinstance(error, OSError) else None) or plain(str(error)) or type(error).__name__
 
 
 @contextmanager
@@ -181,12 +158,12 @@ def _workshop() -> Iterator[Path]:
 
 
 def _collect(place: str, sha256: str | None, harvest: _Harvest, progress: Progress) -> None:
-    """Collect every wanted program from the place. Raises _Refused when one is missing there, and OSError when one
+    """Collect every wanted program from the place. Raises Refused when one is missing there, and OSError when one
     cannot be kept."""
-    if _is_address(place):
-        progress(f"fetching {_shown(place)}")
+    if is_address(place):
+        progress(f"fetching {shown(place)}")
         with tempfile.TemporaryFile(dir=harvest.into.parent) as fetched:
-            _fetch(place, fetched, harvest.limits)
+            fetch(place, fetched, harvest.limits.download)
             _from_archive(fetched, sha256, harvest)
     elif Path(place).is_dir():
         for name in sorted(harvest.wanted):
@@ -203,47 +180,15 @@ def _collect(place: str, sha256: str | None, harvest: _Harvest, progress: Progre
             for name, (_, target) in sorted(harvest.links.items())
             if name in lacking
         )
-        raise _Refused(f"holds no {', '.join(lacking)}{links}")
+        raise Refused(f"holds no {', '.join(lacking)}{links}")
 
 
 def _regular(path: Path) -> IO[bytes]:
-    """Open a regular file. Raises _Refused for anything else."""
+    """Open a regular file. Raises Refused for anything else."""
     try:
         return paths.open_regular(path)
     except OSError as error:
-        raise _Refused(_reason(error)) from error
-
-
-def _fetch(address: str, into: IO[bytes], limits: Limits) -> None:
-    deadline = time.monotonic() + limits.download_s
-    with _reaching():
-        opened = urllib.request.urlopen(address, timeout=limits.silence_s)
-    with opened as answer:
-        promised = answer.headers.get("Content-Length", "")
-        while True:
-            with _reaching():
-                data = answer.read1(_CHUNK)
-            if not data:
-                break
-            into.write(data)
-            if into.tell() > limits.download_bytes:
-                raise _Refused(f"is larger than {_size(limits.download_bytes)}")
-            if time.monotonic() > deadline:
-                raise _Refused(f"took longer than {limits.download_s:g} s")
-    if promised.isdecimal() and int(promised) != into.tell():
-        raise _Refused(f"broke off after {into.tell()} of {promised} bytes")
-
-
-@contextmanager
-def _reaching() -> Iterator[None]:
-    """A context that turns errors of a download into _Refused."""
-    try:
-        yield
-    except urllib.error.HTTPError as error:
-        raise _Refused(f"cannot be fetched: HTTP status {error.code}") from error
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise _Refused(f"cannot be fetched: {_plain(str(reason)) or type(error).__name__}") from error
+        raise Refused(_reason(error)) from error
 
 
 def _from_archive(file: IO[bytes], sha256: str | None, harvest: _Harvest) -> None:
@@ -251,7 +196,7 @@ def _from_archive(file: IO[bytes], sha256: str | None, harvest: _Harvest) -> Non
         file.seek(0)
         own = _digest(file)
         if own != sha256:
-            raise _Refused(f"its SHA-256 sum is {own}, not {sha256}")
+            raise Refused(f"its SHA-256 sum is {own}, not {sha256}")
     harvest.read(file)
     if set(harvest.links) - {path.name for path in harvest.into.iterdir()}:
         harvest.follow_links()
@@ -282,7 +227,7 @@ class _Harvest:
         self._unpacked = self._members = self._kept = 0
         chunks, is_archive = self._unwrapped(_chunks(file))
         if not is_archive:
-            raise _Refused("is no tar archive, uncompressed or compressed by gzip, bzip2 or xz")
+            raise Refused("is no tar archive, uncompressed or compressed by gzip, bzip2 or xz")
         self._read_archive(chunks, ())
 
     def keep(self, name: str, content: Iterator[bytes]) -> None:
@@ -298,9 +243,9 @@ class _Harvest:
                 size += len(data)
                 self._kept += len(data)
                 if size > self.limits.program_bytes:
-                    raise _Refused(f"its {name} is larger than {_size(self.limits.program_bytes)}")
+                    raise Refused(f"its {name} is larger than {downloads.size(self.limits.program_bytes)}")
                 if self._kept > self.limits.programs_bytes:
-                    raise _Refused(f"its programs are larger than {_size(self.limits.programs_bytes)} together")
+                    raise Refused(f"its programs are larger than {downloads.size(self.limits.programs_bytes)} together")
                 target.write(data)
         (self.into / name).chmod(0o755)
 
@@ -313,21 +258,21 @@ class _Harvest:
                 archive = archive or tarfile.TarFile(fileobj=stream)  # type: ignore[arg-type]
                 member = archive.next()
             except _UNFIT as error:
-                raise _Refused(_broken(around, _reason(error))) from error
+                raise Refused(_broken(around, _reason(error))) from error
             if member is None:
                 break
             archive.members.clear()  # type: ignore[attr-defined] # tarfile would keep all of them
             self._members += 1
             if self._members > self.limits.members:
-                raise _Refused(f"holds more than {self.limits.members} files")
+                raise Refused(f"holds more than {self.limits.members} files")
             if member.size < 0:
-                raise _Refused(_broken(around, "a member has a negative size"))
+                raise Refused(_broken(around, "a member has a negative size"))
             self._look_at(member, stream, around)
         if stream.last_block != bytes(_BLOCK):
-            raise _Refused(_broken(around, f"it ends in its middle, or is damaged, at byte {stream.tell()}"))
+            raise Refused(_broken(around, f"it ends in its middle, or is damaged, at byte {stream.tell()}"))
         for data in stream.rest():
             if data.strip(b"\0"):
-                raise _Refused(_broken(around, f"something follows its end, before byte {stream.tell()}"))
+                raise Refused(_broken(around, f"something follows its end, before byte {stream.tell()}"))
 
     def _look_at(self, member: tarfile.TarInfo, stream: _Stream, around: tuple[str, ...]) -> None:
         name = PurePosixPath(member.name)
@@ -353,7 +298,7 @@ class _Harvest:
         """Read a nested archive: an image or a layer. A blob may also be a document of the image, which is skipped."""
         chunks, is_archive = self._unwrapped(content)
         if is_archive and len(around) + 1 >= self.limits.depth:
-            raise _Refused(f"its archives are nested more than {self.limits.depth} deep")
+            raise Refused(f"its archives are nested more than {self.limits.depth} deep")
         if is_archive:
             self._read_archive(chunks, (*around, name))
 
@@ -370,7 +315,7 @@ class _Harvest:
         for data in chunks:
             self._unpacked += len(data)
             if self._unpacked > self.limits.unpacked_bytes:
-                raise _Refused(f"unpacks to more than {_size(self.limits.unpacked_bytes)}")
+                raise Refused(f"unpacks to more than {downloads.size(self.limits.unpacked_bytes)}")
             yield data
 
 
@@ -409,7 +354,7 @@ class _Stream:
             left -= len(data)
             yield data
         if left:
-            raise _Refused(f"is broken: it ends {left} bytes before the end of {member.name[-200:]!r}")
+            raise Refused(f"is broken: it ends {left} bytes before the end of {member.name[-200:]!r}")
 
     def rest(self) -> Iterator[bytes]:
         while data := b"".join(self._take(_CHUNK)):
@@ -445,7 +390,7 @@ _PACKED: dict[bytes, Callable[[], _Decompressor]] = {
 
 
 def _expanded(chunks: Iterator[bytes], magic: bytes, decompressor: Callable[[], _Decompressor]) -> Iterator[bytes]:
-    """Decompress one or more streams in sequence. Raises _Refused for one that ends early, and for data after them."""
+    """Decompress one or more streams in sequence. Raises Refused for one that ends early, and for data after them."""
     data = next(chunks, b"")
     while data:
         one = decompressor()
@@ -453,18 +398,18 @@ def _expanded(chunks: Iterator[bytes], magic: bytes, decompressor: Callable[[], 
             try:
                 expanded = one.decompress(data, _CHUNK)
             except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as error:
-                raise _Refused(f"is broken: {_reason(error)}") from error
+                raise Refused(f"is broken: {_reason(error)}") from error
             data = getattr(one, "unconsumed_tail", b"")  # zlib only; the others keep it themselves
             if expanded:
                 yield expanded
             elif not data and not one.eof:
                 data = next(chunks, b"")
                 if not data:
-                    raise _Refused("is broken: the compressed data ends early")
+                    raise Refused("is broken: the compressed data ends early")
         data, chunks = _head(itertools.chain([one.unused_data], chunks), len(magic))
         if data and not data.startswith(magic):
             if any(rest.strip(b"\0") for rest in chunks):
-                raise _Refused("is broken: something follows the compressed data")
+                raise Refused("is broken: something follows the compressed data")
             return
         data = next(chunks, b"")
 
@@ -493,12 +438,12 @@ def _head(chunks: Iterator[bytes], size: int) -> tuple[bytes, Iterator[bytes]]:
 
 
 def _chunks(file: IO[bytes]) -> Iterator[bytes]:
-    """A file's content. Raises _Refused when it cannot be read."""
+    """A file's content. Raises Refused when it cannot be read."""
     while True:
         try:
             data = file.read(_CHUNK)
         except OSError as error:
-            raise _Refused(f"cannot be read: {_reason(error)}") from error
+            raise Refused(f"cannot be read: {_reason(error)}") from error
         if not data:
             return
         yield data
@@ -506,10 +451,6 @@ def _chunks(file: IO[bytes]) -> Iterator[bytes]:
 
 def _broken(around: tuple[str, ...], why: str) -> str:
     return f"is broken{f', in {around[-1][-200:]!r}' if around else ''}: {why}"
-
-
-def _size(count: int) -> str:
-    return f"{count / GIB:g} GiB" if count >= GIB else f"{count} bytes"
 
 
 def _digest(file: IO[bytes]) -> str:

@@ -196,7 +196,7 @@ def unpack(name: str, sha256: str, provider: str, labs_time: Literal["real", "vi
     try:
         made = registry.make(provider, Path(), labs_time)
         assert isinstance(made, Exports)  # only such a provider lacks parts
-        made.unpack(place, sha256, _silent)
+        made.unpack(str(place), sha256, _silent)
     except MinigtsError as error:
         return str(error)
     finally:

@@ -12,13 +12,14 @@ ones. Pure.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeAlias
 
-from minigts.dataplane.shaping import holds_arrivals, ifb, spares_arp
+from minigts.dataplane.shaping import holds_arrivals, ifb, largest_frame, polices, spares_arp
 from minigts.topology.plan.elements import Port
 
 BEGIN, _PLACE = "--filters--", "--filters of "
@@ -27,6 +28,9 @@ _ARP, _ALL = "800::1", "800::2"
 """The handles of the lab's own two rules."""
 _TABLE = (None, "800:")
 _PASSES = "gact action pass"
+_ROUNDED = re.compile(r"([\d.]+)([KMGT]?)(bit|b)", re.ASCII)
+"""An amount as tc prints it for a policer: `police 0x1 rate 20Mbit burst 100000b mtu 1414b action drop/pipe`."""
+_ROUNDING = 0.02
 
 
 @dataclass
@@ -93,6 +97,10 @@ def _differences(port: Port, shown: Shown) -> Iterator[str]:
     for handle, does in ((_ALL, leads), (_ARP, _PASSES if spares_arp(port.incoming) else leads)):
         what = "ARP" if handle == _ARP else "arriving frames"
         actions = [line for line in own[handle].does if line.startswith("action order")] if handle in own else []
+        if handle == _ALL and polices(port.incoming):
+            dropping = [line for line in actions if "police" in line]
+            actions = [line for line in actions if "police" not in line]
+            yield from _of_policer(port, dropping)
         if not actions:
             yield f"no filter leads {what} where they are delayed"
         elif len(actions) > 1 or does not in actions[0]:
@@ -101,3 +109,26 @@ def _differences(port: Port, shown: Shown) -> Iterator[str]:
         foreign = [rule for rule in shown.get((port.name, side), ()) if side == "egress" or not rule.is_own]
         for rule in {(each.pref, each.kind): each for each in foreign}.values():
             yield f"a filter {rule.kind} for {which} frames that is not the lab's (pref {rule.pref})"
+
+
+def _of_policer(port: Port, actions: list[str]) -> Iterator[str]:
+    """How the actions `police` of a port's filter differ from what should drop there."""
+    if len(actions) != 1:
+        yield f"{len(actions)} filters drop what arrives beyond its rate or size, should be 1"
+        return
+    arriving = port.incoming
+    wanted = {"mtu": largest_frame(arriving)}
+    if arriving.polices:
+        wanted |= {"rate": arriving.rate_bps or 0, "burst": arriving.rate_burst_bytes}
+    for word, should in wanted.items():
+        shown = _ROUNDED.search(actions[0], actions[0].find(f"{word} "))
+        is_ = None if shown is None or f"{word} {shown[0]}" not in actions[0] else _amount(*shown.groups())
+        exact = shown is not None and not shown[2]
+        if is_ is None or abs(is_ - should) > (0 if exact else _ROUNDING * should):
+            yield f"the {word} beyond which arriving frames are dropped is {is_}, should be {should}"
+
+
+def _amount(number: str, prefix: str, unit: str) -> float:
+    """tc counts bits in powers of 1000, and bytes in powers of 1024."""
+    power = " KMGT".index(prefix or " ")
+    return float(float(number) * (1000 if unit == "bit" else 1024) ** power)

@@ -46,6 +46,7 @@ _PLAIN_QUEUE_PACKETS = 1000
 # tc counts tbf's burst in ticks of 64 ns.
 _RELATIVE = 0.01
 _NETEMS_LEAST_MS = 1e-6
+_LARGEST_FRAME = 65535
 
 
 def batch_line(*words: str) -> str:
@@ -66,7 +67,7 @@ def ifb(port: Port) -> str:
 
 def holds_arrivals(shaping: Shaping) -> bool:
     """Whether the receiving side needs its netem at all."""
-    return any(not each.at_sender and each.tc is not None for each in other_than_default(shaping))
+    return polices(shaping) or any(not each.at_sender and each.tc is not None for each in other_than_default(shaping))
 
 
 def added_delay_ms(shaping: Shaping, emulator_overhead_ms: float) -> float:
@@ -85,6 +86,11 @@ def burst_bytes(rate_mbit: float, mtu: int, queue_bytes: int) -> int:
     """
     wanted = max(_BURST_FRAMES * (mtu + ETHERNET_HEADER_BYTES), math.ceil(rate_mbit * 1000 / 8 * _BURST_MS))
     return min(wanted, queue_bytes)
+
+
+def _burst_bytes(shaping: Shaping, mtu: int) -> int:
+    """The burst of a direction's tbf: as declared, else so much as makes up for a late timer."""
+    return shaping.rate_burst_bytes or burst_bytes(shaping.rate_mbit or 0, mtu, shaping.queue_bytes or 0)
 
 
 def script(ports: Iterable[Port], emulator_overhead_ms: float = 0.0) -> str:
@@ -140,10 +146,10 @@ def _tc(port: Port, emulator_overhead_ms: float) -> tuple[Argv, ...]:
 
 def _rate(port: Port) -> Argv:
     rate_mbit, queue_bytes = port.outgoing.rate_mbit, port.outgoing.queue_bytes
-    if rate_mbit is None or queue_bytes is None:
+    if rate_mbit is None or queue_bytes is None or port.outgoing.polices:
         return _plain_queue(port)
     rate, *others = (each.tc.words(port.outgoing) for each in AT_SENDER if each.tc is not None)
-    burst = ("burst", str(burst_bytes(rate_mbit, port.mtu, queue_bytes)))
+    burst = ("burst", str(_burst_bytes(port.outgoing, port.mtu)))
     return ("qdisc", "replace", "dev", port.name, "root", "tbf", *rate, *burst, *chain.from_iterable(others))
 
 
@@ -160,8 +166,32 @@ def _redirect(port: Port, emulator_overhead_ms: float) -> tuple[Argv, ...]:
         _delay(port, emulator_overhead_ms),
         ("qdisc", "replace", "dev", port.name, "clsact"),
         (*_arriving(port, 1, is_arp), *(("action", "ok") if spares_arp(port.incoming) else to_ifb)),
-        (*_arriving(port, 2, always), *to_ifb),
+        (*_arriving(port, 2, always), *_police(port), *to_ifb),
     )
+
+
+def polices(shaping: Shaping) -> bool:
+    """Whether the receiving side drops by rate or size."""
+    return shaping.polices or shaping.blackhole_bytes is not None
+
+
+def largest_frame(shaping: Shaping) -> int:
+    """The `mtu` of the action `police`, in bytes: it compares it with the whole frame."""
+    hole = shaping.blackhole_bytes
+    return _LARGEST_FRAME if hole is None else hole + ETHERNET_HEADER_BYTES
+
+
+def _police(port: Port) -> Argv:
+    """The action that drops arriving frames beyond a policer's rate, and packets that fall into a black hole. For the
+    rate it counts IP packets, and the overhead that it is told: the Ethernet header (tcf_police_act, Linux 7.2)."""
+    arriving = port.incoming
+    if not polices(arriving):
+        return ()
+    bucket: Argv = ()
+    if arriving.polices:
+        bucket = ("rate", f"{arriving.rate_bps}bit", "burst", str(arriving.rate_burst_bytes))
+        bucket += ("overhead", str(ETHERNET_HEADER_BYTES))
+    return ("action", "police", *bucket, "mtu", str(largest_frame(arriving)), "conform-exceed", "drop/pipe")
 
 
 def _arriving(port: Port, number: int, match: Argv) -> Argv:
@@ -236,7 +266,7 @@ def _read_back(port: Port, qdiscs: list[dict[str, Any]]) -> ReadBack:
     return ReadBack(
         settings={
             each.field: None
-            if each.tc is None or (options := discipline[each.at_sender]) is None
+            if each.tc is None or each.tc.read is None or (options := discipline[each.at_sender]) is None
             else each.tc.read(options)
             for each in LINK_SETTINGS
         },
@@ -281,7 +311,8 @@ def differences(port: Port, tc_json_text: str, emulator_overhead_ms: float = 0.0
 
 def _foreign(port: Port, qdiscs: list[dict[str, Any]]) -> Iterator[str]:
     """Queueing disciplines that `script` does not set, on the port and on the device that delays its arrivals."""
-    root = "pfifo" if port.outgoing.rate_mbit is None or port.outgoing.queue_bytes is None else "tbf"
+    limited = port.outgoing.rate_mbit is not None and port.outgoing.queue_bytes is not None
+    root = "tbf" if limited and not port.outgoing.polices else "pfifo"
     own = {port.name: (root, "clsact"), ifb(port): ("netem", ""), **dict.fromkeys(_tagged(port), ("noqueue", ""))}
     for qdisc in qdiscs:
         device, kind = str(qdisc.get("dev")), str(qdisc.get("kind"))
@@ -314,11 +345,12 @@ def without_foreign(ports: Iterable[Port]) -> str:
 
 def _rate_differences(port: Port, shown: ReadBack) -> list[str]:
     declared, shown_mbit = port.outgoing.rate_mbit, shown.settings["rate_mbit"]
+    declared = None if port.outgoing.polices else declared  # where frames arrive
     if declared is None or shown_mbit is None:
         same = declared is None and shown_mbit is None
         return [] if same else [_differ("rate", _or_none(shown_mbit, "Mbit/s"), _or_none(declared, "Mbit/s"))]
     rate, *others = (_setting_differences(each, port.outgoing, shown) for each in AT_SENDER)
-    burst = burst_bytes(declared, port.mtu, port.outgoing.queue_bytes or 0)
+    burst = _burst_bytes(port.outgoing, port.mtu)
     slack = _RELATIVE * burst + declared / 8  # what a microsecond holds
     return [*rate, *_compare("burst", shown.burst_bytes or 0, burst, "bytes", slack), *chain.from_iterable(others)]
 
@@ -340,8 +372,8 @@ def _delay_differences(port: Port, shown: ReadBack, emulator_overhead_ms: float)
 
 
 def _setting_differences(setting: Setting, wanted: Shaping, shown: ReadBack) -> list[str]:
-    """The difference of one setting, if any; no kernel shows a setting without `tc`."""
-    if setting.tc is None:
+    """The difference of one setting, if any; no kernel shows a setting that `tc` does not read."""
+    if setting.tc is None or setting.tc.read is None:
         return []
     there, should = shown.settings[setting.field], getattr(wanted, setting.field)
     if isinstance(should, str):

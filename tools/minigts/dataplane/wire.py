@@ -19,7 +19,8 @@ _NS_A_S = 1_000_000_000
 @dataclass(frozen=True)
 class Wire:
     """One direction of a link, from the port that sends into it. A frame waits for the rate; then it is lost, or
-    delayed on its own: with jitter or reordering, frames may overtake each other.
+    delayed on its own. Frames overtake each other by reordering alone, unless `jitter_overtakes` says that they do by
+    jitter, too.
     """
 
     rate_bps: int | None
@@ -28,7 +29,8 @@ class Wire:
     """The queue in front of the rate; None exactly when `rate_bps` is None."""
     delay_ns: int
     jitter_ns: int
-    """How far the delay varies up and down, evenly spread, anew for each frame."""
+    """How far the delay varies from frame to frame: of a uniform distribution up and down at the most, of others the
+    standard deviation."""
     loss: int
     """Share lost, in 1/2^32: from 0 to 2^32."""
     seed: int | None
@@ -45,16 +47,34 @@ class Wire:
     """Share in which one bit after the Ethernet header is flipped."""
     slot_ns: int = 0
     """Frames that come within this time of a first one arrive together at its end; with 0 each arrives on its own."""
+    jitter_distribution: int = 0
+    """The number of the distribution in `link_settings.DISTRIBUTIONS`."""
+    jitter_correlation: int = 0
+    """How much a frame's delay is like that of the one before, in 1/2^32."""
+    jitter_overtakes: int = 0
+    """1 where a frame whose jitter makes it faster arrives before earlier ones; 0 where it waits for them."""
+    burst_spares: int = 0
+    """Share of a burst's frames that is not lost."""
+    between_bursts: int = 0
+    """Share of the other frames that is lost, where there are bursts."""
+    credit_bytes: int = 0
+    """Bytes that an idle wire saves up, and that leave at once beyond the rate."""
+    excess_drops: int = 0
+    """1 where frames beyond rate and credit are dropped; 0 where they wait."""
+    hole_bytes: int | None = None
+    """The largest IP packet that arrives; None: any."""
 
     def amount_of(self, setting: Setting) -> Any:
         """The value of a setting, in the plan's unit; None where it is not limited, or no wire has the setting."""
         return setting.from_wire(vars(self))
 
     def crossing_ns(self, frame_bytes: int) -> int:
-        """The time in ns of a frame from end to end that does not wait for others: its time at the rate, then the
-        delay."""
-        own = 0 if self.rate_bps is None else -(-frame_bytes * 8 * _NS_A_S // self.rate_bps)
-        return own + self.delay_ns
+        """The time in ns of a frame from end to end that does not wait for others: its time at the rate, as far as no
+        credit covers it, then the delay."""
+        if self.rate_bps is None:
+            return self.delay_ns
+        own, credit = -(-frame_bytes * 8 * _NS_A_S // self.rate_bps), self.credit_bytes * 8 * _NS_A_S // self.rate_bps
+        return max(0, own - credit) + self.delay_ns
 
 
 @dataclass(frozen=True)
@@ -69,7 +89,7 @@ class WireState:
     dropped: int
     """Frames that found the queue full."""
     lost: int
-    """Frames that were lost by chance, or since the link was cut."""
+    """Frames that were lost by chance, by their size, or since the link was cut."""
     queued: int = 0
     """Bytes that wait in front of its rate now."""
     overrun: int = 0
@@ -112,6 +132,6 @@ def undeclared_losses(port: Port, state: WireState, *, modelled: bool = False) -
     """The number of frames from `port` that got lost although the plan declares neither a loss nor a queue for them,
     nor, if it is `modelled`, a processor, for which only a limited number of frames waits.
     """
-    lost = 0 if port.outgoing.loss_percent else state.lost
+    lost = 0 if port.outgoing.loss_percent or port.outgoing.blackhole_bytes is not None else state.lost
     dropped = 0 if port.outgoing.rate_mbit is not None else state.dropped
     return lost + dropped + (0 if modelled else state.overrun)

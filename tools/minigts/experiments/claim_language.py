@@ -14,8 +14,10 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, mo
 
 from minigts.judge.ranges import Range
 from minigts.language.fields import Strict, choice, matching, number, written
+from minigts.language.formula import formula
 from minigts.language.problems import shown
 from minigts.language.quantities import is_whole_number, whole_number
+from minigts.language.units import UNITS, unit
 from minigts.tools import COLUMNS, QUANTITIES
 from minigts.tools.columns import VALUE
 from minigts.topology.fields import EXPECTATIONS, LatencyWord, ThroughputWord
@@ -78,7 +80,7 @@ METRICS: dict[Quantity, tuple[str, str]] = {
     for column in [QUANTITIES[quantity]]
 }
 """For each quantity that a claim may name: its metric in summary.csv, and that metric's unit."""
-_NUMBER = r"([0-9]{1,15}(?:\.[0-9]{1,15})?)"
+_NUMBER = r"(-?[0-9]{1,15}(?:\.[0-9]{1,15})?)"
 _UNIT = r"[^\s\d][^\s]{0,19}"
 _ONE_SIDED = re.compile(rf"(under|over) {_NUMBER}(?: ?({_UNIT}))?")
 _BETWEEN = re.compile(rf"{_NUMBER} to {_NUMBER}(?: ?({_UNIT}))?")
@@ -105,10 +107,21 @@ Limits = Annotated[
     written(f"^({_ONE_SIDED.pattern}|{_BETWEEN.pattern})$", "under 30 ms", "over 95 %", "90 to 100 %"),
 ]
 
-General = Literal["compared", "bounded", "falls", "rises", "drops-past-mtu"]
+Formulated = Annotated[
+    str,
+    BeforeValidator(lambda given: formula(given).written),
+    WithJsonSchema({"type": ["string", "number"], "examples": ["0.75 * mss / (rtt * sqrt(p))"]}),
+]
+FormulaUnit = Annotated[str, BeforeValidator(unit), WithJsonSchema({"enum": [*UNITS]})]
+Order = Annotated[tuple[Annotated[str, BeforeValidator(word), SCALAR], ...], Field(min_length=2)]
+_UNLESS_NONE = Field(exclude_if=lambda given: given is None)
+
+General = Literal["compared", "bounded", "falls", "rises", "drops-past-mtu", "follows", "slope", "share", "ordered"]
 """compared: the ratio of `where` to `than` is within `range`. bounded: the figure is within `range`. falls, rises: from
 the first to the last value of `by`. drops-past-mtu: the ratio of the first datagram that needs fragments to the last
-that needs none is within `range`."""
+that needs none is within `range`. follows: the figure is within `range` of what `formula` gives. slope: the exponent of
+the figure over the values of `by`, on logarithmic axes, is within `range`. share: of the figure and that of `than`
+together, the figure's share is within `range`. ordered: the figure rises along the values of `order`."""
 LatencyClaim = Annotated[
     LatencyWord | General, choice("a claim about latency", *EXPECTATIONS["latency"], *get_args(General))
 ]
@@ -129,7 +142,23 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "falls": ("by",),
     "rises": ("by",),
     "drops-past-mtu": ("range",),
+    "follows": ("formula", "unit", "range"),
+    "slope": ("by", "range"),
+    "share": ("than", "range"),
+    "ordered": ("by", "order"),
 }
+OF_PERCENT = frozenset({"compared", "drops-past-mtu", "follows", "share"})
+"""The words whose range is in per cent, whatever the figure's unit."""
+
+
+OF_THE_PATH = ("mss", "mtu", "rtt", "rate", "p", "hops")
+"""The names of a formula that the plan says of a path: the payload of a segment and a packet in bytes, the round trip
+in seconds, the lowest rate in bytes a second, the share of packets that the links lose, and the number of links."""
+
+
+def formula_name(setting: str) -> str:
+    """The name of a setting in formulas: `bulk_number` for `bulk.number`."""
+    return setting.replace(".", "_").replace("-", "_")
 
 
 Words = dict[str, Annotated[str, BeforeValidator(word), SCALAR]]
@@ -188,6 +217,12 @@ class Claim(Strict):
     """The range in which the figure, or the ratio, is claimed to lie."""
     by: str | None = None
     """The varied option, or hops, over which the figure falls or rises."""
+    formula: Annotated[Formulated | None, _UNLESS_NONE] = None
+    """What the figure is held against, by arithmetic of what varies and of the path: 0.75 * mss / (rtt * sqrt(p))."""
+    unit: Annotated[FormulaUnit | None, _UNLESS_NONE] = None
+    """The unit of what the formula gives: B/s, Mbit/s, ms, %; 1 for a plain number."""
+    order: Annotated[Order | None, _UNLESS_NONE] = None
+    """The values of `by` along which the figure rises, the one with the lowest first."""
     below: Literal["mtu"] | None = None
     """mtu: only datagrams that need no fragments."""
     text: str = ""
@@ -210,7 +245,14 @@ class Claim(Strict):
         # Which numbers a `command` has beside its value, its measurement says: `model` looks there.
         if self.metric is not None and given[0] != VALUE and self.metric not in _instead(given[0]):
             raise ValueError(_no_metric(self.metric, given[0]))
-        of_any_unit = given[0] == "value" and self._unit != "%"
+        of_any_unit = given[0] == "value" and self.word == "bounded"
+        idle = [
+            key
+            for key, of in (("formula", "follows"), ("unit", "follows"), ("order", "ordered"))
+            if getattr(self, key) and self.word != of
+        ]
+        if idle:
+            raise ValueError(f"`{idle[0]}:` is of a claim that says {'ordered' if idle[0] == 'order' else 'follows'}")
         if self.range and self.range.unit != self._unit and not of_any_unit:
             raise ValueError(f"range: {self.range.written!r} needs the unit {self._unit}")
         return self
@@ -222,6 +264,11 @@ class Claim(Strict):
     @property
     def word(self) -> str:
         return str(getattr(self, self.quantity))
+
+    @property
+    def is_of_the_value(self) -> bool:
+        """Whether the value of samples, or a column in its place, is judged."""
+        return is_of_the_value(self.quantity)
 
     @property
     def column(self) -> str:
@@ -244,7 +291,9 @@ class Claim(Strict):
 
     @property
     def _unit(self) -> str:
-        return "%" if self.word in ("compared", "drops-past-mtu") else METRICS[self.quantity][1]
+        if self.word == "slope":
+            return ""
+        return "%" if self.word in OF_PERCENT else METRICS[self.quantity][1]
 
     @property
     def words(self) -> str:
@@ -252,7 +301,9 @@ class Claim(Strict):
         parts = [f"{self.quantity}: {self.word}", *([f"of {self.of}"] if self.of else [])]
         parts += [f"metric={self.metric}"] if self.metric else []
         parts += [f"{key}={value}" for key, value in self.where.items()]
+        parts += [f"{self.formula} {self.unit}"] if self.formula else []
         parts += [f"by {self.by}"] if self.by else []
+        parts += [" < ".join(self.order)] if self.order else []
         parts += ["than", *(f"{key}={value}" for key, value in self.than.items())] if self.than else []
         return " ".join(parts) + (f", {self.range.written}" if self.range else "")
 

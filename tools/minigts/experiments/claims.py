@@ -4,15 +4,18 @@ minigts.judge decides.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Literal, TypeVar
 
 from minigts.experiments import construction
-from minigts.experiments.claim_language import Claim, is_of_the_value
+from minigts.experiments.claim_language import Claim, formula_name, is_of_the_value
+from minigts.experiments.matrix import path_between
 from minigts.experiments.model import Experiment, settings
 from minigts.experiments.summary import Cell, Verdict
-from minigts.judge import ranges
+from minigts.judge import curves, ranges
 from minigts.judge.registry import WORDS
 from minigts.judge.samples import (
     ENOUGH,
@@ -27,7 +30,9 @@ from minigts.judge.samples import (
 from minigts.judge.statistics import change, holm, significant
 from minigts.judge.verdicts import Judgement, Word, all_of, combine
 from minigts.language.figures import digits, span
+from minigts.language.formula import formula
 from minigts.language.quantities import magnitude
+from minigts.language.units import converted, number_of
 from minigts.tools.payload import datagram_bytes
 from minigts.topology.plan.plan import Plan
 
@@ -91,14 +96,7 @@ def bounded(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) ->
 
 def changes(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> Judgement:
     """Whether every series with several values falls, or rises, from the first value of `by` to the last."""
-    series: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
-    for cell in cells:
-        if claim.by in cell.words:
-            along = {claim.by, "hops"} | ({"to"} if claim.by == "hops" else set())
-            rest = tuple((key, value) for key, value in cell.words.items() if key not in along)
-            series.setdefault(rest, []).append(cell)
-    ordered = [sorted(each, key=lambda cell: magnitude(cell.words[claim.by or ""])) for each in series.values()]
-    ends = [(each[0], each[-1]) for each in ordered if len(each) > 1]
+    ends = [(each[0], each[-1]) for each in _series(claim, cells) if len(each) > 1]
     if not ends:
         return Judgement("undecided", f"no two values of {claim.by} were measured")
     word: Literal["falls", "rises"] = "falls" if claim.word == "falls" else "rises"
@@ -116,6 +114,116 @@ def changes(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) ->
         + evidence(first, last),
         p,
     )
+
+
+def ordered(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> Judgement:
+    """Whether every series rises from each value of `order` to the next."""
+    pairs = [
+        (at[first], at[then])
+        for each in _series(claim, cells)
+        for at in [{cell.words[claim.by or ""]: cell for cell in each}]
+        for first, then in pairwise(claim.order or ())
+        if first in at and then in at
+    ]
+    if not pairs:
+        return Judgement("undecided", f"no two of {', '.join(claim.order or ())} were measured")
+    tested = [ranges.trend_is("rises", first, then) for first, then in pairs]
+    words = [each.word for each in tested]
+    first, then = _telling(pairs, words)
+    which = f"of {plural(len(pairs), 'step')} {_counted(words)}; " if len(pairs) > 1 else ""
+    at_first, at_then = (cell.words[claim.by or ""] for cell in (first, then))
+    word, p = all_of(tested)
+    said = f"{which}{_figure(first)} at {claim.by} {at_first}, {_figure(then)} at {at_then}{evidence(first, then)}"
+    return Judgement(word, said, p)
+
+
+def slope(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> Judgement:
+    """Whether the exponent of every series over the values of `by` is within the range."""
+    assert claim.range is not None
+    found = [
+        curves.slope([magnitude(cell.words[claim.by or ""]) for cell in each], each) for each in _series(claim, cells)
+    ]
+    known = [each for each in found if each is not None]
+    if not known or len(known) < len(found):
+        few = f"a slope needs figures above 0 at {curves.FEWEST_PLACES} values of {claim.by}, which are numbers above 0"
+        return Judgement("undecided", few)
+    tested = [curves.slope_within(each, claim.range) for each in known]
+    words = [each.word for each in tested]
+    told = _telling(known, words)
+    which = f"of {plural(len(known), 'series')} {_counted(words)}; " if len(known) > 1 else ""
+    interval = f" (95 % interval {span(_short(told.low), _short(told.high))})" if told.low < told.high else ""
+    expected = f"{claim.range.written} was expected"
+    return Judgement(all_of(tested).word, f"{which}an exponent of {_short(told.value)}{interval}, where {expected}")
+
+
+def share(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) -> Judgement:
+    """Whether of each cell and its counterpart by `than` together the cell's share, in per cent, is within the range.
+
+    A share s is a ratio of s/(1-s), which is tested.
+    """
+    assert claim.range is not None
+    pairs = [(cell, other) for cell in cells for other in _counterparts(cell, claim, everything)]
+    if not pairs:
+        return Judgement("undecided", "what it shares with was not measured")
+    low, high = (min(max(end / 100, 0.0), 1.0) for end in (claim.range.low, claim.range.high))
+    as_ratio = replace(
+        claim.range,
+        low=-math.inf if low <= 0 else 100 * low / (1 - low) if low < 1 else math.inf,
+        high=math.inf if high >= 1 else 100 * high / (1 - high),
+    )
+    tested = [ranges.compared(cell, other, as_ratio) for cell, other in pairs]
+    words = [each.word for each in tested]
+    cell, other = _telling(pairs, words)
+    total = cell.estimate.median + other.estimate.median
+    which = f"of {plural(len(pairs), 'comparison')} {_counted(words)}; " if len(pairs) > 1 else ""
+    part = f"{100 * cell.estimate.median / total:.1f} %" if total > 0 else "no share"
+    figures = f"{_named(cell)} {_figure(cell)} beside {_figure(other)} {_named(other)}"
+    word, p = all_of(tested)
+    return Judgement(word, f"{which}{figures}: {part}, where {claim.range.written} was expected", p)
+
+
+def follows(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell], plan: Plan) -> Judgement:
+    """Whether each cell is within the range of what the formula gives for it."""
+    assert claim.range is not None and claim.formula is not None
+    held: list[tuple[Cell, float]] = []
+    for cell in cells:
+        try:
+            given = formula(claim.formula).value(_of_the_formula(cell, everything, plan))
+        except KeyError as error:
+            return Judgement("undecided", f"{_named(cell)} has no number for {error.args[0]}")
+        except ValueError as error:
+            return Judgement("undecided", f"{_named(cell)}: {error}")
+        in_its_unit = converted(given, claim.unit or "1", cell.unit)
+        if in_its_unit is None or in_its_unit <= 0:
+            return Judgement("undecided", f"{_named(cell)}: the formula gives {_short(given)} {claim.unit}")
+        held.append((cell, in_its_unit))
+    tested = [curves.follows(cell, given, claim.range) for cell, given in held]
+    words = [each.word for each in tested]
+    cell, given = _telling(held, words)
+    low, high = cell.estimate.bounds
+    which = f"of {plural(len(held), 'figure')} {_counted(words)}; " if len(held) > 1 else ""
+    ratio = f"{100 * cell.estimate.median / given:.{claim.range.decimals}f} % of {_short(given)} {cell.unit}"
+    word, p = all_of(tested)
+    figure = f"{_named(cell)} {_figure(cell)}{_interval(low, high, cell)}, {ratio} by the formula"
+    return Judgement(word, f"{which}{figure}, where {claim.range.written} was expected", p)
+
+
+def _of_the_formula(cell: Cell, everything: Sequence[Cell], plan: Plan) -> Mapping[str, float]:
+    """The numbers that a formula may name for a cell: of its path, of what varies, and of its further columns. What has
+    no number there is missing."""
+    path = path_between(plan, cell.source, cell.target)
+    beside = {each.metric: each.estimate.median for each in everything if each.metric and each.words == cell.words}
+    found = {
+        **beside,
+        "mss": float(cell.mss),
+        "mtu": float(cell.mtu),
+        "rtt": path.rtt_ms / 1000,
+        "rate": math.nan if path.rate_mbit is None else path.rate_mbit * 1e6 / 8,
+        "p": path.loss_percent / 100,
+        "hops": float(path.hops),
+        **{formula_name(key): number_of(value) for key, value in settings(cell.condition).items()},
+    }
+    return {name: value for name, value in found.items() if not math.isnan(value)}
 
 
 def drops_past_mtu(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> Judgement:
@@ -141,6 +249,17 @@ def drops_past_mtu(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Ce
 def fits_mtu(cell: Cell) -> bool:
     """Whether the cell's datagrams need no fragments."""
     return datagram_bytes(cell.words.get("datagram", "fit"), cell.mtu) + 28 <= cell.mtu
+
+
+def _series(claim: Claim, cells: Iterable[Cell]) -> list[list[Cell]]:
+    """The cells that differ only in the value of `by`, the smallest value first."""
+    series: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
+    for cell in cells:
+        if claim.by in cell.words:
+            along = {claim.by, "hops"} | ({"to"} if claim.by == "hops" else set())
+            rest = tuple((key, value) for key, value in cell.words.items() if key not in along)
+            series.setdefault(rest, []).append(cell)
+    return [sorted(each, key=lambda cell: magnitude(cell.words[claim.by or ""])) for each in series.values()]
 
 
 def _counterparts(cell: Cell, claim: Claim, everything: Iterable[Cell]) -> list[Cell]:
@@ -309,6 +428,8 @@ def speaks_of(claim: Claim, cell: Cell) -> bool:
 def _judgement(claim: Claim, its_cells: Sequence[Cell], everything: Sequence[Cell], plan: Plan) -> Judgement:
     if claim.word in WORDS:
         return WORDS[claim.word](its_cells, plan)
+    if claim.word == "follows":
+        return follows(claim, its_cells, everything, plan)
     return _COMPARISONS[claim.word](claim, its_cells, everything)
 
 
@@ -320,4 +441,7 @@ _COMPARISONS: Mapping[str, Callable[[Claim, Sequence[Cell], Sequence[Cell]], Jud
     "falls": changes,
     "rises": changes,
     "drops-past-mtu": drops_past_mtu,
+    "slope": slope,
+    "share": share,
+    "ordered": ordered,
 }

@@ -141,4 +141,4 @@ def _is_free(cell: Cell, plan: Plan) -> bool:
     ends = {end for link in plan.links if link.name in path.crossed for end in link.ends} | {cell.source, cell.target}
     modelled = any(host.name in ends and host.processor is not None for host in plan.hosts)
     ways = [way for end in plan.ends_on(path) for way in (end.outgoing, end.incoming)]
-    return not modelled and not any(way.by_chance or not way.in_order for way in ways)
+    return not modelled and not any(way.by_chance or not way.in_order or way.why_not_filled for way in ways)

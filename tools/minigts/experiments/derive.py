@@ -9,29 +9,32 @@ import dataclasses
 import math
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, median
 
-from minigts.experiments import time_limits
+from minigts.experiments import flow_results, time_limits
 from minigts.experiments.claim_language import Published
 from minigts.experiments.claims import evaluate
 from minigts.experiments.commands import buffers_of, least, outer_mtu, predicted, underlay_mtu
 from minigts.experiments.matrix import Repeated as Row
 from minigts.experiments.matrix import Sample, cells, path_between
-from minigts.experiments.model import Experiment, Links, settings
+from minigts.experiments.model import AnyMeasurement, Experiment, Links, settings
 from minigts.experiments.outputs import over_time, read
 from minigts.experiments.summary import FURTHER, Cell, Verdict
 from minigts.judge.statistics import estimate
 from minigts.language import documents
+from minigts.language.formula import formula
 from minigts.results import manifest as manifests
 from minigts.results import store, tables
 from minigts.results.folder import LARGEST_NUMBER, inside, write
-from minigts.results.schema import CLAIMS, SAMPLES, SERIES, SUMMARY, Claim, Claims, Manifest, RawSample
+from minigts.results.schema import CLAIMS, FLOWS, SAMPLES, SERIES, SUMMARY, Claim, Claims, Manifest, RawSample
 from minigts.results.tables import number
 from minigts.tools import COLUMNS
 from minigts.tools.base import Measured, ParseError, PathUnderTest
 from minigts.tools.columns import MIDDLES, VALUE
+from minigts.tools.flows import UTILISATION, FlowResult, FlowsOptions, Member
+from minigts.topology.frames import IP_HEADER_BYTES, TCP_HEADER_BYTES, family_of
 from minigts.topology.plan.plan import Plan
 
 MOST_MOMENTS, FEWEST_MOMENTS = 150_000, 20
@@ -49,6 +52,8 @@ class Taken:
     repeats: int
     measured: Measured | None
     error: str
+    flows: tuple[FlowResult, ...] = ()
+    """What each single flow gave, where several ran at the same time."""
 
 
 def derive(directory: Path) -> tuple[Verdict, ...]:
@@ -77,6 +82,9 @@ def derive(directory: Path) -> tuple[Verdict, ...]:
     if series := [of_the_lab | row for row in _series(manifest.experiment, tried)]:
         columns = tables.with_replicate(tables.SERIES_COLUMNS) if several else tables.SERIES_COLUMNS
         write(inside(directory, SERIES), tables.text((*columns, *varied), series))
+    if flows := [of_the_lab | row for entry in tried for row in _flow_rows(entry)]:
+        columns = tables.with_replicate(tables.FLOW_COLUMNS) if several else tables.FLOW_COLUMNS
+        write(inside(directory, FLOWS), tables.text((*columns, *varied), flows))
     claims = Claims(tuple(Claim.model_validate(dataclasses.asdict(verdict)) for verdict in verdicts))
     write(inside(directory, CLAIMS), claims.model_dump_json(indent=1) + "\n")
     return verdicts
@@ -102,8 +110,9 @@ def summarise(manifest: Manifest, taken: Iterable[Taken]) -> tuple[Cell, ...]:
 
     A tainted sample counts only in a cell that has no other; the cell says how many there are.
     """
-    named = (claim.metric for claim in manifest.experiment.claims)
-    metrics = dict.fromkeys((*FURTHER, *(name for name in named if name)))
+    claims = manifest.experiment.claims
+    of_formulas = (name for claim in claims if claim.formula for name in formula(claim.formula).names)
+    metrics = dict.fromkeys((*FURTHER, *(claim.metric for claim in claims if claim.metric), *of_formulas))
     values: dict[tuple[_Key, str], list[_Value]] = {}
     doubtful: dict[tuple[_Key, str], list[_Value]] = {}
     for entry in taken:
@@ -153,8 +162,9 @@ def _cell(
         target=what.target,
         hops=what.hops,
         kind=what.kind,
-        unit=(column.unit if column else None) or tool.unit,
+        unit=tool.unit if column is None or column.unit is None else column.unit,
         mtu=promised.mtu(overlay, what.target),
+        mss=promised.mss(overlay, what.target),
         better=column.better if column else None,
         estimate=estimate(values, seed),
         values=values,
@@ -179,6 +189,7 @@ def taken(directory: Path, manifest: Manifest) -> Iterator[Taken]:
     """Every sample of the matrix that has a raw file, in the matrix's order."""
     tries, repeats = store.attempts(directory), store.repeats(directory)
     measurements = {measurement.name: measurement for measurement in manifest.experiment.measurements}
+    promised = _Predictions(manifest)
     for sample in time_limits.samples(manifest):
         raw = store.good(directory, sample.id)
         if raw is None and sample.id in tries:
@@ -186,13 +197,39 @@ def taken(directory: Path, manifest: Manifest) -> Iterator[Taken]:
         if raw is None:
             continue
         measured, error = None, raw.error or ""
+        flows: tuple[FlowResult, ...] = ()
         if raw.error is None:
             try:
-                measured = _possible(read(measurements[sample.measurement], raw))
+                measured, flows = _read(measurements[sample.measurement], sample, raw, promised)
             except ParseError as reason:
                 error = str(reason)
         tried = max(raw.attempt, tries.get(sample.id, 0))
-        yield Taken(sample, raw, tried, repeats.get(sample.id, 0), measured, error)
+        yield Taken(sample, raw, tried, repeats.get(sample.id, 0), measured, error, flows)
+
+
+def _read(
+    measurement: AnyMeasurement, sample: Sample, raw: RawSample, promised: _Predictions
+) -> tuple[Measured, tuple[FlowResult, ...]]:
+    """The sample's result and that of each flow, if it has several. Raises ParseError."""
+    asked = measurement.under(sample.condition)
+    if not isinstance(asked.options, FlowsOptions):
+        return _possible(read(measurement, raw)), ()
+    found = flow_results.results(asked.options, raw)
+    measured = read(asked, raw)
+    share = None
+    if is_as_declared(asked):
+
+        def way_of(member: Member) -> PathUnderTest:
+            return promised.way(sample.overlay, member.source, member.target)
+
+        share = flow_results.utilisation_percent(promised.plan, found, way_of)
+    extra = {**measured.extra} if share is None else {**measured.extra, UTILISATION.name: share}
+    return _possible(replace(measured, extra=extra)), found
+
+
+def is_as_declared(asked: AnyMeasurement) -> bool:
+    """Whether links are as the topology declares them while it is measured."""
+    return asked.links == Links() and not asked.schedule and asked.play is None
 
 
 def _possible(measured: Measured) -> Measured:
@@ -224,6 +261,17 @@ class _Predictions:
             self._known[cell] = self._predicted(*cell)
         return self._known[cell]
 
+    @property
+    def plan(self) -> Plan:
+        return self._manifest.plan
+
+    def way(self, overlay: str, source: str, target: str) -> PathUnderTest:
+        """The path over the overlay, with the headers that it adds and the hosts' buffers."""
+        plan, mtu = self.plan, self.mtu(overlay, target)
+        outer = outer_mtu(mtu, underlay_mtu(plan), self._encapsulations(overlay))
+        path, buffers = path_between(plan, source, target), buffers_of(plan, source, target)
+        return PathUnderTest(self._address(overlay, target), mtu, outer, path, buffers=buffers)
+
     def unit(self, measurement: str) -> str:
         return self._manifest.experiment.measurement(measurement).instrument.unit
 
@@ -231,6 +279,11 @@ class _Predictions:
         facts = self._manifest.overlays.get(overlay)
         endpoint = facts.endpoints.get(target) if facts else None
         return endpoint.mtu if endpoint else underlay_mtu(self._manifest.plan)
+
+    def mss(self, overlay: str, target: str) -> int:
+        """The payload of a full TCP segment, in bytes."""
+        family = family_of(self._address(overlay, target))
+        return self.mtu(overlay, target) - IP_HEADER_BYTES[family] - TCP_HEADER_BYTES
 
     def _address(self, overlay: str, target: str) -> str:
         """The endpoint's address, whose family says how large headers are; empty where nothing was measured."""
@@ -250,14 +303,10 @@ class _Predictions:
     def _predicted(
         self, overlay: str, measurement: str, source: str, target: str, condition: str
     ) -> tuple[float | None, float | None]:
-        plan = self._manifest.plan
-        mtu = self.mtu(overlay, target)
-        outer = outer_mtu(mtu, underlay_mtu(plan), self._encapsulations(overlay))
-        path, buffers = path_between(plan, source, target), buffers_of(plan, source, target)
-        way = PathUnderTest(self._address(overlay, target), mtu, outer, path, buffers=buffers)
+        way = self.way(overlay, source, target)
         asked = self._manifest.experiment.measurement(measurement).under(condition)
         # The plan's figures hold for links as declared, and for one flow over each.
-        usual = asked.links == Links() and not asked.schedule and asked.play is None
+        usual = is_as_declared(asked)
         usual &= getattr(asked.options, "sessions", None) is None
         usual &= not asked.together or not self._shares_links(measurement, overlay)
         return (predicted(asked, way), least(asked, way)) if usual else (None, None)
@@ -326,6 +375,34 @@ def _sample_row(promised: _Predictions, entry: Taken, *, timed: bool) -> dict[st
     }
 
 
+def _flow_rows(entry: Taken) -> Iterator[dict[str, str]]:
+    """The rows of flows.csv of one sample."""
+    sample = entry.sample
+    for each in entry.flows if entry.measured else ():
+        member = each.member
+        known = {name: value for name, value in each.measured.extra.items() if name in tables.FLOW_COLUMNS}
+        yield {
+            **{name: number(value) for name, value in known.items()},
+            **settings(sample.condition),
+            "sample": sample.id,
+            "overlay": sample.overlay,
+            "measurement": sample.measurement,
+            "repetition": str(sample.repetition),
+            **_replicate(sample),
+            "flow": member.flow.name,
+            "number": str(member.number),
+            "tool": member.flow.tool,
+            "source": member.source,
+            "target": member.target,
+            "start_s": number(member.flow.begins_s),
+            "value": number(each.measured.value),
+            "unit": member.flow.instrument.unit,
+            "share_percent": number(each.share_percent),
+            "idle_ms": number(each.idle_ms),
+            "queueing_ms": number(each.queueing_ms),
+        }
+
+
 def _replicate(sample: Sample) -> Mapping[str, str]:
     return {tables.REPLICATE: str(sample.replicate)} if sample.replicate else {}
 
@@ -336,7 +413,10 @@ def _series(experiment: Experiment, taken: Sequence[Taken]) -> Iterator[dict[str
     """
     asked = {measurement.name: measurement for measurement in experiment.measurements}
     good = [entry for entry in taken if entry.measured]
-    watched = [(entry.sample, over_time(asked[entry.sample.measurement], entry.raw)) for entry in good]
+    watched = [
+        (entry.sample, over_time(asked[entry.sample.measurement].under(entry.sample.condition), entry.raw))
+        for entry in good
+    ]
     most = max(MOST_MOMENTS // max(1, sum(map(len, (columns for _, columns in watched)))), FEWEST_MOMENTS)
     for sample, columns in watched:
         for column, points in columns.items():

@@ -16,6 +16,7 @@ from minigts.experiments.model import MOST_SAMPLES, AnyMeasurement, Experiment, 
 from minigts.lab.links import link_named
 from minigts.language.problems import Finding, listed, shown
 from minigts.overlays.teams import UNDERLAYS
+from minigts.tools.flows import FlowsOptions
 from minigts.topology.plan.elements import Path
 from minigts.topology.plan.plan import Plan
 
@@ -67,6 +68,7 @@ def matrix(experiment: Experiment, plan: Plan) -> tuple[Sample, ...]:
     for measurement in experiment.measurements:
         _require_cut_within(measurement, plan)
         _require_crossing(measurement, plan)
+        _require_flows(measurement, plan)
         require_sense(measurement, plan)
     of_one_repetition = {overlay: _batches_of_cells(experiment, plan, overlay) for overlay in experiment.overlays}
     samples = tuple(
@@ -96,9 +98,14 @@ def wrong_places(measurement: AnyMeasurement, plan: Plan) -> Iterator[Finding]:
     yield from wrong
     if wrong or measurement.condition_count * sum(1 for _ in pairs(measurement, plan)) > MOST_SAMPLES:
         return
-    for key, require in (("cut", _require_cut_within), ("cross", _require_crossing), ("schedule", require_sense)):
+    for where, require in (
+        (("cut",), _require_cut_within),
+        (("cross",), _require_crossing),
+        (("options", "flows"), _require_flows),
+        (("schedule",), require_sense),
+    ):
         if said := _refusal(partial(require, measurement, plan)):
-            yield (key,), said.removeprefix(f"{measurement.name}: ")
+            yield where, said.removeprefix(f"{measurement.name}: ")
 
 
 def _require_pairs(measurement: AnyMeasurement, plan: Plan, index: int) -> None:
@@ -182,6 +189,22 @@ def _require_crossing(measurement: AnyMeasurement, plan: Plan) -> None:
             raise InputError(
                 f"{where}: cross traffic uses the hosts' own routes, and in routing mode {plan.routing} they have none"
             )
+
+
+def _require_flows(measurement: AnyMeasurement, plan: Plan) -> None:
+    """Raises InputError unless the hosts of all flows exist and have a path, under every condition."""
+    if not isinstance(measurement.options, FlowsOptions):
+        return
+    conditions = measurement.conditions if measurement.vary else ("",)
+    for condition in conditions:
+        options = measurement.under(condition).options
+        assert isinstance(options, FlowsOptions)
+        for _, source, target, _ in pairs(measurement, plan):
+            for member in options.members(source, target):
+                where = f"{measurement.name}: {member.flow.name}"
+                ends = Pair.model_validate({"from": member.source, "to": member.target})
+                if not _named_path(ends, plan, where).links:
+                    raise InputError(f"{where}: {member.source} to itself crosses no link")
 
 
 def sample_count(experiment: Experiment, plan: Plan) -> int:

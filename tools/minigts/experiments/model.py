@@ -21,17 +21,32 @@ from pydantic import (
 )
 
 from minigts.errors import InputError
-from minigts.experiments.claim_language import PLACE, SCALAR, Claim, Name, Published, stepped, varied, word
+from minigts.experiments.claim_language import (
+    METRICS,
+    OF_THE_PATH,
+    PLACE,
+    SCALAR,
+    Claim,
+    Name,
+    Published,
+    formula_name,
+    stepped,
+    varied,
+    word,
+)
 from minigts.experiments.figure_language import EXPERIMENT, PLACES, TIME, Figure, Known, unknown_words
 from minigts.language import validation
 from minigts.language.fields import Strict, choice, matching, truth, unknown, whole, written
+from minigts.language.formula import formula
 from minigts.language.problems import Finding, Location, Misplaced, listed, shown
 from minigts.language.quantities import OFFERED_MBIT, whole_number
+from minigts.language.units import converted
 from minigts.language.validation import findings_of
 from minigts.tools import COLUMNS, OPEN, TOOLS
 from minigts.tools.base import Tool
 from minigts.tools.columns import VALUE
 from minigts.tools.cpu_bound import OF_THE_PROCESSOR
+from minigts.tools.flows import FlowsOptions
 from minigts.tools.options import Count, Duration, Options, Size, Switch, WholeSeconds
 from minigts.topology.plan.stored import MOST_REPLICATES
 from minigts.topology.schedule import Step
@@ -205,6 +220,7 @@ class _Measurement(Strict):
                 "`sessions` uses further hosts, which may be those of another path: give one of the two",
             )
         yield from self._wrong_schedule()
+        yield from self._wrong_beside_flows()
         for key in self.vary.keys() - set(known):
             yield ("vary", key), unknown("option", f"options of {self.name}", key, known)
         firsts = {key: values[0] for key, values in self.vary.items() if key in known}
@@ -217,6 +233,17 @@ class _Measurement(Strict):
                 seen.add(word(value))
                 if key in known and (index or key == next(iter(firsts))):
                     yield from self._wrong_under({**firsts, key: value}, where)
+
+    def _wrong_beside_flows(self) -> Iterator[Finding]:
+        """Keys that a measurement of several flows cannot have."""
+        if not isinstance(self.options, FlowsOptions):
+            return
+        if self.together:
+            yield ("together",), "flows run at the same time already: give each its `from:` and `to:`"
+        if self.cross:
+            yield ("cross",), "cross traffic is a flow here: write it under `flows:`"
+        if self.watch:
+            yield ("watch",), f"the counters of hosts are read around one client, and {self.tool} has several"
 
     def _wrong_schedule(self) -> Iterator[Finding]:
         for index, step in enumerate(self.schedule):
@@ -467,6 +494,7 @@ class Experiment(Strict):
                 if name not in varying:
                     yield (key, "vary", name), unknown("setting that varies", "settings that vary", name, [*varying])
         yield from self._claims_across_labs()
+        yield from self._wrong_curves()
         yield from self._wrong_figures()
         at_scales: list[tuple[Location, Experiment]] = [((), self), (("quick",), self.for_a_look())]
         if self.paper is not None:
@@ -516,6 +544,19 @@ class Experiment(Strict):
                 yield ("claims", index, "by"), unknown("setting that varies", "settings that vary", claim.by, varied)
             for key, named in (("where", claim.where), ("than", claim.than)):
                 yield from ((("claims", index, key), f"{name} {alone}") for name in named if name in self.vary)
+
+    def _wrong_curves(self) -> Iterator[Finding]:
+        """Formulas with names or units that mean nothing here, and orders of values that nothing has."""
+        for index, claim in enumerate(self.claims):
+            every = [each for each in self.measurements if claim.of in (None, each.name)]
+            spoken_of = [each for each in every if each.instrument.quantity == claim.quantity] or every
+            if claim.formula is not None:
+                yield from ((("claims", index, key), said) for key, said in _wrong_formula(claim, spoken_of))
+            values = {word(value) for each in spoken_of for value in each.vary.get(claim.by or "", ())}
+            for at, value in enumerate(claim.order or ()):
+                if values and value not in values:
+                    message = unknown("value", f"values of {claim.by}", value, sorted(values))
+                    yield ("claims", index, "order", at), message
 
     @property
     def least_samples(self) -> int:
@@ -601,6 +642,24 @@ class Experiment(Strict):
     def as_written(self) -> dict[str, Any]:
         """The experiment as in a file, as JSON values."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _wrong_formula(claim: Claim, spoken_of: Sequence[AnyMeasurement]) -> Iterator[tuple[str, str]]:
+    """What is wrong with a claim's formula, and with its unit, each with its key."""
+    tools = [each.instrument for each in spoken_of]
+    columns = [column for tool in tools for column in (tool.value, *tool.columns)]
+    varied = [formula_name(key) for each in spoken_of for key in each.vary]
+    known = list(dict.fromkeys((*OF_THE_PATH, *varied, *(column.name for column in columns if column.name != VALUE))))
+    yield from (
+        ("formula", unknown("name", "names here", name, known))
+        for name in formula(claim.formula).names
+        if name not in known
+    )
+    own_columns = ((tool, column) for tool in tools if (column := tool.column(claim.metric or VALUE)))
+    judged = {tool.unit if column.unit is None else column.unit for tool, column in own_columns}
+    for own in sorted(judged) if claim.is_of_the_value else [METRICS[claim.quantity][1]]:
+        if converted(1.0, claim.unit or "", own) is None:
+            yield "unit", f"{claim.unit} is no unit of a figure in {own or 'plain numbers'}"
 
 
 def _scaled(measurement: AnyMeasurement, scale: Scale) -> AnyMeasurement:

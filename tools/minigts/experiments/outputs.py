@@ -6,20 +6,23 @@ import contextlib
 import statistics
 from collections.abc import Mapping, Sequence
 
-from minigts.experiments import counters, link_changes
+from minigts.experiments import counters, flow_results, link_changes
 from minigts.experiments.link_changes import SCHEDULE
 from minigts.experiments.model import AnyMeasurement
 from minigts.experiments.sample_steps import CROSSING, LISTENING, SERVING
 from minigts.results.schema import RawSample, Side
-from minigts.tools import iperf3_tcp, iperf3_udp
+from minigts.tools import flows, iperf3_tcp, iperf3_udp
 from minigts.tools.base import Measured, ParseError, complaint
 from minigts.tools.columns import COST
+from minigts.tools.flows import FlowsOptions
 
 SHOWN_OFFLOADS = ("tcp-segmentation-offload", "generic-segmentation-offload", "tx-udp-segmentation")
 
 
 def read(measurement: AnyMeasurement, raw: RawSample) -> Measured:
     """The attempt's result. Raises ParseError when its tool, or another session, gave no result."""
+    if isinstance(measurement.options, FlowsOptions):
+        return flows.together(flow_results.results(measurement.options, raw))
     read_output = measurement.instrument.read
     main = read_output(raw.stdout, raw.stderr)
     others = [read_output(side.stdout, side.stderr) for side in _named(raw, "session")]
@@ -38,7 +41,9 @@ def over_time(measurement: AnyMeasurement, raw: RawSample) -> Mapping[str, Seque
     `read` the outer machine's count is preferred.
     """
     found: dict[str, Sequence[tuple[float, float]]] = {}
-    if measurement.series and (series := measurement.instrument.series) is not None:
+    if measurement.series and isinstance(measurement.options, FlowsOptions):
+        found |= flow_results.over_time(measurement.options, raw)
+    elif measurement.series and (series := measurement.instrument.series) is not None:
         with contextlib.suppress(ParseError):
             found |= series(raw.stdout)
     inside, outside = ({side.host: side for side in _named(raw, name)} for name in ("cpu", "cpu outside"))

@@ -15,6 +15,7 @@ from minigts.experiments.commands import estimate_s, predicted
 from minigts.experiments.matrix import Sample, path_between
 from minigts.experiments.model import AnyMeasurement, Experiment
 from minigts.tools.base import PathUnderTest
+from minigts.tools.flows import FlowsOptions
 from minigts.topology.plan.elements import Path
 from minigts.topology.plan.plan import Plan
 
@@ -59,6 +60,8 @@ def _frames_a_second(measurement: AnyMeasurement, plan: Plan, path: Path) -> flo
     quantity = measurement.instrument.quantity
     if quantity == "latency" and measurement.tool != "ping":  # one transaction after the other
         return 2000 / max(path.rtt_ms, 0.1)
+    if isinstance(measurement.options, FlowsOptions):  # together they fill the path
+        return (path.rate_mbit or UNLIMITED_MBIT) * 1e6 / FRAME_BITS * (1 + ANSWERS)
     if quantity != "throughput":
         return 0.0
     way = PathUnderTest("", 1500, 1500, path, calls_are_free=True)

@@ -13,12 +13,13 @@ from typing import Protocol
 from minigts.errors import InputError, MinigtsError
 from minigts.experiments.commands import WATCHED_AROUND_S, command, estimate_s, timeout_s, underlay_mtu
 from minigts.experiments.matrix import Sample, path_between
-from minigts.experiments.model import AnyMeasurement, Crossing
+from minigts.experiments.model import MEASUREMENTS, AnyMeasurement, Crossing
 from minigts.language.quantities import OFFERED_MBIT
 from minigts.overlays import Endpoint
-from minigts.tools.base import PathUnderTest
-from minigts.tools.command import KILLED_AFTER_S, CommandOptions, server_argv
+from minigts.tools.base import PathUnderTest, Service
+from minigts.tools.command import KILLED_AFTER_S, CommandOptions
 from minigts.tools.cpu_bound import calls_are_free
+from minigts.tools.flows import FlowsOptions, Member
 from minigts.tools.iperf3_tcp import TcpOptions
 from minigts.tools.iperf3_udp import UdpOptions
 from minigts.tools.options import percent
@@ -26,7 +27,7 @@ from minigts.topology.plan import reseed
 from minigts.topology.plan.plan import Plan
 from minigts.topology.software import Software
 
-FIRST_OWN_PORT, FIRST_CROSSING_PORT = 5301, 5401
+FIRST_OWN_PORT, FIRST_CROSSING_PORT, FIRST_FLOW_PORT = 5301, 5401, 5501
 """The first ports of servers of one sample's own; an overlay's iperf3 listens on 5201 and serves one at a time."""
 SHORT_S = 20.0
 WATCHED_EVERY_S = 0.25
@@ -68,6 +69,10 @@ CROSSED_LONGER = 1.5
 """Beside a tool without a fixed duration, cross traffic lasts for this multiple of the tool's estimate: ping's
 intervals of 10 ms take up to 16 ms where the kernel's clock ticks every 4 ms and a reply is late."""
 CROSSING, SERVING, LISTENING, WATCH = "cross", "server", "listening", "cpu"
+FLOW, IDLE = "flow to", "idle to"
+"""The beginning of the names of calls whose end is the host that receives."""
+IDLE_ECHOES = ("ping", "-n", "-c", "10", "-i", "0.01", "-W", "3")
+"""Echo requests before flows begin, the fastest of which is the idle round trip."""
 SERVED = "/run/minigts-server"
 """The file, followed by the host's name as hosts may share files, that exists while a measurement's `serve` runs; it
 is removed before `serve` is ended."""
@@ -178,15 +183,16 @@ class Surroundings:
 
 def procedure(measurement: AnyMeasurement, sample: Sample, around: Surroundings) -> Procedure:
     """The procedure for `sample`; `measurement` has the options of its condition. Raises InputError."""
+    if isinstance(measurement.options, FlowsOptions):
+        return _of_flows(measurement, measurement.options, sample, around)
     source, way = client_end(measurement, sample, around), way_of(measurement, sample, around)
     target = _server_end(measurement, sample, around)
     limit_s = timeout_s(measurement, way.path)
     client = Call("client", sample.source, command(measurement, source, way, around.pace_s), limit_s)
     sessions = tuple(_sessions(measurement, sample, around, way))
     ports = [way.port + number for number in range(len(sessions) + 1)] if way.port else []
-    own = measurement.options if isinstance(measurement.options, CommandOptions) else None
-    serving = server_argv(own, way) if own else ()
-    ports = [] if own else ports
+    service = measurement.instrument.serves(measurement.options, way)
+    ports = [] if service or isinstance(measurement.options, CommandOptions) else ports
     watched = [sample.source, sample.target] if "cpu" in measurement.watch else []
     estimated_s = estimate_s(measurement, way.path)
     crossed_s = estimated_s if _flow(measurement) else CROSSED_LONGER * estimated_s
@@ -204,23 +210,19 @@ def procedure(measurement: AnyMeasurement, sample: Sample, around: Surroundings)
         ),
         client=client,
         beside=(
-            *([_serving(target, serving, limit_s)] if serving else []),
+            *([_serving(target, service.argv, limit_s)] if service else []),
             *sessions,
             *(_flow_across(flow, port, sample, around, crossed_s) for flow, port in crossing),
             *_stress(measurement, sample),
             *(_watch(host, limit_s) for host in dict.fromkeys(watched)),
         ),
         after=(
-            *(
-                [Call("server ends", target.host, ("sh", "-c", _END, f"{SERVED}-{target.host}"), needed=False)]
-                if serving
-                else []
-            ),
+            *([_server_ends(target)] if service else []),
             *(Call("end", host, ("rm", "-f", WATCHING, MEASURED), needed=False) for host in dict.fromkeys(watched)),
             *_offloads_back(measurement, source, target, way),
         ),
         lead=(
-            *([_listening(target, own.port)] if own and serving else []),
+            *([_listening(target, service.port)] if service else []),
             *(_around(host, f"sleep {WATCHED_AROUND_S}; : >{MEASURED}") for host in dict.fromkeys(watched)),
         ),
         tail=tuple(_around(host, f"rm -f {MEASURED}; sleep {WATCHED_AROUND_S}") for host in dict.fromkeys(watched)),
@@ -285,6 +287,65 @@ def _sessions(measurement: AnyMeasurement, sample: Sample, around: Surroundings,
         yield Call("session", host, argv, timeout_s(measurement, own.path))
 
 
+def _of_flows(measurement: AnyMeasurement, options: FlowsOptions, sample: Sample, around: Surroundings) -> Procedure:
+    """All flows at once, each in its own time: the first one is the client, and the others run beside it. Before them
+    the idle round trip is measured between each pair of their ends."""
+    members = options.members(sample.source, sample.target)
+    clients: list[Call] = []
+    ports: dict[Endpoint, list[int]] = {}
+    idle: dict[tuple[str, str], Call] = {}
+    services: dict[str, tuple[Endpoint, Service, float]] = {}
+    for number, member in enumerate(members):
+        own, ends = flow_of(measurement, options, member), replace(sample, source=member.source, target=member.target)
+        source, way = client_end(own, ends, around), way_of(own, ends, around)
+        if _flow(own):
+            way = replace(way, port=FIRST_FLOW_PORT + number)
+            ports.setdefault(_server_end(own, ends, around), []).append(FIRST_FLOW_PORT + number)
+        argv = command(own, source, way, around.pace_s)
+        begins_s = member.flow.begins_s
+        if service := own.instrument.serves(own.options, way):
+            until_s = max(timeout_s(own, way.path) + begins_s, services.get(member.target, (0, 0, 0.0))[2])
+            services[member.target] = (_server_end(own, ends, around), service, until_s)
+        argv = ("sh", "-c", _LATE, f"{begins_s:g}", *argv) if begins_s else argv
+        clients.append(
+            Call(
+                f"{FLOW} {member.target}" if number else "client",
+                member.source,
+                argv,
+                timeout_s(own, way.path) + begins_s,
+            )
+        )
+        argv = (*source.prefix, *IDLE_ECHOES, way.address)
+        idle.setdefault(
+            (member.source, member.target), Call(f"{IDLE} {member.target}", member.source, argv, needed=False)
+        )
+    served = [call for target, own_ports in ports.items() for call in _servers(target, own_ports)]
+    return Procedure(
+        before=(*served, *idle.values()),
+        client=clients[0],
+        beside=(
+            *(_serving(target, service.argv, until_s) for target, service, until_s in services.values()),
+            *clients[1:],
+        ),
+        after=tuple(_server_ends(target) for target, _, _ in services.values()),
+        lead=tuple(_listening(target, service.port) for target, service, _ in services.values()),
+    )
+
+
+def flow_of(measurement: AnyMeasurement, options: FlowsOptions, member: Member) -> AnyMeasurement:
+    """The measurement that one flow of several is."""
+    flow = member.flow
+    return MEASUREMENTS[flow.tool].model_validate(
+        {
+            "name": measurement.name,
+            "paths": [{"from": member.source, "to": member.target}],
+            "tool": flow.tool,
+            "options": options.options_of(flow),
+            "ends": measurement.ends,
+        }
+    )
+
+
 def _servers(target: Endpoint, ports: list[int]) -> Iterator[Call]:
     """Starts an iperf3 for each port that serves once and ends by itself. The host checks whether it listens, as a
     measuring container has neither ss nor grep."""
@@ -300,6 +361,10 @@ def _serving(target: Endpoint, argv: tuple[str, ...], limit_s: float) -> Call:
     script = _BRING.replace("GRACE", f"{KILLED_AFTER_S:g}")
     argv = (*target.network, "sh", "-c", script, f"{SERVED}-{target.host}", f"{limit_s + SHORT_S:g}", *argv)
     return Call(SERVING, target.host, argv, limit_s + 2 * SHORT_S)
+
+
+def _server_ends(target: Endpoint) -> Call:
+    return Call("server ends", target.host, ("sh", "-c", _END, f"{SERVED}-{target.host}"), needed=False)
 
 
 def _listening(target: Endpoint, port: int | None) -> Call:

@@ -28,6 +28,8 @@ class Cell(PathSamples):
     condition: str = ""
     """The values of what varies, as `datagram=1400B offload=on`."""
     mtu: int = 1500
+    mss: int = 1448
+    """The payload of a full TCP segment, in bytes."""
     better: Literal["higher", "lower"] | None = None
     """The better direction of the value, where the measurement declares one."""
     tainted: int = 0

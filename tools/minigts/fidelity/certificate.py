@@ -192,11 +192,15 @@ def loss_rows(plan: Plan, link: Link, sent: int, arrived: int, answered: int) ->
 
 def _alike(shaping: Shaping) -> float:
     """How many packets of a bursty loss are worth one independent packet. In a chain of two states the correlation of
-    neighbours is 1 less the two chances to change (Gilbert, 1960)."""
+    neighbouring states is 1 less the two chances to change (Gilbert, 1960). Losses are less correlated where a state
+    loses only some: by the share of the loss's variance that the states have."""
     if shaping.bursts is None:
         return 1.0
     neighbours = 1 - sum(shaping.bursts)
-    return max(1.0, (1 + neighbours) / (1 - neighbours))
+    lost, inside = shaping.loss_percent / 100, shaping.share_in_bursts
+    apart = (shaping.burst_loss_percent - shaping.burst_between_percent) / 100
+    of_states = apart**2 * inside * (1 - inside) / (lost * (1 - lost))
+    return max(1.0, 1 + 2 * of_states * neighbours / (1 - neighbours))
 
 
 def _loss_row(

@@ -94,7 +94,7 @@ class Measurements:
         first = plan.hosts[0].name
         whole = whole_paths(plan, self._lab.read_record())
         reached = [path for path in whole if path.reachable and path.source == first]
-        paths = [path for path in reached if not path.lossy and plan.in_order(path)]
+        paths = [path for path in reached if not path.lossy and plan.in_order(path) and plan.is_filled(path)]
         for path in sorted(paths, key=lambda path: path.hops):
             self._say(f"throughput over {plural(path.hops, 'hop')}")
             way = MeasuredPath(path.source, path.target, plan.address_over(path), path.rtt_ms)

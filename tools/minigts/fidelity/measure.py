@@ -43,6 +43,7 @@ OF_A_CERTIFICATE = documents.Bounds(elements=500_000, bytes=LIMIT_BYTES)
 
 PROBES = 120
 LOSSY_PROBES, LOSSY_INTERVAL_S = 1500, 0.002
+FARTHEST_APART_S = 0.05
 ASKED_FIRST_MS = 200.0
 """Over a longer round trip one echo request is sent first: it waits until the hosts at both ends have resolved each
 other's hardware address, as otherwise half of the probes would."""
@@ -313,7 +314,7 @@ def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -
         # A controller installs a pair's flows at its first packet; until then every packet passes the controller.
         _probe(lab, path.source, address, 1, lab.provider.pace_s, path.rtt_ms)
     for _ in range(ATTEMPTS):
-        echoes = _probe(lab, path.source, address, PROBES, _interval_s(lab, path), path.rtt_ms)
+        echoes = _probe(lab, path.source, address, PROBES, _apart_s(lab, path), path.rtt_ms)
         row = rtt_row(lab.plan, name, path, echoes.rtts_ms)
         if row.ok or not echoes.rtts_ms or not lab.plan.in_order(path) or not _may_differ(lab, in_time):
             break
@@ -412,6 +413,14 @@ def _interval_s(lab: Lab, path: Path, usual_s: float | None = None) -> float:
     return max(usual_s, 2 * echo_s_at_lowest_rate(lab.plan, path))
 
 
+def _apart_s(lab: Lab, path: Path) -> float:
+    """As `_interval_s`, and so far apart that jitter rarely lets a probe catch up with the previous one, for which it
+    would wait on a link that keeps the order. In real time at most `FARTHEST_APART_S`, for the certificate's sake."""
+    ways = [end.outgoing for end in lab.plan.ends_on(path) if end.outgoing.jitter_order == "kept"]
+    apart_s = 2 * max((way.jitter_ms for way in ways), default=0.0) / 1000
+    return max(_interval_s(lab, path), apart_s if lab.plan.time == "virtual" else min(apart_s, FARTHEST_APART_S))
+
+
 def _rates(lab: Lab, whole: Sequence[Link], say: Progress, in_time: InTime, dumb: frozenset[str]) -> Iterator[Row]:
     """Rows of the links' rates. In virtual time a train of frames measures each fast link, alone. The others carry TCP
     from their first end to the second, several links at once; a link outside its tolerance is measured again alone.
@@ -425,7 +434,13 @@ def _rates(lab: Lab, whole: Sequence[Link], say: Progress, in_time: InTime, dumb
         if link.name in fast:
             say(f"certificate: rate of {link.name}")
             yield trains.row(lab, link)
-    ways = [way for way in rated if way.link.name not in dumb | fast]
+    unfilled = {link.name for link in whole if not lab.plan.is_filled(_path_of(link))} - dumb
+    for way in rated:
+        if way.link.name in unfilled:
+            shapings = lab.plan.directions(way.link)
+            why = next(why for shaping in shapings if (why := shaping.why_not_filled) is not None)
+            yield _judged_rate(lab, way, None, why, judged=False)
+    ways = [way for way in rated if way.link.name not in dumb | fast | unfilled]
     for end in (0, 1):
         for batch in _batches([way for way in ways if way.end == end and not way.link.lossy]):
             names = ", ".join(way.name or way.link.name for way in batch)

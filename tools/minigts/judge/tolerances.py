@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from minigts.topology.jitter import QUARTER
 from minigts.topology.plan.elements import Path, Port, Tolerances
 from minigts.topology.plan.plan import Plan
 
@@ -14,8 +15,7 @@ CLOCK_MS = 0.002
 each time, and prints whole microseconds (docs/virtual-time.md)."""
 FRAME_BYTES = 200
 """The largest frame of an exchange: ping's has 98 bytes, netperf's 50, and an overlay adds its headers."""
-JITTER_PART = 0.25
-"""The share of a round trip's declared jitter that is added to the tolerance of its median."""
+_QUARTER = "a quarter of the jitter"
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Tolerance:
     unit: str
     source: str
     jitter_ms: float = 0.0
+    jitter_in_words: str = _QUARTER
 
     def of(self, reference: float) -> float:
         """The allowed distance from `reference`, in the same unit."""
@@ -43,7 +44,7 @@ class Tolerance:
         """`0.2 ms + 1 %`"""
         parts = [f"{self.absolute:g} {self.unit}"] if self.absolute else []
         parts += [f"{100 * self.share:g} %"] if self.share or not parts else []
-        parts += ["a quarter of the jitter"] if self.jitter_ms else []
+        parts += [self.jitter_in_words] if self.jitter_ms else []
         return " + ".join(parts)
 
 
@@ -77,12 +78,11 @@ SLIGHT = Tolerance(0.0, 0.10, "", OURS)
 def round_trip(plan: Plan | None, path: Path | None = None) -> Tolerance:
     """The tolerance of a median round trip over `path`, in ms, around the declared one or the sum of its segments.
 
-    It is the file's `tolerances: {rtt: …}` plus a quarter of the jitter declared on the path. Without a plan, as in old
-    results, it is the default.
+    It is the file's `tolerances: {rtt: …}` plus a part of the jitter declared on the path, mostly a quarter. Without a
+    plan, as in old results, it is the default.
     """
     set_ = plan.tolerances if plan else Tolerances()
-    jitter_ms = plan.most_of(path, _jitter_ms) if plan and path else 0.0
-    return Tolerance(set_.rtt_ms, set_.rtt_percent / 100, "ms", _source(set_), JITTER_PART * jitter_ms)
+    return Tolerance(set_.rtt_ms, set_.rtt_percent / 100, "ms", _source(set_), *_jitter(plan, path))
 
 
 def exchanged(plan: Plan, path: Path | None, figures: int, *, frames: bool = False) -> Tolerance:
@@ -95,12 +95,16 @@ def exchanged(plan: Plan, path: Path | None, figures: int, *, frames: bool = Fal
     if plan.time == "real" or longest_call_ns(plan, path):
         return round_trip(plan, path)
     own_ms = plan.most_of(path, _frame_ms) if path and frames else 0.0
-    jitter_ms = plan.most_of(path, _jitter_ms) if path else 0.0
-    return Tolerance(figures * CLOCK_MS + own_ms, 0.0, "ms", CLOCK, JITTER_PART * jitter_ms)
+    return Tolerance(figures * CLOCK_MS + own_ms, 0.0, "ms", CLOCK, *_jitter(plan, path))
 
 
-def _jitter_ms(end: Port) -> float:
-    return end.outgoing.jitter_ms
+def _jitter(plan: Plan | None, path: Path | None) -> tuple[float, str]:
+    """What the links' jitter in both directions adds to the tolerance of a median, in ms and in words."""
+    if plan is None or path is None:
+        return 0.0, _QUARTER
+    jitter_ms = plan.most_of(path, lambda end: end.outgoing.median_jitter_ms)
+    plain = jitter_ms == QUARTER * plan.most_of(path, lambda end: end.outgoing.jitter_ms)
+    return jitter_ms, _QUARTER if plain else f"{jitter_ms:.3g} ms for the jitter"
 
 
 def _frame_ms(end: Port) -> float:

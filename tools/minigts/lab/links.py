@@ -23,9 +23,9 @@ from minigts.language.problems import did_you_mean, listed, shown
 from minigts.providers import supported
 from minigts.providers.base import CarriesLinks, Provider
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
-from minigts.topology.link_settings import BY_FIELD, Shaping
+from minigts.topology.link_settings import BY_FIELD, OF_BURSTS, OF_JITTER, OF_RATE, Shaping
 from minigts.topology.plan.elements import Host, Link, Path, Port, Switch
-from minigts.topology.plan.path_totals import fewest_in_burst, link_figures, queue_bytes, with_derived
+from minigts.topology.plan.path_totals import link_figures, queue_bytes, with_derived
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes.graph import connected
 from minigts.topology.schedule import Moment
@@ -55,7 +55,8 @@ def port_now(port: Port, record: Record) -> Port:
         outgoing = _changed(outgoing, sends, rtt_ms, f"{port.link} from {port.mac}")
         incoming = _changed(incoming, takes, rtt_ms, f"{port.link} to {port.mac}")
     if record.settings.unlimited:
-        outgoing = outgoing.model_copy(update={"rate_mbit": None, "queue_bytes": None})
+        no_rate = {"rate_mbit": None, "queue_bytes": None}
+        outgoing, incoming = (each.model_copy(update=no_rate) for each in (outgoing, incoming))
     elif record.settings.queue_bytes is not None and outgoing.rate_mbit is not None:
         outgoing = outgoing.model_copy(update={"queue_bytes": record.settings.queue_bytes})
     if port.link in record.cut:
@@ -286,8 +287,18 @@ def _require_sense(plan: Plan, link: Link, change: Change, named: Mapping[str, S
             raise InputError(f"{link.name}: a queue of {now.queue_bytes} bytes holds no full frame of {frame} bytes")
         if "burst_packets" in new and not now.loss_percent:
             raise InputError(f"{link.name} has no loss from {end}, so there are no bursts: give a loss with the burst")
-        if now.in_bursts and now.burst_packets < fewest_in_burst(now.loss_percent):
-            raise InputError(f"{link.name} from {end}: a loss of {now.loss_percent:g} % takes longer bursts")
+        if (wrong := now.wrong_with_bursts) is not None:
+            raise InputError(f"{link.name} from {end}: {wrong}")
+        if now.polices and now.rate_burst_bytes < frame:
+            raise InputError(f"{link.name} from {end}: a policer needs a burst of a full frame, {frame} bytes, or more")
+        for fields, has, what in (
+            (OF_JITTER, now.jitter_ms, "jitter"),
+            (OF_BURSTS, now.in_bursts, "burst"),
+            (OF_RATE, now.rate_mbit is not None, "rate"),
+        ):
+            if not has and (less := sorted(new & {*fields})):
+                word = BY_FIELD[less[0]].word
+                raise InputError(f"{link.name} has no {what} from {end}, so {word} has no effect: give a {what} too")
         if "reorder_percent" in new and not now.delay_ms:
             raise InputError(f"{link.name} has no delay from {end}, so nothing is overtaken: give a delay with reorder")
 

@@ -165,6 +165,9 @@ SIZE_BYTES = Quantity(
     any_case=False,
 )
 
+PACKET_BYTES = Quantity("a packet's size", "1400B", _factors(B="1"), "68B", "9500B", any_case=False, integral=True)
+"""The size of an IP packet."""
+
 # As in the kernel's `mem=`, in QEMU and in Docker: a host's megabyte of memory is 2^20 bytes, however it is spelt.
 MEMORY_MB = Quantity(
     "a size of memory",

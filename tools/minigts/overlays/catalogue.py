@@ -1,6 +1,6 @@
 """The catalogue of overlays: the folders under provision/overlays, each with an `overlay.yaml`:
 
-    description: the real flanneld with etcd      # shown in README's table
+    description: the real flanneld with etcd      # shown in the table of docs/overlays.md
     engines: [docker]           # kinds of hosts on which it runs: `docker` (default): hosts with a container engine;
                                 # `namespace`: hosts that are namespaces themselves
     extends: other              # another folder, whose phases and programs this one uses

@@ -212,8 +212,9 @@ class Exports(Protocol):
         """Pack everything that is built into the new file `target`; return its SHA-256 sum. Raises EnvironmentLacks."""
         ...
 
-    def unpack(self, packed: Path, sha256: str, progress: Progress) -> None:
-        """Install the content of such a file. Raises InputError for another sum or for a file of other recipes."""
+    def unpack(self, packed: str, sha256: str | None, progress: Progress) -> tuple[str, ...]:
+        """Install what such a file has and this machine lacks, and return its names; `packed` is a path, or an http or
+        https address, which needs the sum. Raises InputError for another sum or for a file of other recipes."""
         ...
 
 

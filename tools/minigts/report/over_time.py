@@ -15,7 +15,7 @@ from minigts.experiments.figure_language import Figure as Asked
 from minigts.language.quantities import magnitude
 from minigts.report import phrasing, style
 from minigts.report.axis_places import in_full, path, variant
-from minigts.results.tables import SeriesRow
+from minigts.results.tables import SeriesRow, Settings
 from minigts.tools.base import Tool
 from minigts.tools.columns import BESIDE, VALUE, Column
 
@@ -29,6 +29,8 @@ STEP_S = 0.25
 PANELS = (("cpu_source_inside_percent", "sender's CPU in %"), ("cpu_target_inside_percent", "receiver's CPU in %"))
 """The columns of a host's processor use as its own kernel counts it, which a program inside, such as cAdvisor, sees."""
 PROCESSORS = frozenset(column.name for column in BESIDE if column.part_of == "cpu")
+FLOW = "flow"
+"""The setting by which lines of several flows in one panel differ."""
 SET = "set "
 """The prefix of columns that have the settings of a link."""
 UNITS = {"mbit": "Mbit/s", "percent": "%"}
@@ -107,7 +109,7 @@ def _is_shown(row: SeriesRow, figure: Asked) -> bool:
 
 def figure_of(figure: Asked, measurement: str, rows: Sequence[SeriesRow], value: Column | None) -> OverTime:
     """The figure of a measurement's rows that is asked for; `value` is the column of its tool's main figure."""
-    rows = [row for row in rows if _is_shown(row, figure)]
+    rows = [_of_a_flow(row) for row in rows if _is_shown(row, figure)]
     schedule = _schedule([row for row in rows if row.column.startswith(SET)])
     own = [row for row in rows if not row.column.startswith(SET) and (not figure.y or row.column in figure.y)]
     columns = [name for name in dict.fromkeys(row.column for row in own) if name not in PROCESSORS]
@@ -125,6 +127,15 @@ def figure_of(figure: Asked, measurement: str, rows: Sequence[SeriesRow], value:
         tuple(name for name, _, _ in both),
         figure,
     )
+
+
+def _of_a_flow(row: SeriesRow) -> SeriesRow:
+    """The row of one flow of several, whose column is `bbr 2 rtt_ms`, as a row of that column with the flow's name
+    among its settings; another row unchanged."""
+    flow, _, column = row.column.rpartition(" ")
+    if not flow or row.column.startswith(SET):
+        return row
+    return replace(row, column=column, settings=((FLOW, flow), *row.settings))
 
 
 def _of(rows: Sequence[SeriesRow], column: str) -> list[SeriesRow]:
@@ -154,9 +165,9 @@ def _label(column: str, value: Column | None) -> str:
 
 def _moments(rows: Sequence[SeriesRow], figure: Asked) -> tuple[Line, ...]:
     """As `_lines`, in steps as long as the tool's intervals."""
-    ordered: dict[str, list[float]] = {}
+    ordered: dict[tuple[str, Settings], list[float]] = {}
     for row in rows:
-        ordered.setdefault(row.sample, []).append(row.at_s)
+        ordered.setdefault((row.sample, row.settings), []).append(row.at_s)
     gaps = [after - before for each in ordered.values() for before, after in pairwise(sorted(each))]
     first, last = min(row.at_s for row in rows), max(row.at_s for row in rows)
     step_s = max(statistics.median(gaps) if gaps else STEP_S, (last - first) / MOST_STEPS) or STEP_S

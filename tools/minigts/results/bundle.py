@@ -34,7 +34,7 @@ from minigts.results.folder import LARGEST_BYTES, inside, named, plain, read_mod
 TOP = "results"
 OF_A_RUN = (
     *(schema.MANIFEST, schema.EXPERIMENT, schema.TOPOLOGY, schema.SAMPLES, schema.SUMMARY, schema.SERIES),
-    *(schema.CLAIMS, schema.CERTIFICATE, schema.LOG, schema.REPORT),
+    *(schema.FLOWS, schema.CLAIMS, schema.CERTIFICATE, schema.LOG, schema.REPORT),
 )
 FOLDERS_OF_A_RUN = (schema.RAW, schema.BESIDE, "figures")
 """The files and folders of a run's folder that are put into a bundle; nothing else is."""

@@ -31,6 +31,7 @@ ABOUT = {
     schema.SAMPLES: "a row a sample",
     schema.SUMMARY: "a row for the samples that differ in nothing but their repetition",
     schema.SERIES: "what was watched over time",
+    schema.FLOWS: "a row for each of the flows that ran at the same time",
     schema.CLAIMS: "each claim's verdict, with figures",
     schema.CERTIFICATE: "the lab against its plan, before the first sample",
     schema.EXPERIMENT: "the experiment's file",

@@ -22,6 +22,8 @@ MANIFEST, SAMPLES, SUMMARY, CLAIMS = "manifest.json", "samples.csv", "summary.cs
 REPORT = "report.html"
 SERIES = "series.csv"
 """The table of figures over time; a run without such figures has none."""
+FLOWS = "flows.csv"
+"""The table of single flows that ran at the same time; a run without `tool: flows` has none."""
 CERTIFICATE, LOG, RAW = paths.CERTIFICATE, "run.log", "raw"
 EXPERIMENT, TOPOLOGY, BESIDE = "experiment.yaml", "topology.yaml", "beside"
 """Copies of the files that a run was made from; older folders have none. BESIDE is the folder of further texts from

@@ -11,16 +11,16 @@ from minigts import paths
 from minigts.language.spreadsheets import no_formula
 from minigts.results import tables
 from minigts.results.folder import inside, refused
-from minigts.results.schema import SAMPLES, SERIES, SUMMARY
+from minigts.results.schema import FLOWS, SAMPLES, SERIES, SUMMARY
 
 ALL = "all-"
 """The prefix of their names, as a folder with a samples.csv would be that of a run."""
-TABLES = (SAMPLES, SUMMARY, SERIES)
+TABLES = (SAMPLES, SUMMARY, SERIES, FLOWS)
 
 
 def write_together(directory: Path, labs: Sequence[Path]) -> tuple[str, ...]:
-    """Write all-samples.csv, all-summary.csv and all-series.csv of a sweep, with the labs in that order, and return the
-    names written. A lab without a table has no rows in it. Raises MinigtsError, InputError."""
+    """Write all-samples.csv, all-summary.csv, all-series.csv and all-flows.csv of a sweep, with the labs in that order,
+    and return the names written. A lab without a table has no rows in it. Raises MinigtsError, InputError."""
     written = []
     for name in TABLES:
         own = [lab for lab in labs if inside(lab, name).is_file()]

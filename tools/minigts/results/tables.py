@@ -25,6 +25,7 @@ from minigts.results.folder import LARGEST_BYTES, LARGEST_NUMBER, finite, inside
 from minigts.results.schema import SAMPLES, SERIES, SUMMARY
 from minigts.tools import COLUMNS, TOOLS
 from minigts.tools.base import Tool
+from minigts.tools.columns import BESIDE
 
 PLACE = ("overlay", "measurement", "source", "target", "kind")
 SAMPLE_COLUMNS = (
@@ -37,8 +38,14 @@ SUMMARY_COLUMNS = (
     *("unit", "predicted", "published", "tainted"),
 )
 SERIES_COLUMNS = ("sample", "overlay", "measurement", "source", "target", "repetition", "column", "at_s", "value")
+FLOW_COLUMNS = (
+    *("sample", "overlay", "measurement", "repetition", "flow", "number", "tool", "source", "target", "start_s"),
+    *("value", "unit", "share_percent", "idle_ms", "queueing_ms"),
+    *(column.name for column in COLUMNS.values() if column not in BESIDE),
+)
+"""The columns of flows.csv: a row for each flow of a good sample."""
 REPLICATE = "replicate"
-"""The column after `repetition` in samples.csv and series.csv of a run with replicates."""
+"""The column after `repetition` in samples.csv, series.csv and flows.csv of a run with replicates."""
 SAMPLES_NEED = ("sample", "ok", "error")
 SUMMARY_NEEDS = tuple(name for name in SUMMARY_COLUMNS if name not in ("predicted", "published", "tainted"))
 NO_QUANTITY = (frozenset(SAMPLE_COLUMNS) | {REPLICATE}) - frozenset(COLUMNS) - {"seconds"}

@@ -6,7 +6,7 @@ An experiment says which tool is run, how often and over which paths. CONTRIBUTI
 
 from collections.abc import Mapping
 
-from minigts.tools import command, iperf3_tcp, iperf3_udp, netperf_rr, netperf_stream, ping
+from minigts.tools import command, flows, iperf3_tcp, iperf3_udp, netperf_rr, netperf_stream, ping, traffic
 from minigts.tools.base import Tool
 from minigts.tools.columns import BESIDE, SHARED, Column
 
@@ -22,7 +22,7 @@ TOOLS: Mapping[str, Tool] = {
 }
 """The tools by the names that experiments use, in the order in which messages and tables list them."""
 
-OPEN: Mapping[str, Tool] = {command.TOOL.name: command.TOOL}
+OPEN: Mapping[str, Tool] = {tool.name: tool for tool in (traffic.TOOL, flows.TOOL, command.TOOL)}
 """The tools whose label, unit and output depend on a measurement's options."""
 
 COLUMNS: Mapping[str, Column] = {

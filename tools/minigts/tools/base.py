@@ -84,6 +84,15 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class Service:
+    """A program that runs at the path's end while the client does, in that host's root, and the port on which it
+    listens; None where it listens on none that is known."""
+
+    argv: tuple[str, ...]
+    port: int | None = None
+
+
+@dataclass(frozen=True)
 class Tool:
     """One tool. The first argument of `argv`, `seconds` and `predicted` is its measurement's own options.
 
@@ -117,6 +126,8 @@ class Tool:
     """The tool for given options, where these decide label, unit and output; None otherwise."""
     at_most_s: Callable[[Any], float] = lambda _options: 0.0
     """The longest time in seconds that its options let it run; 0 where they set none."""
+    serves: Callable[[Any, PathUnderTest], Service | None] = lambda _options, _way: None
+    """What has to run at the path's end, where hosts have no server of it running already."""
     failure: Callable[[int, str, str], str] = lambda _code, _stdout, _stderr: ""
     least: Callable[[Any, PathUnderTest], float | None] = lambda _options, _way: None
     """The lower bound of a `predicted` ceiling that the hosts' buffers, and not the links, may set; None otherwise."""

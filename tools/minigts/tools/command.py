@@ -22,7 +22,7 @@ from minigts.language.fields import Strict, choice, matching, number, text, whol
 from minigts.language.problems import Finding, Misplaced, did_you_mean, listed, shown
 from minigts.machine import searching
 from minigts.tools import iperf3_tcp, iperf3_udp, ping
-from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Tool, complaint
+from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Service, Tool, complaint
 from minigts.tools.columns import BESIDE, SHARED, VALUE, Column
 from minigts.tools.options import Duration, Options
 from minigts.topology.plan.elements import Path
@@ -267,9 +267,11 @@ def argv(options: CommandOptions, way: PathUnderTest) -> tuple[str, ...]:
     return ("timeout", "-k", f"{KILLED_AFTER_S:g}", at_most, *way.into_source, *_filled(options.run, options, way))
 
 
-def server_argv(options: CommandOptions, way: PathUnderTest) -> tuple[str, ...]:
-    """The command line of `serve` at the other end, in its host's root; empty without `serve`."""
-    return () if options.serve is None else (*way.into_target, *_filled(options.serve, options, way))
+def serves(options: CommandOptions, way: PathUnderTest) -> Service | None:
+    """`serve` at the other end, in its host's root; None without it."""
+    if options.serve is None:
+        return None
+    return Service((*way.into_target, *_filled(options.serve, options, way)), options.port)
 
 
 def seconds(options: CommandOptions, _path: Path) -> float:
@@ -390,4 +392,5 @@ TOOL = Tool(
     made_for=made_for,
     of_the_host=True,
     at_most_s=lambda options: options.at_most_s,
+    serves=serves,
 )

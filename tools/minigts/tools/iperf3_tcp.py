@@ -24,6 +24,7 @@ RTT = Column("rtt_ms", "RTT", "ms")
 WINDOW = Column("cwnd_bytes", "cwnd", "bytes")
 _CONGESTION_HINT = "a congestion control: write it as in cubic or reno"
 _CONGESTION = re.compile(r"[a-z]{2,15}", re.ASCII)
+CONGESTION = Annotated[str, *matching(_CONGESTION_HINT, _CONGESTION)]
 
 
 def _interval(value_s: float) -> float:
@@ -43,7 +44,7 @@ class TcpOptions(iperf3.FlowOptions):
     """How many streams are sent at once; 1 by default."""
     window: Size | None = None
     """The buffers of both sockets, which limit the window; by default the kernel tunes them."""
-    congestion: Annotated[str, *matching(_CONGESTION_HINT, _CONGESTION)] | None = None
+    congestion: CONGESTION | None = None
     """The sender's congestion control: reno, cubic, bbr, …; by default the kernel's, cubic."""
     interval_s: Annotated[Duration, AfterValidator(_interval)] = Field(default=1.0, alias="interval")
     """How often throughput, window and round trip are reported, for a `series`; 1 s by default."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network
 from typing import TypeAlias
 
@@ -14,8 +13,7 @@ from minigts.topology import containers, overlay_names
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.host_settings import untimely_keys
-from minigts.topology.link_settings import Shaping, untimely
-from minigts.topology.plan.path_totals import fewest_in_burst
+from minigts.topology.link_settings import BY_FIELD, OF_BURSTS, OF_JITTER, OF_RATE, Shaping, untimely
 from minigts.topology.read.draft import Draft, DraftHost, DraftLink, DraftSwitch
 from minigts.topology.read.model import SHORTHANDS
 from minigts.topology.routes import ipv6, segments
@@ -114,6 +112,12 @@ def of_link(link: DraftLink) -> Iterator[Finding]:
     """What is wrong with the values of one link."""
     if any(way.burst_packets for way in link.ways) and not any(way.loss_percent for way in link.ways):
         yield link.where, "a burst without a loss: say which share is lost, as in loss: 1%"
+    for fields, of, example in (
+        (OF_JITTER, "jitter_ms", "a jitter: say how far the delay varies, as in jitter: {sd: 2ms}"),
+        (OF_BURSTS, "burst_packets", "a burst: say how many packets it has, as in burst: {length: 8packets}"),
+    ):
+        if not any(getattr(way, of) for way in link.ways) and (named := [*_other_than_default(link.ways, fields)]):
+            yield link.where, f"{named[0]} without {example}"
     one_alone = [(link.ways.to, "")]
     both = [
         (way, f" from {start} to {end}")
@@ -123,14 +127,30 @@ def of_link(link: DraftLink) -> Iterator[Finding]:
         yield from ((link.where, message) for message in _impossible(way, words, link.mtu))
 
 
+def _other_than_default(ways: Iterable[Shaping], fields: Iterable[str]) -> Iterator[str]:
+    """The words of these settings, where they are not the default."""
+    for way in ways:
+        yield from (BY_FIELD[field].word for field in fields if getattr(way, field) != BY_FIELD[field].default)
+
+
 def _impossible(way: Shaping, words: str, mtu: int) -> Iterator[str]:
     """What is wrong with one direction of a link; `words` name it: ` from ams to bra`, or nothing."""
     if way.jitter_ms > way.delay_ms:
         hint = "packets would have to arrive before they were sent"
         yield f"jitter {way.jitter_ms:g}ms{words} is more than the one-way delay {way.delay_ms:g}ms: {hint}"
-    if way.burst_packets and way.loss_percent < 100 and way.burst_packets < fewest_in_burst(way.loss_percent):
-        least = math.ceil(fewest_in_burst(way.loss_percent))
-        yield f"a loss of {way.loss_percent:g}%{words} needs bursts of {least} packets or more"
+    if (wrong := way.wrong_with_bursts) is not None:
+        yield wrong.replace("%", f"%{words}", 1)
+    if way.rate_mbit is None and (named := [*_other_than_default([way], OF_RATE)]):
+        yield f"{named[0]} without a rate{words}: give a rate too, as in rate: {{mean: 100mbit, burst: 1MB}}"
+    elif way.polices and way.rate_burst_bytes < mtu + ETHERNET_HEADER_BYTES:
+        yield (
+            f"a policer{words} with a burst of {way.rate_burst_bytes} bytes lets no full frame of "
+            f"{mtu + ETHERNET_HEADER_BYTES} bytes through: give it a larger one, as in burst: 100kB"
+        )
+    if way.polices and way.queue_bytes is not None:
+        yield f"a queue with `excess: drop`{words}: nothing waits there; leave one of them out"
+    if way.blackhole_bytes is not None and way.blackhole_bytes >= mtu:
+        yield f"a black hole{words} for more than {way.blackhole_bytes} bytes: no packet is larger than the MTU {mtu}"
     if way.reorder_percent and not way.delay_ms:
         yield f"reorder without a delay{words}: there is nothing that a packet could overtake"
     if way.queue_bytes is not None and way.rate_mbit is None:

@@ -24,13 +24,20 @@ from minigts.language.quantities import (
     FRAME_NS,
     LOSS_PERCENT,
     MEMORY_MB,
+    PACKET_BYTES,
     RATE_MBIT,
+    SIZE_BYTES,
     TIME_MS,
     Quantity,
 )
 from minigts.topology.frames import VLANS
 
 LatencyWord = Literal["sum-of-segments", "as-declared", "steady"]
+Distribution = Literal["uniform", "normal", "pareto", "paretonormal"]
+"""How a link's delay varies; a wire has them by their numbers, from 0."""
+JitterOrder = Literal["kept", "free"]
+Excess = Literal["queue", "drop"]
+"""What becomes of the packets beyond a link's rate and its credit."""
 ThroughputWord = Literal["within-ceiling", "falls-with-hops", "step-after-first-hop", "falls-slightly", "level"]
 Hashed = Literal["layer3", "layer4"]
 """What of a packet its hash is made of, where hosts send over several ways."""
@@ -164,6 +171,8 @@ RateMbit: TypeAlias = Annotated[float, Field(ge=_LEAST_MBIT, le=MOST_MBIT, allow
 GoodputMbit: TypeAlias = Annotated[float, Field(ge=0, le=MOST_MBIT, allow_inf_nan=False)]
 QueueBytes: TypeAlias = Annotated[int, Field(ge=1, le=2**40)]
 """The queue derived from the highest rate and the longest delay stays below the bound."""
+CreditBytes: TypeAlias = Annotated[int, Field(ge=0, le=int(_limits(SIZE_BYTES)[1]))]
+HoleBytes: TypeAlias = Annotated[int, Field(ge=int(_limits(PACKET_BYTES)[0]), le=int(_limits(PACKET_BYTES)[1]))]
 Packets: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000)]
 OwnSeed: TypeAlias = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
 """The seed of a topology."""

@@ -3,16 +3,39 @@ too."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import getitem
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from minigts.language.problems import listed, shown
-from minigts.language.quantities import BURST_PACKETS, LOSS_PERCENT, RATE_MBIT, SIZE_BYTES
-from minigts.topology.fields import BurstPackets, OneWayMs, Packets, Percent, QueueBytes, RateMbit, Seed
+from minigts.language.quantities import (
+    BURST_PACKETS,
+    LOSS_PERCENT,
+    PACKET_BYTES,
+    RATE_MBIT,
+    SHARE_PERCENT,
+    SIZE_BYTES,
+    Words,
+)
+from minigts.topology.fields import (
+    BurstPackets,
+    CreditBytes,
+    Distribution,
+    Excess,
+    HoleBytes,
+    JitterOrder,
+    OneWayMs,
+    Packets,
+    Percent,
+    QueueBytes,
+    RateMbit,
+    Seed,
+)
+from minigts.topology.jitter import STANDARD_DEVIATION, median_part, shown_order, spread
 from minigts.topology.setting import (
     DECLARED,
     LOSS_OF_ALL,
@@ -25,14 +48,22 @@ from minigts.topology.setting import (
     microseconds,
     of_share,
     of_time,
+    percent,
     shown_burst,
     shown_limit,
     shown_loss,
     wire_share,
+    word_of,
 )
 from minigts.topology.time import Time
 
 _BITS_A_MBIT = 1_000_000
+_KEEPS_ORDER = "100tbit"
+"""A rate at which no frame takes a nanosecond. netem with a rate lets none leave before the one that came before."""
+DISTRIBUTIONS: tuple[str, ...] = get_args(Distribution)
+EXCESSES: tuple[str, ...] = get_args(Excess)
+JITTER_ORDERS: tuple[str, ...] = get_args(JitterOrder)
+ALL_PERCENT = 100.0
 _UNLESS_ZERO = Field(exclude_if=lambda amount: not amount)
 
 
@@ -63,13 +94,21 @@ together with `rtt`.""",
         OneWayMs,
         Setting(
             word="jitter",
-            about="How far the one-way delay varies up and down, evenly spread; packets may overtake. For both "
-            "directions or {to: 1ms, from: 2ms}. Default: 0ms.",
+            inside="range",
+            about="How far the one-way delay varies: up and down by up to so much, evenly spread; or a mapping, as in "
+            "{sd: 2ms, distribution: normal}. For both directions or {to: 1ms, from: 2ms}. Default: 0ms.",
             page="""\
-optional · time, at most the one-way delay, or one for each direction · default: `0ms` · `jitter: 1ms`
+optional · time, at most the one-way delay, or one for each direction, or a mapping · default: `0ms` · `jitter: 1ms`,
+`jitter: {sd: 2ms, distribution: normal, correlation: 25%}`
 
-The one-way delay varies evenly between delay − jitter and delay + jitter, anew for each packet; packets may overtake
-each other.""",
+The one-way delay varies from packet to packet. `jitter: 1ms`, or `{range: 1ms}`, spreads it evenly between delay − 1 ms
+and delay + 1 ms. `{sd: 1ms}` is the standard deviation of a [distribution](#linksjitterdistribution) around the delay;
+no packet takes less than nothing. Packets arrive in the order in which they were sent, unless
+[`order: free`](#linksjitterorder) says otherwise. `minigts set` and schedules set the number alone, `jitter=2ms`: of
+`uniform` the range, of the others the standard deviation; the mapping's other keys are `jitter.distribution`,
+`jitter.correlation` and `jitter.order` there.""",
+            joined=spread,
+            beside=(STANDARD_DEVIATION,),
             **of_time(
                 "jitter_ns",
                 "jitter_ms",
@@ -78,6 +117,107 @@ each other.""",
             ),
         ),
     ] = 0.0
+    """Of `uniform` how far at the most, of other distributions the standard deviation: as netem and wires take it."""
+    jitter_correlation_percent: Annotated[
+        Percent,
+        _UNLESS_ZERO,
+        Setting(
+            word="jitter.correlation",
+            kind=SHARE_PERCENT,
+            unit="%",
+            rare="delays {:g} % correlated",
+            about="How much each packet's delay is like that of the one before; only with a jitter. Default: 0%.",
+            page="""\
+optional, only with a jitter · share, or one for each direction · default: `0%` ·
+`jitter: {sd: 2ms, distribution: normal, correlation: 25%}`
+
+How much a packet's delay is like that of the one before. In virtual time the delays are an autoregression of the first
+order behind the distribution: neighbours have this correlation, packets that are n apart its n-th power, and the
+distribution stays as declared. In real time netem mixes each random number with the one before, which also narrows the
+distribution: with 50 % to two thirds of a uniform one's deviation.""",
+            tc=Tc(
+                words=lambda way: (percent(way.jitter_correlation_percent),) if way.jitter_correlation_percent else (),
+                read=lambda netem: 100 * netem.get("delay", {}).get("correlation", 0.0),
+                slack=lambda _: 1e-6,
+            ),
+            wire=(
+                WireField(
+                    name="jitter_correlation",
+                    value=lambda way: wire_share(way.jitter_correlation_percent),
+                    per=LOSS_OF_ALL / 100,
+                    unit="%",
+                ),
+            ),
+        ),
+    ] = 0.0
+    jitter_distribution: Annotated[
+        Distribution,
+        Field(exclude_if=lambda word: word == "uniform"),
+        Setting(
+            word="jitter.distribution",
+            kind=Words("a distribution", DISTRIBUTIONS),
+            rare="{} delays",
+            about="How delays are spread: uniform, normal, pareto or paretonormal; only with a jitter. Default: "
+            "uniform.",
+            page="""\
+optional, only with a jitter · `uniform`, `normal`, `pareto` or `paretonormal`, or one for each direction · default:
+`uniform` · `jitter: {sd: 2ms, distribution: pareto}`
+
+`pareto` has a long upper tail, which falls with the third power: most packets are a little faster than the delay, and
+now and then one is much slower. `paretonormal` is a quarter normal and three quarters of it. In virtual time each is a
+table of 4096 quantiles from the distribution's formula, with the declared mean and standard deviation; the slowest
+packet takes 3.7 standard deviations more with `normal`, and 23 with `pareto`. In real time netem's own tables
+apply. Those end at 4 standard deviations, so that `pareto` and `paretonormal` have 82 and 83 % of the declared
+deviation there (iproute2 6.1). No kernel shows which table it has: `minigts explain` says so.""",
+            tc=Tc(
+                words=lambda way: (
+                    ()
+                    if not way.jitter_ms or way.jitter_distribution == "uniform"
+                    else ("distribution", way.jitter_distribution)
+                ),
+                read=None,
+                slack=lambda _: 0.0,
+            ),
+            wire=(
+                WireField(
+                    name="jitter_distribution",
+                    value=lambda way: DISTRIBUTIONS.index(way.jitter_distribution),
+                    per=1,
+                    unit="",
+                ),
+            ),
+            read_wire=lambda wire: word_of(DISTRIBUTIONS, wire["jitter_distribution"]),
+        ),
+    ] = "uniform"
+    jitter_order: Annotated[
+        JitterOrder,
+        Field(exclude_if=lambda word: word == "kept"),
+        Setting(
+            word="jitter.order",
+            kind=Words("an order", JITTER_ORDERS),
+            rare="order {}",
+            about="Whether packets arrive in the order in which they were sent, kept, or overtake each other by their "
+            "jitter, free. Default: kept.",
+            page="""\
+optional, only with a jitter · `kept` or `free`, or one for each direction · default: `kept` ·
+`jitter: {range: 1ms, order: free}`
+
+With `kept` a packet that would arrive before one that was sent earlier arrives together with it, as in a queue.
+With `free` each has its own delay, and packets overtake each other; TCP, QUIC and SRT then show what reordering does to
+them. In real time the order is kept by netem's `rate`, of 100 Tbit/s.""",
+            tc=Tc(
+                words=lambda way: ("rate", _KEEPS_ORDER) if way.jitter_ms and way.jitter_order == "kept" else (),
+                read=shown_order,
+                slack=lambda _: 0.0,
+            ),
+            wire=(
+                WireField(
+                    name="jitter_overtakes", value=lambda way: JITTER_ORDERS.index(way.jitter_order), per=1, unit=""
+                ),
+            ),
+            read_wire=lambda wire: word_of(JITTER_ORDERS, wire["jitter_overtakes"]),
+        ),
+    ] = "kept"
     loss_percent: Annotated[
         Percent,
         Setting(
@@ -106,11 +246,13 @@ Share of packets lost at random, in each direction: each on its own, or in [burs
             word="rate",
             kind=RATE_MBIT,
             unit="Mbit/s",
+            inside="mean",
             at_sender=True,
-            about="Highest rate in each direction or {to: 50mbit, from: 5mbit}, Ethernet headers counted. Default: "
-            "unlimited.",
+            about="Highest rate in each direction or {to: 50mbit, from: 5mbit}, Ethernet headers counted; or a "
+            "mapping, as in {mean: 100mbit, burst: 1MB, excess: drop}. Default: unlimited.",
             page="""\
-optional · rate, or one for each direction · default: unlimited · `rate: 50mbit`
+optional · rate, or one for each direction, or a mapping · default: unlimited · `rate: 50mbit`,
+`rate: {mean: 100mbit, burst: 1MB, excess: drop}`
 
 Highest rate in each direction. Ethernet headers count (14 bytes a frame), so TCP gets at most 1448/1514 of it at MTU
 1500: 47.8 of 50 Mbit/s. The plan predicts that ceiling where the way back can carry an acknowledgement for every
@@ -126,6 +268,52 @@ these it is.""",
             wire=(WireField(name="rate_bps", value=lambda way: way.rate_bps, per=_BITS_A_MBIT, unit="Mbit/s"),),
         ),
     ] = None
+    rate_burst_bytes: Annotated[
+        CreditBytes,
+        _UNLESS_ZERO,
+        Setting(
+            word="rate.burst",
+            kind=SIZE_BYTES,
+            unit="bytes",
+            counted=True,
+            at_sender=True,
+            rare="credit of {:.0f} bytes",
+            about="Bytes that may leave at once after a pause, beyond the rate; only with a rate. Default: none.",
+            page="""\
+optional, only with a rate · size, or one for each direction · default: none · `rate: {mean: 100mbit, burst: 1MB}`
+
+A token bucket, as clouds throttle: while a link is idle it saves up this many bytes, at its rate. What it has saved
+leaves at once, without a rate of its own: where the line itself has one, write it on the next link of the path. In any
+time t no more than burst + rate × t leaves, and a frame more where the burst is smaller than a frame. The certificate
+does not measure the rate there, since TCP gets more until the credit is used up. In real time the burst is that of
+`tbf`, which otherwise has what the rate sends in 4 ms.""",
+            tc=Tc(words=lambda _: (), read=None, slack=lambda _: 0.0),  # tbf's burst, which every rate has
+            wire=(WireField(name="credit_bytes", value=lambda way: way.rate_burst_bytes, per=1, unit="bytes"),),
+        ),
+    ] = 0
+    rate_excess: Annotated[
+        Excess,
+        Field(exclude_if=lambda word: word == "queue"),
+        Setting(
+            word="rate.excess",
+            kind=Words("what becomes of the excess", EXCESSES),
+            at_sender=True,
+            rare="excess: {}",
+            about="What becomes of packets beyond rate and burst: queue or drop, as a policer does. Default: queue.",
+            page="""\
+optional, only with a rate; `drop` only with a burst of a full frame or more · `queue` or `drop`, or one for each
+direction · default: `queue` · `rate: {mean: 100mbit, burst: 1MB, excess: drop}`
+
+With `drop` nothing waits for the rate: what exceeds rate and burst is lost, as a policer has it; the link's queue has
+no effect. TCP then loses a window's worth at once when the burst is used up, and the certificate measures no rate
+(Flach and others, 2016). In real time it is the action `police` where frames arrive, so that the sender's TCP sees no
+local drop, as on a line. Its kernel needs that action: User-Mode Linux hosts have it, and Debian's kernels; `mininet`'s
+hosts have what this machine's kernel has.""",
+            tc=Tc(words=lambda _: (), read=None, slack=lambda _: 0.0),
+            wire=(WireField(name="excess_drops", value=lambda way: EXCESSES.index(way.rate_excess), per=1, unit=""),),
+            read_wire=lambda wire: word_of(EXCESSES, wire["excess_drops"]),
+        ),
+    ] = "queue"
     queue_bytes: Annotated[
         QueueBytes | None,
         Setting(
@@ -170,18 +358,20 @@ the rest of the path.""",
             word="burst",
             kind=BURST_PACKETS,
             unit="packets",
+            inside="length",
             rare="bursts of {:g}",
-            about="Mean number of packets lost in a row; only with a loss. For both directions or {to: 1packet, "
-            "from: 8packets}. Default: each is lost on its own.",
+            about="Mean number of packets lost in a row, or a mapping, as in {length: 8packets, loss: 60%}; only with "
+            "a loss. For both directions or {to: 1packet, from: 8packets}. Default: each is lost on its own.",
             page="""\
-optional, only with a loss · number of packets, from `1packet`, or one for each direction · default: each packet is
-lost on its own · `burst: 8packets`
+optional, only with a loss · number of packets, from `1packet`, or one for each direction, or a mapping · default: each
+packet is lost on its own · `burst: 8packets`, `burst: {length: 8packets, loss: 60%, between: 0.1%}`
 
 Losses come in bursts with this mean number of packets, as on a radio link or in a full buffer; `loss` stays the share
-of all packets that is lost. It is Gilbert's model (1960), netem's `loss gemodel` with `1-h` = 100 % and `1-k` = 0 %:
-in a burst all is lost, and between two bursts nothing. With a loss L and a burst of n packets, a burst ends with
-each packet by the chance 1/n, and begins by L / (n (1 − L)). With a loss of 2 % and bursts of 8 packets, every 392nd
-packet begins a burst in the mean. From a loss of 50 % on, n has a least value, which the error names.""",
+of all packets that is lost. With the number alone it is Gilbert's model (1960), netem's `loss gemodel` with `1-h` =
+100 % and `1-k` = 0 %: in a burst all is lost, and between two bursts nothing. With a loss L and a burst of n packets, a
+burst ends with each packet by the chance 1/n, and begins by L / (n (1 − L)). With a loss of 2 % and bursts of 8
+packets, every 392nd packet begins a burst in the mean. From a loss of 50 % on, n has a least value, which the error
+names.""",
             tc=Tc(
                 words=lambda _: (),  # what the loss is told says it
                 read=shown_burst,
@@ -194,7 +384,72 @@ packet begins a burst in the mean. From a loss of 50 % on, n has a least value, 
             read_wire=lambda wire: LOSS_OF_ALL / wire["burst_ends"] if wire["burst_ends"] else 0.0,
         ),
     ] = 0.0
-    """The mean number of packets lost in a row. With 0 each is lost on its own. 0 is not stored, here and below."""
+    """The mean number of packets in a burst. With 0 each is lost on its own. 0 is not stored, here and below."""
+    burst_loss_percent: Annotated[
+        Percent,
+        Field(exclude_if=lambda share: share == ALL_PERCENT),
+        Setting(
+            word="burst.loss",
+            kind=LOSS_PERCENT,
+            unit="%",
+            rare="{:g} % of a burst lost",
+            about="Share of packets lost in a burst; only with a burst. Default: 100%.",
+            page="""\
+optional, only with a burst · loss, more than the link's `loss`, or one for each direction · default: `100%` ·
+`burst: {length: 8packets, loss: 60%}`
+
+The share of a burst's packets that is lost: Elliott's model (1963), whose bad state loses some packets and not all.
+`length` is the length of the bad state, whatever is lost in it. netem calls this share `1-h`. With the share B, the
+share G [between bursts](#linksburstbetween) and the loss L of all packets, (L − G) / (B − G) of all packets are in
+bursts. Four figures as netem takes them, p, r, 1-h and 1-k, are `length: 1/r`, `loss` and `between` here, and the
+link's `loss` is (p (1-h) + r (1-k)) / (p + r).""",
+            tc=Tc(
+                words=lambda _: (),  # what the loss is told says it
+                read=lambda netem: ALL_PERCENT * (netem.get("loss-gemodel") or {}).get("1-h", 1.0),
+                slack=lambda _: 1e-4,
+            ),
+            wire=(
+                WireField(
+                    name="burst_spares",
+                    value=lambda way: wire_share(ALL_PERCENT - way.burst_loss_percent),
+                    per=LOSS_OF_ALL / 100,
+                    unit="%",
+                    label="what a burst spares",
+                ),
+            ),
+            read_wire=lambda wire: ALL_PERCENT * (1 - wire["burst_spares"] / LOSS_OF_ALL),
+        ),
+    ] = 100.0
+    burst_between_percent: Annotated[
+        Percent,
+        _UNLESS_ZERO,
+        Setting(
+            word="burst.between",
+            kind=LOSS_PERCENT,
+            unit="%",
+            rare="{:g} % between bursts lost",
+            about="Share of packets lost between bursts; only with a burst. Default: 0%.",
+            page="""\
+optional, only with a burst · loss, less than the link's `loss`, or one for each direction · default: `0%` ·
+`burst: {length: 8packets, loss: 60%, between: 0.1%}`
+
+The share of packets that is lost outside of bursts, each on its own: what the good state of Elliott's model loses.
+netem calls it `1-k`.""",
+            tc=Tc(
+                words=lambda _: (),
+                read=lambda netem: ALL_PERCENT * (netem.get("loss-gemodel") or {}).get("1-k", 0.0),
+                slack=lambda _: 1e-4,
+            ),
+            wire=(
+                WireField(
+                    name="between_bursts",
+                    value=lambda way: wire_share(way.burst_between_percent),
+                    per=LOSS_OF_ALL / 100,
+                    unit="%",
+                ),
+            ),
+        ),
+    ] = 0.0
     reorder_percent: Annotated[
         Percent,
         _UNLESS_ZERO,
@@ -261,17 +516,64 @@ when a slot begins.""",
         ),
     ] = 0.0
 
+    blackhole_bytes: Annotated[
+        HoleBytes | None,
+        Field(exclude_if=lambda size: size is None),
+        Setting(
+            word="blackhole",
+            kind=PACKET_BYTES,
+            unit="bytes",
+            counted=True,
+            rare="larger than {:g} bytes lost",
+            about="Largest IP packet that arrives; larger ones are lost without an ICMP answer. For both directions or "
+            "{to: 1400B, from: 9000B}. Default: all that the MTU lets be sent.",
+            page="""\
+optional · number of bytes below the link's MTU, or one for each direction · default: none ·
+`blackhole: 1400B`
+
+A black hole for MTU discovery: IP packets of more than so many bytes are lost, and nobody is told. The hosts at both
+ends still believe in the link's [`mtu`](#linksmtu), as where a tunnel or a switch on the way carries less, or where a
+firewall drops ICMP's "fragmentation needed". TCP stalls over it, unless it finds the size by probing
+(`net.ipv4.tcp_mtu_probing`, RFC 4821). The certificate measures no rate there. It is the link that loses, in both
+times, and no host: every packet that is sent over it is judged by its own size, also one that a host forwards.""",
+            tc=Tc(words=lambda _: (), read=None, slack=lambda _: 0.0),
+            wire=(WireField(name="hole_bytes", value=lambda way: way.blackhole_bytes, per=1, unit="bytes"),),
+        ),
+    ] = None
+    """The largest IP packet that arrives; None: any."""
+
     @property
     def rate_bps(self) -> int | None:
         return None if self.rate_mbit is None else round(self.rate_mbit * _BITS_A_MBIT)
 
     @property
     def bursts(self) -> tuple[float, float] | None:
-        """The chances that a burst of losses begins, and that it ends, with a packet (Gilbert, 1960). All packets of a
-        burst are lost. None means that each packet is lost on its own.
+        """The chances that a burst of losses begins, and that it ends, with a packet (Gilbert, 1960; Elliott, 1963).
+        None means that each packet is lost on its own.
         """
-        lost = self.loss_percent / 100
-        return (lost / (self.burst_packets * (1 - lost)), 1 / self.burst_packets) if self.in_bursts else None
+        if not self.in_bursts:
+            return None
+        inside = self.share_in_bursts
+        return inside / (self.burst_packets * (1 - inside)), 1 / self.burst_packets
+
+    @property
+    def share_in_bursts(self) -> float:
+        """The share of packets in bursts, from 0 to 1, that gives the declared loss of all packets. Outside of these
+        bounds no bursts give it."""
+        between, inside = self.burst_between_percent, self.burst_loss_percent
+        return (self.loss_percent - between) / (inside - between) if inside != between else math.inf
+
+    @property
+    def wrong_with_bursts(self) -> str | None:
+        """Why no bursts can give the declared loss; None where they can, or there are none."""
+        if not self.in_bursts:
+            return None
+        loss, between, inside = self.loss_percent, self.burst_between_percent, self.burst_loss_percent
+        if not between < loss < inside:
+            return f"a loss of {loss:g}% is not between the {between:g}% outside of bursts and the {inside:g}% in them"
+        if self.burst_packets < (fewest := (loss - between) / (inside - loss)):  # between two bursts is a packet
+            return f"a loss of {loss:g}% needs bursts of {math.ceil(fewest)} packets or more"
+        return None
 
     @property
     def in_bursts(self) -> bool:
@@ -283,9 +585,28 @@ when a slot begins.""",
         return bool(self.jitter_ms or self.spoils)
 
     @property
+    def median_jitter_ms(self) -> float:
+        """How far the median of many delays may be from `delay_ms` by jitter."""
+        return self.jitter_ms * median_part(self.jitter_distribution, self.jitter_correlation_percent)
+
+    @property
     def spoils(self) -> bool:
         """Whether some packets do not come once, in order and whole."""
         return any((self.loss_percent, self.reorder_percent, self.duplicate_percent, self.corrupt_percent))
+
+    @property
+    def polices(self) -> bool:
+        """Whether packets beyond rate and credit are dropped."""
+        return self.rate_mbit is not None and self.rate_excess == "drop"
+
+    @property
+    def why_not_filled(self) -> str | None:
+        """Why TCP over the link does not show its rate, beside loss and order; None where it does."""
+        if self.blackhole_bytes is not None:
+            return f"packets of more than {self.blackhole_bytes} bytes are lost"
+        if self.polices:
+            return "TCP gives way to what a policer drops"
+        return "TCP gets more until the credit is used up" if self.rate_burst_bytes else None
 
     @property
     def in_order(self) -> bool:
@@ -306,6 +627,10 @@ AT_RECEIVER = tuple(each for each in BY_FIELD.values() if not each.at_sender)
 AT_SENDER = tuple(each for each in BY_FIELD.values() if each.at_sender)
 LINK_SETTINGS = AT_RECEIVER + AT_SENDER
 """All settings, in the order of a link's keys."""
+OF_BURSTS = ("burst_loss_percent", "burst_between_percent")
+OF_RATE = ("rate_burst_bytes", "rate_excess")
+OF_JITTER = ("jitter_correlation_percent", "jitter_distribution", "jitter_order")
+"""The fields that tell how a jitter is, and mean nothing without one."""
 SETTABLE: Mapping[str, Setting] = {each.word: each for each in LINK_SETTINGS if each.under_traffic}
 """The settings that can change while a lab is up, by word."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -30,8 +30,8 @@ class Tc:
 
     words: Callable[[Way], Argv]
     """The arguments for the queueing discipline; none for the default."""
-    read: Callable[[Options], Any]
-    """The value that the queueing discipline shows, in the plan's unit."""
+    read: Callable[[Options], Any] | None
+    """The value that the queueing discipline shows, in the plan's unit; None where no kernel shows it."""
     slack: Callable[[Way], float]
     """How far the shown value may be off by rounding, in the plan's unit."""
 
@@ -66,6 +66,11 @@ class Setting:
     """The unit of figures that are shown."""
     inside: str = "value"
     """The key of its own value in a mapping that has nested settings, too: `queue: {size: 100kB, discipline: …}`."""
+    joined: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    """For what a file has under one key beside a setting's own values: turns the values by field as they are written
+    into those of the plan. Raises ValueError."""
+    beside: tuple[Setting, ...] = ()
+    """Further keys of the mapping, which are no fields of the plan; `joined` turns them into fields."""
     counted: bool = False
     """Whether its values in the plan are whole numbers."""
     at_sender: bool = False
@@ -163,6 +168,11 @@ def wire_share(share_percent: float) -> int:
     return round(share_percent * LOSS_OF_ALL / 100)
 
 
+def word_of(words: Sequence[str], number: int) -> str:
+    """The word of that number on a wire; the number itself where there is none."""
+    return words[number] if 0 <= number < len(words) else str(number)
+
+
 def _shown_share(netem: Options, what: str, field: str) -> float:
     """In per cent; netem's own are shares of 1."""
     return float(netem.get(what, {}).get(field, 0.0)) * 100
@@ -172,7 +182,7 @@ def loss(way: Way) -> Argv:
     """The arguments of netem for losses, each on its own or in bursts."""
     if way.bursts is not None:
         begins, ends = (percent(100 * chance) for chance in way.bursts)
-        return ("loss", "gemodel", begins, ends, percent(100), percent(0))
+        return ("loss", "gemodel", begins, ends, percent(way.burst_loss_percent), percent(way.burst_between_percent))
     return ("loss", "random", percent(way.loss_percent)) if way.loss_percent else ()
 
 
@@ -180,7 +190,8 @@ def shown_loss(netem: Options) -> float:
     """The loss in per cent; for bursts the mean, by the chances that one begins and ends with a packet."""
     if (gilbert := netem.get("loss-gemodel")) is None:
         return _shown_share(netem, "loss-random", "loss")
-    return float(100 * gilbert["p"] / (gilbert["p"] + gilbert["r"]))
+    begins, ends = gilbert["p"], gilbert["r"]
+    return float(100 * (begins * gilbert.get("1-h", 1.0) + ends * gilbert.get("1-k", 0.0)) / (begins + ends))
 
 
 def shown_burst(netem: Options) -> float:

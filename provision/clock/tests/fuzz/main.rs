@@ -46,6 +46,8 @@ mod taken_away;
 mod traffic;
 #[path = "../../src/under_way.rs"]
 mod under_way;
+#[path = "../../src/variation.rs"]
+mod variation;
 #[path = "../../src/wire.rs"]
 mod wire;
 
@@ -154,7 +156,9 @@ fn requests() {
     let wire = |host: usize, port: usize| {
         format!(
             r#"{{"host":{host},"port":{port},"wire":{{"rate_bps":7,"queue_bytes":9000,"delay_ns":5,
-            "jitter_ns":1,"loss":1,"seed":1,"burst_begins":1,"burst_ends":1,"reorder":1,"duplicate":1,"corrupt":1,"slot_ns":1}}}}"#
+            "jitter_ns":1,"loss":1,"seed":1,"burst_begins":1,"burst_ends":1,"reorder":1,"duplicate":1,"corrupt":1,"slot_ns":1,
+            "jitter_distribution":2,"jitter_correlation":1,"jitter_overtakes":0,"burst_spares":1,"between_bursts":1,
+            "credit_bytes":1,"excess_drops":0,"hole_bytes":1400}}}}"#
         )
     };
     let (one, other) = (wire(0, 0), wire(1, 0));

@@ -41,6 +41,8 @@ mod taken_away;
 mod traffic;
 #[path = "../../src/under_way.rs"]
 mod under_way;
+#[path = "../../src/variation.rs"]
+mod variation;
 #[path = "../../src/wire.rs"]
 mod wire;
 

@@ -12,6 +12,8 @@ mod guest;
 mod kernel;
 mod reference;
 mod script;
+#[path = "../../src/variation.rs"]
+mod variation;
 #[path = "../../src/wire.rs"]
 mod wire;
 
@@ -89,6 +91,14 @@ fn settings(chance: &mut Chance) -> Settings {
         } else {
             0
         },
+        jitter_distribution: chance.pick(&[0, 0, 1, 2, 3]),
+        jitter_correlation: share(chance, 3),
+        jitter_overtakes: chance.below(2),
+        credit_bytes: chance.pick(&[0, 0, 3000, 60_000]),
+        excess_drops: u64::from(chance.one_in(6)),
+        hole_bytes: chance.one_in(6).then_some(700),
+        burst_spares: share(chance, 3),
+        between_bursts: share(chance, 3),
         loss: share(chance, 4),
         seed: Some(chance.next() >> 1),
         burst_begins: if bursts { ALL / 20 } else { 0 },

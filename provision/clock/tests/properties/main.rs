@@ -33,6 +33,8 @@ mod socket;
 mod taken_away;
 #[path = "../../src/under_way.rs"]
 mod under_way;
+#[path = "../../src/variation.rs"]
+mod variation;
 #[path = "../../src/wire.rs"]
 mod wire;
 

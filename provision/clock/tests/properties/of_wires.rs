@@ -3,7 +3,7 @@
 use crate::for_all;
 use crate::script::{Chance, MS};
 use crate::under_way::{UnderWay, EVERY_PORT, FRAME_OVERHEAD, WITHOUT_A_RATE};
-use crate::wire::{Arrivals, Settings, Wire, LEAST_NS, SHORTEST_FRAME};
+use crate::wire::{Arrivals, Counts, Settings, Wire, LEAST_NS, SHORTEST_FRAME};
 
 const ALL: u64 = 1 << 32;
 const NS_PER_S: u128 = 1_000_000_000;
@@ -36,6 +36,14 @@ fn any(chance: &mut Chance) -> Settings {
     let ends = chance.one_in(3);
     Settings {
         jitter_ns: chance.pick(&[0, 0, 1, MS / 2, 40 * MS]),
+        jitter_distribution: chance.below(4),
+        jitter_correlation: share(chance),
+        jitter_overtakes: chance.below(2),
+        credit_bytes: chance.pick(&[0, 0, 1000, 20_000]),
+        excess_drops: u64::from(chance.one_in(6)),
+        hole_bytes: chance.one_in(6).then(|| chance.pick(&[0, 100, 1400])),
+        burst_spares: share(chance),
+        between_bursts: share(chance),
         loss: share(chance),
         seed: (!chance.one_in(8)).then(|| chance.next()),
         burst_begins: share(chance),
@@ -89,7 +97,7 @@ fn every_frame_arrives_or_is_counted_and_none_comes_from_nowhere() {
             let lost = after.lost - before.lost;
             assert_eq!(after.overrun, 0);
             if after.dropped > before.dropped {
-                assert!(settings.queue_bytes.is_some());
+                assert!(settings.queue_bytes.is_some() || settings.excess_drops != 0);
                 assert_eq!((after.frames, after.bytes), (before.frames, before.bytes));
                 assert_eq!((after.dropped - before.dropped, arrived, lost), (1, 0, 0));
                 continue;
@@ -121,7 +129,7 @@ fn every_frame_arrives_or_is_counted_and_none_comes_from_nowhere() {
                 }
             }
         }
-        if settings.burst_ends == 0 && settings.loss == 0 {
+        if settings.burst_ends == 0 && settings.loss == 0 && settings.hole_bytes.is_none() {
             assert_eq!(wire.counts().lost, 0);
         }
     });
@@ -223,6 +231,8 @@ fn jitter_and_slots_stay_within_what_they_may_add() {
         let settings = Settings {
             rate_bps: None,
             queue_bytes: None,
+            excess_drops: 0,
+            jitter_distribution: 0,
             reorder: 0,
             ..any(chance)
         };
@@ -241,6 +251,128 @@ fn jitter_and_slots_stay_within_what_they_may_add() {
             }
         }
     });
+}
+
+/// However a delay varies, what was sent first arrives first: with duplicates, slots, and until the link is set anew.
+#[test]
+fn order_is_kept_where_nothing_else_is_said() {
+    for_all(|chance| {
+        let kept = |chance: &mut Chance| Settings {
+            reorder: 0,
+            jitter_overtakes: 0,
+            ..any(chance)
+        };
+        let mut wire = Wire::new(kept(chance));
+        let mut last = 0;
+        for Sent { now, frame, .. } in sent(chance, 0) {
+            for (time, _) in wire.carry(now, frame).iter().flatten() {
+                assert!(*time >= last, "a frame has overtaken another");
+                last = *time;
+            }
+            if chance.one_in(20) {
+                wire.set(kept(chance));
+                last = 0;
+            }
+        }
+    });
+}
+
+/// Frames at a distance that no delay exceeds, so that order changes nothing: the delays are those of the distribution.
+#[test]
+fn delays_have_the_mean_and_the_standard_deviation_that_are_set() {
+    const COUNT: u64 = 100_000;
+    for distribution in 1..4 {
+        let mut wire = Wire::new(Settings {
+            delay_ns: 400 * MS,
+            jitter_ns: 10 * MS,
+            jitter_distribution: distribution,
+            seed: Some(distribution),
+            ..Settings::default()
+        });
+        let delays: Vec<f64> = (0..COUNT)
+            .map(|at| {
+                let now = at * 1000 * MS;
+                let [came, _] = wire.carry(now, vec![0; 98]);
+                (came.expect("nothing is lost").0 - now) as f64 / MS as f64
+            })
+            .collect();
+        let mean = delays.iter().sum::<f64>() / COUNT as f64;
+        let squares = delays.iter().map(|delay| (delay - mean).powi(2));
+        let sd = (squares.sum::<f64>() / COUNT as f64).sqrt();
+        // Of Pareto's tail the 4096th part weighs a tenth of the variance.
+        assert!((mean - 400.0).abs() < 0.2, "{distribution}: {mean}");
+        assert!((sd - 10.0).abs() < 0.5, "{distribution}: {sd}");
+    }
+}
+
+/// A token bucket: in no stretch of time more than the credit, what the rate gives meanwhile, and, where the credit is less
+/// than the first frame of it, that frame. And as soon as that lets it.
+#[test]
+fn no_more_leaves_than_credit_and_rate_let_through() {
+    for_all(|chance| {
+        let drops = chance.one_in(2);
+        let settings = Settings {
+            credit_bytes: chance.pick(&[1, 1514, 5000, 40_000]),
+            excess_drops: u64::from(drops),
+            rate_bps: Some(chance.pick(&[9600, 1_000_000, 99_999_999])),
+            delay_ns: 0,
+            ..plain(chance)
+        };
+        let rate = u128::from(settings.rate_bps.expect("one"));
+        let mut wire = Wire::new(settings.clone());
+        let mut left: Vec<(u64, u64)> = Vec::new();
+        for Sent { now, frame, .. } in sent(chance, 1) {
+            let bytes = frame.len() as u64;
+            let is_first = wire.counts() == Counts::default();
+            if let [Some((time, _)), _] = wire.carry(now, frame) {
+                // What takes no time arrives one nanosecond later.
+                left.push((if time == now + LEAST_NS { now } else { time }, bytes));
+                assert!(!is_first || bytes > settings.credit_bytes || time == now + LEAST_NS);
+                assert!(
+                    !drops || left[left.len() - 1].0 == now,
+                    "a policer lets nothing wait"
+                );
+            }
+        }
+        for begin in 0..left.len() {
+            let mut all = 0;
+            for (time, bytes) in &left[begin..] {
+                all += u128::from(*bytes);
+                let most = u128::from(settings.credit_bytes.max(left[begin].1))
+                    + rate * u128::from(time - left[begin].0 + LEAST_NS) / 8 / NS_PER_S;
+                assert!(all <= most + 1, "{all} bytes where {most} may be");
+            }
+        }
+    });
+}
+
+/// Gilbert's and Elliott's model: the shares of both states, their mean lengths, and the loss in each. What is lost in no
+/// state tells nothing of the state, so the two losses are 1 and 0 where lengths are counted.
+#[test]
+fn both_states_of_a_bursty_loss_have_their_lengths_and_their_losses() {
+    const COUNT: usize = 400_000;
+    let lost = |spares: u64, between: u64| {
+        let mut wire = Wire::new(Settings {
+            burst_begins: ALL / 72,
+            burst_ends: ALL / 8,
+            burst_spares: spares,
+            between_bursts: between,
+            seed: Some(11),
+            ..Settings::default()
+        });
+        let lost = |at| wire.carry(at, vec![0; 98])[0].is_none();
+        (0..COUNT as u64).map(lost).collect::<Vec<bool>>()
+    };
+    let share = |lost: &[bool]| lost.iter().filter(|&&each| each).count() as f64 / COUNT as f64;
+    let runs = lost(0, 0);
+    let begun = runs.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
+    assert!((share(&runs) - 0.1).abs() < 0.005);
+    assert!((share(&runs) * COUNT as f64 / begun - 8.0).abs() < 0.4);
+    assert!(((1.0 - share(&runs)) * COUNT as f64 / begun - 72.0).abs() < 3.6);
+    // A tenth of all in bursts, of which a quarter is spared; of the others a fiftieth is lost.
+    let found = share(&lost(ALL / 4, ALL / 50));
+    assert!((found - (0.1 * 0.75 + 0.9 * 0.02)).abs() < 0.005, "{found}");
+    assert!((share(&lost(ALL, 0)), share(&lost(0, ALL))) == (0.0, 1.0));
 }
 
 /// As one that has never been anything else, once what it was sent before has left it: its random numbers, its bursts, and

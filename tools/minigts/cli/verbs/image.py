@@ -134,10 +134,9 @@ def image_export(
     import tempfile
 
     from minigts.providers.uml.build import export
-    from minigts.providers.uml.build import export as fetched
 
     with tempfile.TemporaryDirectory() as temporary, console.progress() as say:
-        taken = fetched.fetch_wheels(Path(temporary), say) if wheels else ()
+        taken = export.fetch_wheels(Path(temporary), say) if wheels else ()
         made = export.export(file, taken, say)
     console.note(f"{', '.join(part.place for part in made.parts)}: {file.stat().st_size // 2**20} MiB")
     typer.echo(f"{made.sha256}  {file}")

@@ -8,7 +8,7 @@ import typer
 
 from minigts.cli import completion, console
 from minigts.cli.verbs import PROJECT, Verb
-from minigts.errors import EnvironmentLacks
+from minigts.errors import EnvironmentLacks, InputError
 
 verb = Verb(PROJECT, 460)
 
@@ -21,18 +21,42 @@ def setup(
             metavar="PROVIDER", help="The provider's name, such as vagrant.", autocompletion=completion.providers
         ),
     ],
+    built: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FILE|URL",
+            help="Take what is built from a file of a release or of `minigts image export`, or from its address.",
+        ),
+    ] = None,
+    sha256: Annotated[
+        str | None, typer.Option(metavar="SUM", help="The SHA-256 sum that this file must have; an address needs it.")
+    ] = None,
 ) -> None:
     """Set up a provider: install its system packages, build what its hosts start from, check this machine.
 
+    With --from nothing is built: each file's sum is checked, and the parts must be of this minigts' own recipes. They
+    run on this machine, so take them from people whom you trust.
+
     Example:  minigts setup vagrant
+
+    Example:  minigts setup uml --from minigts-1.0.0-parts-x86_64.tar.gz
     """
     from minigts import paths
     from minigts.providers import DEFAULT, registry, system_packages
-    from minigts.providers.base import Prepares
+    from minigts.providers.base import Exports, Prepares
 
     chosen = registry.make(provider, paths.state_root(), registry.best_time(provider))
+    if built is None and sha256 is not None:
+        raise InputError("--sha256 is the sum of the file that --from names; add --from FILE")
+    if built is not None:
+        if not isinstance(chosen, Exports):
+            raise InputError(f"--from: provider {provider} takes no built parts from a file; provider {DEFAULT} does")
+        with console.progress() as say:
+            taken = chosen.unpack(built, sha256, say)
+        console.note(f"imported {', '.join(taken)}" if taken else "everything in it is here already")
     packages = system_packages.lacking((DEFAULT, provider))
-    if packages and paths.is_installed():  # a checkout's launcher has done so
+    if packages and paths.is_installed() and built is None:  # a checkout's launcher has done so
         system_packages.install(packages)
     lacking = chosen.missing()
     if lacking:

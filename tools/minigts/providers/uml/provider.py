@@ -81,8 +81,8 @@ class UmlProvider(AgentProvider):
     def pack(self, target: Path, progress: Progress) -> str:
         return export.export(target, (), progress).sha256
 
-    def unpack(self, packed: Path, sha256: str, progress: Progress) -> None:
-        export.load(packed, progress, sha256)
+    def unpack(self, packed: str, sha256: str | None, progress: Progress) -> tuple[str, ...]:
+        return tuple(part.place for part in export.take(packed, progress, sha256))
 
     def require_room(self, plan: Plan, overlays: Sequence[str]) -> None:
         memory.require_ports(plan)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from minigts.topology.fields import MOST_MTU
 from minigts.topology.frames import tcp_ceiling_mbit
-from minigts.topology.link_settings import Shaping
+from minigts.topology.link_settings import BY_FIELD, OF_BURSTS, OF_JITTER, Shaping
 from minigts.topology.plan.elements import Direction
 
 _SPARE_QUEUE_MS = 20.0
@@ -78,17 +78,16 @@ def lost_or_corrupt_percent(loss_percent: float, corrupt_percent: float) -> floa
     return 100 * (1 - (1 - loss_percent / 100) * (1 - corrupt_percent / 100))
 
 
-def fewest_in_burst(loss_percent: float) -> float:
-    """The least mean length of bursts for a loss below 100 %: between two bursts a packet arrives."""
-    return loss_percent / (100 - loss_percent)
-
-
 def with_derived(declared: Shaping, seed: int) -> Shaping:
-    """The shaping with its derived values: packets in the delay, no bursts without losses, a seed if it needs one."""
+    """The shaping with its derived values: packets in the delay, no bursts without losses, no kind of bursts or jitter
+    without them, a seed if it needs one."""
+    without = (*(() if declared.jitter_ms else OF_JITTER), *(() if declared.in_bursts else OF_BURSTS))
+    plain = {field: BY_FIELD[field].default for field in without}
     held = delay_packets(declared.rate_mbit, declared.delay_ms + declared.slot_ms, declared.jitter_ms)
     burst_packets = declared.burst_packets if declared.in_bursts else 0.0
     seed_or_none = seed if declared.by_chance else None
-    return declared.model_copy(update={"burst_packets": burst_packets, "delay_packets": held, "seed": seed_or_none})
+    derived = {"burst_packets": burst_packets, "delay_packets": held, "seed": seed_or_none}
+    return declared.model_copy(update={**plain, **derived})
 
 
 class PathTotals(NamedTuple):

@@ -191,6 +191,10 @@ class Plan(Stored):
         """Whether packets cross every link on the path once, one by one and, losses and jitter aside, in order."""
         return all(end.outgoing.in_order for end in self.ends_on(path))
 
+    def is_filled(self, path: Path) -> bool:
+        """Whether TCP can show the rate of every link on the path: none polices, has credits or a black hole."""
+        return all(end.outgoing.why_not_filled is None for end in self.ends_on(path))
+
     def neighbours(self, host: Host) -> Iterator[tuple[HostPort, Host, HostPort]]:
         """Yield, for every other host on a segment of `host`, the port of `host`, the other host, and the other's
         port."""

@@ -34,9 +34,13 @@ def of_key(settings: Sequence[Setting]) -> tuple[PlainValidator, WithJsonSchema]
     `queue: {size: 100kB, discipline: fq_codel}`, has nested settings by their keys, and the key's own value, too.
     """
     own = next((each for each in settings if each.word == each.head), None)
-    nested = {each.key: each for each in settings}
+    nested = {each.key: each for each in (*settings, *(own.beside if own is not None else ()))}
 
     def read(value: object) -> Read:
+        found = values(value)
+        return found if own is None or own.joined is None else own.joined(found)
+
+    def values(value: object) -> dict[str, BothWays[Amount]]:
         if own is not None and (len(nested) == 1 or not isinstance(value, dict) or not {TO, FROM}.isdisjoint(value)):
             return {own.field: _both(own, value)}
         if not isinstance(value, dict) or not value:

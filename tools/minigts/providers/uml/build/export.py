@@ -25,7 +25,7 @@ from typing import IO, Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from minigts import paths
-from minigts.artifacts import checksums
+from minigts.artifacts import checksums, downloads
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError, Problem, printable
 from minigts.language import documents
 from minigts.machine import shell
@@ -95,7 +95,9 @@ def export(target: Path, wheels: Sequence[Path], say: Progress) -> Exported:
     """
     if os.path.lexists(target):
         raise InputError(f"{target}: exists already; name another file")
-    parts = tuple(_parts(say))
+    parts = built(say)
+    if "images" not in {part.store for part in parts}:
+        raise EnvironmentLacks("the image is not built yet; build it with: minigts image build")
     index = Index(parts=parts).model_dump_json(indent=1).encode() + b"\n"
     try:
         with paths.replacing(target) as made:
@@ -107,12 +109,15 @@ def export(target: Path, wheels: Sequence[Path], say: Progress) -> Exported:
     return Exported(target, digest, parts)
 
 
-def _parts(say: Progress) -> Iterator[Part]:
+def built(say: Progress = lambda _text: None) -> tuple[Part, ...]:
+    """The parts of this minigts' recipes that are in the cache, with the sum of each file."""
+    return tuple(_built(say))
+
+
+def _built(say: Progress) -> Iterator[Part]:
     for store, key in _expected().items():
         directory = paths.cache_root() / store / key
         if not directory.is_dir():
-            if store == "images":
-                raise EnvironmentLacks("the image is not built yet; build it with: minigts image build")
             continue
         say(f"computing the sums of {store}/{key}")
         files = [OneFile(**vars(each)) for each in checksums.entries(directory)]
@@ -181,6 +186,39 @@ def load(file: Path, say: Progress, sha256: str | None = None) -> tuple[Part, ..
     return tuple(wanted)
 
 
+def take(place: str, say: Progress, sha256: str | None = None) -> tuple[Part, ...]:
+    """The same of a file, or of an http or https address, which needs the sum. Raises as `load` does, and
+    EnvironmentLacks for what cannot be fetched."""
+    if not downloads.is_address(place):
+        return load(Path(place), say, sha256)
+    if sha256 is None:
+        raise InputError(f"{downloads.shown(place)}: an address needs --sha256 SUM, from somebody whom you trust")
+    _require_sum(sha256)
+    paths.cache_root().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=paths.cache_root(), prefix="fetching-") as temporary:
+        fetched = Path(temporary) / "parts.tar.gz"
+        say(f"fetching {downloads.shown(place)}")
+        try:
+            with fetched.open("xb") as into:
+                downloads.fetch(place, into)
+        except downloads.Refused as error:
+            raise EnvironmentLacks(f"{downloads.shown(place)}: {error}") from error
+        return load(fetched, say, sha256)
+
+
+def index_of(file: Path) -> Index:
+    """What an export has, without its content. Raises InputError for a file that is no export."""
+    try:
+        with (
+            _regular(file) as opened,
+            gzip.GzipFile(fileobj=opened) as packed,
+            tarfile.open(fileobj=packed, mode="r|", bufsize=_CHUNK) as archive,
+        ):
+            return _index(file, archive)
+    except _BROKEN as error:
+        raise _refusal(file, f"is broken: {printable(str(error))[:200]}") from error
+
+
 def _regular(file: Path) -> BufferedReader:
     try:
         return paths.open_regular(file)
@@ -190,9 +228,13 @@ def _regular(file: Path) -> BufferedReader:
         raise _refusal(file, f"cannot be read: {error.strerror}") from error
 
 
-def _hold_to_sum(file: Path, opened: BufferedReader, sha256: str) -> None:
+def _require_sum(sha256: str) -> None:
     if not re.fullmatch("[0-9a-f]{64}", sha256.strip().lower()):
         raise InputError(f"--sha256 {sha256[:80]!r}: a SHA-256 sum is 64 digits and letters a to f")
+
+
+def _hold_to_sum(file: Path, opened: BufferedReader, sha256: str) -> None:
+    _require_sum(sha256)
     own = hashlib.file_digest(opened, "sha256").hexdigest()
     if own != sha256.strip().lower():
         raise _refusal(file, f"its SHA-256 sum is {own}, not {sha256.strip().lower()}")

@@ -1,0 +1,90 @@
+"""`setup uml --from`: the built parts of a release, from a file or from an address."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import threading
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from providers.small_parts import exported
+from typer.testing import CliRunner, Result
+
+from minigts.cli.app import app
+from minigts.providers.uml.build import image
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return exported(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def address(file: Path) -> Iterator[str]:
+    handler = functools.partial(Quiet, directory=str(file.parent))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/{file.name}"
+        server.shutdown()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None: ...
+
+
+def setup(*words: str) -> Result:
+    return CliRunner().invoke(app, ["setup", *words])
+
+
+def sum_of(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def test_parts_come_from_a_file(file: Path) -> None:
+    done = setup("uml", "--from", str(file))
+    assert (done.exit_code, image.present() is not None) == (0, True)
+    assert "imported images/" in done.output
+    assert "everything in it is here already" in setup("uml", "--from", str(file)).output
+
+
+def test_and_from_an_address_by_their_sum(file: Path, address: str) -> None:
+    done = setup("uml", "--from", address, "--sha256", sum_of(file))
+    assert (done.exit_code, image.present() is not None) == (0, True)
+    assert list((file.parent / "here").glob("fetching-*")) == []
+
+
+def test_an_address_without_a_sum_is_refused_and_nothing_is_fetched(address: str) -> None:
+    done = setup("uml", "--from", address.replace("//", "//me:secret@"))
+    assert (done.exit_code, image.present()) == (2, None)
+    assert "an address needs --sha256 SUM" in " ".join(done.output.split())
+    assert "secret" not in done.output
+
+
+def test_another_sum_is_refused(address: str) -> None:
+    done = setup("uml", "--from", address, "--sha256", "0" * 64)
+    assert (done.exit_code, image.present()) == (2, None)
+    assert "its SHA-256 sum is" in " ".join(done.output.split())
+
+
+def test_where_nothing_is_the_address_is_named(address: str) -> None:
+    done = setup("uml", "--from", f"{address}.old", "--sha256", "0" * 64)
+    assert (done.exit_code, image.present()) == (3, None)
+    assert "HTTP status 404" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("uml", "--sha256", "0" * 64), "add --from FILE"),
+        (("mininet", "--from", "parts.tar.gz"), "provider mininet takes no built parts"),
+        (("uml", "--from", "parts.tar.gz"), "cannot be read"),
+        (("uml", "--from", "http://127.0.0.1:9/a", "--sha256", "short"), "64 digits"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(file: Path, words: tuple[str, ...], said: str) -> None:
+    done = setup(*words)
+    assert done.exit_code == 2, done.output
+    assert said in " ".join(done.output.split())

@@ -1,0 +1,137 @@
+"""A release: its files, what they say of their origin and materials, and whether this machine builds the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from providers import small_parts
+
+import minigts
+from minigts import paths
+from minigts.errors import EnvironmentLacks, InputError
+from minigts.providers.uml.build import export, image, kernel_build
+from minigts.release import folder, materials
+
+WHEEL, PARTS = f"minigts-{minigts.__version__}-py3-none-any.whl", f"minigts-{minigts.__version__}-parts-x86_64.tar.gz"
+
+
+def quiet(_text: str) -> None: ...
+
+
+def released(place: Path) -> Path:
+    folder.build(place, quiet, uncommitted=True)
+    return place
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    small_parts.built(tmp_path / "cache", monkeypatch)
+    return tmp_path / "cache"
+
+
+def contents(place: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in place.iterdir()}
+
+
+def test_it_has_package_parts_documents_and_sums_and_the_second_has_the_same_bytes(cache: Path, tmp_path: Path) -> None:
+    first, second = contents(released(tmp_path / "one")), contents(released(tmp_path / "two"))
+    assert set(first) == {
+        WHEEL,
+        f"minigts-{minigts.__version__}.tar.gz",
+        PARTS,
+        folder.BILL,
+        folder.ORIGIN,
+        folder.SUMS,
+    }
+    assert first == second
+    lines = first[folder.SUMS].decode().splitlines()
+    assert {line[66:]: line[:64] for line in lines} == {
+        name: hashlib.sha256(data).hexdigest() for name, data in first.items() if name != folder.SUMS
+    }
+    assert "minigts/cli/app.py" in zipfile.ZipFile(tmp_path / "one" / WHEEL).namelist()
+    with tarfile.open(tmp_path / "one" / PARTS) as parts:
+        assert parts.getnames()[0] == export.INDEX
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "one", "two"]
+
+
+def test_its_documents_name_each_package_and_each_file(cache: Path, tmp_path: Path) -> None:
+    place = released(tmp_path / "one")
+    bill = json.loads((place / folder.BILL).read_text())
+    purls = {each["purl"] for each in bill["components"]}
+    assert {"pkg:deb/debian/bash@5.2.37-2%2Bb10", "pkg:deb/debian/libc6@2.41-12"} <= purls
+    kinds = {purl.split("/")[0].removeprefix("pkg:") for purl in purls}
+    assert kinds == {"deb", "cargo", "pypi"}
+    assert len({each["bom-ref"] for each in bill["components"]}) == len(bill["components"])
+    [kernel] = [each for each in bill["components"] if each["bom-ref"].startswith("kernel:")]
+    assert (kernel["name"][:13], len(kernel["hashes"][0]["content"])) == ("linux-source-", 64)
+    origin = json.loads((place / folder.ORIGIN).read_text())
+    assert {each["name"] for each in origin["subject"]} == {WHEEL, PARTS, f"minigts-{minigts.__version__}.tar.gz"}
+    dependencies = {each["name"] for each in origin["predicate"]["buildDefinition"]["resolvedDependencies"]}
+    assert f"images/{image.key()}" in dependencies
+
+
+def test_every_python_package_of_the_lock_is_a_material(cache: Path) -> None:
+    lock = (paths.project_root() / "requirements.lock").read_text()
+    pinned = [line for line in lock.splitlines() if "==" in line and not line.startswith((" ", "#"))]
+    found = [each for each in materials.of_release(image_lock()) if each.kind == "pypi"]
+    assert len(found) == len(pinned) > 20
+
+
+def image_lock() -> Path:
+    ready = image.present()
+    assert ready is not None
+    return ready.lock
+
+
+def test_what_is_built_here_is_held_against_it(cache: Path, tmp_path: Path) -> None:
+    place = released(tmp_path / "one")
+    assert folder.verify(place) == ()
+    kernel = cache / "kernels" / kernel_build.product().key
+    (kernel / "linux").write_bytes(b"another")
+    (kernel / "modules/7.2/more.ko").write_bytes(b"")
+    found = {each.name.partition("/")[2].partition("/")[2]: (each.there, each.here) for each in folder.verify(place)}
+    assert found == {
+        "linux": (hashlib.sha256(b"full").hexdigest(), hashlib.sha256(b"another").hexdigest()),
+        "modules/7.2/more.ko": ("", hashlib.sha256(b"").hexdigest()),
+    }
+
+
+def test_a_file_that_was_changed_is_found_before_anything_else(cache: Path, tmp_path: Path) -> None:
+    place = released(tmp_path / "one")
+    with (place / WHEEL).open("ab") as file:
+        file.write(b"more")
+    with pytest.raises(InputError, match=f"{WHEEL} has the sum"):
+        folder.verify(place)
+
+
+def test_where_a_part_is_not_built_nothing_can_be_compared(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = released(tmp_path / "one")
+    monkeypatch.setenv("MINIGTS_CACHE", str(tmp_path / "empty"))
+    with pytest.raises(EnvironmentLacks, match="is not built here"):
+        folder.verify(place)
+
+
+@pytest.mark.parametrize("text", ["", "no sum\n", f"{'0' * 64} one\n", f"{'0' * 64}  ../one\n"])
+def test_sums_that_are_none_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / folder.SUMS).write_text(text)
+    with pytest.raises(InputError, match="a line is `SUM  NAME`"):
+        folder.verify(tmp_path)
+
+
+def test_a_folder_that_exists_is_left_alone(cache: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="exists already"):
+        folder.build(tmp_path, quiet, uncommitted=True)
+
+
+def test_without_all_parts_there_is_no_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINIGTS_CACHE", str(tmp_path / "empty"))
+    with pytest.raises(EnvironmentLacks, match="not all built yet"):
+        folder.build(tmp_path / "one", quiet, uncommitted=True)
+    assert not (tmp_path / "one").exists()

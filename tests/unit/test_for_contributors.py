@@ -1,0 +1,91 @@
+"""What forges, editors and pre-commit read of the project: that it says what the project really has and does."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+import checks
+from minigts import __version__
+
+PROJECT = Path(__file__).parents[2]
+WORKFLOWS = (".github/workflows/each-change.yml", ".gitlab-ci.yml")
+PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def read(name: str) -> Any:
+    return YAML(typ="safe").load((PROJECT / name).read_text(encoding="utf-8"))
+
+
+def words(value: Any) -> list[str]:
+    """Every text in a YAML file."""
+    if isinstance(value, dict):
+        return [each for key in value for each in words(value[key])]
+    if isinstance(value, list):
+        return [each for item in value for each in words(item)]
+    return [str(value)]
+
+
+def test_the_citation_is_of_this_version() -> None:
+    """Its keys and values are those of the Citation File Format 1.2.0 (schema.json there)."""
+    citation = read("CITATION.cff")
+    assert set(citation) <= {
+        *("abstract", "authors", "cff-version", "commit", "contact", "date-released", "doi", "identifiers", "keywords"),
+        *("license", "license-url", "message", "preferred-citation", "references", "repository", "repository-artifact"),
+        *("repository-code", "title", "type", "url", "version"),
+    }
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert (citation["cff-version"], citation["type"]) == ("1.2.0", "software")
+    assert (citation["version"], citation["license"]) == (__version__, PYPROJECT["license"])
+    assert [author["name"] for author in citation["authors"]] == [author["name"] for author in PYPROJECT["authors"]]
+    assert len(set(citation["keywords"])) == len(citation["keywords"])
+
+
+def test_each_hook_before_a_commit_is_a_check_of_the_project() -> None:
+    (repository,) = read(".pre-commit-config.yaml")["repos"]
+    assert repository["repo"] == "local"  # so nothing is fetched
+    called = []
+    for hook in repository["hooks"]:
+        assert (hook["language"], hook["pass_filenames"]) == ("system", False)
+        first, module, *argv = shlex.split(hook["entry"])
+        assert (first, module, argv[:2]) == ("env", "MINIGTS_MODULE=tests.checks", ["./minigts", "test"])
+        called += argv[2:]
+    assert sorted(called) == sorted(checks.NAMES)
+
+
+def test_the_names_of_checks_are_what_they_run() -> None:
+    assert {checks.program(argv) for argv in checks.commands()} == set(checks.NAMES)
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_a_forge_runs_what_continuous_integration_runs(name: str) -> None:
+    """As a plain user: of root's, there are only the packages and the setting for namespaces."""
+    said = words(read(name))
+    assert any(re.search(r"(^| )\.ci/run$", each) for each in said)
+    for each in said:
+        for program in re.findall(r"(?m)^\s*sudo (\S+)", each):
+            assert program in ("apt-get", "sysctl", "-u"), each
+    for file in re.findall(r"[\w./-]+/system-packages", " ".join(said)):
+        assert (PROJECT / file).is_file()
+
+
+def test_templates_of_both_forges_ask_the_same() -> None:
+    github = {file.name: file.read_text() for file in (PROJECT / ".github" / "ISSUE_TEMPLATE").glob("*.md")}
+    gitlab = {file.name: file.read_text() for file in (PROJECT / ".gitlab" / "issue_templates").glob("*.md")}
+    assert {name: text.split("---\n", 2)[2].lstrip() for name, text in github.items()} == gitlab
+    change = PROJECT / ".gitlab" / "merge_request_templates" / "default.md"
+    assert (PROJECT / ".github" / "pull_request_template.md").read_text() == change.read_text()
+
+
+def test_editors_are_told_the_width_that_ruff_wants() -> None:
+    parser = configparser.ConfigParser()
+    parser.read_string("[DEFAULT]\n" + (PROJECT / ".editorconfig").read_text(encoding="utf-8"))
+    ruff = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["ruff"]
+    assert parser["*.py"].getint("max_line_length") == ruff["line-length"]

@@ -1,0 +1,54 @@
+"""`minigts release`: minigts as files for other machines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from minigts.cli import console
+from minigts.cli.verbs import PROJECT, Verb
+
+verb = Verb(PROJECT, 535, help="A release: the package and the built parts as files, with sums, origin and materials.")
+
+
+@verb.command("build")
+def release_build(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.", show_default=False)],
+    uncommitted: Annotated[
+        bool, typer.Option("--uncommitted", help="Also from a checkout with changes that are in no commit.")
+    ] = False,
+) -> None:
+    """Write wheel, source, and the built image, kernel and clock into a folder, with their sums.
+
+    Beside them are a bill of materials (CycloneDX) and the origin (in-toto, SLSA). The same checkout and parts give the
+    same bytes. Elsewhere: minigts setup uml --from.
+
+    Example:  minigts release build release
+    """
+    from minigts.release import folder as release
+
+    with console.progress() as say:
+        made = release.build(folder, say, uncommitted=uncommitted)
+    for path in made:
+        typer.echo(f"{path.stat().st_size:>11}  {path}")
+
+
+@verb.command("verify")
+def release_verify(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a release.", show_default=False)],
+) -> None:
+    """Hold a release against its sums, and its parts against those built here from source; exit 1 if any file differs.
+
+    Example:  minigts release verify release
+    """
+    from minigts.release import folder as release
+
+    found = release.verify(folder)
+    for each in found:
+        typer.echo(each)
+    console.note(
+        f"{len(found)} files differ from what was built here" if found else "every file is as it was built here"
+    )
+    raise typer.Exit(1 if found else 0)

@@ -1,0 +1,164 @@
+"""The folder of a release: the package, the built parts, their documents and sums; written, and held against this
+machine's own build."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import minigts
+from minigts import paths
+from minigts.artifacts import checksums
+from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem
+from minigts.experiments import run_folders
+from minigts.machine import shell
+from minigts.machine.progress import Progress
+from minigts.providers.uml.build import export, image
+from minigts.release import documents, materials
+
+SUMS, BILL, ORIGIN = "SHA256SUMS", "minigts.cdx.json", "minigts.provenance.json"
+PARTS = "*-parts-x86_64.tar.gz"
+PACKAGING_TIMEOUT_S = 300.0
+_MOST_BYTES = 1 << 20
+_LINE = re.compile(r"([0-9a-f]{64})  ([A-Za-z0-9][A-Za-z0-9._+-]{0,99})")
+"""As sha256sum writes it."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A file that a release has otherwise than this machine, or that only one of them has."""
+
+    name: str
+    there: str
+    here: str
+    """Their sums; empty where there is no such file."""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.there[:16] or 'not there'} in the release, {self.here[:16] or 'not here'} here"
+
+
+def build(folder: Path, say: Progress, *, uncommitted: bool = False) -> tuple[Path, ...]:
+    """Write a release into the new folder; return its files. The parts are those that this minigts has built.
+
+    Raises InputError when the folder exists, or when the checkout differs from its commit (unless `uncommitted`);
+    EnvironmentLacks outside a checkout, without hatchling, or when a part is not built.
+    """
+    if os.path.lexists(folder):
+        raise InputError(f"{folder}: exists already; name a new folder")
+    commit = _commit(uncommitted=uncommitted)
+    built = image.present()
+    if built is None or len(export.built()) < len(export.STORES):
+        raise EnvironmentLacks(
+            "image, kernel and clock are not all built yet; build them with: minigts up topologies/pair.yaml"
+        )
+    with tempfile.TemporaryDirectory(dir=folder.absolute().parent, prefix=f".{folder.name}.") as temporary:
+        made = Path(temporary) / "release"
+        made.mkdir()
+        _package(made, say)
+        packed = export.export(made / PARTS.replace("*", f"minigts-{minigts.__version__}"), (), say)
+        packed.file.chmod(0o644)
+        say("writing sums and documents")
+        sums = {path.name: _sum(path) for path in sorted(made.iterdir())}
+        (made / BILL).write_text(
+            documents.bill(minigts.__version__, materials.of_release(built.lock)), encoding="utf-8"
+        )
+        parts = {part.place: checksums.total(_entries(part)) for part in packed.parts}
+        (made / ORIGIN).write_text(documents.origin(sums, parts, commit, minigts.__version__), encoding="utf-8")
+        lines = [f"{_sum(path)}  {path.name}\n" for path in sorted(made.iterdir())]
+        (made / SUMS).write_text("".join(lines), encoding="utf-8")
+        try:
+            made.rename(folder)
+        except OSError as error:
+            raise MinigtsError(f"{folder}: cannot be written: {error.strerror or error}") from error
+    return tuple(sorted(folder.iterdir()))
+
+
+def _commit(*, uncommitted: bool) -> str:
+    if paths.is_installed():
+        raise EnvironmentLacks("a release is made from a checkout: ./minigts release build DIR")
+    commit = run_folders.commit()
+    if commit.endswith("-dirty") and not uncommitted:
+        raise InputError("the checkout has changes that are in no commit; commit them, or say --uncommitted")
+    return commit
+
+
+def _package(into: Path, say: Progress) -> None:
+    """Wheel and sdist; hatchling writes the same bytes for the same files."""
+    if importlib.util.find_spec("hatchling") is None:
+        raise EnvironmentLacks("hatchling is not installed here; the launcher installs it: ./minigts release build DIR")
+    say("packing wheel and source")
+    argv = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist", "-d", str(into)]
+    shell.run(argv, timeout_s=PACKAGING_TIMEOUT_S, cwd=paths.project_root())
+
+
+def _sum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _entries(part: export.Part) -> list[checksums.Entry]:
+    return [checksums.Entry(**each.model_dump()) for each in part.files]
+
+
+def verify(folder: Path) -> tuple[Difference, ...]:
+    """Hold a release against its own sums, and its parts against those that this machine has built; return what differs
+    in the latter, by file.
+
+    Raises InputError for a folder that is no release or whose files have other sums; EnvironmentLacks when a part is
+    not built here.
+    """
+    for name, expected in _sums(folder).items():
+        try:
+            own = _sum(folder / name)
+        except OSError as error:
+            raise _refusal(folder, f"{name} cannot be read: {error.strerror or error}") from error
+        if own != expected:
+            raise _refusal(folder, f"{name} has the sum {own}, and {SUMS} says {expected}")
+    packed = sorted(folder.glob(PARTS))
+    if len(packed) != 1:
+        raise _refusal(folder, f"has {len(packed)} files {PARTS}, and a release has one")
+    there = {part.place: _by_name(part) for part in export.index_of(packed[0]).parts}
+    here = {part.place: _by_name(part) for part in export.built()}
+    unbuilt = sorted(set(there) - set(here))
+    if unbuilt:
+        raise EnvironmentLacks(
+            f"{', '.join(unbuilt)} is not built here, from the same recipe, so nothing can be compared; in the "
+            f"checkout of the release's commit: minigts up topologies/pair.yaml"
+        )
+    return tuple(_differences(there, here))
+
+
+def _by_name(part: export.Part) -> dict[str, str]:
+    return {f"{part.place}/{each.name}": each.sha256 for each in part.files}
+
+
+def _differences(there: Mapping[str, dict[str, str]], here: Mapping[str, dict[str, str]]) -> Iterator[Difference]:
+    for place, files in sorted(there.items()):
+        own = here[place]
+        for name in sorted({*files, *own}):
+            if files.get(name) != own.get(name):
+                yield Difference(name, files.get(name, ""), own.get(name, ""))
+
+
+def _sums(folder: Path) -> dict[str, str]:
+    try:
+        lines = paths.read_whole(folder / SUMS, _MOST_BYTES).decode().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise _refusal(folder, f"has no {SUMS} that can be read; `minigts release build` writes it") from error
+    found = {number: _LINE.fullmatch(line) for number, line in enumerate(lines, 1)}
+    wrong = [number for number, match in found.items() if match is None]
+    if wrong or not found:
+        where = wrong[0] if wrong else 0
+        raise InputError([Problem(str(folder / SUMS), where, "a line is `SUM  NAME`, as sha256sum writes it")])
+    return {match[2]: match[1] for match in found.values() if match is not None}
+
+
+def _refusal(folder: Path, why: str) -> InputError:
+    return InputError([Problem(str(folder), 0, why)])
