@@ -180,6 +180,16 @@ def test_the_delay_of_a_link_that_is_turned_for_its_addresses_stays_with_its_end
     assert (link.ends, link.delay_ms) == (("h2", "h1"), (0, 5))
 
 
+def test_a_mac_address_of_containerlab_is_that_of_the_port() -> None:
+    read = clab("{endpoints: [{node: a, interface: eth1, mac: '02:00:00:00:00:0A'}, {node: b, interface: eth1}]}")
+    plan = parse(network.text(read), "t.yaml")
+    assert [port.mac for host in plan.hosts for port in host.ports] == ["02:00:00:00:00:0a", "02:6d:67:00:00:02"]
+    nobody = clab("{type: dummy, endpoint: {node: a, interface: eth1, mac: '02:00:00:00:00:0b'}}")
+    assert parse(network.text(nobody), "t.yaml").host("a").ports[0].mac == "02:00:00:00:00:0b"
+    with pytest.raises(InputError, match=r"endpoints\[0\]\.mac: '01:00:00:00:00:0a' is not a MAC address of"):
+        clab("{endpoints: [{node: a, mac: '01:00:00:00:00:0a'}, {node: b, interface: eth1}]}")
+
+
 def test_a_lan_has_its_addresses_in_the_order_of_its_nodes() -> None:
     read = netlab("{h3: {ipv4: 192.0.2.1/24}, h1: {ipv4: 192.0.2.2/24}, h2: {ipv4: 192.0.2.3/24}}")
     assert addresses(read) == {"h1": ["192.0.2.2/24"], "h2": ["192.0.2.3/24"], "h3": ["192.0.2.1/24"]}
@@ -526,7 +536,7 @@ def test_a_link_of_containerlab_that_says_no_mtu_is_told_of() -> None:
 
 LOST = {
     "cpu": (CLAB.replace("b: {kind: linux}", "b: {kind: linux, cpu: 1.5}"), 3, "cpu 1.5"),
-    "mac": (CLAB + "    - {endpoints: [{node: a, interface: eth1, mac: '02:00:00:00:00:01'}, {node: b}]}\n", 5, "mac"),
+    "mac": (CLAB + "    - {endpoints: [{node: a, interface: eth1, mac: '02:6d:67:00:00:01'}, {node: b}]}\n", 5, "mac"),
     "host": (CLAB + '    - {endpoints: ["a:eth1", "host:eth7"]}\n', 5, "a link of type 'host'"),
     "vxlan": (CLAB + "    - {type: vxlan, endpoint: {node: a}}\n", 5, "a link of type 'vxlan'"),
     "no-hosts-address": (

@@ -63,7 +63,7 @@ def test_ends_have_the_addresses_of_the_file_and_others_the_lowest_that_are_free
         (
             "{c: 192.168.7.1}",
             "[192.168.7.1]",
-            r"links\[2\]\.addresses: .* is no mapping of the link's ends to addresses",
+            r"links\[2\]\.addresses: .* is no mapping of the link's ends to IPv4 addresses",
         ),
         (
             "subnet: 192.0.2.0/30, ",
@@ -87,6 +87,43 @@ def test_on_a_lab_that_is_up_the_addresses_of_the_file_are_wanted_and_others_sta
     assert made(LAN) == ()
     assert made(LAN.replace(", addresses: {c: 192.168.7.1}", "")) == ()
     assert any("hosts keep their addresses" in each for each in made(LAN.replace("c: 192.168.7.1", "c: 192.168.7.3")))
+
+
+MACS = """name: macs
+hosts: {a: , b: , c: }
+links:
+  - {ends: [a, b], macs: {b: 02:00:00:00:00:0B}}
+  - {ends: [b, c], macs: {b: 02:00:00:00:00:0c, c: "02:00:00:00:00:0d"}}
+"""
+
+
+def test_ports_have_the_macs_of_the_file_also_on_a_lab_that_is_up() -> None:
+    plan = parse(MACS, "m.yaml")
+    macs = {host.name: [port.mac for port in host.ports] for host in plan.hosts}
+    assert macs == {
+        "a": ["02:6d:67:00:00:01"],
+        "b": ["02:00:00:00:00:0b", "02:00:00:00:00:0c"],
+        "c": ["02:00:00:00:00:0d"],
+    }
+    file = parsed(MACS.replace("links:\n", "links:\n  - {ends: [a, c]}\n"), "m.yaml")
+    made = difference(plan, renumbered(file.plan, plan, file.subnets, file.addresses))
+    assert (made.refused, made.added_links) == ((), ("a-c",))
+    assert [port.mac for port in made.after.host("b").ports] == macs["b"]
+    assert [line for line in network_of(plan).lost if line.startswith("macs")] != []
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "message"),
+    [
+        ("00:0c", "00:0b", r"m\.yaml:5: links\[1\]\.macs\.b: 02:00:00:00:00:0b is that of b of links\[0\] already"),
+        ("b: 02:00:00:00:00:0B", "b: 02:6d:67:00:00:01", r"links\[0\]\.macs\.b: .* MAC address outside of 02:6d:67:"),
+        ("b: 02:00:00:00:00:0B", "b: 03:00:00:00:00:0b", r"links\[0\]\.macs\.b: "),
+        ("b: 02:00:00:00:00:0B", "c: 02:00:00:00:00:0b", r"links\[0\]\.macs\.c: no end of the link; its ends are a, b"),
+    ],
+)
+def test_a_mac_that_no_end_can_have_is_an_error_with_its_place(was: str, now: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse(MACS.replace(was, now), "m.yaml")
 
 
 BLOCK = "name: b\noverlay: {}\nhosts: {{a: , b: }}\nlinks: [{{ends: [a, b], subnet: {}}}]\n"

@@ -53,6 +53,8 @@ class Link:
     """The IPv4 network, whose first addresses the ends have in their order, unless `addresses` has others."""
     addresses: tuple[tuple[str, str], ...] = ()
     """The ends' own addresses in `subnet`, by machine."""
+    macs: tuple[tuple[str, str], ...] = ()
+    """The ends' own MAC addresses, by machine."""
 
     @property
     def turned(self) -> Link:
@@ -249,6 +251,8 @@ def _link(link: Link) -> Data:
         settings["subnet"] = link.subnet
     if link.addresses:
         settings["addresses"] = dict(link.addresses)
+    if link.macs:
+        settings["macs"] = dict(link.macs)
     return settings
 
 

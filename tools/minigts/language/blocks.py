@@ -1,8 +1,14 @@
-"""Blocks of IPv4 addresses that no segment of a lab may take. Pure."""
+"""Blocks of IPv4 addresses that no segment of a lab may take, and MAC addresses. Pure."""
 
 from __future__ import annotations
 
+import re
 from ipaddress import IPv4Network
+
+MAC = re.compile(r"[0-9a-f][02468ace](?::[0-9a-f]{2}){5}", re.ASCII)
+"""The MAC address of one machine, in lower case."""
+OWN_MACS = "02:6d:67:"
+"""What the MAC addresses of links begin with, where a file says no others."""
 
 OF_OVERLAYS = (
     (IPv4Network("10.0.0.0/16"), "Docker Swarm's own networks"),

@@ -35,6 +35,7 @@ def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None, ti
     yield from _machines(drafted, hosts)
     yield from _ends(drafted)
     yield from _link_names(drafted.links)
+    yield from _macs(drafted.links)
     for link in drafted.links:
         yield from of_link(link)
     yield from segments.wrong_segments(drafted)
@@ -190,6 +191,19 @@ def _subnets(drafted: Draft, subnets: Data, overlaid: bool) -> Iterator[Finding]
         yield where, f"{left}: {pool} holds {capacity(pool)}; give a larger block as `subnets:`"
     yield from _room(drafted, parts, assigned)
     yield from _addresses(drafted, parts, explicit)
+
+
+def _macs(links: Sequence[DraftLink]) -> Iterator[Finding]:
+    """MAC addresses of links' ends, each once."""
+    owners: dict[str, str] = {}
+    for link in links:
+        for name, address in link.macs:
+            where = (*link.where, "macs", name)
+            if name not in link.ends:
+                yield where, f"no end of the link; its ends are {listed(link.ends)}{did_you_mean(name, link.ends)}"
+            elif address in owners:
+                yield where, f"{address} is that of {owners[address]} already"
+            owners.setdefault(address, f"{name} of {path_of(link.where)}")
 
 
 def _addresses(drafted: Draft, parts: Sequence[Segment], networks: Sequence[IPv4Network | None]) -> Iterator[Finding]:

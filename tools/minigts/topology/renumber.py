@@ -11,6 +11,7 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from typing import Any, TypeVar
 
 from minigts.errors import InputError
+from minigts.language.blocks import OWN_MACS
 from minigts.topology.plan.elements import Host, HostPort, Link, Machine, OnVlan, Port, Switch
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes import ipv6
@@ -204,7 +205,9 @@ class _Placed:
         return sorted(ports, key=lambda port: self._indices[port.link])
 
     def _end(self, port: Port, number: int, machine: str) -> dict[str, Any]:
-        # Both ends of a link know each other, and the first one's MAC ends in 1.
+        # Both ends of a link know each other, and the first one's own MAC ends in 1.
+        if not port.mac.startswith(OWN_MACS):
+            return {"name": f"eth{number}"}
         second = port.mac.endswith(":02")
         return {"name": f"eth{number}", "mac": mac(self._indices[port.link], int(second))}
 

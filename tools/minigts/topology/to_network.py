@@ -7,6 +7,7 @@ from ipaddress import IPv4Network
 from typing import Any
 
 from minigts.formats.network import WAYS, Link, Machine, Network, Notes, Ways
+from minigts.language.blocks import OWN_MACS
 from minigts.topology.host_settings import DEFAULT_MEMORY_MB, HOST_SETTINGS
 from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.plan import elements
@@ -89,6 +90,9 @@ def _say_of_link(plan: Plan, link: elements.Link, lost: Notes) -> None:
         has = [getattr(way, each.field) for way in ways]
         if each.field not in WAYS and has != sized.get(each.field, [each.default, each.default]):
             lost.add(each.word, link.name, "no other format has it")
+    ends = (port for machine in plan.machines for port in machine.ports if port.link == link.name)
+    if any(not port.mac.startswith(OWN_MACS) for port in ends):
+        lost.add("macs", link.name, "no other format has it as we do")
     if link.vlan is not None or link.vlans:
         lost.add("vlan", link.name, "the hosts of a switch are one segment there")
 

@@ -218,7 +218,9 @@ def _ends(drafted: Draft, links: Sequence[Link], seed: int) -> Ends:
         towards = shapings(draft, link.name, seed)
         for number in (0, 1):
             own = ends[link.ends[number]]
-            own.append((link, end_of(link, number, draft.mtu, towards, f"eth{len(own) + 1}")))
+            port = end_of(link, number, draft.mtu, towards, f"eth{len(own) + 1}")
+            written = dict(draft.macs).get(link.ends[number])
+            own.append((link, port if written is None else port.model_copy(update={"mac": written})))
     return ends
 
 

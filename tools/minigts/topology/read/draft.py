@@ -70,6 +70,8 @@ class DraftLink:
     """Where the delay comes from, in a topology that says `delays: sites` (`sites`)."""
     addresses: tuple[tuple[str, str], ...] = ()
     """Of its ends, by name, where the file says them."""
+    macs: tuple[tuple[str, str], ...] = ()
+    """As `addresses`."""
     vlan: int | None = None
     """The VLAN that it carries untagged."""
     vlans: tuple[int, ...] | None = None
@@ -284,6 +286,7 @@ def draft_link(
         own_delay=delays_ms is not None,
         costs=_nearest(near, "cost", None),
         addresses=tuple((own.addresses or {}).items()),
+        macs=tuple((own.macs or {}).items()),
         vlan=own.vlan,
         vlans=None if own.vlans is None else tuple(sorted(own.vlans)),
     )
