@@ -9,7 +9,7 @@ from typing import TypeAlias
 from minigts.language.blocks import reserved_for
 from minigts.language.problems import Finding, Location, did_you_mean, listed, path_of, shown
 from minigts.language.tree import Data
-from minigts.topology import containers, overlay_names
+from minigts.topology import containers, disciplines, overlay_names
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.host_settings import untimely_keys
@@ -156,6 +156,7 @@ def _impossible(way: Shaping, words: str, mtu: int) -> Iterator[str]:
         yield f"reorder without a delay{words}: there is nothing that a packet could overtake"
     if way.queue_bytes is not None and way.rate_mbit is None:
         yield "a queue without a rate: nothing waits on a link that is not limited; give a rate too"
+    yield from (f"{problem}{words}" for problem in disciplines.wrong(way))
     frame = mtu + ETHERNET_HEADER_BYTES
     if way.queue_bytes is not None and way.queue_bytes < frame:
         yield f"a queue of {way.queue_bytes} bytes{words} holds no full frame of {frame} bytes (MTU {mtu})"

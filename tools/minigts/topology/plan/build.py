@@ -9,7 +9,7 @@ from itertools import chain, count
 from typing import Any, TypeAlias
 
 from minigts.topology.containers import planned
-from minigts.topology.host_settings import DEFAULT_MEMORY_MB, ProcessorSpec
+from minigts.topology.host_settings import DEFAULT_MEMORY_MB, HostSpec, ProcessorSpec
 from minigts.topology.link_settings import Shaping
 from minigts.topology.plan.elements import (
     Group,
@@ -32,7 +32,7 @@ from minigts.topology.routes import ipv6, segments
 from minigts.topology.routes.addresses import assign, host_address, mac
 from minigts.topology.routes.paths import with_costs
 from minigts.topology.routes.segments import Segment, Vlans
-from minigts.topology.sysctls import Sysctl
+from minigts.topology.sysctls import ECN, ECN_VALUES, Sysctl
 from minigts.topology.time import Time
 
 Ends: TypeAlias = "dict[str, list[tuple[Link, Port]]]"
@@ -87,7 +87,7 @@ def host_of(host: DraftHost, index: int, ports: tuple[HostPort, ...], directory:
         ports=ports,
         containers=planned(host.containers, directory),
         gateway=host.spec.gateway or False,
-        sysctls=tuple(Sysctl(name=name, value=value) for name, value in (host.spec.sysctls or {}).items()),
+        sysctls=_sysctls(host.spec),
     )
 
 
@@ -164,6 +164,11 @@ def link_of(index: int, draft: DraftLink, name: str, subnets: Mapping[int | None
         cost_back=None if draft.costs is None or draft.costs.to == draft.costs.back else draft.costs.back,
         **link_figures(*draft.ways, draft.mtu),
     )
+
+
+def _sysctls(spec: HostSpec) -> tuple[Sysctl, ...]:
+    ecn = {} if spec.ecn is None else {ECN: ECN_VALUES[spec.ecn]}
+    return tuple(Sysctl(name=name, value=value) for name, value in sorted({**(spec.sysctls or {}), **ecn}.items()))
 
 
 def link_names(links: Sequence[DraftLink]) -> list[str]:
