@@ -15,10 +15,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from docs.site import reference
+from minigts import paths
+from minigts.experiments import run_folders
 
 PROJECT = reference.PROJECT
 SETTINGS = PROJECT / "docs" / "site"
-SITE = PROJECT / "site"
+SITE = PROJECT / paths.SITE
 MAN = "man"
 OUTSIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")
 OUTSIDE += ("bench/README.md", "provision/kernel/README.md")
@@ -47,7 +49,8 @@ ABOUT = {
     "Look up": "every verb, every key, every word",
     "Understand": "how it works, how exact it is, and why it is so",
 }
-
+TITLES = {"README": "What minigts is", "docs/README": "By your task"}
+"""Pages whose titles say too little in a list."""
 
 LINK = re.compile(r"\]\((?P<file>[^)#:\s]+)(?:#[^)\s]*)?\)")
 
@@ -108,10 +111,12 @@ def pages_of(part: str, source: Path) -> list[str]:
 
 
 def index(source: Path) -> str:
-    lines = ["# minigts", "", "Network labs on one machine, with figures that do not depend on it.", ""]
+    lines = ["# minigts", "", "Network labs on one machine, with figures that do not depend on it."]
+    lines += [" ".join(f"*{part}*: {about}." for part, about in ABOUT.items())]
     for part in PARTS:
-        lines += ["", f"**{part}**: {ABOUT[part]}.", "", "```{toctree}", ":titlesonly:", f":caption: {part}", ""]
-        lines += [*pages_of(part, source), "```"]
+        lines += ["", "```{toctree}", ":titlesonly:", f":caption: {part}", ""]
+        listed = pages_of(part, source)
+        lines += [*(f"{TITLES[page]} <{page}>" if page in TITLES else page for page in listed), "```"]
     return "\n".join([*lines, ""])
 
 
@@ -133,8 +138,12 @@ def main(words: Iterable[str]) -> int:
         lay_out(source)
         if given.check:
             return build(source, site, "dummy")
-        if code := build(source, site, "html") or build(source, site / MAN, "man"):
+        if code := build(source, site, "html"):
             return code
+        (source / "reference" / "verbs.md").write_text(reference.verb_index(linked=False), encoding="utf-8")
+        if code := build(source, site / MAN, "man"):
+            return code
+        (site / paths.SITE_OF).write_text(f"{run_folders.commit()}\n", encoding="utf-8")
         shutil.rmtree(SITE, ignore_errors=True)
         shutil.copytree(site, SITE, ignore=shutil.ignore_patterns(".buildinfo", ".doctrees", "objects.inv"))
     print(SITE / "index.html")  # noqa: T201

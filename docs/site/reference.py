@@ -23,9 +23,9 @@ LANGUAGES = {
 }
 """Each language's page, its schema, and the page that explains it."""
 EXIT_CODES = (
-    "Exit codes are 0 ok, 1 a check failed, 2 wrong usage or input, 3 this machine lacks something; 130 and 143 "
+    "Exit codes are 0 ok, 1 a check failed, 2 wrong usage or input, 3 this machine lacks something, 130 and 143 "
+    "interrupted."
 )
-EXIT_CODES += "interrupted."
 
 
 # Verbs
@@ -97,21 +97,17 @@ def kind(parameter: Any) -> str:
     return {"int": "NUMBER", "float": "NUMBER", "Path": "PATH"}.get(getattr(found, "__name__", ""), "TEXT")
 
 
-def cells(*texts: str) -> str:
-    return "| " + " | ".join(text.replace("|", "\\|").replace("\n", " ") for text in texts) + " |"
-
-
-def verb_index() -> str:
-    """All verbs by their panels, each with the first sentence of its help."""
+def verb_index(linked: bool = True) -> str:
+    """All verbs by their panels, each with the first paragraph of its help; for a man page without links."""
     lines = ["# Verbs", "", "Each verb explains itself with `--help`; these pages are made of the same texts."]
     lines += ["", EXIT_CODES]
     for panel in (verbs.LABS, verbs.EXPERIMENTS, verbs.CLASSROOM, verbs.PROJECT):
-        lines += ["", f"## {panel}", "", "| verb | |", "|---|---|"]
+        lines += ["", f"## {panel}"]
         for name in verbs.names():
             listed: Any = verbs.verb(name).listed(name)
             if verbs.verb(name).panel == panel and not listed.hidden:
-                about = (listed.help or "").split("\n\n")[0]
-                lines.append(cells(f"[{name}](verbs/{name}.md)", markdown(about)))
+                about = markdown((listed.help or "").split("\n\n")[0])
+                lines += ["", f"[`{name}`](verbs/{name}.md)" if linked else f"`minigts {name}`", f": {about}"]
     return "\n".join([*lines, ""])
 
 
@@ -124,15 +120,15 @@ def keys_page(language: str) -> str:
     headings = set(re.findall(r"^### `([^`]+)`", (PROJECT / "docs" / guide).read_text(encoding="utf-8"), re.M))
     lines = [f"# {title}", "", f"Every key of [the language](../docs/{guide}), as [its schema](../{file}) has it."]
     lines += ["A key's name leads to its section."]
-    lines += ["", "| key | value | what |", "|---|---|---|"]
     for path, key, required in keys(schema, schema, "", frozenset()):
         shown = f"`{path}`"
         if path in headings:
             anchor = re.sub(r"[^\w\- ]", "", path.lower())
             shown = f"[{shown}](../docs/{guide}#{anchor})"
-        about = markdown(str(key.get("description", "")))
-        lines.append(cells(shown + (" *" if required else ""), values(key, schema), about))
-    return "\n".join([*lines, "", "A key with * is required where what is around it is there.", ""])
+        about = markdown(str(key.get("description", ""))) or "(no description)"
+        value = values(key, schema)
+        lines += ["", f"{shown}{', required' if required else ''}{f': {value}' if value else ''}", f": {about}"]
+    return "\n".join([*lines, ""])
 
 
 def keys(node: Any, schema: Any, path: str, seen: frozenset[str]) -> Iterator[tuple[str, Any, bool]]:
@@ -221,7 +217,8 @@ def class_text(name: str, found: type) -> list[str]:
 
 
 def signature(of: Any) -> str:
-    return re.sub(r"'([\w.\[\], |]+)'", r"\1", str(inspect.signature(of)))
+    """The parameters and the result, without quotation marks and addresses of objects."""
+    return re.sub(r"'([\w.\[\], |]+)'", r"\1", re.sub(r" at 0x[0-9a-f]+", "", str(inspect.signature(of))))
 
 
 def returned(of: Any) -> str:

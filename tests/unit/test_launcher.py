@@ -328,8 +328,8 @@ def test_tests_have_an_environment_of_their_own_which_serves_where_it_is_the_onl
 
 def test_a_list_of_packages_may_be_chosen(bare: Path, first_starts: FirstStarts) -> None:
     """As docs/site/build does; no other environment serves for it."""
-    shutil.copy(bare / "requirements.lock", bare / "other.lock")
-    with (bare / "other.lock").open("a") as lock:
+    shutil.copy(bare.parent / "requirements.lock", bare.parent / "other.lock")
+    with (bare.parent / "other.lock").open("a") as lock:
         lock.write("# another\n")
     cache = first_starts.cache
     users = launch(bare, "plan", MINIGTS_CACHE=str(cache)).stdout.strip()

@@ -174,9 +174,13 @@ def test_only_shell_starts_processes() -> None:
     assert offenders(started, but=STARTERS) == {}
 
 
+ON_A_HOST = "tools/traffic_program.py"
+"""A program of its own, which a host's Python runs: what it prints is read."""
+
+
 def test_only_the_command_line_prints_and_exits() -> None:
     printing = {"print", "sys.exit", "exit", "quit", "sys.stdout.write"}
-    assert offenders(lambda module: printing.intersection(calls(module)), but=("cli",)) == {}
+    assert offenders(lambda module: printing.intersection(calls(module)), but=("cli", ON_A_HOST)) == {}
 
 
 BRING_UP = {"lab.up", "lab.bring_up", "lab.lifecycle.up", "lab.lifecycle.bring_up"}

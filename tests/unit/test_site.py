@@ -63,7 +63,7 @@ def test_every_key_of_a_schema_is_on_its_page(site: ModuleType, language: str) -
     _, file, _ = site.reference.LANGUAGES[language]
     schema = json.loads((PROJECT / file).read_text())
     text = site.reference.keys_page(language)
-    shown = {key.rsplit(".", 1)[-1].removesuffix("[]") for key in re.findall(r"^\| \[?`([^`]+)`", text, re.MULTILINE)}
+    shown = {key.rsplit(".", 1)[-1].removesuffix("[]") for key in re.findall(r"^\[?`([^`]+)`", text, re.MULTILINE)}
     described = [schema, *schema.get("$defs", {}).values()]
     assert {key for node in described for key in node.get("properties", {})} <= shown
 

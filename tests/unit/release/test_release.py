@@ -135,3 +135,16 @@ def test_without_all_parts_there_is_no_release(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(EnvironmentLacks, match="not all built yet"):
         folder.build(tmp_path / "one", quiet, uncommitted=True)
     assert not (tmp_path / "one").exists()
+
+
+def test_the_documentation_in_it_is_of_its_commit(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder.run_folders, "commit", lambda: "c0ffee")
+    monkeypatch.setattr(folder.paths, "project_root", lambda: tmp_path)
+    (tmp_path / "site").mkdir()
+    for of in (None, "bad\n", "c0ffee-dirty\n"):
+        if of is not None:
+            (tmp_path / "site" / "commit").write_text(of)
+        with pytest.raises(InputError, match="docs/site/build"):
+            folder.build(tmp_path / "release", quiet)
+    (tmp_path / "site" / "commit").write_text("c0ffee\n")
+    folder.check_documentation("c0ffee")

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -112,17 +112,20 @@ def _burst(port: Port, *, carried: bool) -> int:
     return frame_burst_bytes(rate_mbit, port.mtu) if carried else burst_bytes(rate_mbit, port.mtu, way.queue_bytes or 0)
 
 
-def script(ports: Iterable[Port], emulator_overhead_ms: float = 0.0, *, carried: bool = False) -> str:
+def script(
+    ports: Iterable[Port], emulator_overhead_ms: float = 0.0, anew: Collection[str] = (), *, carried: bool = False
+) -> str:
     """A script that sets up ports of one host, to be run as root there by `sh -e`; one `tc` process for all of them. A
     second run changes nothing.
 
-    `emulator_overhead_ms` is the emulator's own one-way latency over each of their links, taken off the delay.
-    `carried` is for ports that send into wires, which have the rate, too.
+    `emulator_overhead_ms` is the emulator's own one-way latency over each of their links, taken off the delay. The
+    ports named in `anew` get a new netem, which loses what is in the old one; see `keeps_a_table`. `carried` is for
+    ports that send into wires, which have the rate, too.
     """
     chosen = tuple(ports)
     if not chosen:
         return ""
-    lines = _batch(chosen, emulator_overhead_ms, carried=carried)
+    lines = _batch(chosen, emulator_overhead_ms, anew, carried=carried)
     return devices(chosen) + "\n".join(["tc -batch - <<'END'", *lines, "END", ""])
 
 
@@ -145,13 +148,28 @@ def devices(ports: Iterable[Port]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def changes(ports: Iterable[Port], emulator_overhead_ms: float) -> str:
-    """Input for `tc -j -batch -` that sets ports whose devices exist, and shows all queueing disciplines."""
-    return "\n".join([*_batch(ports, emulator_overhead_ms), "qdisc show"])
+def changes(ports: Iterable[Port], emulator_overhead_ms: float, anew: Collection[str] = ()) -> str:
+    """Input for `tc -j -batch -` that sets ports whose devices exist, and shows all queueing disciplines. `anew` is as
+    in `script`."""
+    return "\n".join([*_batch(ports, emulator_overhead_ms, anew), "qdisc show"])
 
 
-def _batch(ports: Iterable[Port], emulator_overhead_ms: float, *, carried: bool = False) -> list[str]:
-    return [batch_line(*words) for port in ports for words in _tc(port, emulator_overhead_ms, carried=carried)]
+def keeps_a_table(before: Shaping | None, after: Shaping) -> bool:
+    """Whether a netem that is changed from `before`, or from anything, would go on with the table of a distribution
+    that `after` has not: it has no word for a uniform one, and keeps what it is not told."""
+    uniform = bool(after.jitter_ms) and after.jitter_distribution == "uniform"
+    return uniform and (before is None or before.jitter_distribution != "uniform")
+
+
+def _batch(
+    ports: Iterable[Port], emulator_overhead_ms: float, anew: Collection[str], *, carried: bool = False
+) -> list[str]:
+    lines = []
+    for port in ports:
+        if port.name in anew:
+            lines.append(batch_line("qdisc", "replace", "dev", ifb(port), "root", "pfifo"))
+        lines += [batch_line(*words) for words in _tc(port, emulator_overhead_ms, carried=carried)]
+    return lines
 
 
 def delays_again(ports: Iterable[Port], emulator_overhead_ms: float) -> str:

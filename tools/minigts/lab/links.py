@@ -85,19 +85,29 @@ def with_change(declared: Shaping, change: Mapping[str, Amount]) -> Shaping:
     return declared.model_copy(update={**options, **change})
 
 
-def set_ports(lab: Lab, record: Record, machines: Sequence[Host | Switch], only: Collection[str] | None = None) -> None:
+def set_ports(
+    lab: Lab,
+    record: Record,
+    machines: Sequence[Host | Switch],
+    only: Collection[str] | None = None,
+    before: Record | None = None,
+) -> None:
     """Set the ports of these machines as they should be now; `only` restricts it to the links named. A machine that is
-    off is set when it is started.
+    off is set when it is started. `before` is the record by which they are set, where that is known.
     """
     set_wires(lab, record, machines, only)
-    _set_machines(lab, record, machines, only)
+    _set_machines(lab, record, machines, only, before)
 
 
 def _set_machines(
-    lab: Lab, record: Record, machines: Iterable[Host | Switch], only: Collection[str] | None = None
+    lab: Lab,
+    record: Record,
+    machines: Iterable[Host | Switch],
+    only: Collection[str] | None = None,
+    before: Record | None = None,
 ) -> None:
     machines = [machine for machine in machines if machine.name not in record.silent]
-    lab.on_each(machines, lambda machine: run_script(lab.provider, machine, script(lab, machine, record, only)))
+    lab.on_each(machines, lambda machine: run_script(lab.provider, machine, script(lab, machine, record, only, before)))
 
 
 def set_wires(lab: Lab, record: Record, machines: Iterable[Host | Switch], only: Collection[str] | None = None) -> None:
@@ -107,14 +117,29 @@ def set_wires(lab: Lab, record: Record, machines: Iterable[Host | Switch], only:
         carries.set_wires({(name, port.name): wire.wire_for(port.outgoing) for name, port in chosen})
 
 
-def script(lab: Lab, machine: Host | Switch, record: Record, only: Collection[str] | None = None) -> str:
+def script(
+    lab: Lab,
+    machine: Host | Switch,
+    record: Record,
+    only: Collection[str] | None = None,
+    before: Record | None = None,
+) -> str:
     """The part of `set_ports` on the machine itself, as a script for `sh -e`."""
     ports = _ports(machine, record, only)
     offload = "".join(f"ethtool -K {port.name} gro on\n" for port in ports) if record.settings.gro == "on" else ""
     carried = link_carrier(lab) is not None
     if carried:
         ports = [wire.unshaped(port) for port in ports]
-    return shaping.script(ports, record.emulator_overhead_ms, carried=carried) + offload
+    return (
+        shaping.script(ports, record.emulator_overhead_ms, anew(machine.ports, before, ports), carried=carried)
+        + offload
+    )
+
+
+def anew(declared: Iterable[Port], before: Record | None, after: Sequence[Port]) -> frozenset[str]:
+    """The names of the ports `after` that need a new netem (`shaping.keeps_a_table`); `before` as in `set_ports`."""
+    was = {} if before is None else {port.name: port_now(port, before).incoming for port in declared}
+    return frozenset(port.name for port in after if shaping.keeps_a_table(was.get(port.name), port.incoming))
 
 
 def _ports(machine: Host | Switch, record: Record, only: Collection[str] | None) -> list[Port]:
@@ -203,7 +228,7 @@ def set_for_experiment(lab: Lab, settings: Settings) -> None:
         before = lab.read_record()
         record = before.model_copy(update={"settings": settings})
         with settling(lab, before, record, [machine.name for machine in lab.plan.machines]):
-            set_ports(lab, record, lab.plan.machines)
+            set_ports(lab, record, lab.plan.machines, before=before)
 
 
 def set_links_up(lab: Lab, first: str, second: str, *, up: bool) -> None:
@@ -406,7 +431,7 @@ def apply_record(
     ends = [machine for machine in lab.plan.machines if any(port.link in names for port in machine.ports)]
     with settling(lab, before, record, [machine.name for machine in ends]):
         if link_carrier(lab) is None:
-            set_ports(lab, record, ends, names)
+            set_ports(lab, record, ends, names, before)
         else:  # mostly nothing changes on the hosts, and asking them would take time
             set_wires(lab, record, ends, names)
             queues = [each for each in ends if _on_machine(each, before, names) != _on_machine(each, record, names)]

@@ -53,6 +53,8 @@ def build(folder: Path, say: Progress, *, uncommitted: bool = False) -> tuple[Pa
     if os.path.lexists(folder):
         raise InputError(f"{folder}: exists already; name a new folder")
     commit = _commit(uncommitted=uncommitted)
+    if not uncommitted:
+        check_documentation(commit)
     built = image.present()
     if built is None or len(export.built()) < len(export.STORES):
         raise EnvironmentLacks(
@@ -87,6 +89,14 @@ def _commit(*, uncommitted: bool) -> str:
     if commit.endswith("-dirty") and not uncommitted:
         raise InputError("the checkout has changes that are in no commit; commit them, or say --uncommitted")
     return commit
+
+
+def check_documentation(commit: str) -> None:
+    """The package takes the documentation's site along, which is no part of the commit: it has to be made from it."""
+    site = paths.project_root() / paths.SITE
+    of = site / paths.SITE_OF
+    if not of.is_file() or of.read_text(encoding="utf-8") != f"{commit}\n":
+        raise InputError(f"{site}: is not the documentation of this commit; build it by docs/site/build")
 
 
 def _package(into: Path, say: Progress) -> None:

@@ -37,7 +37,7 @@ from minigts.topology.fields import (
     RateMbit,
     Seed,
 )
-from minigts.topology.jitter import STANDARD_DEVIATION, median_part, shown_order, spread
+from minigts.topology.jitter import STANDARD_DEVIATION, median_part, shown_correlation, shown_order, spread
 from minigts.topology.setting import (
     DECLARED,
     LOSS_OF_ALL,
@@ -137,10 +137,10 @@ optional, only with a jitter · share, or one for each direction · default: `0%
 How much a packet's delay is like that of the one before. In virtual time the delays are an autoregression of the first
 order behind the distribution: neighbours have this correlation, packets that are n apart its n-th power, and the
 distribution stays as declared. In real time netem mixes each random number with the one before, which also narrows the
-distribution: with 50 % to two thirds of a uniform one's deviation.""",
+distribution: with 50 % a uniform one to 58 % of its deviation.""",
             tc=Tc(
-                words=lambda way: (percent(way.jitter_correlation_percent),) if way.jitter_correlation_percent else (),
-                read=lambda netem: 100 * netem.get("delay", {}).get("correlation", 0.0),
+                words=lambda way: (percent(way.jitter_correlation_percent),) if way.jitter_ms else (),
+                read=shown_correlation,
                 slack=lambda _: 1e-6,
             ),
             wire=(
@@ -171,7 +171,8 @@ now and then one is much slower. `paretonormal` is a quarter normal and three qu
 table of 4096 quantiles from the distribution's formula, with the declared mean and standard deviation; the slowest
 packet takes 3.7 standard deviations more with `normal`, and 23 with `pareto`. In real time netem's own tables
 apply. Those end at 4 standard deviations, so that `pareto` and `paretonormal` have 82 and 83 % of the declared
-deviation there (iproute2 6.1). No kernel shows which table it has: `minigts explain` says so.""",
+deviation there (iproute2 6.1). No kernel shows which table it has, so it is not read back. A link that is set from
+another distribution to `uniform` in real time loses the packets that are on their way.""",
             tc=Tc(
                 words=lambda way: (
                     ()
@@ -209,7 +210,7 @@ With `kept` a packet that would arrive before one that was sent earlier arrives 
 With `free` each has its own delay, and packets overtake each other; TCP, QUIC and SRT then show what reordering does to
 them. In real time the order is kept by netem's `rate`, of 100 Tbit/s.""",
             tc=Tc(
-                words=lambda way: ("rate", _KEEPS_ORDER) if way.jitter_ms and way.jitter_order == "kept" else (),
+                words=lambda way: ("rate", _KEEPS_ORDER if way.jitter_ms and way.jitter_order == "kept" else "0bit"),
                 read=shown_order,
                 slack=lambda _: 0.0,
             ),
@@ -624,7 +625,7 @@ optional · share, or one for each direction · default: `0%` · `corrupt: 0.1%`
 Share of packets in which one bit is flipped. A checksum finds it and the packet is dropped, so the plan counts it as
 lost. In virtual time the bit lies after the Ethernet header. In real time it may lie in the header, and a packet with
 only a wrong sender there arrives: 6 of the 98 bytes of an echo.""",
-            **of_share("corrupt"),
+            **of_share("corrupt", always=True),
         ),
     ] = 0.0
     slot_ms: Annotated[
@@ -644,7 +645,7 @@ when a slot begins.""",
             **of_time(
                 "slot_ns",
                 "slot_ms",
-                lambda ms: ("slot", microseconds(ms), microseconds(ms)) if ms else (),
+                lambda ms: ("slot", microseconds(ms), microseconds(ms)),
                 lambda netem: netem.get("slot", {}).get("min-delay", 0.0),
             ),
         ),
@@ -683,11 +684,11 @@ times, and no host: every packet that is sent over it is judged by its own size,
     @property
     def bursts(self) -> tuple[float, float] | None:
         """The chances that a burst of losses begins, and that it ends, with a packet (Gilbert, 1960; Elliott, 1963).
-        None means that each packet is lost on its own.
+        None means that each packet is lost on its own, as where no bursts give the loss.
         """
-        if not self.in_bursts:
-            return None
         inside = self.share_in_bursts
+        if not self.in_bursts or not 0 < inside < 1:
+            return None
         return inside / (self.burst_packets * (1 - inside)), 1 / self.burst_packets
 
     @property

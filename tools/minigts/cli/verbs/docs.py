@@ -11,9 +11,6 @@ from minigts.cli.verbs import PROJECT, Verb
 
 verb = Verb(PROJECT, 475)
 
-SITE = "site"
-"""The folder with the built site, among the project's own files."""
-
 
 @verb.command()
 def docs(
@@ -37,7 +34,7 @@ def docs(
     from minigts import paths
     from minigts.errors import EnvironmentLacks, InputError
 
-    site = paths.project_root() / SITE
+    site = paths.project_root() / paths.SITE
     page = site / "index.html"
     if not page.is_file():
         raise EnvironmentLacks(

@@ -121,10 +121,18 @@ def _subnets(topology: Topology, links: Sequence[DraftLink], parts: Sequence[Seg
 
 
 def _addresses(parts: Sequence[Segment], subnets: Sequence[IPv4Network], links: Sequence[DraftLink]) -> Addresses:
-    """The addresses of each segment: its hosts in the order of its links, then its switches."""
+    """The addresses of each segment: those of the file, and for others the lowest that are free, for its hosts in the
+    order of its links, then its switches."""
     given: Addresses = {}
     for part, subnet in zip(parts, subnets, strict=True):
-        taken = {name: str(subnet.network_address + 1 + number) for number, name in enumerate(part.members)}
+        taken = segments.addresses_written(part, links)
+        used, lowest = set(taken.values()), subnet.network_address + 1
+        for name in part.members:
+            if name not in taken:
+                while str(lowest) in used:
+                    lowest += 1
+                taken[name] = str(lowest)
+                lowest += 1
         given |= {(index, part.vlan, name): taken[name] for index in part.links for name in links[index].ends}
     return given
 
@@ -215,7 +223,9 @@ def _ends(drafted: Draft, links: Sequence[Link], seed: int) -> Ends:
         towards = shapings(draft, link.name, seed)
         for number in (0, 1):
             own = ends[link.ends[number]]
-            own.append((link, end_of(link, number, draft.mtu, towards, f"eth{len(own) + 1}")))
+            port = end_of(link, number, draft.mtu, towards, f"eth{len(own) + 1}")
+            written = dict(draft.macs).get(link.ends[number])
+            own.append((link, port if written is None else port.model_copy(update={"mac": written})))
     return ends
 
 

@@ -69,6 +69,10 @@ class DraftLink:
     """Whether the file has a delay or an rtt for this link, if only as a default."""
     delay_from: Literal["file", "measured", "distance", "same site", "no site"] | None = None
     """Where the delay comes from, in a topology that says `delays: sites` (`sites`)."""
+    addresses: tuple[tuple[str, str], ...] = ()
+    """Of its ends, by name, where the file says them."""
+    macs: tuple[tuple[str, str], ...] = ()
+    """As `addresses`."""
     vlan: int | None = None
     """The VLAN that it carries untagged."""
     vlans: tuple[int, ...] | None = None
@@ -285,6 +289,8 @@ def draft_link(
         _nearest(near, "mtu", DEFAULT_MTU),
         own_delay=delays_ms is not None,
         costs=_nearest(near, "cost", None),
+        addresses=tuple((own.addresses or {}).items()),
+        macs=tuple((own.macs or {}).items()),
         vlan=own.vlan,
         vlans=None if own.vlans is None else tuple(sorted(own.vlans)),
     )
