@@ -90,6 +90,12 @@ def on(lab: Lab, host: str, script: str) -> str:
     return lab.provider.run(host, ["sh", "-euc", script], timeout_s=LIMIT_S).stdout
 
 
+def begin(lab: Lab, host: str, command: str, output: str) -> None:
+    """Start a command beside others. Time passes only while a command is waited for, so what follows is equal in every
+    run."""
+    on(lab, host, f"setsid {command} >{output} 2>&1 </dev/null & sleep 0.2")
+
+
 def discipline(lab: Lab) -> dict[str, Any]:
     """What `tc -s` shows of the discipline below the tbf of rtr's port."""
     shown = json.loads(on(lab, "rtr", f"tc -s -j qdisc show dev {PORT}"))
@@ -99,10 +105,9 @@ def discipline(lab: Lab) -> dict[str, Any]:
 def loaded(lab: Lab, *, control: str = "cubic") -> tuple[float, float, int]:
     """The median round trip in ms from `two` to far while `one` sends by TCP there, its rate in Mbit/s, and how many
     segments it sent again."""
-    with lab.provider.together() as pool:
-        stream = pool.start(lambda: on(lab, "one", f"iperf3 -c far -C {control} -t 4 -J"))
-        said = on(lab, "two", "sleep 2; ping -i 0.05 -c 30 far")
-        result = json.loads(stream.result())
+    begin(lab, "one", f"iperf3 -c far -C {control} -t 4 -J", "/tmp/stream")
+    said = on(lab, "two", "sleep 2; ping -i 0.05 -c 30 far")
+    result = json.loads(on(lab, "one", "while pgrep -x iperf3 >/dev/null; do sleep 0.1; done; cat /tmp/stream"))
     rtts_ms = [float(each) for each in re.findall(r"time=([\d.]+) ms", said)]
     sent, received = result["end"]["sum_sent"], result["end"]["sum_received"]
     return statistics.median(rtts_ms), received["bits_per_second"] / 1e6, sent["retransmits"]
@@ -165,20 +170,17 @@ def test_who_asks_for_ecn_is_marked_where_others_are_dropped(queues: Lab) -> Non
 def test_a_host_asks_for_ecn_as_its_file_says(queues: Lab, host: str, accurate: int) -> None:
     """The SYN carries ECE and CWR (RFC 3168); of accurate ECN it carries AE, too, the bit before them."""
     asks = f"tcp[13] & 0xd2 = 0xc2 and tcp[12] & 1 = {accurate}"
-    script = f"timeout 5 tcpdump -ni eth1 -c 1 '{asks}' 2>&1 || true"
-    with queues.provider.together() as pool:
-        seen = pool.start(lambda: on(queues, "far", script))
-        on(queues, host, "sleep 1; iperf3 -c far -n 1K")
-        assert "1 packet captured" in seen.result()
+    begin(queues, "far", f"timeout 3 tcpdump -ni eth1 -c 1 '{asks}'", "/tmp/seen")
+    on(queues, host, "iperf3 -c far -n 1K")
+    assert "1 packet captured" in on(queues, "far", "sleep 3; cat /tmp/seen")
 
 
 def test_frames_leave_in_order_at_the_rate_and_none_is_lost_uncounted(queues: Lab) -> None:
     labs.update_settings(queues, "rtr-far", {"queue_discipline": "bfifo"}, "rtr")
     before = discipline(queues)
-    with queues.provider.together() as pool:
-        came = pool.start(lambda: on(queues, "far", f"python3 -c '{RECEIVE}'"))
-        on(queues, "one", f"sleep 1; python3 -c '{SEND}'")
-        lines = [line.split() for line in came.result().splitlines()[1:]]
+    begin(queues, "far", f"python3 -c '{RECEIVE}'", "/tmp/came")
+    on(queues, "one", f"python3 -c '{SEND}'")
+    lines = [line.split() for line in on(queues, "far", "sleep 2; cat /tmp/came").splitlines()[1:]]
     now = discipline(queues)
     numbers, times_ns = [int(number) for number, _ in lines], [int(time_ns) for _, time_ns in lines]
     assert numbers == sorted(set(numbers))
