@@ -23,7 +23,9 @@ ASKING = {
     "a modelled processor": "time: virtual\npair: {host: {processor: {frame: 1us}}}",
     "a way out": "time: real\npair: {host: {gateway: true}}",
     "sysctls of a kernel of its own": 'pair: {host: {sysctls: {net.core.rmem_max: "4194305"}}}',
+    "accurate ECN": "time: virtual\npair: {host: {ecn: accurate}}",
     "an image of its own": "pair: {host: {image: a.tar}}",
+    "the queue discipline pie": "pair: {link: {rate: 9mbit, queue: {discipline: pie}}}",
     "packages": "pair: {host: {packages: [curl]}}",
     "name servers": "dns: true\npair: {}",
 }
@@ -71,7 +73,7 @@ def test_what_it_has_not_is_refused_with_the_host_the_reason_and_who_has_it(
     with pytest.raises(EnvironmentLacks) as refused:
         supported.require(plan, provider.name, supports)
     said = str(refused.value)
-    assert "h1, h2 with `" in said
+    assert "h1, h2 with `" in said or "h1-h2 with `queue.discipline: pie`" in said
     assert f"provider {provider.name} does not support {feature}, since " in said
     assert supports.why_not.get(feature, "since") in said
     assert said.count("\n") == 0

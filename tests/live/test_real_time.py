@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from itertools import pairwise
 
@@ -19,8 +20,10 @@ from minigts.fidelity.explanation import explain
 from minigts.fidelity.mending import mend
 from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab, calibration, schedule_player
+from minigts.lab.record import Amounts
 from minigts.overlays import Endpoint
 from minigts.topology.schedule import Moment
+from minigts.topology.setting import Amount
 
 pytestmark = [pytest.mark.uml, pytest.mark.nightly]
 HOSTS = ("ams", "bra", "lju")
@@ -90,6 +93,48 @@ def test_the_certificate_has_every_link_and_what_is_set(real_lab: Lab) -> None:
         assert rate.measured is not None and rate.measured > 5
     assert ("ams-lju", "RTT") in rows
     assert measure.valid_certificate(real_lab) == made
+
+
+MISCHIEF: tuple[dict[str, Amount], ...] = (
+    {"corrupt_percent": 10, "slot_ms": 5},
+    {"delay_ms": 10, "reorder_percent": 5, "duplicate_percent": 5},
+    {"loss_percent": 5, "burst_packets": 4, "burst_loss_percent": 60, "burst_between_percent": 0.1},
+    {"delay_ms": 10, "jitter_ms": 2, "jitter_distribution": "pareto", "jitter_correlation_percent": 25},
+    {"delay_ms": 10, "jitter_ms": 2, "jitter_order": "free"},
+    {"rate_mbit": 10, "rate_burst_bytes": 20 * 1514, "rate_excess": "drop", "blackhole_bytes": 1400},
+)
+
+
+def test_what_is_set_is_gone_once_it_is_set_back(real_lab: Lab) -> None:
+    """netem keeps what a change does not name. Each change is read back (`update_settings`)."""
+    for update in MISCHIEF:
+        labs.update_settings(real_lab, "ams-bra", update)
+        labs.update_settings(real_lab, "ams-bra", dict.fromkeys(Amounts.model_fields))
+    assert real_lab.read_record().changed == {}
+
+
+def numbers(lab: Lab, *argv: str) -> list[int]:
+    """The numbers of echo requests in the order in which their answers came."""
+    address = lab.plan.address_over(lab.plan.path("ams", "bra"))
+    said = lab.provider.run("ams", ["ping", "-W", "1", *argv, address], timeout_s=LIMIT_S, check=False).stdout
+    return [int(number) for number in re.findall(r"icmp_seq=(\d+) ttl=", said)]
+
+
+def test_order_is_kept_and_large_packets_vanish_and_a_policer_drops(real_lab: Lab) -> None:
+    def only(update: dict[str, Amount]) -> None:
+        labs.update_settings(real_lab, "ams-bra", {**dict.fromkeys(Amounts.model_fields), **update}, "ams")
+
+    many = ("-c", "200", "-i", "0.002")
+    only({"delay_ms": 20, "jitter_ms": 10})
+    assert (kept := numbers(real_lab, *many)) == sorted(kept)
+    only({"delay_ms": 20, "jitter_ms": 10, "jitter_order": "free"})
+    assert (free := numbers(real_lab, *many)) != sorted(free)
+    only({"blackhole_bytes": 1400})
+    assert numbers(real_lab, "-c", "3", "-i", "0.1", "-M", "do", "-s", str(1400 - 28)) == [1, 2, 3]
+    assert numbers(real_lab, "-c", "3", "-i", "0.1", "-M", "do", "-s", str(1401 - 28)) == []
+    only({"rate_mbit": 1, "rate_burst_bytes": 20 * 1514, "rate_excess": "drop"})
+    assert 20 <= len(numbers(real_lab, "-c", "60", "-l", "60", "-s", "1472")) < 60
+    only({})
 
 
 BY_HAND = (

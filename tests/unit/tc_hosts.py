@@ -179,7 +179,22 @@ class TcHosts(RealTime):
         for line in script.splitlines():
             words = line.split()
             match words:
-                case ["qdisc", "replace", "dev", port, "root", "tbf", "rate", rate, "burst", burst, "limit", limit]:
+                case [
+                    "qdisc",
+                    "replace",
+                    "dev",
+                    port,
+                    "root",
+                    "handle",
+                    "2:",
+                    "tbf",
+                    "rate",
+                    rate,
+                    "burst",
+                    burst,
+                    "limit",
+                    limit,
+                ]:
                     network.tbf[host, port] = (float(rate.removesuffix("bit")), int(burst), int(limit))
                 case ["qdisc", "replace", "dev", port, "root", "pfifo", *_]:
                     network.tbf.pop((host, port), None)

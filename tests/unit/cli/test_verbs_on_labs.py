@@ -154,3 +154,26 @@ def test_where_no_provider_works_that_is_the_error(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["compare", "--providers", str(tmp_path / "pair.yaml"), "--on", Absent.name])
     assert (done.exit_code, labs.all_labs()) == (3, [])
     assert "none of these providers works here" in done.stderr
+
+
+SQUARE = """name: square
+ecmp: true
+hosts: {a: , b: , c: , d: }
+links: [{ends: [a, b]}, {ends: [b, d]}, {ends: [a, c]}, {ends: [c, d]}]
+"""
+
+
+def test_explain_shows_the_ways_between_two_hosts_that_no_link_joins() -> None:
+    labs.up(parse(SQUARE, "square.yaml"), Answering.name, None, lambda _: None)
+    done = CliRunner().invoke(app, ["explain", "a", "d"])
+    assert done.exit_code == 0, done.output
+    assert [line for line in done.stdout.splitlines() if line.startswith(("there", "back"))] == [
+        "there\ta-b, b-d",
+        "there\ta-c, c-d",
+        "back\tb-d, a-b",
+        "back\tc-d, a-c",
+    ]
+    path = json.loads(CliRunner().invoke(app, ["explain", "d", "a", "--json"]).stdout)
+    assert path["ways_there"] == [["b-d", "a-b"], ["c-d", "a-c"]]
+    refused = CliRunner().invoke(app, ["explain", "a", "d", "--measure"])
+    assert (refused.exit_code, "--measure is for one link, and none joins a and d" in refused.output) == (2, True)

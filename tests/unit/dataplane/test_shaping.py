@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from minigts.dataplane import shaping
+from minigts.topology import disciplines
 from minigts.topology.plan.elements import HostPort, Port
 from minigts.topology.read.load import load, parse
 
@@ -87,9 +88,9 @@ MISCHIEF_SHOWN = {
 def test_all_that_a_link_does_to_packets_is_asked_of_netem() -> None:
     (netem,) = (line for line in commands(MISCHIEF, 5.0) if " netem " in line)
     assert netem == (
-        "tc qdisc replace dev ifb-eth1 root netem delay 0.001us loss gemodel 0.2551020% 12.5000000% 100.0000000%"
-        " 0.0000000% reorder 10.0000000% duplicate 3.0000000% corrupt 1.0000000% slot 4000.000us 4000.000us"
-        f" limit 35157 seed {SEED}"
+        "tc qdisc replace dev ifb-eth1 root netem delay 0.001us rate 0bit loss gemodel 0.2551020% 12.5000000%"
+        " 100.0000000% 0.0000000% reorder 10.0000000% duplicate 3.0000000% corrupt 1.0000000%"
+        f" slot 4000.000us 4000.000us limit 35157 seed {SEED}"
     )
     assert any("0x0806" in line and line.endswith("action ok") for line in commands(MISCHIEF))
 
@@ -101,6 +102,10 @@ def test_all_that_a_link_does_to_packets_is_asked_of_netem() -> None:
         ({"loss-gemodel": {"p": 0.02, "r": 0.5}}, ["loss is 3.846153846 %", "burst is 2 packets, should be 8 packets"]),
         ({"loss-gemodel": None, "loss-random": {"loss": 0.02}}, ["burst is 0 packets, should be 8 packets"]),
         ({"reorder": {}}, ["reorder is 0 %, should be 10 %"]),
+        (
+            {"gap": 0},
+            ["reorder is 0 %, should be 10 %"],
+        ),  # what it was before a change: without a gap nothing overtakes
         ({"duplicate": {"duplicate": 0.04}}, ["duplicate is 4 %, should be 3 %"]),
         ({"corrupt": {"corrupt": 0.02}}, ["corrupt is 2 %, should be 1 %"]),
         ({"slot": {"min-delay": 0.001}}, ["slot is 1 ms, should be 4 ms"]),
@@ -119,12 +124,24 @@ VARIED = port("{delay: 10ms, jitter: {sd: 2ms, distribution: pareto, correlation
 
 def test_how_a_delay_varies_is_asked_of_netem() -> None:
     (netem,) = (line for line in commands(VARIED) if " netem " in line)
-    assert (
-        f"delay 10000.000us 2000.000us 25.0000000% distribution pareto limit {VARIED.incoming.delay_packets}" in netem
-    )
+    assert "delay 10000.000us 2000.000us 25.0000000% distribution pareto rate 0bit corrupt" in netem
     uniform = port("{delay: 10ms, jitter: {sd: 1ms, correlation: 50%}}")
     (netem,) = (line for line in commands(uniform) if " netem " in line)
-    assert "delay 10000.000us 1732.051us 50.0000000% rate 100tbit limit" in netem
+    assert "delay 10000.000us 1732.051us 50.0000000% rate 100tbit corrupt" in netem
+
+
+def test_netem_forgets_a_table_only_if_it_is_new() -> None:
+    """Where it is changed to an even jitter, and not where it is changed from one."""
+    uniform = port("{delay: 10ms, jitter: 1ms}")
+    new = "qdisc replace dev ifb-eth1 root pfifo"
+    assert new not in shaping.changes([uniform], 0.0)
+    first, *others = shaping.changes([uniform], 0.0, anew={"eth1"}).splitlines()
+    assert first == new
+    assert any("qdisc replace dev ifb-eth1 root netem" in line for line in others)
+    even, pareto, none = (each.incoming for each in (uniform, VARIED, PLAIN))
+    assert shaping.keeps_a_table(pareto, even)
+    assert shaping.keeps_a_table(None, even)
+    assert not any(shaping.keeps_a_table(*each) for each in ((even, even), (even, pareto), (pareto, none)))
 
 
 @pytest.mark.parametrize(
@@ -150,10 +167,8 @@ HOLED = port("{rate: 100mbit, blackhole: 1400B}")
 
 
 def test_a_credit_is_the_burst_of_the_rate() -> None:
-    assert (
-        f"tc qdisc replace dev eth1 root tbf rate 100000000bit burst 1000000 limit {THROTTLED.outgoing.queue_bytes}"
-        in (commands(THROTTLED))
-    )
+    tbf = f"tbf rate 100000000bit burst 1000000 limit {THROTTLED.outgoing.queue_bytes}"
+    assert f"tc qdisc replace dev eth1 root handle 2: {tbf}" in commands(THROTTLED)
     assert "netem" not in "".join(commands(THROTTLED))
     shown = {**TBF, "options": {"rate": 12_500_000, "burst": 1_000_000, "limit": THROTTLED.outgoing.queue_bytes}}
     assert shaping.differences(THROTTLED, json.dumps([shown])) == []
@@ -175,7 +190,7 @@ def test_what_exceeds_a_rate_or_a_size_is_dropped_where_it_arrives(dropping: Hos
 
 def test_a_policer_has_no_queue_at_the_sender() -> None:
     assert "tc qdisc replace dev eth1 root pfifo limit 1000" in commands(POLICED)
-    assert any("root tbf rate 100000000bit" in line for line in commands(HOLED))
+    assert any("root handle 2: tbf rate 100000000bit" in line for line in commands(HOLED))
 
 
 def test_script_of_a_shaped_port() -> None:
@@ -192,9 +207,9 @@ def test_script_of_a_shaped_port() -> None:
         "ip -batch - <<'END'",
         "link set dev ifb-eth1 up",
         "END",
-        "tc qdisc replace dev eth1 root tbf rate 50000000bit burst 25000 limit 260938",
-        "tc qdisc replace dev ifb-eth1 root netem delay 10875.000us 1000.000us rate 100tbit loss random 0.1000000%"
-        f" limit 2906 seed {SEED}",
+        "tc qdisc replace dev eth1 root handle 2: tbf rate 50000000bit burst 25000 limit 260938",
+        "tc qdisc replace dev ifb-eth1 root netem delay 10875.000us 1000.000us 0.0000000% rate 100tbit"
+        f" loss random 0.1000000% corrupt 0.0000000% slot 0.000us 0.000us limit 2906 seed {SEED}",
         "tc qdisc replace dev eth1 clsact",
         "tc filter replace dev eth1 ingress pref 1 handle 800::1 protocol all u32 match u16 0x0806 0xffff at -2"
         " action ok",
@@ -289,7 +304,8 @@ def test_read_back_of_what_was_set() -> None:
         **NOT_SHOWN,
     }
     of_netem |= dict.fromkeys(("reorder_percent", "duplicate_percent", "corrupt_percent"), 0.0)
-    settings = {"rate_mbit": 50.0, "queue_bytes": 260_938, **of_netem}
+    queue = {**dict.fromkeys(disciplines.OPTIONS), "queue_discipline": "fifo"}
+    settings = {"rate_mbit": 50.0, "queue_bytes": 260_938, **of_netem, **queue}
     assert found == shaping.ReadBack(settings, 25_000, redirected=True, delay_packets=2906, seed=SEED)
     assert shaping.differences(SHAPED, json.dumps([TBF, CLSACT, NETEM])) == []
 

@@ -146,7 +146,8 @@ def declared(plan: Plan) -> Mapping[tuple[str, str], Wire]:
 )
 def test_a_wire_is_the_direction_in_whole_numbers(direction: Shaping, expected: Wire) -> None:
     assert wire.wire_for(direction) == expected
-    for field, setting in BY_FIELD.items():
+    of_wires = {field: each for field, each in BY_FIELD.items() if each.wire}
+    for field, setting in of_wires.items():
         assert expected.amount_of(setting) == pytest.approx(getattr(direction, field))
 
 

@@ -149,6 +149,8 @@ def test_a_node_has_what_its_groups_say(groups: str, nodes: str, memory: list[in
         ("{h1: {ipv4: 192.0.2.2/24}, h2: {ipv4: 192.0.2.1/24}}", {"h1": ["192.0.2.2/24"], "h2": ["192.0.2.1/24"]}),
         ("{h1: , h2: {ipv4: 2}, prefix: 192.0.2.8/29}", {"h1": ["192.0.2.9/29"], "h2": ["192.0.2.10/29"]}),
         ("{h1: , h2: , prefix.ipv4: 192.0.2.0/30}", {"h1": ["192.0.2.1/30"], "h2": ["192.0.2.2/30"]}),
+        ("{h1: {ipv4: 192.0.2.7/24}, h2: {ipv4: 192.0.2.9/24}}", {"h1": ["192.0.2.7/24"], "h2": ["192.0.2.9/24"]}),
+        ("{h1: {ipv4: 192.0.2.2/24}, h2: {ipv4: 192.0.2.9/24}}", {"h1": ["192.0.2.2/24"], "h2": ["192.0.2.9/24"]}),
     ],
 )
 def test_addresses_that_our_language_can_give_are_given(written: str, expected: dict[str, list[str]]) -> None:
@@ -156,9 +158,36 @@ def test_addresses_that_our_language_can_give_are_given(written: str, expected: 
     assert addresses(read) == expected
 
 
+@pytest.mark.parametrize(
+    ("link", "expected"),
+    [
+        ("{h2: , h3: , prefix: 192.0.2.0/24}", {"h2": 2, "h3": 3}),
+        ("{h1: , h2: , h3: {ipv4: 192.0.2.200/24}, prefix: 192.0.2.0/24}", {"h1": 1, "h2": 2, "h3": 200}),
+        ("{h3: {ipv4: 9}, h1: , h2: {ipv4: 8}, prefix: 192.0.2.0/24}", {"h1": 1, "h2": 8, "h3": 9}),
+    ],
+)
+def test_addresses_that_no_order_gives_are_written_with_their_links(link: str, expected: dict[str, int]) -> None:
+    read = netlab(link, "h1-h2-h3")
+    given = {host: [each for each in own if each.startswith("192.0.2.")] for host, own in addresses(read).items()}
+    assert {host: own for host, own in given.items() if own} == {
+        host: [f"192.0.2.{number}/24"] for host, number in expected.items()
+    }
+    assert read.lost == ()
+
+
 def test_the_delay_of_a_link_that_is_turned_for_its_addresses_stays_with_its_end() -> None:
     link = netlab("{h1: {ipv4: 192.0.2.2/24, tc.delay: 5}, h2: {ipv4: 192.0.2.1/24}}").links[0]
     assert (link.ends, link.delay_ms) == (("h2", "h1"), (0, 5))
+
+
+def test_a_mac_address_of_containerlab_is_that_of_the_port() -> None:
+    read = clab("{endpoints: [{node: a, interface: eth1, mac: '02:00:00:00:00:0A'}, {node: b, interface: eth1}]}")
+    plan = parse(network.text(read), "t.yaml")
+    assert [port.mac for host in plan.hosts for port in host.ports] == ["02:00:00:00:00:0a", "02:6d:67:00:00:02"]
+    nobody = clab("{type: dummy, endpoint: {node: a, interface: eth1, mac: '02:00:00:00:00:0b'}}")
+    assert parse(network.text(nobody), "t.yaml").host("a").ports[0].mac == "02:00:00:00:00:0b"
+    with pytest.raises(InputError, match=r"endpoints\[0\]\.mac: '01:00:00:00:00:0a' is not a MAC address of"):
+        clab("{endpoints: [{node: a, mac: '01:00:00:00:00:0a'}, {node: b, interface: eth1}]}")
 
 
 def test_a_lan_has_its_addresses_in_the_order_of_its_nodes() -> None:
@@ -507,22 +536,26 @@ def test_a_link_of_containerlab_that_says_no_mtu_is_told_of() -> None:
 
 LOST = {
     "cpu": (CLAB.replace("b: {kind: linux}", "b: {kind: linux, cpu: 1.5}"), 3, "cpu 1.5"),
-    "mac": (CLAB + "    - {endpoints: [{node: a, interface: eth1, mac: '02:00:00:00:00:01'}, {node: b}]}\n", 5, "mac"),
+    "mac": (CLAB + "    - {endpoints: [{node: a, interface: eth1, mac: '02:6d:67:00:00:01'}, {node: b}]}\n", 5, "mac"),
     "host": (CLAB + '    - {endpoints: ["a:eth1", "host:eth7"]}\n', 5, "a link of type 'host'"),
     "vxlan": (CLAB + "    - {type: vxlan, endpoint: {node: a}}\n", 5, "a link of type 'vxlan'"),
-    "far-address": (CLAB + '    - {endpoints: ["a:eth1", "b:eth1"], ipv4: ["192.0.2.7/24"]}\n', 5, "address 192.0.2.7"),
-    "kept-block": (CLAB + '    - {endpoints: ["a:eth1", "b:eth1"], ipv4: ["172.16.0.1/24"]}\n', 5, "network 172.16"),
+    "no-hosts-address": (
+        CLAB + '    - {endpoints: ["a:eth1", "b:eth1"], ipv4: ["192.0.2.255/24"]}\n',
+        5,
+        "address 192",
+    ),
+    "one-address": (
+        CLAB + '    - {endpoints: ["a:eth1", "b:eth1"], ipv4: ["192.0.2.7/24", "192.0.2.7/24"]}\n',
+        5,
+        "address 192.0.2.7",
+    ),
+    "kept-block": (CLAB + '    - {endpoints: ["a:eth1", "b:eth1"], ipv4: ["10.255.0.1/24"]}\n', 5, "network 10.255"),
     "pair-of-addresses": (CLAB + '    - {endpoints: ["a:eth1", "b:eth1"], ipv4: ["192.0.2.0/31"]}\n', 5, "network 192"),
     "used-kind": (CLAB.replace("  nodes", "  kinds: {linux: {binds: ['a:/b']}}\n  nodes"), 3, "binds"),
     "tunnel": (NETLAB + "  - {h1: , h2: , type: tunnel}\n", 5, "a link of type 'tunnel'"),
     "clab-binds": (NETLAB.replace("h1, ", "{name: h1, clab.binds: [x]}, "), 3, "binds"),
     "made": ("input: [a.yml]\n" + NETLAB, 1, "input"),
-    "its-number": (
-        NETLAB.replace("h3", "{name: h3, id: 7}") + "  - {h2: , h3: , prefix: 192.0.2.0/24}\n",
-        5,
-        "address 192.0.2.7",
-    ),
-    "second-and-third": (NETLAB + "  - {h2: , h3: , prefix: 192.0.2.0/24}\n", 5, "address 192.0.2.3"),
+    "its-number": (NETLAB + "  - {h2: {ipv4: 255}, h3: , prefix: 192.0.2.0/24}\n", 5, "address 192.0.2.255"),
     "two-mtus": (NETLAB + "  - {h1: {mtu: 1400}, h2: }\n", 5, "mtu 1400 and 1500"),
     "queue": (NETLAB + "  - {h1: , h2: , tc.queue: 5}\n", 5, "the key 'queue'"),
     "mistyped": (NETLAB + "  - {h1: , h2: , bandwith: 5}\n", 5, "the key 'bandwith'"),

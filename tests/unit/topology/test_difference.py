@@ -77,6 +77,12 @@ OTHER = {
     "rate": "20mbit",
     "queue": "100kB",
     "queue.discipline": "{discipline: codel}",
+    "queue.ecn": "{discipline: codel, ecn: true}",
+    "queue.target": "{discipline: codel, target: 7ms}",
+    "queue.interval": "{discipline: codel, interval: 70ms}",
+    "queue.mark": "{discipline: codel, mark: 1ms}",
+    "queue.min": "{discipline: red, min: 5kB}",
+    "queue.max": "{discipline: red, max: 30kB}",
     "burst": "8packets",
     "burst.loss": "{length: 8packets, loss: 60%}",
     "burst.between": "{length: 8packets, between: 0.1%}",
@@ -147,6 +153,7 @@ OF_HOSTS = {
     "processor": "{frame: 10us}",
     "gateway": "true",
     "sysctls": "{net.core.rmem_default: 4194304}",
+    "ecn": "on",
     "image": "docker-daemon:web:1",
     "packages": "[nano]",
     "files": "[{source: x, target: /root/x}]",
@@ -157,7 +164,7 @@ OF_HOSTS = {
 }
 """A value of each key of hosts."""
 NEEDS_FILES = {"files", "compose"}
-OF_NEW_HOSTS = {"location", "memory", "sysctls", "environment", "run"}
+OF_NEW_HOSTS = {"location", "memory", "sysctls", "ecn", "environment", "run"}
 
 
 @pytest.mark.parametrize("key", [key for key in HOST_SETTINGS if key not in NEEDS_FILES])

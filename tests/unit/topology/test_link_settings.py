@@ -153,6 +153,10 @@ def test_a_word_is_read_as_it_is() -> None:
             {"size": {"to": "100kB", "from": "20kB"}, "discipline": {"to": "fifo", "from": "fq_codel"}},
             {"queue_bytes": BothWays(100_000, 20_000), "queue_discipline": BothWays("fifo", "fq_codel")},
         ),
+        (
+            {"to": {"size": "100kB", "discipline": "fq_codel"}, "from": "20kB"},
+            {"queue_bytes": BothWays(100_000, 20_000), "queue_discipline": BothWays("fq_codel", None)},
+        ),
     ],
 )
 def test_nested_settings_stand_beside_the_own_value_of_their_key(value: object, found: dict[str, object]) -> None:
@@ -169,6 +173,11 @@ def test_nested_settings_stand_beside_the_own_value_of_their_key(value: object, 
         ),
         ({"discipline": {"to": "fifo"}}, ["discipline: 'from' is missing"]),
         ({"size": {"to": "1kB", "from": "2"}}, ["size.from: '2' lacks its unit"]),
+        (
+            {"to": {"size": "1", "kind": "x"}},
+            ["to.size: '1' lacks its unit", "to.kind: no key 'kind'", "'from' is missing: two directions are written"],
+        ),
+        ({"to": {}, "from": "1kB"}, ["to: a mapping is no mapping of size, discipline"]),
         ({}, ["a mapping is no mapping of size, discipline"]),
     ],
 )
@@ -180,7 +189,8 @@ def test_what_is_wrong_below_a_key_is_said_at_its_place(value: object, messages:
 
 def test_the_schema_knows_the_nested_settings() -> None:
     (plain, nested) = (of_key(settings)[1].json_schema or {} for settings in ([QUEUE], [QUEUE, DISCIPLINE]))
-    *as_before, mapping = nested["anyOf"]
+    *as_before, mapping, by_way = nested["anyOf"]
+    assert by_way["required"] == ["to", "from"]
     assert as_before == plain["anyOf"]
     assert mapping["properties"]["discipline"]["anyOf"][0] == {"type": "string", "enum": ["fifo", "fq_codel"]}
 

@@ -91,7 +91,9 @@ def test_other_output_is_not_taken_for_settings() -> None:
 
 def test_what_is_asked_for_is_what_this_machines_kernel_calls_so() -> None:
     """`grep` of the real files, as a host runs it: whichever of them this machine shows are read."""
-    said = subprocess.run(["sh", "-c", kernel_settings.SHOW], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        ["sh", "-c", kernel_settings.show(PLAN.hosts[0])], capture_output=True, text=True, check=True
+    ).stdout
     found = kernel_settings.read(said.partition(kernel_settings.BEGIN)[2])
     assert "net.ipv4.tcp_rmem" in found
     assert len(found["net.ipv4.tcp_rmem"].split(" ")) == 3

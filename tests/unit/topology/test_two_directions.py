@@ -169,10 +169,10 @@ def test_udp_is_promised_what_its_own_direction_carries() -> None:
 def test_each_host_is_set_to_its_own_directions() -> None:
     a, b = (PLAN.host(name).ports[0] for name in "ab")
     first, second = (shaping.script([port]) for port in (a, b))
-    assert "root tbf rate 50000000bit" in first
-    assert "netem delay 30000.000us 2000.000us rate 100tbit loss random 1.0000000%" in first
-    assert "root tbf rate 5000000bit" in second
-    assert "netem delay 10000.000us 1000.000us rate 100tbit limit" in second
+    assert "root handle 2: tbf rate 50000000bit" in first
+    assert "netem delay 30000.000us 2000.000us 0.0000000% rate 100tbit loss random 1.0000000%" in first
+    assert "root handle 2: tbf rate 5000000bit" in second
+    assert "netem delay 10000.000us 1000.000us 0.0000000% rate 100tbit corrupt" in second
     assert (wire.wire_for(a.outgoing).delay_ns, wire.wire_for(b.outgoing).delay_ns) == (10_000_000, 30_000_000)
 
 

@@ -8,6 +8,9 @@ Where each part sits, and why, when links are not carried by wires (`wire`):
   redirected to an `ifb` device, `ifb-eth1`, whose root qdisc is `netem`. Held there, a frame has left the sender: its
   TCP sees neither a long local queue nor a local drop, as on a real line (ipmininet's docs/tc.rst warns of the
   contrary).
+- **another queue discipline** than a FIFO: below that `tbf`, as its child (`topology/disciplines.py`).
+  Where wires have rate and delay, these two are the only parts on the host, and this `tbf` lets one frame at a time
+  pass, as a network card does that reports each frame that has left. So the queue is in front of the wire.
 - **never both in one qdisc**: netem's own rate would queue what waits for the rate and what waits for the delay in
   one line with one limit.
 
@@ -21,13 +24,14 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 from minigts.errors import InputError
 from minigts.language import documents
+from minigts.topology import disciplines
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.link_settings import (
     AT_RECEIVER,
@@ -43,6 +47,10 @@ _ONE_WORD = re.compile(r"[A-Za-z0-9%+,./:=_-]+", re.ASCII)
 _BURST_FRAMES = 10
 _BURST_MS = 4.0
 _PLAIN_QUEUE_PACKETS = 1000
+_TAG_BYTES = 4
+_TIMER_MS = 0.002
+"""Four times the shortest time for which a kernel of a virtual clock sets a timer (TIMER_MIN_DELTA of
+arch/um/kernel/time.c, 500 ns)."""
 # tc counts tbf's burst in ticks of 64 ns.
 _RELATIVE = 0.01
 _NETEMS_LEAST_MS = 1e-6
@@ -88,21 +96,36 @@ def burst_bytes(rate_mbit: float, mtu: int, queue_bytes: int) -> int:
     return min(wanted, queue_bytes)
 
 
-def _burst_bytes(shaping: Shaping, mtu: int) -> int:
-    """The burst of a direction's tbf: as declared, else so much as makes up for a late timer."""
-    return shaping.rate_burst_bytes or burst_bytes(shaping.rate_mbit or 0, mtu, shaping.queue_bytes or 0)
+def frame_burst_bytes(rate_mbit: float, mtu: int) -> int:
+    """The burst of tbf in front of a wire that has the rate itself: one full frame with a VLAN's tag, so that one frame
+    is on its way out while the others wait. At the highest rates it is what leaves within a kernel's shortest timer.
+    """
+    return max(mtu + ETHERNET_HEADER_BYTES + _TAG_BYTES, math.ceil(rate_mbit * 1000 / 8 * _TIMER_MS))
 
 
-def script(ports: Iterable[Port], emulator_overhead_ms: float = 0.0) -> str:
+def _burst(port: Port, *, carried: bool) -> int:
+    """The burst of a port's tbf: as declared, else so much as makes up for a late timer."""
+    way, rate_mbit = port.outgoing, port.outgoing.rate_mbit or 0.0
+    if way.rate_burst_bytes:
+        return way.rate_burst_bytes
+    return frame_burst_bytes(rate_mbit, port.mtu) if carried else burst_bytes(rate_mbit, port.mtu, way.queue_bytes or 0)
+
+
+def script(
+    ports: Iterable[Port], emulator_overhead_ms: float = 0.0, anew: Collection[str] = (), *, carried: bool = False
+) -> str:
     """A script that sets up ports of one host, to be run as root there by `sh -e`; one `tc` process for all of them. A
     second run changes nothing.
 
-    `emulator_overhead_ms` is the emulator's own one-way latency over each of their links, taken off the delay.
+    `emulator_overhead_ms` is the emulator's own one-way latency over each of their links, taken off the delay. The
+    ports named in `anew` get a new netem, which loses what is in the old one; see `keeps_a_table`. `carried` is for
+    ports that send into wires, which have the rate, too.
     """
     chosen = tuple(ports)
     if not chosen:
         return ""
-    return devices(chosen) + "\n".join(["tc -batch - <<'END'", *_batch(chosen, emulator_overhead_ms), "END", ""])
+    lines = _batch(chosen, emulator_overhead_ms, anew, carried=carried)
+    return devices(chosen) + "\n".join(["tc -batch - <<'END'", *lines, "END", ""])
 
 
 def devices(ports: Iterable[Port]) -> str:
@@ -124,13 +147,28 @@ def devices(ports: Iterable[Port]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def changes(ports: Iterable[Port], emulator_overhead_ms: float) -> str:
-    """Input for `tc -j -batch -` that sets ports whose devices exist, and shows all queueing disciplines."""
-    return "\n".join([*_batch(ports, emulator_overhead_ms), "qdisc show"])
+def changes(ports: Iterable[Port], emulator_overhead_ms: float, anew: Collection[str] = ()) -> str:
+    """Input for `tc -j -batch -` that sets ports whose devices exist, and shows all queueing disciplines. `anew` is as
+    in `script`."""
+    return "\n".join([*_batch(ports, emulator_overhead_ms, anew), "qdisc show"])
 
 
-def _batch(ports: Iterable[Port], emulator_overhead_ms: float) -> list[str]:
-    return [batch_line(*words) for port in ports for words in _tc(port, emulator_overhead_ms)]
+def keeps_a_table(before: Shaping | None, after: Shaping) -> bool:
+    """Whether a netem that is changed from `before`, or from anything, would go on with the table of a distribution
+    that `after` has not: it has no word for a uniform one, and keeps what it is not told."""
+    uniform = bool(after.jitter_ms) and after.jitter_distribution == "uniform"
+    return uniform and (before is None or before.jitter_distribution != "uniform")
+
+
+def _batch(
+    ports: Iterable[Port], emulator_overhead_ms: float, anew: Collection[str], *, carried: bool = False
+) -> list[str]:
+    lines = []
+    for port in ports:
+        if port.name in anew:
+            lines.append(batch_line("qdisc", "replace", "dev", ifb(port), "root", "pfifo"))
+        lines += [batch_line(*words) for words in _tc(port, emulator_overhead_ms, carried=carried)]
+    return lines
 
 
 def delays_again(ports: Iterable[Port], emulator_overhead_ms: float) -> str:
@@ -139,18 +177,23 @@ def delays_again(ports: Iterable[Port], emulator_overhead_ms: float) -> str:
     return "\n".join([*(batch_line(*_delay(port, emulator_overhead_ms)) for port in held), "qdisc show", ""])
 
 
-def _tc(port: Port, emulator_overhead_ms: float) -> tuple[Argv, ...]:
+def _tc(port: Port, emulator_overhead_ms: float, *, carried: bool) -> tuple[Argv, ...]:
     arrivals = _redirect(port, emulator_overhead_ms) if holds_arrivals(port.incoming) else _no_redirect(port)
-    return (_rate(port), *arrivals)
+    return (*_rate(port, carried=carried), *arrivals)
 
 
-def _rate(port: Port) -> Argv:
-    rate_mbit, queue_bytes = port.outgoing.rate_mbit, port.outgoing.queue_bytes
-    if rate_mbit is None or queue_bytes is None or port.outgoing.polices:
-        return _plain_queue(port)
-    rate, *others = (each.tc.words(port.outgoing) for each in AT_SENDER if each.tc is not None)
-    burst = ("burst", str(_burst_bytes(port.outgoing, port.mtu)))
-    return ("qdisc", "replace", "dev", port.name, "root", "tbf", *rate, *burst, *chain.from_iterable(others))
+def _rate(port: Port, *, carried: bool) -> tuple[Argv, ...]:
+    way = port.outgoing
+    if way.rate_mbit is None or way.queue_bytes is None or way.polices:
+        return (_plain_queue(port),)
+    rate, *others = (each.tc.words(way) for each in AT_SENDER if each.tc is not None)
+    tbf = ("tbf", *rate, "burst", str(_burst(port, carried=carried)), *chain.from_iterable(others))
+    set_port = ("qdisc", "replace", "dev", port.name)
+    if not disciplines.in_host(way):
+        # Its handle is another one than below: a tbf that keeps its handle keeps the discipline in it, too.
+        return ((*set_port, "root", "handle", "2:", *tbf),)
+    discipline = disciplines.words(way, port.mtu + ETHERNET_HEADER_BYTES)
+    return (*set_port, "root", "handle", "1:", *tbf), (*set_port, "parent", disciplines.CHILD, *discipline)
 
 
 def _plain_queue(port: Port) -> Argv:
@@ -263,13 +306,14 @@ def _read_back(port: Port, qdiscs: list[dict[str, Any]]) -> ReadBack:
     tbf = _options(qdiscs, port.name, "tbf")
     netem = _options(qdiscs, ifb(port), "netem")
     discipline = {True: tbf, False: netem}
+    settings = {
+        each.field: None
+        if each.tc is None or each.tc.read is None or (options := discipline[each.at_sender]) is None
+        else each.tc.read(options)
+        for each in LINK_SETTINGS
+    }
     return ReadBack(
-        settings={
-            each.field: None
-            if each.tc is None or each.tc.read is None or (options := discipline[each.at_sender]) is None
-            else each.tc.read(options)
-            for each in LINK_SETTINGS
-        },
+        settings=settings | disciplines.shown(_child(port, qdiscs)),
         burst_bytes=None if tbf is None else int(tbf["burst"]),
         redirected=_options(qdiscs, port.name, "clsact") is not None,
         delay_packets=None if netem is None else int(netem["limit"]),
@@ -289,22 +333,33 @@ def dropped(port: Port, tc_json_text: str) -> int:
     return sum(int(qdisc.get("drops", 0)) for qdisc in qdiscs if qdisc.get("dev") == ifb(port))
 
 
+def _child(port: Port, qdiscs: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The queue discipline below the tbf of a port; None where tbf has a FIFO of its own, which is not shown."""
+    return next(
+        (each for each in qdiscs if (each.get("dev"), each.get("parent")) == (port.name, disciplines.CHILD)), None
+    )
+
+
 def _options(qdiscs: list[dict[str, Any]], device: str, kind: str) -> dict[str, Any] | None:
     matching = (qdisc for qdisc in qdiscs if (qdisc.get("dev"), qdisc.get("kind")) == (device, kind))
     first = next(matching, None)
     return None if first is None else first.get("options", {})
 
 
-def differences(port: Port, tc_json_text: str, emulator_overhead_ms: float = 0.0) -> list[str]:
+def differences(
+    port: Port, tc_json_text: str, emulator_overhead_ms: float = 0.0, *, carried: bool = False
+) -> list[str]:
     """How the shaping that a host shows differs from what `script` sets, a sentence each; empty when equal.
 
     Differences within tc's own rounding do not count. Raises ValueError when the text is not tc's output.
     """
-    shown = read_back(port, tc_json_text)
+    shown, qdiscs = read_back(port, tc_json_text), documents.document(tc_json_text or "[]")
+    frame_bytes, in_host = port.mtu + ETHERNET_HEADER_BYTES, disciplines.in_host(port.outgoing)
     problems = [
-        *_rate_differences(port, shown),
+        *_rate_differences(port, shown, carried=carried),
+        *(disciplines.differences(port.outgoing, frame_bytes, _child(port, qdiscs)) if in_host else ()),
         *_delay_differences(port, shown, emulator_overhead_ms),
-        *_foreign(port, documents.document(tc_json_text or "[]")),
+        *_foreign(port, qdiscs),
     ]
     return [f"{port.name}: {problem}" for problem in problems]
 
@@ -319,6 +374,8 @@ def _foreign(port: Port, qdiscs: list[dict[str, Any]]) -> Iterator[str]:
         if device not in own or (device == ifb(port) and not holds_arrivals(port.incoming)):
             continue
         wanted, beside = own[device]
+        if device == port.name and qdisc.get("parent") == disciplines.CHILD and disciplines.in_host(port.outgoing):
+            continue  # it is compared with the one of the link
         on = "" if device == port.name else f" on {device}"
         if "parent" not in qdisc and kind not in (wanted, "tbf"):  # a tbf is reported with the rate
             yield f"the queueing discipline{on} is {kind}, should be {wanted}"
@@ -343,14 +400,14 @@ def without_foreign(ports: Iterable[Port]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _rate_differences(port: Port, shown: ReadBack) -> list[str]:
+def _rate_differences(port: Port, shown: ReadBack, *, carried: bool) -> list[str]:
     declared, shown_mbit = port.outgoing.rate_mbit, shown.settings["rate_mbit"]
     declared = None if port.outgoing.polices else declared  # where frames arrive
     if declared is None or shown_mbit is None:
         same = declared is None and shown_mbit is None
         return [] if same else [_differ("rate", _or_none(shown_mbit, "Mbit/s"), _or_none(declared, "Mbit/s"))]
     rate, *others = (_setting_differences(each, port.outgoing, shown) for each in AT_SENDER)
-    burst = _burst_bytes(port.outgoing, port.mtu)
+    burst = _burst(port, carried=carried)
     slack = _RELATIVE * burst + declared / 8  # what a microsecond holds
     return [*rate, *_compare("burst", shown.burst_bytes or 0, burst, "bytes", slack), *chain.from_iterable(others)]
 

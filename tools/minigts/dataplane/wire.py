@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+from minigts.topology import disciplines
 from minigts.topology.link_settings import LINK_SETTINGS, Shaping
 from minigts.topology.plan.elements import Port
 from minigts.topology.setting import Setting
@@ -107,8 +108,12 @@ def wire_for(direction: Shaping) -> Wire:
 
 
 def unshaped(port: Port) -> Port:
-    """The port without any shaping, as its host must have it when the wire does the shaping."""
-    return port.model_copy(update={"outgoing": Shaping(), "incoming": Shaping()})
+    """The port as its host must have it when the wire does the shaping: without any, but for a queue discipline other
+    than `fifo`. That is on the host, with the rate in front of which it holds the queue."""
+    way = port.outgoing
+    queue = {each: getattr(way, each) for each in Shaping.model_fields if each.startswith(("queue_", "rate_"))}
+    outgoing = Shaping.model_construct(**queue) if disciplines.in_host(way) else Shaping()
+    return port.model_copy(update={"outgoing": outgoing, "incoming": Shaping()})
 
 
 def differences(port: Port, shown: Wire) -> list[str]:

@@ -226,7 +226,8 @@ def _direction(
         declared, now, read = (
             (leaving.outgoing, outgoing, rated) if each.at_sender else (arriving.incoming, netem, delayed)
         )
-        where = f"{source} {leaving.name} tbf" if each.at_sender else f"{target} {shaping.ifb(arriving)} netem"
+        of_sender = "tbf" if each.tc is not None else outgoing.queue_discipline
+        where = f"{source} {leaving.name} {of_sender}" if each.at_sender else f"{target} {shaping.ifb(arriving)} netem"
         shows = None if read is None else read.settings[each.field]
         yield from _quantity(each, source, target, declared, now, shows, where)
 
@@ -238,10 +239,13 @@ def _carried_direction(
     (source, leaving), (target, _) = sender, receiver
     outgoing = links.port_now(leaving, record).outgoing
     wires = None if source not in shown else shown[source].wires
-    wire = None if wires is None else wires[leaving.name].wire
+    wire, on_host = None if wires is None else wires[leaving.name].wire, _read_back(leaving, shown.get(source))
     for each in (*AT_SENDER, *AT_RECEIVER):
+        where = f"{source} {leaving.name} {'wire' if each.wire else outgoing.queue_discipline}"
         shows = None if wire is None else wire.amount_of(each)
-        yield from _quantity(each, source, target, leaving.outgoing, outgoing, shows, f"{source} {leaving.name} wire")
+        if not each.wire and on_host is not None:
+            shows = on_host.settings[each.field]
+        yield from _quantity(each, source, target, leaving.outgoing, outgoing, shows, where)
 
 
 def _quantity(

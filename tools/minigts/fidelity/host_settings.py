@@ -76,7 +76,7 @@ def read_back(
     ports = " ".join(shlex.quote(port.name) for port in machine.ports)
     vlans = f"{switch.SHOW_VLANS}; " if isinstance(machine, Switch) and machine.vlans else ""
     features = f"for port in {ports}; do ethtool --json -k $port 2>/dev/null || echo '[{{}}]'; done"
-    script = f"tc -j qdisc show; ip -j address show; {vlans}{features}; {reached.SHOW}; {kernel_settings.SHOW}"
+    script = f"tc -j qdisc show; ip -j address show; {vlans}{features}; {reached.SHOW}; {kernel_settings.show(machine)}"
     delayed_here = links.link_carrier(lab) is None
     script += f"; {filters.show(machine.ports)}" if delayed_here else ""
     shown = parse(machine, lab.provider.run(machine.name, ["sh", "-c", script], timeout_s=READ_TIMEOUT_S).stdout)
@@ -99,7 +99,7 @@ def _of_names(lab: Lab, machine: Host | Switch) -> tuple[str, ...]:
 def parse(machine: Host | Switch, text: str) -> HostSettings:
     """Reads the JSON documents of `tc -j qdisc show`, of `ip -j link show` or `ip -j address show`, of the ports' VLANs
     for a switch with VLANs, and of `ethtool --json -k` for each port; then the output of `reached.SHOW`,
-    `kernel_settings.SHOW` and `filters.show`.
+    `kernel_settings.show` and `filters.show`.
 
     Raises HostFailed for any other text.
     """

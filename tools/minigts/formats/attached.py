@@ -2,8 +2,8 @@
 Pure.
 
 A lab's follow from its links: a host's ports are eth1, eth2, … in their order, and the hosts of a segment have its
-network's first addresses in that order. So links are sorted to give what the file asks for, where that is possible. An
-interface of another name is renamed, with a note.
+network's first addresses in that order. So links are sorted to give what the file asks for, where that is possible.
+Where it is not, an interface of another name is renamed, with a note, and an address is written with its link.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def _address(machines: Mapping[str, Machine], chosen: Sequence[Attached], found:
 def _why_not(network: IPv4Network, taken: Sequence[IPv4Network]) -> str | None:
     if network.prefixlen > LONGEST_PREFIX or network.prefixlen == 0:
         return f"a link's network is from /1 to /{LONGEST_PREFIX}"
-    if (user := reserved_for(network)) is not None:
+    if (user := reserved_for(network, overlaid=False)) is not None:
         return f"it overlaps {user}"
     return next((f"it overlaps {other}, another link's" for other in taken if other.overlaps(network)), None)
 
@@ -189,7 +189,8 @@ def _compare(
     network: IPv4Network,
     found: Fitted,
 ) -> None:
-    """Record the hosts' addresses that differ. A link between two hosts is reversed where that gives the right ones."""
+    """Write addresses that the order of the links does not give with their links, or record why they cannot be. A link
+    between two hosts is reversed where that gives the right ones."""
     hosts = [
         (end, wanted)
         for index in segment
@@ -199,9 +200,21 @@ def _compare(
     if len(segment) == 1 and len(hosts) == 2 and _wrong(hosts, network) and not _wrong(hosts[::-1], network):
         found.links[segment[0]] = found.links[segment[0]].turned
         return
-    for end, wanted, own in _wrong(hosts, network):
-        why = f"it has {own} here, where hosts have the first addresses in the order of the links"
-        found.lost.append((wanted.where, f"address {wanted.address}", end, why))
+    if not _wrong(hosts, network):
+        return
+    owners: dict[IPv4Address, str] = {}
+    for index in segment:
+        for end, wanted in zip(chosen[index].link.ends, chosen[index].ends, strict=True):
+            address = wanted.address
+            if address is None or machines[end].is_switch:
+                continue
+            if address not in network or address in (network[0], network[-1]):
+                found.lost.append((wanted.where, f"address {address}", end, f"it is no host's address in {network}"))
+            elif owners.setdefault(address, end) != end:
+                found.lost.append((wanted.where, f"address {address}", end, f"it is that of {owners[address]} already"))
+            else:
+                link = found.links[index]
+                found.links[index] = replace(link, addresses=(*link.addresses, (end, str(address))))
 
 
 def _wrong(hosts: Sequence[tuple[str, Wanted]], network: IPv4Network) -> list[tuple[str, Wanted, IPv4Address]]:

@@ -25,6 +25,7 @@ from minigts.formats.containerlab_commands import FILLED_IN
 from minigts.formats.keys import CONTAINERLAB
 from minigts.formats.network import WAYS, Link, Machine, Names, Network, Notes, Written, flow, ports, title
 from minigts.formats.yaml_document import Document, Layers
+from minigts.language.blocks import MAC, OWN_MACS
 from minigts.language.problems import Location, require_none, shown
 from minigts.language.quantities import MEMORY_MB
 from minigts.language.tree import Data, Tree
@@ -257,7 +258,24 @@ class _Links:
         ]
         joined = (machines[ends[0]].name, machines[ends[1]].name)
         network = next((network for _, network in found if network is not None), None)
-        return Attached(Link(joined, document.line(where), mtu=mtu), (found[0][0], found[1][0]), network, where)
+        made = Link(joined, document.line(where), mtu=mtu, macs=self._macs(given, ends, where))
+        return Attached(made, (found[0][0], found[1][0]), network, where)
+
+    def _macs(self, given: Sequence[Data], ends: Sequence[str], where: Location) -> tuple[tuple[str, str], ...]:
+        """The MAC addresses of ends that say one."""
+        found = []
+        for number, (each, end) in enumerate(zip(given, ends, strict=True)):
+            written = each.get("mac") if isinstance(each, dict) else None
+            if written is None:
+                continue
+            place = (*where, "endpoints", number, "mac")
+            if not isinstance(written, str) or not MAC.fullmatch(written.lower()):
+                self._document.wrong(place, f"{shown(written)} is not a MAC address of one machine")
+            elif written.lower().startswith(OWN_MACS):
+                self._document.lose(place, "mac", end, f"{OWN_MACS} begins the addresses that minigts gives")
+            else:
+                found.append((self._machines[end].name, written.lower()))
+        return tuple(found)
 
     def _to_nobody(self, link: Mapping[str, Data], given: Sequence[Data], where: Location) -> Attached | None:
         """`{type: dummy, endpoint: {node: h1, interface: eth1}}`, or `["h1:eth1", dummy]`: an interface without a peer.
@@ -280,7 +298,8 @@ class _Links:
         self.switches.append(switch)
         document.notes.add("the dummy link", node, f"it leads to a switch here, {switch.name}, with nobody else on it")
         ends = self._machines[node].name, switch.name
-        return Attached(Link(ends, document.line(where), mtu=mtu), (wanted, Wanted(where)), network, where)
+        macs = self._macs((written,), (node,), where)
+        return Attached(Link(ends, document.line(where), mtu=mtu, macs=macs), (wanted, Wanted(where)), network, where)
 
     def _wanted(
         self, each: Data, at: Location, of_link: str | None, link: Location

@@ -50,7 +50,11 @@ class Link:
     duplicate_percent: Ways | None = None
     reorder_percent: Ways | None = None
     subnet: str | None = None
-    """The IPv4 network, whose first addresses the ends have in their order."""
+    """The IPv4 network, whose first addresses the ends have in their order, unless `addresses` has others."""
+    addresses: tuple[tuple[str, str], ...] = ()
+    """The ends' own addresses in `subnet`, by machine."""
+    macs: tuple[tuple[str, str], ...] = ()
+    """The ends' own MAC addresses, by machine."""
 
     @property
     def turned(self) -> Link:
@@ -245,6 +249,10 @@ def _link(link: Link) -> Data:
         settings["mtu"] = str(link.mtu)
     if link.subnet is not None:
         settings["subnet"] = link.subnet
+    if link.addresses:
+        settings["addresses"] = dict(link.addresses)
+    if link.macs:
+        settings["macs"] = dict(link.macs)
     return settings
 
 

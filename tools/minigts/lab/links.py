@@ -22,6 +22,7 @@ from minigts.lab.rundir import exclusive
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.providers import supported
 from minigts.providers.base import CarriesLinks, Provider
+from minigts.topology import disciplines
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.link_settings import BY_FIELD, OF_BURSTS, OF_JITTER, OF_RATE, Shaping
 from minigts.topology.plan.elements import Host, Link, Path, Port, Switch
@@ -69,7 +70,7 @@ def _changed(declared: Shaping, change: Mapping[str, Amount], rtt_ms: float, nam
     """One direction of a link with `change` applied. Where rate or delay changes and the queue is not set, the queue is
     sized again. Where it has no seed, `name` gives one.
     """
-    given = declared.model_copy(update=change)
+    given = with_change(declared, change)
     otherwise = (given.rate_mbit, given.delay_ms) != (declared.rate_mbit, declared.delay_ms)
     if "queue_bytes" not in change and otherwise:
         given = given.model_copy(update={"queue_bytes": queue_bytes(given.rate_mbit, rtt_ms)})
@@ -77,13 +78,36 @@ def _changed(declared: Shaping, change: Mapping[str, Amount], rtt_ms: float, nam
     return with_derived(given, seed)
 
 
-def set_ports(lab: Lab, record: Record, machines: Sequence[Host | Switch], only: Collection[str] | None = None) -> None:
+def with_change(declared: Shaping, change: Mapping[str, Amount]) -> Shaping:
+    """The direction with `change` applied. The options of a declared queue discipline go with it."""
+    otherwise = change.get("queue_discipline", declared.queue_discipline) != declared.queue_discipline
+    options = dict.fromkeys(disciplines.OPTIONS) if otherwise else {}
+    return declared.model_copy(update={**options, **change})
+
+
+def set_ports(
+    lab: Lab,
+    record: Record,
+    machines: Sequence[Host | Switch],
+    only: Collection[str] | None = None,
+    before: Record | None = None,
+) -> None:
     """Set the ports of these machines as they should be now; `only` restricts it to the links named. A machine that is
-    off is set when it is started.
+    off is set when it is started. `before` is the record by which they are set, where that is known.
     """
     set_wires(lab, record, machines, only)
+    _set_machines(lab, record, machines, only, before)
+
+
+def _set_machines(
+    lab: Lab,
+    record: Record,
+    machines: Iterable[Host | Switch],
+    only: Collection[str] | None = None,
+    before: Record | None = None,
+) -> None:
     machines = [machine for machine in machines if machine.name not in record.silent]
-    lab.on_each(machines, lambda machine: run_script(lab.provider, machine, script(lab, machine, record, only)))
+    lab.on_each(machines, lambda machine: run_script(lab.provider, machine, script(lab, machine, record, only, before)))
 
 
 def set_wires(lab: Lab, record: Record, machines: Iterable[Host | Switch], only: Collection[str] | None = None) -> None:
@@ -93,13 +117,29 @@ def set_wires(lab: Lab, record: Record, machines: Iterable[Host | Switch], only:
         carries.set_wires({(name, port.name): wire.wire_for(port.outgoing) for name, port in chosen})
 
 
-def script(lab: Lab, machine: Host | Switch, record: Record, only: Collection[str] | None = None) -> str:
+def script(
+    lab: Lab,
+    machine: Host | Switch,
+    record: Record,
+    only: Collection[str] | None = None,
+    before: Record | None = None,
+) -> str:
     """The part of `set_ports` on the machine itself, as a script for `sh -e`."""
     ports = _ports(machine, record, only)
     offload = "".join(f"ethtool -K {port.name} gro on\n" for port in ports) if record.settings.gro == "on" else ""
-    if link_carrier(lab) is not None:
+    carried = link_carrier(lab) is not None
+    if carried:
         ports = [wire.unshaped(port) for port in ports]
-    return shaping.script(ports, record.emulator_overhead_ms) + offload
+    return (
+        shaping.script(ports, record.emulator_overhead_ms, anew(machine.ports, before, ports), carried=carried)
+        + offload
+    )
+
+
+def anew(declared: Iterable[Port], before: Record | None, after: Sequence[Port]) -> frozenset[str]:
+    """The names of the ports `after` that need a new netem (`shaping.keeps_a_table`); `before` as in `set_ports`."""
+    was = {} if before is None else {port.name: port_now(port, before).incoming for port in declared}
+    return frozenset(port.name for port in after if shaping.keeps_a_table(was.get(port.name), port.incoming))
 
 
 def _ports(machine: Host | Switch, record: Record, only: Collection[str] | None) -> list[Port]:
@@ -132,7 +172,9 @@ def differences(ports: Iterable[Port], record: Record, tc_json_text: str, wires:
     if wires is None:
         return [text for port in now for text in shaping.differences(port, tc_json_text, record.emulator_overhead_ms)]
     wrong = [text for port in now for text in wire.differences(port, wires[port.name].wire)]
-    return wrong + [text for port in now for text in shaping.differences(wire.unshaped(port), tc_json_text)]
+    return wrong + [
+        text for port in now for text in shaping.differences(wire.unshaped(port), tc_json_text, carried=True)
+    ]
 
 
 @contextmanager
@@ -186,7 +228,7 @@ def set_for_experiment(lab: Lab, settings: Settings) -> None:
         before = lab.read_record()
         record = before.model_copy(update={"settings": settings})
         with settling(lab, before, record, [machine.name for machine in lab.plan.machines]):
-            set_ports(lab, record, lab.plan.machines)
+            set_ports(lab, record, lab.plan.machines, before=before)
 
 
 def set_links_up(lab: Lab, first: str, second: str, *, up: bool) -> None:
@@ -230,7 +272,7 @@ def require_effect(lab: Lab, first: str, second: str, change: Change) -> None:
     """Raises InputError or EnvironmentLacks where a field of `change` has no effect on a link between the two."""
     for link in links_between(lab.plan, first, second):
         given = {end: change.sent_by(end).keys() for end in link.ends}
-        _require_possible(lab, link, set().union(*given.values()))
+        _require_possible(lab, link, set().union(*(change.sent_by(end).items() for end in link.ends)))
         _require_sense(lab.plan, link, change, given)
 
 
@@ -244,7 +286,7 @@ def update_settings(lab: Lab, name: str, update: Mapping[str, Amount | None], se
     link = link_named(lab.plan, name)
     if sender is not None and sender not in link.ends:
         raise InputError(f"{shown(sender)} is no end of {link.name}: {' and '.join(link.ends)} are")
-    _require_possible(lab, link, [field for field, value in update.items() if value is not None])
+    _require_possible(lab, link, [(field, value) for field, value in update.items() if value is not None])
     with exclusive(lab.rundir):
         record = lab.read_record()
         changed = _adjusted(lab.plan, record, link, update, sender)
@@ -252,14 +294,17 @@ def update_settings(lab: Lab, name: str, update: Mapping[str, Amount | None], se
     return changed.get(link.name, Change())
 
 
-def _require_possible(lab: Lab, link: Link, fields: Iterable[str]) -> None:
-    """Raises InputError for a setting that exists only in the other time, EnvironmentLacks for one that the provider
-    does not support."""
-    for setting in map(BY_FIELD.__getitem__, fields):
+def _require_possible(lab: Lab, link: Link, given: Iterable[tuple[str, Amount]]) -> None:
+    """Raises InputError for a setting that exists only in the other time, EnvironmentLacks for one, or a value of one,
+    that the provider does not support. `given` are the values by field."""
+    for setting, value in ((BY_FIELD[field], value) for field, value in given):
         if setting.only not in (None, lab.time):
             raise InputError(f"{setting.word} exists only in {setting.only} time, and this lab runs in {lab.time} time")
         if setting.feature is not None:
             asked = supported.Asked(setting.feature, f"{link.name} with `{setting.word}`")
+            supported.refuse(asked, lab.provider.name, lab.provider.supports)
+        if (feature := setting.features.get(str(value))) is not None:
+            asked = supported.Asked(feature, f"{link.name} with `{setting.word}: {value}`")
             supported.refuse(asked, lab.provider.name, lab.provider.supports)
 
 
@@ -267,6 +312,8 @@ def _adjusted(
     plan: Plan, record: Record, link: Link, update: Mapping[str, Amount | None], sender: str | None
 ) -> dict[str, Change]:
     senders = {end: sender in (None, end) for end in link.ends}
+    if "queue_discipline" in update:  # what was set of another discipline goes with it
+        update = {**dict.fromkeys(disciplines.OPTIONS), **update}
     change = record.changed.get(link.name, Change()).adjusted(senders, update)
     named = {name for name, value in update.items() if value is not None}
     _require_sense(plan, link, change, {end: named if chosen else set() for end, chosen in senders.items()})
@@ -279,9 +326,10 @@ def _require_sense(plan: Plan, link: Link, change: Change, named: Mapping[str, S
     rate. `named` has the fields that are set now, by the end that sends."""
     for end, declared in zip(link.ends, plan.directions(link), strict=True):
         given = change.sent_by(end)
-        now, new = declared.model_copy(update=given), given.keys() & named[end]
+        now, new = with_change(declared, given), given.keys() & named[end]
         if "queue_bytes" in given and now.rate_mbit is None:
             raise InputError(f"{link.name} has no rate from {end}, so nothing waits there: give a rate with the queue")
+        _require_discipline(f"{link.name} from {end}", now, given)
         frame = next(port.mtu for port in plan.machine(end).ports if port.link == link.name) + ETHERNET_HEADER_BYTES
         if "queue_bytes" in new and now.queue_bytes is not None and now.queue_bytes < frame:
             raise InputError(f"{link.name}: a queue of {now.queue_bytes} bytes holds no full frame of {frame} bytes")
@@ -301,6 +349,13 @@ def _require_sense(plan: Plan, link: Link, change: Change, named: Mapping[str, S
                 raise InputError(f"{link.name} has no {what} from {end}, so {word} has no effect: give a {what} too")
         if "reorder_percent" in new and not now.delay_ms:
             raise InputError(f"{link.name} has no delay from {end}, so nothing is overtaken: give a delay with reorder")
+
+
+def _require_discipline(name: str, now: Shaping, given: Iterable[str]) -> None:
+    """Raises InputError where what is set of a queue does not go with its discipline."""
+    problem = next(disciplines.wrong(now), None)
+    if problem is not None and any(each.startswith(("queue_", "rate_")) for each in given):
+        raise InputError(f"{name}: {problem}")
 
 
 def at_moment(plan: Plan, record: Record, moment: Moment) -> Record:
@@ -376,33 +431,42 @@ def apply_record(
     ends = [machine for machine in lab.plan.machines if any(port.link in names for port in machine.ports)]
     with settling(lab, before, record, [machine.name for machine in ends]):
         if link_carrier(lab) is None:
-            set_ports(lab, record, ends, names)
-        else:  # nothing changes on the hosts, and asking them would take time
+            set_ports(lab, record, ends, names, before)
+        else:  # mostly nothing changes on the hosts, and asking them would take time
             set_wires(lab, record, ends, names)
+            queues = [each for each in ends if _on_machine(each, before, names) != _on_machine(each, record, names)]
+            _set_machines(lab, record, queues, names)
         if reading_back and (wrong := read_back(lab, record, ends, names)):
             raise HostFailed("links are not as they were set:\n" + "\n".join(wrong))
 
 
+def _on_machine(machine: Host | Switch, record: Record, names: Collection[str]) -> list[Shaping]:
+    """What the machine itself has of these links where wires carry them."""
+    return [wire.unshaped(port).outgoing for port in _ports(machine, record, names)]
+
+
 def read_back(lab: Lab, record: Record, machines: Sequence[Host | Switch], names: Collection[str]) -> list[str]:
     """How these machines' ports on the links named differ from what was set, a sentence each."""
-    wires = read_wires(lab)
+    wires, wrong = read_wires(lab), []
     if wires is not None:
         ports = [(each, port) for each in machines for port in _ports(each, record, names)]
-        return [
+        wrong = [
             f"{each.name}: {text}"
             for each, port in ports
             for text in wire.differences(port, wires[each.name][port.name].wire)
         ]
+        machines = [each for each in machines if any(map(disciplines.in_host, _on_machine(each, record, names)))]
 
     def look(machine: Host | Switch) -> list[str]:
         argv = ["tc", "-j", "-batch", "-"]
         qdiscs = lab.provider.run(machine.name, argv, timeout_s=SHAPE_TIMEOUT_S, stdin=b"qdisc show\n").stdout
         ports = [port for port in machine.ports if port.link in names]
         with reading_from(machine.name, "what it shows of its links"):
-            return [f"{machine.name}: {text}" for text in differences(ports, record, qdiscs)]
+            shown = None if wires is None else wires[machine.name]
+            return [f"{machine.name}: {text}" for text in differences(ports, record, qdiscs, shown)]
 
     on = [machine for machine in machines if machine.name not in record.silent]
-    return [text for texts in lab.on_each(on, look).values() for text in texts]
+    return list(dict.fromkeys((*wrong, *(text for texts in lab.on_each(on, look).values() for text in texts))))
 
 
 def links_between(plan: Plan, first: str, second: str) -> tuple[Link, ...]:

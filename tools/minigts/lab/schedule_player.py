@@ -196,10 +196,11 @@ def _told(
     }
     steps = {number: ports for number, ports in steps.items() if ports}
     overhead_ms = states[0].emulator_overhead_ms
-    lines = [
-        shlex.join(["at", str(round(moments[number].at_s * 1e6)), shaping.changes(ports, overhead_ms)])
+    told = {
+        number: shaping.changes(ports, overhead_ms, links.anew(machine.ports, states[number], ports))
         for number, ports in steps.items()
-    ]
+    }
+    lines = [shlex.join(["at", str(round(moments[number].at_s * 1e6)), each]) for number, each in told.items()]
     script = _PLAY.replace("CHANGES", "\n".join(lines)).replace("BEGIN_US", str(round(begin_s * 1e6)))
     limit_s = AHEAD_S + moments[-1].at_s + SPARE_S
     said = lab.provider.run(machine.name, ["bash", "-s"], timeout_s=limit_s, stdin=script.encode()).stdout.splitlines()

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import IPv4Network
 from itertools import combinations
 from pathlib import Path, PurePosixPath
 
@@ -24,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from minigts.dataplane import names
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError
 from minigts.lab import Lab, Record, dead_links, exclusive, losing_all, plan_now, routes, whole_paths
+from minigts.language.blocks import reserved_for
 from minigts.machine.progress import Progress
 from minigts.overlays import catalogue, containers
 from minigts.overlays.catalogue import Overlay
@@ -140,10 +142,15 @@ def require_engine(provider: Provider, name: str) -> None:
 
 def require_fit(plan: Plan, name: str) -> None:
     """Raises InputError when overlay `name` does not fit the plan: it uses IPv6 and hosts have none, or it has too
-    few addresses for them."""
+    few addresses for them, or addresses that a link has."""
     if name not in UNDERLAYS and plan.hosts[-1].index >= MOST_HOSTS:
         more = f"topology {plan.name} has {plan.hosts[-1].index + 1}: bring it up without one, --overlay none"
         raise InputError(f"an overlay has addresses for {MOST_HOSTS} hosts, and {more}")
+    for link in plan.links if name not in UNDERLAYS else ():
+        for _, subnet in link.segments:
+            if user := reserved_for(IPv4Network(subnet)):
+                where = f"link {link.name} of topology {plan.name} has {subnet}"
+                raise InputError(f"overlay {name!r} does not fit: {where}, which overlaps {user}")
     if ipv6.needed_by(name) and plan.ipv6 is None:
         raise InputError(f"overlay {name!r} uses IPv6, and topology {plan.name} has none: write `ipv6: true` there")
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from minigts.topology import overlay_names
 from minigts.topology.plan.elements import Host
 from minigts.topology.plan.plan import Plan
 
-UNDERLAY = "none"
+UNDERLAY = overlay_names.UNDERLAY
 """The overlay that stands for plain hosts."""
-UNDERLAYS = (UNDERLAY, "none-v6")
+UNDERLAYS = overlay_names.UNDERLAYS
 """Plain hosts by their IPv4 addresses, and by their IPv6 addresses."""
 
 

@@ -31,7 +31,7 @@ class Asked:
 
 def names() -> tuple[str, ...]:
     """The names of all features, in the order of the settings that ask for them."""
-    of_links = (each.feature for each in LINK_SETTINGS if each.feature is not None)
+    of_links = (name for each in LINK_SETTINGS for name in (each.feature, *each.features.values()) if name is not None)
     return tuple(dict.fromkeys((*(feature.name for feature in FEATURES), *of_links, NAME_SERVER)))
 
 
@@ -49,6 +49,11 @@ def asked(plan: Plan) -> Iterator[Asked]:
         links = dict.fromkeys(name for name, way in ways if getattr(way, setting.field) != setting.default)
         if links and setting.feature is not None:
             yield Asked(setting.feature, f"{', '.join(links)} with `{setting.word}`")
+    for setting in (each for each in LINK_SETTINGS if each.features):
+        for value, needed in setting.features.items():
+            has = ((link.name, getattr(way, setting.field)) for link in plan.links for way in plan.directions(link))
+            if asking := dict.fromkeys(name for name, its in has if its == value):
+                yield Asked(needed, f"{', '.join(asking)} with `{setting.word}: {value}`")
     if plan.dns:
         yield Asked(
             NAME_SERVER,

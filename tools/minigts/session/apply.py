@@ -70,7 +70,7 @@ def pending(wanted: Ready, file: Loaded) -> Pending | None:
     lifecycle.require_provider(there, record, wanted.lab)
     lifecycle.require_share(there, record, wanted.share)
     before = (there.plan_with(record.becoming) if record.becoming else None) or there.plan
-    made = difference(before, renumbered(file.plan, before, file.subnets))
+    made = difference(before, renumbered(file.plan, before, file.subnets, file.addresses))
     made = replace(
         made, overlay=_other_overlay(there, wanted), refused=(*made.refused, *_hindrances(there, record, made))
     )
@@ -118,6 +118,8 @@ def _hindrances(there: Lab, record: Record, made: Difference) -> Iterator[str]:
         return
     try:
         overlays.require_alterable(there, record)
+        if (joined := overlays.joined(there)) is not None:
+            overlays.require_fit(made.after, joined.name)
         if isinstance(there.provider, Edits):
             there.provider.require_room_for(made.after)
     except (InputError, EnvironmentLacks) as error:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from ipaddress import IPv4Network
+from ipaddress import IPv4Address, IPv4Network
 from typing import TypeAlias
 
 from minigts.language.blocks import reserved_for
 from minigts.language.problems import Finding, Location, did_you_mean, listed, path_of, shown
 from minigts.language.tree import Data
-from minigts.topology import containers
+from minigts.topology import containers, disciplines, overlay_names
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.host_settings import untimely_keys
@@ -35,10 +35,12 @@ def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None, ti
     yield from _machines(drafted, hosts)
     yield from _ends(drafted)
     yield from _link_names(drafted.links)
+    yield from _macs(drafted.links)
     for link in drafted.links:
         yield from of_link(link)
     yield from segments.wrong_segments(drafted)
-    yield from _subnets(drafted, document.get("subnets"))
+    overlaid = document.get("overlay") not in (None, *overlay_names.UNDERLAYS)
+    yield from _subnets(drafted, document.get("subnets"), overlaid)
     if document.get("ipv6") not in (None, "false"):
         yield from _ipv6(drafted)
     groups = _groups_written(document.get("groups"))
@@ -154,12 +156,13 @@ def _impossible(way: Shaping, words: str, mtu: int) -> Iterator[str]:
         yield f"reorder without a delay{words}: there is nothing that a packet could overtake"
     if way.queue_bytes is not None and way.rate_mbit is None:
         yield "a queue without a rate: nothing waits on a link that is not limited; give a rate too"
+    yield from (f"{problem}{words}" for problem in disciplines.wrong(way))
     frame = mtu + ETHERNET_HEADER_BYTES
     if way.queue_bytes is not None and way.queue_bytes < frame:
         yield f"a queue of {way.queue_bytes} bytes{words} holds no full frame of {frame} bytes (MTU {mtu})"
 
 
-def _subnets(drafted: Draft, subnets: Data) -> Iterator[Finding]:
+def _subnets(drafted: Draft, subnets: Data, overlaid: bool) -> Iterator[Finding]:
     links, parts = drafted.links, segments.segments_of(drafted)
     given = {
         index: (lead, IPv4Network(links[lead].subnet or ""))
@@ -168,7 +171,7 @@ def _subnets(drafted: Draft, subnets: Data) -> Iterator[Finding]:
         is not None
     }
     for lead, network in given.values():
-        if user := reserved_for(network):
+        if user := reserved_for(network, overlaid=overlaid):
             yield (*links[lead].where, "subnet"), f"{network} overlaps {user}"
     clashes = sorted(set(overlaps([(lead, network) for lead, network in given.values()])))
     networks = dict(given.values())
@@ -178,7 +181,7 @@ def _subnets(drafted: Draft, subnets: Data) -> Iterator[Finding]:
     pool = _pool(subnets)
     if pool is None or clashes:
         return
-    if user := reserved_for(pool):
+    if user := reserved_for(pool, overlaid=overlaid):
         yield ("subnets",), f"{pool} overlaps {user}"
         return
     explicit = [given[index][1] if index in given else None for index in range(len(parts))]
@@ -188,6 +191,51 @@ def _subnets(drafted: Draft, subnets: Data) -> Iterator[Finding]:
         left = f"{assigned.count(None)} of {len(parts)} links get no subnet"
         yield where, f"{left}: {pool} holds {capacity(pool)}; give a larger block as `subnets:`"
     yield from _room(drafted, parts, assigned)
+    yield from _addresses(drafted, parts, explicit)
+
+
+def _macs(links: Sequence[DraftLink]) -> Iterator[Finding]:
+    """MAC addresses of links' ends, each once."""
+    owners: dict[str, str] = {}
+    for link in links:
+        for name, address in link.macs:
+            where = (*link.where, "macs", name)
+            if name not in link.ends:
+                yield where, f"no end of the link; its ends are {listed(link.ends)}{did_you_mean(name, link.ends)}"
+            elif address in owners:
+                yield where, f"{address} is that of {owners[address]} already"
+            owners.setdefault(address, f"{name} of {path_of(link.where)}")
+
+
+def _addresses(drafted: Draft, parts: Sequence[Segment], networks: Sequence[IPv4Network | None]) -> Iterator[Finding]:
+    """Addresses of links' ends, which lie in a subnet that the file gives, each once."""
+    for link in drafted.links:
+        for name, address in link.addresses:
+            where = (*link.where, "addresses", name)
+            if name not in link.ends:
+                yield where, f"no end of the link; its ends are {listed(link.ends)}{did_you_mean(name, link.ends)}"
+            elif link.vlans:
+                yield where, f"a trunk is on several segments: give {address} with a link of one VLAN"
+    for part, network in zip(parts, networks, strict=True):
+        owners: dict[str, str] = {}
+        for link in (drafted.links[index] for index in part.links if not drafted.links[index].vlans):
+            for name, address in link.addresses:
+                if name in link.ends:
+                    where = (*link.where, "addresses", name)
+                    yield from ((where, why) for why in _no_address(name, address, network, owners))
+                    owners.setdefault(address, name)
+
+
+def _no_address(name: str, address: str, network: IPv4Network | None, owners: Mapping[str, str]) -> Iterator[str]:
+    """Why a machine cannot have this address on a segment, where `owners` have others."""
+    if network is None:
+        yield f"which subnet is {address} in? Give the segment's `subnet:`"
+    elif IPv4Address(address) not in network or IPv4Address(address) in (network[0], network[-1]):
+        yield f"{address} is no host's address in {network}, the segment's subnet"
+    elif owners.get(address, name) != name:
+        yield f"{address} is that of {owners[address]} already"
+    elif any(owner == name and other != address for other, owner in owners.items()):
+        yield f"{name} has another address on this segment already"
 
 
 def _room(drafted: Draft, parts: Sequence[Segment], networks: Sequence[IPv4Network | None]) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, Field
 
 from minigts.errors import UNPRINTABLE
 from minigts.formats.limits import LONGEST_NOTE
+from minigts.language.blocks import MAC
 from minigts.language.problems import shown
 from minigts.language.quantities import (
     BURST_PACKETS,
@@ -68,7 +69,6 @@ NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?", re.ASCII)
 NAME_HINT = "a name: at most 40 lower-case letters, digits and hyphens, no hyphen first or last"
 _INTERFACE = re.compile(r"eth[1-9][0-9]{0,4}", re.ASCII)
 _ON_SEGMENT = re.compile(rf"{_INTERFACE.pattern}(?:\.[1-9][0-9]{{0,3}})?", re.ASCII)
-_MAC = re.compile(r"[0-9a-f][02468ace](?::[0-9a-f]{2}){5}", re.ASCII)
 _PORT = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
 
 
@@ -141,7 +141,7 @@ HostName: TypeAlias = Annotated[str, _held_to(HOST_NAME, HOST_NAME_HINT)]
 Name: TypeAlias = Annotated[str, _held_to(NAME, NAME_HINT)]
 Interface: TypeAlias = Annotated[str, _held_to(_INTERFACE, "a link's interface: eth1, eth2, …")]
 OnSegment: TypeAlias = Annotated[str, _held_to(_ON_SEGMENT, "an interface on a segment: eth1, or of a VLAN eth1.10")]
-Mac: TypeAlias = Annotated[str, _held_to(_MAC, "one machine's MAC address, as in 02:6d:67:00:00:01")]
+Mac: TypeAlias = Annotated[str, _held_to(MAC, "one machine's MAC address, as in 02:6d:67:00:00:01")]
 Address: TypeAlias = Annotated[str, AfterValidator(_address)]
 Network: TypeAlias = Annotated[str, AfterValidator(_canonical(IPv4Network, "an IPv4 network, as in 10.20.0.0/24"))]
 Controller: TypeAlias = Annotated[str, AfterValidator(_controller)]

@@ -15,7 +15,7 @@ from pydantic_core import CoreSchema
 
 from minigts.language.fields import Strict, matching, quantity, text, truth
 from minigts.language.problems import listed, shown
-from minigts.language.quantities import BYTE_NS, CALL_NS, FRAME_NS, MEMORY_MB
+from minigts.language.quantities import BYTE_NS, CALL_NS, FRAME_NS, MEMORY_MB, Words
 from minigts.language.tree import Data
 from minigts.topology import sysctls as tuning
 from minigts.topology.containers import IMAGE, MOST_ENTRIES, REFERENCE, ContainerSpec
@@ -126,6 +126,17 @@ _SOFTWARE = HostSetting(
 def _of_whole_kernel(host: Host) -> str:
     names = [each.name for each in host.sysctls if tuning.is_of_whole_kernel(each.name)]
     return f"sysctls: {listed(names)}" if names else ""
+
+
+_ECN = Words("a choice of ECN", tuple(tuning.ECN_VALUES))
+
+
+def _ecn(host: Host) -> str | None:
+    return next((each.value for each in host.sysctls if each.name == tuning.ECN), None)
+
+
+def _asks_accurate_ecn(host: Host) -> bool:
+    return _ecn(host) == tuning.ECN_VALUES["accurate"]
 
 
 class Spec(BaseModel):
@@ -248,7 +259,7 @@ class HostSpec(Spec):
             elsewhere=Elsewhere(
                 what="sysctls",
                 why="each format has them otherwise, or not at all",
-                has=lambda host: host.sysctls,
+                has=lambda host: any(each.name != tuning.ECN for each in host.sysctls),
                 lost=True,
             ),
         ),
@@ -256,6 +267,28 @@ class HostSpec(Spec):
         None,
         description="Settings of the host's kernel by their names: buffers, queues, TCP's congestion control. Default: "
         "Linux's own.",
+    )
+    ecn: Annotated[
+        Annotated[str, BeforeValidator(_ECN.parse), WithJsonSchema(_ECN.schema)] | None,
+        HostSetting(
+            features=(
+                Feature(
+                    name="accurate ECN",
+                    asks=lambda host: "ecn: accurate" if _asks_accurate_ecn(host) else "",
+                    only="virtual",
+                    written=lambda value: value == "accurate",
+                    untimely="accurate ECN exists only in virtual time, whose kernel has it, and this lab runs in real "
+                    "time: write `ecn: on`",
+                ),
+            ),
+            elsewhere=Elsewhere(
+                what="ecn", why="no other format has it as we do", has=lambda host: _ecn(host) is not None, lost=True
+            ),
+        ),
+    ] = Field(
+        None,
+        description="Whether TCP asks for ECN: on (RFC 3168), accurate (AccECN) or off, which does not accept it "
+        "either. Default: Linux's own: it accepts ECN and does not ask.",
     )
     image: Annotated[
         Annotated[str, *IMAGE] | None,

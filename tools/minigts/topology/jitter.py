@@ -52,6 +52,12 @@ def _scale_ms(sd_ms: float, distribution: str) -> float:
     return round(sd_ms * math.sqrt(3), 6) if distribution == "uniform" else sd_ms
 
 
+def shown_correlation(netem: Options) -> float:
+    """In per cent. Where nothing varies netem goes on showing that of a jitter before."""
+    delay = netem.get("delay", {})
+    return 100.0 * delay.get("correlation", 0.0) if delay.get("jitter") else 0.0
+
+
 def shown_order(netem: Options) -> str:
     """Where nothing varies no order has to be kept, and none is asked for."""
     keeps = netem.get("rate", {}).get("rate") or not netem.get("delay", {}).get("jitter")

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import getitem
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -19,8 +19,10 @@ from minigts.language.quantities import (
     RATE_MBIT,
     SHARE_PERCENT,
     SIZE_BYTES,
+    TIME_MS,
     Words,
 )
+from minigts.topology import disciplines
 from minigts.topology.fields import (
     BurstPackets,
     CreditBytes,
@@ -35,7 +37,7 @@ from minigts.topology.fields import (
     RateMbit,
     Seed,
 )
-from minigts.topology.jitter import STANDARD_DEVIATION, median_part, shown_order, spread
+from minigts.topology.jitter import STANDARD_DEVIATION, median_part, shown_correlation, shown_order, spread
 from minigts.topology.setting import (
     DECLARED,
     LOSS_OF_ALL,
@@ -65,6 +67,7 @@ EXCESSES: tuple[str, ...] = get_args(Excess)
 JITTER_ORDERS: tuple[str, ...] = get_args(JitterOrder)
 ALL_PERCENT = 100.0
 _UNLESS_ZERO = Field(exclude_if=lambda amount: not amount)
+_UNLESS_NONE = Field(exclude_if=lambda amount: amount is None)
 
 
 class Shaping(BaseModel):
@@ -134,10 +137,10 @@ optional, only with a jitter · share, or one for each direction · default: `0%
 How much a packet's delay is like that of the one before. In virtual time the delays are an autoregression of the first
 order behind the distribution: neighbours have this correlation, packets that are n apart its n-th power, and the
 distribution stays as declared. In real time netem mixes each random number with the one before, which also narrows the
-distribution: with 50 % to two thirds of a uniform one's deviation.""",
+distribution: with 50 % a uniform one to 58 % of its deviation.""",
             tc=Tc(
-                words=lambda way: (percent(way.jitter_correlation_percent),) if way.jitter_correlation_percent else (),
-                read=lambda netem: 100 * netem.get("delay", {}).get("correlation", 0.0),
+                words=lambda way: (percent(way.jitter_correlation_percent),) if way.jitter_ms else (),
+                read=shown_correlation,
                 slack=lambda _: 1e-6,
             ),
             wire=(
@@ -168,7 +171,8 @@ now and then one is much slower. `paretonormal` is a quarter normal and three qu
 table of 4096 quantiles from the distribution's formula, with the declared mean and standard deviation; the slowest
 packet takes 3.7 standard deviations more with `normal`, and 23 with `pareto`. In real time netem's own tables
 apply. Those end at 4 standard deviations, so that `pareto` and `paretonormal` have 82 and 83 % of the declared
-deviation there (iproute2 6.1). No kernel shows which table it has: `minigts explain` says so.""",
+deviation there (iproute2 6.1). No kernel shows which table it has, so it is not read back. A link that is set from
+another distribution to `uniform` in real time loses the packets that are on their way.""",
             tc=Tc(
                 words=lambda way: (
                     ()
@@ -206,7 +210,7 @@ With `kept` a packet that would arrive before one that was sent earlier arrives 
 With `free` each has its own delay, and packets overtake each other; TCP, QUIC and SRT then show what reordering does to
 them. In real time the order is kept by netem's `rate`, of 100 Tbit/s.""",
             tc=Tc(
-                words=lambda way: ("rate", _KEEPS_ORDER) if way.jitter_ms and way.jitter_order == "kept" else (),
+                words=lambda way: ("rate", _KEEPS_ORDER if way.jitter_ms and way.jitter_order == "kept" else "0bit"),
                 read=shown_order,
                 slack=lambda _: 0.0,
             ),
@@ -347,6 +351,137 @@ the rest of the path.""",
         ),
     ] = None
     """In a plan it is None exactly when rate_mbit is None."""
+    queue_discipline: Annotated[
+        Literal["fifo", "bfifo", "codel", "fq_codel", "cake", "red", "pie", "fq"],
+        Field(exclude_if=lambda name: name == disciplines.FIFO),
+        Setting(
+            word="queue.discipline",
+            kind=Words("a queue discipline", disciplines.NAMES),
+            rare="queue by {}",
+            at_sender=True,
+            about="Queue discipline: who of those that wait is next, who is dropped or marked. Default: fifo, the "
+            "link's own queue; all others are Linux's own, in the sending host.",
+            features={"pie": "the queue discipline pie"},
+            page="""\
+optional, only with a rate · `fifo`, `bfifo`, `codel`, `fq_codel`, `cake`, `red`, `pie` or `fq`, or one for each
+direction · default: `fifo` · `discipline: fq_codel`
+
+Who of the packets that wait is sent next, and which are dropped or marked. `queue: 100kB` is the same as
+`queue: {size: 100kB}`. `fifo` is the link's own queue: the first that comes is the first that leaves, and what finds
+no room is lost. All others are Linux's own, in the host or switch that sends, below a `tbf` with the link's rate:
+`tc -s qdisc` shows them there, with what they have dropped and marked. [More about
+them](#queue-disciplines).""",
+        ),
+    ] = "fifo"
+    queue_ecn: Annotated[
+        Literal["true", "false"] | None,
+        _UNLESS_NONE,
+        Setting(
+            word="queue.ecn",
+            kind=Words("a choice", ("true", "false")),
+            rare="ecn: {}",
+            at_sender=True,
+            about="Whether packets that allow it are marked instead of dropped (ECN). Default: the discipline's own.",
+            page="""\
+optional, of `codel`, `fq_codel`, `red`, `pie` · `true` or `false`, or one for each direction · default: Linux's, `true`
+for `fq_codel` alone · `ecn: true`
+
+Whether a packet whose sender allows it (ECN, RFC 3168) is marked where another one is dropped. `cake` always marks.
+Senders allow it with [`ecn: on`](#hostsecn).""",
+        ),
+    ] = None
+    queue_target_ms: Annotated[
+        OneWayMs | None,
+        _UNLESS_NONE,
+        Setting(
+            word="queue.target",
+            kind=TIME_MS,
+            unit="ms",
+            rare="target {:g} ms",
+            at_sender=True,
+            about="Delay in the queue that is accepted. Default: Linux's own, 5ms (15ms for pie).",
+            page="""\
+optional, of `codel`, `fq_codel`, `pie` · time, or one for each direction · default: Linux's, `5ms`, for `pie` `15ms`
+· `target: 5ms`
+
+The delay in the queue that is accepted for long.""",
+        ),
+    ] = None
+    queue_interval_ms: Annotated[
+        OneWayMs | None,
+        _UNLESS_NONE,
+        Setting(
+            word="queue.interval",
+            kind=TIME_MS,
+            unit="ms",
+            rare="interval {:g} ms",
+            at_sender=True,
+            about="Time for which more delay is accepted: about a round trip. Default: Linux's own, 100ms (15ms for "
+            "pie).",
+            page="""\
+optional, of `codel`, `fq_codel`, `cake`, `pie` · time, or one for each direction · default: Linux's, `100ms`, for `pie`
+`15ms` · `interval: 30ms`
+
+How long the delay may exceed the target before packets are dropped or marked: about one round trip of those who share
+the queue. It is `rtt` of `cake`, whose target is a twentieth of it, and `tupdate` of `pie`, how often that works its
+probability out.""",
+        ),
+    ] = None
+    queue_mark_ms: Annotated[
+        OneWayMs | None,
+        _UNLESS_NONE,
+        Setting(
+            word="queue.mark",
+            kind=TIME_MS,
+            unit="ms",
+            rare="marks from {:g} ms",
+            at_sender=True,
+            about="Delay in the queue from which every packet that allows it is marked. Default: none.",
+            page="""\
+optional, of `codel`, `fq_codel`, `fq` · time, or one for each direction · default: none ·
+`mark: 1ms`
+
+Every packet that allows ECN and has waited longer is marked (`ce_threshold`), as DCTCP wants it.""",
+        ),
+    ] = None
+    queue_min_bytes: Annotated[
+        QueueBytes | None,
+        _UNLESS_NONE,
+        Setting(
+            word="queue.min",
+            kind=SIZE_BYTES,
+            unit="bytes",
+            rare="from {} bytes",
+            counted=True,
+            at_sender=True,
+            about="Average queue from which red begins to drop or mark. Default: a third of max.",
+            page="""\
+optional, of `red` · size, or one for each direction · default: a third of `max` ·
+`min: 30kB`
+
+The average queue from which `red` begins to drop, or with `ecn: true` to mark.""",
+        ),
+    ] = None
+    queue_max_bytes: Annotated[
+        QueueBytes | None,
+        _UNLESS_NONE,
+        Setting(
+            word="queue.max",
+            kind=SIZE_BYTES,
+            unit="bytes",
+            rare="to {} bytes",
+            counted=True,
+            at_sender=True,
+            about="Average queue from which red drops or marks every packet. Default: three times min, or a quarter "
+            "of the size.",
+            page="""\
+optional, of `red` · size, from `min` to the queue's size, or one for each direction · default: three times `min`, or
+without that a quarter of the size · `max: 90kB`
+
+The average queue from which `red` drops or marks every packet; between `min` and `max` it does so with a chance that
+rises to 2 %. Where both are equal this is a marking threshold, and the average is taken over some two packets.""",
+        ),
+    ] = None
     delay_packets: Packets = 1000
     """The most packets that the delay holds, so many that the delay itself never drops one."""
     seed: Seed | None = None
@@ -490,7 +625,7 @@ optional · share, or one for each direction · default: `0%` · `corrupt: 0.1%`
 Share of packets in which one bit is flipped. A checksum finds it and the packet is dropped, so the plan counts it as
 lost. In virtual time the bit lies after the Ethernet header. In real time it may lie in the header, and a packet with
 only a wrong sender there arrives: 6 of the 98 bytes of an echo.""",
-            **of_share("corrupt"),
+            **of_share("corrupt", always=True),
         ),
     ] = 0.0
     slot_ms: Annotated[
@@ -510,7 +645,7 @@ when a slot begins.""",
             **of_time(
                 "slot_ns",
                 "slot_ms",
-                lambda ms: ("slot", microseconds(ms), microseconds(ms)) if ms else (),
+                lambda ms: ("slot", microseconds(ms), microseconds(ms)),
                 lambda netem: netem.get("slot", {}).get("min-delay", 0.0),
             ),
         ),
@@ -549,11 +684,11 @@ times, and no host: every packet that is sent over it is judged by its own size,
     @property
     def bursts(self) -> tuple[float, float] | None:
         """The chances that a burst of losses begins, and that it ends, with a packet (Gilbert, 1960; Elliott, 1963).
-        None means that each packet is lost on its own.
+        None means that each packet is lost on its own, as where no bursts give the loss.
         """
-        if not self.in_bursts:
-            return None
         inside = self.share_in_bursts
+        if not self.in_bursts or not 0 < inside < 1:
+            return None
         return inside / (self.burst_packets * (1 - inside)), 1 / self.burst_packets
 
     @property

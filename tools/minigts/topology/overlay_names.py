@@ -12,6 +12,9 @@ from pathlib import Path
 from minigts import paths
 
 FILE = "overlay.yaml"
+UNDERLAY = "none"
+UNDERLAYS = (UNDERLAY, "none-v6")
+"""The names that stand for plain hosts, by their IPv4 addresses and by their IPv6 addresses."""
 _VARIANTS = re.compile(r"^variants:[^\S\n]*(?:#.*)?\n((?:[ #].*\n|\n)+)", re.MULTILINE)
 _VARIANT = re.compile(r"^ +([a-z][a-z0-9-]*): *(?:[{#]|$)", re.MULTILINE)
 

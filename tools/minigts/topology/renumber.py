@@ -11,6 +11,7 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from typing import Any, TypeVar
 
 from minigts.errors import InputError
+from minigts.language.blocks import OWN_MACS
 from minigts.topology.plan.elements import Host, HostPort, Link, Machine, OnVlan, Port, Switch
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes import ipv6
@@ -21,13 +22,14 @@ Member = tuple[str, str]
 """A subnet, and the name of a machine that has an address in it."""
 
 
-def renumbered(file: Plan, lab: Plan, given: Collection[str] = ()) -> Plan:
-    """The plan of `file` in the lab's numbers. `given` has the names of links whose subnet the file itself says; they
-    have that one, whatever the lab has. Raises InputError where no subnet or address is left, or two subnets overlap.
+def renumbered(file: Plan, lab: Plan, given: Collection[str] = (), written: Collection[tuple[str, str]] = ()) -> Plan:
+    """The plan of `file` in the lab's numbers. `given` has the names of links whose subnet the file itself says, and
+    `written` the links and ends whose address it says; they have those, whatever the lab has. Raises InputError where
+    no subnet or address is left, or two subnets overlap.
     """
     links = _numbered_links(file, lab)
     subnets = _subnets(file, lab, given)
-    addresses = _addresses(file, lab, subnets)
+    addresses = _addresses(file, lab, subnets, _written(file, written))
     placed = _Placed(links, subnets, addresses)
     hosts = _in_order(
         placed.host(host, index) for host, index in zip(file.hosts, _indices(file.hosts, lab.hosts), strict=True)
@@ -123,11 +125,20 @@ def _network(address: str, prefix: int) -> str:
     return str(IPv4Interface(f"{address}/{prefix}").network)
 
 
-def _addresses(file: Plan, lab: Plan, subnets: Mapping[str, str]) -> dict[Member, str]:
-    """The machines' addresses by the file's subnets: the lab's, else the file's own, else the lowest that is free."""
+def _written(file: Plan, ends: Collection[tuple[str, str]]) -> set[Member]:
+    """The machines on segments whose address the file says."""
+    subnets = {link.name: link.subnet for link in file.links}
+    return {(subnets[name], end) for name, end in ends}
+
+
+def _addresses(file: Plan, lab: Plan, subnets: Mapping[str, str], written: Collection[Member]) -> dict[Member, str]:
+    """The machines' addresses by the file's subnets: those that it says, else the lab's, else the file's own, else the
+    lowest that is free."""
     had, wanted = dict(_members(lab)), dict(_members(file))
-    found = {}
+    found = {member: wanted[member] for member in written if member in wanted}
     for subnet, name in wanted:
+        if (subnet, name) in found:
+            continue
         if (address := had.get((subnets[subnet], name))) is not None:
             found[subnet, name] = address
     taken = {(subnets[subnet], address) for (subnet, _), address in found.items()}
@@ -194,7 +205,9 @@ class _Placed:
         return sorted(ports, key=lambda port: self._indices[port.link])
 
     def _end(self, port: Port, number: int, machine: str) -> dict[str, Any]:
-        # Both ends of a link know each other, and the first one's MAC ends in 1.
+        # Both ends of a link know each other, and the first one's own MAC ends in 1.
+        if not port.mac.startswith(OWN_MACS):
+            return {"name": f"eth{number}"}
         second = port.mac.endswith(":02")
         return {"name": f"eth{number}", "mac": mac(self._indices[port.link], int(second))}
 

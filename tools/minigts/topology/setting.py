@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -29,7 +30,8 @@ class Tc:
     """A setting in the words of `tc`: of the `tbf` on the sender's interface, or of the receiver's `netem`."""
 
     words: Callable[[Way], Argv]
-    """The arguments for the queueing discipline; none for the default."""
+    """The arguments for the queueing discipline. For the default there are some only where a queueing discipline that
+    is changed would keep the value that it is not told."""
     read: Callable[[Options], Any] | None
     """The value that the queueing discipline shows, in the plan's unit; None where no kernel shows it."""
     slack: Callable[[Way], float]
@@ -89,6 +91,8 @@ class Setting:
     """The only time in which it applies; None means both."""
     feature: str | None = None
     """The feature that a provider must support for it (`providers.supported`); None where every provider does."""
+    features: Mapping[str, str] = dataclass_field(default_factory=dict)
+    """The feature that a provider must support for a value, by the value."""
     field: str = ""
     default: Any = None
 
@@ -136,15 +140,16 @@ def of_time(name: str, field: str, words: Callable[[float], Argv], read: Callabl
     }
 
 
-def of_share(word: str) -> dict[str, Any]:
-    """What shares of packets have in common: netem takes them by the same word, and shows them as a share of 1."""
+def of_share(word: str, *, always: bool = False) -> dict[str, Any]:
+    """What shares of packets have in common: netem takes them by the same word, and shows them as a share of 1. With
+    `always` it is told 0 %, too, as it keeps the value where it is not."""
     of = partial(_of, f"{word}_percent")
     return {
         "word": word,
         "kind": SHARE_PERCENT,
         "unit": "%",
         "tc": Tc(
-            words=lambda way: (word, percent(of(way))) if of(way) else (),
+            words=lambda way: (word, percent(of(way))) if always or of(way) else (),
             read=lambda netem: _shown_share(netem, word, word),
             slack=lambda _: 1e-6,
         ),
@@ -175,6 +180,8 @@ def word_of(words: Sequence[str], number: int) -> str:
 
 def _shown_share(netem: Options, what: str, field: str) -> float:
     """In per cent; netem's own are shares of 1."""
+    if what == "reorder" and not netem.get("gap", 1):
+        return 0.0  # what it was before; without a gap nothing overtakes
     return float(netem.get(what, {}).get(field, 0.0)) * 100
 
 

@@ -58,7 +58,11 @@ _SETTINGS = {
 }
 BASELINE: Mapping[str, str] = {name: setting.baseline for name, setting in _SETTINGS.items()}
 """What every host and switch has unless the file says otherwise."""
-MOST_SETTINGS = len(BASELINE)
+ECN = "net.ipv4.tcp_ecn"
+ECN_VALUES: Mapping[str, str] = {"off": "0", "on": "1", "accurate": "3"}
+"""What a host's `ecn:` sets it to, by word. Linux's own, 2, accepts ECN and does not ask for it. It is no baseline: a
+host without `ecn:` has its kernel's own value, and is not asked for it."""
+MOST_SETTINGS = len(BASELINE) + 1
 
 
 class Sysctl(BaseModel):
@@ -70,7 +74,8 @@ class Sysctl(BaseModel):
 
     @model_validator(mode="after")
     def _is_one(self) -> Sysctl:
-        checked({self.name: self.value})
+        if self.name != ECN or self.value not in ECN_VALUES.values():
+            checked({self.name: self.value})
         return self
 
     @property
@@ -90,7 +95,7 @@ def checked(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def set_to(settings: Iterable[Sysctl]) -> dict[str, str]:
-    """All settings of a machine's kernel: the baseline with `settings` in it."""
+    """All settings of a machine's kernel: the baseline with `settings` in it, and ECN where it is one of them."""
     return {**BASELINE, **{each.name: each.value for each in settings}}
 
 

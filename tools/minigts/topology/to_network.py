@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from ipaddress import IPv4Network
 from typing import Any
 
 from minigts.formats.network import WAYS, Link, Machine, Network, Notes, Ways
+from minigts.language.blocks import OWN_MACS
 from minigts.topology.host_settings import DEFAULT_MEMORY_MB, HOST_SETTINGS
 from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.plan import elements
@@ -45,6 +47,10 @@ def network_of(plan: Plan) -> Network:
             lost.add(what, plan.name, "no other format has it")
     if plan.has_routers:
         notes.add(f"routing: {plan.routing}", plan.name, "no other format has it as we do")
+    for name in _with_other_addresses(plan):
+        lost.add(
+            "addresses", name, "its hosts would have the first addresses of its network, in the order of the links"
+        )
     for host in plan.hosts:
         _say_of_host(host, notes, lost)
     for link in plan.links:
@@ -61,6 +67,21 @@ def network_of(plan: Plan) -> Network:
     )
 
 
+def _with_other_addresses(plan: Plan) -> Iterator[str]:
+    """The links of segments whose hosts have other addresses than the first ones in the order of the links."""
+    of_hosts: dict[str, list[tuple[str, str]]] = {}
+    hosts = {host.name: host for host in plan.hosts}
+    for link in plan.links:
+        for end in (hosts[name] for name in link.ends if name in hosts):
+            own = next(port for port in end.ports if port.link == link.name)
+            of_hosts.setdefault(link.subnet, []).append((link.name, own.address))
+    for subnet, members in of_hosts.items():
+        first = IPv4Network(subnet)[0]
+        for number, (name, address) in enumerate(members, 1):
+            if address != str(first + number):
+                yield name
+
+
 def _say_of_link(plan: Plan, link: elements.Link, lost: Notes) -> None:
     ways = plan.directions(link)
     # A plan has a queue wherever it has a rate; only a queue of another size than the derived one is lost.
@@ -69,6 +90,9 @@ def _say_of_link(plan: Plan, link: elements.Link, lost: Notes) -> None:
         has = [getattr(way, each.field) for way in ways]
         if each.field not in WAYS and has != sized.get(each.field, [each.default, each.default]):
             lost.add(each.word, link.name, "no other format has it")
+    ends = (port for machine in plan.machines for port in machine.ports if port.link == link.name)
+    if any(not port.mac.startswith(OWN_MACS) for port in ends):
+        lost.add("macs", link.name, "no other format has it as we do")
     if link.vlan is not None or link.vlans:
         lost.add("vlan", link.name, "the hosts of a switch are one segment there")
 

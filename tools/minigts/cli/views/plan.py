@@ -117,6 +117,17 @@ def _planned_machines(plan: Plan) -> Iterator[tuple[str, ...]]:
         yield (*known, addresses, f"{each.cpus:g}", f"{each.memory_mb} MB")
 
 
+def show_path(plan: Plan, path: PathOfPlan) -> None:
+    """Print the figures of a path, and every way that it takes, by its links."""
+    at_most, limit = tcp_at_most(plan, path)
+    columns = ("pair", ">hops", "ways", ">RTT", ">TCP at most", "limit")
+    figures = (f"{path.source} – {path.target}", str(path.hops), ways(path), rtt(path), at_most, limit)
+    tables.show_table("expected", columns, [figures])
+    rows = [("there", ", ".join(links)) for links in path.each_there]
+    rows += [("back", ", ".join(links)) for links in path.each_back]
+    tables.show_table("ways", ("", "links"), rows)
+
+
 def cost(link: Link) -> str:
     """`10`, or of two directions `10, back 30`."""
     to, back = link.costs or ("", "")

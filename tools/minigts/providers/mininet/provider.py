@@ -57,6 +57,7 @@ class MininetProvider(AgentProvider):
             "memory of its own": "its hosts share the memory of one kernel, and none is limited to a part of it",
             "a way out": "the kernel that its hosts share is connected to nothing but its own links",
             "sysctls of a kernel of its own": "its hosts share one kernel, which has one value for all of them",
+            "the queue discipline pie": "the kernel that its hosts share may be the one of provider uml, without it",
             "packages": "its hosts share the file system of one kernel",
             "an image of its own": "its hosts share the file system of one kernel",
             "name servers": "its hosts share the file system of one kernel, and so /etc/resolv.conf",

@@ -59,7 +59,10 @@ class UmlProvider(AgentProvider):
                 "name servers",
             }
         ),
-        {"several processors": ONE_PROCESSOR},
+        {
+            "several processors": ONE_PROCESSOR,
+            "the queue discipline pie": "its hosts' kernel is built without it (provision/kernel/config)",
+        },
     )
     _share = Share()
 

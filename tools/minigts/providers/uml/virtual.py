@@ -38,7 +38,8 @@ class VirtualUmlProvider(UmlProvider):
 
     about = "one User-Mode Linux kernel a host, all on a clock of the lab's own"
     supports = Supports(
-        (UmlProvider.supports.features - {"a share of a processor", "a way out"}) | {"a modelled processor"},
+        (UmlProvider.supports.features - {"a share of a processor", "a way out"})
+        | {"a modelled processor", "accurate ECN"},
         UmlProvider.supports.why_not,
     )
 

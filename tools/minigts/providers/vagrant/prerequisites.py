@@ -22,7 +22,14 @@ from minigts.topology.plan.plan import Plan
 
 SUPPORTS = Supports(
     frozenset(
-        {"several processors", "memory of its own", "sysctls of a kernel of its own", "packages", "name servers"}
+        {
+            "several processors",
+            "memory of its own",
+            "sysctls of a kernel of its own",
+            "the queue discipline pie",
+            "packages",
+            "name servers",
+        }
     ),
     {
         "a share of a processor": "its machines belong to libvirt, where minigts sets no quota",

@@ -9,7 +9,7 @@ from itertools import chain, count
 from typing import Any, TypeAlias
 
 from minigts.topology.containers import planned
-from minigts.topology.host_settings import DEFAULT_MEMORY_MB, ProcessorSpec
+from minigts.topology.host_settings import DEFAULT_MEMORY_MB, HostSpec, ProcessorSpec
 from minigts.topology.link_settings import Shaping
 from minigts.topology.plan.elements import (
     Group,
@@ -32,7 +32,7 @@ from minigts.topology.routes import ipv6, segments
 from minigts.topology.routes.addresses import assign, host_address, mac
 from minigts.topology.routes.paths import with_costs
 from minigts.topology.routes.segments import Segment, Vlans
-from minigts.topology.sysctls import Sysctl
+from minigts.topology.sysctls import ECN, ECN_VALUES, Sysctl
 from minigts.topology.time import Time
 
 Ends: TypeAlias = "dict[str, list[tuple[Link, Port]]]"
@@ -87,7 +87,7 @@ def host_of(host: DraftHost, index: int, ports: tuple[HostPort, ...], directory:
         ports=ports,
         containers=planned(host.containers, directory),
         gateway=host.spec.gateway or False,
-        sysctls=tuple(Sysctl(name=name, value=value) for name, value in (host.spec.sysctls or {}).items()),
+        sysctls=_sysctls(host.spec),
     )
 
 
@@ -121,10 +121,18 @@ def _subnets(topology: Topology, links: Sequence[DraftLink], parts: Sequence[Seg
 
 
 def _addresses(parts: Sequence[Segment], subnets: Sequence[IPv4Network], links: Sequence[DraftLink]) -> Addresses:
-    """The addresses of each segment: its hosts in the order of its links, then its switches."""
+    """The addresses of each segment: those of the file, and for others the lowest that are free, for its hosts in the
+    order of its links, then its switches."""
     given: Addresses = {}
     for part, subnet in zip(parts, subnets, strict=True):
-        taken = {name: str(subnet.network_address + 1 + number) for number, name in enumerate(part.members)}
+        taken = segments.addresses_written(part, links)
+        used, lowest = set(taken.values()), subnet.network_address + 1
+        for name in part.members:
+            if name not in taken:
+                while str(lowest) in used:
+                    lowest += 1
+                taken[name] = str(lowest)
+                lowest += 1
         given |= {(index, part.vlan, name): taken[name] for index in part.links for name in links[index].ends}
     return given
 
@@ -156,6 +164,11 @@ def link_of(index: int, draft: DraftLink, name: str, subnets: Mapping[int | None
         cost_back=None if draft.costs is None or draft.costs.to == draft.costs.back else draft.costs.back,
         **link_figures(*draft.ways, draft.mtu),
     )
+
+
+def _sysctls(spec: HostSpec) -> tuple[Sysctl, ...]:
+    ecn = {} if spec.ecn is None else {ECN: ECN_VALUES[spec.ecn]}
+    return tuple(Sysctl(name=name, value=value) for name, value in sorted({**(spec.sysctls or {}), **ecn}.items()))
 
 
 def link_names(links: Sequence[DraftLink]) -> list[str]:
@@ -210,7 +223,9 @@ def _ends(drafted: Draft, links: Sequence[Link], seed: int) -> Ends:
         towards = shapings(draft, link.name, seed)
         for number in (0, 1):
             own = ends[link.ends[number]]
-            own.append((link, end_of(link, number, draft.mtu, towards, f"eth{len(own) + 1}")))
+            port = end_of(link, number, draft.mtu, towards, f"eth{len(own) + 1}")
+            written = dict(draft.macs).get(link.ends[number])
+            own.append((link, port if written is None else port.model_copy(update={"mac": written})))
     return ends
 
 

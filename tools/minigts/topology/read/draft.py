@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from minigts.language.problems import Location
 from minigts.language.tree import Data
+from minigts.topology import disciplines
 from minigts.topology.containers import ContainerSpec
 from minigts.topology.host_settings import DEFAULT_MEMORY_MB, HostSpec, merged
 from minigts.topology.link_settings import LINK_SETTINGS, Shaping
@@ -68,6 +69,10 @@ class DraftLink:
     """Whether the file has a delay or an rtt for this link, if only as a default."""
     delay_from: Literal["file", "measured", "distance", "same site", "no site"] | None = None
     """Where the delay comes from, in a topology that says `delays: sites` (`sites`)."""
+    addresses: tuple[tuple[str, str], ...] = ()
+    """Of its ends, by name, where the file says them."""
+    macs: tuple[tuple[str, str], ...] = ()
+    """As `addresses`."""
     vlan: int | None = None
     """The VLAN that it carries untagged."""
     vlans: tuple[int, ...] | None = None
@@ -270,7 +275,10 @@ def draft_link(
     given = {each.field: value for each in LINK_SETTINGS if (value := _first_said(near, each)) is not None}
     if delays_ms is not None:
         given["delay_ms"] = delays_ms
-    to, back = (Shaping.model_validate({field: value[number] for field, value in given.items()}) for number in (0, 1))
+    to, back = (
+        Shaping.model_validate({field: value[number] for field, value in given.items() if value[number] is not None})
+        for number in (0, 1)
+    )
     own = LinkSpec.model_construct(ends=ends) if written is None else written
     return DraftLink(
         where,
@@ -281,6 +289,8 @@ def draft_link(
         _nearest(near, "mtu", DEFAULT_MTU),
         own_delay=delays_ms is not None,
         costs=_nearest(near, "cost", None),
+        addresses=tuple((own.addresses or {}).items()),
+        macs=tuple((own.macs or {}).items()),
         vlan=own.vlan,
         vlans=None if own.vlans is None else tuple(sorted(own.vlans)),
     )
@@ -292,9 +302,16 @@ def _nearest(near: Iterable[BaseModel], key: str, otherwise: Any) -> Any:
 
 
 def _first_said(near: Iterable[LinkSettings], setting: Setting) -> BothWays[Amount] | None:
-    """The setting's value in the first layer that has it."""
-    under = (value for layer in near if (value := getattr(layer, setting.head)) is not None)
-    return next((value[setting.field] for value in under if setting.field in value), None)
+    """The setting's value in the first layer that has it. The options of a queue discipline are those of the layer that
+    names it, or of nearer ones."""
+    for layer in near:
+        under = getattr(layer, setting.head) or {}
+        if setting.field in under:
+            found: BothWays[Amount] = under[setting.field]
+            return found
+        if setting.field in disciplines.OPTIONS and "queue_discipline" in under:
+            break
+    return None
 
 
 def _one_way_ms(layer: LinkSettings) -> BothWays[Amount] | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, create_model, model_validator
 
+from minigts.language.blocks import MAC, OWN_MACS
 from minigts.language.fields import matching, quantity, whole
-from minigts.language.problems import shown
+from minigts.language.problems import Finding, Misplaced, shown
 from minigts.language.quantities import TIME_MS
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, LEAST_MTU, MOST_MTU, NAME, NAME_HINT, SMALLEST_SEGMENT
 from minigts.topology.frames import VLANS
@@ -51,6 +53,37 @@ def _some_vlans(value: object) -> list[object]:
     if twice := [number for number, count in Counter(map(str, value)).items() if count > 1]:
         raise ValueError(f"VLAN {twice[0]} is given twice")
     return value
+
+
+def _of_ends(value: object, what: str, example: str, read: Callable[[str], str]) -> dict[str, str]:
+    """A mapping of a link's ends to texts, each as `read` returns it. Raises ValueError, Misplaced."""
+    if not isinstance(value, dict) or not value:
+        wanted = f"write it as in {{ams: {example}}}"
+        raise ValueError(f"{shown(value)} is no mapping of the link's ends to {what}es: {wanted}")
+    findings: list[Finding] = []
+    found: dict[str, str] = {}
+    for end, written in value.items():
+        try:
+            found[str(end)] = read(written if isinstance(written, str) else "")
+        except ValueError:
+            findings.append(((end,), f"{shown(written)} is not an {what}: write it as in {example}"))
+    if findings:
+        raise Misplaced(findings)
+    return found
+
+
+def _addresses(value: object) -> dict[str, str]:
+    return _of_ends(value, "IPv4 address", "192.168.7.20", lambda text: str(ipaddress.IPv4Address(text)))
+
+
+def _mac(text: str) -> str:
+    if not MAC.fullmatch(text.lower()) or text.lower().startswith(OWN_MACS):
+        raise ValueError
+    return text.lower()
+
+
+def _macs(value: object) -> dict[str, str]:
+    return _of_ends(value, f"one machine's MAC address outside of {OWN_MACS}", "02:00:00:00:00:01", _mac)
 
 
 HostName: TypeAlias = Annotated[str, *matching(HOST_NAME_HINT, HOST_NAME)]
@@ -125,6 +158,26 @@ class LinkSpec(LinkSettings):
         None,
         description="IPv4 network of this link's segment. Default: the next free /24 of `subnets`, or a larger one.",
     )
+    addresses: (
+        Annotated[
+            dict[str, str],
+            BeforeValidator(_addresses),
+            WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1}),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="IPv4 addresses of the link's ends, by their names, in the segment's `subnet`. Default: the lowest "
+        "free ones, in the order of the links.",
+    )
+    macs: (
+        Annotated[
+            dict[str, str],
+            BeforeValidator(_macs),
+            WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1}),
+        ]
+        | None
+    ) = Field(None, description="MAC addresses of the link's ends, by their names. Default: by link and end.")
     vlan: _Vlan | None = Field(
         None,
         description="The VLAN that the link is in, untagged, from 1 to 4094: its switch has it as an access port. "

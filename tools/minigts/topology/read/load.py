@@ -49,6 +49,8 @@ class Loaded:
     plan: Plan
     subnets: frozenset[str] = frozenset()
     """The names of the links to which the file itself gives a subnet: no plan says so."""
+    addresses: frozenset[tuple[str, str]] = frozenset()
+    """The links and ends to which the file itself gives an address."""
     defaults: Data = None
     """The file's `defaults:` as written, for hosts and links that are added later: no plan has them."""
 
@@ -142,11 +144,12 @@ def _planned(
     plan = gathered.into(build(topology, drafted, time, str(Path(file).absolute().parent)))
     notes = (*tree.notes, *composed.notes)[:MOST_NOTES]
     further = {"notes": notes, "schedule": schedule}
-    named = zip(drafted.links, link_names(drafted.links), strict=True)
+    named = [*zip(drafted.links, link_names(drafted.links), strict=True)]
     subnets = frozenset(name for link, name in named if link.subnet is not None)
+    addresses = frozenset((name, end) for link, name in named for end, _ in link.addresses)
     assert isinstance(tree.data, dict)  # otherwise there are findings
     complete = plan.model_copy(update=further) if any(further.values()) else plan
-    return Loaded(complete, subnets, tree.data.get("defaults"))
+    return Loaded(complete, subnets, addresses, tree.data.get("defaults"))
 
 
 def _read(text: str, file: str) -> Tree:

@@ -25,18 +25,36 @@ class BothWays(NamedTuple, Generic[T]):
     back: T
 
 
-Read: TypeAlias = Mapping[str, BothWays[Amount]]
-"""The values under one key of a link, by field of `Shaping`."""
+Read: TypeAlias = Mapping[str, BothWays[Any]]
+"""The values under one key of a link, by field of `Shaping`; None in a direction that does not have the field."""
 
 
 def of_key(settings: Sequence[Setting]) -> tuple[PlainValidator, WithJsonSchema]:
     """The validator and schema of one key of a link with its `settings`, mostly one, as for `delay`. A mapping, such as
-    `queue: {size: 100kB, discipline: fq_codel}`, has nested settings by their keys, and the key's own value, too.
+    `queue: {size: 100kB, discipline: fq_codel}`, has nested settings by their keys, and the key's own value, too. Such
+    a mapping may stand in each direction: `{to: {discipline: codel}, from: 100kB}`.
     """
     own = next((each for each in settings if each.word == each.head), None)
     nested = {each.key: each for each in (*settings, *(own.beside if own is not None else ()))}
 
+    nested_example = next(f"{each.key}: {each.kind.example}" for each in settings)
+    by_direction = len(nested) > 1 and (own is None or own.joined is None)
+
+    def one_way(value: object) -> Mapping[str, Amount]:
+        if own is not None and not isinstance(value, dict):
+            return {own.field: own.parse(value)}
+        if not isinstance(value, dict) or not value:
+            raise ValueError(f"{shown(value)} is no mapping of {listed([*nested])}")
+        return dict(_each(value, lambda key, written: (nested[key].field, nested[key].parse(written)), "key", nested))
+
     def read(value: object) -> Read:
+        if by_direction and isinstance(value, dict) and any(isinstance(value.get(way), dict) for way in (TO, FROM)):
+            example = f"{{{TO}: {{{nested_example}}}, {FROM}: {{{nested_example}}}}}"
+            missing = _missing(value, example)
+            ways = dict(
+                _each(value, lambda way, written: (way, one_way(written)), "direction", (TO, FROM), and_then=missing)
+            )
+            return {field: BothWays(ways[TO].get(field), ways[FROM].get(field)) for field in {**ways[TO], **ways[FROM]}}
         found = values(value)
         return found if own is None or own.joined is None else own.joined(found)
 
@@ -53,7 +71,16 @@ def of_key(settings: Sequence[Setting]) -> tuple[PlainValidator, WithJsonSchema]
         return PlainValidator(read), WithJsonSchema({"anyOf": _flat(one)})
     properties = {key: {"anyOf": _flat([_schema(each)]), "description": each.about} for key, each in nested.items()}
     mapping = {"type": "object", "properties": properties, "minProperties": 1, "additionalProperties": False}
-    return PlainValidator(read), WithJsonSchema({"anyOf": [*_flat(one), mapping]})
+    single = {key: {**each.kind.schema, "description": each.about} for key, each in nested.items()}
+    either = {"anyOf": [*([own.kind.schema] if own is not None else []), {**mapping, "properties": single}]}
+    by_way = {
+        "type": "object",
+        "properties": {TO: either, FROM: either},
+        "required": [TO, FROM],
+        "additionalProperties": False,
+    }
+    forms = [mapping, by_way] if by_direction else [mapping]
+    return PlainValidator(read), WithJsonSchema({"anyOf": [*_flat(one), *forms]})
 
 
 def _both(setting: Setting, value: object) -> BothWays[Amount]:
@@ -64,13 +91,15 @@ def _of_both(value: object, parse: Callable[[object], T], example: str) -> BothW
     if not isinstance(value, dict):
         both = parse(value)
         return BothWays(both, both)
-    findings: list[Finding] = []
-    for direction in (TO, FROM):
-        if direction not in value:
-            hint = f"two directions are written as in {{to: {example}, from: {example}}}"
-            findings.append(((), f"{direction!r} is missing: {hint}"))
-    found = dict(_each(value, lambda way, written: (way, parse(written)), "direction", (TO, FROM), and_then=findings))
+    missing = _missing(value, f"{{{TO}: {example}, {FROM}: {example}}}")
+    found = dict(_each(value, lambda way, written: (way, parse(written)), "direction", (TO, FROM), and_then=missing))
     return BothWays(found[TO], found[FROM])
+
+
+def _missing(value: Mapping[Any, object], example: str) -> list[Finding]:
+    """A finding for each direction that the mapping lacks."""
+    hint = f"two directions are written as in {example}"
+    return [((), f"{direction!r} is missing: {hint}") for direction in (TO, FROM) if direction not in value]
 
 
 def _each(

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
 
+from minigts.language.blocks import OWN_MACS
+
 DEFAULT_SUBNETS = "10.20.0.0/14"
 """The block from which segments get their subnets by default."""
 _SEGMENT_PREFIX = 24
@@ -25,7 +27,7 @@ def host_address(index: int) -> str:
 
 def mac(link_index: int, end: int) -> str:
     """The MAC of end 0 or 1 of a link. Unique within a lab for 65536 links."""
-    return f"02:6d:67:{link_index >> 8:02x}:{link_index & 0xFF:02x}:{end + 1:02x}"
+    return f"{OWN_MACS}{link_index >> 8:02x}:{link_index & 0xFF:02x}:{end + 1:02x}"
 
 
 def overlaps(networks: Sequence[tuple[int, IPv4Network]]) -> Iterator[tuple[int, int]]:

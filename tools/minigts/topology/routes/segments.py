@@ -12,7 +12,7 @@ from ipaddress import IPv4Address
 from typing import TypeAlias
 
 from minigts.language.problems import Finding, listed, path_of, shown
-from minigts.topology.read.draft import Draft, DraftSwitch
+from minigts.topology.read.draft import Draft, DraftLink, DraftSwitch
 from minigts.topology.routes.graph import connected
 
 Vlans: TypeAlias = tuple[int | None, ...]
@@ -82,6 +82,11 @@ def vlans_of_links(drafted: Draft) -> list[Vlans]:
             between = {*link.ends} <= {*fabric.switches}
             vlans[index] = (link.vlan,) if link.vlan is not None else link.vlans or (used if between else NO_VLAN)
     return vlans
+
+
+def addresses_written(part: Segment, links: Sequence[DraftLink]) -> dict[str, str]:
+    """The addresses that the file has for machines on the segment, by name. A trunk is on several, and has none."""
+    return {name: each for index in part.links if not links[index].vlans for name, each in links[index].addresses}
 
 
 def _ends(drafted: Draft) -> list[tuple[str, str]]:
