@@ -16,7 +16,7 @@ from minigts.experiments import load as experiments
 from minigts.experiments import model as experiment
 from minigts.language.validation import keys
 from minigts.overlays import policy
-from minigts.tools import OPEN, TOOLS, command
+from minigts.tools import OPEN, TOOLS, command, flows
 from minigts.topology import host_settings, link_settings
 from minigts.topology.containers import ContainerSpec
 from minigts.topology.host_settings import ComposeSpec
@@ -85,6 +85,7 @@ LANGUAGES = {
             "measurements[].cross[].": experiment.Crossing,
             **{f"{name}.": tool.options for name, tool in (*TOOLS.items(), *OPEN.items())},
             "command.also.*.": command.Numbered,
+            "flows.flows.*.": flows.FLOWS["iperf3-tcp"],
             "claims[].": claim_language.Claim,
             "published[].": claim_language.Published,
             "published[].values[].": claim_language.Value,
@@ -116,7 +117,7 @@ EXAMPLES = [
 def test_key_has_its_heading_and_an_example(language: str, key: str) -> None:
     sections = re.findall(rf"^### `{re.escape(key)}`\n(.*?)(?=^##|\Z)", LANGUAGES[language].reference, re.M | re.S)
     assert len(sections) == 1
-    assert f"`{re.split(r'[.]', key)[-1]}: " in sections[0]
+    assert re.search(rf"`([^`]*[{{ ])?{re.escape(key.rpartition('.')[2])}: ", sections[0])
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

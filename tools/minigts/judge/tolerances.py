@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from minigts.language.figures import digits
 from minigts.topology.jitter import QUARTER
 from minigts.topology.plan.elements import Path, Port, Tolerances
 from minigts.topology.plan.plan import Plan
@@ -104,7 +105,7 @@ def _jitter(plan: Plan | None, path: Path | None) -> tuple[float, str]:
         return 0.0, _QUARTER
     jitter_ms = plan.most_of(path, lambda end: end.outgoing.median_jitter_ms)
     plain = jitter_ms == QUARTER * plan.most_of(path, lambda end: end.outgoing.jitter_ms)
-    return jitter_ms, _QUARTER if plain else f"{jitter_ms:.3g} ms for the jitter"
+    return jitter_ms, _QUARTER if plain else f"{digits(jitter_ms, 3)} ms for the jitter"
 
 
 def _frame_ms(end: Port) -> float:

@@ -125,10 +125,12 @@ def _flow_of(tool: Tool) -> type[_Flow]:
     return create_model(f"{''.join(parts)}Flow", __base__=_Flow, __module__=__name__, **fields)
 
 
+FLOWS: Mapping[str, type[_Flow]] = {name: _flow_of(tool) for name, tool in FLOWING.items()}
+"""The model of a flow by its tool's name; they differ in their options."""
 if TYPE_CHECKING:
     AnyFlow = _Flow
 else:  # a type checker cannot follow a union that a list makes
-    AnyFlow = functools.reduce(operator.or_, map(_flow_of, FLOWING.values()))
+    AnyFlow = functools.reduce(operator.or_, FLOWS.values())
 Flow = Annotated[AnyFlow, Field(discriminator="tool")]
 
 
