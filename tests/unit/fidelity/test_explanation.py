@@ -242,7 +242,6 @@ def test_a_link_is_named_by_itself_or_by_its_hosts(lab: Lab, argv: list[str]) ->
     [
         (["ams-bar"], "no link 'ams-bar'; links are ams-bra, bra-lon; did you mean 'ams-bra'?"),
         (["ams", "bar"], "no host 'bar'; there are ams, bra, lon; did you mean 'bra'?"),
-        (["ams", "lon"], "no link between ams and lon; links are ams-bra, bra-lon"),
     ],
 )
 def test_an_unknown_link_is_one_sentence(lab: Lab, argv: list[str], message: str) -> None:

@@ -127,7 +127,7 @@ def test_a_jitter_is_a_range_or_a_standard_deviation(value: object, found: dict[
         ({"sd": "2ms", "distribution": "gamma"}, "'gamma' is not a distribution: write uniform, normal, pareto or"),
         ({"sd": "2ms", "order": "keep"}, "'keep' is not an order: write kept or free"),
         ({"sd": "2ms", "corelation": "1%"}, "no key 'corelation'; did you mean 'correlation'?"),
-        ({}, "a mapping is no mapping of range"),
+        ({}, "the mapping is empty; its keys are range"),
     ],
 )
 def test_a_wrong_jitter_is_said(value: object, message: str) -> None:
@@ -177,8 +177,8 @@ def test_nested_settings_stand_beside_the_own_value_of_their_key(value: object, 
             {"to": {"size": "1", "kind": "x"}},
             ["to.size: '1' lacks its unit", "to.kind: no key 'kind'", "'from' is missing: two directions are written"],
         ),
-        ({"to": {}, "from": "1kB"}, ["to: a mapping is no mapping of size, discipline"]),
-        ({}, ["a mapping is no mapping of size, discipline"]),
+        ({"to": {}, "from": "1kB"}, ["to: the mapping is empty; its keys are size, discipline"]),
+        ({}, ["the mapping is empty; its keys are size, discipline"]),
     ],
 )
 def test_what_is_wrong_below_a_key_is_said_at_its_place(value: object, messages: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from pydantic import PlainValidator, WithJsonSchema
@@ -29,6 +29,12 @@ Read: TypeAlias = Mapping[str, BothWays[Any]]
 """The values under one key of a link, by field of `Shaping`; None in a direction that does not have the field."""
 
 
+def _no_mapping(value: object, keys: Iterable[str]) -> str:
+    if value == {}:
+        return f"the mapping is empty; its keys are {listed([*keys])}"
+    return f"{shown(value)} is no mapping of {listed([*keys])}"
+
+
 def of_key(settings: Sequence[Setting]) -> tuple[PlainValidator, WithJsonSchema]:
     """The validator and schema of one key of a link with its `settings`, mostly one, as for `delay`. A mapping, such as
     `queue: {size: 100kB, discipline: fq_codel}`, has nested settings by their keys, and the key's own value, too. Such
@@ -44,7 +50,7 @@ def of_key(settings: Sequence[Setting]) -> tuple[PlainValidator, WithJsonSchema]
         if own is not None and not isinstance(value, dict):
             return {own.field: own.parse(value)}
         if not isinstance(value, dict) or not value:
-            raise ValueError(f"{shown(value)} is no mapping of {listed([*nested])}")
+            raise ValueError(_no_mapping(value, nested))
         return dict(_each(value, lambda key, written: (nested[key].field, nested[key].parse(written)), "key", nested))
 
     def read(value: object) -> Read:
@@ -63,7 +69,7 @@ def of_key(settings: Sequence[Setting]) -> tuple[PlainValidator, WithJsonSchema]
             return {own.field: _both(own, value)}
         if not isinstance(value, dict) or not value:
             head, (key, example) = settings[0].head, next((each.key, each.kind.example) for each in settings)
-            raise ValueError(f"{shown(value)} is no mapping of {listed([*nested])}: {head}: {{{key}: {example}}}")
+            raise ValueError(f"{_no_mapping(value, nested)}: {head}: {{{key}: {example}}}")
         return dict(_each(value, lambda key, written: (nested[key].field, _both(nested[key], written)), "key", nested))
 
     one = [_schema(own)] if own is not None else []
