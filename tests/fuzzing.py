@@ -19,8 +19,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 LONGEST_S = 8.0
-"""Of a mutant, in seconds of the processor: a busy machine makes nothing slow. The plan of 210 hosts and 1010 links takes
-two of them, and may be drawn."""
+"""Of a mutant, in seconds of the processor: a busy machine makes nothing slow. The plan of 210 hosts and 1010 links
+takes two of them, and may be drawn."""
 LARGEST_MB = 300.0
 """What a mutant may add to the memory in use."""
 PATIENCE_S = 300.0
