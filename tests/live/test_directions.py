@@ -158,6 +158,7 @@ def test_the_shipped_links_with_another_way_back_are_as_declared(make_lab: MakeL
 
 
 @pytest.mark.alone
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "provider",
     [pytest.param("uml", marks=pytest.mark.uml), pytest.param("mininet", marks=pytest.mark.mininet)],
@@ -173,6 +174,6 @@ def test_in_real_time_too_each_way_takes_its_own_delay(make_lab: MakeLab, provid
     for link in lab.plan.links:
         assert explanation.explain(lab, link).differences == ()
     there_ms, back_ms = (min(one_way_ms(lab, *ends)) for ends in BOTH_WAYS)
-    assert there_ms == pytest.approx(100, abs=50)
-    assert back_ms == pytest.approx(300, abs=50)
+    assert there_ms == pytest.approx(100, abs=90)
+    assert back_ms == pytest.approx(300, abs=90)
     assert there_ms + back_ms == pytest.approx(400, abs=5)
