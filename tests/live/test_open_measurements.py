@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
 import pytest
 
+from live.measured import measured, rows
 from live.program import PROJECT, Program
 
 pytestmark = pytest.mark.virtual
-PATIENCE_S = 300.0
 TWO_ROUND_TRIPS_MS = 2 * 17.7
 PAGE_MS = 8 * (10_000 + 7 * 66) / 1e5
 """10 kB in seven segments at 100 Mbit/s, each with its headers."""
 
 
 def results(program: Program, tmp_path: Path, name: str, *more: str) -> Path:
-    file = str(PROJECT / "experiments" / f"{name}.yaml")
-    started = program.start("run", file, "--quick", *more, "--results", str(tmp_path / "results"))
-    stdout, stderr = started.communicate(timeout=PATIENCE_S)
-    assert started.returncode == 0, stdout + stderr
-    return Path(stdout.splitlines()[-1]).parent
-
-
-def rows(file: Path) -> list[dict[str, str]]:
-    with file.open(newline="") as stream:
-        return list(csv.DictReader(stream))
+    file = PROJECT / "experiments" / f"{name}.yaml"
+    return measured(program, file, tmp_path / "results", "--quick", *more)
 
 
 def test_a_web_page_comes_after_two_round_trips(program: Program, tmp_path: Path) -> None:

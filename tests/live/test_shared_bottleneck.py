@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
 import pytest
 
+from live.measured import measured, rows
 from live.program import PROJECT, Program
 
 pytestmark = pytest.mark.virtual
-PATIENCE_S = 300.0
 FILE = f"""\
 name: flows
 title: Flows
@@ -46,18 +45,6 @@ claims:
   - {{value: ordered, of: several, metric: jain, by: reno.number, order: [1, 3]}}
   - {{value: bounded, of: mix, metric: utilisation_percent, range: over 101 %}}
 """
-
-
-def measured(program: Program, file: Path, results: Path) -> Path:
-    started = program.start("run", str(file), "--results", str(results))
-    stdout, stderr = started.communicate(timeout=PATIENCE_S)
-    assert started.returncode == 0, stdout + stderr
-    return Path(stdout.splitlines()[-1]).parent
-
-
-def rows(file: Path) -> list[dict[str, str]]:
-    with file.open(newline="") as stream:
-        return list(csv.DictReader(stream))
 
 
 def test_flows_share_a_bottleneck_and_do_so_again(program: Program, tmp_path: Path) -> None:

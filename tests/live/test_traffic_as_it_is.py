@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pytest
 
+from live.measured import measured, rows
 from live.program import PROJECT, Program
 
 pytestmark = pytest.mark.virtual
-PATIENCE_S = 300.0
 FILE = f"""\
 name: traffic
 title: Traffic
@@ -41,18 +40,6 @@ measurements:
           options: {{sizes: 30kB, every: 500ms, arrivals: steady}}
     vary: {{answers.number: [1, 3]}}
 """
-
-
-def measured(program: Program, file: Path, results: Path) -> Path:
-    started = program.start("run", str(file), "--results", str(results))
-    stdout, stderr = started.communicate(timeout=PATIENCE_S)
-    assert started.returncode == 0, stdout + stderr
-    return Path(stdout.splitlines()[-1]).parent
-
-
-def rows(file: Path) -> list[dict[str, str]]:
-    with file.open(newline="") as stream:
-        return list(csv.DictReader(stream))
 
 
 def test_flows_come_and_go_and_do_so_again(program: Program, tmp_path: Path) -> None:

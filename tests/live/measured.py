@@ -1,0 +1,23 @@
+"""Experiments that the program runs, and the tables that they leave."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from live.program import Program
+
+PATIENCE_S = 300.0
+
+
+def measured(program: Program, file: Path, results: Path, *words: str) -> Path:
+    """Run the experiment, with these further words; the folder of its results."""
+    started = program.start("run", str(file), *words, "--results", str(results))
+    stdout, stderr = started.communicate(timeout=PATIENCE_S)
+    assert started.returncode == 0, stdout + stderr
+    return Path(stdout.splitlines()[-1]).parent
+
+
+def rows(file: Path) -> list[dict[str, str]]:
+    with file.open(newline="") as stream:
+        return list(csv.DictReader(stream))
