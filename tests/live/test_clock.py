@@ -173,6 +173,19 @@ def test_calls_side_by_side_share_their_time(lab: Lab) -> None:
     assert lab.provider.now_s() - after_first_s == pytest.approx(7, abs=0.1)
 
 
+def test_what_is_asked_at_one_moment_starts_in_the_order_of_the_calls(lab: Lab) -> None:
+    """Whichever thread is the slower one here: the order decides which program draws which random numbers."""
+
+    def asked(late_s: float) -> int:
+        time.sleep(late_s)
+        return int(run(lab, "ams", "sh", "-c", "sleep 1; echo $$"))
+
+    for late in ((0.2, 0.0, 0.1), (0.0, 0.1, 0.2), (0.1, 0.2, 0.0)):
+        with lab.provider.together() as pool:
+            processes = pool.all([partial(asked, late_s) for late_s in late])
+        assert processes == sorted(processes), late
+
+
 def test_a_host_started_again_has_its_disk_and_its_links(make_lab: MakeLab) -> None:
     lab = make_lab("name: again\nchain: {hosts: 3, link: {rtt: 10ms, rate: 50mbit}}\n")
     run(lab, "h2", "sh", "-c", "echo kept >/var/lib/kept")

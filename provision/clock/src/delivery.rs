@@ -129,8 +129,10 @@ impl Host {
         }
         if self.input_at.take().is_some() {
             self.turns_left += TURNS_FOR_EACH;
-            let (delivery, taken) = self.devices[CONSOLE].rings.put_input(&self.pending_input)?;
-            self.pending_input.drain(..taken);
+            let (delivery, taken) = self.devices[CONSOLE]
+                .rings
+                .put_input(self.input.released())?;
+            self.input.taken(taken);
             if delivery == Delivery::Call {
                 self.call(CONSOLE, time);
             }

@@ -1,6 +1,7 @@
 //! Finds the frames on a host's control line as their bytes pass by (tools/minigts/providers/agent/wire.py). A frame is a head
 //! and its payload.
 
+use std::collections::HashMap;
 use std::io;
 
 use crate::calendar::lie;
@@ -142,6 +143,52 @@ impl ToAgent {
     }
 }
 
+/// What clients have sent to a host and its console has not got yet.
+///
+/// What is sent at one moment reaches the host in the order of the clients' turns, whichever client was faster: the order in
+/// which programs start decides which of them draws which of their kernel's random numbers.
+#[derive(Default)]
+pub struct Input {
+    /// The frames that have come since time last passed, each with its channel.
+    held: Vec<(u32, Vec<u8>)>,
+    /// By channel, the turn of the client that waits for it.
+    turns: HashMap<u32, u64>,
+    /// What the console gets next.
+    released: Vec<u8>,
+}
+
+impl Input {
+    pub fn hold(&mut self, channel: u32, frame: Vec<u8>) {
+        self.held.push((channel, frame));
+    }
+
+    /// The client with that turn waits for the channel.
+    pub fn belongs(&mut self, channel: u32, turn: u64) {
+        self.turns.insert(channel, turn);
+    }
+
+    /// Time passes: nothing more is sent at this moment. Frames of one channel stay in their order, and so do those of clients
+    /// that act alone, which come first.
+    pub fn release(&mut self) {
+        let turns = &self.turns;
+        self.held
+            .sort_by_key(|(channel, _)| turns.get(channel).copied().unwrap_or(0));
+        self.turns.clear();
+        for (_, frame) in self.held.drain(..) {
+            self.released.extend(frame);
+        }
+    }
+
+    /// The bytes that the console may have; it takes as many as it has room for, by `taken`.
+    pub fn released(&self) -> &[u8] {
+        &self.released
+    }
+
+    pub fn taken(&mut self, count: usize) {
+        self.released.drain(..count);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,6 +258,48 @@ mod tests {
             assert_eq!(frames.len(), 2);
             assert_eq!(frames.concat_bytes(), spoken);
         }
+    }
+
+    #[test]
+    fn what_comes_at_one_moment_is_in_the_order_of_turns() {
+        let spoken = [(1, 8, b"second "), (2, 7, b"first  "), (3, 0, b"alone  ")];
+        for order in [
+            [0, 1, 2],
+            [0, 2, 1],
+            [1, 0, 2],
+            [1, 2, 0],
+            [2, 0, 1],
+            [2, 1, 0],
+        ] {
+            let mut input = Input::default();
+            for (channel, turn, text) in order.map(|number: usize| spoken[number]) {
+                input.hold(channel, text.to_vec());
+                input.hold(channel, b"and more ".to_vec());
+                if turn > 0 {
+                    input.belongs(channel, turn);
+                }
+            }
+            assert!(input.released().is_empty());
+            input.release();
+            assert_eq!(
+                input.released(),
+                b"alone  and more first  and more second and more "
+            );
+        }
+    }
+
+    #[test]
+    fn what_comes_later_comes_behind_and_no_more_is_taken_than_there_is_room() {
+        let mut input = Input::default();
+        input.hold(2, b"late turn ".to_vec());
+        input.belongs(2, 9);
+        input.release();
+        input.hold(1, b"early turn".to_vec());
+        input.belongs(1, 1);
+        assert_eq!(input.released(), b"late turn ");
+        input.taken(5);
+        input.release();
+        assert_eq!(input.released(), b"turn early turn");
     }
 
     trait Concat {

@@ -12,7 +12,7 @@ use std::time::Instant;
 use crate::calendar::{lie, Calendar, Message, Op};
 use crate::delivery::{Arrival, Full};
 use crate::device::Device;
-use crate::frames::{FromAgent, ToAgent};
+use crate::frames::{FromAgent, Input, ToAgent};
 use crate::orders::Processor;
 use crate::page::Note;
 use crate::rings::QUEUE_SIZE;
@@ -63,9 +63,8 @@ pub struct Host {
     pub from_agent: FromAgent,
     /// The clients' frames on the control line.
     pub to_agent: ToAgent,
-    /// What clients have sent and the console has not got yet.
-    pub pending_input: Vec<u8>,
-    /// When the console gets `pending_input`; None: not yet.
+    pub input: Input,
+    /// When the console gets what is released of `input`; None: not yet.
     pub input_at: Option<u64>,
     /// The console, then the ports' cards.
     pub devices: Vec<Device>,
@@ -127,7 +126,7 @@ impl Host {
             waits_for_reader: false,
             from_agent: FromAgent::default(),
             to_agent: ToAgent::default(),
-            pending_input: Vec::new(),
+            input: Input::default(),
             input_at: None,
             devices,
             now,

@@ -159,9 +159,11 @@ impl Scheduler {
         }
         let now = self.now;
         let hosts = self.hosts.iter_mut().flatten();
-        for host in hosts.filter(|host| !host.pending_input.is_empty() && host.from_agent.greeted())
-        {
-            host.input_at = Some(now);
+        for host in hosts.filter(|host| host.from_agent.greeted()) {
+            host.input.release();
+            if !host.input.released().is_empty() {
+                host.input_at = Some(now);
+            }
         }
     }
 

@@ -324,6 +324,7 @@ impl Server {
                         .get(..8)
                         .map_or(0, |turn| u64::from_be_bytes(turn.try_into().unwrap()));
                     gate.wait(index, head.channel, turn, payload.get(8) == Some(&1));
+                    host.input.belongs(head.channel, turn);
                     continue;
                 }
                 frames::PACE => {
@@ -334,7 +335,7 @@ impl Server {
                 frames::RUN => gate.begin(index, head.channel),
                 _ => {}
             }
-            host.pending_input.extend_from_slice(&frame);
+            host.input.hold(head.channel, frame);
         }
     }
 }

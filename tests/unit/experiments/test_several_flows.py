@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,15 +18,12 @@ from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Experiment
 from minigts.experiments.run import run_together
-from minigts.experiments.sample_steps import FIRST_FLOW_PORT, Call, Procedure, Surroundings, procedure
-from minigts.experiments.sampler import APART_S, Sampler
+from minigts.experiments.sample_steps import FIRST_FLOW_PORT, Surroundings, procedure
 from minigts.providers.base import Result
 from minigts.results import bundle
-from minigts.results import manifest as manifests
 from minigts.tools.flows import FlowsOptions
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse as parse_topology
-from minigts.topology.time import Time
 
 PLAN = chain(4)
 MIX = """\
@@ -151,19 +147,6 @@ def test_a_flow_that_fails_fails_the_sample_and_is_named(tmp_path: Path) -> None
     assert (row["ok"], row["value"], row["attempts"]) == ("false", "", "3")
     assert row["error"].startswith("flow bulk 2 of 2 from bra to mil: the command ended with code 1")
     assert not (directory / "flows.csv").exists()
-
-
-@pytest.mark.parametrize("time", ["virtual", "real"])
-def test_programs_of_one_host_start_after_each_other_where_order_would_be_chance(tmp_path: Path, time: Time) -> None:
-    plan = PLAN.model_copy(update={"time": time})
-    begin(tmp_path, experiment(), plan)
-    sampler = Sampler(tmp_path, manifests.read(tmp_path), Hosts(), Stage(), {}, logging.getLogger())  # type: ignore[arg-type]
-    first, second, third, elsewhere = (Call(name, host, ()) for name, host in zip("abcd", "xxxy", strict=True))
-    todo = [Procedure((), first, (second, third, elsewhere), ())]
-    starts = sampler._starts(todo)
-    now_s = min(starts.values(), default=0.0) - APART_S
-    later = {call.name: round((at_s - now_s) / APART_S) for call, at_s in starts.items()}
-    assert later == ({"c": 1, "a": 2} if time == "virtual" else {})
 
 
 def test_a_claim_about_a_figure_without_unit_says_none(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
@@ -46,8 +45,6 @@ from minigts.topology.schedule import Moment
 ATTEMPTS = 3
 """How often a sample is tried in one run, because it failed or because the machine was starved meanwhile."""
 WARM_UP_TIMEOUT_S = 10.0
-APART_S = 1e-5
-"""How long after each other several programs start on one host in virtual time."""
 MOST_KEPT = 5_000_000
 """The most characters kept of one output; a raw file, with all its outputs, is read up to 100 MB."""
 
@@ -217,8 +214,7 @@ class Sampler:
         ended, measured = Event(), Event()
         with ThreadPoolExecutor(max_workers=1) as outer, self._provider.together() as pool:
             outside = outer.submit(self._watch_outside, watched, measured, ended)
-            starts = self._starts(todo)
-            beside = [[(call, pool.start(partial(self._start, call, starts))) for call in each.beside] for each in todo]
+            beside = [[(call, pool.start(partial(self._run, call))) for call in each.beside] for each in todo]
             try:
                 leading = [(own, call) for each, own in zip(todo, sides, strict=True) for call in each.lead]
                 led = pool.all([partial(self._run, call) for _, call in leading])
@@ -227,8 +223,8 @@ class Sampler:
                 measured.set()
                 cutting = cut and pool.start(partial(self._cut, todo[0].client.host, cut))
                 playing = pool.start(partial(self._play, todo[0].client.host, changes)) if changes else None
-                others = [pool.start(partial(self._start, each.client, starts)) for each in todo[1:]]
-                clients = [self._start(todo[0].client, starts), *(task.result() for task in others)]
+                others = [pool.start(partial(self._run, each.client)) for each in todo[1:]]
+                clients = [self._run(todo[0].client), *(task.result() for task in others)]
                 measured.clear()
                 pool.all([partial(self._run, call) for each in todo for call in each.tail])
             finally:
@@ -241,26 +237,6 @@ class Sampler:
         for each, own in zip(todo, sides, strict=True):
             own += [side for side in outside.result() if side.host in {call.host for call in each.beside}]
         return [(result, tuple(own)) for result, own in zip(clients, sides, strict=True)]
-
-    def _starts(self, todo: Sequence[Procedure]) -> Mapping[Call, float]:
-        """When calls start that are not the first on their host, in seconds of the lab's clock: a moment after each
-        other. Two that were asked at the same moment would start in either order, and a kernel's random numbers depend
-        on the order. Empty in real time."""
-        found: dict[Call, float] = {}
-        if not self._virtual:
-            return found
-        now_s = self._provider.now_s()
-        before: Counter[str] = Counter()
-        for call in (*(call for each in todo for call in each.beside), *(each.client for each in reversed(todo))):
-            if before[call.host]:
-                found[call] = now_s + before[call.host] * APART_S
-            before[call.host] += 1
-        return found
-
-    def _start(self, call: Call, starts: Mapping[Call, float]) -> Result:
-        if call in starts:
-            self._provider.sleep_until(starts[call])
-        return self._run(call)
 
     def _prepare(self, todo: Procedure, sides: list[Side]) -> Result | None:
         """Run the commands before the client. Returns the client's result if a needed setting failed, or None."""
