@@ -164,6 +164,10 @@ OVERLAY = {"container_mtu": 1450, "from_host": 47.88, "from_container": 46.13, "
         (8, "16ms", ROUND_TRIPS, SWITCH | {"lju_tcp": 0}, "to drop icmp alone"),
         (8, "16ms", ROUND_TRIPS, SWITCH | {"connected": 0}, "has no controller"),
         (8, "16ms", "first: 16.03ms, later: 16.03ms, flows: 2", SWITCH, "the first after 60 s"),
+        (10, "5mbit", "fifo: 1.83mbit", {"shared": 4.64}, ""),
+        (10, "1.7mbit", "fifo: 4.64mbit", {"shared": 4.64}, "that is after your change"),
+        (10, "1.7mbit", "fifo: 9.5mbit", {"shared": 4.64}, "that is TCP alone"),
+        (10, "1.7mbit", "fifo: 1.83mbit", {"shared": 1.83}, "both flows still wait in one queue"),
     ],
 )
 def test_right_and_wrong_solutions(
