@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -10,12 +11,13 @@ import pytest
 import tc_hosts
 
 from minigts import lab as labs
+from minigts import paths
 from minigts.errors import InputError
 from minigts.lab import Change, Lab
 from minigts.lessons import folder, regrade
 from minigts.lessons.evidence_file import EvidenceFile
 from minigts.lessons.hidden_figures import why_hidden
-from minigts.lessons.model import FIGURES, Again, all_lessons, lesson
+from minigts.lessons.model import FIGURES, FOLDER, Again, all_lessons, lesson
 from minigts.lessons.verdicts import Evidence, judge, passed
 from minigts.serve import lessons as served
 from minigts.topology.read.load import parse
@@ -54,6 +56,15 @@ def test_a_prediction_is_committed_once(tmp_path: Path) -> None:
     work(tmp_path, "to_mil: 1ms")
     with pytest.raises(InputError, match=r"predicted 32\.5ms already"):
         folder.predict(lesson(1), tmp_path / "one", "65ms")
+
+
+def test_all_lessons_are_listed_by_number_and_stand_on_the_page_for_teachers() -> None:
+    numbers = [each.number for each in all_lessons()]
+    page = (paths.project_root() / FOLDER / "README.md").read_text(encoding="utf-8")
+    assert numbers == [int(row.split("|")[1]) for row in page.splitlines() if re.match(r"\| \d+ \|", row)]
+    assert numbers == sorted(
+        int(file.stem.partition("-")[0]) for file in (paths.project_root() / FOLDER).glob("*.yaml")
+    )
 
 
 def test_each_seed_has_figures_of_its_own() -> None:
