@@ -60,11 +60,10 @@ def test_a_prediction_is_committed_once(tmp_path: Path) -> None:
 
 def test_all_lessons_are_listed_by_number_and_stand_on_the_page_for_teachers() -> None:
     numbers = [each.number for each in all_lessons()]
-    page = (paths.project_root() / FOLDER / "README.md").read_text(encoding="utf-8")
+    place = paths.project_root() / FOLDER
+    page = (place / "README.md").read_text(encoding="utf-8")
     assert numbers == [int(row.split("|")[1]) for row in page.splitlines() if re.match(r"\| \d+ \|", row)]
-    assert numbers == sorted(
-        int(file.stem.partition("-")[0]) for file in (paths.project_root() / FOLDER).glob("*.yaml")
-    )
+    assert numbers == sorted(int(file.stem.partition("-")[0]) for file in place.glob("*.yaml"))
 
 
 def test_each_seed_has_figures_of_its_own() -> None:
