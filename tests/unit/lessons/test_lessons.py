@@ -121,6 +121,8 @@ ALL_PASSES = {"ams_too_much": 4, "bra_too_much": 5, "lju_too_much": 5}
 CELLS = "before: 12, after: 4, dropped: 420B"
 SWITCH = {"connected": 1, "first_packet": 16.04, "lju_answers": 0, "lju_tcp": 1, "mil_answers": 3}
 ROUND_TRIPS = "first: 56.2ms, later: 16.03ms, flows: 2"
+DELAYS = "droptail: 219.6ms, managed: 22.4ms"
+MANAGED = {"under_load": 22.4, "tcp": 9.52}
 OVERLAY = {"container_mtu": 1450, "from_host": 47.88, "from_container": 46.13, "listening": 1}
 
 
@@ -174,6 +176,13 @@ OVERLAY = {"container_mtu": 1450, "from_host": 47.88, "from_container": 46.13, "
         (8, "16ms", ROUND_TRIPS, SWITCH | {"lju_tcp": 0}, "to drop icmp alone"),
         (8, "16ms", ROUND_TRIPS, SWITCH | {"connected": 0}, "has no controller"),
         (8, "16ms", "first: 16.03ms, later: 16.03ms, flows: 2", SWITCH, "the first after 60 s"),
+        (9, "220ms", DELAYS, MANAGED, ""),
+        (9, "20ms", "droptail: 20ms, managed: 22.4ms", MANAGED, "TCP has to send while the queue is as it was"),
+        (9, "200ms", "droptail: 219.6ms, managed: 219.6ms", MANAGED, "that is before your change"),
+        (9, "120ms", DELAYS, MANAGED | {"under_load": 219.6}, "drops only when it is full"),
+        (9, "220ms", DELAYS, MANAGED | {"under_load": 59.3}, "some milliseconds above the idle link"),
+        (9, "220ms", DELAYS, {"under_load": 27.9, "tcp": 9.19}, "a queue that is too short costs throughput"),
+        (9, "220ms", "droptail: 219.6ms, managed: 27.2ms", {"under_load": 27.2, "tcp": 9.52}, ""),
         (10, "5mbit", "fifo: 1.83mbit", {"shared": 4.64}, ""),
         (10, "1.7mbit", "fifo: 4.64mbit", {"shared": 4.64}, "that is after your change"),
         (10, "1.7mbit", "fifo: 9.5mbit", {"shared": 4.64}, "that is TCP alone"),
