@@ -187,6 +187,10 @@ OVERLAY = {"container_mtu": 1450, "from_host": 47.88, "from_container": 46.13, "
         (10, "1.7mbit", "fifo: 4.64mbit", {"shared": 4.64}, "that is after your change"),
         (10, "1.7mbit", "fifo: 9.5mbit", {"shared": 4.64}, "that is TCP alone"),
         (10, "1.7mbit", "fifo: 1.83mbit", {"shared": 1.83}, "both flows still wait in one queue"),
+        (11, "20mbit", "addresses: 9.52mbit, single: 9.56mbit", {"together": 19.1}, ""),
+        (11, "9.6mbit", "addresses: 19.1mbit, single: 9.56mbit", {"together": 19.1}, "that is after your change"),
+        (11, "9.6mbit", "addresses: 9.52mbit, single: 19.1mbit", {"together": 19.1}, "that is of many flows"),
+        (11, "9.6mbit", "addresses: 9.52mbit, single: 9.56mbit", {"together": 9.54}, "all flows still take one way"),
     ],
 )
 def test_right_and_wrong_solutions(
