@@ -26,7 +26,7 @@ HEADS = ("experiment", "time", ">claims left out", ">verdicts", ">can be either"
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument(
-        "files", nargs="*", type=Path, default=sorted((stage.PROJECT / "experiments").glob("*.yaml"))
+        "files", nargs="*", type=Path, default=sorted((stage.PROJECT / "experiments").rglob("*.yaml"))
     )
     arguments.add_argument("--time", choices=["real", "virtual"])
     chosen = arguments.parse_args()

@@ -16,6 +16,8 @@ from minigts.topology.time import Time
 PROJECT = Path(__file__).parents[3]
 EXPERIMENTS = PROJECT / "experiments"
 FILES = sorted(EXPERIMENTS.glob("*.yaml"))
+EVERY_FILE = sorted(EXPERIMENTS.rglob("*.yaml"))
+"""With those in folders, which are measured one by one or by their folder."""
 OPEN = (
     "changing",
     "converge-bgp",
@@ -116,7 +118,7 @@ def test_a_quick_run_repeats_where_that_costs_little(time: Time, replicates: int
     assert look.experiment.repetitions == repetitions
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
+@pytest.mark.parametrize("file", EVERY_FILE, ids=lambda file: str(file.stem))
 def test_a_quick_run_claims_nothing_of_what_it_leaves_out(file: Path) -> None:
     whole = prepare.prepare_sweep(file, paper=False, quick=False, only=())[0].experiment
     quick = prepare.prepare_sweep(file, paper=False, quick=True, only=())[0].experiment
@@ -136,6 +138,8 @@ def test_a_part_claims_nothing_of_other_overlays() -> None:
 
 def test_a_folder_stands_for_its_experiments(tmp_path: Path) -> None:
     assert prepare.files([EXPERIMENTS]) == tuple(FILES)
+    classics = EXPERIMENTS / "classics"
+    assert prepare.files([classics]) == tuple(sorted(classics.glob("*.yaml")))
     with pytest.raises(InputError, match="holds no experiment"):
         prepare.files([tmp_path])
 

@@ -12,7 +12,7 @@ from minigts.experiments.prepare import Prepared
 from minigts.judge.statistics import clearest_rank, clearest_sign
 from minigts.providers import DEFAULT
 
-EXPERIMENTS = sorted((Path(__file__).parents[3] / "experiments").glob("*.yaml"))
+EXPERIMENTS = sorted((Path(__file__).parents[3] / "experiments").rglob("*.yaml"))
 
 
 def prepared(file: Path) -> Prepared:

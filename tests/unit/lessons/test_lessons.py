@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -10,12 +11,13 @@ import pytest
 import tc_hosts
 
 from minigts import lab as labs
+from minigts import paths
 from minigts.errors import InputError
 from minigts.lab import Change, Lab
 from minigts.lessons import folder, regrade
 from minigts.lessons.evidence_file import EvidenceFile
 from minigts.lessons.hidden_figures import why_hidden
-from minigts.lessons.model import FIGURES, Again, all_lessons, lesson
+from minigts.lessons.model import FIGURES, FOLDER, Again, all_lessons, lesson
 from minigts.lessons.verdicts import Evidence, judge, passed
 from minigts.serve import lessons as served
 from minigts.topology.read.load import parse
@@ -54,6 +56,14 @@ def test_a_prediction_is_committed_once(tmp_path: Path) -> None:
     work(tmp_path, "to_mil: 1ms")
     with pytest.raises(InputError, match=r"predicted 32\.5ms already"):
         folder.predict(lesson(1), tmp_path / "one", "65ms")
+
+
+def test_all_lessons_are_listed_by_number_and_stand_on_the_page_for_teachers() -> None:
+    numbers = [each.number for each in all_lessons()]
+    place = paths.project_root() / FOLDER
+    page = (place / "README.md").read_text(encoding="utf-8")
+    assert numbers == [int(row.split("|")[1]) for row in page.splitlines() if re.match(r"\| \d+ \|", row)]
+    assert numbers == sorted(int(file.stem.partition("-")[0]) for file in place.glob("*.yaml"))
 
 
 def test_each_seed_has_figures_of_its_own() -> None:
@@ -170,6 +180,10 @@ OVERLAY = {"container_mtu": 1450, "from_host": 47.88, "from_container": 46.13, "
         (12, "1372", "largest: 1372, segment: 1360", HOLE, "the timestamps take 12 bytes more"),
         (12, "1372", "largest: 1372, segment: 1348", HOLE | {"arrived": 0}, "or let its TCP probe"),
         (8, "16ms", "first: 16.03ms, later: 16.03ms, flows: 2", SWITCH, "the first after 60 s"),
+        (10, "5mbit", "fifo: 1.83mbit", {"shared": 4.64}, ""),
+        (10, "1.7mbit", "fifo: 4.64mbit", {"shared": 4.64}, "that is after your change"),
+        (10, "1.7mbit", "fifo: 9.5mbit", {"shared": 4.64}, "that is TCP alone"),
+        (10, "1.7mbit", "fifo: 1.83mbit", {"shared": 1.83}, "both flows still wait in one queue"),
     ],
 )
 def test_right_and_wrong_solutions(
