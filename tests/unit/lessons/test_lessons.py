@@ -120,6 +120,7 @@ POLICY = {
 ALL_PASSES = {"ams_too_much": 4, "bra_too_much": 5, "lju_too_much": 5}
 CELLS = "before: 12, after: 4, dropped: 420B"
 SWITCH = {"connected": 1, "first_packet": 16.04, "lju_answers": 0, "lju_tcp": 1, "mil_answers": 3}
+HOLE = {"largest_payload": 1372, "arrived": 262144}
 ROUND_TRIPS = "first: 56.2ms, later: 16.03ms, flows: 2"
 DELAYS = "droptail: 219.6ms, managed: 22.4ms"
 MANAGED = {"under_load": 22.4, "tcp": 9.52}
@@ -175,6 +176,11 @@ OVERLAY = {"container_mtu": 1450, "from_host": 47.88, "from_container": 46.13, "
         (8, "16ms", ROUND_TRIPS, SWITCH | {"lju_answers": 3}, "a priority above 1"),
         (8, "16ms", ROUND_TRIPS, SWITCH | {"lju_tcp": 0}, "to drop icmp alone"),
         (8, "16ms", ROUND_TRIPS, SWITCH | {"connected": 0}, "has no controller"),
+        (12, "1372", "largest: 1372, segment: 1348", HOLE, ""),
+        (12, "1472", "largest: 1400, segment: 1348", HOLE, "-s counts the payload alone"),
+        (12, "1400", "largest: 1472, segment: 1348", HOLE, "lju is behind the black hole"),
+        (12, "1372", "largest: 1372, segment: 1360", HOLE, "the timestamps take 12 bytes more"),
+        (12, "1372", "largest: 1372, segment: 1348", HOLE | {"arrived": 0}, "or let its TCP probe"),
         (8, "16ms", "first: 16.03ms, later: 16.03ms, flows: 2", SWITCH, "the first after 60 s"),
         (9, "220ms", DELAYS, MANAGED, ""),
         (9, "20ms", "droptail: 20ms, managed: 22.4ms", MANAGED, "TCP has to send while the queue is as it was"),
