@@ -26,9 +26,9 @@ OUTSIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_
 OUTSIDE += ("bench/README.md", "provision/kernel/README.md")
 """Pages that lie elsewhere than in docs/."""
 PARTS = {
-    "Learn": "README docs/install docs/lessons/README docs/lessons/[1-8]-* docs/own-programs",
+    "Learn": "README docs/install docs/lessons/README docs/lessons/[0-9]-* docs/lessons/[0-9][0-9]-* docs/own-programs",
     "Do": (
-        "docs/README docs/lab docs/serve docs/experiments docs/testing docs/python docs/results docs/campaigns "
+        "docs/README docs/lab docs/serve docs/experiments docs/classics docs/testing docs/python docs/results docs/campaigns "
         "docs/policy docs/routing-protocols docs/imports docs/gts docs/vagrant"
     ),
     "Look up": (
@@ -44,7 +44,7 @@ PARTS = {
 LISTED = ("reference/verbs/*", "docs/decisions/0*", "provision/overlays/*/README")
 """Pages that another page lists, and the bar at the side does not."""
 ABOUT = {
-    "Learn": "what minigts is, a first lab, and eight lessons of an hour",
+    "Learn": "what minigts is, a first lab, and lessons of an hour each",
     "Do": "each task with its commands",
     "Look up": "every verb, every key, every word",
     "Understand": "how it works, how exact it is, and why it is so",

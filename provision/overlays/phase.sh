@@ -13,7 +13,8 @@
 #   reach    on all hosts at once: waits until all PEERS, the other hosts' ADDRESSes, answer; NAMES, NAME=ADDRESS of each
 #            host of the network, become names in the measuring container, where there is one
 #   verify   proves the data path to PEER, another host's ADDRESS. Prints ENCAPSULATION, and prints the same again for as
-#            long as the data path is the same: an experiment takes a difference for a fall-back
+#            long as the data path is the same: an experiment takes a difference for a fall-back. LARGEST, in a lab with a
+#            black hole, is what of MTU passes
 #   leave    on all hosts at once: nothing of the overlay remains
 #   second   one more container beside the measuring one, where overlay.yaml says that there is one; prints what start does
 #   policy   the network itself enforces POLICY from now on, where overlay.yaml says that it does; empty: none

@@ -1,10 +1,13 @@
 # shellcheck shell=bash
 # Sourced by phase.sh: what the links really carry when the container sends to PEER, another host's container.
 #
-# Environment: ADDRESS, MTU, PEER; ENTER (process id in the container) unless the tools run on the host itself.
+# Environment: ADDRESS, MTU, PEER; ENTER (process id in the container) unless the tools run on the host itself; LARGEST
+# where a link is a black hole: the bytes of the largest packet of the container that passes.
 
 # Larger than whatever else crosses the links meanwhile, and different from what the other hosts send for their own proof.
-readonly payload_bytes=$((1000 + HOST_INDEX % 100 * 3))
+payload_bytes=$((1000 + HOST_INDEX % 100 * 3))
+((payload_bytes + 48 <= ${LARGEST:-65535})) || payload_bytes=$((LARGEST - 48))
+readonly payload_bytes
 readonly own_packets='udp or ip proto 4 or esp or icmp or icmp6'
 readonly echoes=5
 readonly echo_s=$((PATIENCE_S > 2 ? PATIENCE_S : 2))
@@ -25,12 +28,12 @@ $(cat /tmp/verify.capture)"
   echo "ENCAPSULATION=$seen"
 }
 
-# prove_mtu: a datagram as large as MTU gets through in one piece, and a larger one does not leave.
+# prove_mtu: a datagram as large as MTU, or as LARGEST, gets through in one piece, and one larger than MTU does not leave.
 prove_mtu() {
-  local headers=28
+  local headers=28 largest=${LARGEST:-$MTU}
   [[ $PEER != *:* ]] || headers=48
-  in_container ping -c 3 -i 0.2 -W "$echo_s" -q -M "do" -s "$((MTU - headers))" "$PEER" >/tmp/verify.ping 2>&1 ||
-    fatal "datagrams of $MTU bytes do not reach $PEER: $(tail -n 3 /tmp/verify.ping)"
+  in_container ping -c 3 -i 0.2 -W "$echo_s" -q -M "do" -s "$((largest - headers))" "$PEER" >/tmp/verify.ping 2>&1 ||
+    fatal "datagrams of $largest bytes do not reach $PEER: $(tail -n 3 /tmp/verify.ping)"
   ! in_container ping -c 1 -W "$echo_s" -q -M "do" -s "$((MTU - headers + 1))" "$PEER" >/tmp/verify.ping 2>&1 ||
     fatal "a datagram larger than the MTU of $MTU bytes reaches $PEER in one piece"
 }

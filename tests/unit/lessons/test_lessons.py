@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -10,12 +11,13 @@ import pytest
 import tc_hosts
 
 from minigts import lab as labs
+from minigts import paths
 from minigts.errors import InputError
 from minigts.lab import Change, Lab
 from minigts.lessons import folder, regrade
 from minigts.lessons.evidence_file import EvidenceFile
 from minigts.lessons.hidden_figures import why_hidden
-from minigts.lessons.model import FIGURES, Again, all_lessons, lesson
+from minigts.lessons.model import FIGURES, FOLDER, Again, all_lessons, lesson
 from minigts.lessons.verdicts import Evidence, judge, passed
 from minigts.serve import lessons as served
 from minigts.topology.read.load import parse
@@ -54,6 +56,14 @@ def test_a_prediction_is_committed_once(tmp_path: Path) -> None:
     work(tmp_path, "to_mil: 1ms")
     with pytest.raises(InputError, match=r"predicted 32\.5ms already"):
         folder.predict(lesson(1), tmp_path / "one", "65ms")
+
+
+def test_all_lessons_are_listed_by_number_and_stand_on_the_page_for_teachers() -> None:
+    numbers = [each.number for each in all_lessons()]
+    place = paths.project_root() / FOLDER
+    page = (place / "README.md").read_text(encoding="utf-8")
+    assert numbers == [int(row.split("|")[1]) for row in page.splitlines() if re.match(r"\| \d+ \|", row)]
+    assert numbers == sorted(int(file.stem.partition("-")[0]) for file in place.glob("*.yaml"))
 
 
 def test_each_seed_has_figures_of_its_own() -> None:
@@ -110,7 +120,10 @@ POLICY = {
 ALL_PASSES = {"ams_too_much": 4, "bra_too_much": 5, "lju_too_much": 5}
 CELLS = "before: 12, after: 4, dropped: 420B"
 SWITCH = {"connected": 1, "first_packet": 16.04, "lju_answers": 0, "lju_tcp": 1, "mil_answers": 3}
+HOLE = {"largest_payload": 1372, "arrived": 262144}
 ROUND_TRIPS = "first: 56.2ms, later: 16.03ms, flows: 2"
+DELAYS = "droptail: 219.6ms, managed: 22.4ms"
+MANAGED = {"under_load": 22.4, "tcp": 9.52}
 OVERLAY = {"container_mtu": 1450, "from_host": 47.88, "from_container": 46.13, "listening": 1}
 
 
@@ -163,11 +176,27 @@ OVERLAY = {"container_mtu": 1450, "from_host": 47.88, "from_container": 46.13, "
         (8, "16ms", ROUND_TRIPS, SWITCH | {"lju_answers": 3}, "a priority above 1"),
         (8, "16ms", ROUND_TRIPS, SWITCH | {"lju_tcp": 0}, "to drop icmp alone"),
         (8, "16ms", ROUND_TRIPS, SWITCH | {"connected": 0}, "has no controller"),
+        (12, "1372", "largest: 1372, segment: 1348", HOLE, ""),
+        (12, "1472", "largest: 1400, segment: 1348", HOLE, "-s counts the payload alone"),
+        (12, "1400", "largest: 1472, segment: 1348", HOLE, "lju is behind the black hole"),
+        (12, "1372", "largest: 1372, segment: 1360", HOLE, "the timestamps take 12 bytes more"),
+        (12, "1372", "largest: 1372, segment: 1348", HOLE | {"arrived": 0}, "or let its TCP probe"),
         (8, "16ms", "first: 16.03ms, later: 16.03ms, flows: 2", SWITCH, "the first after 60 s"),
+        (9, "220ms", DELAYS, MANAGED, ""),
+        (9, "20ms", "droptail: 20ms, managed: 22.4ms", MANAGED, "TCP has to send while the queue is as it was"),
+        (9, "200ms", "droptail: 219.6ms, managed: 219.6ms", MANAGED, "that is before your change"),
+        (9, "120ms", DELAYS, MANAGED | {"under_load": 219.6}, "drops only when it is full"),
+        (9, "220ms", DELAYS, MANAGED | {"under_load": 59.3}, "some milliseconds above the idle link"),
+        (9, "220ms", DELAYS, {"under_load": 27.9, "tcp": 9.19}, "a queue that is too short costs throughput"),
+        (9, "220ms", "droptail: 219.6ms, managed: 27.2ms", {"under_load": 27.2, "tcp": 9.52}, ""),
         (10, "5mbit", "fifo: 1.83mbit", {"shared": 4.64}, ""),
         (10, "1.7mbit", "fifo: 4.64mbit", {"shared": 4.64}, "that is after your change"),
         (10, "1.7mbit", "fifo: 9.5mbit", {"shared": 4.64}, "that is TCP alone"),
         (10, "1.7mbit", "fifo: 1.83mbit", {"shared": 1.83}, "both flows still wait in one queue"),
+        (11, "20mbit", "addresses: 9.52mbit, single: 9.56mbit", {"together": 19.1}, ""),
+        (11, "9.6mbit", "addresses: 19.1mbit, single: 9.56mbit", {"together": 19.1}, "that is after your change"),
+        (11, "9.6mbit", "addresses: 9.52mbit, single: 19.1mbit", {"together": 19.1}, "that is of many flows"),
+        (11, "9.6mbit", "addresses: 9.52mbit, single: 9.56mbit", {"together": 9.54}, "all flows still take one way"),
     ],
 )
 def test_right_and_wrong_solutions(

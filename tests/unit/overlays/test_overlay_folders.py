@@ -14,7 +14,7 @@ from minigts import overlays, paths
 from minigts.artifacts import overlay_programs
 from minigts.errors import InputError, MinigtsError
 from minigts.overlays import catalogue
-from minigts.overlays.host_file import facts_for, patience_s
+from minigts.overlays.host_file import facts_for, largest_carried, patience_s
 from minigts.overlays.teams import teams
 from minigts.providers import registry
 from minigts.topology.plan.elements import Host
@@ -325,3 +325,10 @@ def test_failed_build_keeps_nothing_and_says_why(recipe: Path, tmp_path: Path) -
 def test_phases_wait_as_long_as_an_echo_may_take(rtt: str, seconds: int) -> None:
     plan = parse(f"name: far\npair: {{hosts: [ams, bra], link: {{rtt: {rtt}}}}}\n", "far.yaml")
     assert patience_s(plan) == seconds
+
+
+@pytest.mark.parametrize(("mtu", "largest"), [(1500, "1400"), (1450, "1350")])
+def test_a_proof_sends_nothing_larger_than_a_black_hole_carries(mtu: int, largest: str) -> None:
+    chain = "name: x\nchain: {hosts: 3, segments: [{rtt: 1ms}, {rtt: 1ms%s}]}\n"
+    assert largest_carried(parse(chain % "", "x.yaml"), mtu) == {}
+    assert largest_carried(parse(chain % ", blackhole: 1400B", "x.yaml"), mtu) == {"LARGEST": largest}

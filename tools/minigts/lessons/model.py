@@ -204,8 +204,8 @@ class Numbered:
 
 def all_lessons() -> tuple[Numbered, ...]:
     """All lessons by number. Raises InputError for a file that is no lesson."""
-    files = sorted((paths.project_root() / FOLDER).glob("[0-9]-*.yaml"))
-    return tuple(_read(file) for file in files)
+    files = (paths.project_root() / FOLDER).glob("[0-9]*-*.yaml")
+    return tuple(sorted((_read(file) for file in files), key=lambda each: each.number))
 
 
 def lesson(number: int) -> Numbered:

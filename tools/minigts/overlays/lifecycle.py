@@ -29,7 +29,7 @@ from minigts.language.blocks import reserved_for
 from minigts.machine.progress import Progress
 from minigts.overlays import catalogue, containers
 from minigts.overlays.catalogue import Overlay
-from minigts.overlays.host_file import facts_for, patience_s
+from minigts.overlays.host_file import facts_for, largest_carried, patience_s
 from minigts.overlays.teams import UNDERLAYS, team_of, teams
 from minigts.providers.base import Provider
 from minigts.topology.plan.elements import Host
@@ -304,7 +304,15 @@ def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
     progress(f"{now.name}: verifying the data path")
     several = [team for team in teams(lab.plan, now.name) if len(team) > 1 or not lab.plan.groups]
     peers = {host: peer for team in several for host, peer in zip(team, [*team[1:], team.leader], strict=True)}
-    words = {host.name: {**now.ends[host.name], "PEER": now.ends[peer.name]["ADDRESS"]} for host, peer in peers.items()}
+    plan = plan_now(lab.plan, lab.read_record())
+    words = {
+        host.name: {
+            **now.ends[host.name],
+            "PEER": now.ends[peer.name]["ADDRESS"],
+            **largest_carried(plan, int(now.ends[host.name]["MTU"])),
+        }
+        for host, peer in peers.items()
+    }
     return lab.on_each([*peers], lambda host: _run(lab, "verify", host, words[host.name]))
 
 
