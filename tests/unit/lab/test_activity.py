@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import tc_hosts
+from experiment_lab import recorded
 
 from minigts import lab as labs
 from minigts.lab import Lab, usage
@@ -23,6 +24,8 @@ MemAvailable:     480000 kB
 """
 TEXT = "name: two\npair: {hosts: [ams, bra], link: {rtt: 2ms, rate: 50mbit}}\n"
 SECOND_NS = 1_000_000_000
+DROPS, MARKS = [841, 1244, 856, 863, 833], [43, 0, 3, 13, 1530]
+"""Of hub's ports, as `tc -s qdisc` has them in recorded/counters-queues.txt."""
 
 
 def test_what_a_host_prints_is_read() -> None:
@@ -32,6 +35,22 @@ def test_what_a_host_prints_is_read() -> None:
     assert found.sent == {"lo": (0, 0), "eth1": (71065354, 47221)}
     assert found.drops == {"eth1": 7, "ifb-eth1": 3}
     assert found.queued == {"eth1": 4500, "ifb-eth1": 0}
+
+
+def test_the_disciplines_of_a_host_have_their_drops_and_marks() -> None:
+    """codel, fq_codel, cake, red and fq on eth1 to eth5: each counts its marks in its own words."""
+    found = usage.parsed(recorded("counters-queues.txt"))
+    ports = [f"eth{number}" for number in range(1, 6)]
+    assert [found.drops[port] for port in ports] == DROPS
+    assert [found.marks[port] for port in ports] == MARKS
+    assert [found.queued[port] for port in ports] == [1514, 40878, 0, 0, 0]
+
+
+def test_a_direction_with_a_wire_has_the_drops_of_both_queues() -> None:
+    counted = usage.parsed(recorded("counters-queues.txt"))
+    passed = usage._with_host(Carried(1000, 10, 2, 3, 5, 4), replace(counted, queued={"eth1": 700}), "eth1")
+    assert passed == Carried(1000, 10, 2 + DROPS[0], 3, 705, 4, MARKS[0])
+    assert usage._with_host(Carried(1, 1, 0, 0), counted, "eth9") == Carried(1, 1, 0, 0)
 
 
 @pytest.mark.parametrize("lines", [0, 1, 3, 6])
@@ -48,12 +67,12 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
 
 BEFORE = Reading(
     at_ns={"ams": 0, "bra": 0},
-    carried={("ams", "ams-bra"): Carried(1000, 10, 1, 2), ("bra", "ams-bra"): Carried(500, 5, 0, 0)},
+    carried={("ams", "ams-bra"): Carried(1000, 10, 1, 2, marked=1), ("bra", "ams-bra"): Carried(500, 5, 0, 0)},
     used={"ams": Used((10, 100), (1, 4)), "bra": Used((10, 100), (1, 4))},
 )
 AFTER = Reading(
     at_ns={"ams": 2 * SECOND_NS, "bra": 2 * SECOND_NS},
-    carried={("ams", "ams-bra"): Carried(1_251_000, 1010, 4, 4), ("bra", "ams-bra"): Carried(500, 5, 0, 0)},
+    carried={("ams", "ams-bra"): Carried(1_251_000, 1010, 4, 4, marked=8), ("bra", "ams-bra"): Carried(500, 5, 0, 0)},
     used={"ams": Used((60, 300), (3, 4)), "bra": Used((10, 300), (1, 4))},
 )
 
@@ -62,7 +81,7 @@ def test_rates_are_by_the_labs_seconds(lab: Lab) -> None:
     found = usage.between(lab, BEFORE, AFTER)
     there, back = found.flows
     assert (found.seconds, there.mbit, there.frames, there.dropped, there.lost) == (2.0, 5.0, 500.0, 3, 2)
-    assert (there.rate_mbit, there.up) == (50.0, True)
+    assert (there.rate_mbit, there.up, there.marked, back.marked) == (50.0, True, 7, 0)
     assert (back.mbit, back.frames) == (0.0, 0.0)
     assert [(load.host, load.processor, load.memory_bytes) for load in found.loads] == [
         ("ams", 0.25, 3),
@@ -106,11 +125,13 @@ def test_a_round_trip_is_the_delays_and_what_waits(lab: Lab) -> None:
 def test_what_a_direction_loses_is_counted_where_it_ends(lab: Lab, drops: dict[str, int] | None, lost: int) -> None:
     """The sender's queue drops, the receiver's netem loses; of a host that does not answer nothing is known."""
     used = Used((0, 1), (0, 1))
-    counted = {"ams": usage.Counted(0, used, {"eth1": (1000, 10)}, {"eth1": 7, "ifb-eth1": 100}, {"eth1": 4500})}
+    counted = {
+        "ams": usage.Counted(0, used, {"eth1": (1000, 10)}, {"eth1": 7, "ifb-eth1": 100}, {"eth1": 4500}, {"eth1": 6})
+    }
     if drops is not None:
         counted["bra"] = usage.Counted(0, used, {}, drops, {})
     found = usage._by_ends(lab, "ams", lab.plan.host("ams").ports[0], counted)
-    assert found == Carried(1000, 10, 7, lost, 4500)
+    assert found == Carried(1000, 10, 7, lost, 4500, marked=6)
 
 
 def test_a_sender_that_drops_nothing_shows_none(lab: Lab) -> None:

@@ -17,7 +17,7 @@ from minigts.topology.read.load import parse
 TEXT = "name: two\npair: {hosts: [ams, bra], link: {rtt: 2ms, rate: 50mbit, loss: 1%}}\n"
 READING = Reading(
     at_ns={"ams": 5_500_000_000, "bra": 5_000_000_000},
-    carried={("ams", "ams-bra"): Carried(1000, 10, 1, 2, 6250, 3), ("bra", "ams-bra"): Carried(500, 5, 0, 0)},
+    carried={("ams", "ams-bra"): Carried(1000, 10, 1, 2, 6250, 3, 4), ("bra", "ams-bra"): Carried(500, 5, 0, 0)},
     used={"ams": Used((150, 1000), (1024, 4096))},
 )
 SAMPLE = re.compile(r'([a-z_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\[\\"n])*",?)+)\} ([0-9.e+-]+)')
@@ -64,6 +64,7 @@ def test_links_and_hosts_have_their_counters_and_gauges_in_base_units(lab: Lab) 
     assert found[f"minigts_link_dropped_frames_total {way}"] == 1
     assert found[f"minigts_link_lost_frames_total {way}"] == 2
     assert found[f"minigts_link_overrun_frames_total {way}"] == 3
+    assert found[f"minigts_link_marked_frames_total {way}"] == 4
     assert found[f"minigts_link_queue_bytes {way}"] == 6250
     assert found[f"minigts_link_rate_bytes_per_second {way}"] == 6_250_000
     assert found[f"minigts_link_loss_ratio {way}"] == 0.01

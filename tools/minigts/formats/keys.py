@@ -127,7 +127,7 @@ _NETLAB_NODE = {
 }
 _NETLAB_TC = _honoured(
     delay="`delay:`, of ms, one way",
-    jitter="`jitter:`, of ms",
+    jitter="`jitter:`, of ms; frames keep their order, and `order: free` lets them overtake",
     loss="`loss:`, of %",
     corrupt="`corrupt:`, of %",
     duplicate="`duplicate:`, of %",

@@ -1,14 +1,15 @@
 """What a lab does now: what each link carries in each direction and drops, and what its hosts use.
 
-Each figure is the difference of two readings of counters: the hosts' own, or the wires' where links have wires. Rates
+Each figure is the difference of two readings of counters: the hosts' own, and the wires' where links have wires. Rates
 are per second of the lab's clock, which stands still in an idle lab in virtual time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from minigts.dataplane.shaping import ifb
 from minigts.dataplane.wire import WireState
@@ -22,6 +23,8 @@ from minigts.topology.plan.elements import Host, Port, Switch
 
 LIMIT_S = 10.0
 _BITS, _MEGA, _NS = 8, 1_000_000, 1_000_000_000
+MARKS = ("ecn_mark", "ce_mark", "marked")
+"""The counters of marked frames in `tc -s -j qdisc show`."""
 COUNTERS = """
 date +%s%N
 head -n 1 /proc/stat
@@ -38,13 +41,15 @@ class Carried:
     bytes: int
     frames: int
     dropped: int
-    """Frames that were dropped because the queue in front of the rate was full."""
+    """Frames that the queue in front of the rate dropped: the wire's, and the disciplines of the host that sends."""
     lost: int
     """Frames that the link's loss took."""
     queued: int = 0
     """Bytes in the queue in front of the rate at the time of the reading."""
     overrun: int = 0
     """Frames that were dropped because a host at one of the link's ends had no room."""
+    marked: int = 0
+    """Frames that the queue marked with ECN's "congestion experienced"."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,8 @@ class Counted:
     """Frames that its qdiscs dropped, by interface."""
     queued: Mapping[str, int]
     """Bytes that wait in its qdiscs, by interface."""
+    marks: Mapping[str, int] = field(default_factory=dict)
+    """Frames that its qdiscs marked, by interface."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +109,8 @@ class Flow:
     """The link's RTT now: delay and queueing time of both directions. None: the link is cut."""
     overrun: int = 0
     """Frames that were dropped because a host had no room."""
+    marked: int = 0
+    """Frames that the queue marked (ECN)."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +144,7 @@ def read(lab: Lab) -> Reading:
         carried={
             (machine.name, port.link): _by_ends(lab, machine.name, port, counted)
             if wires is None
-            else by_wire(wires[machine.name][port.name])
+            else _with_host(by_wire(wires[machine.name][port.name]), counted[machine.name], port.name)
             for machine in on
             for port in machine.ports
         },
@@ -176,6 +185,7 @@ def between(lab: Lab, before: Reading, after: Reading) -> Activity:
                     if port.link in record.cut or (port.peer_host, port.link) not in delays_ms
                     else round(delays_ms[machine.name, port.link] + delays_ms[port.peer_host, port.link], 6),
                     overrun=max(0, now.overrun - then.overrun),
+                    marked=max(0, now.marked - then.marked),
                 )
             )
     order = {link.name: index for index, link in enumerate(lab.plan.links)}
@@ -219,18 +229,36 @@ def parsed(text: str) -> Counted:
             sent[name.strip()] = int(words[8]), int(words[9])
     drops: dict[str, int] = {}
     queued: dict[str, int] = {}
+    marks: dict[str, int] = {}
     for qdisc in documents.document(rest[-1] or "[]"):
-        for counter, of in (("drops", drops), ("backlog", queued)):
-            of[qdisc["dev"]] = max(of.get(qdisc["dev"], 0), int(qdisc.get(counter, 0)))
+        # Linux adds what a qdisc drops and holds to the figures of the tbf above it.
+        for of, count in ((drops, qdisc.get("drops", 0)), (queued, qdisc.get("backlog", 0)), (marks, _marks(qdisc))):
+            of[qdisc["dev"]] = max(of.get(qdisc["dev"], 0), int(count))
     idle = times[3] + times[4]
     total = memory["MemTotal:"]
     used = Used((sum(times) - idle, sum(times)), (total - memory["MemAvailable:"], total))
-    return Counted(int(at), used, sent, drops, queued)
+    return Counted(int(at), used, sent, drops, queued, marks)
+
+
+def _marks(qdisc: Mapping[str, Any]) -> int:
+    """How many frames a discipline has marked. `ecn_mark` is by its law, `ce_mark` beyond the threshold that it was
+    given; red has `marked`, and each class of cake counts its own."""
+    return sum(int(each.get(name, 0)) for each in (qdisc, *qdisc.get("tins", ())) for name in MARKS)
 
 
 def by_wire(state: WireState) -> Carried:
     """The counters of a direction from the state of its wire."""
     return Carried(state.bytes, state.frames, state.dropped, state.lost, state.queued, state.overrun)
+
+
+def _with_host(of_wire: Carried, sender: Counted, port: str) -> Carried:
+    """The counters of a direction with those of the sender's queue in front of the wire."""
+    return replace(
+        of_wire,
+        dropped=of_wire.dropped + sender.drops.get(port, 0),
+        queued=of_wire.queued + sender.queued.get(port, 0),
+        marked=sender.marks.get(port, 0),
+    )
 
 
 def _by_ends(lab: Lab, machine: str, port: Port, counted: Mapping[str, Counted]) -> Carried:
@@ -239,4 +267,5 @@ def _by_ends(lab: Lab, machine: str, port: Port, counted: Mapping[str, Counted])
     near, peer = counted[machine], counted.get(port.peer_host)
     sent_bytes, frames = near.sent[port.name]
     lost = 0 if peer is None else peer.drops.get(ifb(far), 0)
-    return Carried(sent_bytes, frames, near.drops.get(port.name, 0), lost, near.queued.get(port.name, 0))
+    dropped, queued, marked = (of.get(port.name, 0) for of in (near.drops, near.queued, near.marks))
+    return Carried(sent_bytes, frames, dropped, lost, queued, marked=marked)

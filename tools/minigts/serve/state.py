@@ -11,6 +11,7 @@ from typing import Any
 
 from minigts.lab import Lab, links, usage
 from minigts.report.topology_figure import positions
+from minigts.topology import disciplines
 from minigts.topology.plan.elements import Switch
 
 _NS = 1_000_000_000
@@ -66,19 +67,26 @@ def now(
 ) -> dict[str, Any]:
     """The message with the traffic between two readings, and each link's settings. Raises MinigtsError.
 
-    Totals are counted since the reading `first`, so that what the certificate dropped is not among them. `hidden`: a
+    Totals are counted since the reading `first`, so that what the certificate dropped is not among them.
+    `total_dropped` is None where a host has the queue in front of a wire, since hosts are not asked then. `hidden`: a
     lesson's student has not predicted a round trip yet, so the page shows none.
     """
     between = usage.between(lab, before, after)
     record = lab.read_record()
     set_now = links.plan_now(lab.plan, record)
+    unasked = {
+        (link.ends[way], link.name)
+        for link in set_now.links
+        for way, direction in enumerate(set_now.directions(link))
+        if lab.time == "virtual" and disciplines.in_host(direction)
+    }
     flows: dict[str, list[Mapping[str, Any]]] = {}
     for flow in between.flows:
         total = _since(first.carried.get((flow.source, flow.link)), after.carried[flow.source, flow.link])
         flows.setdefault(flow.link, []).append(
             asdict(flow)
             | {
-                "total_dropped": total.dropped + total.overrun,
+                "total_dropped": None if (flow.source, flow.link) in unasked else total.dropped + total.overrun,
                 "total_lost": total.lost,
                 "total_frames": total.frames,
             }
@@ -112,5 +120,5 @@ def _since(first: usage.Carried | None, now: usage.Carried) -> usage.Carried:
     host: then all is since."""
     if first is None or first.frames > now.frames:
         return now
-    counted = ("bytes", "frames", "dropped", "lost", "overrun")
+    counted = ("bytes", "frames", "dropped", "lost", "overrun", "marked")
     return replace(now, **{name: max(0, getattr(now, name) - getattr(first, name)) for name in counted})

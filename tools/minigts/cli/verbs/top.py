@@ -126,5 +126,9 @@ def _flow(flow: Flow) -> tuple[str, ...]:
 
 
 def _state(flow: Flow) -> str:
-    words = ["" if flow.up else "down", f"hosts had no room for {flow.overrun}" if flow.overrun else ""]
+    words = [
+        "" if flow.up else "down",
+        f"{flow.marked} marked (ECN)" if flow.marked else "",
+        f"hosts had no room for {flow.overrun}" if flow.overrun else "",
+    ]
     return ", ".join(filter(None, words))

@@ -183,7 +183,7 @@ function cellsOf(link, flow, way, how) {
     "number mbit": flow.mbit.toFixed(2),
     "number share": flow.rate_mbit ? `${Math.round((100 * flow.mbit) / flow.rate_mbit)} %` : "–",
     "number frames": flow.frames.toFixed(0),
-    "number dropped": flow.total_dropped,
+    "number dropped": flow.total_dropped ?? "–",
     "number lost": flow.total_lost,
     "number delay": figure(link.delay_ms[way], 5),
     "number loss": figure(link.loss_percent[way], 4),
