@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -177,6 +178,34 @@ def test_the_bottleneck_has_the_lowest_rate_for_each_flow(
     options = FlowsOptions.model_validate({"flows": [*named, {"name": "echo", "tool": "ping", "from": "c", "to": "a"}]})
     found = flow_results.bottleneck(dumbbell(), options.members("a", "c"))
     assert (found and (found.link, found.rate_mbit, found.sharing)) == (link and (link, rate, sharing))
+
+
+class Slow(Hosts):
+    """One of two flows of `traffic` takes longer than the other; `order` has what ended when."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.order: list[str] = []
+
+    def run(
+        self, host: str, argv: Sequence[str], *, timeout_s: float, check: bool = True, **_ignored: object
+    ) -> Result:
+        if "send" in argv:
+            time.sleep(0.3 if host == "bra" else 0)
+            self.order.append(f"flow of {host}")
+            return Result(host, tuple(argv), 0, '{"alone": [], "flows": [[0.0, 64000, 0.1]]}', "", 0.1)
+        if any("kill -0" in word for word in argv):
+            self.order.append("server ends")
+        return super().run(host, argv, timeout_s=timeout_s, check=check)
+
+
+def test_a_server_runs_until_the_last_flow_to_it_has_ended(tmp_path: Path) -> None:
+    directory, hosts = tmp_path / "small", Slow()
+    block = "{name: block, tool: traffic, from: [ams, bra], options: {sizes: 64kB, every: 1s, arrivals: steady}}"
+    head = "  - {name: mix, tool: flows, paths: [{from: ams, to: mil}], options: {duration: 1s, flows: ["
+    begin(directory, experiment(head + block + "]}}\n"), PLAN)
+    run_together([directory], hosts, Stage(), lambda _: None)  # type: ignore[arg-type]
+    assert hosts.order == ["flow of ams", "flow of bra", "server ends"]
 
 
 def test_flows_with_several_ways_have_no_bottleneck_that_is_known() -> None:

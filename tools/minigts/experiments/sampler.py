@@ -21,6 +21,7 @@ from minigts.experiments.matrix import Sample, path_between
 from minigts.experiments.model import AnyMeasurement, Cut, Links
 from minigts.experiments.sample_steps import (
     CROSSING,
+    FLOW,
     SHORT_S,
     WATCH,
     WATCHED_EVERY_S,
@@ -225,6 +226,10 @@ class Sampler:
                 playing = pool.start(partial(self._play, todo[0].client.host, changes)) if changes else None
                 others = [pool.start(partial(self._run, each.client)) for each in todo[1:]]
                 clients = [self._run(todo[0].client), *(task.result() for task in others)]
+                # Flows beside the first one may take longer than it, and need their server until then.
+                for call, task in (each for tasks in beside for each in tasks):
+                    if call.name.startswith(FLOW):
+                        task.result()
                 measured.clear()
                 pool.all([partial(self._run, call) for each in todo for call in each.tail])
             finally:
