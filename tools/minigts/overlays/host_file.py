@@ -136,8 +136,7 @@ def facts_for(
 def largest_carried(plan: Plan, mtu: int) -> dict[str, str]:
     """LARGEST for phase verify in a lab with a black hole: the bytes of the largest packet that every link carries from
     a measuring end with this MTU. Empty in other labs, where that is the MTU."""
-    ports = [port for machine in (*plan.hosts, *plan.switches) for port in machine.ports]
-    holes = [hole for port in ports if (hole := port.outgoing.blackhole_bytes) is not None]
+    holes = [hole for link in plan.links for way in plan.directions(link) if (hole := way.blackhole_bytes) is not None]
     if not holes:
         return {}
     headers = min(port.mtu for host in plan.hosts for port in host.ports) - mtu

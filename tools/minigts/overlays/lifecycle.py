@@ -305,12 +305,9 @@ def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
     several = [team for team in teams(lab.plan, now.name) if len(team) > 1 or not lab.plan.groups]
     peers = {host: peer for team in several for host, peer in zip(team, [*team[1:], team.leader], strict=True)}
     plan = plan_now(lab.plan, lab.read_record())
+    largest = {mtu: largest_carried(plan, int(mtu)) for mtu in {now.ends[host.name]["MTU"] for host in peers}}
     words = {
-        host.name: {
-            **now.ends[host.name],
-            "PEER": now.ends[peer.name]["ADDRESS"],
-            **largest_carried(plan, int(now.ends[host.name]["MTU"])),
-        }
+        host.name: {**(end := now.ends[host.name]), **largest[end["MTU"]], "PEER": now.ends[peer.name]["ADDRESS"]}
         for host, peer in peers.items()
     }
     return lab.on_each([*peers], lambda host: _run(lab, "verify", host, words[host.name]))
