@@ -26,8 +26,8 @@ class Range:
         return max((len(digits) for digits in re.findall(r"\.(\d+)", self.written)), default=0)
 
     def used(self, value: float) -> float:
-        """The share of the range that the value's distance uses: 0 in the middle, 1 at a limit, more outside. Of a range
-        with one limit it is the value's ratio to the limit, or the limit's to the value."""
+        """The share of the range that the value uses: 0 in the middle, 1 at a limit, more outside. Of a range with one
+        limit it is the value's ratio to the limit, or the limit's to the value."""
         if math.isfinite(self.low) and math.isfinite(self.high):
             half = (self.high - self.low) / 2
             return abs(value - self.low - half) / half if half else (0.0 if value == self.low else math.inf)
