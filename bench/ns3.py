@@ -77,15 +77,12 @@ def main() -> None:
 def compiled(scratch: Path) -> Path:
     """The program for ns-3. Raises EnvironmentLacks without ns-3 or a compiler."""
     words = [f"ns3-{library}" for library in LIBRARIES]
-    tools = [name for name in ("g++", "pkg-config") if shutil.which(name) is None]
-    found = (
-        subprocess.run(["pkg-config", "--cflags", "--libs", *words], capture_output=True, text=True)
-        if not tools
-        else None
-    )
+    lacking = [name for name in ("g++", "pkg-config") if shutil.which(name) is None]
+    asked = ["pkg-config", "--cflags", "--libs", *words]
+    found = None if lacking else subprocess.run(asked, check=False, capture_output=True, text=True)
     if found is None or found.returncode != 0:
-        lacking = "apt-get install g++ pkg-config libns3-dev libgsl-dev, best in a container of its own"
-        raise EnvironmentLacks(f"ns-3 or a compiler is not installed here; on Debian 12: {lacking}")
+        packages = "apt-get install g++ pkg-config libns3-dev libgsl-dev, best in a container of its own"
+        raise EnvironmentLacks(f"ns-3 or a compiler is not installed here; on Debian 12: {packages}")
     program = scratch / "dumbbell"
     argv = ["g++", "-std=c++17", "-O1", str(PROGRAM), "-o", str(program), *found.stdout.split()]
     subprocess.run(argv, check=True)
