@@ -186,6 +186,10 @@ def _no_metric(name: str, quantity: Quantity) -> str:
     return f"metric: {shown(name)} is no column of {quantity}; there are {', '.join(instead)}"
 
 
+EXPLAINING = {"text", "source", "why", "vacuous", "law", "tolerance", "failure"}
+"""The keys of a claim that explain it, and have no part in its verdict."""
+
+
 class Claim(Strict):
     """One claim: a quantity and a word, `throughput: falls-with-hops`."""
 
@@ -235,6 +239,12 @@ class Claim(Strict):
     """The reason for a difference from what was published, and what shows it."""
     vacuous: str = ""
     """Why the claim cannot fail, or cannot hold, under the settings of this experiment."""
+    law: str = ""
+    """The name of the law, or of the reference, that `minigts validate` holds the lab against: Mathis's law."""
+    tolerance: str = ""
+    """How the range was derived, before the first run."""
+    failure: str = ""
+    """What a failure would mean: which part of minigts would be wrong."""
 
     @model_validator(mode="after")
     def _one_subject(self) -> Self:
@@ -255,6 +265,11 @@ class Claim(Strict):
         ]
         if idle:
             raise ValueError(f"`{idle[0]}:` is of a claim that says {'ordered' if idle[0] == 'order' else 'follows'}")
+        for key in ("tolerance", "failure"):
+            if getattr(self, key) and not self.law:
+                raise ValueError(f"`{key}:` is of a claim with a `law:`")
+        if self.law and (lacking := [key for key in ("text", "tolerance", "failure") if not getattr(self, key)]):
+            raise ValueError(f"`law:` needs `{lacking[0]}:`")
         if self.range and self.range.unit != self._unit and not of_any_unit:
             raise ValueError(f"range: {self.range.written!r} needs the unit {self._unit}")
         return self
@@ -286,9 +301,7 @@ class Claim(Strict):
     @property
     def digest(self) -> str:
         """A digest of what is judged, without the texts that explain it."""
-        what = self.model_dump(
-            mode="json", by_alias=True, exclude_none=True, exclude={"text", "source", "why", "vacuous"}
-        )
+        what = self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=EXPLAINING)
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
     @property
