@@ -14,8 +14,9 @@ Each command makes one connection and prints its figures in one line, as `name=n
   leave     ssthresh, lost, waited_ms: the window with which slow start is left, in segments; the segments sent again
             until a second later; what the queue has added to the round trip when slow start is left.
   acks      segments_per_ack: data segments that came for each acknowledgement sent, of `--segments` full ones.
-  delayed   first_ms, last_ms: how long the receiver holds back the acknowledgement of a single byte, beyond the
-            connection's own round trip: of the first of `--bytes`, 100 ms apart, and of the last.
+  delayed   first_ms, held_ms: how long the receiver holds back the acknowledgement of what has no answer, beyond the
+            connection's own round trip: of the connection's first data, and of a byte after `--exchanges` of a byte
+            each, 100 ms apart.
   timeouts  first_ms, least_ratio, most_ratio: when a segment whose path is cut is sent again, and how many times as
             long as the time before each further wait takes. `--syn`: the segment is the first of the connection;
             then linear_ms is the longest gap between two of the first four.
@@ -43,6 +44,7 @@ UNLIMITED = 0x7FFFFFFF
 """The slow-start threshold before slow start was left."""
 TCP_CONGESTION, TCP_WINDOW_CLAMP, TCP_INFO = 13, 10, 11
 CHUNK = bytes(1448 * 8)
+BUFFER_BYTES = 4_000_000
 
 
 class Info:
@@ -71,6 +73,7 @@ def connected(to: tuple[str, int], asked: dict[str, int], congestion: str = "") 
     """A connection whose server does what is asked, the moment of its first packet and its set-up time, in ms."""
     line = socket.socket()
     line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, ABORTED)
     if congestion:
         line.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, congestion.encode())
     began_ms = now_ms()
@@ -83,6 +86,10 @@ def connected(to: tuple[str, int], asked: dict[str, int], congestion: str = "") 
 
 HEAD_BYTES = 64
 """A connection begins with what the server is to do, in JSON, filled with blanks."""
+
+
+ABORTED = struct.pack("=2i", 1, 0)
+"""SO_LINGER: what was not sent when the socket is closed is thrown away."""
 
 
 def send_for(line: socket.socket, seconds: float) -> None:
@@ -130,7 +137,8 @@ def headers(to: tuple[str, int], given: argparse.Namespace) -> dict[str, float]:
 def start(to: tuple[str, int], given: argparse.Namespace) -> dict[str, float]:
     line, began_ms, rtt_ms = connected(to, {}, given.congestion)
     sender = threading.Thread(target=send_for, args=(line, 3600.0), daemon=True)
-    line.sendall(json.dumps({"skip_ms": 0}).encode().ljust(HEAD_BYTES) + CHUNK)
+    # A short segment would count as a whole one in the window, so the head fills some.
+    line.sendall(json.dumps({"skip_ms": 0}).encode().ljust(len(CHUNK)))
     sender.start()
     sleep_until(began_ms + rtt_ms * (given.round + 1.5))
     info = Info(line)
@@ -152,22 +160,32 @@ def leave(to: tuple[str, int], given: argparse.Namespace) -> dict[str, float]:
 
 def acks(to: tuple[str, int], given: argparse.Namespace) -> dict[str, float]:
     line, _, _ = connected(to, {"skip_ms": 0})
+    # All at once: each time a program waits for its buffer the kernel pushes (PSH), and that is acknowledged at once.
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)
     line.sendall(bytes(1448 * given.segments))
     found = answer(line)
     return {"segments_per_ack": found["data_segs_in"] / found["acks"]}
 
 
 def delayed(to: tuple[str, int], given: argparse.Namespace) -> dict[str, float]:
-    line, _, setup_ms = connected(to, {"skip_ms": 0})
-    held_ms = []
-    for _ in range(given.bytes):
+    line, _, setup_ms = connected(to, {})
+    held_ms = [held_back_ms(line, json.dumps({"exchanges": given.exchanges}).encode().ljust(HEAD_BYTES)) - setup_ms]
+    for _ in range(given.exchanges):
         time.sleep(0.1)
-        sent_ms = now_ms()
         line.sendall(b".")
-        while Info(line).unacked:
-            time.sleep(0.0001)
-        held_ms.append(now_ms() - sent_ms - setup_ms)
-    return {"first_ms": held_ms[0], "last_ms": held_ms[-1]}
+        line.recv(1)
+    time.sleep(0.1)
+    held_ms.append(held_back_ms(line, b".") - setup_ms)
+    return {"first_ms": held_ms[0], "held_ms": held_ms[1]}
+
+
+def held_back_ms(line: socket.socket, sent: bytes) -> float:
+    """How long it takes until what is sent has been acknowledged."""
+    sent_ms = now_ms()
+    line.sendall(sent)
+    while Info(line).unacked:
+        time.sleep(0.0001)
+    return now_ms() - sent_ms
 
 
 def timeouts(to: tuple[str, int], given: argparse.Namespace) -> dict[str, float]:
@@ -209,7 +227,12 @@ def served(line: socket.socket, before_bytes: int) -> None:
         if "echo" in asked:
             line.sendall(b".")
             return
+        for _ in range(asked.get("exchanges", 0)):
+            line.recv(1)
+            line.sendall(b".")
         if "window" in asked:
+            # Without a buffer of a given size the kernel's tuning lifts the limit again.
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
             line.setsockopt(socket.IPPROTO_TCP, TCP_WINDOW_CLAMP, asked["window"])
         try:
             counted = read(line, asked.get("skip_ms", 0))
@@ -259,7 +282,7 @@ def main() -> None:
         command.add_argument("--congestion", default="")
         command.add_argument("--round", type=int, default=0)
         command.add_argument("--segments", type=int, default=2000)
-        command.add_argument("--bytes", type=int, default=40)
+        command.add_argument("--exchanges", type=int, default=5)
         command.add_argument("--at", type=float, default=2, help="seconds after the program's start")
         command.add_argument("--times", type=int, default=4)
         command.add_argument("--syn", action="store_true")
