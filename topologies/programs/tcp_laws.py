@@ -13,7 +13,8 @@ Each command makes one connection and prints its figures in one line, as `name=n
             trip after slow start's round `--round` (the first round is 0).
   leave     ssthresh, lost, waited_ms: the window with which slow start is left, in segments; the segments sent again
             until a second later; what the queue has added to the round trip when slow start is left.
-  acks      segments_per_ack: data segments that came for each acknowledgement sent, of `--segments` full ones.
+  acks      segments_per_ack: data segments that came for each acknowledgement sent, of `--segments` full ones, where
+            the receiving program begins to read after `--hold` seconds.
   delayed   first_ms, held_ms: how long the receiver holds back the acknowledgement of what has no answer, beyond the
             connection's own round trip: of the connection's first data, and of a byte after `--exchanges` of a byte
             each, 100 ms apart.
@@ -33,6 +34,7 @@ import errno
 import json
 import socket
 import struct
+import sys
 import threading
 import time
 from itertools import pairwise
@@ -159,9 +161,7 @@ def leave(to: tuple[str, int], given: argparse.Namespace) -> dict[str, float]:
 
 
 def acks(to: tuple[str, int], given: argparse.Namespace) -> dict[str, float]:
-    line, _, _ = connected(to, {"skip_ms": 0})
-    # All at once: each time a program waits for its buffer the kernel pushes (PSH), and that is acknowledged at once.
-    line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)
+    line, _, _ = connected(to, {"hold_s": given.hold})
     line.sendall(bytes(1448 * given.segments))
     found = answer(line)
     return {"segments_per_ack": found["data_segs_in"] / found["acks"]}
@@ -230,11 +230,12 @@ def served(line: socket.socket, before_bytes: int) -> None:
         for _ in range(asked.get("exchanges", 0)):
             line.recv(1)
             line.sendall(b".")
-        if "window" in asked:
-            # Without a buffer of a given size the kernel's tuning lifts the limit again.
-            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
-            line.setsockopt(socket.IPPROTO_TCP, TCP_WINDOW_CLAMP, asked["window"])
         try:
+            if "hold_s" in asked:
+                line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
+                time.sleep(asked["hold_s"])
+            if "window" in asked:
+                limit_window(line, asked["window"])
             counted = read(line, asked.get("skip_ms", 0))
             info = Info(line)
             counted |= {"data_segs_in": info.data_segs_in, "acks": info.segs_out}
@@ -243,6 +244,14 @@ def served(line: socket.socket, before_bytes: int) -> None:
             line.sendall(json.dumps(counted).encode())
         except ConnectionError:
             pass  # the client has seen enough
+
+
+def limit_window(line: socket.socket, size_bytes: int) -> None:
+    """Limits the window that is offered. The kernel lifts such a limit when it tunes the buffer, unless the program has
+    set its size, and when it sees the first full segment."""
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
+    line.recv(len(CHUNK), socket.MSG_WAITALL)
+    line.setsockopt(socket.IPPROTO_TCP, TCP_WINDOW_CLAMP, size_bytes)
 
 
 def read(line: socket.socket, skip_ms: float) -> dict[str, float]:
@@ -264,9 +273,7 @@ def port_bytes() -> int:
     return sum(int((port / "statistics/rx_bytes").read_text()) for port in ports)
 
 
-COMMANDS = {
-    each.__name__: each for each in (setup, window, start, leave, acks, delayed, timeouts, headers)
-}
+COMMANDS = {each.__name__: each for each in (setup, window, start, leave, acks, delayed, timeouts, headers)}
 
 
 def main() -> None:
@@ -282,6 +289,7 @@ def main() -> None:
         command.add_argument("--congestion", default="")
         command.add_argument("--round", type=int, default=0)
         command.add_argument("--segments", type=int, default=2000)
+        command.add_argument("--hold", type=int, default=0, help="seconds")
         command.add_argument("--exchanges", type=int, default=5)
         command.add_argument("--at", type=float, default=2, help="seconds after the program's start")
         command.add_argument("--times", type=int, default=4)
@@ -291,7 +299,7 @@ def main() -> None:
         serve(given.port)
         return
     found = COMMANDS[given.command]((given.address, given.port), given)
-    print(*(f"{name}={number:.6f}" for name, number in found.items()), flush=True)
+    sys.stdout.write(" ".join(f"{name}={number:.6f}" for name, number in found.items()) + "\n")
 
 
 if __name__ == "__main__":

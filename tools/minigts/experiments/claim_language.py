@@ -222,7 +222,7 @@ class Claim(Strict):
     range: Limits | None = None
     """The range in which the figure, or the ratio, is claimed to lie."""
     by: str | None = None
-    """The varied option, or hops, over which the figure falls or rises; for a slope also p, rtt or rate of the paths."""
+    """The varied option, or hops, over which the figure falls or rises; of a slope also p, rtt or rate of the paths."""
     formula: Annotated[Formulated | None, _UNLESS_NONE] = None
     """What the figure is held against, by arithmetic of what varies and of the path: 0.75 * mss / (rtt * sqrt(p))."""
     unit: Annotated[FormulaUnit | None, _UNLESS_NONE] = None

@@ -272,8 +272,8 @@ def _series(claim: Claim, cells: Iterable[Cell]) -> list[list[Cell]]:
 
 
 def _alike(claim: Claim, cells: Iterable[Cell], plan: Plan) -> list[list[Cell]]:
-    """The cells of paths that differ only in the plan's figure `by`, the path with the smallest first, and in no setting
-    that varies. A path whose like has no other value of `by` is in no series."""
+    """The cells of paths that differ only in the plan's figure `by`, the path with the smallest first, under one value
+    of all that varies. A path whose like has no other value of `by` is in no series."""
     series: dict[tuple[object, ...], list[tuple[float, Cell]]] = {}
     for cell in cells:
         figures = {name: value for name, value in _of_the_path(cell, plan).items() if not math.isnan(value)}
