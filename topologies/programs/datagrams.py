@@ -264,7 +264,7 @@ def at_once_bytes(came: Sequence[Arrival], rate: float) -> float:
 
 def drops(came: Sequence[Arrival], loops_ns: Sequence[int], target_s: float) -> dict[str, float]:
     """Of losses at the queue's head: when the first came after the first datagram whose wait was above the target, and
-    the 10th, 20th and 40th after the first, in ms. A loss is noticed with the next datagram that comes."""
+    the 2nd, 10th, 20th and 40th after the first, in ms. A loss is noticed with the next datagram that comes."""
     noticed_ns: list[int] = []
     expected = 0
     for each in came:
@@ -275,6 +275,8 @@ def drops(came: Sequence[Arrival], loops_ns: Sequence[int], target_s: float) -> 
     if not noticed_ns or (first_above := next(above, None)) is None:
         return {}
     later = {f"drop_{n}_ms": (noticed_ns[n - 1] - noticed_ns[0]) / 1e6 for n in (2, 10, 20, 40) if len(noticed_ns) >= n}
+    if "drop_40_ms" in later:
+        later["drop_10_to_40_ms"] = later["drop_40_ms"] - later["drop_10_ms"]
     return {"drop_1_ms": (noticed_ns[0] - first_above) / 1e6, **later}
 
 
