@@ -34,12 +34,14 @@ WATCHED_S = 20
 EVERY_S, LONGEST_S = 0.25, 900
 
 
-def is_request(frame: bytes) -> bool:
-    """Whether a frame asks for a neighbour's hardware address, by ARP or by ICMPv6."""
+def is_request(frame: bytes, address: str) -> bool:
+    """Whether a frame asks for the hardware address of this neighbour, by ARP or by ICMPv6."""
     (kind,) = struct.unpack_from("!H", frame, 12)
+    wanted = socket.inet_pton(family(address), address)
     if kind == ETH_P_ARP:
-        return struct.unpack_from("!H", frame, 20)[0] == ARP_REQUEST
-    return kind == ETH_P_IPV6 and len(frame) > 54 and frame[20] == ICMPV6 and frame[54] == NEIGHBOUR_SOLICITATION
+        return struct.unpack_from("!H", frame, 20)[0] == ARP_REQUEST and frame[38:42] == wanted
+    solicits = kind == ETH_P_IPV6 and len(frame) >= 78 and frame[20] == ICMPV6 and frame[54] == NEIGHBOUR_SOLICITATION
+    return solicits and frame[62:78] == wanted
 
 
 def watched(interface: str) -> socket.socket:
@@ -52,11 +54,12 @@ def family(address: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
-def asks(line: socket.socket) -> tuple[float, bool] | None:
-    """The next frame that waits in the line, if this host has sent it to ask: its moment in ms, and whether it goes to
-    the neighbour alone."""
+def asks(line: socket.socket, address: str) -> tuple[float, bool] | None:
+    """The next frame that waits in the line, if this host has sent it to ask for the address: its moment in ms, and
+    whether it goes to the neighbour alone. It is read as soon as it is sent."""
     frame, (_, _, kind, _, _) = line.recvfrom(2048)
-    return (now_ms(), not frame[0] & 1) if kind == socket.PACKET_OUTGOING and is_request(frame) else None
+    sent = kind == socket.PACKET_OUTGOING and is_request(frame, address)
+    return (now_ms(), not frame[0] & 1) if sent else None
 
 
 def now_ms() -> float:
@@ -79,7 +82,7 @@ def resolve(address: str, interface: str) -> dict[str, float]:
             ready = {fd for fd, _ in waiting.poll(WATCHED_S * 1000)}
             if not ready:
                 raise SystemExit("the kernel neither finds the neighbour nor gives up")
-            if line.fileno() in ready and (found := asks(line)):
+            if line.fileno() in ready and (found := asks(line, address)):
                 asked.append(found[0])
         failed = now_ms()
         if trying.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != errno.EHOSTUNREACH:
@@ -95,17 +98,18 @@ def resolve(address: str, interface: str) -> dict[str, float]:
 
 def probe(address: str, interface: str) -> dict[str, float]:
     """How long after a datagram to a neighbour that was not heard of for long the kernel asks the neighbour itself."""
-    with watched(interface) as line, socket.socket(family(address), socket.SOCK_DGRAM) as sending:
+    with socket.socket(family(address), socket.SOCK_DGRAM) as sending:
         sending.connect((address, PORT))
         sending.send(b"")
         time.sleep(STALE_S)
-        with contextlib.suppress(ConnectionRefusedError):
-            sending.send(b"")
-        sent = now_ms()
-        while select.select([line], [], [], WATCHED_S)[0]:
-            found = asks(line)
-            if found and found[0] >= sent and found[1]:
-                return {"probe_ms": found[0] - sent}
+        with watched(interface) as line:
+            with contextlib.suppress(ConnectionRefusedError):
+                sending.send(b"")
+            sent = now_ms()
+            while select.select([line], [], [], WATCHED_S)[0]:
+                found = asks(line, address)
+                if found and found[1]:
+                    return {"probe_ms": found[0] - sent}
     raise SystemExit("the kernel does not ask")
 
 
