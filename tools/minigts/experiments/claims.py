@@ -55,7 +55,8 @@ def compared(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) ->
     figures = f"{_named(cell)} {_figure(cell, digits)} against {_figure(other, digits)} {_named(other)}"
     expected = f"{claim.range.written} was expected"
     word, p = all_of(tested)
-    return Judgement(word, f"{which}{figures}: {share}, where {expected}{evidence(other, cell)}", p)
+    used = max(claim.range.used(ratio_percent(*pair)[1]) for pair in pairs)
+    return Judgement(word, f"{which}{figures}: {share}, where {expected}{evidence(other, cell)}", p, used)
 
 
 def on_one_side(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) -> Judgement:
@@ -91,6 +92,7 @@ def bounded(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) ->
         word,
         f"{which}{_named(cell)} {_figure(cell)}{_interval(low, high, cell)}, where {claim.range.written} was expected",
         p,
+        max(claim.range.used(cell.estimate.median) for cell in cells),
     )
 
 
@@ -153,7 +155,8 @@ def slope(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> J
     which = f"of {plural(len(known), 'series')} {_counted(words)}; " if len(known) > 1 else ""
     interval = f" (95 % interval {span(_short(told.low), _short(told.high))})" if told.low < told.high else ""
     expected = f"{claim.range.written} was expected"
-    return Judgement(all_of(tested).word, f"{which}an exponent of {_short(told.value)}{interval}, where {expected}")
+    said = f"{which}an exponent of {_short(told.value)}{interval}, where {expected}"
+    return Judgement(all_of(tested).word, said, used=max(claim.range.used(each.value) for each in known))
 
 
 def share(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) -> Judgement:
@@ -174,12 +177,21 @@ def share(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) -> Ju
     tested = [ranges.compared(cell, other, as_ratio) for cell, other in pairs]
     words = [each.word for each in tested]
     cell, other = _telling(pairs, words)
-    total = cell.estimate.median + other.estimate.median
     which = f"of {plural(len(pairs), 'comparison')} {_counted(words)}; " if len(pairs) > 1 else ""
-    part = f"{100 * cell.estimate.median / total:.1f} %" if total > 0 else "no share"
+    part = _share_percent(cell, other)
+    shown = "no share" if part is None else f"{part:.1f} %"
     figures = f"{_named(cell)} {_figure(cell)} beside {_figure(other)} {_named(other)}"
     word, p = all_of(tested)
-    return Judgement(word, f"{which}{figures}: {part}, where {claim.range.written} was expected", p)
+    used = max(
+        (claim.range.used(each) for pair in pairs if (each := _share_percent(*pair)) is not None), default=math.inf
+    )
+    return Judgement(word, f"{which}{figures}: {shown}, where {claim.range.written} was expected", p, used)
+
+
+def _share_percent(cell: Cell, other: Cell) -> float | None:
+    """The cell's share of both figures together, in per cent; None where they add up to nothing."""
+    total = cell.estimate.median + other.estimate.median
+    return 100 * cell.estimate.median / total if total > 0 else None
 
 
 def follows(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell], plan: Plan) -> Judgement:
@@ -205,7 +217,8 @@ def follows(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell], pla
     ratio = f"{100 * cell.estimate.median / given:.{claim.range.decimals}f} % of {_short(given)} {cell.unit}"
     word, p = all_of(tested)
     figure = f"{_named(cell)} {_figure(cell)}{_interval(low, high, cell)}, {ratio} by the formula"
-    return Judgement(word, f"{which}{figure}, where {claim.range.written} was expected", p)
+    used = max(claim.range.used(100 * cell.estimate.median / given) for cell, given in held)
+    return Judgement(word, f"{which}{figure}, where {claim.range.written} was expected", p, used)
 
 
 def _of_the_formula(cell: Cell, everything: Sequence[Cell], plan: Plan) -> Mapping[str, float]:
@@ -409,7 +422,15 @@ def _saying_so_if_changed(verdict: Verdict) -> Verdict:
 
 def _verdict(claim: Claim, overlay: str, judgement: Judgement) -> Verdict:
     return Verdict(
-        claim.words, overlay, judgement.word, claim.text, judgement.detail, claim.why, claim.source, judgement.p
+        claim.words,
+        overlay,
+        judgement.word,
+        claim.text,
+        judgement.detail,
+        claim.why,
+        claim.source,
+        judgement.p,
+        used=None if judgement.used is None or math.isinf(judgement.used) else judgement.used,
     )
 
 
