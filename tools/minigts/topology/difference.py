@@ -47,7 +47,12 @@ OF_HOST: Mapping[str, str] = {
     "vlans": "a switch gets its VLANs as it boots",
 }
 """Fields of hosts and switches that they have from their start on, and why."""
-KEYS = {"memory_mb": "memory", "sysctls": "sysctls or ecn", "own_routes": "routes", "software": "image, packages, files, environment or run"}
+KEYS = {
+    "memory_mb": "memory",
+    "sysctls": "sysctls or ecn",
+    "own_routes": "routes",
+    "software": "image, packages, files, environment or run",
+}
 """The keys in a file of fields that have another name in a plan."""
 
 

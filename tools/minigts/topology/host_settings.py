@@ -289,8 +289,8 @@ class HostSpec(Spec):
         ),
     ] = Field(
         None,
-        description="Static routes of the host: by a host's name or an IPv4 network the neighbour by which packets to it "
-        "go. Default: the best ways.",
+        description="Static routes of the host: by a host's name or an IPv4 network the neighbour by which packets to "
+        "it go. Default: the best ways.",
     )
     sysctls: Annotated[
         Annotated[dict[str, str], *tuning.WRITTEN] | None,

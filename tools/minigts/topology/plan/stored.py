@@ -27,9 +27,8 @@ from minigts.topology.fields import (
 from minigts.topology.host_settings import untimely_hosts
 from minigts.topology.link_settings import untimely
 from minigts.topology.plan.elements import Frozen, Group, Host, HostPort, Link, OnVlan, Switch, Tolerances
-from minigts.topology.routes import ipv6
+from minigts.topology.routes import ipv6, own_routes
 from minigts.topology.routes import ipv6 as v6
-from minigts.topology.routes import own_routes
 from minigts.topology.routes.addresses import DEFAULT_SUBNETS
 from minigts.topology.schedule import MOST_MOMENTS, Moment
 from minigts.topology.time import Time

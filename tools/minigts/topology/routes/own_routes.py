@@ -1,7 +1,7 @@
-"""Routes that a file gives single hosts (`routes:`): paths and routes that follow them, and what is wrong with them. Pure.
+"""Routes that a file gives single hosts (`routes:`): paths that follow them, and what is wrong with them. Pure.
 
-A host's own route holds for every host and segment in its network, instead of the best ways; of several the one with the
-longest prefix. The next host goes on by its own routes, so a route may lead in a ring, which `wrong` finds.
+A host's own route holds for every host and segment in its network, instead of the best ways; of several the one with
+the longest prefix. The next host goes on by its own routes, so a route may lead in a ring, which `wrong` finds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Successors = Mapping[int, tuple[Hop, ...]]
 """The next hosts by host, the last host first: each comes after all that follow it."""
 
 
-class Ring(Exception):  # noqa: N818 - a finding, which its catcher puts into words
+class Ring(Exception):
     """Routes lead in a ring: the hosts in it, by number."""
 
     def __init__(self, hosts: Sequence[int]) -> None:
@@ -288,7 +288,7 @@ def _wrong_alone(hosts: Sequence[Host]) -> Iterator[tuple[str, str, str]]:
                 yield host.name, route.to, f"{route.via} is no neighbour of {host.name} on link {route.link}"
                 continue
             to = network_of(route.to, hosts)
-            if IPv4Address(host.address) in to and to.prefixlen == 32:  # noqa: PLR2004 - an address
+            if IPv4Address(host.address) in to and to.prefixlen == 32:
                 yield host.name, route.to, f"a route of {host.name} to itself"
             elif own := next((end for end in host.on_segments if to.subnet_of(IPv4Network(end.subnet))), None):
                 yield host.name, route.to, f"{host.name} is on {own.subnet} itself, by {own.name}"
