@@ -13,8 +13,8 @@ Each command makes one connection and prints its figures in one line, as `name=n
             trip after slow start's round `--round` (the first round is 0).
   leave     ssthresh, lost, waited_ms: the window with which slow start is left, in segments; the segments sent again
             until a second later; what the queue has added to the round trip when slow start is left.
-  acks      segments_per_ack: data segments that came for each acknowledgement sent, of `--segments` full ones, where
-            the receiving program begins to read after `--hold` seconds.
+  acks      segments_per_ack, steady: data segments that came for each acknowledgement sent, of `--segments` full
+            ones, and of those that came after the first second. `--window` limits the window.
   delayed   first_ms, held_ms: how long the receiver holds back the acknowledgement of what has no answer, beyond the
             connection's own round trip: of the connection's first data, and of a byte after `--exchanges` of a byte
             each, 100 ms apart.
@@ -161,10 +161,12 @@ def leave(to: tuple[str, int], given: argparse.Namespace) -> dict[str, float]:
 
 
 def acks(to: tuple[str, int], given: argparse.Namespace) -> dict[str, float]:
-    line, _, _ = connected(to, {"hold_s": given.hold})
+    line, _, _ = connected(to, {"window": given.window, "skip_ms": 1000})
     line.sendall(bytes(1448 * given.segments))
     found = answer(line)
-    return {"segments_per_ack": found["data_segs_in"] / found["acks"]}
+    segments, sent = found["data_segs_in"], found["acks"]
+    later = (segments - found["data_segs_in_before"]) / (sent - found["acks_before"])
+    return {"segments_per_ack": segments / sent, "steady": later}
 
 
 def delayed(to: tuple[str, int], given: argparse.Namespace) -> dict[str, float]:
@@ -231,9 +233,6 @@ def served(line: socket.socket, before_bytes: int) -> None:
             line.recv(1)
             line.sendall(b".")
         try:
-            if "hold_s" in asked:
-                line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
-                time.sleep(asked["hold_s"])
             if "window" in asked:
                 limit_window(line, asked["window"])
             counted = read(line, asked.get("skip_ms", 0))
@@ -255,16 +254,19 @@ def limit_window(line: socket.socket, size_bytes: int) -> None:
 
 
 def read(line: socket.socket, skip_ms: float) -> dict[str, float]:
-    """Reads to the end. The rate is of what came between the first read after `skip_ms` and the last one."""
+    """Reads to the end. The rate is of what came between the first read after `skip_ms` and the last one; what had been
+    counted until that first one is `…_before`."""
     began_ms, total, first, last = now_ms(), 0, None, None
+    before = {}
     while part := line.recv(1 << 20):
         total += len(part)
         last = (now_ms(), total)
         if first is None and last[0] > began_ms + skip_ms:
-            first = last
+            first, then = last, Info(line)
+            before = {"data_segs_in_before": then.data_segs_in, "acks_before": then.segs_out}
     if first is None or last is None or last[0] <= first[0]:
         return {"payload_bytes": total, "rate_bytes_s": 0}
-    return {"payload_bytes": total, "rate_bytes_s": (last[1] - first[1]) / (last[0] - first[0]) * 1000}
+    return {**before, "payload_bytes": total, "rate_bytes_s": (last[1] - first[1]) / (last[0] - first[0]) * 1000}
 
 
 def port_bytes() -> int:
@@ -289,7 +291,6 @@ def main() -> None:
         command.add_argument("--congestion", default="")
         command.add_argument("--round", type=int, default=0)
         command.add_argument("--segments", type=int, default=2000)
-        command.add_argument("--hold", type=int, default=0, help="seconds")
         command.add_argument("--exchanges", type=int, default=5)
         command.add_argument("--at", type=float, default=2, help="seconds after the program's start")
         command.add_argument("--times", type=int, default=4)
