@@ -305,7 +305,8 @@ def main() -> None:
     if given.gap is None and not (given.load and given.rate):
         words.error("--gap, or --load with --rate, says how often datagrams are sent")
     gap_s = given.gap if given.gap is not None else statistics.fmean(lengths) * 8 / given.rate / given.load
-    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))  # no slack of the timers
+    with contextlib.suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))  # timers without slack
     due_ns = list(dues_ns(given.count, gap_s, given.arrivals, given.first))
     came, back_ns = send((given.address, given.port), due_ns, lengths, given.ect)
     if not came:
