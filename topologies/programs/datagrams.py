@@ -119,6 +119,7 @@ def send(to: tuple[str, int], due_ns: Sequence[int], lengths: Sequence[int], ect
         line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
         line.connect(to)
         back_ns = shortest_back_ns(line)
+        asked = socket.create_connection(to)  # now, as a full queue may drop what begins a connection
         if ect:
             line.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, ECT)
         time.sleep(1)
@@ -131,20 +132,20 @@ def send(to: tuple[str, int], due_ns: Sequence[int], lengths: Sequence[int], ect
             sent_ns.append(time.time_ns())
             line.send(datagram)
         time.sleep(2)
-        came = ARRIVED.iter_unpack(report(to, line))
+        with asked:
+            came = ARRIVED.iter_unpack(report(asked, line))
     return [Arrival(number, sent_ns[number], ns, lengths[number], marked) for number, marked, ns in came], back_ns
 
 
-def report(to: tuple[str, int], line: socket.socket) -> bytes:
+def report(asked: socket.socket, line: socket.socket) -> bytes:
     """The receiver's notes. It may be asked in vain, where the line loses datagrams."""
-    with socket.create_connection(to) as asked:
-        asked.settimeout(1)
-        for _ in range(EXCHANGES):
-            line.send(REPORT)
-            with contextlib.suppress(TimeoutError):
-                part = asked.recv(1 << 16)
-                asked.settimeout(None)
-                return part + b"".join(iter(lambda: asked.recv(1 << 16), b""))
+    asked.settimeout(1)
+    for _ in range(EXCHANGES):
+        line.send(REPORT)
+        with contextlib.suppress(TimeoutError):
+            part = asked.recv(1 << 16)
+            asked.settimeout(None)
+            return part + b"".join(iter(lambda: asked.recv(1 << 16), b""))
     raise SystemExit("the receiver does not tell what has come")
 
 
