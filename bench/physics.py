@@ -182,7 +182,7 @@ FAULTS = (
         "tools/minigts/topology/disciplines.py",
         "words=lambda ms: (word, microseconds(ms)),",
         'words=lambda ms: (word, microseconds(2 * ms if word == "target" else ms)),',
-        ("queues",),
+        ("disciplines",),
     ),
 )
 

@@ -154,6 +154,8 @@ OF_PERCENT = frozenset({"compared", "drops-past-mtu", "follows", "share"})
 OF_THE_PATH = ("mss", "mtu", "rtt", "rate", "p", "hops")
 """The names of a formula that the plan says of a path: the payload of a segment and a packet in bytes, the round trip
 in seconds, the lowest rate in bytes a second, the share of packets that the links lose, and the number of links."""
+ALONG_PATHS = ("p", "rtt", "rate")
+"""The names of OF_THE_PATH over which a slope may be claimed."""
 
 
 def formula_name(setting: str) -> str:
@@ -220,7 +222,7 @@ class Claim(Strict):
     range: Limits | None = None
     """The range in which the figure, or the ratio, is claimed to lie."""
     by: str | None = None
-    """The varied option, or hops, over which the figure falls or rises."""
+    """The varied option, or hops, over which the figure falls or rises; of a slope also p, rtt or rate of the paths."""
     formula: Annotated[Formulated | None, _UNLESS_NONE] = None
     """What the figure is held against, by arithmetic of what varies and of the path: 0.75 * mss / (rtt * sqrt(p))."""
     unit: Annotated[FormulaUnit | None, _UNLESS_NONE] = None

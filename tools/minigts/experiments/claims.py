@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Literal, TypeVar
 
 from minigts.experiments import construction
-from minigts.experiments.claim_language import Claim, formula_name, is_of_the_value
+from minigts.experiments.claim_language import ALONG_PATHS, Claim, formula_name, is_of_the_value
 from minigts.experiments.matrix import path_between
 from minigts.experiments.model import Experiment, settings
 from minigts.experiments.summary import Cell, Verdict
@@ -139,12 +139,14 @@ def ordered(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) ->
     return Judgement(word, said, p)
 
 
-def slope(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> Judgement:
+def slope(claim: Claim, cells: Sequence[Cell], plan: Plan) -> Judgement:
     """Whether the exponent of every series over the values of `by` is within the range."""
-    assert claim.range is not None
-    found = [
-        curves.slope([magnitude(cell.words[claim.by or ""]) for cell in each], each) for each in _series(claim, cells)
-    ]
+    assert claim.range is not None and claim.by is not None
+    if claim.by in ALONG_PATHS:
+        along = [[(_of_the_path(cell, plan)[claim.by], cell) for cell in each] for each in _alike(claim, cells, plan)]
+    else:
+        along = [[(magnitude(cell.words[claim.by]), cell) for cell in each] for each in _series(claim, cells)]
+    found = [curves.slope([place for place, _ in each], [cell for _, cell in each]) for each in along]
     known = [each for each in found if each is not None]
     if not known or len(known) < len(found):
         few = f"a slope needs figures above 0 at {curves.FEWEST_PLACES} values of {claim.by}, which are numbers above 0"
@@ -224,19 +226,26 @@ def follows(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell], pla
 def _of_the_formula(cell: Cell, everything: Sequence[Cell], plan: Plan) -> Mapping[str, float]:
     """The numbers that a formula may name for a cell: of its path, of what varies, and of its further columns. What has
     no number there is missing."""
-    path = path_between(plan, cell.source, cell.target)
     beside = {each.metric: each.estimate.median for each in everything if each.metric and each.words == cell.words}
     found = {
         **beside,
+        **_of_the_path(cell, plan),
+        **{formula_name(key): number_of(value) for key, value in settings(cell.condition).items()},
+    }
+    return {name: value for name, value in found.items() if not math.isnan(value)}
+
+
+def _of_the_path(cell: Cell, plan: Plan) -> dict[str, float]:
+    """OF_THE_PATH by name; not a number for the rate of a path without one."""
+    path = path_between(plan, cell.source, cell.target)
+    return {
         "mss": float(cell.mss),
         "mtu": float(cell.mtu),
         "rtt": path.rtt_ms / 1000,
         "rate": math.nan if path.rate_mbit is None else path.rate_mbit * 1e6 / 8,
         "p": path.loss_percent / 100,
         "hops": float(path.hops),
-        **{formula_name(key): number_of(value) for key, value in settings(cell.condition).items()},
     }
-    return {name: value for name, value in found.items() if not math.isnan(value)}
 
 
 def drops_past_mtu(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> Judgement:
@@ -273,6 +282,21 @@ def _series(claim: Claim, cells: Iterable[Cell]) -> list[list[Cell]]:
             rest = tuple((key, value) for key, value in cell.words.items() if key not in along)
             series.setdefault(rest, []).append(cell)
     return [sorted(each, key=lambda cell: magnitude(cell.words[claim.by or ""])) for each in series.values()]
+
+
+def _alike(claim: Claim, cells: Iterable[Cell], plan: Plan) -> list[list[Cell]]:
+    """The cells of paths that differ only in the plan's figure `by`, the path with the smallest first, under one value
+    of all that varies. A path whose like has no other value of `by` is in no series."""
+    series: dict[tuple[object, ...], list[tuple[float, Cell]]] = {}
+    for cell in cells:
+        figures = {name: value for name, value in _of_the_path(cell, plan).items() if not math.isnan(value)}
+        place = figures.pop(claim.by or "", math.nan)
+        series.setdefault((cell.overlay, cell.condition, *figures.items()), []).append((place, cell))
+    return [
+        [cell for _, cell in sorted(each, key=lambda entry: entry[0])]
+        for each in series.values()
+        if len({place for place, _ in each}) > 1
+    ]
 
 
 def _counterparts(cell: Cell, claim: Claim, everything: Iterable[Cell]) -> list[Cell]:
@@ -451,6 +475,8 @@ def _judgement(claim: Claim, its_cells: Sequence[Cell], everything: Sequence[Cel
         return WORDS[claim.word](its_cells, plan)
     if claim.word == "follows":
         return follows(claim, its_cells, everything, plan)
+    if claim.word == "slope":
+        return slope(claim, its_cells, plan)
     return _COMPARISONS[claim.word](claim, its_cells, everything)
 
 
@@ -462,7 +488,6 @@ _COMPARISONS: Mapping[str, Callable[[Claim, Sequence[Cell], Sequence[Cell]], Jud
     "falls": changes,
     "rises": changes,
     "drops-past-mtu": drops_past_mtu,
-    "slope": slope,
     "share": share,
     "ordered": ordered,
 }

@@ -22,6 +22,7 @@ from pydantic import (
 
 from minigts.errors import InputError
 from minigts.experiments.claim_language import (
+    ALONG_PATHS,
     METRICS,
     OF_THE_PATH,
     PLACE,
@@ -543,7 +544,8 @@ class Experiment(Strict):
         alone = "differs from lab to lab, and a claim is judged in each lab by itself"
         for index, claim in enumerate(self.claims):
             spoken_of = [each for each in self.measurements if claim.of in (None, each.name)]
-            varied = ["hops", *dict.fromkeys(key for each in spoken_of for key in each.vary)]
+            along = ALONG_PATHS if claim.word == "slope" else ()
+            varied = ["hops", *along, *dict.fromkeys(key for each in spoken_of for key in each.vary)]
             if claim.by in self.vary:
                 yield ("claims", index, "by"), f"{claim.by} {alone}; possible here: {listed(varied)}"
             elif claim.by is not None and claim.by not in varied:
