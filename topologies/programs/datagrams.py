@@ -3,8 +3,8 @@
 On the receiving host:  datagrams.py receive PORT
 On the sending host:    datagrams.py send ADDRESS PORT --count 20000 --gap 0.002 --frame 1000
 
-A frame's length counts the headers of Ethernet, IPv4 and UDP, 42 bytes. The receiver has each datagram's moment from its
-kernel. The sender prints one JSON document; a figure that has no value there is left out. `analysis` says what each
+A frame's length counts the headers of Ethernet, IPv4 and UDP, 42 bytes. The receiver has each datagram's moment from
+its kernel. The sender prints one JSON document; a figure that has no value there is left out. `analysis` says what each
 figure is.
 
 The two clocks need not agree. The receiver answers some datagrams with its own clock, over a way back that must be
@@ -37,7 +37,7 @@ EXCHANGES = 20
 """How often the receiver's clock is asked for."""
 SHORTEST, LONGEST = HEADERS + NUMBER.size, 9014
 MIX = (64, 594, 1518), (7, 4, 1)
-"""Frames as on the Internet's routers, three sizes and how often each comes: the simple mix that routers are tested with."""
+"""Three sizes of frames and how often each comes: the simple mix with which routers are tested."""
 NO_WAIT_NS = 3000
 """What is shorter is the clocks' resolution."""
 ECT, CE = 2, 3
@@ -49,7 +49,7 @@ SO_TIMESTAMPNS = 35
 
 @dataclass(frozen=True)
 class Arrival:
-    """One datagram's way: its number, its moments in ns of either clock, its frame's bytes, and whether it was marked."""
+    """One datagram's way: its number, its moments in ns of either clock, its frame's bytes, and if it was marked."""
 
     number: int
     sent_ns: int
@@ -59,7 +59,7 @@ class Arrival:
 
 
 def frames(kind: str, count: int) -> list[int]:
-    """The lengths of frames in bytes: `1000` of all, `exponential:1200` by chance with that mean, `mix` as on routers."""
+    """The lengths of frames in bytes: `1000` of all, `exponential:1200` by chance with that mean, `mix`."""
     word, _, mean = kind.partition(":")
     if word == "mix":
         return random.choices(*MIX, k=count)
@@ -119,6 +119,7 @@ def send(to: tuple[str, int], due_ns: Sequence[int], lengths: Sequence[int], ect
         line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
         line.connect(to)
         back_ns = shortest_back_ns(line)
+        asked = socket.create_connection(to)  # now, as a full queue may drop what begins a connection
         if ect:
             line.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, ECT)
         time.sleep(1)
@@ -131,20 +132,20 @@ def send(to: tuple[str, int], due_ns: Sequence[int], lengths: Sequence[int], ect
             sent_ns.append(time.time_ns())
             line.send(datagram)
         time.sleep(2)
-        came = ARRIVED.iter_unpack(report(to, line))
+        with asked:
+            came = ARRIVED.iter_unpack(report(asked, line))
     return [Arrival(number, sent_ns[number], ns, lengths[number], marked) for number, marked, ns in came], back_ns
 
 
-def report(to: tuple[str, int], line: socket.socket) -> bytes:
+def report(asked: socket.socket, line: socket.socket) -> bytes:
     """The receiver's notes. It may be asked in vain, where the line loses datagrams."""
-    with socket.create_connection(to) as asked:
-        asked.settimeout(1)
-        for _ in range(EXCHANGES):
-            line.send(REPORT)
-            with contextlib.suppress(TimeoutError):
-                part = asked.recv(1 << 16)
-                asked.settimeout(None)
-                return part + b"".join(iter(lambda: asked.recv(1 << 16), b""))
+    asked.settimeout(1)
+    for _ in range(EXCHANGES):
+        line.send(REPORT)
+        with contextlib.suppress(TimeoutError):
+            part = asked.recv(1 << 16)
+            asked.settimeout(None)
+            return part + b"".join(iter(lambda: asked.recv(1 << 16), b""))
     raise SystemExit("the receiver does not tell what has come")
 
 
@@ -212,7 +213,9 @@ def delays(loops_ns: Sequence[int]) -> dict[str, float]:
     if sd > 0:
         away = [loop - mean for loop in loops_ns]
         for lag in (1, 2):
-            found[f"correlation_{lag}"] = statistics.fmean(a * b for a, b in zip(away, away[lag:])) / sd**2
+            found[f"correlation_{lag}"] = (
+                statistics.fmean(a * b for a, b in zip(away, away[lag:], strict=False)) / sd**2
+            )
     return found
 
 
@@ -223,8 +226,9 @@ def queueing(came: Sequence[Arrival], loops_ns: Sequence[int], rate: float) -> d
     `longest_ms` the longest wait with its service. `lindley_us` is how far the wait of any datagram is from Lindley's
     recursion over the moments at which they were sent."""
     service_ns = [each.frame * 8 * NS / rate for each in came]
-    idle_ns = min(loop - service for loop, service in zip(loops_ns, service_ns))
-    waits_ns = [loop - service - idle_ns for loop, service in zip(loops_ns, service_ns)]
+    idle_ns = min(loop - service for loop, service in zip(loops_ns, service_ns, strict=True))
+    waits_ns = [loop - service - idle_ns for loop, service in zip(loops_ns, service_ns, strict=True)]
+    by_law_ns = lindley([each.sent_ns - came[0].sent_ns for each in came], service_ns)
     mean = statistics.fmean(service_ns)
     span_ns = came[-1].sent_ns - came[0].sent_ns
     found = {
@@ -232,12 +236,8 @@ def queueing(came: Sequence[Arrival], loops_ns: Sequence[int], rate: float) -> d
         "variation": statistics.pstdev(service_ns) / mean,
         "wait_ms": statistics.fmean(waits_ns) / 1e6,
         "waits_percent": 100 * statistics.fmean(wait > NO_WAIT_NS for wait in waits_ns),
-        "longest_ms": max(map(sum, zip(waits_ns, service_ns))) / 1e6,
-        "lindley_us": max(
-            abs(wait - law)
-            for wait, law in zip(waits_ns, lindley([each.sent_ns - came[0].sent_ns for each in came], service_ns))
-        )
-        / 1e3,
+        "longest_ms": max(map(sum, zip(waits_ns, service_ns, strict=True))) / 1e6,
+        "lindley_us": max(abs(wait - law) for wait, law in zip(waits_ns, by_law_ns, strict=True)) / 1e3,
     }
     return found | ({"utilisation": (len(came) - 1) * mean / span_ns} if span_ns else {})
 
@@ -245,7 +245,7 @@ def queueing(came: Sequence[Arrival], loops_ns: Sequence[int], rate: float) -> d
 def lindley(sent_ns: Sequence[int], service_ns: Sequence[float]) -> Iterator[float]:
     """Waits by Lindley's recursion: the one before's wait and service, less the time since it came."""
     wait, busy_until = 0.0, 0.0
-    for at, service in zip(sent_ns, service_ns):
+    for at, service in zip(sent_ns, service_ns, strict=True):
         wait = max(0.0, busy_until - at)
         busy_until = at + wait + service
         yield wait
@@ -271,7 +271,7 @@ def drops(came: Sequence[Arrival], loops_ns: Sequence[int], target_s: float) -> 
         noticed_ns += [each.came_ns] * (each.number - expected)
         expected = each.number + 1
     least = min(loops_ns)
-    above = (each.came_ns for each, loop in zip(came, loops_ns) if loop - least > target_s * NS)
+    above = (each.came_ns for each, loop in zip(came, loops_ns, strict=True) if loop - least > target_s * NS)
     if not noticed_ns or (first_above := next(above, None)) is None:
         return {}
     later = {f"drop_{n}_ms": (noticed_ns[n - 1] - noticed_ns[0]) / 1e6 for n in (2, 10, 20, 40) if len(noticed_ns) >= n}
@@ -305,7 +305,8 @@ def main() -> None:
     if given.gap is None and not (given.load and given.rate):
         words.error("--gap, or --load with --rate, says how often datagrams are sent")
     gap_s = given.gap if given.gap is not None else statistics.fmean(lengths) * 8 / given.rate / given.load
-    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))  # no slack of the timers
+    with contextlib.suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))  # timers without slack
     due_ns = list(dues_ns(given.count, gap_s, given.arrivals, given.first))
     came, back_ns = send((given.address, given.port), due_ns, lengths, given.ect)
     if not came:

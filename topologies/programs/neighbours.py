@@ -99,12 +99,10 @@ def resolve(address: str, interface: str) -> dict[str, float]:
 def probe(address: str, interface: str) -> dict[str, float]:
     """How long after a datagram to a neighbour that was not heard of for long the kernel asks the neighbour itself."""
     with socket.socket(family(address), socket.SOCK_DGRAM) as sending:
-        sending.connect((address, PORT))
-        sending.send(b"")
+        sending.sendto(b"", (address, PORT))
         time.sleep(STALE_S)
         with watched(interface) as line:
-            with contextlib.suppress(ConnectionRefusedError):
-                sending.send(b"")
+            sending.sendto(b"", (address, PORT))
             sent = now_ms()
             while select.select([line], [], [], WATCHED_S)[0]:
                 found = asks(line, address)

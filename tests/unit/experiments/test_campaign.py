@@ -131,6 +131,17 @@ def test_a_quick_run_claims_nothing_of_what_it_leaves_out(file: Path) -> None:
     assert quick.claims, "a quick run that claims nothing shows nothing"
 
 
+def test_a_quick_run_may_make_some_of_the_measurements() -> None:
+    file = EXPERIMENTS / "validation" / "queues.yaml"
+    whole = prepare.prepare(file, paper=False, quick=False, only=()).experiment
+    quick = prepare.prepare(file, paper=False, quick=True, only=()).experiment
+    names = [each.name for each in quick.measurements]
+    assert names == [each.name for each in whole.measurements if each.name in whole.quick.measurements]
+    assert 0 < len(names) < len(whole.measurements)
+    assert {claim.of for claim in quick.claims} == {*names} < {claim.of for claim in whole.claims}
+    assert all({*figure.measurements} <= {*names} for figure in quick.figures)
+
+
 def test_a_part_claims_nothing_of_other_overlays() -> None:
     floor = prepare.prepare(EXPERIMENTS / "floor.yaml", paper=False, quick=False, only=("none", "romana")).experiment
     assert {name for claim in floor.claims for name in claim.overlays} == {"none", "romana"}

@@ -277,6 +277,11 @@ def test_the_limit_holds_for_what_a_topology_makes_of_the_file() -> None:
             "quick: {overlays: [nun]}\nclaims:",
             "FILE:11: quick.overlays[0]: no overlay 'nun'; overlays here are none, swarm",
         ),
+        (
+            "claims:",
+            "quick: {measurements: [latncy]}\nclaims:",
+            "FILE:11: quick.measurements[0]: no measurement 'latncy'; did you mean 'latency'?",
+        ),
         ("options: {transactions: 7}", "vary: {transactions: [7, 7]}", "vary.transactions[1]: 7 is given twice"),
         ("options: {transactions: 7}", "vary: {transactions: [7, x]}", "vary.transactions[1]: 'x' is not a count"),
         (
