@@ -1,7 +1,7 @@
 """Incast: one host asks many for a block each at the same time, and asks again when it has all of them.
 
 On each host that answers:  incast.py serve PORT
-On the host that asks:      incast.py ask PORT HOST… --bytes 256000 --rounds 20 [--congestion dctcp] [--probes]
+On the host that asks:      incast.py ask PORT HOST… --bytes 32000 --rounds 20 [--congestion dctcp] [--probes]
 
 The connections stay open for all rounds. Those of Reno use PORT, those of DCTCP PORT + 1, since TCP agrees on ECN when a
 connection opens. Before it measures, the host that asks has the others switch tail loss probes (RFC 8985, section 7) off,
@@ -147,7 +147,7 @@ def main() -> None:
     asking = verbs.add_parser("ask")
     asking.add_argument("port", type=int)
     asking.add_argument("hosts", nargs="+")
-    asking.add_argument("--bytes", type=int, default=256_000)
+    asking.add_argument("--bytes", type=int, default=32_000)
     asking.add_argument("--rounds", type=int, default=20)
     asking.add_argument("--congestion", choices=CONGESTION, default=CONGESTION[0])
     asking.add_argument("--probes", action="store_true")
