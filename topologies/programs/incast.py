@@ -3,13 +3,13 @@
 On each host that answers:  incast.py serve PORT
 On the host that asks:      incast.py ask PORT HOST… --bytes 32000 --rounds 20 [--congestion dctcp] [--probes]
 
-The connections stay open for all rounds. Those of Reno use PORT, those of DCTCP PORT + 1, since TCP agrees on ECN when a
-connection opens. Before it measures, the host that asks has the others switch tail loss probes (RFC 8985, section 7) off,
-or on for `--probes`: `net.ipv4.tcp_early_retrans`. The first round does not count, since windows then begin anew.
+The connections stay open for all rounds. Those of Reno use PORT, those of DCTCP PORT + 1, since TCP agrees on ECN when
+a connection opens. Before it measures, the host that asks has the others switch tail loss probes (RFC 8985, section 7)
+off, or on for `--probes`: `net.ipv4.tcp_early_retrans`. The first round does not count: windows begin anew in it.
 
-`ask` prints one JSON document: `goodput_mbit`, the payload of all rounds over their time, in Mbit/s; `timeouts`, how often
-a retransmission timer of the answering hosts expired during these rounds (`TcpExtTCPTimeouts`); `worst_ms`, the longest
-round in ms; and `rounds_ms`, all of them.
+`ask` prints one JSON document: `goodput_mbit`, the payload of all rounds over their time, in Mbit/s; `timeouts`, how
+often a retransmission timer of the answering hosts expired during these rounds (`TcpExtTCPTimeouts`); `worst_ms`, the
+longest round in ms; and `rounds_ms`, all of them.
 """
 
 import argparse
@@ -135,7 +135,7 @@ def ask(given: argparse.Namespace) -> None:
     before = told(plugs, "timeouts\n")
     rounds_s = [round_s(plugs, given.bytes) for _ in range(given.rounds)]
     expired = told(plugs, "timeouts\n") - before
-    print(json.dumps(summary(rounds_s, given.bytes * len(plugs), expired)))
+    sys.stdout.write(json.dumps(summary(rounds_s, given.bytes * len(plugs), expired)) + "\n")
 
 
 def main() -> None:
