@@ -36,7 +36,7 @@ PARTS = {
         "reference/policy reference/python docs/overlays docs/providers docs/glossary CHANGELOG"
     ),
     "Understand": (
-        "docs/virtual-time docs/trust docs/safety docs/performance docs/documents docs/figure-16 docs/faults "
+        "docs/virtual-time docs/trust docs/validation docs/methods docs/safety docs/performance docs/documents docs/figure-16 docs/faults "
         "docs/decisions/README CONTRIBUTING SECURITY CODE_OF_CONDUCT bench/README provision/kernel/README"
     ),
 }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 from experiment_lab import SMALL, chain
 from pydantic import ValidationError
@@ -14,6 +17,7 @@ from minigts.experiments.summary import Cell
 from minigts.judge import curves
 from minigts.judge.samples import Basis
 from minigts.judge.statistics import estimate
+from minigts.topology.plan.plan import Plan
 
 PLAN = chain()
 
@@ -120,6 +124,47 @@ def test_a_slope_of_samples_has_an_interval_that_decides() -> None:
 def test_two_places_have_no_slope() -> None:
     word, detail = verdict(SLOPE, *law(1.0)[:2])
     assert word == "undecided" and "3 values of window" in detail
+
+
+def along_paths(losses_percent: Sequence[float], rtts_ms: Sequence[float], exponent: float) -> tuple[Plan, list[Cell]]:
+    """A chain whose links differ, with a figure of each link by its loss to the exponent."""
+    plan = chain(len(losses_percent) + 1)
+    links = [
+        link.model_copy(update={"loss_percent": loss, "rtt_ms": rtt})
+        for link, loss, rtt in zip(plan.links, losses_percent, rtts_ms, strict=True)
+    ]
+    cells = [
+        replace(exact(3 * loss**exponent), source=link.ends[0], target=link.ends[1], kind="segment")
+        for link, loss in zip(links, losses_percent, strict=True)
+    ]
+    return plan.model_copy(update={"links": tuple(links)}), cells
+
+
+@pytest.mark.parametrize(("exponent", "word"), [(-0.5, "held"), (-1.0, "failed")])
+def test_a_slope_may_be_over_the_loss_of_paths(exponent: float, word: str) -> None:
+    plan, cells = along_paths((0.1, 0.3, 1.0), (20, 20, 20), exponent)
+    said = {"throughput": "slope", "by": "p", "range": "-0.6 to -0.4"}
+    [found] = evaluate([Claim.model_validate(said)], cells, plan)
+    assert found.verdict == word and f"an exponent of {exponent:.3g}" in found.detail
+
+
+def test_a_slope_over_paths_leaves_out_those_that_differ_in_more() -> None:
+    plan, cells = along_paths((0.1, 0.3, 1.0, 2.0), (20, 20, 20, 90), -0.5)
+    odd = [*cells[:3], replace(cells[3], estimate=estimate([99.0]), values=(99.0,))]
+    said = {"throughput": "slope", "by": "p", "range": "-0.6 to -0.4"}
+    [found] = evaluate([Claim.model_validate(said)], odd, plan)
+    assert found.verdict == "held"
+    plan, cells = along_paths((0.1, 0.3, 1.0), (20, 30, 40), -0.5)
+    [found] = evaluate([Claim.model_validate(said)], cells, plan)
+    assert found.verdict == "undecided" and "3 values of p" in found.detail
+
+
+def test_a_plain_formula_stands_for_a_unit_of_its_own() -> None:
+    doubled = [replace(exact(10 * 2.0**turn, f"turn={turn}"), quantity="value", unit="segments") for turn in (0, 1, 2)]
+    said = {"value": "follows", "formula": "10 * 2 ** turn", "unit": "1", "range": "99 to 101 %"}
+    assert verdict(said, *doubled)[0] == "held"
+    assert verdict({**said, "formula": "11 * 2 ** turn"}, *doubled)[0] == "failed"
+    assert verdict({**said, "unit": "ms"}, *doubled)[0] == "undecided"
 
 
 def test_of_both_together_a_figure_has_a_share() -> None:

@@ -154,6 +154,8 @@ OF_PERCENT = frozenset({"compared", "drops-past-mtu", "follows", "share"})
 OF_THE_PATH = ("mss", "mtu", "rtt", "rate", "p", "hops")
 """The names of a formula that the plan says of a path: the payload of a segment and a packet in bytes, the round trip
 in seconds, the lowest rate in bytes a second, the share of packets that the links lose, and the number of links."""
+ALONG_PATHS = ("p", "rtt", "rate")
+"""The names of OF_THE_PATH over which a slope may be claimed."""
 
 
 def formula_name(setting: str) -> str:
@@ -182,6 +184,10 @@ def _no_metric(name: str, quantity: Quantity) -> str:
     if not instead:
         return f"metric: {quantity} is one column, so leave `metric:` out"
     return f"metric: {shown(name)} is no column of {quantity}; there are {', '.join(instead)}"
+
+
+EXPLAINING = {"text", "source", "why", "vacuous", "law", "tolerance", "failure"}
+"""The keys of a claim that explain it, and have no part in its verdict."""
 
 
 class Claim(Strict):
@@ -216,7 +222,7 @@ class Claim(Strict):
     range: Limits | None = None
     """The range in which the figure, or the ratio, is claimed to lie."""
     by: str | None = None
-    """The varied option, or hops, over which the figure falls or rises."""
+    """The varied option, or hops, over which the figure falls or rises; of a slope also p, rtt or rate of the paths."""
     formula: Annotated[Formulated | None, _UNLESS_NONE] = None
     """What the figure is held against, by arithmetic of what varies and of the path: 0.75 * mss / (rtt * sqrt(p))."""
     unit: Annotated[FormulaUnit | None, _UNLESS_NONE] = None
@@ -233,6 +239,12 @@ class Claim(Strict):
     """The reason for a difference from what was published, and what shows it."""
     vacuous: str = ""
     """Why the claim cannot fail, or cannot hold, under the settings of this experiment."""
+    law: str = ""
+    """The name of the law, or of the reference, that `minigts validate` holds the lab against: Mathis's law."""
+    tolerance: str = ""
+    """How the range was derived, before the first run."""
+    failure: str = ""
+    """What a failure would mean: which part of minigts would be wrong."""
 
     @model_validator(mode="after")
     def _one_subject(self) -> Self:
@@ -253,6 +265,11 @@ class Claim(Strict):
         ]
         if idle:
             raise ValueError(f"`{idle[0]}:` is of a claim that says {'ordered' if idle[0] == 'order' else 'follows'}")
+        for key in ("tolerance", "failure"):
+            if getattr(self, key) and not self.law:
+                raise ValueError(f"`{key}:` is of a claim with a `law:`")
+        if self.law and (lacking := [key for key in ("text", "tolerance", "failure") if not getattr(self, key)]):
+            raise ValueError(f"`law:` needs `{lacking[0]}:`")
         if self.range and self.range.unit != self._unit and not of_any_unit:
             raise ValueError(f"range: {self.range.written!r} needs the unit {self._unit}")
         return self
@@ -284,9 +301,7 @@ class Claim(Strict):
     @property
     def digest(self) -> str:
         """A digest of what is judged, without the texts that explain it."""
-        what = self.model_dump(
-            mode="json", by_alias=True, exclude_none=True, exclude={"text", "source", "why", "vacuous"}
-        )
+        what = self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=EXPLAINING)
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
     @property

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Literal, TypeVar
 
 from minigts.experiments import construction
-from minigts.experiments.claim_language import Claim, formula_name, is_of_the_value
+from minigts.experiments.claim_language import ALONG_PATHS, Claim, formula_name, is_of_the_value
 from minigts.experiments.matrix import path_between
 from minigts.experiments.model import Experiment, settings
 from minigts.experiments.summary import Cell, Verdict
@@ -55,7 +55,8 @@ def compared(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) ->
     figures = f"{_named(cell)} {_figure(cell, digits)} against {_figure(other, digits)} {_named(other)}"
     expected = f"{claim.range.written} was expected"
     word, p = all_of(tested)
-    return Judgement(word, f"{which}{figures}: {share}, where {expected}{evidence(other, cell)}", p)
+    used = max(claim.range.used(ratio_percent(*pair)[1]) for pair in pairs)
+    return Judgement(word, f"{which}{figures}: {share}, where {expected}{evidence(other, cell)}", p, used)
 
 
 def on_one_side(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) -> Judgement:
@@ -91,6 +92,7 @@ def bounded(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) ->
         word,
         f"{which}{_named(cell)} {_figure(cell)}{_interval(low, high, cell)}, where {claim.range.written} was expected",
         p,
+        max(claim.range.used(cell.estimate.median) for cell in cells),
     )
 
 
@@ -137,12 +139,14 @@ def ordered(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) ->
     return Judgement(word, said, p)
 
 
-def slope(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> Judgement:
+def slope(claim: Claim, cells: Sequence[Cell], plan: Plan) -> Judgement:
     """Whether the exponent of every series over the values of `by` is within the range."""
-    assert claim.range is not None
-    found = [
-        curves.slope([magnitude(cell.words[claim.by or ""]) for cell in each], each) for each in _series(claim, cells)
-    ]
+    assert claim.range is not None and claim.by is not None
+    if claim.by in ALONG_PATHS:
+        along = [[(_of_the_path(cell, plan)[claim.by], cell) for cell in each] for each in _alike(claim, cells, plan)]
+    else:
+        along = [[(magnitude(cell.words[claim.by]), cell) for cell in each] for each in _series(claim, cells)]
+    found = [curves.slope([place for place, _ in each], [cell for _, cell in each]) for each in along]
     known = [each for each in found if each is not None]
     if not known or len(known) < len(found):
         few = f"a slope needs figures above 0 at {curves.FEWEST_PLACES} values of {claim.by}, which are numbers above 0"
@@ -153,7 +157,8 @@ def slope(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> J
     which = f"of {plural(len(known), 'series')} {_counted(words)}; " if len(known) > 1 else ""
     interval = f" (95 % interval {span(_short(told.low), _short(told.high))})" if told.low < told.high else ""
     expected = f"{claim.range.written} was expected"
-    return Judgement(all_of(tested).word, f"{which}an exponent of {_short(told.value)}{interval}, where {expected}")
+    said = f"{which}an exponent of {_short(told.value)}{interval}, where {expected}"
+    return Judgement(all_of(tested).word, said, used=max(claim.range.used(each.value) for each in known))
 
 
 def share(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) -> Judgement:
@@ -174,12 +179,21 @@ def share(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) -> Ju
     tested = [ranges.compared(cell, other, as_ratio) for cell, other in pairs]
     words = [each.word for each in tested]
     cell, other = _telling(pairs, words)
-    total = cell.estimate.median + other.estimate.median
     which = f"of {plural(len(pairs), 'comparison')} {_counted(words)}; " if len(pairs) > 1 else ""
-    part = f"{100 * cell.estimate.median / total:.1f} %" if total > 0 else "no share"
+    part = _share_percent(cell, other)
+    shown = "no share" if part is None else f"{part:.1f} %"
     figures = f"{_named(cell)} {_figure(cell)} beside {_figure(other)} {_named(other)}"
     word, p = all_of(tested)
-    return Judgement(word, f"{which}{figures}: {part}, where {claim.range.written} was expected", p)
+    used = max(
+        (claim.range.used(each) for pair in pairs if (each := _share_percent(*pair)) is not None), default=math.inf
+    )
+    return Judgement(word, f"{which}{figures}: {shown}, where {claim.range.written} was expected", p, used)
+
+
+def _share_percent(cell: Cell, other: Cell) -> float | None:
+    """The cell's share of both figures together, in per cent; None where they add up to nothing."""
+    total = cell.estimate.median + other.estimate.median
+    return 100 * cell.estimate.median / total if total > 0 else None
 
 
 def follows(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell], plan: Plan) -> Judgement:
@@ -205,25 +219,33 @@ def follows(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell], pla
     ratio = f"{100 * cell.estimate.median / given:.{claim.range.decimals}f} % of {_short(given)} {cell.unit}"
     word, p = all_of(tested)
     figure = f"{_named(cell)} {_figure(cell)}{_interval(low, high, cell)}, {ratio} by the formula"
-    return Judgement(word, f"{which}{figure}, where {claim.range.written} was expected", p)
+    used = max(claim.range.used(100 * cell.estimate.median / given) for cell, given in held)
+    return Judgement(word, f"{which}{figure}, where {claim.range.written} was expected", p, used)
 
 
 def _of_the_formula(cell: Cell, everything: Sequence[Cell], plan: Plan) -> Mapping[str, float]:
     """The numbers that a formula may name for a cell: of its path, of what varies, and of its further columns. What has
     no number there is missing."""
-    path = path_between(plan, cell.source, cell.target)
     beside = {each.metric: each.estimate.median for each in everything if each.metric and each.words == cell.words}
     found = {
         **beside,
+        **_of_the_path(cell, plan),
+        **{formula_name(key): number_of(value) for key, value in settings(cell.condition).items()},
+    }
+    return {name: value for name, value in found.items() if not math.isnan(value)}
+
+
+def _of_the_path(cell: Cell, plan: Plan) -> dict[str, float]:
+    """OF_THE_PATH by name; not a number for the rate of a path without one."""
+    path = path_between(plan, cell.source, cell.target)
+    return {
         "mss": float(cell.mss),
         "mtu": float(cell.mtu),
         "rtt": path.rtt_ms / 1000,
         "rate": math.nan if path.rate_mbit is None else path.rate_mbit * 1e6 / 8,
         "p": path.loss_percent / 100,
         "hops": float(path.hops),
-        **{formula_name(key): number_of(value) for key, value in settings(cell.condition).items()},
     }
-    return {name: value for name, value in found.items() if not math.isnan(value)}
 
 
 def drops_past_mtu(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> Judgement:
@@ -260,6 +282,21 @@ def _series(claim: Claim, cells: Iterable[Cell]) -> list[list[Cell]]:
             rest = tuple((key, value) for key, value in cell.words.items() if key not in along)
             series.setdefault(rest, []).append(cell)
     return [sorted(each, key=lambda cell: magnitude(cell.words[claim.by or ""])) for each in series.values()]
+
+
+def _alike(claim: Claim, cells: Iterable[Cell], plan: Plan) -> list[list[Cell]]:
+    """The cells of paths that differ only in the plan's figure `by`, the path with the smallest first, under one value
+    of all that varies. A path whose like has no other value of `by` is in no series."""
+    series: dict[tuple[object, ...], list[tuple[float, Cell]]] = {}
+    for cell in cells:
+        figures = {name: value for name, value in _of_the_path(cell, plan).items() if not math.isnan(value)}
+        place = figures.pop(claim.by or "", math.nan)
+        series.setdefault((cell.overlay, cell.condition, *figures.items()), []).append((place, cell))
+    return [
+        [cell for _, cell in sorted(each, key=lambda entry: entry[0])]
+        for each in series.values()
+        if len({place for place, _ in each}) > 1
+    ]
 
 
 def _counterparts(cell: Cell, claim: Claim, everything: Iterable[Cell]) -> list[Cell]:
@@ -409,7 +446,15 @@ def _saying_so_if_changed(verdict: Verdict) -> Verdict:
 
 def _verdict(claim: Claim, overlay: str, judgement: Judgement) -> Verdict:
     return Verdict(
-        claim.words, overlay, judgement.word, claim.text, judgement.detail, claim.why, claim.source, judgement.p
+        claim.words,
+        overlay,
+        judgement.word,
+        claim.text,
+        judgement.detail,
+        claim.why,
+        claim.source,
+        judgement.p,
+        used=None if judgement.used is None or math.isinf(judgement.used) else judgement.used,
     )
 
 
@@ -430,6 +475,8 @@ def _judgement(claim: Claim, its_cells: Sequence[Cell], everything: Sequence[Cel
         return WORDS[claim.word](its_cells, plan)
     if claim.word == "follows":
         return follows(claim, its_cells, everything, plan)
+    if claim.word == "slope":
+        return slope(claim, its_cells, plan)
     return _COMPARISONS[claim.word](claim, its_cells, everything)
 
 
@@ -441,7 +488,6 @@ _COMPARISONS: Mapping[str, Callable[[Claim, Sequence[Cell], Sequence[Cell]], Jud
     "falls": changes,
     "rises": changes,
     "drops-past-mtu": drops_past_mtu,
-    "slope": slope,
     "share": share,
     "ordered": ordered,
 }

@@ -22,6 +22,7 @@ from pydantic import (
 
 from minigts.errors import InputError
 from minigts.experiments.claim_language import (
+    ALONG_PATHS,
     METRICS,
     OF_THE_PATH,
     PLACE,
@@ -333,6 +334,8 @@ class Scale(Strict):
     """How long each sample takes, in whole seconds; by default as the measurement says."""
     overlays: tuple[Name, ...] = ()
     """The overlays that are measured; by default all of the experiment's."""
+    measurements: Annotated[tuple[Name, ...], Field(exclude_if=lambda names: not names)] = ()
+    """The measurements that are made; by default all of the experiment's."""
     vary: dict[str, Annotated[tuple[_Value, ...], BeforeValidator(stepped), Field(min_length=1)]] = Field(
         default_factory=dict
     )
@@ -483,12 +486,16 @@ class Experiment(Strict):
                     yield from (((key, *where), f"{measurement.name}: {message}") for where, message in wrong)
 
     def wrong_as_written(self) -> Iterator[Finding]:
-        """Problems in a file that a part of an experiment in a manifest may have: unknown overlays of scales, and more
+        """Problems in a file that a part of an experiment in a manifest may have: unknown names in scales, and more
         samples than are possible on any topology."""
         for key, scale in (("paper", self.paper), ("quick", self.quick)):
             for index, overlay in enumerate(scale.overlays if scale else ()):
                 if overlay not in self.overlays:
                     yield (key, "overlays", index), unknown("overlay", "overlays here", overlay, self.overlays)
+            names = [each.name for each in self.measurements]
+            for index, name in enumerate(scale.measurements if scale else ()):
+                if name not in names:
+                    yield (key, "measurements", index), unknown("measurement", "measurements here", name, names)
             varying = dict.fromkeys((*self.vary, *(name for each in self.measurements for name in each.vary)))
             for name in scale.vary if scale else ():
                 if name not in varying:
@@ -537,7 +544,8 @@ class Experiment(Strict):
         alone = "differs from lab to lab, and a claim is judged in each lab by itself"
         for index, claim in enumerate(self.claims):
             spoken_of = [each for each in self.measurements if claim.of in (None, each.name)]
-            varied = ["hops", *dict.fromkeys(key for each in spoken_of for key in each.vary)]
+            along = ALONG_PATHS if claim.word == "slope" else ()
+            varied = ["hops", *along, *dict.fromkeys(key for each in spoken_of for key in each.vary)]
             if claim.by in self.vary:
                 yield ("claims", index, "by"), f"{claim.by} {alone}; possible here: {listed(varied)}"
             elif claim.by is not None and claim.by not in varied:
@@ -611,7 +619,8 @@ class Experiment(Strict):
         swept = self._swept(scale)
         update = {"repetitions": scale.repetitions, "overlays": overlays, "measurements": changed, "claims": claims}
         update |= {"vary": swept} if swept else {}
-        return self.model_copy(update=update)
+        known = {entry.name for entry in self.measurements}
+        return self.model_copy(update=update).only(known.intersection(scale.measurements))
 
     def _claims_over(self, overlays: Collection[str]) -> Iterator[Claim]:
         """The claims, without those that name an overlay of the experiment that is not in `overlays`."""

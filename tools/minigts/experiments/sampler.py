@@ -171,7 +171,7 @@ class Sampler:
             with self._stage.links_kept() if changes else nullcontext():
                 performed = self._perform(todo, measurement.cut, changes)
         taken = [
-            _judged(measurement, _raw(sample, result, around, started, self._tried.get(sample.id, 0) + 1))
+            judged(measurement, _raw(sample, result, around, started, self._tried.get(sample.id, 0) + 1))
             for sample, (result, around) in zip(batch, _all_crossed(performed), strict=True)
         ]
         tainted = taints(machine.load)
@@ -344,7 +344,7 @@ def _raw(sample: Sample, result: Result, around: tuple[Side, ...], started: str,
     )
 
 
-def _judged(measurement: AnyMeasurement, raw: RawSample) -> RawSample:
+def judged(measurement: AnyMeasurement, raw: RawSample) -> RawSample:
     """The same, with `error` set where it has no result."""
     return raw.model_copy(update={"error": _error(measurement, raw)})
 

@@ -65,3 +65,5 @@ class Verdict:
     where no test was made."""
     changed: bool = False
     """Whether the claim was changed after the run began."""
+    used: float | None = None
+    """The largest share of the claim's range that a figure uses, `Range.used`; None without a range."""

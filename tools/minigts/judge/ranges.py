@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Literal
@@ -23,6 +24,17 @@ class Range:
     def decimals(self) -> int:
         """The most decimals of any number in the range; a figure compared with it is printed with as many."""
         return max((len(digits) for digits in re.findall(r"\.(\d+)", self.written)), default=0)
+
+    def used(self, value: float) -> float:
+        """The share of the range that the value uses: 0 in the middle, 1 at a limit, more outside. Of a range with one
+        limit it is the value's ratio to the limit, or the limit's to the value."""
+        if math.isfinite(self.low) and math.isfinite(self.high):
+            half = (self.high - self.low) / 2
+            return abs(value - self.low - half) / half if half else (0.0 if value == self.low else math.inf)
+        below, above = (value, self.high) if math.isfinite(self.high) else (self.low, value)
+        if above <= 0:
+            return math.inf if below > above else 1.0 if below == above else 0.0
+        return max(0.0, below / above)
 
 
 def bounded(cell: PathSamples, range_: Range) -> Tested:

@@ -24,11 +24,13 @@ FORMER_WORDS = {"did not": "failed", "did not hold": "failed"}
 @dataclass(frozen=True)
 class Judgement:
     """A verdict, and a sentence with the figures it rests on. `p` is the p value against the contrary; None where no
-    test was made."""
+    test was made. `used` is the largest share of the claim's range that a figure uses (`Range.used`); None without a
+    range."""
 
     word: Word
     detail: str
     p: float | None = None
+    used: float | None = None
 
     @property
     def ok(self) -> bool | None:

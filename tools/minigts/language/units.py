@@ -40,7 +40,10 @@ def unit(given: object) -> str:
 
 
 def converted(value: float, source: str, target: str) -> float | None:
-    """A figure in another unit; None between units of different kinds. A figure without a unit counts as a share."""
+    """A figure in another unit; None between units of different kinds. A figure without a unit counts as a share, and a
+    plain number is in whatever unit a program's figure has: `segments`."""
+    if source == "1" and target and target not in UNITS:
+        return value
     (kind, factor), (other, other_factor) = UNITS[source], UNITS.get(target or "1", ("", 1.0))
     return value * factor / other_factor if kind == other else None
 

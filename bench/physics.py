@@ -1,0 +1,265 @@
+"""Would `minigts validate` notice? The clock, or what sets links up, gets one fault at a time that bends physics, and
+the laws are tried with it.
+
+A copy of the checkout gets the faults. First the laws run without any; a law that fails then does not count. A fault
+that no law notices is printed: it is a hole in the validation, or changes nothing that can be seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bench import stage
+from minigts.cli import console
+from minigts.cli.views import tables
+from minigts.report import laws
+
+WIRE = "provision/clock/src/wire.rs"
+VARIATION = "provision/clock/src/variation.rs"
+LEFT_OUT = shutil.ignore_patterns(".git", ".*_cache", "__pycache__", "target", ".hypothesis", ".venv", "results")
+LIMIT_S = 3600
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A place in a file, which it has once, and what stands there instead; `of` are the experiments whose laws it
+    bends, as far as is known beforehand."""
+
+    name: str
+    file: str
+    place: str
+    instead: str
+    of: tuple[str, ...]
+
+
+FAULTS = (
+    Fault(
+        "a wire is 1 % slow",
+        WIRE,
+        "* 8 * NS_PER_S).div_ceil(u128::from(rate))",
+        "* 8 * NS_PER_S * 101 / 100).div_ceil(u128::from(rate))",
+        ("losses-and-delays",),
+    ),
+    Fault(
+        "a rate is counted without the frame's header",
+        WIRE,
+        "Some(rate) => (u128::from(bytes) * 8",
+        "Some(rate) => (u128::from(bytes.saturating_sub(SHORTEST_FRAME)) * 8",
+        ("losses-and-delays",),
+    ),
+    Fault(
+        "a rate counts a frame's checksum of 4 bytes, too",
+        WIRE,
+        "Some(rate) => (u128::from(bytes) * 8",
+        "Some(rate) => (u128::from(bytes + 4) * 8",
+        ("losses-and-delays",),
+    ),
+    Fault(
+        "a delay is 10 µs long",
+        WIRE,
+        "return left + self.settings.delay_ns;",
+        "return left + self.settings.delay_ns + 10_000;",
+        ("losses-and-delays",),
+    ),
+    Fault(
+        "a delay is a thousandth long",
+        WIRE,
+        "return left + self.settings.delay_ns;",
+        "return left + self.settings.delay_ns + self.settings.delay_ns / 1000;",
+        ("losses-and-delays",),
+    ),
+    Fault(
+        "a queue takes one frame less",
+        WIRE,
+        "self.queued(now) + bytes <= queue",
+        "self.queued(now) + bytes + 1514 <= queue",
+        ("queues",),
+    ),
+    Fault(
+        "a queue takes twice its bytes",
+        WIRE,
+        "self.queued(now) + bytes <= queue",
+        "self.queued(now) + bytes <= 2 * queue",
+        ("queues",),
+    ),
+    Fault(
+        "all wires have one seed",
+        WIRE,
+        "let chance = Chance(settings.seed.unwrap_or(0));",
+        "let chance = Chance(0 * settings.seed.unwrap_or(0));",
+        ("losses-and-delays",),
+    ),
+    Fault(
+        "random numbers are spread evenly, as no dice are",
+        WIRE,
+        "let mut mixed = self.0;",
+        "return self.0;\n        #[allow(unreachable_code)]\n        let mut mixed = self.0;",
+        ("losses-and-delays",),
+    ),
+    Fault(
+        "a tenth more frames are lost",
+        WIRE,
+        "return self.chance.happens(loss);",
+        "return self.chance.happens(loss + loss / 10);",
+        ("losses-and-delays",),
+    ),
+    Fault(
+        "losses come in pairs, of the same share",
+        WIRE,
+        "return self.chance.happens(loss);",
+        "let again = self.in_burst;\n            self.in_burst = !again && self.chance.happens(loss / 2);\n"
+        "            return again || self.in_burst;",
+        ("losses-and-delays",),
+    ),
+    Fault(
+        "bursts are twice as long",
+        WIRE,
+        "happens(if in_burst { burst_ends } else",
+        "happens(if in_burst { burst_ends / 2 } else",
+        ("losses-and-delays",),
+    ),
+    Fault(
+        "jitter is 10 % wider",
+        WIRE,
+        "let more = (quantile * jitter_ns as i128)",
+        "let more = (quantile * (jitter_ns + jitter_ns / 10) as i128)",
+        ("losses-and-delays",),
+    ),
+    Fault(
+        "Pareto's delays stand for normal ones",
+        VARIATION,
+        "[normal, pareto, both]\n",
+        "[pareto.clone(), pareto, both]\n",
+        ("losses-and-delays",),
+    ),
+    Fault(
+        "a delay does not depend on the one before",
+        WIRE,
+        "let share = self.correlated.next(share, jitter_correlation);",
+        "let share = self.correlated.next(share, 0 * jitter_correlation);",
+        ("losses-and-delays",),
+    ),
+    Fault(
+        "frames overtake where their order is kept",
+        WIRE,
+        "if self.settings.jitter_overtakes == 0 {",
+        "if self.settings.jitter_overtakes == 2 {",
+        ("losses-and-delays",),
+    ),
+    Fault(
+        "a credit is a tenth larger",
+        WIRE,
+        "u128::from(self.settings.credit_bytes) * 8",
+        "u128::from(self.settings.credit_bytes + self.settings.credit_bytes / 10) * 8",
+        ("queues",),
+    ),
+    Fault(
+        "a policer lets frames pass that are a millisecond early",
+        WIRE,
+        "_ if self.settings.excess_drops != 0 => left == now,",
+        "_ if self.settings.excess_drops != 0 => left <= now + 1_000_000,",
+        ("queues",),
+    ),
+    Fault(
+        "a declared rate is set in units of 1024",
+        "tools/minigts/topology/link_settings.py",
+        'WireField(name="rate_bps", value=lambda way: way.rate_bps,',
+        'WireField(name="rate_bps", value=lambda way: way.rate_bps and way.rate_bps * 1024 // 1000,',
+        ("losses-and-delays",),
+    ),
+    Fault(
+        "CoDel's target is twice the declared one",
+        "tools/minigts/topology/disciplines.py",
+        "words=lambda ms: (word, microseconds(ms)),",
+        'words=lambda ms: (word, microseconds(2 * ms if word == "target" else ms)),',
+        ("disciplines",),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What the laws said of a fault. `failed` has the laws that failed with it and hold without."""
+
+    fault: str
+    failed: tuple[str, ...]
+    seconds: float
+    refused: str = ""
+    """What minigts said where nothing was measured, as when the lab's certificate already notices."""
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    arguments.add_argument("numbers", nargs="*", type=int, metavar="N", help="faults by their numbers; all by default")
+    arguments.add_argument("--every-law", action="store_true", help="try all laws, not only those that a fault bends")
+    arguments.add_argument(
+        "--out", type=Path, default=stage.RESULTS, metavar="DIR", help="the directory for the figures"
+    )
+    given = arguments.parse_args()
+    if wrong := [number for number in given.numbers if not 1 <= number <= len(FAULTS)]:
+        arguments.error(f"no fault {wrong[0]}; there are 1 to {len(FAULTS)}")
+    chosen = [FAULTS[number - 1] for number in given.numbers] or list(FAULTS)
+    found = list(tried(chosen, every=given.every_law))
+    given.out.mkdir(parents=True, exist_ok=True)
+    (given.out / "physics.json").write_text(json.dumps([asdict(each) for each in found], indent=1) + "\n")
+    rows = [(each.fault, ", ".join(each.failed) or each.refused or "NOT NOTICED") for each in found]
+    tables.show_table("faults that bend physics", ("fault", "noticed by"), rows)
+    raise SystemExit(any(not each.failed and not each.refused for each in found))
+
+
+def tried(faults: Sequence[Fault], *, every: bool) -> Iterator[Trial]:
+    """Try the laws with each fault; `every` of them, or those that it bends."""
+    with tempfile.TemporaryDirectory(prefix="minigts-physics-") as scratch:
+        wanted = () if every else tuple(dict.fromkeys(name for fault in faults for name in fault.of))
+        sound, said = failing(stage.PROJECT, wanted, Path(scratch) / "sound")
+        if sound is None:
+            raise SystemExit(f"without any fault: {said}")
+        for name in sound:
+            console.note(f"without any fault {name} fails; it does not count")
+        for number, fault in enumerate(faults):
+            began = time.monotonic()
+            bent = Path(scratch) / f"bent-{number}"
+            shutil.copytree(stage.PROJECT, bent, ignore=LEFT_OUT, symlinks=True)
+            file = bent / fault.file
+            file.write_text(with_fault(fault, file.read_text()))
+            failed, said = failing(bent, () if every else fault.of, bent / "results")
+            new = () if failed is None else tuple(name for name in failed if name not in sound)
+            trial = Trial(fault.name, new, round(time.monotonic() - began), said if failed is None else "")
+            console.note(f"{fault.name}: {', '.join(trial.failed) or trial.refused or 'NOT NOTICED'}")
+            yield trial
+            shutil.rmtree(bent)
+
+
+def with_fault(fault: Fault, text: str) -> str:
+    """The file's text with the fault. Raises ValueError unless its place is there once."""
+    if text.count(fault.place) != 1:
+        raise ValueError(f"{fault.file} has {text.count(fault.place)} places for: {fault.name}")
+    return text.replace(fault.place, fault.instead)
+
+
+def failing(checkout: Path, names: Sequence[str], results: Path) -> tuple[tuple[str, ...] | None, str]:
+    """The laws that did not hold by `minigts validate --quick` of a checkout; None and what it said, where it made no
+    results."""
+    results.mkdir()
+    argv = [str(checkout / "minigts"), "validate", *names, "--quick", "--results", str(results)]
+    environment = {name: value for name, value in os.environ.items() if name not in ("MINIGTS_MODULE", "PYTHONPATH")}
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    folders = [each for each in results.iterdir() if each.is_dir()]
+    if done.returncode not in (0, 1) or not folders:
+        return None, (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+    found = [law for each in folders for group in laws.groups(each) for law in group.laws]
+    return tuple(law.name for law in found if law.verdict != "held"), ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""The page of laws, made from tests/unit/report_sample with laws written into its manifest."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.testing
+
+from minigts import paths
+from minigts.cli.app import app
+from minigts.errors import InputError
+from minigts.experiments.load import load
+from minigts.report import laws
+
+SAMPLE = Path(__file__).parents[1] / "report_sample"
+VALIDATION = sorted((paths.project_root() / "experiments" / "validation").glob("*.yaml"))
+DOCUMENTED = paths.project_root() / "docs" / "validation.md"
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(SAMPLE, tmp_path / "results"))
+
+
+def say(results: Path, name: str, change: Any) -> None:
+    content = json.loads((results / name).read_text())
+    change(content)
+    (results / name).write_text(json.dumps(content))
+
+
+def with_laws(results: Path, *laws_of_claims: str, used: tuple[float, ...] = (), verdict: str = "held") -> None:
+    def in_the_manifest(manifest: Any) -> None:
+        judged = [claim for claim in manifest["experiment"]["claims"] if claim.get("latency") != "as-declared"]
+        for law, claim in zip(laws_of_claims, judged, strict=False):
+            claim |= {"law": law, "text": claim["text"] or "Said.", "tolerance": "Derived.", "failure": "The wire."}
+
+    def in_the_verdicts(verdicts: Any) -> None:
+        for share, claim in zip(used, verdicts, strict=False):
+            claim |= {"used": share, "verdict": verdict}
+
+    say(results, "manifest.json", in_the_manifest)
+    say(results, "claims.json", in_the_verdicts)
+
+
+def test_claims_of_one_law_stand_together_and_the_worst_counts(results: Path) -> None:
+    with_laws(results, "Sum", "Other", "Sum", used=(0.25, 0.5, 0.1, 0.75))
+    [group] = laws.groups(results)
+    assert [(law.name, len(law.claims), law.used, law.share) for law in group.laws] == [
+        ("Sum", 2, 0.75, "75 %"),
+        ("Other", 1, 0.1, "10 %"),
+    ]
+    assert {law.verdict for law in group.laws} == {"held"}
+    with_laws(results, "Sum", used=(0.25, 1.5), verdict="failed")
+    assert laws.groups(results)[0].laws[0].verdict == "failed"
+
+
+def test_the_page_has_range_figures_and_meaning(results: Path) -> None:
+    with_laws(results, "Sum", used=(0.25,))
+    text = laws.page(laws.groups(results))
+    assert "| Sum | held | 25 % |" in text
+    assert "*Range:* Derived." in text
+    assert "*A failure would mean:* The wire." in text
+    assert json.loads((results / "claims.json").read_text())[0]["detail"] in text
+    assert "1 laws and references: 1 held." not in text and "1 law or reference: 1 held." in text
+
+
+def test_results_without_a_law_have_no_page(results: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has a `law:`"):
+        laws.groups(results)
+    with pytest.raises(InputError):
+        laws.groups(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("held", 0), ("failed", 1), ("undecided", 1)])
+def test_the_command_shows_the_laws_and_ends_with_1_unless_all_hold(results: Path, verdict: str, code: int) -> None:
+    with_laws(results, "Sum", used=(0.25,), verdict=verdict)
+    target = results.parent / "page.md"
+    ran = typer.testing.CliRunner().invoke(app, ["validate", "--from", str(results), "--page", str(target)])
+    assert ran.exit_code == code, ran.output
+    assert "Sum" in ran.output and "25 %" in ran.output
+    assert target.read_text() == laws.page(laws.groups(results))
+    assert (results.parent / laws.FIGURE).read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize("words", [["nothing"], ["loss-law", "--from", "."], ["--quick", "--from", "."]])
+def test_what_the_command_cannot_do_is_one_error(words: list[str]) -> None:
+    ran = typer.testing.CliRunner().invoke(app, ["validate", *words])
+    assert ran.exit_code == 2
+
+
+@pytest.mark.parametrize("file", VALIDATION, ids=lambda file: file.stem)
+def test_each_experiment_of_validation_is_on_the_page_as_it_is_now(file: Path) -> None:
+    page = DOCUMENTED.read_text(encoding="utf-8")
+    experiment = load(file)
+    claims = [claim for claim in experiment.claims if claim.law]
+    assert claims, "it says no law"
+    assert f"## {experiment.name}\n" in page
+    for claim in claims:
+        assert f"### {claim.law}\n" in page, "`minigts validate --page docs/validation.md` makes it again"
+        assert f"`{claim.words}`" in page
+        assert claim.tolerance.strip() in page

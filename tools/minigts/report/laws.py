@@ -1,0 +1,178 @@
+"""The page of validation: the laws that a lab was held against, what came out, and how far from the law it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from minigts.errors import EnvironmentLacks, InputError, MinigtsError
+from minigts.experiments.claim_language import Claim
+from minigts.judge.verdicts import SHOWN, Word, combine
+from minigts.report import phrasing, style
+from minigts.report.read import Results, is_sweep, labs_of, read, read_sweep, runs
+from minigts.report.render import write
+from minigts.results import schema
+from minigts.results.store import is_campaign, is_cell
+from minigts.results.tables import NothingYet
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PAGE, FIGURE = "validation.md", "figures/validation.svg"
+"""The page's usual name, and the figure's place beside any page."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """One claim on a law, and its outcome over each network and measurement."""
+
+    claim: Claim
+    outcomes: tuple[schema.Claim, ...]
+    """At least one, as claims.json has them."""
+
+    @property
+    def verdict(self) -> Word:
+        return combine([each.verdict for each in self.outcomes])
+
+    @property
+    def used(self) -> float | None:
+        """The largest share of the range that a figure uses, as `Range.used`; None where no figure says so."""
+        return max((each.used for each in self.outcomes if each.used is not None), default=None)
+
+    @property
+    def expected(self) -> str:
+        """What is held against what: `throughput: follows 1.22 * mss / (rtt * sqrt(p)) B/s, 85 to 115 %`."""
+        return self.claim.words
+
+
+@dataclass(frozen=True)
+class Law:
+    """One law, the experiment that holds a lab against it, and its claims."""
+
+    name: str
+    experiment: str
+    claims: tuple[Held, ...]
+
+    @property
+    def verdict(self) -> Word:
+        return combine([each.verdict for each in self.claims])
+
+    @property
+    def shown(self) -> str:
+        return SHOWN[self.verdict]
+
+    @property
+    def used(self) -> float | None:
+        """The largest share of a range that any of its claims uses."""
+        return max((each.used for each in self.claims if each.used is not None), default=None)
+
+    @property
+    def share(self) -> str:
+        """`used` in words."""
+        return "" if self.used is None else f"{100 * self.used:.0f} %"
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(each.claim.source for each in self.claims if each.claim.source))
+
+
+@dataclass(frozen=True)
+class Group:
+    """The laws of one experiment's file."""
+
+    results: Results
+    laws: tuple[Law, ...]
+
+    @property
+    def title(self) -> str:
+        return self.results.title
+
+    @property
+    def command(self) -> str:
+        """Measures the group again."""
+        return f"minigts validate {self.results.name}"
+
+
+def groups(directory: Path) -> tuple[Group, ...]:
+    """The laws of a run, of a sweep, or of each experiment of a campaign, in the files' order. Raises InputError where
+    there are none."""
+    folders = runs(directory).values() if is_campaign(directory) and not is_sweep(directory) else (directory,)
+    found: list[Group] = []
+    for each in dict.fromkeys(run.parent if is_cell(run) else run for run in folders):
+        try:
+            results = read_sweep(each) if is_sweep(each) else read(each)
+        except NothingYet:
+            continue
+        outcomes = [claim for one in (labs_of(each) if is_sweep(each) else [each]) for claim in read(one).claims]
+        if laws := tuple(_laws(results, outcomes)):
+            found.append(Group(results, laws))
+    if not found:
+        raise InputError(f"{directory}: no claim of it that was judged has a `law:`")
+    return tuple(found)
+
+
+def _laws(results: Results, outcomes: Sequence[schema.Claim]) -> Iterator[Law]:
+    assert results.manifest is not None
+    named: dict[str, list[Held]] = {}
+    for claim in results.manifest.experiment.claims:
+        own = tuple(each for each in outcomes if each.claim == claim.words and each.text == claim.text)
+        if claim.law and own:
+            named.setdefault(claim.law, []).append(Held(claim, own))
+    for name, claims in named.items():
+        yield Law(name, results.name, tuple(claims))
+
+
+def page(found: Sequence[Group]) -> str:
+    """The page as Markdown. It embeds FIGURE, and the same results give the same bytes."""
+    environment = Environment(
+        loader=PackageLoader("minigts.report"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    laws = [law for group in found for law in group.laws]
+    counted = [(SHOWN[word], sum(law.verdict == word for law in laws)) for word in SHOWN]
+    return environment.get_template("validation.md.j2").render(
+        groups=found,
+        laws=laws,
+        shown=SHOWN,
+        counted=[(word, number) for word, number in counted if number],
+        figure=FIGURE,
+    )
+
+
+def drawn(found: Sequence[Group]) -> Figure:
+    """A line for each law, with the share of its range that its figures use: 0 is the law's own figure, or far from a
+    one-sided limit; at 1 the claim fails."""
+    laws = [law for group in found for law in group.laws if law.used is not None]
+    with style.sheet(0.8 + 0.19 * len(laws)) as figure:
+        axes = figure.subplots()
+        most = max(1.15, *(min(law.used or 0.0, 2.0) for law in laws)) if laws else 1.15
+        axes.axvline(1, color=style.FAINT, linewidth=0.9)
+        for place, law in enumerate(laws):
+            share = min(law.used or 0.0, most)
+            axes.plot([0, share], [place, place], color=style.SHADE, linewidth=3, solid_capstyle="butt")
+            look = "o" if law.verdict == "held" else "X"
+            axes.plot(share, place, look, color=style.INK, markersize=4, fillstyle="full" if look == "X" else "none")
+        axes.set_yticks(range(len(laws)), [phrasing.short(law.name, 44) for law in laws])
+        axes.set_ylim(len(laws) - 0.4, -0.6)
+        axes.set_xlim(0, most)
+        axes.set_xlabel("share of the tolerance that is used; a claim fails at 1")
+        axes.grid(axis="x")
+        axes.tick_params(axis="y", length=0)
+    return figure
+
+
+def write_page(found: Sequence[Group], target: Path) -> Path:
+    """Write the page, and its figure to FIGURE beside it; return the page's path. Raises EnvironmentLacks without
+    matplotlib, MinigtsError when a file cannot be written."""
+    if lacking := style.missing():
+        raise EnvironmentLacks("\n".join(lacking))
+    figure = target.parent / FIGURE
+    try:
+        figure.parent.mkdir(exist_ok=True)
+    except OSError as error:
+        raise MinigtsError(f"{figure.parent}: cannot be made: {error}") from error
+    write(figure, style.svg(drawn(found), figure.stem))
+    return write(target, page(found))
