@@ -86,6 +86,16 @@ def test_the_command_shows_the_laws_and_ends_with_1_unless_all_hold(results: Pat
     assert (results.parent / laws.FIGURE).read_text().startswith("<?xml")
 
 
+def test_a_failure_that_its_file_explains_is_shown_and_does_not_end_with_1(results: Path) -> None:
+    with_laws(results, "Sum", used=(2.0,), verdict="failed")
+    say(results, "manifest.json", lambda manifest: manifest["experiment"]["claims"][0].update(why="Known."))
+    [law] = laws.groups(results)[0].laws
+    assert (law.verdict, law.explained, law.shown) == ("failed", True, "failed, explained")
+    ran = typer.testing.CliRunner().invoke(app, ["validate", "--from", str(results)])
+    assert ran.exit_code == 0
+    assert "*Why:* Known." in (results / laws.PAGE).read_text()
+
+
 @pytest.mark.parametrize("words", [["nothing"], ["loss-law", "--from", "."], ["--quick", "--from", "."]])
 def test_what_the_command_cannot_do_is_one_error(words: list[str]) -> None:
     ran = typer.testing.CliRunner().invoke(app, ["validate", *words])

@@ -71,6 +71,9 @@ server=$!
 echo "serving; ctrl-c when the other computer has ended"
 wait
 """
+_ENDS_SERVER = """\
+[ -z "${server:-}" ] || kill "$server" 2>/dev/null || true
+  """
 _TAKES = """\
 take() {
   name=$1
@@ -92,9 +95,7 @@ def scripts(prepared: Prepared) -> Mapping[str, str]:
     """
     source, target = _ends(prepared)
     taken = [shlex.join(("take", sample.id, *_argv(prepared, sample))) for sample in prepared.samples]
-    serving = _script(
-        prepared, target, source, "the computer that answers", killing="[ -z "${server:-}" ] || kill "$server" 2>/dev/null || true\n  "
-    )
+    serving = _script(prepared, target, source, "the computer that answers", killing=_ENDS_SERVER)
     measuring = _script(prepared, source, target, "the computer that measures")
     return {
         f"{target.name}.sh": serving + _SERVES,

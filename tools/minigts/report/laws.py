@@ -44,6 +44,11 @@ class Held:
         return max((each.used for each in self.outcomes if each.used is not None), default=None)
 
     @property
+    def explained(self) -> bool:
+        """Whether it holds, or failed for a reason that the experiment's file gives."""
+        return self.verdict == "held" or (self.verdict == "failed" and bool(self.claim.why))
+
+    @property
     def expected(self) -> str:
         """What is held against what: `throughput: follows 1.22 * mss / (rtt * sqrt(p)) B/s, 85 to 115 %`."""
         return self.claim.words
@@ -62,8 +67,14 @@ class Law:
         return combine([each.verdict for each in self.claims])
 
     @property
+    def explained(self) -> bool:
+        """Whether each of its claims holds, or failed for a reason that the experiment's file gives."""
+        return all(each.explained for each in self.claims)
+
+    @property
     def shown(self) -> str:
-        return SHOWN[self.verdict]
+        """The verdict in words; `failed, explained` where the file says why."""
+        return f"{SHOWN[self.verdict]}{', explained' if self.verdict == 'failed' and self.explained else ''}"
 
     @property
     def used(self) -> float | None:
