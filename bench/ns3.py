@@ -32,8 +32,8 @@ CONTROLS = {"reno": "LinuxReno", "cubic": "Cubic", "two-reno": "LinuxReno,LinuxR
 QUEUES = {"half": 25_000, "one": 50_000}
 """The queue in bytes before each receiver of topologies/queue-lengths.yaml."""
 OMIT_S, SECONDS, SECOND_STARTS_S = 20, 40, 1
-DRAWN = ("reno", "cubic")
-"""The measurements whose windows are drawn."""
+DRAWN, SHOWN_S = ("reno", "cubic"), 12
+"""The measurements whose windows are drawn, and for how many seconds after the beginning."""
 
 
 @dataclass(frozen=True)
@@ -120,12 +120,12 @@ def drawn(results: Results, simulated: dict[tuple[str, str], Simulated]) -> str:
                 here = [
                     (row.at_s, row.value / 1000)
                     for row in results.series
-                    if (row.measurement, row.target) == (name, to) and row.column.startswith("cwnd_bytes")
+                    if (row.measurement, row.target) == (name, to) and row.column == "flow cwnd_bytes"
                 ]
                 axes.plot([at for at, _ in here], [value for _, value in here], color=style.INK, label="here")
                 axes.set_title(f"{name}, queue of {QUEUES[to] // 1000} kB")
                 axes.grid()
-                axes.set_xlim(0, OMIT_S + SECONDS)
+                axes.set_xlim(OMIT_S, OMIT_S + SHOWN_S)
         for axes in panels[-1]:
             axes.set_xlabel("s")
         for axes in panels[:, 0]:

@@ -2,7 +2,8 @@
 
 Labs are chains of hosts with one rate on all links; TCP passes all of them. With `fifo` the wires have the queues, with
 `bfifo` the hosts have them, below a tbf of one frame, so that nothing but their place differs. Processor time counts,
-of the lab's kernels and of its clock: other work of the machine changes it little.
+of the lab's kernels and of its clock: other work of the machine changes it little. Labs of one rate and number of hosts
+run one after the other, and the ratio is that of a frame's cost to the first discipline's.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ def sent(lab: Lab, seconds: float) -> float:
 def rows(chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for hosts in chosen.hosts:
         for rate_mbit in chosen.rates:
+            first_us: float | None = None
             for discipline in chosen.disciplines:
                 console.note(f"{hosts} hosts, {rate_mbit} Mbit/s, {discipline}")
                 with stage.lab_of(chain(hosts, rate_mbit, discipline)) as lab:
@@ -49,13 +51,16 @@ def rows(chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
                     with timing(lab) as passed:
                         got_mbit = sent(lab, chosen.seconds)
                 used_s = {group: each / passed.virtual_s for group, each in passed.processor_s.items()}
+                frame_us = 1e6 * sum(passed.processor_s.values()) / passed.frames
+                first_us = frame_us if first_us is None else first_us
                 yield {
                     "hosts": hosts,
                     "rate_mbit": rate_mbit,
                     "discipline": discipline,
                     "got_mbit": round(got_mbit, 2),
                     "processor_s_per_virtual_s": {group: round(each, 4) for group, each in used_s.items()},
-                    "processor_us_per_frame": round(1e6 * sum(passed.processor_s.values()) / passed.frames, 2),
+                    "processor_us_per_frame": round(frame_us, 2),
+                    "of_the_first_discipline": round(frame_us / first_us, 3),
                 }
 
 
@@ -68,14 +73,15 @@ def main() -> None:
     chosen = parser.parse_args()
     figures, found = stage.Figures("queues", chosen.topology), list(rows(chosen))
     figures.write(chosen.out, {"seconds": chosen.seconds, "rows": found})
-    heads = (">hosts", ">Mbit/s", "discipline", ">TCP Mbit/s", ">kernels s", ">clock s", ">us a frame")
+    heads = (">hosts", ">Mbit/s", "discipline", ">TCP Mbit/s", ">kernels s", ">clock s", ">us a frame", ">ratio")
     tables.show_table("Processor seconds for each second of the lab", heads, [cells(each) for each in found])
 
 
 def cells(each: dict[str, Any]) -> list[str]:
     used = each["processor_s_per_virtual_s"]
     shown = (each[key] for key in ("hosts", "rate_mbit", "discipline", "got_mbit"))
-    return [*map(str, shown), f"{used['kernels']:.3f}", f"{used['clock']:.3f}", str(each["processor_us_per_frame"])]
+    spent = (f"{used['kernels']:.3f}", f"{used['clock']:.3f}", str(each["processor_us_per_frame"]))
+    return [*map(str, shown), *spent, f"{each['of_the_first_discipline']:.2f}"]
 
 
 if __name__ == "__main__":

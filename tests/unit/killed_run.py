@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from experiment_lab import Replay, chain, endpoints, recorder_of
 
 from minigts.experiments.model import Links
 from minigts.experiments.run import run_together
+from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
 from minigts.results.folder import exclusive
 from minigts.topology.schedule import Moment
@@ -47,6 +48,11 @@ class Stage:
         return nullcontext()
 
     def play(self, moments: Sequence[Moment]) -> Iterable[tuple[float, Mapping[str, float]]]:
+        return ()
+
+    def queues(
+        self, ends: Sequence[End], every_s: float, ended: Callable[[], bool]
+    ) -> Iterable[tuple[float, Mapping[End, Queue]]]:
         return ()
 
     def set_link(self, name: str, *, up: bool) -> None: ...

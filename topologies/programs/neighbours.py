@@ -120,6 +120,7 @@ def remember(address: str) -> dict[str, float]:
         if family(address) == socket.AF_INET6
         else (socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_MTU)
     )
+
     def known() -> int:
         with socket.socket(family(address), socket.SOCK_DGRAM) as asking:
             asking.connect((address, PORT))

@@ -9,7 +9,7 @@ import re
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from minigts.experiments.matrix import matrix
 from minigts.experiments.model import MEASUREMENTS, Experiment, Links
 from minigts.experiments.run import Outcome, run_together
 from minigts.experiments.sample_steps import WATCHED_EVERY_S, WATCHING, Surroundings, procedure
+from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
 from minigts.report import render
@@ -94,6 +95,11 @@ class Stage:
         return nullcontext()
 
     def play(self, moments: Sequence[Moment]) -> Iterable[tuple[float, Mapping[str, float]]]:
+        return ()
+
+    def queues(
+        self, ends: Sequence[End], every_s: float, ended: Callable[[], bool]
+    ) -> Iterable[tuple[float, Mapping[End, Queue]]]:
         return ()
 
     def set_link(self, name: str, *, up: bool) -> None:

@@ -15,6 +15,7 @@ from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Links
 from minigts.experiments.run import Outcome, RunProgress, run_together
+from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
 from minigts.results import manifest as manifests
@@ -55,6 +56,11 @@ class Overlays:
         return nullcontext()
 
     def play(self, moments: Sequence[Moment]) -> Iterable[tuple[float, Mapping[str, float]]]:
+        return ()
+
+    def queues(
+        self, ends: Sequence[End], every_s: float, ended: Callable[[], bool]
+    ) -> Iterable[tuple[float, Mapping[End, Queue]]]:
         return ()
 
     def set_link(self, name: str, *, up: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 from minigts import lab as labs
 from minigts.cli.app import app
+from minigts.dataplane import filters
 from minigts.errors import HostFailed
 from minigts.fidelity import host_settings, measure
 from minigts.fidelity.certificate import Row
@@ -75,6 +77,59 @@ def test_each_direction_is_shown_as_declared_as_wanted_and_as_its_two_hosts_hold
     assert (back.declared, back.wanted, back.shown) == (8.85, pytest.approx(8.7602), pytest.approx(8.7602))
     assert (there.where, back.where) == ("bra ifb-eth1 netem", "ams ifb-eth1 netem")
     assert (rate.declared, rate.wanted, rate.shown, rate.where) == (100.0, 100.0, 100.0, "ams eth1 tbf")
+
+
+POLICED = """
+name: pair
+hosts: {ams: {}, bra: {}}
+links:
+- {ends: [ams, bra], delay: 8ms, rate: {mean: 20mbit, burst: 100kB, excess: EXCESS}, blackhole: 1400B}
+"""
+POLICES = """
+--filters of eth1 ingress
+filter protocol all pref 1 u32 chain 0 fh 800::2 order 1 key ht 800 bkt 0 terminal flowid not_in_hw
+  match 00000000/00000000 at 0
+\taction order 1:  police 0x1 ACTION
+\taction order 2: mirred (Egress Redirect to device ifb-eth1) stolen
+--filters of eth1 egress
+"""
+OF_A_BUCKET = ("rate", "rate.burst", "rate.excess", "blackhole", "queue")
+
+
+def bucket(excess: str, action: str) -> dict[str, tuple[object, object, str]]:
+    """What is shown of the direction from ams of what a token bucket holds, where bra's filters drop so."""
+    plan = parse(POLICED.replace("EXCESS", excess), "pair.yaml", time="real")
+    dropping = filters.read(POLICES.replace("ACTION", action))
+    shown = {
+        host.name: replace(host_settings.parse(host, (RECORDED / file).read_text()), filters=dropping)
+        for host, file in zip(plan.hosts, ALL_WELL, strict=True)
+    }
+    found = explained("pair", plan, plan.links[0], RECORD, shown, {}, None).quantities
+    own = [each for each in found if each.source == "ams" and each.name in OF_A_BUCKET]
+    return {each.name: (each.wanted, each.shown, each.where) for each in own}
+
+
+def test_a_policer_and_a_black_hole_are_shown_as_the_receiver_holds_them() -> None:
+    where = "bra eth1 police"
+    found = bucket("drop", "rate 20Mbit burst 100000b mtu 1414b action drop/pipe overhead 14b")
+    assert found.pop("queue")[0] is None
+    assert found == {
+        "rate": (20.0, 20.0, where),
+        "rate.burst": (100_000, 100_000, where),
+        "rate.excess": ("drop", "drop", where),
+        "blackhole": (1400, 1400, where),
+    }
+    other = bucket("drop", "rate 2Mbit burst 50000b mtu 1200b action drop/pipe overhead 14b")
+    assert [other[name][1] for name in ("rate", "rate.burst", "blackhole")] == [2.0, 50_000, 1186]
+    gone = bucket("drop", "mtu 65549b action drop/pipe")
+    assert [gone[name][1] for name in ("rate", "rate.burst", "rate.excess", "blackhole")] == [None, None, "queue", None]
+
+
+def test_a_credit_is_the_burst_of_the_senders_tbf() -> None:
+    found = bucket("queue", "rate 0bit burst 0b mtu 1414b action drop/pipe overhead 0b")
+    assert found["rate.burst"] == (100_000, 50_000, "ams eth1 tbf")
+    assert "rate.excess" not in found
+    assert found["blackhole"] == (1400, 1400, "bra eth1 police")
 
 
 def test_interfaces_are_shown_with_mtu_and_offloads() -> None:

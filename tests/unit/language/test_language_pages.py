@@ -83,6 +83,7 @@ LANGUAGES = {
             "measurements[].links.": experiment.Links,
             "measurements[].cut.": experiment.Cut,
             "measurements[].cross[].": experiment.Crossing,
+            "measurements[].queues.": experiment.Queues,
             **{f"{name}.": tool.options for name, tool in (*TOOLS.items(), *OPEN.items())},
             "command.also.*.": command.Numbered,
             "flows.flows.*.": flows.FLOWS["iperf3-tcp"],

@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Experiment, Links
 from minigts.experiments.run import run_together
 from minigts.experiments.sample_steps import LISTENING, SERVED, Surroundings, _listening, procedure
+from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
 from minigts.providers.real_time import RealTime
@@ -263,6 +264,11 @@ class Stage:
         return nullcontext()
 
     def play(self, moments: Sequence[Moment]) -> Iterable[tuple[float, Mapping[str, float]]]:
+        return ()
+
+    def queues(
+        self, ends: Sequence[End], every_s: float, ended: Callable[[], bool]
+    ) -> Iterable[tuple[float, Mapping[End, Queue]]]:
         return ()
 
     def set_link(self, name: str, *, up: bool) -> None: ...

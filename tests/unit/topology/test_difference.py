@@ -152,6 +152,7 @@ OF_HOSTS = {
     "memory": "1GB",
     "processor": "{frame: 10us}",
     "gateway": "true",
+    "routes": "{ams: bra}",
     "sysctls": "{net.core.rmem_default: 4194304}",
     "ecn": "on",
     "image": "docker-daemon:web:1",

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from minigts.cli.app import app
 from minigts.dataplane import interfaces, kernel_settings
+from minigts.errors import InputError
 from minigts.topology import sysctls
 from minigts.topology.plan.plan import Plan, to_json
 from minigts.topology.read.load import load, parse
@@ -86,7 +87,7 @@ def test_of_a_kernel_that_others_have_too_only_the_hosts_own_settings_count() ->
 
 def test_other_output_is_not_taken_for_settings() -> None:
     with pytest.raises(ValueError, match="no setting that was asked for"):
-        kernel_settings.read("/proc/sys/net/ipv4/ip_forward:1\n")
+        kernel_settings.read("/proc/sys/kernel/panic:1\n")
 
 
 def test_what_is_asked_for_is_what_this_machines_kernel_calls_so() -> None:
@@ -108,6 +109,19 @@ def test_what_is_asked_for_is_what_this_machines_kernel_calls_so() -> None:
         ("net.core.rmem_max", "2147483648"),
         ("net.ipv4.tcp_rmem", "4096\n131072 6291456"),
         ("net.ipv4.tcp_congestion_control", "bbr\n"),
+        ("net.ipv4.conf.all.rp_filter", "1"),
+        ("net.ipv4.fib_multipath_hash_policy", "1"),
+        ("net.ipv6.conf.eth1.disable_ipv6", "0"),
+        ("kernel.panic", "1"),
+        ("net", "1"),
+        ("net.", "1"),
+        ("net.//.//.etc.passwd", "1"),
+        ("net.ipv4..panic", "1"),
+        ("net.ipv4.x$(reboot)", "1"),
+        ("net.ipv4.tcp_sack", "0\n1"),
+        ("net.ipv4.tcp_sack", ""),
+        ("net.ipv4.tcp_sack", "1" * 201),
+        (f"net.ipv4.{'x' * 120}", "1"),
     ],
 )
 def test_a_plan_from_elsewhere_is_held_to_the_same(name: str, value: str) -> None:
@@ -123,3 +137,54 @@ def test_the_plan_is_shown_with_them(tmp_path: Path) -> None:
 
 def test_the_chain_of_the_study_needs_none() -> None:
     assert load(PROJECT / "topologies" / "chain6.yaml").tuning_in_words == []
+
+
+OTHERS = """
+name: others
+hosts:
+  ams: {sysctls: {net.ipv4.tcp_notsent_lowat: 16384, net.ipv4.conf.eth1/10.log_martians: 1, net.core.rmem_max: 5000000}}
+  bra: {ecn: on}
+links: [{ends: [ams, bra], rtt: 4ms}]
+"""
+
+
+def test_any_other_setting_of_the_network_is_set_late_and_read_back() -> None:
+    plan = parse(OTHERS, "others.yaml")
+    script = interfaces.script(plan, plan.host("ams"))
+    path = "/proc/sys/net/ipv4/conf/eth1.10/log_martians"
+    assert f"[[ -e {path} ]] || {{ echo 'sysctls: the kernel has no net.ipv4.conf.eth1/10.log_martians' >&2" in script
+    assert script.index(f"echo 1 >{path}") > script.index("link set dev lo up")
+    assert "tcp_notsent_lowat" not in interfaces.script(plan, plan.host("bra"))
+    host = plan.host("ams")
+    assert path in kernel_settings.show(host)
+    assert "log_martians" not in kernel_settings.show(plan.host("bra"))
+    lines = [f"{sysctls.path_of(name)}:{value}" for name, value in sysctls.set_to(host.sysctls).items()]
+    whole = kernel_settings.read("\n".join(lines))
+    assert list(kernel_settings.differences(host, whole)) == []
+    other = whole | {"net.ipv4.conf.eth1/10.log_martians": "0"}
+    assert list(kernel_settings.differences(host, other)) == ["net.ipv4.conf.eth1/10.log_martians is 0, should be 1"]
+    assert Plan.model_validate_json(plan.model_dump_json()) == plan
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("net.ipv4.tcp_ecn: 1", "net.ipv4.tcp_ecn: write `ecn:` of the host"),
+        ("net.ipv4.ip_forward: 0", "net.ipv4.ip_forward is the lab's own"),
+        ("kernel.panic: 1", "'kernel.panic'.*any other that begins with net"),
+        ("net.ipv4.tcp_sack: [1]", "net.ipv4.tcp_sack"),
+    ],
+)
+def test_what_no_file_can_set_is_said_with_its_place(name: str, message: str) -> None:
+    with pytest.raises(InputError, match=rf"o\.yaml:4: hosts\.ams\.sysctls.*{message}"):
+        parse(f"name: o\n\nhosts:\n  ams: {{sysctls: {{{name}}}}}\n  bra:\nlinks: [{{ends: [ams, bra]}}]\n", "o.yaml")
+
+
+def test_every_setting_by_which_hosts_forward_is_the_labs() -> None:
+    own = [*interfaces.SYSCTLS, *interfaces.IPV6_SYSCTLS]
+    hashes = ((family, one) for family, kinds in interfaces.HASHES.items() for one in kinds.values())
+    own += [f"net.{family}.{each}" for family, several in hashes for each in several]
+    own += [f"net.ipv6.conf.eth1.{name}=0" for name in interfaces.IPV6_OF_PORT]
+    for setting in own:
+        with pytest.raises(ValueError, match="is the lab's own"):
+            sysctls.checked({setting.partition("=")[0]: "1"})

@@ -121,11 +121,26 @@ def _of_policer(port: Port, actions: list[str]) -> Iterator[str]:
     if arriving.polices:
         wanted |= {"rate": arriving.rate_bps or 0, "burst": arriving.rate_burst_bytes}
     for word, should in wanted.items():
-        shown = _ROUNDED.search(actions[0], actions[0].find(f"{word} "))
-        is_ = None if shown is None or f"{word} {shown[0]}" not in actions[0] else _amount(*shown.groups())
-        exact = shown is not None and not shown[2]
+        is_, exact = _said(actions[0], word)
         if is_ is None or abs(is_ - should) > (0 if exact else _ROUNDING * should):
             yield f"the {word} beyond which arriving frames are dropped is {is_}, should be {should}"
+
+
+def policed(port: Port, shown: Shown) -> dict[str, float]:
+    """What the action `police` on a port's arriving frames shows: `mtu` in bytes, and of a policer `rate` in bits a
+    second and `burst` in bytes, as tc rounds them. Empty where there is none."""
+    rules = (rule for rule in shown.get((port.name, "ingress"), ()) if rule.handle == _ALL and rule.is_own)
+    action = next((line for rule in rules for line in rule.does if "police" in line), "")
+    said = {word: _said(action, word)[0] for word in ("rate", "burst", "mtu")}
+    return {word: amount for word, amount in said.items() if amount}
+
+
+def _said(action: str, word: str) -> tuple[float | None, bool]:
+    """The amount after a word of an action, None without, and whether tc has not rounded it."""
+    found = _ROUNDED.search(action, action.find(f"{word} "))
+    if found is None or f"{word} {found[0]}" not in action:
+        return None, False
+    return _amount(*found.groups()), not found[2]
 
 
 def _amount(number: str, prefix: str, unit: str) -> float:

@@ -83,6 +83,7 @@ def script(plan: Plan, machine: Host | Switch) -> str:
         *(_ipv6_addresses(plan, machine, beside) if isinstance(machine, Host) and beside is not None else ()),
         *(_route_out() if has_way_out else ()),
         "END",
+        *(_others(machine) if isinstance(machine, Host) else ()),
         *(router.start(plan, machine) if isinstance(machine, Host) and plan.has_routers else ()),
         *(names.serve(machine) if isinstance(machine, Host) and plan.dns else ()),
     ]
@@ -107,11 +108,22 @@ def script_again(before: Plan, plan: Plan, machine: Host | Switch) -> str:
 
 def _tuned(machine: Host | Switch) -> Iterator[str]:
     """Set the kernel's settings. A host that shares its kernel can neither see nor set those of the whole kernel."""
-    wanted = sysctls.set_to(machine.sysctls if isinstance(machine, Host) else ())
+    of_file = machine.sysctls if isinstance(machine, Host) else ()
+    later = sysctls.others(of_file)
+    wanted = {name: value for name, value in sysctls.set_to(of_file).items() if name not in later}
     yield from _settings(_assigned(wanted, whole_kernel=False))
     yield f"if [[ -e {kernel_settings.OWN_KERNEL} ]]; then"
     yield from _settings(_assigned(wanted, whole_kernel=True))
     yield "fi"
+
+
+def _others(host: Host) -> Iterator[str]:
+    """Set what the file has beyond the baseline, once interfaces have their names; a kernel without it says so."""
+    for name, value in sysctls.others(host.sysctls).items():
+        path, words = shlex.quote(sysctls.path_of(name)), f"{name} = {value}"
+        yield f"[[ -e {path} ]] || {{ echo {shlex.quote(f'sysctls: the kernel has no {name}')} >&2; exit 1; }}"
+        failed = shlex.quote(f"sysctls: the kernel refuses {words}")
+        yield f"{{ echo {shlex.quote(value)} >{path}; }} 2>/dev/null || {{ echo {failed} >&2; exit 1; }}"
 
 
 def _hashing(plan: Plan, host: Host) -> Iterator[str]:
@@ -199,8 +211,7 @@ def _with_ipv6(beside: ipv6.Host) -> Iterator[str]:
 def _settings(settings: Iterable[str]) -> Iterator[str]:
     """Set `net.ipv4.ip_forward=1` and others without a process. A slash is a dot in a name, as in sysctl(8)."""
     for name, value in (setting.split("=", 1) for setting in settings):
-        path = name.translate(str.maketrans("./", "/."))
-        yield f"echo {shlex.quote(value)} >/proc/sys/{shlex.quote(path)}"
+        yield f"echo {shlex.quote(value)} >{shlex.quote(sysctls.path_of(name))}"
 
 
 def _name_ports(ports: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 
 from minigts.topology import sysctls
@@ -17,7 +18,9 @@ OWN_KERNEL = f"{_ROOT}net/core/netdev_max_backlog"
 def show(machine: Host | Switch) -> str:
     """A command that prints `/proc/sys/net/core/rmem_max:4194304` and so on, a line for each setting that exists."""
     wanted = _wanted(machine)
-    return f"echo '{BEGIN}'; grep -s '' {' '.join(path for path, name in _FILES.items() if name in wanted)} || true"
+    own = sysctls.others(machine.sysctls if isinstance(machine, Host) else ())
+    files = [*(path for path, name in _FILES.items() if name in wanted), *(sysctls.path_of(name) for name in own)]
+    return f"echo '{BEGIN}'; grep -s '' {' '.join(map(shlex.quote, files))} || true"
 
 
 def _wanted(machine: Host | Switch) -> dict[str, str]:
@@ -31,9 +34,9 @@ def read(text: str) -> dict[str, str]:
 
 
 def _name(path: str) -> str:
-    if path not in _FILES:
+    if not path.startswith(f"{_ROOT}net/"):
         raise ValueError(f"{path[:80]!r} is no setting that was asked for")
-    return _FILES[path]
+    return _FILES.get(path) or path.removeprefix(_ROOT).translate(str.maketrans("./", "/."))
 
 
 def differences(machine: Host | Switch, shown: Mapping[str, str]) -> Iterator[str]:

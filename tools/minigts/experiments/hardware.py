@@ -68,8 +68,10 @@ sed "s/INTERFACE/$interface/g" <<'SHAPING' | bash -eu
 _SERVES = """\
 iperf3 -s >/dev/null &
 server=$!
+sleep 1
+kill -0 "$server" || { echo "another program has iperf3's port 5201; end it first" >&2 && exit 1; }
 echo "serving; ctrl-c when the other computer has ended"
-wait
+wait "$server"
 """
 _ENDS_SERVER = """\
 [ -z "${server:-}" ] || kill "$server" 2>/dev/null || true

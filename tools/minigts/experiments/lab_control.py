@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,7 @@ from minigts import overlays
 from minigts.experiments.guard import Drops
 from minigts.experiments.model import Links
 from minigts.fidelity.host_load import Recording, recording
-from minigts.lab import Lab, Settings, schedule_player
+from minigts.lab import Lab, Settings, queues, schedule_player
 from minigts.lab.links import link_named
 from minigts.machine.proc import family, used_s
 from minigts.machine.progress import Progress
@@ -78,6 +78,11 @@ class RealLabControl:
             self.drops.expect_once()
         for each in schedule_player.played(self.lab, moments):
             yield each.at_s, each.amounts
+
+    def queues(
+        self, ends: Sequence[queues.End], every_s: float, ended: Callable[[], bool]
+    ) -> Iterator[tuple[float, Mapping[queues.End, queues.Queue]]]:
+        return queues.readings(self.lab, ends, every_s, ended)
 
     def recording(self) -> AbstractContextManager[Recording]:
         return recording((), self.lab.plan.time) if self._virtual else self.drops.recording()

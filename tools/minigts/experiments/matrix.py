@@ -13,6 +13,7 @@ from minigts.errors import InputError
 from minigts.experiments.commands import estimate_s
 from minigts.experiments.link_changes import require_sense
 from minigts.experiments.model import MOST_SAMPLES, AnyMeasurement, Experiment, Pair, Paths, too_many
+from minigts.experiments.queue_watch import ends_of
 from minigts.lab.links import link_named
 from minigts.language.problems import Finding, listed, shown
 from minigts.overlays.teams import UNDERLAYS
@@ -70,6 +71,7 @@ def matrix(experiment: Experiment, plan: Plan) -> tuple[Sample, ...]:
         _require_crossing(measurement, plan)
         _require_flows(measurement, plan)
         require_sense(measurement, plan)
+        _require_queues(measurement, plan)
     of_one_repetition = {overlay: _batches_of_cells(experiment, plan, overlay) for overlay in experiment.overlays}
     samples = tuple(
         _sample(cell, overlay, repetition, replicate)
@@ -103,9 +105,16 @@ def wrong_places(measurement: AnyMeasurement, plan: Plan) -> Iterator[Finding]:
         (("cross",), _require_crossing),
         (("options", "flows"), _require_flows),
         (("schedule",), require_sense),
+        (("queues",), _require_queues),
     ):
         if said := _refusal(partial(require, measurement, plan)):
             yield where, said.removeprefix(f"{measurement.name}: ")
+
+
+def _require_queues(measurement: AnyMeasurement, plan: Plan) -> None:
+    if measurement.queues is not None:
+        for _, source, target, _ in pairs(measurement, plan):
+            ends_of(measurement, plan, [(source, target)])
 
 
 def _require_pairs(measurement: AnyMeasurement, plan: Plan, index: int) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Discriminator,
     Field,
@@ -45,15 +46,16 @@ from minigts.language.units import converted
 from minigts.language.validation import findings_of
 from minigts.tools import COLUMNS, OPEN, TOOLS
 from minigts.tools.base import Tool
-from minigts.tools.columns import VALUE
+from minigts.tools.columns import OF_QUEUES, VALUE
 from minigts.tools.cpu_bound import OF_THE_PROCESSOR
 from minigts.tools.flows import FlowsOptions
-from minigts.tools.options import Count, Duration, Options, Size, Switch, WholeSeconds
+from minigts.tools.options import Count, Duration, Options, Size, Switch, WholeSeconds, written_duration
 from minigts.topology.plan.stored import MOST_REPLICATES
 from minigts.topology.schedule import Step
 from minigts.topology.time import Time
 
 MOST_CROSSING = 64
+MOST_QUEUES = 64
 MOST_LABS, MOST_SWEPT, LONGEST_CELL = 10_000, 4, 200
 """The most labs of a sweep, the most places that it varies, and the longest name of a lab's folder in characters."""
 CROSS = "cross"
@@ -163,6 +165,22 @@ class Ends(Strict):
     it differs (Docker's bridge with published ports)."""
 
 
+def _every(value_s: float) -> float:
+    if not 0.01 <= value_s <= 60:
+        raise ValueError(f"{written_duration(value_s)} is no time between two readings: 10ms to 60s are possible")
+    return value_s
+
+
+class Queues(Strict):
+    """The queues that are read while a measurement runs."""
+
+    every_s: Annotated[Duration, AfterValidator(_every)] = Field(default=0.1, alias="every")
+    """The time between two readings, 10ms to 60s; 100ms by default."""
+    of: Annotated[tuple[str, ...], Field(max_length=MOST_QUEUES)] = ()
+    """Links by their names, in that direction: `ams-bra` is the queue of ams, `bra-ams` that of bra. By default the
+    direction with the lowest rate on each way that something is sent."""
+
+
 class _Measurement(Strict):
     """One measurement. `vary` lists values for some of the options; each combination is measured."""
 
@@ -194,6 +212,8 @@ class _Measurement(Strict):
     """Cross traffic meanwhile: each flow is sent by `from` to `to`. `vary: {cross: …}` gives rates for all flows."""
     series: Annotated[bool, *truth("what the tool says of each moment is kept, too")] = False
     """Whether the tool's figures over time become rows of series.csv and a figure over time; false by default."""
+    queues: Annotated[Queues | None, Field(exclude_if=lambda queues: queues is None)] = None
+    """Read the queue of the bottleneck again and again, into series.csv and a figure over time; by default not."""
     watch: Annotated[tuple[Literal["cpu"], ...], OF_THE_PROCESSOR] = ()
     """cpu: read the processor counters of both hosts meanwhile, inside them and, where possible, outside."""
     tool: str
@@ -517,11 +537,11 @@ class Experiment(Strict):
             units = dict.fromkeys(each.instrument.unit for each in shown)
             if len(units) > 1:
                 yield ("figures", index, "of"), f"measurements in {' and '.join(units)} have no axis in common"
-            kept = all(each.series for each in shown)
+            kept = all(each.series or (figure.x == TIME and each.queues is not None) for each in shown)
             if figure.cdf == "moments" and not kept:
                 yield ("figures", index, "cdf"), "moments are kept of measurements with `series: true`"
             if figure.x == TIME and not kept:
-                yield ("figures", index, "x"), "a figure over time is of a measurement with `series: true`"
+                yield ("figures", index, "x"), "a figure over time is of a measurement with `series: true` or `queues:`"
 
     def _unknown_in(self, figure: Figure, shown: Sequence[AnyMeasurement]) -> Iterator[Finding]:
         if EXPERIMENT in (figure.x, *figure.where):
@@ -530,9 +550,10 @@ class Experiment(Strict):
             return
         varied = {key: values for vary in (self.vary, *(each.vary for each in shown)) for key, values in vary.items()}
         further = (column.name for each in shown for column in each.instrument.columns)
+        queues = [column.name for column in OF_QUEUES] if any(each.queues is not None for each in shown) else []
         known = Known(
             axes=(*PLACES, TIME, *varied),
-            columns=tuple(dict.fromkeys((VALUE, "seconds", *COLUMNS, *further))),
+            columns=tuple(dict.fromkeys((VALUE, "seconds", *COLUMNS, *further, *queues))),
             overlays=self.overlays,
             settings=("path", *varied),
             words=(*self.overlays, *figure.measurements, *(word(value) for each in varied.values() for value in each)),

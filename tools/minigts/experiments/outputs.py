@@ -6,9 +6,10 @@ import contextlib
 import statistics
 from collections.abc import Mapping, Sequence
 
-from minigts.experiments import counters, flow_results, link_changes
+from minigts.experiments import counters, flow_results, link_changes, queue_watch
 from minigts.experiments.link_changes import SCHEDULE
 from minigts.experiments.model import AnyMeasurement
+from minigts.experiments.queue_watch import QUEUES
 from minigts.experiments.sample_steps import CROSSING, LISTENING, SERVING
 from minigts.results.schema import RawSample, Side
 from minigts.tools import flows, iperf3_tcp, iperf3_udp
@@ -37,8 +38,8 @@ def read(measurement: AnyMeasurement, raw: RawSample) -> Measured:
 
 def over_time(measurement: AnyMeasurement, raw: RawSample) -> Mapping[str, Sequence[tuple[float, float]]]:
     """Figures over time of a good sample: for each column, pairs of seconds since the client began and the figure. They
-    are the tool's where `series` is set, and the processor use of both hosts in per cent where it was watched; as in
-    `read` the outer machine's count is preferred.
+    are the tool's where `series` is set, the queues where these were read, and the processor use of both hosts in per
+    cent where it was watched; as in `read` the outer machine's count is preferred.
     """
     found: dict[str, Sequence[tuple[float, float]]] = {}
     if measurement.series and isinstance(measurement.options, FlowsOptions):
@@ -56,6 +57,9 @@ def over_time(measurement: AnyMeasurement, raw: RawSample) -> Mapping[str, Seque
     for side in _named(raw, SCHEDULE):
         with contextlib.suppress(ValueError):
             found |= link_changes.over_time(side.stdout)
+    for side in _named(raw, QUEUES):
+        with contextlib.suppress(ValueError):
+            found |= queue_watch.over_time(side.stdout)
     return {column: series for column, series in found.items() if series}
 
 

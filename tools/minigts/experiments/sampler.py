@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -14,7 +14,7 @@ from threading import Event
 from typing import Protocol
 
 from minigts.errors import CommandTimeout, InputError
-from minigts.experiments import outputs
+from minigts.experiments import outputs, queue_watch
 from minigts.experiments.commands import estimate_s, warm_up
 from minigts.experiments.link_changes import SCHEDULE, line, moments_of
 from minigts.experiments.matrix import Sample, path_between
@@ -34,6 +34,7 @@ from minigts.experiments.sample_steps import (
     way_of,
 )
 from minigts.fidelity.host_load import Recording, taints
+from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
 from minigts.providers.base import Provider, Result
 from minigts.results import manifest as manifests
@@ -48,6 +49,10 @@ ATTEMPTS = 3
 WARM_UP_TIMEOUT_S = 10.0
 MOST_KEPT = 5_000_000
 """The most characters kept of one output; a raw file, with all its outputs, is read up to 100 MB."""
+
+
+Watched = tuple[Sequence[End], float]
+"""The queues that are read, and the seconds between two readings."""
 
 
 class LabControl(Protocol):
@@ -83,6 +88,12 @@ class LabControl(Protocol):
         """Make the changes of a schedule that begins now. Yields when each was made, in seconds, and the link's
         settings since then, as `ams-bra rate_mbit`; the first are the previous settings.
         """
+        ...
+
+    def queues(
+        self, ends: Sequence[End], every_s: float, ended: Callable[[], bool]
+    ) -> Iterable[tuple[float, Mapping[End, Queue]]]:
+        """Read these queues now and then again and again until `ended`. Yields seconds, and what was read."""
         ...
 
     def recording(self) -> AbstractContextManager[Recording]:
@@ -169,7 +180,7 @@ class Sampler:
             lengths_s = (estimate_s(measurement, self._path(sample)) for sample in batch)
             changes = moments_of(measurement, self._manifest.plan, min(lengths_s))
             with self._stage.links_kept() if changes else nullcontext():
-                performed = self._perform(todo, measurement.cut, changes)
+                performed = self._perform(todo, measurement.cut, changes, self._queues(measurement, batch))
         taken = [
             judged(measurement, _raw(sample, result, around, started, self._tried.get(sample.id, 0) + 1))
             for sample, (result, around) in zip(batch, _all_crossed(performed), strict=True)
@@ -201,7 +212,7 @@ class Sampler:
         return path_between(self._manifest.plan, sample.source, sample.target)
 
     def _perform(
-        self, todo: Sequence[Procedure], cut: Cut | None, changes: Sequence[Moment]
+        self, todo: Sequence[Procedure], cut: Cut | None, changes: Sequence[Moment], queues: Watched | None
     ) -> list[tuple[Result, tuple[Side, ...]]]:
         """Run all commands, the clients at the same time. Returns each client's result with the outputs of the commands
         around it. If a setting fails, no client is started.
@@ -212,7 +223,7 @@ class Sampler:
                 results = [failed if other is each else replace(failed, host=other.client.host) for other in todo]
                 return [(result, tuple(said)) for result, said in zip(results, sides, strict=True)]
         watched = [call.host for each in todo for call in each.beside if call.name == WATCH]
-        ended, measured = Event(), Event()
+        ended, measured, sent = Event(), Event(), Event()
         with ThreadPoolExecutor(max_workers=1) as outer, self._provider.together() as pool:
             outside = outer.submit(self._watch_outside, watched, measured, ended)
             beside = [[(call, pool.start(partial(self._run, call))) for call in each.beside] for each in todo]
@@ -224,24 +235,36 @@ class Sampler:
                 measured.set()
                 cutting = cut and pool.start(partial(self._cut, todo[0].client.host, cut))
                 playing = pool.start(partial(self._play, todo[0].client.host, changes)) if changes else None
+                reading = pool.start(partial(self._read_queues, todo[0].client.host, queues, sent)) if queues else None
+                began_s = self._provider.now_s() if queues else 0.0
                 others = [pool.start(partial(self._run, each.client)) for each in todo[1:]]
                 clients = [self._run(todo[0].client), *(task.result() for task in others)]
                 # Flows beside the first one may take longer than it, and need their server until then.
                 for call, task in (each for tasks in beside for each in tasks):
                     if call.name.startswith(FLOW):
                         task.result()
+                took_s = self._provider.now_s() - began_s if queues else 0.0
+                sent.set()
                 measured.clear()
                 pool.all([partial(self._run, call) for each in todo for call in each.tail])
             finally:
+                sent.set()
                 ended.set()
                 for call in (call for each in todo for call in each.after):
                     self._run(call)
             cuts = [task.result() for task in (cutting, playing) if task]
+            if reading is not None:
+                cuts.append(_until(reading.result(), took_s))
             for own, tasks in zip(sides, beside, strict=True):
                 own += [*(_side(call, task.result()) for call, task in tasks), *cuts]
         for each, own in zip(todo, sides, strict=True):
             own += [side for side in outside.result() if side.host in {call.host for call in each.beside}]
         return [(result, tuple(own)) for result, own in zip(clients, sides, strict=True)]
+
+    def _queues(self, measurement: AnyMeasurement, batch: Sequence[Sample]) -> Watched | None:
+        paths = [(sample.source, sample.target) for sample in batch]
+        ends = queue_watch.ends_of(measurement, self._manifest.plan, paths)
+        return (ends, measurement.queues.every_s) if ends and measurement.queues else None
 
     def _prepare(self, todo: Procedure, sides: list[Side]) -> Result | None:
         """Run the commands before the client. Returns the client's result if a needed setting failed, or None."""
@@ -256,6 +279,12 @@ class Sampler:
         """Make the changes, each at its moment, and return which were made when."""
         said = "".join(line(at_s, amounts) for at_s, amounts in self._stage.play(changes))
         return Side(name=SCHEDULE, host=host, stdout=said)
+
+    def _read_queues(self, host: str, queues: Watched, sent: Event) -> Side:
+        """Read the queues until everything was sent, and return what was read when."""
+        ends, every_s = queues
+        said = "".join(queue_watch.line(*each) for each in self._stage.queues(ends, every_s, sent.is_set))
+        return Side(name=queue_watch.QUEUES, host=host, stdout=said)
 
     def _cut(self, host: str, cut: Cut) -> Side:
         """Cut and restore the link at its times by the clock of `host`, and return when that was."""
@@ -309,6 +338,11 @@ class Sampler:
             return self._provider.run(call.host, call.argv, timeout_s=call.limit_s, check=False)
         except CommandTimeout as error:
             return Result(call.host, call.argv, error.code, error.stdout, error.stderr, error.timeout_s)
+
+
+def _until(side: Side, length_s: float) -> Side:
+    """The readings up to that time: after the last one something else may have been sent."""
+    return side.model_copy(update={"stdout": queue_watch.until(side.stdout, length_s)})
 
 
 def _side(call: Call, result: Result) -> Side:

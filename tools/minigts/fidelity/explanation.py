@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from minigts.dataplane import shaping
+from minigts.dataplane import filters, shaping
 from minigts.dataplane.reached import DOWN, NO_INTERFACE
 from minigts.errors import MinigtsError
 from minigts.fidelity import host_settings, measure
@@ -21,6 +21,7 @@ from minigts.fidelity.host_load import recording, taints
 from minigts.fidelity.host_settings import HostSettings
 from minigts.lab import DECLARED, Lab, Record, Settings, links
 from minigts.providers.base import Restarts
+from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.link_settings import AT_RECEIVER, AT_SENDER, Shaping
 from minigts.topology.plan.elements import Host, Link, Port, Switch
 from minigts.topology.plan.plan import Plan
@@ -40,6 +41,11 @@ Cause = Literal[
     "not-measured",
     "none",
 ]
+
+
+_BY_BUCKET = ("rate_mbit", "rate_burst_bytes", "rate_excess", "blackhole_bytes")
+"""The fields that a token bucket holds, or the action that drops where frames arrive."""
+_BITS_A_MBIT = 1_000_000
 
 
 class _Frozen(BaseModel):
@@ -222,6 +228,8 @@ def _direction(
     delay_ms = shaping.added_delay_ms(incoming, record.emulator_overhead_ms)
     netem = incoming.model_copy(update={"delay_ms": delay_ms}) if shaping.holds_arrivals(incoming) else None
     rated, delayed = _read_back(leaving, shown.get(source)), _read_back(arriving, shown.get(target))
+    there = shown.get(target)
+    dropping = None if there is None or there.filters is None else filters.policed(arriving, there.filters)
     for each in (*AT_SENDER, *AT_RECEIVER):
         declared, now, read = (
             (leaving.outgoing, outgoing, rated) if each.at_sender else (arriving.incoming, netem, delayed)
@@ -229,7 +237,40 @@ def _direction(
         of_sender = "tbf" if each.tc is not None else outgoing.queue_discipline
         where = f"{source} {leaving.name} {of_sender}" if each.at_sender else f"{target} {shaping.ifb(arriving)} netem"
         shows = None if read is None else read.settings[each.field]
+        if each.field == "queue_bytes" and outgoing.polices:
+            now = outgoing.model_copy(update={"queue_bytes": None})  # nothing waits where the excess is dropped
+        if each.field in _BY_BUCKET:
+            shows, by_receiver = _bucket(each.field, outgoing, rated, dropping)
+            where = f"{target} {arriving.name} police" if by_receiver else where
         yield from _quantity(each, source, target, declared, now, shows, where)
+
+
+def _bucket(
+    field: str, now: Shaping, rated: shaping.ReadBack | None, dropping: Mapping[str, float] | None
+) -> tuple[Amount | None, bool]:
+    """What the kernels show of a rate, its credit and its excess, and of a black hole; and whether the receiver's
+    `police` shows it, not the sender's `tbf`. `dropping` is what that action shows, None where it cannot be read."""
+    if now.polices or field == "blackhole_bytes":
+        return None if dropping is None else _dropped(dropping)[field], True
+    if rated is None:
+        return None, False
+    if field == "rate_burst_bytes":  # without a credit tbf has some bytes of its own, which its rate needs
+        return rated.burst_bytes if now.rate_burst_bytes else None, False
+    if field == "rate_excess":
+        return None if rated.settings["rate_mbit"] is None else "queue", False
+    return rated.settings[field], False
+
+
+def _dropped(action: Mapping[str, float]) -> Mapping[str, Amount | None]:
+    """What an action `police` does, by field; without a rate it drops by size alone."""
+    largest = int(action.get("mtu", 0))
+    limited = 0 < largest < shaping.largest_frame(Shaping())
+    return {
+        "rate_mbit": action["rate"] / _BITS_A_MBIT if "rate" in action else None,
+        "rate_burst_bytes": int(action["burst"]) if "burst" in action else None,
+        "rate_excess": "drop" if "rate" in action else "queue",
+        "blackhole_bytes": largest - ETHERNET_HEADER_BYTES if limited else None,
+    }
 
 
 def _carried_direction(

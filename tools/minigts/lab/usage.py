@@ -232,7 +232,7 @@ def parsed(text: str) -> Counted:
     marks: dict[str, int] = {}
     for qdisc in documents.document(rest[-1] or "[]"):
         # Linux adds what a qdisc drops and holds to the figures of the tbf above it.
-        for of, count in ((drops, qdisc.get("drops", 0)), (queued, qdisc.get("backlog", 0)), (marks, _marks(qdisc))):
+        for of, count in ((drops, qdisc.get("drops", 0)), (queued, qdisc.get("backlog", 0)), (marks, marks_of(qdisc))):
             of[qdisc["dev"]] = max(of.get(qdisc["dev"], 0), int(count))
     idle = times[3] + times[4]
     total = memory["MemTotal:"]
@@ -240,7 +240,7 @@ def parsed(text: str) -> Counted:
     return Counted(int(at), used, sent, drops, queued, marks)
 
 
-def _marks(qdisc: Mapping[str, Any]) -> int:
+def marks_of(qdisc: Mapping[str, Any]) -> int:
     """How many frames a discipline has marked. `ecn_mark` is by its law, `ce_mark` beyond the threshold that it was
     given; red has `marked`, and each class of cake counts its own."""
     return sum(int(each.get(name, 0)) for each in (qdisc, *qdisc.get("tins", ())) for name in MARKS)

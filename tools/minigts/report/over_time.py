@@ -17,7 +17,7 @@ from minigts.report import phrasing, style
 from minigts.report.axis_places import in_full, path, variant
 from minigts.results.tables import SeriesRow, Settings
 from minigts.tools.base import Tool
-from minigts.tools.columns import BESIDE, VALUE, Column
+from minigts.tools.columns import BESIDE, OF_QUEUES, VALUE, Column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -158,6 +158,8 @@ def _of_link(quantity: str) -> str:
 
 
 def _label(column: str, value: Column | None) -> str:
+    if (queue := next((each for each in OF_QUEUES if each.name == column), None)) is not None:
+        return in_full(queue.heading(""))
     if column != VALUE:
         return in_full(phrasing.column(column, (value and value.unit) or ""))
     return in_full(value.heading("")) if value else column

@@ -59,6 +59,11 @@ SHARED = (MIN, MEDIAN, MEAN, P99, MAX, STDEV, SENT, OFFERED, LOSS, JITTER, OUT_O
 
 PROCESSOR = Column("cpu_percent", "CPU", "%", quantity="cpu", panel=True)
 COST = Column("cpu_ns_per_byte", "CPU a byte", "ns", quantity="cost", tabled=True)
+QUEUE_BYTES, QUEUE_PACKETS = Column("queue_bytes", "queue", "bytes"), Column("queue_packets", "queue", "packets")
+QUEUE_DROPPED, QUEUE_MARKED = Column("queue_dropped", "dropped", ""), Column("queue_marked", "marked", "")
+OF_QUEUES = (QUEUE_BYTES, QUEUE_PACKETS, QUEUE_DROPPED, QUEUE_MARKED)
+"""The columns of series.csv that have a link's queue over time; samples.csv has none of them."""
+
 BESIDE = (
     Column("cpu_source_percent", "CPU source", "%", part_of="cpu", tabled=True),
     Column("cpu_target_percent", "CPU target", "%", part_of="cpu", tabled=True),

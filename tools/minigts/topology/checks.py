@@ -341,11 +341,20 @@ def _costs(links: Sequence[DraftLink]) -> Iterator[Finding]:
 
 def _by_routes(document: Mapping[str, Data], drafted: Draft) -> Iterator[Finding]:
     """Settings of routes, in a lab that has none."""
-    if document.get("routing") != "neighbours":
+    protocol = document.get("routing")
+    if protocol in ("ospf", "bgp"):
+        for host in drafted.hosts:
+            if host.spec.routes:
+                why = f"the hosts find their routes by {protocol}: write `routing: routed`, or take the routes out"
+                yield host.place_of("routes"), why
+    if protocol != "neighbours":
         return
     why = "`routing: neighbours` leaves hosts without routes"
     if document.get("ecmp") not in (None, "false"):
         yield ("ecmp",), f"{why}, so there is nothing to spread; take one of the two out"
+    for host in drafted.hosts:
+        if host.spec.routes:
+            yield host.place_of("routes"), f"{why}; take its own routes out, or write `routing: routed`"
     if (costly := next((link for link in drafted.links if link.costs is not None), None)) is not None:
         yield costly.where, f"{why}, so a cost has no effect; take it out"
 

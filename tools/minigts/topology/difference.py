@@ -38,6 +38,7 @@ OF_HOST: Mapping[str, str] = {
     "processor": "the lab's clock gets a host's modelled processor as it comes up",
     "gateway": "a host gets its way out as it boots",
     "sysctls": "a host's kernel is set as it boots",
+    "own_routes": "hosts get their routes as they boot",
     "software": "a host gets its image, packages, files and environment as it boots, and runs its commands then",
     "containers": "containers are started as the overlay is joined",
     "controller": "a switch gets its controller as it boots",
@@ -46,7 +47,12 @@ OF_HOST: Mapping[str, str] = {
     "vlans": "a switch gets its VLANs as it boots",
 }
 """Fields of hosts and switches that they have from their start on, and why."""
-KEYS = {"memory_mb": "memory", "sysctls": "sysctls or ecn", "software": "image, packages, files, environment or run"}
+KEYS = {
+    "memory_mb": "memory",
+    "sysctls": "sysctls or ecn",
+    "own_routes": "routes",
+    "software": "image, packages, files, environment or run",
+}
 """The keys in a file of fields that have another name in a plan."""
 
 
@@ -235,6 +241,7 @@ _NEW: Mapping[str, Callable[[Host], object]] = {
     "cpus": lambda host: host.cpus != 1,
     "processor": lambda host: host.processor is not None,
     "gateway": lambda host: host.gateway,
+    "routes": lambda host: host.own_routes,
     "image": lambda host: host.software is not None and host.software.root is not None,
     "packages": lambda host: host.software is not None and host.software.packages,
     "containers": lambda host: host.containers,

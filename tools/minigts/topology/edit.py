@@ -25,7 +25,7 @@ from minigts.topology.plan.plan import Plan
 from minigts.topology.read.draft import DraftLink, draft_host, draft_link
 from minigts.topology.read.links import LinkSpec
 from minigts.topology.read.model import Defaults
-from minigts.topology.routes import ipv6
+from minigts.topology.routes import ipv6, own_routes
 from minigts.topology.routes.addresses import assign, overlaps
 
 OF_A_LINK = tuple(key for key in LinkSpec.model_fields if key not in ("ends", "vlan", "vlans", "addresses", "macs"))
@@ -280,6 +280,10 @@ def _with(plan: Plan, hosts: tuple[Host, ...], switches: tuple[Switch, ...], lin
         before, after = _ipv6_addresses(plan.hosts, plan.ipv6), _ipv6_addresses(hosts, beside)
         if any(after[end] != address for end, address in before.items() if end in after):
             raise InputError("IPv6 addresses of other machines would change: only the last host or link can be removed")
+    stray = next(own_routes.wrong(hosts, switches, links, ecmp=plan.ecmp is not None), None)
+    if stray is not None and plan.is_routed:
+        host, to, why = stray
+        raise InputError(f"the route of {host} to {to} in the lab's topology would not hold any more: {why}")
     parts = {"hosts": hosts, "switches": switches, "links": links, "ipv6": beside}
     return Plan(**{**dict(plan), **parts})
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, WithJsonSchema
@@ -19,7 +20,7 @@ from minigts.language.quantities import BYTE_NS, CALL_NS, FRAME_NS, MEMORY_MB, W
 from minigts.language.tree import Data
 from minigts.topology import sysctls as tuning
 from minigts.topology.containers import IMAGE, MOST_ENTRIES, REFERENCE, ContainerSpec
-from minigts.topology.fields import LEAST_SHARE, LONGEST_LOCATION, MOST_CPUS
+from minigts.topology.fields import HOST_NAME, LEAST_SHARE, LONGEST_LOCATION, MOST_CPUS, MOST_ROUTES
 from minigts.topology.plan.elements import Host
 from minigts.topology.software import (
     ENVIRONMENT,
@@ -139,6 +140,33 @@ def _asks_accurate_ecn(host: Host) -> bool:
     return _ecn(host) == tuning.ECN_VALUES["accurate"]
 
 
+def _routes(value: object) -> dict[str, str]:
+    example = "a mapping of hosts or networks to neighbours, as in {h3: h2, 10.9.0.0/16: h2}"
+    if not isinstance(value, dict) or not value:
+        raise ValueError(f"{shown(value)} is no routes: write {example}")
+    if len(value) > MOST_ROUTES:
+        raise ValueError(f"{len(value)} routes; at most {MOST_ROUTES} are possible")
+    for to, via in value.items():
+        if not isinstance(to, str) or not (HOST_NAME.fullmatch(to) or _is(IPv4Network, to)):
+            raise ValueError(f"{shown(to)} is no destination of a route: write a host's name or a network, {example}")
+        if not isinstance(via, str) or not (HOST_NAME.fullmatch(via) or _is(IPv4Address, via)):
+            raise ValueError(f"{to}: {shown(via)} is no neighbour: write its name, or its address on the link")
+    return dict(value)
+
+
+def _is(kind: Callable[[str], object], text: str) -> bool:
+    """Whether `text` is one in canonical form."""
+    try:
+        return len(text) <= len("255.255.255.255/32") and "." in text and str(kind(text)) == text
+    except ValueError:
+        return False
+
+
+_ROUTES = WithJsonSchema(
+    {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string", "examples": ["h2", "10.20.0.2"]}}
+)
+
+
 class Spec(BaseModel):
     """The base of the models of a topology file."""
 
@@ -251,6 +279,18 @@ class HostSpec(Spec):
     ] = Field(
         None,
         description="Whether the host reaches the networks of this machine, in real time on uml only. Default: false.",
+    )
+    routes: Annotated[
+        Annotated[dict[str, str], BeforeValidator(_routes), _ROUTES] | None,
+        HostSetting(
+            elsewhere=Elsewhere(
+                what="routes", why="no other format has them as we do", has=lambda host: host.own_routes, lost=True
+            ),
+        ),
+    ] = Field(
+        None,
+        description="Static routes of the host: by a host's name or an IPv4 network the neighbour by which packets to "
+        "it go. Default: the best ways.",
     )
     sysctls: Annotated[
         Annotated[dict[str, str], *tuning.WRITTEN] | None,

@@ -172,7 +172,9 @@ table of 4096 quantiles from the distribution's formula, with the declared mean 
 packet takes 3.7 standard deviations more with `normal`, and 23 with `pareto`. In real time netem's own tables
 apply. Those end at 4 standard deviations, so that `pareto` and `paretonormal` have 82 and 83 % of the declared
 deviation there (iproute2 6.1). No kernel shows which table it has, so it is not read back. A link that is set from
-another distribution to `uniform` in real time loses the packets that are on their way.""",
+another distribution to `uniform` in real time loses the packets that are on their way. There is no distribution from a
+file of numbers: each lab's plan, record and clock would have to hold them ([decision
+87](decisions/0087-links-that-vary.md)).""",
             tc=Tc(
                 words=lambda way: (
                     ()

@@ -1,6 +1,6 @@
 """The kernel settings that a host may have, by their names in sysctl(8): buffers, queues, congestion control. Pure.
 
-These are the settings that a host's containers inherit; a host's `run:` can set others.
+Those of BASELINE every host has, and its containers inherit them. Any other under `net.` may be in a file, too.
 """
 
 from __future__ import annotations
@@ -62,15 +62,27 @@ ECN = "net.ipv4.tcp_ecn"
 ECN_VALUES: Mapping[str, str] = {"off": "0", "on": "1", "accurate": "3"}
 """What a host's `ecn:` sets it to, by word. Linux's own, 2, accepts ECN and does not ask for it. It is no baseline: a
 host without `ecn:` has its kernel's own value, and is not asked for it."""
-MOST_SETTINGS = len(BASELINE) + 1
+MOST_SETTINGS = len(BASELINE) + 101
+_LONGEST_NAME, _LONGEST_VALUE = 120, 200
+_OTHER = re.compile(r"net(?:\.[A-Za-z0-9_][A-Za-z0-9_/-]*)+", re.ASCII)
+"""A name of a setting beyond the baseline; no part of it names a folder above /proc/sys/net."""
+_OTHER_VALUE = re.compile(r"[!-~]+(?: [!-~]+)*", re.ASCII)
+_OF_THE_LAB = re.compile(
+    r"net\.ipv4\.(?:ip_forward|conf\.(?:all|default)\.(?:rp_filter|forwarding)|conf\.all\.arp_(?:ignore|announce)"
+    r"|tcp_no_metrics_save|fib_multipath_hash_.*)"
+    r"|net\.ipv6\.(?:fib_multipath_hash_.*"
+    r"|conf\..*\.(?:forwarding|accept_dad|accept_ra|autoconf|router_solicitations|disable_ipv6))",
+    re.ASCII,
+)
+"""Settings by which a lab makes its hosts forward as planned."""
 
 
 class Sysctl(BaseModel):
     """One setting in a plan."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    name: Annotated[str, Field(max_length=60)]
-    value: Annotated[str, Field(max_length=60)]
+    name: Annotated[str, Field(max_length=_LONGEST_NAME)]
+    value: Annotated[str, Field(max_length=_LONGEST_VALUE)]
 
     @model_validator(mode="after")
     def _is_one(self) -> Sysctl:
@@ -85,13 +97,37 @@ class Sysctl(BaseModel):
 
 
 def checked(settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings sorted by name. Raises ValueError for an unknown name, and for a wrong value."""
+    """The settings sorted by name. Raises ValueError for a name that is none, and for a wrong value."""
+    if len(settings) >= MOST_SETTINGS:
+        raise ValueError(f"{len(settings)} settings; at most {MOST_SETTINGS - 1} are possible")
     for name, value in settings.items():
         if name not in _SETTINGS:
-            raise ValueError(f"{unknown('setting', 'settings', name, [*_SETTINGS])}; `run:` sets others")
-        if (wanted := _SETTINGS[name].wrong(value)) is not None:
+            _require_other(name, value)
+        elif (wanted := _SETTINGS[name].wrong(value)) is not None:
             raise ValueError(f"{name}: {shown(value)} is not {wanted}")
     return dict(sorted(settings.items()))
+
+
+def _require_other(name: str, value: str) -> None:
+    if not _OTHER.fullmatch(name) or len(name) > _LONGEST_NAME:
+        raise ValueError(f"{unknown('setting', 'settings', name, [*_SETTINGS])}, and any other that begins with net.")
+    if name == ECN:
+        raise ValueError(f"{name}: write `ecn:` of the host")
+    if _OF_THE_LAB.fullmatch(name):
+        raise ValueError(f"{name} is the lab's own: by it a host forwards as planned")
+    if not _OTHER_VALUE.fullmatch(value) or len(value) > _LONGEST_VALUE:
+        wanted = f"words of at most {_LONGEST_VALUE} characters, as in 1 or 4096 16384"
+        raise ValueError(f"{name}: {shown(value)} is not a setting's value: write {wanted}")
+
+
+def others(settings: Iterable[Sysctl]) -> dict[str, str]:
+    """Those beyond the baseline, which not every kernel has."""
+    return {each.name: each.value for each in settings if each.name not in (*BASELINE, ECN)}
+
+
+def path_of(name: str) -> str:
+    """The file of a setting. A slash in a name is a dot in the file's, as in sysctl(8)."""
+    return f"/proc/sys/{name.translate(str.maketrans('./', '/.'))}"
 
 
 def set_to(settings: Iterable[Sysctl]) -> dict[str, str]:
@@ -130,6 +166,7 @@ def _schema() -> dict[str, Any]:
         "type": "object",
         "additionalProperties": False,
         "properties": {name: _schema_of(setting) for name, setting in _SETTINGS.items()},
+        "patternProperties": {r"^net\.": {"type": ["string", "integer"]}},
     }
 
 

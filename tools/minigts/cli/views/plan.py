@@ -49,6 +49,9 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
         out.print(
             f"flows are spread over all equally good ways, by a hash of {of_what}\n", markup=False, soft_wrap=True
         )
+    for host in (each for each in plan.hosts if each.own_routes):
+        words = ", ".join(route.in_words for route in host.own_routes)
+        out.print(f"{host.name} has routes of its own: {words}\n", markup=False, soft_wrap=True)
     if plan.dns:
         out.print("each host has a name server\n", markup=False, soft_wrap=True)
     for words in plan.tuning_in_words:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from minigts.topology.containers import Container
 from minigts.topology.fields import (
     MOST_HOSTS,
+    MOST_ROUTES,
     Address,
     ByteNs,
     CallNs,
@@ -120,6 +121,23 @@ class Route(Frozen):
     """Further neighbours over which flows are spread, in a lab with `ecmp`. An empty list is not stored."""
 
 
+class OwnRoute(Frozen):
+    """A route that a file gives a host, instead of the best ways (`routes`)."""
+
+    to: HostName | Network
+    """A host, for its own address; or a network, for all hosts and segments in it, and itself."""
+    via: HostName
+    """The neighbour by which packets go."""
+    link: Name
+    """The host's link to the segment that it shares with the neighbour."""
+    vlan: Annotated[VlanNumber | None, _UNLESS_NONE] = None
+    """The VLAN of that segment. None, which is not stored, without VLANs."""
+
+    @property
+    def in_words(self) -> str:
+        return f"{self.to} by {self.via}"
+
+
 class Machine(Frozen):
     """A host or switch, which a provider starts, with its ports in order of the links."""
 
@@ -160,6 +178,8 @@ class Host(Machine):
     """The user's own containers, in the lab's overlay."""
     sysctls: Annotated[tuple[Sysctl, ...], Field(max_length=MOST_SETTINGS, exclude_if=lambda each: not each)] = ()
     """Kernel settings that differ from the baseline, by name. An empty list is not stored."""
+    own_routes: Annotated[tuple[OwnRoute, ...], Field(max_length=MOST_ROUTES, exclude_if=lambda each: not each)] = ()
+    """Routes that its file gives it. An empty list is not stored."""
     gateway: Annotated[bool, Field(exclude_if=lambda gateway: not gateway)] = False
     """Whether it has a way out of the lab, in real time only (`gateway`). False is not stored."""
 

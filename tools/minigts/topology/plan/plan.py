@@ -17,6 +17,7 @@ from minigts.topology.link_settings import Shaping
 from minigts.topology.plan.elements import Group, Host, HostPort, Link, Path, Port, Route, Switch
 from minigts.topology.plan.stored import WITH_ROUTES, Stored, contradictions
 from minigts.topology.routes import ipv6 as v6
+from minigts.topology.routes import own_routes
 from minigts.topology.routes.paths import Underlay
 from minigts.topology.routes.several import SeveralWays
 from minigts.topology.sysctls import in_words
@@ -52,9 +53,10 @@ class Plan(Stored):
 
     @cached_property
     def _underlay(self) -> Underlay:
-        if self.has_several_ways:
-            return SeveralWays.of_costs(self.hosts, self.switches, self.links, ecmp=self.ecmp is not None)
-        return Underlay.of(self.hosts, self.switches, self.links, is_routed=self.is_routed)
+        of = self.hosts, self.switches, self.links
+        if not self.is_routed:
+            return Underlay.of(*of, is_routed=False)
+        return own_routes.underlay_of(*of, ecmp=self.ecmp is not None, one_way=not self.has_several_ways)
 
     @cached_property
     def _named(self) -> dict[str, Host | Switch]:
@@ -113,7 +115,8 @@ class Plan(Stored):
     @property
     def has_several_ways(self) -> bool:
         """Whether two hosts may have several ways between them, or a way back that is another."""
-        return self.is_routed and (self.ecmp is not None or any(link.cost_back is not None for link in self.links))
+        one_way = self.ecmp is None and all(link.cost_back is None for link in self.links)
+        return self.is_routed and (not one_way or any(host.own_routes for host in self.hosts))
 
     @property
     def limited(self) -> tuple[Host, ...]:
@@ -243,9 +246,12 @@ class Plan(Stored):
         return ways.first_links(host, without)
 
     def ipv6_routes_of(self, host: str) -> tuple[v6.Route, ...]:
-        """A host's IPv6 routes, in the order of `routes_of`; none in a lab without IPv6."""
+        """A host's IPv6 routes, in the order of `routes_of`; none in a lab without IPv6, nor to a network that is no
+        host's and no segment's."""
         numbering = self._ipv6_numbering
-        return () if numbering is None else tuple(map(numbering.route, self.routes_of(host)))
+        if numbering is None:
+            return ()
+        return tuple(numbering.route(each) for each in self.routes_of(host) if numbering.knows(each.to))
 
     def directions(self, link: Link) -> tuple[Shaping, Shaping]:
         """The declared shaping of a link, from its first end to its second, and back."""

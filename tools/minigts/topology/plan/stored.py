@@ -27,7 +27,7 @@ from minigts.topology.fields import (
 from minigts.topology.host_settings import untimely_hosts
 from minigts.topology.link_settings import untimely
 from minigts.topology.plan.elements import Frozen, Group, Host, HostPort, Link, OnVlan, Switch, Tolerances
-from minigts.topology.routes import ipv6
+from minigts.topology.routes import ipv6, own_routes
 from minigts.topology.routes import ipv6 as v6
 from minigts.topology.routes.addresses import DEFAULT_SUBNETS
 from minigts.topology.schedule import MOST_MOMENTS, Moment
@@ -123,7 +123,19 @@ def contradictions(plan: Stored) -> Iterator[str]:
     for name, end in ends.keys() - {(port.link, machine.name) for machine in plan.machines for port in machine.ports}:
         yield f"link {name}: {end} has no port on it"
     yield from _members_astray(plan, {host.name for host in plan.hosts})
+    yield from _routes_astray(plan)
     yield from _other_ipv6(plan)
+
+
+def _routes_astray(plan: Stored) -> Iterator[str]:
+    if any(host.own_routes for host in plan.hosts) and plan.routing != "routed":
+        yield f"own routes of hosts with routing {plan.routing}"
+        return
+    try:
+        found = own_routes.wrong(plan.hosts, plan.switches, plan.links, ecmp=plan.ecmp is not None)
+        yield from (f"route of {host} to {to}: {why}" for host, to, why in found)
+    except (KeyError, ValueError):
+        yield "own routes of hosts: links and addresses do not hang together"
 
 
 def _members_astray(plan: Stored, hosts: Set[str]) -> Iterator[str]:

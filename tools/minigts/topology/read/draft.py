@@ -43,6 +43,10 @@ class DraftHost:
     def location(self) -> str | None:
         return self.spec.location
 
+    def place_of(self, key: str) -> Location:
+        """Where the host's own settings have that key, if they do."""
+        return (*self.where, key) if self.where[:1] == ("hosts",) else self.where
+
 
 @dataclass(frozen=True)
 class DraftSwitch:

@@ -26,6 +26,7 @@ from minigts.topology.read.compose import compose
 from minigts.topology.read.draft import draft
 from minigts.topology.read.host_software import collect_software, misplaced_paths
 from minigts.topology.read.model import Topology
+from minigts.topology.read.own_routes import with_own_routes
 from minigts.topology.read.schedule import timed
 from minigts.topology.read.substitute import substituted
 from minigts.topology.time import DEFAULT_TIME, Time
@@ -141,7 +142,10 @@ def _planned(
     found = chain(findings, whole, located, gathered.findings, composed.findings, astray, untimely)
     require_none([*problems(tree, file, found), *composed.problems], file)
     assert topology is not None  # without one there are findings
-    plan = gathered.into(build(topology, drafted, time, str(Path(file).absolute().parent)))
+    plan, strays = with_own_routes(
+        gathered.into(build(topology, drafted, time, str(Path(file).absolute().parent))), drafted
+    )
+    require_none(problems(tree, file, strays), file)
     notes = (*tree.notes, *composed.notes)[:MOST_NOTES]
     further = {"notes": notes, "schedule": schedule}
     named = [*zip(drafted.links, link_names(drafted.links), strict=True)]

@@ -180,6 +180,10 @@ class Numbering:
         """Raises KeyError."""
         return self._networks[beside]
 
+    def knows(self, beside: str) -> bool:
+        """Whether there is an IPv6 network for that IPv4 network."""
+        return beside in self._networks
+
     def route(self, beside: elements.Route) -> Route:
         """Raises KeyError."""
         to, via, source = self.network(beside.to), self.address(beside.via), self.address(beside.source)

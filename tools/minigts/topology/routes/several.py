@@ -181,8 +181,21 @@ class SeveralWays(Underlay):
         ways, ways_back = self._ways(source)
         over = self._named(ways.edges_to(target, source))
         over_back = tuple(links[::-1] for links in self._named(ways_back.edges_to(target, source)))
-        named = {name for links in (*over, *over_back) for name in links}
         every = {self.edges[edge].link.name for each in (ways, ways_back) for edge in each.edges_within(target)}
+        return self._made(source, target, (there, back), (over, over_back), every)
+
+    def _made(
+        self,
+        source: int,
+        target: int,
+        figures: tuple[Figures, Figures],
+        listed: tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]],
+        every: Collection[str],
+    ) -> Path:
+        """The path of these figures and ways, there and back. `every` are the links of all ways."""
+        there, back = figures
+        over, over_back = listed
+        named = {name for links in (*over, *over_back) for name in links}
         rtt_ms, most_ms = (round(there.delay_ms[end] + back.delay_ms[end], 6) for end in (0, 1))
         sent = self._direction(there, back, (rtt_ms, most_ms), source, target)
         returned = self._direction(back, there, (rtt_ms, most_ms), target, source)
@@ -201,7 +214,7 @@ class SeveralWays(Underlay):
             rtt_most_ms=None if most_ms == rtt_ms else most_ms,
             ways_there=() if plain else over,
             ways_back=() if plain else over_back,
-            also_over=tuple(sorted(every - named)),
+            also_over=tuple(sorted({*every} - named)),
         )
 
     def _named(self, ways: Sequence[Sequence[int]]) -> tuple[tuple[str, ...], ...]:
