@@ -25,8 +25,11 @@ PATIENCE_S = 60.0
 
 
 def names() -> list[str]:
-    """The names of the experiments that minigts ships."""
-    return sorted(file.stem for file in (paths.project_root() / "experiments").glob("*.yaml"))
+    """The names of the experiments that minigts ships, with the folder of those in one: `classics/bufferbloat`. Those
+    in no folder are the first."""
+    root = paths.project_root() / "experiments"
+    found = (file.relative_to(root).with_suffix("") for file in root.rglob("*.yaml"))
+    return [name.as_posix() for name in sorted(found, key=lambda name: (len(name.parts), name))]
 
 
 def reports(results: Path) -> list[str]:
