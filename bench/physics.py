@@ -48,35 +48,35 @@ FAULTS = (
         WIRE,
         "* 8 * NS_PER_S).div_ceil(u128::from(rate))",
         "* 8 * NS_PER_S * 101 / 100).div_ceil(u128::from(rate))",
-        ("losses-and-delays",),
+        ("hops-and-timers", "queues"),
     ),
     Fault(
         "a rate is counted without the frame's header",
         WIRE,
         "Some(rate) => (u128::from(bytes) * 8",
         "Some(rate) => (u128::from(bytes.saturating_sub(SHORTEST_FRAME)) * 8",
-        ("losses-and-delays",),
+        ("hops-and-timers", "queues"),
     ),
     Fault(
         "a rate counts a frame's checksum of 4 bytes, too",
         WIRE,
         "Some(rate) => (u128::from(bytes) * 8",
         "Some(rate) => (u128::from(bytes + 4) * 8",
-        ("losses-and-delays",),
+        ("hops-and-timers", "queues"),
     ),
     Fault(
         "a delay is 10 µs long",
         WIRE,
         "return left + self.settings.delay_ns;",
         "return left + self.settings.delay_ns + 10_000;",
-        ("losses-and-delays",),
+        ("hops-and-timers", "queues"),
     ),
     Fault(
         "a delay is a thousandth long",
         WIRE,
         "return left + self.settings.delay_ns;",
         "return left + self.settings.delay_ns + self.settings.delay_ns / 1000;",
-        ("losses-and-delays",),
+        ("hops-and-timers", "queues"),
     ),
     Fault(
         "a queue takes one frame less",
@@ -175,7 +175,7 @@ FAULTS = (
         "tools/minigts/topology/link_settings.py",
         'WireField(name="rate_bps", value=lambda way: way.rate_bps,',
         'WireField(name="rate_bps", value=lambda way: way.rate_bps and way.rate_bps * 1024 // 1000,',
-        ("losses-and-delays",),
+        ("hops-and-timers", "queues"),
     ),
     Fault(
         "CoDel's target is twice the declared one",
@@ -202,6 +202,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     arguments.add_argument("numbers", nargs="*", type=int, metavar="N", help="faults by their numbers; all by default")
     arguments.add_argument("--every-law", action="store_true", help="try all laws, not only those that a fault bends")
+    arguments.add_argument("--quick", action="store_true", help="try them in their quick form")
     arguments.add_argument(
         "--out", type=Path, default=stage.RESULTS, metavar="DIR", help="the directory for the figures"
     )
@@ -209,7 +210,7 @@ def main() -> None:
     if wrong := [number for number in given.numbers if not 1 <= number <= len(FAULTS)]:
         arguments.error(f"no fault {wrong[0]}; there are 1 to {len(FAULTS)}")
     chosen = [FAULTS[number - 1] for number in given.numbers] or list(FAULTS)
-    found = list(tried(chosen, every=given.every_law))
+    found = list(tried(chosen, every=given.every_law, quick=given.quick))
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "physics.json").write_text(json.dumps([asdict(each) for each in found], indent=1) + "\n")
     rows = [(each.fault, ", ".join(each.failed) or each.refused or "NOT NOTICED") for each in found]
@@ -217,11 +218,11 @@ def main() -> None:
     raise SystemExit(any(not each.failed and not each.refused for each in found))
 
 
-def tried(faults: Sequence[Fault], *, every: bool) -> Iterator[Trial]:
+def tried(faults: Sequence[Fault], *, every: bool, quick: bool) -> Iterator[Trial]:
     """Try the laws with each fault; `every` of them, or those that it bends."""
     with tempfile.TemporaryDirectory(prefix="minigts-physics-") as scratch:
         wanted = () if every else tuple(dict.fromkeys(name for fault in faults for name in fault.of))
-        sound, said = failing(stage.PROJECT, wanted, Path(scratch) / "sound")
+        sound, said = failing(stage.PROJECT, wanted, Path(scratch) / "sound", quick=quick)
         if sound is None:
             raise SystemExit(f"without any fault: {said}")
         for name in sound:
@@ -232,7 +233,7 @@ def tried(faults: Sequence[Fault], *, every: bool) -> Iterator[Trial]:
             shutil.copytree(stage.PROJECT, bent, ignore=LEFT_OUT, symlinks=True)
             file = bent / fault.file
             file.write_text(with_fault(fault, file.read_text()))
-            failed, said = failing(bent, () if every else fault.of, bent / "results")
+            failed, said = failing(bent, () if every else fault.of, bent / "results", quick=quick)
             new = () if failed is None else tuple(name for name in failed if name not in sound)
             trial = Trial(fault.name, new, round(time.monotonic() - began), said if failed is None else "")
             console.note(f"{fault.name}: {', '.join(trial.failed) or trial.refused or 'NOT NOTICED'}")
@@ -247,11 +248,11 @@ def with_fault(fault: Fault, text: str) -> str:
     return text.replace(fault.place, fault.instead)
 
 
-def failing(checkout: Path, names: Sequence[str], results: Path) -> tuple[tuple[str, ...] | None, str]:
-    """The laws that did not hold by `minigts validate --quick` of a checkout; None and what it said, where it made no
+def failing(checkout: Path, names: Sequence[str], results: Path, *, quick: bool) -> tuple[tuple[str, ...] | None, str]:
+    """The laws that did not hold by `minigts validate` of a checkout; None and what it said, where it made no
     results."""
     results.mkdir()
-    argv = [str(checkout / "minigts"), "validate", *names, "--quick", "--results", str(results)]
+    argv = [str(checkout / "minigts"), "validate", *names, *(["--quick"] if quick else []), "--results", str(results)]
     environment = {name: value for name, value in os.environ.items() if name not in ("MINIGTS_MODULE", "PYTHONPATH")}
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     folders = [each for each in results.iterdir() if each.is_dir()]
