@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 from experiment_lab import chain
 from pydantic import ValidationError
 
+from minigts import paths
+from minigts.experiments import prepare
 from minigts.experiments.claim_language import Claim
 from minigts.experiments.claims import evaluate
 from minigts.experiments.summary import Cell
@@ -97,3 +100,17 @@ def test_what_explains_a_law_is_of_a_law_and_not_of_its_digest() -> None:
     with pytest.raises(ValidationError, match="`failure:` is of a claim with a `law:`"):
         Claim.model_validate({**BOUNDED, "failure": LAW["failure"]})
     assert Claim.model_validate({**BOUNDED, **LAW}).digest == Claim.model_validate(BOUNDED).digest
+
+
+@pytest.mark.parametrize(("quick", "number"), [("{repetitions: 1}", 3), ("{replicates: 1, repetitions: 1}", 1)])
+def test_a_quick_run_of_one_course_looks_three_times_unless_its_file_says_otherwise(
+    tmp_path: Path, quick: str, number: int
+) -> None:
+    topology = paths.project_root() / "topologies" / "pair.yaml"
+    file = tmp_path / "echoes.yaml"
+    file.write_text(
+        f"name: echoes\ntitle: Echoes\ntopology: {topology}\noverlays: [none]\nseed: 1\nrepetitions: 1\nquick: {quick}\n"
+        "measurements:\n  - {name: echo, tool: ping, paths: [every-pair]}\n"
+    )
+    [found] = prepare.prepare_all([file], paper=False, quick=True, only=(), time="virtual")
+    assert len(found.samples) == number

@@ -30,7 +30,8 @@ from minigts.topology.user_files import UserFiles
 
 _T = TypeVar("_T")
 LOOKS = 3
-"""How often a quick run of one course in virtual time measures each cell, as samples of one lab may differ."""
+"""How often a quick run of one course in virtual time measures each cell, as samples of one lab may differ. A file whose
+`quick:` names its replicates says itself how often."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ def _prepared_as_read(read: _Read, experiment: Experiment, time: Time | None) ->
         raise InputError(wrong)
     as_asked = plan if impossible is None else plan.model_copy(update={"time": impossible.time})
     experiment = experiment.replicated(_replicates(read, experiment, as_asked))
-    if read.quick and as_asked.time == "virtual" and experiment.replicates == 1:
+    if read.quick and as_asked.time == "virtual" and experiment.replicates == 1 and experiment.quick.replicates is None:
         experiment = experiment.model_copy(update={"repetitions": max(experiment.repetitions, LOOKS)})
     found = time_limits.unanswerable(experiment, as_asked)
     refused = [each for each in found if each.part.kind != "watch"]
