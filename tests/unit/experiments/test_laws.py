@@ -109,7 +109,8 @@ def test_a_quick_run_of_one_course_looks_three_times_unless_its_file_says_otherw
     topology = paths.project_root() / "topologies" / "pair.yaml"
     file = tmp_path / "echoes.yaml"
     file.write_text(
-        f"name: echoes\ntitle: Echoes\ntopology: {topology}\noverlays: [none]\nseed: 1\nrepetitions: 1\nquick: {quick}\n"
+        f"name: echoes\ntitle: Echoes\ntopology: {topology}\noverlays: [none]\nseed: 1\nrepetitions: 1\n"
+        f"quick: {quick}\n"
         "measurements:\n  - {name: echo, tool: ping, paths: [every-pair]}\n"
     )
     [found] = prepare.prepare_all([file], paper=False, quick=True, only=(), time="virtual")

@@ -30,8 +30,8 @@ from minigts.topology.user_files import UserFiles
 
 _T = TypeVar("_T")
 LOOKS = 3
-"""How often a quick run of one course in virtual time measures each cell, as samples of one lab may differ. A file whose
-`quick:` names its replicates says itself how often."""
+"""How often a quick run of one course in virtual time measures each cell, as samples of one lab may differ. A file
+whose `quick:` names its replicates says itself how often."""
 
 
 @dataclass(frozen=True)
