@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +16,14 @@ from minigts.judge.verdicts import SHOWN, Word, combine
 from minigts.report import phrasing, style
 from minigts.report.read import Results, is_sweep, labs_of, read, read_sweep, runs
 from minigts.report.render import write
-from minigts.results import schema
+from minigts.results import folder, schema
 from minigts.results.store import is_campaign, is_cell
 from minigts.results.tables import NothingYet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_REPLICATES = re.compile(r"^replicates: (\d{1,6})$", re.MULTILINE)
 PAGE, FIGURE = "validation.md", "figures/validation.svg"
 """The page's usual name, and the figure's place beside any page."""
 
@@ -105,7 +107,15 @@ class Group:
     @property
     def command(self) -> str:
         """Measures the group again."""
-        return f"minigts validate {self.results.name}"
+        return f"minigts validate {self.results.name}{' --quick' if self.quick else ''}"
+
+    @property
+    def quick(self) -> bool:
+        """Whether fewer labs were measured than the experiment's file says."""
+        found = self.results.manifest
+        file = folder.inside(self.results.directory, schema.EXPERIMENT)
+        said = _REPLICATES.search(folder.read_bytes(file).decode(errors="replace")) if file.is_file() else None
+        return said is not None and found is not None and found.experiment.replicates < int(said[1])
 
 
 def groups(directory: Path) -> tuple[Group, ...]:
@@ -154,8 +164,8 @@ def page(found: Sequence[Group]) -> str:
 
 
 def drawn(found: Sequence[Group]) -> Figure:
-    """A line for each law, with the share of its range that its figures use: 0 is the law's own figure, or far from a
-    one-sided limit; at 1 the claim fails."""
+    """A line for each law, with the share of its range that its figures use: 0 is the middle of the range, or far from a
+    one-sided limit; at 1 a claim fails."""
     laws = [law for group in found for law in group.laws if law.used is not None]
     with style.sheet(0.8 + 0.19 * len(laws)) as figure:
         axes = figure.subplots()
@@ -164,12 +174,13 @@ def drawn(found: Sequence[Group]) -> Figure:
         for place, law in enumerate(laws):
             share = min(law.used or 0.0, most)
             axes.plot([0, share], [place, place], color=style.SHADE, linewidth=3, solid_capstyle="butt")
-            look = "o" if law.verdict == "held" else "X"
-            axes.plot(share, place, look, color=style.INK, markersize=4, fillstyle="full" if look == "X" else "none")
+            look = {"held": "o", "failed": "X"}.get(law.verdict, "D")
+            filled = "full" if law.verdict == "failed" else "none"
+            axes.plot(share, place, look, color=style.INK, markersize=4, fillstyle=filled, clip_on=False)
         axes.set_yticks(range(len(laws)), [phrasing.short(law.name, 44) for law in laws])
         axes.set_ylim(len(laws) - 0.4, -0.6)
         axes.set_xlim(0, most)
-        axes.set_xlabel("share of the tolerance that is used; a claim fails at 1")
+        axes.set_xlabel("share of the tolerance used: o held, x failed, ◇ undecided")
         axes.grid(axis="x")
         axes.tick_params(axis="y", length=0)
     return figure
