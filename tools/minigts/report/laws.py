@@ -164,8 +164,8 @@ def page(found: Sequence[Group]) -> str:
 
 
 def drawn(found: Sequence[Group]) -> Figure:
-    """A line for each law, with the share of its range that its figures use: 0 is the middle of the range, or far from a
-    one-sided limit; at 1 a claim fails."""
+    """A line for each law, with the share of its range that its figures use: 0 is the middle of the range, or far from
+    a one-sided limit; at 1 a claim fails."""
     laws = [law for group in found for law in group.laws if law.used is not None]
     with style.sheet(0.8 + 0.19 * len(laws)) as figure:
         axes = figure.subplots()
