@@ -16,5 +16,5 @@ FILES = sorted((paths.project_root() / "experiments" / "validation").glob("*.yam
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_its_laws_hold(program: Program, tmp_path: Path, file: Path) -> None:
     done = program.run("validate", file.stem, "--quick", "--results", str(tmp_path))
-    [page] = tmp_path.glob("*/validation.md")
+    [page] = tmp_path.rglob("validation.md")
     assert done.returncode == 0, page.read_text(encoding="utf-8")

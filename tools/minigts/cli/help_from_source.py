@@ -30,7 +30,7 @@ SPOKEN = {
     **dict.fromkeys(("destroy", "delete", "stop", "rm"), _DOWN),
     **dict.fromkeys(("deploy", "create"), _UP),
     **dict.fromkeys(("ssh", "login", "connect", "attach"), _SHELL),
-    **dict.fromkeys(("graph", "validate"), _PLAN),
+    "graph": _PLAN,
 }
 """Verbs of similar programs that minigts lacks, with the advice for each."""
 AFTERWARDS = (

@@ -111,6 +111,8 @@ def checked(settings: Mapping[str, str]) -> dict[str, str]:
 def _require_other(name: str, value: str) -> None:
     if not _OTHER.fullmatch(name) or len(name) > _LONGEST_NAME:
         raise ValueError(f"{unknown('setting', 'settings', name, [*_SETTINGS])}, and any other that begins with net.")
+    if meant := next((known for known in _SETTINGS if sorted(known) == sorted(name)), None):
+        raise ValueError(f"no setting {shown(name)}; did you mean {shown(meant)}?")
     if name == ECN:
         raise ValueError(f"{name}: write `ecn:` of the host")
     if _OF_THE_LAB.fullmatch(name):
