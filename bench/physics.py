@@ -26,7 +26,7 @@ from minigts.report import laws
 
 WIRE = "provision/clock/src/wire.rs"
 VARIATION = "provision/clock/src/variation.rs"
-LEFT_OUT = shutil.ignore_patterns(".git", ".*_cache", "__pycache__", "target", ".hypothesis", ".venv", "results")
+LEFT_OUT = shutil.ignore_patterns(".git", ".*_cache", "__pycache__", "target", ".hypothesis", ".venv")
 LIMIT_S = 3600
 
 
@@ -195,7 +195,7 @@ class Trial:
     failed: tuple[str, ...]
     seconds: float
     refused: str = ""
-    """What minigts said where nothing was measured, as when the lab's certificate already notices."""
+    """What minigts said where nothing was measured; then nothing was noticed."""
 
 
 def main() -> None:
@@ -213,9 +213,9 @@ def main() -> None:
     found = list(tried(chosen, every=given.every_law, quick=given.quick))
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "physics.json").write_text(json.dumps([asdict(each) for each in found], indent=1) + "\n")
-    rows = [(each.fault, ", ".join(each.failed) or each.refused or "NOT NOTICED") for each in found]
+    rows = [(each.fault, ", ".join(each.failed) or f"NOT NOTICED {each.refused}".strip()) for each in found]
     tables.show_table("faults that bend physics", ("fault", "noticed by"), rows)
-    raise SystemExit(any(not each.failed and not each.refused for each in found))
+    raise SystemExit(any(not each.failed for each in found))
 
 
 def tried(faults: Sequence[Fault], *, every: bool, quick: bool) -> Iterator[Trial]:
@@ -236,7 +236,7 @@ def tried(faults: Sequence[Fault], *, every: bool, quick: bool) -> Iterator[Tria
             failed, said = failing(bent, () if every else fault.of, bent / "results", quick=quick)
             new = () if failed is None else tuple(name for name in failed if name not in sound)
             trial = Trial(fault.name, new, round(time.monotonic() - began), said if failed is None else "")
-            console.note(f"{fault.name}: {', '.join(trial.failed) or trial.refused or 'NOT NOTICED'}")
+            console.note(f"{fault.name}: {', '.join(trial.failed) or f'NOT NOTICED {trial.refused}'.strip()}")
             yield trial
             shutil.rmtree(bent)
 
