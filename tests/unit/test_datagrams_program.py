@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import random
 import socket
@@ -10,25 +9,15 @@ import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
-from types import ModuleType
 
 import pytest
+from host_programs import loaded, program
 
-PROGRAM = Path(__file__).parents[2] / "topologies" / "programs" / "datagrams.py"
+PROGRAM = program("datagrams")
 MS = 1_000_000
 
 
-def loaded() -> ModuleType:
-    found = importlib.util.spec_from_file_location("datagrams", PROGRAM)
-    assert found and found.loader
-    module = importlib.util.module_from_spec(found)
-    sys.modules["datagrams"] = module
-    found.loader.exec_module(module)
-    return module
-
-
-DATAGRAMS = loaded()
+DATAGRAMS = loaded("datagrams")
 
 
 def wait_until_it_answers(port: int) -> None:

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from types import ModuleType
 
 import pytest
+from host_programs import loaded, program
 
-PROGRAM = Path(__file__).parents[2] / "topologies" / "programs" / "incast.py"
-
-
-def loaded() -> ModuleType:
-    found = importlib.util.spec_from_file_location("incast", PROGRAM)
-    assert found and found.loader
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
-
-
-INCAST = loaded()
+PROGRAM = program("incast")
+INCAST = loaded("incast")
 
 
 def test_timeouts_are_found_by_their_name() -> None:

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import socket
 import subprocess
 import sys
-from pathlib import Path
-from types import ModuleType
 
 import pytest
+from host_programs import loaded, program
 
-PROGRAM = Path(__file__).parents[2] / "topologies" / "programs" / "neighbours.py"
-
-
-def loaded() -> ModuleType:
-    found = importlib.util.spec_from_file_location("neighbours", PROGRAM)
-    assert found and found.loader
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
-
-
-NEIGHBOURS = loaded()
+PROGRAM = program("neighbours")
+NEIGHBOURS = loaded("neighbours")
 ETHERNET = bytes.fromhex("ffffffffffff026d67000000")
 
 

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
-from types import ModuleType
 
 import pytest
+from host_programs import loaded, program
 
-PROGRAM = Path(__file__).parents[2] / "topologies" / "programs" / "tcp_laws.py"
-
-
-def loaded() -> ModuleType:
-    found = importlib.util.spec_from_file_location("tcp_laws", PROGRAM)
-    assert found and found.loader
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
-
-
-LAWS = loaded()
+PROGRAM = program("tcp_laws")
+LAWS = loaded("tcp_laws")
 
 
 @pytest.fixture

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import random
 import statistics
 import subprocess
 import sys
-from pathlib import Path
-from types import ModuleType
 
 import pytest
+from host_programs import loaded, program
 
-PROGRAM = Path(__file__).parents[2] / "topologies" / "programs" / "video.py"
-
-
-def loaded() -> ModuleType:
-    found = importlib.util.spec_from_file_location("video", PROGRAM)
-    assert found and found.loader
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
-
-
-VIDEO = loaded()
+PROGRAM = program("video")
+VIDEO = loaded("video")
 
 
 @pytest.mark.parametrize(("second", "kbit"), [(0, 112), (5, 983), (9.999, 1853.8), (10, 112), (25, 983)])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from path_cells import cell
 from typer.testing import CliRunner
 
 from minigts.cli.app import app
@@ -14,8 +15,6 @@ from minigts.dataplane import interfaces
 from minigts.dataplane.round_trip import echo_range_ms
 from minigts.errors import InputError
 from minigts.judge.latency import segment_sums, sum_of_segments
-from minigts.judge.samples import PathSamples, measured_once
-from minigts.judge.tolerances import round_trip
 from minigts.topology.difference import difference
 from minigts.topology.edit import with_host, with_link, without_host, without_link
 from minigts.topology.plan.plan import Plan, to_json
@@ -145,24 +144,11 @@ def test_the_way_there_and_the_way_back_differ_with_all_their_figures() -> None:
 def test_sums_of_segments_are_those_of_the_way_there_and_the_way_back() -> None:
     plan = diamond(a="d: c")
 
-    def cell(source: str, target: str, rtt_ms: float) -> PathSamples:
-        path = plan.path(source, target)
-        return PathSamples(
-            source=source,
-            target=target,
-            hops=path.hops,
-            kind="segment" if path.hops == 1 else "path",
-            unit="ms",
-            estimate=measured_once(rtt_ms, round_trip(plan)),
-            predicted=path.rtt_ms,
-            p99=None,
-        )
-
-    singles = [cell(*link.ends, link.rtt_ms) for link in plan.links]
-    (found,) = segment_sums([*singles, cell("a", "d", 9.0)], plan)
+    singles = [cell(plan.path(*link.ends), link.rtt_ms, plan) for link in plan.links]
+    (found,) = segment_sums([*singles, cell(plan.path("a", "d"), 9.0, plan)], plan)
     assert found.total_ms == 9.0
-    assert sum_of_segments([*singles, cell("a", "d", 9.0)], plan).word == "held"
-    assert sum_of_segments([*singles, cell("a", "d", 8.0)], plan).word == "failed"
+    assert sum_of_segments([*singles, cell(plan.path("a", "d"), 9.0, plan)], plan).word == "held"
+    assert sum_of_segments([*singles, cell(plan.path("a", "d"), 8.0, plan)], plan).word == "failed"
 
 
 def test_a_network_takes_all_that_lies_in_it_and_the_longest_prefix_wins() -> None:

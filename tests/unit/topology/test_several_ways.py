@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from path_cells import cell
 from typer.testing import CliRunner
 
 from minigts.cli.app import app
@@ -18,10 +19,7 @@ from minigts.dataplane.round_trip import echo_ms, echo_range_ms, frames_range_ns
 from minigts.errors import InputError
 from minigts.fidelity.certificate import rtt_row
 from minigts.judge.latency import as_declared, segment_sums, sum_of_segments
-from minigts.judge.samples import PathSamples, measured_once
-from minigts.judge.tolerances import round_trip
 from minigts.topology.edit import with_link
-from minigts.topology.plan.elements import Path as PathOfPlan
 from minigts.topology.plan.plan import Plan, to_json
 from minigts.topology.read.load import parse
 from minigts.topology.to_network import network_of
@@ -279,19 +277,6 @@ def test_a_cost_of_each_direction_is_the_senders_in_both_protocols() -> None:
         words = 'interface "eth1" {{ type ptp; cost {};' if routing == "ospf" else "bgp_med = bgp_med + {};"
         assert words.format(7) in first
         assert words.format(9) in second
-
-
-def cell(path: PathOfPlan, rtt_ms: float, plan: Plan) -> PathSamples:
-    return PathSamples(
-        source=path.source,
-        target=path.target,
-        hops=path.hops,
-        kind="segment" if path.hops == 1 else "path",
-        unit="ms",
-        estimate=measured_once(rtt_ms, round_trip(plan)),
-        predicted=path.rtt_ms,
-        p99=None,
-    )
 
 
 UNEVEN = DIAMOND.replace("[a, c]}}", "[a, c], delay: {{to: 1ms, from: 3ms}}}}")

@@ -128,7 +128,8 @@ def groups(directory: Path) -> tuple[Group, ...]:
             results = read_sweep(each) if is_sweep(each) else read(each)
         except NothingYet:
             continue
-        outcomes = [claim for one in (labs_of(each) if is_sweep(each) else [each]) for claim in read(one).claims]
+        labs = [read(lab) for lab in labs_of(each)] if is_sweep(each) else [results]
+        outcomes = [claim for lab in labs for claim in lab.claims]
         if laws := tuple(_laws(results, outcomes)):
             found.append(Group(results, laws))
     if not found:
