@@ -9,8 +9,12 @@ pub const SD: i64 = 1 << 16;
 pub const COUNT: usize = 4096;
 /// A probability of 1.
 const ALL: u64 = 1 << 32;
-/// The names of the distributions, by their numbers. The first needs no table.
-pub const DISTRIBUTIONS: [&str; 4] = ["uniform", "normal", "pareto", "paretonormal"];
+/// The names of the distributions, by their numbers. The first needs no table, and the last has one of the link's own.
+pub const DISTRIBUTIONS: [&str; 5] = ["uniform", "normal", "pareto", "paretonormal", "table"];
+/// The number of the distribution whose quantiles a link's settings have.
+pub const OWN: u64 = 4;
+/// The furthest that a quantile of such a table may be from the mean: a million standard deviations.
+const FURTHEST: i64 = 1_000_000 * SD;
 
 /// The quantiles of a distribution with the mean 0 and the standard deviation `SD`, in ascending order; None for `uniform`,
 /// and for a number that is none.
@@ -33,6 +37,26 @@ pub fn quantiles(distribution: u64) -> Option<&'static [i64]> {
     });
     let index = usize::try_from(distribution).ok()?.checked_sub(1)?;
     tables.get(index).map(Vec::as_slice)
+}
+
+/// An error that says why no link can have these quantiles of its own, which are in the unit of `quantiles`.
+pub fn check_own(table: &[i64]) -> Result<(), String> {
+    if table.is_empty() || table.len() > COUNT {
+        return Err(format!(
+            "a table has 1 to {COUNT} quantiles, not {}",
+            table.len()
+        ));
+    }
+    if !table.is_sorted() || table[0] < -FURTHEST || table[table.len() - 1] > FURTHEST {
+        return Err("the quantiles of a table ascend, within a million deviations".into());
+    }
+    Ok(())
+}
+
+/// The quantile of a table below which a share of all is: from 0 to the last below 2^32. Each value of the table has the same
+/// share.
+pub fn at_share(table: &[i64], share: u64) -> i64 {
+    table[(share * table.len() as u64 / ALL) as usize]
 }
 
 /// The values, moved and scaled to the mean 0 and the standard deviation `SD`.
@@ -244,6 +268,35 @@ mod tests {
             let at = index(probability);
             normal[at] / 4.0 + 0.75 * pareto[at]
         });
+    }
+
+    #[test]
+    fn each_value_of_an_own_table_has_the_same_share() {
+        let table = [-3, 0, 5];
+        let third = ALL / 3;
+        for (share, value) in [
+            (0, -3),
+            (third, -3),
+            (third + 1, 0),
+            (2 * third + 1, 5),
+            (ALL - 1, 5),
+        ] {
+            assert_eq!(at_share(&table, share), value);
+        }
+        assert_eq!(at_share(&[7], ALL - 1), 7);
+    }
+
+    #[test]
+    fn a_table_of_no_link_is_refused() {
+        check_own(&[-FURTHEST, 0, 0, FURTHEST]).unwrap();
+        for wrong in [
+            vec![],
+            vec![1, 0],
+            vec![0, FURTHEST + 1],
+            vec![0; COUNT + 1],
+        ] {
+            assert!(check_own(&wrong).is_err());
+        }
     }
 
     /// The correlation of neighbours, and of those that are two apart.

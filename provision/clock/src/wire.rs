@@ -1,8 +1,10 @@
 //! One direction of a link: what it does to the frames sent into it, to the nanosecond.
 
+use std::collections::VecDeque;
+
 use serde::{Deserialize, Serialize};
 
-use crate::variation::{self, quantiles, Correlated};
+use crate::variation::{self, at_share, quantiles, Correlated};
 
 /// A share of all frames.
 const ALL: u64 = 1 << 32;
@@ -30,6 +32,9 @@ pub struct Settings {
     /// Whether frames beyond rate and credit are dropped, as by a policer (1), and do not wait (0).
     #[serde(default)]
     pub excess_drops: u64,
+    /// The highest rate, at which credit leaves, in bits per second; None: credit leaves at once.
+    #[serde(default)]
+    pub peak_bps: Option<u64>,
     pub delay_ns: u64,
     /// How far a frame's delay varies: of a uniform distribution at the most, shorter or longer, each being as likely; of others
     /// in the mean, as the standard deviation.
@@ -37,6 +42,9 @@ pub struct Settings {
     /// The number of the distribution (variation.rs).
     #[serde(default)]
     pub jitter_distribution: u64,
+    /// The quantiles of the distribution `table` (variation.rs), with the mean 0 and the standard deviation of 1; empty for others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jitter_table: Vec<i64>,
     /// How much a frame's delay is like that of the one before.
     #[serde(default)]
     pub jitter_correlation: u64,
@@ -89,6 +97,12 @@ impl Settings {
         if self.jitter_distribution >= variation::DISTRIBUTIONS.len() as u64 {
             return Err(format!("{} is no distribution", self.jitter_distribution));
         }
+        if self.jitter_distribution == variation::OWN {
+            variation::check_own(&self.jitter_table)?;
+        }
+        if self.peak_bps.is_some() && self.peak_bps < rate_bps.or(Some(u64::MAX)) {
+            return Err("a peak is not below the rate that it has".into());
+        }
         if self.jitter_correlation > ALL {
             return Err("a correlation is at most 1".into());
         }
@@ -125,6 +139,8 @@ pub struct Wire {
     free_at: u64,
     /// When its credit will be whole again. Without any, that is `free_at`.
     whole_at: u64,
+    /// Where there is a peak, when each of the frames that wait will have left, and its bytes.
+    waiting: VecDeque<(u64, u64)>,
     correlated: Correlated,
     /// When the last frame whose delay varies arrives.
     arrived_at: u64,
@@ -142,6 +158,7 @@ impl Wire {
             chance,
             free_at: 0,
             whole_at: 0,
+            waiting: VecDeque::new(),
             correlated: Correlated::default(),
             arrived_at: 0,
             in_burst: false,
@@ -157,14 +174,23 @@ impl Wire {
         self.counts
     }
 
-    /// How many bytes wait at `now` until the rate lets them leave.
+    /// How many bytes wait at `now` until the rate lets them leave. With a peak, whose frames leave at two rates, that counts whole
+    /// frames.
     pub fn queued(&self, now: u64) -> u64 {
+        if self.settings.peak_bps.is_some() {
+            let latest = self.waiting.iter().rev();
+            return latest
+                .take_while(|(left, _)| *left > now)
+                .map(|(_, bytes)| bytes)
+                .sum();
+        }
         let waits = u128::from(self.free_at.saturating_sub(now));
         (waits * u128::from(self.settings.rate_bps.unwrap_or(0)) / 8 / NS_PER_S) as u64
     }
 
     /// Replace the settings. Random numbers, credit, bursts and slots begin anew. Frames that are under way arrive as before, and those
     /// in the queue stay there.
+    /// What waits as a link gets a peak that it had not is not counted in its queue.
     pub fn set(&mut self, settings: Settings) {
         self.chance = Chance(settings.seed.unwrap_or(0));
         self.whole_at = self.free_at;
@@ -183,7 +209,8 @@ impl Wire {
             self.delay_by(0)
         };
         let transmission_ns = self.transmission_ns(SHORTEST_FRAME);
-        (delay_ns + transmission_ns.saturating_sub(self.credit_ns())).max(LEAST_NS)
+        let beyond_credit_ns = transmission_ns.saturating_sub(self.credit_ns());
+        (delay_ns + beyond_credit_ns.max(self.at_peak_ns(SHORTEST_FRAME))).max(LEAST_NS)
     }
 
     /// The longest time from when a frame has left until it arrives.
@@ -200,8 +227,7 @@ impl Wire {
         let whole_at = self.whole_at.max(now) + self.transmission_ns(bytes);
         let left = whole_at
             .saturating_sub(self.credit_ns())
-            .max(self.free_at)
-            .max(now);
+            .max(self.free_at.max(now) + self.at_peak_ns(bytes));
         let fits = match self.settings.queue_bytes {
             _ if self.settings.excess_drops != 0 => left == now,
             Some(queue) => self.queued(now) + bytes <= queue,
@@ -213,6 +239,11 @@ impl Wire {
         }
         self.free_at = left;
         self.whole_at = whole_at;
+        if self.settings.peak_bps.is_some() {
+            let gone = self.waiting.partition_point(|(left, _)| *left <= now);
+            self.waiting.drain(..gone);
+            self.waiting.push_back((left, bytes));
+        }
         self.counts.frames += 1;
         self.counts.bytes += bytes;
         let earliest = now + LEAST_NS;
@@ -295,10 +326,12 @@ impl Wire {
     }
 
     fn transmission_ns(&self, bytes: u64) -> u64 {
-        match self.settings.rate_bps {
-            Some(rate) => (u128::from(bytes) * 8 * NS_PER_S).div_ceil(u128::from(rate)) as u64,
-            None => 0,
-        }
+        self.settings.rate_bps.map_or(0, |rate| ns_at(rate, bytes))
+    }
+
+    /// The least time that a frame takes to leave, however much credit there is.
+    fn at_peak_ns(&self, bytes: u64) -> u64 {
+        self.settings.peak_bps.map_or(0, |peak| ns_at(peak, bytes))
     }
 
     /// How much sooner than at its rate the link may let a frame leave, by its whole credit.
@@ -345,14 +378,23 @@ impl Wire {
     /// The delay below which a share of all frames is: from 0 to the last below 2^32.
     fn delay_by(&self, share: u64) -> u64 {
         let (delay_ns, jitter_ns) = (self.settings.delay_ns, u128::from(self.settings.jitter_ns));
-        let Some(table) = quantiles(self.settings.jitter_distribution) else {
+        let table = match self.settings.jitter_distribution {
+            variation::OWN => Some(self.settings.jitter_table.as_slice()),
+            other => quantiles(other),
+        };
+        let Some(table) = table else {
             let more = ((2 * jitter_ns + 1) * u128::from(share)) >> 32;
             return (delay_ns + more as u64).saturating_sub(jitter_ns as u64);
         };
-        let quantile = i128::from(table[(share * variation::COUNT as u64 / ALL) as usize]);
+        let quantile = i128::from(at_share(table, share));
         let more = (quantile * jitter_ns as i128).div_euclid(i128::from(variation::SD));
         (i128::from(delay_ns) + more).clamp(0, i128::from(2 * LONGEST_NS)) as u64
     }
+}
+
+/// How long so many bytes take at a rate.
+fn ns_at(rate_bps: u64, bytes: u64) -> u64 {
+    (u128::from(bytes) * 8 * NS_PER_S).div_ceil(u128::from(rate_bps)) as u64
 }
 
 /// Whether a frame is ARP, with a VLAN tag (IEEE 802.1Q) or without.
@@ -408,6 +450,88 @@ mod tests {
         let [first, second] = wire.carry(now, frame.to_vec());
         assert!(second.is_none());
         first.map(|(time, _)| time)
+    }
+
+    /// A byte takes 1 us, and 0.1 us while there is credit for it.
+    fn peaked() -> Settings {
+        Settings {
+            rate_bps: Some(8_000_000),
+            credit_bytes: 10_000,
+            peak_bps: Some(80_000_000),
+            queue_bytes: Some(20_000),
+            ..Settings::default()
+        }
+    }
+
+    #[test]
+    fn credit_leaves_at_the_peak_and_then_the_rate_holds() {
+        let mut wire = Wire::new(peaked());
+        let left: Vec<u64> = (0..14)
+            .map(|_| arrival(&mut wire, 0, 1000).unwrap() / 1000)
+            .collect();
+        // The credit, and what the rate gives meanwhile: 11 frames in 1.1 ms.
+        let at_peak = (1..12).map(|each| each * 100);
+        assert_eq!(left, at_peak.chain([2000, 3000, 4000]).collect::<Vec<_>>());
+        assert_eq!(wire.queued(0), 14_000);
+        assert_eq!(wire.queued(1_100_000), 3000);
+        assert_eq!(wire.queued(4_000_000), 0);
+        // The credit is whole again when all has been sent at the rate.
+        assert_eq!(arrival(&mut wire, 14_000_000, 1000), Some(14_100_000));
+        assert_eq!(wire.least_ns(), 1400);
+    }
+
+    #[test]
+    fn a_queue_in_front_of_a_peak_holds_its_bytes() {
+        let mut wire = Wire::new(peaked());
+        let taken = (0..30).filter_map(|_| arrival(&mut wire, 0, 1000)).count();
+        assert_eq!((taken, wire.counts().dropped), (20, 10));
+        assert!(arrival(&mut wire, 100_000, 1000).is_some());
+        assert!(arrival(&mut wire, 100_000, 1000).is_none());
+    }
+
+    #[test]
+    fn a_peak_below_its_rate_and_a_table_without_quantiles_are_refused() {
+        peaked().check().unwrap();
+        let slower = Settings {
+            peak_bps: Some(7_999_999),
+            ..peaked()
+        };
+        let alone = Settings {
+            rate_bps: None,
+            ..peaked()
+        };
+        let untold = Settings {
+            jitter_distribution: variation::OWN,
+            ..plain()
+        };
+        for wrong in [slower, alone, untold] {
+            assert!(wrong.check().is_err());
+        }
+    }
+
+    #[test]
+    fn an_own_table_has_its_delays_and_no_others() {
+        let mut wire = Wire::new(Settings {
+            jitter_ns: 1 << 16,
+            jitter_distribution: variation::OWN,
+            jitter_table: vec![-20_000, 0, 20_000],
+            jitter_overtakes: 1,
+            seed: Some(1),
+            ..plain()
+        });
+        let mut counts = std::collections::BTreeMap::new();
+        for _ in 0..3000 {
+            *counts
+                .entry(arrival(&mut wire, 0, 60).unwrap())
+                .or_insert(0) += 1;
+        }
+        let delays: Vec<u64> = counts.keys().copied().collect();
+        assert_eq!(delays, [4_980_000, 5_000_000, 5_020_000]);
+        // Five standard errors.
+        assert!(counts
+            .values()
+            .all(|count: &i32| (count - 1000).abs() < 130));
+        assert_eq!((wire.least_ns(), wire.longest_ns()), (4_980_000, 5_020_000));
     }
 
     #[test]

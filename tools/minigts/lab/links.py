@@ -52,9 +52,10 @@ def port_now(port: Port, record: Record) -> Port:
     if (change := record.changed.get(port.link)) is not None:
         # Each direction is set at one end alone, so new seeds need not agree between the two ends.
         sends, takes = change.sent_to(port.peer_host), change.sent_by(port.peer_host)
+        declared_ms = outgoing.delay_ms + incoming.delay_ms
         rtt_ms = outgoing.model_copy(update=sends).delay_ms + incoming.model_copy(update=takes).delay_ms
-        outgoing = _changed(outgoing, sends, rtt_ms, f"{port.link} from {port.mac}")
-        incoming = _changed(incoming, takes, rtt_ms, f"{port.link} to {port.mac}")
+        outgoing = _changed(outgoing, sends, (declared_ms, rtt_ms), f"{port.link} from {port.mac}")
+        incoming = _changed(incoming, takes, (declared_ms, rtt_ms), f"{port.link} to {port.mac}")
     if record.settings.unlimited:
         no_rate = {"rate_mbit": None, "queue_bytes": None}
         outgoing, incoming = (each.model_copy(update=no_rate) for each in (outgoing, incoming))
@@ -66,14 +67,19 @@ def port_now(port: Port, record: Record) -> Port:
     return port.model_copy(update={"outgoing": outgoing, "incoming": incoming})
 
 
-def _changed(declared: Shaping, change: Mapping[str, Amount], rtt_ms: float, name: str) -> Shaping:
-    """One direction of a link with `change` applied. Where rate or delay changes and the queue is not set, the queue is
-    sized again. Where it has no seed, `name` gives one.
+def _changed(
+    declared: Shaping, change: Mapping[str, Amount], rtts_ms: tuple[float, float], name: str
+) -> Shaping:
+    """One direction of a link with `change` applied. Where rate or delay changes and the queue is not set, a queue that
+    was sized for the declared ones is sized again; one that the topology gives stays. `rtts_ms` are the link's declared
+    round trip and the one now. Where it has no seed, `name` gives one.
     """
     given = with_change(declared, change)
+    before_ms, now_ms = rtts_ms
     otherwise = (given.rate_mbit, given.delay_ms) != (declared.rate_mbit, declared.delay_ms)
-    if "queue_bytes" not in change and otherwise:
-        given = given.model_copy(update={"queue_bytes": queue_bytes(given.rate_mbit, rtt_ms)})
+    derived = declared.queue_bytes == queue_bytes(declared.rate_mbit, before_ms)
+    if "queue_bytes" not in change and otherwise and (derived or given.rate_mbit is None):
+        given = given.model_copy(update={"queue_bytes": queue_bytes(given.rate_mbit, now_ms)})
     seed = given.seed if given.seed is not None else zlib.crc32(name.encode())
     return with_derived(given, seed)
 

@@ -91,11 +91,13 @@ fn settings(chance: &mut Chance) -> Settings {
         } else {
             0
         },
-        jitter_distribution: chance.pick(&[0, 0, 1, 2, 3]),
+        jitter_distribution: chance.pick(&[0, 0, 1, 2, 3, 4]),
+        jitter_table: vec![-(1 << 16), 0, 1 << 15, 1 << 15],
         jitter_correlation: share(chance, 3),
         jitter_overtakes: chance.below(2),
         credit_bytes: chance.pick(&[0, 0, 3000, 60_000]),
         excess_drops: u64::from(chance.one_in(6)),
+        peak_bps: rate_bps.filter(|_| chance.one_in(4)).map(|rate| 3 * rate),
         hole_bytes: chance.one_in(6).then_some(700),
         burst_spares: share(chance, 3),
         between_bursts: share(chance, 3),

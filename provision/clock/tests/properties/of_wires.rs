@@ -18,6 +18,15 @@ fn share(chance: &mut Chance) -> u64 {
     }
 }
 
+/// Quantiles of a link's own, as a list of measured delays gives them.
+fn own_table(chance: &mut Chance) -> Vec<i64> {
+    let mut table: Vec<i64> = (0..2 + chance.below(60))
+        .map(|_| chance.below(6 << 16) as i64 - (3 << 16))
+        .collect();
+    table.sort_unstable();
+    table
+}
+
 /// One that nothing but its rate, its queue and its delay does anything to.
 fn plain(chance: &mut Chance) -> Settings {
     let rate_bps =
@@ -36,7 +45,8 @@ fn any(chance: &mut Chance) -> Settings {
     let ends = chance.one_in(3);
     Settings {
         jitter_ns: chance.pick(&[0, 0, 1, MS / 2, 40 * MS]),
-        jitter_distribution: chance.below(4),
+        jitter_distribution: chance.below(5),
+        jitter_table: own_table(chance),
         jitter_correlation: share(chance),
         jitter_overtakes: chance.below(2),
         credit_bytes: chance.pick(&[0, 0, 1000, 20_000]),
@@ -343,6 +353,88 @@ fn no_more_leaves_than_credit_and_rate_let_through() {
                 assert!(all <= most + 1, "{all} bytes where {most} may be");
             }
         }
+    });
+}
+
+/// With a peak, in no stretch of time more than it lets through either, and each frame leaves as soon as the two let it.
+#[test]
+fn no_more_leaves_than_a_peak_lets_through() {
+    for_all(|chance| {
+        let rate = chance.pick(&[1_000_000, 99_999_999]);
+        let peak = rate * chance.pick(&[1, 2, 10]);
+        let credit = chance.pick(&[1514, 5000, 40_000]);
+        let mut wire = Wire::new(Settings {
+            rate_bps: Some(rate),
+            credit_bytes: credit,
+            peak_bps: Some(peak),
+            ..Settings::default()
+        });
+        let ns = |rate: u64, bytes: u64| bytes as f64 * 8e9 / rate as f64;
+        // What is left of the credit, in bytes, at the time `at`.
+        let (mut at, mut tokens) = (0.0, credit as f64);
+        for Sent { now, frame, .. } in sent(chance, 0) {
+            let bytes = frame.len() as u64;
+            let [came, _] = wire.carry(now, frame);
+            let left = came.expect("nothing is lost").0 as f64;
+            let begins = f64::max(at, now as f64);
+            tokens = f64::min(credit as f64, tokens + (begins - at) * rate as f64 / 8e9);
+            let lacks = ns(rate, bytes) - ns(rate, 1) * tokens;
+            let earliest = begins + f64::max(ns(peak, bytes), lacks);
+            // A part of a nanosecond for each frame.
+            assert!((left - earliest).abs() < 130.0, "{left}, not {earliest}");
+            tokens += (earliest - begins) * rate as f64 / 8e9 - bytes as f64;
+            at = earliest;
+        }
+    });
+}
+
+/// Of a table that a link brings, each delay comes with its share: the greatest distance of the two distributions is within
+/// what Kolmogorov's statistic exceeds with a chance of 1e-6 (Massart 1990), whatever the correlation of neighbours is not.
+#[test]
+fn delays_have_the_quantiles_of_an_own_table() {
+    const COUNT: usize = 20_000;
+    let furthest = (f64::ln(2e6) / (2.0 * COUNT as f64)).sqrt();
+    for_all(|chance| {
+        let settings = Settings {
+            delay_ns: 400 * MS,
+            jitter_ns: 10 * MS,
+            jitter_distribution: 4,
+            jitter_table: own_table(chance),
+            seed: Some(chance.next()),
+            ..Settings::default()
+        };
+        let table: Vec<u64> = settings
+            .jitter_table
+            .iter()
+            .map(|quantile| {
+                (400 * MS as i64 + (quantile * 10 * MS as i64).div_euclid(1 << 16)) as u64
+            })
+            .collect();
+        let mut wire = Wire::new(settings);
+        let mut delays: Vec<u64> = (0..COUNT as u64)
+            .map(|at| {
+                let now = at * 1000 * MS;
+                wire.carry(now, vec![0; 98])[0]
+                    .as_ref()
+                    .expect("nothing is lost")
+                    .0
+                    - now
+            })
+            .collect();
+        delays.sort_unstable();
+        let below = |all: &[u64], most: u64| {
+            all.partition_point(|each| *each <= most) as f64 / all.len() as f64
+        };
+        for most in &table {
+            let (found, share) = (below(&delays, *most), below(&table, *most));
+            assert!(
+                (found - share).abs() < furthest,
+                "{found} up to {most} ns, not {share}"
+            );
+        }
+        assert!(delays
+            .iter()
+            .all(|delay| table.binary_search(delay).is_ok()));
     });
 }
 
