@@ -37,9 +37,11 @@ from minigts.topology.link_settings import (
     AT_RECEIVER,
     AT_SENDER,
     LINK_SETTINGS,
+    TABLES,
     Shaping,
     other_than_default,
 )
+from minigts.topology.own_delays import netem_file, netem_scale
 from minigts.topology.plan.elements import HostPort, Port
 from minigts.topology.setting import Argv, Setting
 
@@ -76,6 +78,12 @@ def ifb(port: Port) -> str:
 def holds_arrivals(shaping: Shaping) -> bool:
     """Whether the receiving side needs its netem at all."""
     return polices(shaping) or any(not each.at_sender and each.tc is not None for each in other_than_default(shaping))
+
+
+def _for_netem(shaping: Shaping, delay_ms: float) -> Shaping:
+    """The shaping in netem's numbers: with so much delay, and the jitter by which it scales a table."""
+    jitter_ms = shaping.jitter_ms * netem_scale(shaping.jitter_table)
+    return shaping.model_copy(update={"delay_ms": delay_ms, "jitter_ms": jitter_ms})
 
 
 def added_delay_ms(shaping: Shaping, emulator_overhead_ms: float) -> float:
@@ -135,6 +143,10 @@ def devices(ports: Iterable[Port]) -> str:
     # GRO merges frames before they are forwarded, and VXLAN over several hops then collapses to a few Mbit/s.
     lines = [f"ethtool -K {shlex.quote(port.name)} gro off" for port in chosen]
     held = [ifb(port) for port in chosen if holds_arrivals(port.incoming)]
+    tables = dict(netem_file(port.incoming.jitter_table) for port in chosen if port.incoming.jitter_table)
+    if tables:
+        lines += [f"mkdir -p /{TABLES}"]
+        lines += [f"cat >/{TABLES}/{name}.dist <<'END'\n{table}END" for name, table in tables.items()]
     if held:
         # `ip link add` has no form that accepts a device which is there already.
         lines += ["added="]
@@ -188,13 +200,22 @@ def _rate(port: Port, *, carried: bool) -> tuple[Argv, ...]:
     if way.rate_mbit is None or way.queue_bytes is None or way.polices:
         return (_plain_queue(port),)
     rate, *others = (each.tc.words(way) for each in AT_SENDER if each.tc is not None)
-    tbf = ("tbf", *rate, "burst", str(_burst(port, carried=carried)), *chain.from_iterable(others))
+    tbf = ("tbf", *rate, "burst", str(_burst(port, carried=carried)), *_peak(port), *chain.from_iterable(others))
     set_port = ("qdisc", "replace", "dev", port.name)
     if not disciplines.in_host(way):
         # Its handle is another one than below: a tbf that keeps its handle keeps the discipline in it, too.
         return ((*set_port, "root", "handle", "2:", *tbf),)
     discipline = disciplines.words(way, port.mtu + ETHERNET_HEADER_BYTES)
     return (*set_port, "root", "handle", "1:", *tbf), (*set_port, "parent", disciplines.CHILD, *discipline)
+
+
+def _peak(port: Port) -> Argv:
+    """The words of tbf for a peak: with it a second bucket, of as many bytes as make up for a late timer."""
+    way = port.outgoing
+    if way.rate_peak_mbit is None:
+        return ()
+    bucket = burst_bytes(way.rate_peak_mbit, port.mtu, max(way.rate_burst_bytes, port.mtu + ETHERNET_HEADER_BYTES))
+    return ("peakrate", f"{way.peak_bps}bit", "mtu", str(bucket))
 
 
 def _plain_queue(port: Port) -> Argv:
@@ -266,7 +287,7 @@ def _netem(shaping: Shaping, emulator_overhead_ms: float) -> Argv:
     # netem refuses to reorder without a delay, also where the emulator itself takes all of it.
     least_ms = _NETEMS_LEAST_MS if shaping.reorder_percent else 0.0
     delay_ms = max(least_ms, added_delay_ms(shaping, emulator_overhead_ms))
-    added = shaping.model_copy(update={"delay_ms": delay_ms})
+    added = _for_netem(shaping, delay_ms)
     told = chain.from_iterable(each.tc.words(added) for each in AT_RECEIVER if each.tc is not None)
     # A seed that is set again restarts its numbers: after each setting the same packets are lost.
     seed = () if shaping.seed is None else ("seed", str(shaping.seed))
@@ -307,12 +328,15 @@ def _read_back(port: Port, qdiscs: list[dict[str, Any]]) -> ReadBack:
     tbf = _options(qdiscs, port.name, "tbf")
     netem = _options(qdiscs, ifb(port), "netem")
     discipline = {True: tbf, False: netem}
+    scale = netem_scale(port.incoming.jitter_table)
     settings = {
         each.field: None
         if each.tc is None or each.tc.read is None or (options := discipline[each.at_sender]) is None
         else each.tc.read(options)
         for each in LINK_SETTINGS
     }
+    if netem is not None:
+        settings["jitter_ms"] /= scale
     return ReadBack(
         settings=settings | disciplines.shown(_child(port, qdiscs)),
         burst_bytes=None if tbf is None else int(tbf["burst"]),

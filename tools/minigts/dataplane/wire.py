@@ -6,6 +6,7 @@ twice, and a value that is read back is equal or wrong. Providers that have wire
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -62,8 +63,16 @@ class Wire:
     """Bytes that an idle wire saves up, and that leave at once beyond the rate."""
     excess_drops: int = 0
     """1 where frames beyond rate and credit are dropped; 0 where they wait."""
+    peak_bps: int | None = None
+    """The rate at which credit leaves; None: at once."""
+    jitter_table: Sequence[int] = ()
+    """The quantiles of the distribution `table` (`topology.own_delays`); none for others."""
     hole_bytes: int | None = None
     """The largest IP packet that arrives; None: any."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.jitter_table, tuple):  # as JSON has it
+            object.__setattr__(self, "jitter_table", tuple(self.jitter_table))
 
     def amount_of(self, setting: Setting) -> Any:
         """The value of a setting, in the plan's unit; None where it is not limited, or no wire has the setting."""
@@ -75,7 +84,8 @@ class Wire:
         if self.rate_bps is None:
             return self.delay_ns
         own, credit = -(-frame_bytes * 8 * _NS_A_S // self.rate_bps), self.credit_bytes * 8 * _NS_A_S // self.rate_bps
-        return max(0, own - credit) + self.delay_ns
+        at_peak = 0 if self.peak_bps is None else -(-frame_bytes * 8 * _NS_A_S // self.peak_bps)
+        return max(at_peak, own - credit) + self.delay_ns
 
 
 @dataclass(frozen=True)
@@ -123,11 +133,14 @@ def differences(port: Port, shown: Wire) -> list[str]:
     return [f"{port.name}: {_difference(name, is_, should)}" for name, is_, should in pairs if is_ != should]
 
 
-def _difference(name: str, is_: int | None, should: int | None) -> str:
+def _difference(name: str, is_: Any, should: Any) -> str:
     """The difference in words, with so many digits that no two values look alike."""
     word, per, unit = name, 1.0, ""
     if name in _NUMBERS:
         setting, number = _NUMBERS[name]
+        if setting.in_short is not None:
+            there, wanted = (setting.in_short(" ".join(map(str, each))) for each in (is_, should))
+            return f"{setting.word} is {there}, should be {wanted}"
         word, per, unit = number.label or setting.word, number.per, number.unit
     there, wanted = ("none" if each is None else f"{each / per:.15g} {unit}".strip() for each in (is_, should))
     return f"{word} is {there}, should be {wanted}"

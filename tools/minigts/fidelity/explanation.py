@@ -224,10 +224,11 @@ def _direction(
 ) -> Iterator[Quantity]:
     """The rows of a direction whose sender sets rate and queue, and whose receiver sets delay, jitter and loss."""
     (source, leaving), (target, arriving) = sender, receiver
-    outgoing, incoming = links.port_now(leaving, record).outgoing, links.port_now(arriving, record).incoming
+    arriving_now = links.port_now(arriving, record)
+    outgoing, incoming = links.port_now(leaving, record).outgoing, arriving_now.incoming
     delay_ms = shaping.added_delay_ms(incoming, record.emulator_overhead_ms)
     netem = incoming.model_copy(update={"delay_ms": delay_ms}) if shaping.holds_arrivals(incoming) else None
-    rated, delayed = _read_back(leaving, shown.get(source)), _read_back(arriving, shown.get(target))
+    rated, delayed = _read_back(leaving, shown.get(source)), _read_back(arriving_now, shown.get(target))
     there = shown.get(target)
     dropping = None if there is None or there.filters is None else filters.policed(arriving, there.filters)
     for each in (*AT_SENDER, *AT_RECEIVER):
@@ -301,9 +302,9 @@ def _quantity(
             target=target,
             name=setting.word,
             unit=setting.unit,
-            declared=is_declared,
-            wanted=wanted,
-            shown=shows,
+            declared=setting.shown(is_declared),
+            wanted=setting.shown(wanted),
+            shown=setting.shown(shows),
             where=where,
         )
 

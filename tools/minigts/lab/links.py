@@ -24,6 +24,7 @@ from minigts.providers import supported
 from minigts.providers.base import CarriesLinks, Provider
 from minigts.topology import disciplines
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
+from minigts.topology.jitter import OWN
 from minigts.topology.link_settings import BY_FIELD, OF_BURSTS, OF_JITTER, OF_RATE, Shaping
 from minigts.topology.plan.elements import Host, Link, Path, Port, Switch
 from minigts.topology.plan.path_totals import link_figures, queue_bytes, with_derived
@@ -342,6 +343,10 @@ def _require_sense(plan: Plan, link: Link, change: Change, named: Mapping[str, S
         if "burst_packets" in new and not now.loss_percent:
             raise InputError(f"{link.name} has no loss from {end}, so there are no bursts: give a loss with the burst")
         if (wrong := now.wrong_with_bursts) is not None:
+            raise InputError(f"{link.name} from {end}: {wrong}")
+        if now.jitter_distribution == OWN and not now.jitter_table:
+            raise InputError(f"{link.name} has no table of delays from {end}: its topology names none (jitter.table)")
+        if (wrong := now.wrong_with_peak) is not None:
             raise InputError(f"{link.name} from {end}: {wrong}")
         if now.polices and now.rate_burst_bytes < frame:
             raise InputError(f"{link.name} from {end}: a policer needs a burst of a full frame, {frame} bytes, or more")

@@ -179,7 +179,7 @@ def _devices(machine: Host | Switch, states: Sequence[Record], names: set[str]) 
     """A script that makes the devices that any state needs, so that the changes themselves need only `tc`."""
     first, *others = ([links.port_now(port, state) for port in _ports(machine, names)] for state in states)
     needed = [
-        next((one for one in each if shaping.holds_arrivals(one.incoming)), each[0])
+        max(each, key=lambda one: (bool(one.incoming.jitter_table), shaping.holds_arrivals(one.incoming)))
         for each in zip(first, *others, strict=True)
     ]
     return shaping.devices(needed)

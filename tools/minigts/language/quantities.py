@@ -20,6 +20,7 @@ _WHOLE = re.compile(r"[+-]?(?:[0-9][0-9_]*|0x[0-9a-fA-F]+|0o[0-7]+)", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:[0-9][0-9_]*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 LARGEST_NUMBER = 1e15
 """The largest number without a unit. Whatever is counted, measured or drawn is smaller."""
+LONGEST_PATH = 400
 _WRITTEN = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)) ?([A-Za-zµ%]*)", re.ASCII)
 
 
@@ -260,3 +261,22 @@ class Words:
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of such a value."""
         return {"type": "string", "enum": list(self.words)}
+
+
+@dataclass(frozen=True)
+class FileName:
+    """The path of a file. `what` names such a file in messages."""
+
+    what: str
+    example: str
+
+    def parse(self, value: object) -> str:
+        """The path. Raises ValueError."""
+        if not isinstance(value, str) or not value.strip() or len(value) > LONGEST_PATH or not value.isprintable():
+            raise ValueError(f"{shown(value)} is no path of {self.what}: write it as in {self.example}")
+        return value.strip()
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of such a value."""
+        return {"type": "string", "minLength": 1, "maxLength": LONGEST_PATH, "examples": [self.example]}

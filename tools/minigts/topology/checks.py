@@ -136,13 +136,15 @@ def _other_than_default(ways: Iterable[Shaping], fields: Iterable[str]) -> Itera
 
 def _impossible(way: Shaping, words: str, mtu: int) -> Iterator[str]:
     """What is wrong with one direction of a link; `words` name it: ` from ams to bra`, or nothing."""
-    if way.jitter_ms > way.delay_ms:
+    if way.jitter_ms > way.delay_ms and not _never_early(way):
         hint = "packets would have to arrive before they were sent"
         yield f"jitter {way.jitter_ms:g}ms{words} is more than the one-way delay {way.delay_ms:g}ms: {hint}"
     if (wrong := way.wrong_with_bursts) is not None:
         yield wrong.replace("%", f"%{words}", 1)
     if way.rate_mbit is None and (named := [*_other_than_default([way], OF_RATE)]):
         yield f"{named[0]} without a rate{words}: give a rate too, as in rate: {{mean: 100mbit, burst: 1MB}}"
+    elif (wrong := way.wrong_with_peak) is not None:
+        yield f"{wrong}{words}"
     elif way.polices and way.rate_burst_bytes < mtu + ETHERNET_HEADER_BYTES:
         yield (
             f"a policer{words} with a burst of {way.rate_burst_bytes} bytes lets no full frame of "
@@ -160,6 +162,11 @@ def _impossible(way: Shaping, words: str, mtu: int) -> Iterator[str]:
     frame = mtu + ETHERNET_HEADER_BYTES
     if way.queue_bytes is not None and way.queue_bytes < frame:
         yield f"a queue of {way.queue_bytes} bytes{words} holds no full frame of {frame} bytes (MTU {mtu})"
+
+
+def _never_early(way: Shaping) -> bool:
+    """Whether the link has a table of its own, by which no packet arrives before it was sent, but for rounding."""
+    return bool(way.jitter_table) and way.delay_ms + way.furthest_jitter_ms[0] > -0.001 * way.jitter_ms
 
 
 def _subnets(drafted: Draft, subnets: Data, overlaid: bool) -> Iterator[Finding]:

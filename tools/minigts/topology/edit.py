@@ -175,6 +175,8 @@ def _drafted(
     except ValidationError as error:
         raise _refusal(error, LinkSpec) from error
     draft = draft_link((), spec.ends, (spec, defaults.link), spec)
+    if draft.tables is not None:
+        raise InputError("links of the lab's file have a table of delays: give this one a jitter of its own, or 0ms")
     if any(link.delay_from is not None for link in plan.links):
         draft = sites.with_site_delay(draft, where)
         nowhere = (sites.no_site(where[end]) for end in draft.ends if draft.delay_from == "no site")

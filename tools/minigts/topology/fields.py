@@ -34,7 +34,7 @@ from minigts.language.quantities import (
 from minigts.topology.frames import VLANS
 
 LatencyWord = Literal["sum-of-segments", "as-declared", "steady"]
-Distribution = Literal["uniform", "normal", "pareto", "paretonormal"]
+Distribution = Literal["uniform", "normal", "pareto", "paretonormal", "table"]
 """How a link's delay varies; a wire has them by their numbers, from 0."""
 JitterOrder = Literal["kept", "free"]
 Excess = Literal["queue", "drop"]

@@ -6,8 +6,11 @@ import math
 from typing import Any
 
 from minigts.language.quantities import TIME_MS
+from minigts.topology import own_delays
 from minigts.topology.setting import Options, Setting
 
+OWN = "table"
+"""The distribution that a link brings itself."""
 _SD = "jitter_sd"
 STANDARD_DEVIATION = Setting(
     word="jitter.sd",
@@ -32,12 +35,19 @@ def spread(found: dict[str, Any]) -> dict[str, Any]:
     values = dict(found)
     deviations = values.pop(_SD, None)
     ranges, words = values.get("jitter_ms"), values.get("jitter_distribution")
+    if (tables := values.get("jitter_table")) is not None:
+        return values | _by_tables(tables, deviations, ranges, words)
+    if words is not None and OWN in words:
+        raise ValueError("a distribution `table` without one: name its file, as in table: delays.txt")
+    if words is not None:
+        values["jitter_table"] = type(words)(None, None)  # of a less specific place
     if deviations is not None and ranges is not None:
         raise ValueError("both range and sd are given: range is for an even spread, sd for any distribution; give one")
     if deviations is None and ranges is None:
         return values
     given: Any = ranges if deviations is None else deviations
     kind = type(given)
+    values["jitter_table"] = kind(None, None)
     words = kind("uniform", "uniform") if words is None else words
     if ranges is not None and set(words) != {"uniform"}:
         other = next(word for word in words if word != "uniform")
@@ -45,6 +55,20 @@ def spread(found: dict[str, Any]) -> dict[str, Any]:
     if deviations is not None:
         values["jitter_ms"] = kind(*(_scale_ms(*each) for each in zip(deviations, words, strict=True)))
     return {**values, "jitter_distribution": words}
+
+
+def _by_tables(tables: Any, deviations: Any, ranges: Any, words: Any) -> dict[str, Any]:
+    """The values with which tables go: their deviations, where the file does not say any, come of the tables."""
+    if ranges is not None:
+        raise ValueError("both range and table are given: range is for an even spread, a table has its own; give one")
+    if words is not None and set(words) != {OWN}:
+        other = next(word for word in words if word != OWN)
+        raise ValueError(f"both the distribution {other} and a table are given: give one of them")
+    kind = type(tables)
+    return {
+        "jitter_distribution": kind(OWN, OWN),
+        "jitter_ms": kind(None, None) if deviations is None else deviations,
+    }
 
 
 def _scale_ms(sd_ms: float, distribution: str) -> float:
@@ -64,9 +88,16 @@ def shown_order(netem: Options) -> str:
     return "kept" if keeps else "free"
 
 
-def median_part(distribution: str, correlation_percent: float) -> float:
+_SHARE_OFF = 2.5 * 0.5 / math.sqrt(120)
+"""How far from a half the share is below the median of 120 delays: 2.5 standard errors."""
+
+
+def median_part(distribution: str, correlation_percent: float, table: str = "") -> float:
     """By how much of the jitter the median of some hundred delays may be off. Correlated delays are worth fewer
-    independent ones."""
+    independent ones. Of a link's own `table` it is known which quantiles such a median is between."""
     alike = correlation_percent / 100
     fewer = math.inf if alike >= 1 else math.sqrt((1 + alike) / (1 - alike))
+    if distribution == OWN:
+        off = min(0.5, fewer * _SHARE_OFF)
+        return max(abs(own_delays.quantile(table, share)) for share in (0.5 - off, 0.5 + off))
     return min(1.0, QUARTER * fewer + (_SKEW if distribution.startswith("pareto") else 0.0))

@@ -20,9 +20,10 @@ from minigts.language.quantities import (
     SHARE_PERCENT,
     SIZE_BYTES,
     TIME_MS,
+    FileName,
     Words,
 )
-from minigts.topology import disciplines
+from minigts.topology import disciplines, own_delays
 from minigts.topology.fields import (
     BurstPackets,
     CreditBytes,
@@ -37,7 +38,7 @@ from minigts.topology.fields import (
     RateMbit,
     Seed,
 )
-from minigts.topology.jitter import STANDARD_DEVIATION, median_part, shown_correlation, shown_order, spread
+from minigts.topology.jitter import OWN, STANDARD_DEVIATION, median_part, shown_correlation, shown_order, spread
 from minigts.topology.setting import (
     DECLARED,
     LOSS_OF_ALL,
@@ -63,6 +64,8 @@ _BITS_A_MBIT = 1_000_000
 _KEEPS_ORDER = "100tbit"
 """A rate at which no frame takes a nanosecond. netem with a rate lets none leave before the one that came before."""
 DISTRIBUTIONS: tuple[str, ...] = get_args(Distribution)
+TABLES = "run/minigts"
+"""The directory of a host, below its root, with tables of delays for netem."""
 EXCESSES: tuple[str, ...] = get_args(Excess)
 JITTER_ORDERS: tuple[str, ...] = get_args(JitterOrder)
 ALL_PERCENT = 100.0
@@ -160,11 +163,11 @@ distribution: with 50 % a uniform one to 58 % of its deviation.""",
             word="jitter.distribution",
             kind=Words("a distribution", DISTRIBUTIONS),
             rare="{} delays",
-            about="How delays are spread: uniform, normal, pareto or paretonormal; only with a jitter. Default: "
-            "uniform.",
+            about="How delays are spread: uniform, normal, pareto, paretonormal, or as the link's own table; only with a "
+            "jitter. Default: uniform.",
             page="""\
-optional, only with a jitter · `uniform`, `normal`, `pareto` or `paretonormal`, or one for each direction · default:
-`uniform` · `jitter: {sd: 2ms, distribution: pareto}`
+optional, only with a jitter · `uniform`, `normal`, `pareto`, `paretonormal` or `table`, or one for each direction ·
+default: `uniform`, with a [`table`](#linksjittertable) that one · `jitter: {sd: 2ms, distribution: pareto}`
 
 `pareto` has a long upper tail, which falls with the third power: most packets are a little faster than the delay, and
 now and then one is much slower. `paretonormal` is a quarter normal and three quarters of it. In virtual time each is a
@@ -172,14 +175,13 @@ table of 4096 quantiles from the distribution's formula, with the declared mean 
 packet takes 3.7 standard deviations more with `normal`, and 23 with `pareto`. In real time netem's own tables
 apply. Those end at 4 standard deviations, so that `pareto` and `paretonormal` have 82 and 83 % of the declared
 deviation there (iproute2 6.1). No kernel shows which table it has, so it is not read back. A link that is set from
-another distribution to `uniform` in real time loses the packets that are on their way. There is no distribution from a
-file of numbers: each lab's plan, record and clock would have to hold them ([decision
-87](decisions/0087-links-that-vary.md)).""",
+another distribution to `uniform` in real time loses the packets that are on their way. A link with a table of its own
+is set from it to another distribution, and back, by `jitter.distribution=normal` and `=table`.""",
             tc=Tc(
                 words=lambda way: (
                     ()
                     if not way.jitter_ms or way.jitter_distribution == "uniform"
-                    else ("distribution", way.jitter_distribution)
+                    else ("distribution", way.distribution_for_tc)
                 ),
                 read=None,
                 slack=lambda _: 0.0,
@@ -195,6 +197,49 @@ file of numbers: each lab's plan, record and clock would have to hold them ([dec
             read_wire=lambda wire: word_of(DISTRIBUTIONS, wire["jitter_distribution"]),
         ),
     ] = "uniform"
+    jitter_table: Annotated[
+        own_delays.Quantiles,
+        Field(exclude_if=lambda quantiles: not quantiles),
+        Setting(
+            word="jitter.table",
+            kind=FileName("measured delays, or a table for netem", "delays.txt"),
+            in_short=own_delays.in_short,
+            under_traffic=False,
+            rare="a table of {}",
+            about="A file of measured one-way delays, one in each line, or a table for netem, NAME.dist: the delays' "
+            "distribution. Default: none.",
+            page="""\
+optional · path of a file, relative to the topology's, or one for each direction · default: none ·
+`jitter: {table: delays.txt}`
+
+A distribution of your own, from a file in the topology's directory. It has one measured one-way delay in each line, in
+ms or with a unit, `12.5` or `800us`; what follows `#` is a remark. Each is as likely as the others, and no packet has
+another delay. **Such a list is the link's delay, jitter included:** the link needs neither `delay` nor `sd`, which are
+then the list's mean and standard deviation. Where a file gives them, `rtt: 30ms` or `sd: 2ms`, these hold, and the list
+gives the shape alone. Round trips, as `ping` measures them, are of two directions: with `rtt: 30ms` and
+`jitter: {sd: 2ms, table: round-trips.txt}` they give the shape of each.
+
+A file whose name ends with `.dist` is a table for netem, as `tc` reads it and iproute2's `maketable` makes it: whole
+numbers, of which 8192 are a standard deviation. It has no unit, so it needs `sd` and a delay. Its numbers are moved and
+scaled to the declared mean and standard deviation, which netem itself leaves to the table.
+
+A file has 2 to 4096 values; of more it is 4096 quantiles. The plan holds them, as do the lab's record and the results,
+which also keep the file; so nobody needs it to measure again. In real time netem has the same numbers to 16 bits, in
+`/run/minigts` on the receiving host. The table is chosen in the file alone: `minigts set` and schedules set `jitter`,
+its standard deviation, and `jitter.distribution`.""",
+            tc=Tc(words=lambda _: (), read=None, slack=lambda _: 0.0),
+            wire=(
+                WireField(
+                    name="jitter_table",
+                    value=lambda way: own_delays.numbers(way.jitter_table if way.jitter_ms else ""),
+                    per=1,
+                    unit="",
+                ),
+            ),
+            read_wire=lambda wire: " ".join(map(str, wire["jitter_table"])),
+        ),
+    ] = ""
+    """The quantiles of the distribution `table`, as `own_delays` has them; empty for every other."""
     jitter_order: Annotated[
         JitterOrder,
         Field(exclude_if=lambda word: word == "kept"),
@@ -289,7 +334,7 @@ these it is.""",
 optional, only with a rate · size, or one for each direction · default: none · `rate: {mean: 100mbit, burst: 1MB}`
 
 A token bucket, as clouds throttle: while a link is idle it saves up this many bytes, at its rate. What it has saved
-leaves at once, without a rate of its own: where the line itself has one, write it on the next link of the path. In any
+leaves at once, or at the rate that [`peak`](#linksratepeak) says. In any
 time t no more than burst + rate × t leaves, and a frame more where the burst is smaller than a frame. The certificate
 does not measure the rate there, since TCP gets more until the credit is used up. In real time the burst is that of
 `tbf`, which otherwise has what the rate sends in 4 ms.""",
@@ -297,6 +342,33 @@ does not measure the rate there, since TCP gets more until the credit is used up
             wire=(WireField(name="credit_bytes", value=lambda way: way.rate_burst_bytes, per=1, unit="bytes"),),
         ),
     ] = 0
+    rate_peak_mbit: Annotated[
+        RateMbit | None,
+        _UNLESS_NONE,
+        Setting(
+            word="rate.peak",
+            kind=RATE_MBIT,
+            unit="Mbit/s",
+            at_sender=True,
+            rare="peak of {:g} Mbit/s",
+            about="The rate at which a burst leaves, above the mean; only with a burst. Default: it leaves at once.",
+            page="""\
+optional, only with a burst, not with `excess: drop`; above the mean rate · rate, or one for each direction · default:
+none · `rate: {mean: 100mbit, burst: 1MB, peak: 200mbit}`
+
+The rate at which credit leaves, as the line of a throttled link has it, or a cloud's instance. In any time t no more
+than peak × t leaves, a frame aside, and no more than burst + mean × t. A burst that fills the link so lasts
+burst / (peak − mean): 80 ms for 1 MB, 100 and 200 Mbit/s. The queue, in front of both, then counts whole frames. In
+real time it is the `peakrate` of `tbf`, whose `mtu` is what the peak sends in 4 ms; within less time its bytes may
+leave at once.""",
+            tc=Tc(
+                words=lambda _: (),  # with the burst, which its `mtu` depends on
+                read=lambda tbf: tbf["peakrate"] * 8 / _BITS_A_MBIT if tbf.get("peakrate") else None,
+                slack=lambda way: 0.01 * (way.rate_peak_mbit or 0),
+            ),
+            wire=(WireField(name="peak_bps", value=lambda way: way.peak_bps, per=_BITS_A_MBIT, unit="Mbit/s"),),
+        ),
+    ] = None
     rate_excess: Annotated[
         Excess,
         Field(exclude_if=lambda word: word == "queue"),
@@ -684,6 +756,10 @@ times, and no host: every packet that is sent over it is judged by its own size,
         return None if self.rate_mbit is None else round(self.rate_mbit * _BITS_A_MBIT)
 
     @property
+    def peak_bps(self) -> int | None:
+        return None if self.rate_peak_mbit is None else round(self.rate_peak_mbit * _BITS_A_MBIT)
+
+    @property
     def bursts(self) -> tuple[float, float] | None:
         """The chances that a burst of losses begins, and that it ends, with a packet (Gilbert, 1960; Elliott, 1963).
         None means that each packet is lost on its own, as where no bursts give the loss.
@@ -724,12 +800,39 @@ times, and no host: every packet that is sent over it is judged by its own size,
     @property
     def median_jitter_ms(self) -> float:
         """How far the median of many delays may be from `delay_ms` by jitter."""
-        return self.jitter_ms * median_part(self.jitter_distribution, self.jitter_correlation_percent)
+        part = median_part(self.jitter_distribution, self.jitter_correlation_percent, self.jitter_table)
+        return self.jitter_ms * part
+
+    @property
+    def furthest_jitter_ms(self) -> tuple[float, float]:
+        """How far below and above `delay_ms` the delays of its own table are at the most; negative and positive."""
+        return tuple(self.jitter_ms * own_delays.quantile(self.jitter_table, share) for share in (0, 1))
+
+    @property
+    def distribution_for_tc(self) -> str:
+        """The word that tells `tc` the distribution. It reads a table of the link's own from a place below its library's
+        directory, wherever that is."""
+        if self.jitter_distribution != OWN:
+            return self.jitter_distribution
+        return f"{'../' * 8}{TABLES}/{own_delays.netem_file(self.jitter_table)[0]}"
 
     @property
     def spoils(self) -> bool:
         """Whether some packets do not come once, in order and whole."""
         return any((self.loss_percent, self.reorder_percent, self.duplicate_percent, self.corrupt_percent))
+
+    @property
+    def wrong_with_peak(self) -> str | None:
+        """Why a link cannot have this peak; None where it can, or has none."""
+        if self.rate_peak_mbit is None:
+            return None
+        if self.polices:
+            return "a peak with `excess: drop`: a policer lets nothing wait, so it has no peak; leave one of them out"
+        if not self.rate_burst_bytes:
+            return "a peak without a burst: give one, as in rate: {mean: 100mbit, burst: 1MB, peak: 200mbit}"
+        if self.rate_mbit is not None and self.rate_peak_mbit <= self.rate_mbit:
+            return f"a peak of {self.rate_peak_mbit:g} Mbit/s is not above the rate, {self.rate_mbit:g} Mbit/s"
+        return None
 
     @property
     def polices(self) -> bool:
@@ -765,8 +868,8 @@ AT_SENDER = tuple(each for each in BY_FIELD.values() if each.at_sender)
 LINK_SETTINGS = AT_RECEIVER + AT_SENDER
 """All settings, in the order of a link's keys."""
 OF_BURSTS = ("burst_loss_percent", "burst_between_percent")
-OF_RATE = ("rate_burst_bytes", "rate_excess")
-OF_JITTER = ("jitter_correlation_percent", "jitter_distribution", "jitter_order")
+OF_RATE = ("rate_burst_bytes", "rate_peak_mbit", "rate_excess")
+OF_JITTER = ("jitter_correlation_percent", "jitter_distribution", "jitter_table", "jitter_order")
 """The fields that tell how a jitter is, and mean nothing without one."""
 SETTABLE: Mapping[str, Setting] = {each.word: each for each in LINK_SETTINGS if each.under_traffic}
 """The settings that can change while a lab is up, by word."""

@@ -8,7 +8,7 @@ from dataclasses import field as dataclass_field
 from functools import partial
 from typing import Any, TypeAlias
 
-from minigts.language.quantities import SHARE_PERCENT, TIME_MS, Quantity, Words
+from minigts.language.quantities import SHARE_PERCENT, TIME_MS, FileName, Quantity, Words
 from minigts.topology.time import Time
 
 Amount: TypeAlias = float | str
@@ -43,7 +43,8 @@ class WireField:
     """A whole number of `dataplane.wire.Wire` that follows from a setting."""
 
     name: str
-    value: Callable[[Way], int | None]
+    value: Callable[[Way], Any]
+    """A whole number, or None; of a table its numbers."""
     per: float
     """How many steps of the number make one `unit`."""
     unit: str
@@ -58,7 +59,7 @@ class Setting:
     word: str
     """Its name in a file and for `minigts set`. `queue.discipline` is nested: a file has it as `queue: {discipline:
     …}`."""
-    kind: Quantity | Words
+    kind: Quantity | Words | FileName
     """The parser of its values, with units and bounds."""
     about: str
     """Its description in the schema."""
@@ -85,6 +86,8 @@ class Setting:
     rare: str = ""
     """Its words in the table of `plan` where it is not the default: `{:g} % overtake`. If empty, it has a column of its
     own, and `explain` always shows it."""
+    in_short: Callable[[str], str] | None = None
+    """A word for a value that is too long to be shown, which differs with the value."""
     under_traffic: bool = True
     """Whether it can be set while the lab is up."""
     only: Time | None = None
@@ -111,9 +114,13 @@ class Setting:
         kind = self.kind
         return kind.parse_whole(written) if self.counted and isinstance(kind, Quantity) else kind.parse(written)
 
+    def shown(self, amount: Any) -> Any:
+        """The value as it is shown to users: as it is, or in short."""
+        return self.in_short(amount) if self.in_short is not None and isinstance(amount, str) else amount
+
     def in_words(self, amount: Amount) -> str:
         """`50 ms`, `1 %`; a word as it is."""
-        return amount if isinstance(amount, str) else f"{amount:.10g} {self.unit}"
+        return self.shown(amount) if isinstance(amount, str) else f"{amount:.10g} {self.unit}"
 
     def in_plan_words(self, amount: Amount | None) -> str:
         """`50 mbit`, in the unit that the field's name ends with; `declared` of None."""
@@ -208,8 +215,13 @@ def shown_burst(netem: Options) -> float:
 
 def shown_limit(tbf: Options) -> int:
     """The queue in front of a rate, in bytes."""
-    # tc shows the limit as the time that a full queue takes beyond the burst, unless that is negative.
-    return int(tbf["limit"]) if "limit" in tbf else round(tbf["lat"] * tbf["rate"] / 1_000_000 + tbf["burst"])
+    # tc shows the limit as the time that a full queue takes beyond the burst, unless that is negative; with a peak as the
+    # longer one of two such times.
+    if "limit" in tbf:
+        return int(tbf["limit"])
+    at_rate = tbf["lat"] * tbf["rate"] / 1_000_000 + tbf["burst"]
+    at_peak = tbf["lat"] * tbf["peakrate"] / 1_000_000 + tbf.get("minburst", 0) if "peakrate" in tbf else at_rate
+    return round(min(at_rate, at_peak))
 
 
 def burst_field(name: str, number: int, label: str) -> WireField:

@@ -209,7 +209,7 @@ def _also(way: Shaping) -> Iterator[str]:
 
     for each in other_than_default(way):
         if each.rare:
-            yield each.rare.format(getattr(way, each.field))
+            yield each.rare.format(each.shown(getattr(way, each.field)))
 
 
 def tcp_at_most(plan: Plan, path: PathOfPlan) -> tuple[str, str]:

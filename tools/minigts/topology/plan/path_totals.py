@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from minigts.topology.fields import MOST_MTU
 from minigts.topology.frames import tcp_ceiling_mbit
+from minigts.topology.jitter import OWN
 from minigts.topology.link_settings import BY_FIELD, OF_BURSTS, OF_JITTER, Shaping
 from minigts.topology.plan.elements import Direction
 
@@ -83,7 +84,11 @@ def with_derived(declared: Shaping, seed: int) -> Shaping:
     without them, a seed if it needs one."""
     without = (*(() if declared.jitter_ms else OF_JITTER), *(() if declared.in_bursts else OF_BURSTS))
     plain = {field: BY_FIELD[field].default for field in without}
-    held = delay_packets(declared.rate_mbit, declared.delay_ms + declared.slot_ms, declared.jitter_ms)
+    if declared.jitter_distribution != OWN:
+        plain["jitter_table"] = ""
+    # As for others four standard deviations, or what the slowest packet of its own table takes.
+    jitter_ms = max(declared.jitter_ms, declared.furthest_jitter_ms[1] / 4 if declared.jitter_table else 0.0)
+    held = delay_packets(declared.rate_mbit, declared.delay_ms + declared.slot_ms, jitter_ms)
     burst_packets = declared.burst_packets if declared.in_bursts else 0.0
     seed_or_none = seed if declared.by_chance else None
     derived = {"burst_packets": burst_packets, "delay_packets": held, "seed": seed_or_none}

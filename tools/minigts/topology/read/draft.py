@@ -83,6 +83,8 @@ class DraftLink:
     """The VLANs that it carries tagged, in order; None when the file does not name them."""
     costs: BothWays[int] | None = None
     """What it costs in each direction, where the file says so."""
+    tables: BothWays[str] | None = None
+    """The files with the distributions of its delays, which are still to be read (`read.delay_tables`)."""
     whole: bool = True
     """Whether all its settings in the file were accepted."""
 
@@ -279,6 +281,11 @@ def draft_link(
     given = {each.field: value for each in LINK_SETTINGS if (value := _first_said(near, each)) is not None}
     if delays_ms is not None:
         given["delay_ms"] = delays_ms
+    tables = given.pop("jitter_table", None)
+    if tables is not None and None not in tables:
+        given.pop("jitter_distribution")
+    else:
+        tables = None
     to, back = (
         Shaping.model_validate({field: value[number] for field, value in given.items() if value[number] is not None})
         for number in (0, 1)
@@ -292,6 +299,7 @@ def draft_link(
         BothWays(to, back),
         _nearest(near, "mtu", DEFAULT_MTU),
         own_delay=delays_ms is not None,
+        tables=tables,
         costs=_nearest(near, "cost", None),
         addresses=tuple((own.addresses or {}).items()),
         macs=tuple((own.macs or {}).items()),

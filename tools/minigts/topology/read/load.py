@@ -23,6 +23,7 @@ from minigts.topology.checks import check
 from minigts.topology.plan.build import build, link_names
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.compose import compose
+from minigts.topology.read.delay_tables import with_tables
 from minigts.topology.read.draft import draft
 from minigts.topology.read.host_software import collect_software, misplaced_paths
 from minigts.topology.read.model import Topology
@@ -127,7 +128,7 @@ def _planned(
     best: Time,
     beside: UserFiles | None,
 ) -> Loaded:
-    drafted = draft(tree.data)
+    drafted, untabled = with_tables(tree, draft(tree.data), beside)
     if by_sites := sites.asked_for(tree.data):
         drafted = sites.with_site_delays(drafted)
     topology, findings = validated(tree.data, Topology)
@@ -139,7 +140,7 @@ def _planned(
     whole = check(tree.data, drafted, known_overlays, time)
     located = sites.check(drafted) if by_sites else ()
     schedule, untimely = timed((topology and topology.schedule) or (), drafted, beside)
-    found = chain(findings, whole, located, gathered.findings, composed.findings, astray, untimely)
+    found = chain(findings, untabled, whole, located, gathered.findings, composed.findings, astray, untimely)
     require_none([*problems(tree, file, found), *composed.problems], file)
     assert topology is not None  # without one there are findings
     plan, strays = with_own_routes(
