@@ -200,7 +200,7 @@ def _rate(port: Port, *, carried: bool) -> tuple[Argv, ...]:
     if way.rate_mbit is None or way.queue_bytes is None or way.polices:
         return (_plain_queue(port),)
     rate, *others = (each.tc.words(way) for each in AT_SENDER if each.tc is not None)
-    tbf = ("tbf", *rate, "burst", str(_burst(port, carried=carried)), *_peak(port), *chain.from_iterable(others))
+    tbf = ("tbf", *rate, "burst", str(_burst(port, carried=carried)), *_peak(port, carried=carried), *chain.from_iterable(others))
     set_port = ("qdisc", "replace", "dev", port.name)
     if not disciplines.in_host(way):
         # Its handle is another one than below: a tbf that keeps its handle keeps the discipline in it, too.
@@ -209,13 +209,20 @@ def _rate(port: Port, *, carried: bool) -> tuple[Argv, ...]:
     return (*set_port, "root", "handle", "1:", *tbf), (*set_port, "parent", disciplines.CHILD, *discipline)
 
 
-def _peak(port: Port) -> Argv:
+def _peak(port: Port, *, carried: bool) -> Argv:
     """The words of tbf for a peak: with it a second bucket, of as many bytes as make up for a late timer."""
+    bucket = _peak_burst(port, carried=carried)
+    return () if bucket is None else ("peakrate", f"{port.outgoing.peak_bps}bit", "mtu", str(bucket))
+
+
+def _peak_burst(port: Port, *, carried: bool) -> int | None:
+    """The `mtu` of a port's tbf in bytes; None without a peak."""
     way = port.outgoing
     if way.rate_peak_mbit is None:
-        return ()
-    bucket = burst_bytes(way.rate_peak_mbit, port.mtu, max(way.rate_burst_bytes, port.mtu + ETHERNET_HEADER_BYTES))
-    return ("peakrate", f"{way.peak_bps}bit", "mtu", str(bucket))
+        return None
+    if carried:
+        return frame_burst_bytes(way.rate_peak_mbit, port.mtu)
+    return burst_bytes(way.rate_peak_mbit, port.mtu, max(way.rate_burst_bytes, port.mtu + ETHERNET_HEADER_BYTES))
 
 
 def _plain_queue(port: Port) -> Argv:
@@ -302,6 +309,8 @@ class ReadBack:
     """The values by field of `Shaping`; None where the queueing discipline is not there, or does not show it."""
     burst_bytes: int | None = None
     """The burst of the rate's tbf."""
+    peak_burst_bytes: int | None = None
+    """That of its peak; None where it has no peak."""
     redirected: bool = False
     delay_packets: int | None = None
     seed: int | None = None
@@ -316,7 +325,7 @@ def read_back(port: Port, tc_json_text: str) -> ReadBack:
     """
     try:
         shown = _read_back(port, documents.document(tc_json_text or "[]"))
-        figures = (*shown.settings.values(), shown.burst_bytes, shown.delay_packets, shown.seed)
+        figures = (*shown.settings.values(), shown.burst_bytes, shown.peak_burst_bytes, shown.delay_packets, shown.seed)
         if not all(math.isfinite(each) for each in figures if each is not None and not isinstance(each, str)):
             raise ValueError("a figure in the output of tc -j qdisc show is none")
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
@@ -327,6 +336,8 @@ def read_back(port: Port, tc_json_text: str) -> ReadBack:
 def _read_back(port: Port, qdiscs: list[dict[str, Any]]) -> ReadBack:
     tbf = _options(qdiscs, port.name, "tbf")
     netem = _options(qdiscs, ifb(port), "netem")
+    if tbf is not None and "minburst" in tbf and port.outgoing.peak_bps is not None:
+        tbf = {**tbf, "peakrate": port.outgoing.peak_bps / 8}
     discipline = {True: tbf, False: netem}
     scale = netem_scale(port.incoming.jitter_table)
     settings = {
@@ -340,6 +351,7 @@ def _read_back(port: Port, qdiscs: list[dict[str, Any]]) -> ReadBack:
     return ReadBack(
         settings=settings | disciplines.shown(_child(port, qdiscs)),
         burst_bytes=None if tbf is None else int(tbf["burst"]),
+        peak_burst_bytes=None if tbf is None or "minburst" not in tbf else int(tbf["minburst"]),
         redirected=_options(qdiscs, port.name, "clsact") is not None,
         delay_packets=None if netem is None else int(netem["limit"]),
         seed=(netem or {}).get("seed"),
@@ -434,7 +446,13 @@ def _rate_differences(port: Port, shown: ReadBack, *, carried: bool) -> list[str
     rate, *others = (_setting_differences(each, port.outgoing, shown) for each in AT_SENDER)
     burst = _burst(port, carried=carried)
     slack = _RELATIVE * burst + declared / 8  # what a microsecond holds
-    return [*rate, *_compare("burst", shown.burst_bytes or 0, burst, "bytes", slack), *chain.from_iterable(others)]
+    peak, peak_slack = _peak_burst(port, carried=carried) or 0, (port.outgoing.rate_peak_mbit or 0.0) / 8
+    return [
+        *rate,
+        *_compare("burst", shown.burst_bytes or 0, burst, "bytes", slack),
+        *_compare("the peak's burst", shown.peak_burst_bytes or 0, peak, "bytes", _RELATIVE * peak + peak_slack),
+        *chain.from_iterable(others),
+    ]
 
 
 def _delay_differences(port: Port, shown: ReadBack, emulator_overhead_ms: float) -> list[str]:

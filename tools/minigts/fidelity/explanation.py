@@ -224,11 +224,11 @@ def _direction(
 ) -> Iterator[Quantity]:
     """The rows of a direction whose sender sets rate and queue, and whose receiver sets delay, jitter and loss."""
     (source, leaving), (target, arriving) = sender, receiver
-    arriving_now = links.port_now(arriving, record)
-    outgoing, incoming = links.port_now(leaving, record).outgoing, arriving_now.incoming
+    leaving_now, arriving_now = links.port_now(leaving, record), links.port_now(arriving, record)
+    outgoing, incoming = leaving_now.outgoing, arriving_now.incoming
     delay_ms = shaping.added_delay_ms(incoming, record.emulator_overhead_ms)
     netem = incoming.model_copy(update={"delay_ms": delay_ms}) if shaping.holds_arrivals(incoming) else None
-    rated, delayed = _read_back(leaving, shown.get(source)), _read_back(arriving_now, shown.get(target))
+    rated, delayed = _read_back(leaving_now, shown.get(source)), _read_back(arriving_now, shown.get(target))
     there = shown.get(target)
     dropping = None if there is None or there.filters is None else filters.policed(arriving, there.filters)
     for each in (*AT_SENDER, *AT_RECEIVER):

@@ -58,7 +58,7 @@ def port_now(port: Port, record: Record) -> Port:
         outgoing = _changed(outgoing, sends, (declared_ms, rtt_ms), f"{port.link} from {port.mac}")
         incoming = _changed(incoming, takes, (declared_ms, rtt_ms), f"{port.link} to {port.mac}")
     if record.settings.unlimited:
-        no_rate = {"rate_mbit": None, "queue_bytes": None}
+        no_rate = {"rate_mbit": None, "rate_peak_mbit": None, "queue_bytes": None}
         outgoing, incoming = (each.model_copy(update=no_rate) for each in (outgoing, incoming))
     elif record.settings.queue_bytes is not None and outgoing.rate_mbit is not None:
         outgoing = outgoing.model_copy(update={"queue_bytes": record.settings.queue_bytes})

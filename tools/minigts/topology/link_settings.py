@@ -360,11 +360,11 @@ The rate at which credit leaves, as the line of a throttled link has it, or a cl
 than peak × t leaves, a frame aside, and no more than burst + mean × t. A burst that fills the link so lasts
 burst / (peak − mean): 80 ms for 1 MB, 100 and 200 Mbit/s. The queue, in front of both, then counts whole frames. In
 real time it is the `peakrate` of `tbf`, whose `mtu` is what the peak sends in 4 ms; within less time its bytes may
-leave at once.""",
+leave at once. `tc` shows that `mtu` and not the peak, so in real time it is by the first that another one is found.""",
             tc=Tc(
                 words=lambda _: (),  # with the burst, which its `mtu` depends on
-                read=lambda tbf: tbf["peakrate"] * 8 / _BITS_A_MBIT if tbf.get("peakrate") else None,
-                slack=lambda way: 0.01 * (way.rate_peak_mbit or 0),
+                read=None,
+                slack=lambda _: 0.0,
             ),
             wire=(WireField(name="peak_bps", value=lambda way: way.peak_bps, per=_BITS_A_MBIT, unit="Mbit/s"),),
         ),

@@ -214,7 +214,8 @@ def shown_burst(netem: Options) -> float:
 
 
 def shown_limit(tbf: Options) -> int:
-    """The queue in front of a rate, in bytes."""
+    """The queue in front of a rate, in bytes. With a peak that is to be there as `peakrate`, in bytes a second, which tc
+    does not show."""
     # tc shows the limit as the time that a full queue takes beyond the burst, unless that is negative; with a peak as the
     # longer one of two such times.
     if "limit" in tbf:
