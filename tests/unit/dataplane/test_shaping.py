@@ -42,9 +42,14 @@ NETEM = {
 }
 
 
-ORDERED = {"jitter_correlation_percent": 0.0, "jitter_distribution": None, "jitter_order": "kept"}
+ORDERED = {
+    "jitter_correlation_percent": 0.0,
+    "jitter_distribution": None,
+    "jitter_table": None,
+    "jitter_order": "kept",
+}
 """What is read back of a plain jitter. No kernel shows a distribution."""
-NOT_SHOWN = dict.fromkeys(("rate_burst_bytes", "rate_excess", "blackhole_bytes"))
+NOT_SHOWN = dict.fromkeys(("rate_burst_bytes", "rate_peak_mbit", "rate_excess", "blackhole_bytes"))
 UNBROKEN = {"burst_loss_percent": 100.0, "burst_between_percent": 0.0}
 """What is read back where no bursts have losses of their own."""
 

@@ -119,6 +119,16 @@ def declared(plan: Plan) -> Mapping[tuple[str, str], Wire]:
             ),
         ),
         (
+            Shaping(delay_ms=5, jitter_ms=1, jitter_distribution="table", jitter_table="-65536 65536"),
+            Wire(
+                *(None, None, 5_000_000, 1_000_000, 0, None), jitter_distribution=4, jitter_table=(-65_536, 65_536)
+            ),
+        ),
+        (
+            Shaping(rate_mbit=8, queue_bytes=64_000, rate_burst_bytes=10**6, rate_peak_mbit=20),
+            Wire(8_000_000, 64_000, 0, 0, 0, None, credit_bytes=10**6, peak_bps=20_000_000),
+        ),
+        (
             Shaping(rate_mbit=8, queue_bytes=64_000, rate_burst_bytes=10**6, rate_excess="drop", blackhole_bytes=1400),
             Wire(
                 8_000_000,
@@ -148,7 +158,8 @@ def test_a_wire_is_the_direction_in_whole_numbers(direction: Shaping, expected: 
     assert wire.wire_for(direction) == expected
     of_wires = {field: each for field, each in BY_FIELD.items() if each.wire}
     for field, setting in of_wires.items():
-        assert expected.amount_of(setting) == pytest.approx(getattr(direction, field))
+        shown, declared = expected.amount_of(setting), getattr(direction, field)
+        assert shown == (declared if isinstance(declared, str) else pytest.approx(declared))
 
 
 PORT = chain().hosts[0].ports[0]
@@ -173,10 +184,12 @@ DIRECTIONS = st.builds(
     rate_burst_bytes=st.integers(0, 10**9),
     rate_excess=st.sampled_from(EXCESSES),
     blackhole_bytes=st.integers(68, 9500),
+    rate_peak_mbit=st.floats(0.008, 100_000),
+    jitter_table=st.sampled_from(["-65536 65536", "-1 0 1"]),
 )
 WHAT = ("rate", "queue", "delay", "jitter", "loss", "seed", "beginning of bursts", "end of bursts")
 WHAT += ("reorder", "duplicate", "corrupt", "slot", "jitter.distribution", "jitter.correlation", "jitter.order")
-WHAT += ("what a burst spares", "burst.between", "rate.burst", "rate.excess", "blackhole")
+WHAT += ("what a burst spares", "burst.between", "rate.burst", "rate.excess", "blackhole", "rate.peak")
 
 
 @given(direction=DIRECTIONS, number=st.integers(0, len(WHAT) - 1), step=st.sampled_from([-1, 1]))

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from minigts.api.labs import Link
 from minigts.cli.app import app
 from minigts.dataplane.wire import Wire
-from minigts.language.quantities import Words
+from minigts.language.quantities import FileName, Words
 from minigts.topology import link_settings
 from minigts.topology.link_settings import BY_FIELD, LINK_SETTINGS, SETTABLE, Amounts, Shaping
 from minigts.topology.read.links import LinkSettings
@@ -54,7 +54,7 @@ def test_every_number_of_a_wire_but_its_seed_follows_from_a_setting() -> None:
 
 @pytest.mark.parametrize("setting", LINK_SETTINGS, ids=lambda setting: setting.word)
 def test_the_bounds_of_what_is_written_are_within_those_of_a_plan(setting: Setting) -> None:
-    if isinstance(setting.kind, Words):
+    if isinstance(setting.kind, Words | FileName):
         return
     for written in (setting.kind.least, setting.kind.most, setting.kind.example):
         amount = setting.parse(written)
@@ -89,24 +89,36 @@ def alike(**values: object) -> dict[str, object]:
     return {field: BothWays(value, value) for field, value in values.items()}
 
 
+NO_TABLE = alike(jitter_table=None)
+"""Of a jitter that says how it is spread: no table of a less specific place goes with it."""
+
+
 @pytest.mark.parametrize(
     ("value", "found"),
     [
-        ("2ms", alike(jitter_ms=2, jitter_distribution="uniform")),
-        ({"range": "2ms"}, alike(jitter_ms=2, jitter_distribution="uniform")),
-        ({"sd": "2ms"}, alike(jitter_ms=3.464102, jitter_distribution="uniform")),
-        ({"sd": "2ms", "distribution": "normal"}, alike(jitter_ms=2, jitter_distribution="normal")),
+        ("2ms", alike(jitter_ms=2, jitter_distribution="uniform") | NO_TABLE),
+        ({"range": "2ms"}, alike(jitter_ms=2, jitter_distribution="uniform") | NO_TABLE),
+        ({"sd": "2ms"}, alike(jitter_ms=3.464102, jitter_distribution="uniform") | NO_TABLE),
+        ({"sd": "2ms", "distribution": "normal"}, alike(jitter_ms=2, jitter_distribution="normal") | NO_TABLE),
+        ({"distribution": "normal"}, alike(jitter_distribution="normal") | NO_TABLE),
         (
             {"to": "2ms", "from": "0ms"},
-            {"jitter_ms": BothWays(2, 0), "jitter_distribution": BothWays("uniform", "uniform")},
+            {"jitter_ms": BothWays(2, 0), "jitter_distribution": BothWays("uniform", "uniform")} | NO_TABLE,
+        ),
+        ({"table": "d.txt"}, alike(jitter_table="d.txt", jitter_distribution="table", jitter_ms=None)),
+        ({"table": "d.txt", "sd": "2ms"}, alike(jitter_table="d.txt", jitter_distribution="table", jitter_ms=2)),
+        (
+            {"table": {"to": "d.txt", "from": "e.dist"}, "distribution": "table", "sd": "2ms"},
+            alike(jitter_distribution="table", jitter_ms=2) | {"jitter_table": BothWays("d.txt", "e.dist")},
         ),
         (
             {"sd": {"to": "1ms", "from": "2ms"}, "distribution": {"to": "uniform", "from": "pareto"}},
-            {"jitter_ms": BothWays(1.732051, 2), "jitter_distribution": BothWays("uniform", "pareto")},
+            {"jitter_ms": BothWays(1.732051, 2), "jitter_distribution": BothWays("uniform", "pareto")} | NO_TABLE,
         ),
         (
             {"range": "1ms", "correlation": "25%", "order": "free"},
-            alike(jitter_ms=1, jitter_distribution="uniform", jitter_correlation_percent=25, jitter_order="free"),
+            alike(jitter_ms=1, jitter_distribution="uniform", jitter_correlation_percent=25, jitter_order="free")
+            | NO_TABLE,
         ),
         ({"order": "free"}, alike(jitter_order="free")),
     ],
@@ -124,7 +136,12 @@ def test_a_jitter_is_a_range_or_a_standard_deviation(value: object, found: dict[
             "a range with the distribution normal, which has none",
         ),
         ({"sd": "2"}, "sd: '2' lacks its unit"),
-        ({"sd": "2ms", "distribution": "gamma"}, "'gamma' is not a distribution: write uniform, normal, pareto or"),
+        ({"sd": "2ms", "distribution": "gamma"}, "'gamma' is not a distribution: write uniform, normal, pareto, "),
+        ({"range": "2ms", "table": "d.txt"}, "both range and table are given: range is for an even spread, a table has"),
+        ({"distribution": "normal", "table": "d.txt"}, "both the distribution normal and a table are given"),
+        ({"sd": "2ms", "distribution": "table"}, "a distribution `table` without one: name its file, as in table: "),
+        ({"table": ""}, "'' is no path of measured delays, or a table for netem: write it as in delays.txt"),
+        ({"table": "a\nb"}, "is no path of measured delays"),
         ({"sd": "2ms", "order": "keep"}, "'keep' is not an order: write kept or free"),
         ({"sd": "2ms", "corelation": "1%"}, "no key 'corelation'; did you mean 'correlation'?"),
         ({}, "the mapping is empty; its keys are range"),

@@ -63,12 +63,12 @@ class Wire:
     """Bytes that an idle wire saves up, and that leave at once beyond the rate."""
     excess_drops: int = 0
     """1 where frames beyond rate and credit are dropped; 0 where they wait."""
+    hole_bytes: int | None = None
+    """The largest IP packet that arrives; None: any."""
     peak_bps: int | None = None
     """The rate at which credit leaves; None: at once."""
     jitter_table: Sequence[int] = ()
     """The quantiles of the distribution `table` (`topology.own_delays`); none for others."""
-    hole_bytes: int | None = None
-    """The largest IP packet that arrives; None: any."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.jitter_table, tuple):  # as JSON has it

@@ -204,7 +204,6 @@ is set from it to another distribution, and back, by `jitter.distribution=normal
             word="jitter.table",
             kind=FileName("measured delays, or a table for netem", "delays.txt"),
             in_short=own_delays.in_short,
-            under_traffic=False,
             rare="a table of {}",
             about="A file of measured one-way delays, one in each line, or a table for netem, NAME.dist: the delays' "
             "distribution. Default: none.",
@@ -871,7 +870,7 @@ OF_BURSTS = ("burst_loss_percent", "burst_between_percent")
 OF_RATE = ("rate_burst_bytes", "rate_peak_mbit", "rate_excess")
 OF_JITTER = ("jitter_correlation_percent", "jitter_distribution", "jitter_table", "jitter_order")
 """The fields that tell how a jitter is, and mean nothing without one."""
-SETTABLE: Mapping[str, Setting] = {each.word: each for each in LINK_SETTINGS if each.under_traffic}
+SETTABLE: Mapping[str, Setting] = {each.word: each for each in LINK_SETTINGS if each.settable}
 """The settings that can change while a lab is up, by word."""
 
 
@@ -899,7 +898,7 @@ def amount(word: str, written: object) -> tuple[str, Amount | None]:
 
 def _optional() -> dict[str, Any]:
     """The fields of `Shaping` that can be set under traffic, each with its own bounds, or None."""
-    fields = {each.field: Shaping.model_fields[each.field] for each in BY_FIELD.values() if each.under_traffic}
+    fields = {each.field: Shaping.model_fields[each.field] for each in BY_FIELD.values() if each.settable}
     bounded: dict[str, Any] = {
         name: getitem(Annotated, (info.annotation, *info.metadata)) for name, info in fields.items()
     }

@@ -100,6 +100,11 @@ class Setting:
     default: Any = None
 
     @property
+    def settable(self) -> bool:
+        """Whether a command or a schedule can set it while the lab is up. A file is read with the topology alone."""
+        return self.under_traffic and not isinstance(self.kind, FileName)
+
+    @property
     def head(self) -> str:
         """The key under which a file has it: `queue` of `queue.discipline`."""
         return self.word.partition(".")[0]
