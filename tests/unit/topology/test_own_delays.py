@@ -100,6 +100,16 @@ def test_two_directions_may_have_two_files(tmp_path: Path) -> None:
     assert delays_ms(back) == pytest.approx((1, 2, 3), abs=1e-3)
 
 
+def test_one_direction_may_have_none(tmp_path: Path) -> None:
+    way, back = ways(planned(tmp_path, "jitter: {table: {to: delays.txt, from: none}}"))
+    assert delays_ms(way) == pytest.approx(VALUES_MS, abs=1e-3)
+    assert (back.delay_ms, back.jitter_ms, back.jitter_table, back.by_chance) == (0, 0, "", False)
+    scaled = "delay: 9ms, jitter: {sd: {to: 2ms, from: 0ms}, table: delays.txt}"
+    way, back = ways(planned(tmp_path, scaled))
+    assert (way.jitter_ms, len(numbers(way.jitter_table))) == (2, 5)
+    assert (back.jitter_ms, back.jitter_table) == (0, "")
+
+
 def test_a_nearer_jitter_has_nothing_of_a_table_in_defaults(tmp_path: Path) -> None:
     usual = "defaults: {link: {delay: 9ms, jitter: {table: delays.txt}}}\n"
     (way, _) = ways(planned(tmp_path, "jitter: {sd: 2ms, distribution: normal}", usual))
@@ -204,7 +214,7 @@ def test_netem_is_told_where_its_table_is_and_the_scale(tmp_path: Path) -> None:
     sd_ms = port.incoming.jitter_ms
     told_ms = sd_ms * own_delays.netem_scale(port.incoming.jitter_table)
     assert told_ms == pytest.approx(sd_ms * 9.9499 / 3.99988, rel=1e-4)
-    assert f"{told_ms * 1000:.3f}us distribution {'../' * 8}run/minigts/{name} rate" in script
+    assert f"{told_ms * 1000:.3f}us 0.0000000% distribution {'../' * 8}run/minigts/{name} rate" in script
     assert f"distribution {'../' * 8}run/minigts/{name} " in shaping.delays_again([port], 0.0)
 
 

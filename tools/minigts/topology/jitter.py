@@ -11,6 +11,8 @@ from minigts.topology.setting import Options, Setting
 
 OWN = "table"
 """The distribution that a link brings itself."""
+NONE = "none"
+"""In place of a table's file in a direction that has none."""
 _SD = "jitter_sd"
 STANDARD_DEVIATION = Setting(
     word="jitter.sd",
@@ -65,9 +67,12 @@ def _by_tables(tables: Any, deviations: Any, ranges: Any, words: Any) -> dict[st
         other = next(word for word in words if word != OWN)
         raise ValueError(f"both the distribution {other} and a table are given: give one of them")
     kind = type(tables)
+    there = [each != NONE for each in tables]
+    scales = (None, None) if deviations is None else deviations
     return {
-        "jitter_distribution": kind(OWN, OWN),
-        "jitter_ms": kind(None, None) if deviations is None else deviations,
+        "jitter_table": kind(*(each if has else None for each, has in zip(tables, there, strict=True))),
+        "jitter_distribution": kind(*(OWN if has else "uniform" for has in there)),
+        "jitter_ms": kind(*(each if has else 0.0 for each, has in zip(scales, there, strict=True))),
     }
 
 

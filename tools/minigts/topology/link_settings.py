@@ -208,8 +208,8 @@ is set from it to another distribution, and back, by `jitter.distribution=normal
             about="A file of measured one-way delays, one in each line, or a table for netem, NAME.dist: the delays' "
             "distribution. Default: none.",
             page="""\
-optional · path of a file, relative to the topology's, or one for each direction · default: none ·
-`jitter: {table: delays.txt}`
+optional · path of a file, relative to the topology's, or one for each direction, `none` where there is none · default:
+none · `jitter: {table: delays.txt}`
 
 A distribution of your own, from a file in the topology's directory. It has one measured one-way delay in each line, in
 ms or with a unit, `12.5` or `800us`; what follows `#` is a remark. Each is as likely as the others, and no packet has

@@ -11,8 +11,8 @@ from minigts.language.problems import Finding, Location
 from minigts.language.source import Language
 from minigts.language.tree import Tree
 from minigts.topology import own_delays
-from minigts.topology.link_settings import Shaping
-from minigts.topology.read.draft import Draft, DraftLink
+from minigts.topology.jitter import OWN
+from minigts.topology.read.draft import Draft, DraftLink, OwnTable
 from minigts.topology.read.per_direction import BothWays
 from minigts.topology.user_files import FileRefused, UserFiles
 
@@ -28,12 +28,14 @@ def with_tables(tree: Tree, drafted: Draft, beside: UserFiles | None) -> tuple[D
     findings: dict[Finding, None] = {}
     links = []
     for link in drafted.links:
-        for source in link.tables or ():
-            found[source] = found[source] if source in found else _read(beside, source)
-        made = link if link.tables is None else _with_own(link, link.tables, found)
-        if isinstance(made, str):
-            findings[_place(tree, link), made] = None
-        links.append(link if isinstance(made, str) else made)
+        for table in link.tables or ():
+            if table is not None and table.source not in found:
+                found[table.source] = _read(beside, table.source)
+        try:
+            links.append(link if link.tables is None else _with_own(link, link.tables, found))
+        except ValueError as error:
+            findings[_place(tree, link), str(error)] = None
+            links.append(link)
     return replace(drafted, links=tuple(links)), tuple(findings)
 
 
@@ -49,22 +51,28 @@ def _read(beside: UserFiles, source: str) -> own_delays.OwnDelays | str:
 
 
 def _with_own(
-    link: DraftLink, tables: BothWays[str], found: Mapping[str, own_delays.OwnDelays | str]
-) -> DraftLink | str:
-    """The link with both directions' delays by their tables. What the link does not say itself, mean and standard
-    deviation, is that of the measured delays."""
-    ways: list[Shaping] = []
-    for way, source in zip(link.ways, tables, strict=True):
-        table = found[source]
-        if isinstance(table, str):
-            return table
-        update = {"jitter_distribution": "table", "jitter_table": table.quantiles}
-        if table.sd_ms is None and not way.jitter_ms:
-            return f"{source} is a table for netem, which has no unit: say the standard deviation, as in sd: 2ms"
-        own = {} if way.jitter_ms else {"jitter_ms": table.sd_ms}
-        own |= {} if link.own_delay or table.mean_ms is None else {"delay_ms": table.mean_ms}
-        ways.append(way.model_copy(update={**update, **own}))
-    measured = all(not isinstance(table := found[each], str) and table.mean_ms is not None for each in tables)
+    link: DraftLink,
+    tables: BothWays[OwnTable | None],
+    found: Mapping[str, own_delays.OwnDelays | str],
+) -> DraftLink:
+    """The link with each direction's delays by its table. What the link does not say itself, mean and standard
+    deviation, is that of the measured delays. Raises ValueError where a file is wrong."""
+    ways, measured = [], False
+    for way, table in zip(link.ways, tables, strict=True):
+        if table is None:
+            ways.append(way)
+            continue
+        own = found[table.source]
+        if isinstance(own, str):
+            raise ValueError(own)  # noqa: TRY004 - the reason why it was not read
+        if own.sd_ms is None and not table.scaled:
+            unit = "is a table for netem, which has no unit: say the standard deviation, as in sd: 2ms"
+            raise ValueError(f"{table.source} {unit}")
+        update: dict[str, object] = {"jitter_distribution": OWN, "jitter_table": own.quantiles}
+        update |= {} if table.scaled else {"jitter_ms": own.sd_ms}
+        update |= {} if link.own_delay or own.mean_ms is None else {"delay_ms": own.mean_ms}
+        measured |= own.mean_ms is not None
+        ways.append(way.model_copy(update=update))
     return replace(link, ways=BothWays(*ways), own_delay=link.own_delay or measured)
 
 

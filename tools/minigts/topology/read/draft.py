@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -58,6 +58,14 @@ class DraftSwitch:
     """As written: `builtin`, or a host's name or an address, with or without a port."""
 
 
+class OwnTable(NamedTuple):
+    """A file with a distribution of delays."""
+
+    source: str
+    scaled: bool
+    """Whether the topology says the standard deviation."""
+
+
 @dataclass(frozen=True)
 class DraftLink:
     """One link. `name` and `subnet` are None when the file leaves them to the plan."""
@@ -83,7 +91,7 @@ class DraftLink:
     """The VLANs that it carries tagged, in order; None when the file does not name them."""
     costs: BothWays[int] | None = None
     """What it costs in each direction, where the file says so."""
-    tables: BothWays[str] | None = None
+    tables: BothWays[OwnTable | None] | None = None
     """The files with the distributions of its delays, which are still to be read (`read.delay_tables`)."""
     whole: bool = True
     """Whether all its settings in the file were accepted."""
@@ -281,11 +289,7 @@ def draft_link(
     given = {each.field: value for each in LINK_SETTINGS if (value := _first_said(near, each)) is not None}
     if delays_ms is not None:
         given["delay_ms"] = delays_ms
-    tables = given.pop("jitter_table", None)
-    if tables is not None and None not in tables:
-        given.pop("jitter_distribution")
-    else:
-        tables = None
+    tables = _own_tables(given)
     to, back = (
         Shaping.model_validate({field: value[number] for field, value in given.items() if value[number] is not None})
         for number in (0, 1)
@@ -306,6 +310,19 @@ def draft_link(
         vlan=own.vlan,
         vlans=None if own.vlans is None else tuple(sorted(own.vlans)),
     )
+
+
+def _own_tables(given: dict[str, Any]) -> BothWays[OwnTable | None] | None:
+    """Take the tables out of the values by field; until they are read, delays are as without."""
+    sources, jitters_ms = given.pop("jitter_table", None), given.get("jitter_ms", (None, None))
+    if sources is None or not any(sources):
+        return None
+    given["jitter_distribution"] = BothWays("uniform", "uniform")
+    to, back = (
+        None if source is None else OwnTable(str(source), jitter_ms is not None)
+        for source, jitter_ms in zip(sources, jitters_ms, strict=True)
+    )
+    return BothWays(to, back)
 
 
 def _nearest(near: Iterable[BaseModel], key: str, otherwise: Any) -> Any:
