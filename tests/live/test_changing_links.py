@@ -133,6 +133,16 @@ def test_a_credit_leaves_at_once_and_then_the_rate_holds(lab: Lab) -> None:
     assert max(abs(one - other) for one, other in zip(after, expected, strict=True)) < 0.2  # as ping rounds it
 
 
+def test_a_credit_leaves_at_its_peak(lab: Lab) -> None:
+    """At 40 Mbit/s 26 frames use up 20 of credit, and what 10 Mbit/s give meanwhile."""
+    labs.update_settings(lab, "ams-bra", {**THROTTLE, "rate_peak_mbit": 40}, "ams")
+    labs.update_settings(lab, "ams-bra", {"rate_burst_bytes": 10**6}, "bra")
+    rtts_ms = at_once(lab, 40)
+    after = [rtts_ms[number] - rtts_ms[1] for number in range(1, 41)]
+    left = [max(number * FRAME_MS / 4, (number - 20) * FRAME_MS) for number in range(1, 41)]
+    assert max(abs(one - other + left[0]) for one, other in zip(after, left, strict=True)) < 0.2
+
+
 def test_a_policer_drops_what_exceeds_its_credit(lab: Lab) -> None:
     labs.update_settings(lab, "ams-bra", {**THROTTLE, "rate_excess": "drop"}, "ams")
     assert sorted(at_once(lab, 40)) == [*range(1, 21)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from minigts.dataplane import shaping
+from minigts.dataplane import shaping, wire
 from minigts.topology import disciplines
 from minigts.topology.plan.elements import HostPort, Port
 from minigts.topology.read.load import load, parse
@@ -179,6 +179,32 @@ def test_a_credit_is_the_burst_of_the_rate() -> None:
     assert shaping.differences(THROTTLED, json.dumps([shown])) == []
     less = changed(shown, burst=50_000)
     assert shaping.differences(THROTTLED, json.dumps([less])) == ["eth1: burst is 50000 bytes, should be 1000000 bytes"]
+
+
+PEAKED = port("{rate: {mean: 100mbit, burst: 1MB, peak: 200mbit}}")
+
+
+def test_a_peak_is_the_second_bucket_of_the_rate() -> None:
+    tbf = f"tbf rate 100000000bit burst 1000000 peakrate 200000000bit mtu 100000 limit {PEAKED.outgoing.queue_bytes}"
+    assert f"tc qdisc replace dev eth1 root handle 2: {tbf}" in commands(PEAKED)
+    limit = PEAKED.outgoing.queue_bytes or 0
+    # tc shows the longer time of the two buckets: here of the peak, 200 Mbit/s, as the burst is larger than the queue.
+    options = {"rate": 12_500_000, "burst": 1_000_000, "minburst": 100_000, "lat": (limit - 100_000) / 25}
+    shown = {**TBF, "options": options}
+    assert shaping.differences(PEAKED, json.dumps([shown])) == []
+    slower, none = changed(shown, minburst=50_000), changed(shown, lat=None, limit=limit)
+    del none["options"]["minburst"], none["options"]["lat"]  # type: ignore[attr-defined]
+    assert "eth1: the peak's burst is 50000 bytes, should be 100000 bytes" in shaping.differences(
+        PEAKED, json.dumps([slower])
+    )
+    assert shaping.differences(PEAKED, json.dumps([none])) == [
+        "eth1: the peak's burst is 0 bytes, should be 100000 bytes"
+    ]
+
+
+def test_a_peak_in_front_of_a_wire_lets_one_frame_pass() -> None:
+    queued = port("{rate: {mean: 100mbit, burst: 1MB, peak: 200mbit}, queue: {discipline: fq}}")
+    assert "peakrate 200000000bit mtu 1618 limit" in shaping.script([wire.unshaped(queued)], carried=True)
 
 
 @pytest.mark.parametrize(
