@@ -120,9 +120,7 @@ def declared(plan: Plan) -> Mapping[tuple[str, str], Wire]:
         ),
         (
             Shaping(delay_ms=5, jitter_ms=1, jitter_distribution="table", jitter_table="-65536 65536"),
-            Wire(
-                *(None, None, 5_000_000, 1_000_000, 0, None), jitter_distribution=4, jitter_table=(-65_536, 65_536)
-            ),
+            Wire(*(None, None, 5_000_000, 1_000_000, 0, None), jitter_distribution=4, jitter_table=(-65_536, 65_536)),
         ),
         (
             Shaping(rate_mbit=8, queue_bytes=64_000, rate_burst_bytes=10**6, rate_peak_mbit=20),

@@ -137,7 +137,10 @@ def test_a_jitter_is_a_range_or_a_standard_deviation(value: object, found: dict[
         ),
         ({"sd": "2"}, "sd: '2' lacks its unit"),
         ({"sd": "2ms", "distribution": "gamma"}, "'gamma' is not a distribution: write uniform, normal, pareto, "),
-        ({"range": "2ms", "table": "d.txt"}, "both range and table are given: range is for an even spread, a table has"),
+        (
+            {"range": "2ms", "table": "d.txt"},
+            "both range and table are given: range is for an even spread, a table has",
+        ),
         ({"distribution": "normal", "table": "d.txt"}, "both the distribution normal and a table are given"),
         ({"sd": "2ms", "distribution": "table"}, "a distribution `table` without one: name its file, as in table: "),
         ({"table": ""}, "'' is no path of measured delays, or a table for netem: write it as in delays.txt"),

@@ -28,7 +28,10 @@ def set_to(plan: Plan, settings: Settings | None = None, **update: object) -> Sh
 @pytest.mark.parametrize(
     ("link", "said"),
     [
-        ("rate: {mean: 100mbit, peak: 200mbit}", "a peak without a burst: give one, as in rate: {mean: 100mbit, burst:"),
+        (
+            "rate: {mean: 100mbit, peak: 200mbit}",
+            "a peak without a burst: give one, as in rate: {mean: 100mbit, burst:",
+        ),
         ("rate: {mean: 100mbit, burst: 1MB, peak: 100mbit}", "a peak of 100 Mbit/s is not above the rate, 100 Mbit/s"),
         ("rate: {burst: 1MB, peak: 100mbit}", "rate.burst without a rate: give a rate too"),
         ("rate: {peak: 100mbit}", "rate.peak without a rate: give a rate too"),

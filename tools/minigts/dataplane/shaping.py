@@ -200,7 +200,8 @@ def _rate(port: Port, *, carried: bool) -> tuple[Argv, ...]:
     if way.rate_mbit is None or way.queue_bytes is None or way.polices:
         return (_plain_queue(port),)
     rate, *others = (each.tc.words(way) for each in AT_SENDER if each.tc is not None)
-    tbf = ("tbf", *rate, "burst", str(_burst(port, carried=carried)), *_peak(port, carried=carried), *chain.from_iterable(others))
+    buckets = ("burst", str(_burst(port, carried=carried)), *_peak(port, carried=carried))
+    tbf = ("tbf", *rate, *buckets, *chain.from_iterable(others))
     set_port = ("qdisc", "replace", "dev", port.name)
     if not disciplines.in_host(way):
         # Its handle is another one than below: a tbf that keeps its handle keeps the discipline in it, too.
@@ -346,8 +347,8 @@ def _read_back(port: Port, qdiscs: list[dict[str, Any]]) -> ReadBack:
         else each.tc.read(options)
         for each in LINK_SETTINGS
     }
-    if netem is not None:
-        settings["jitter_ms"] /= scale
+    if (jitter_ms := settings["jitter_ms"]) is not None:
+        settings["jitter_ms"] = jitter_ms / scale
     return ReadBack(
         settings=settings | disciplines.shown(_child(port, qdiscs)),
         burst_bytes=None if tbf is None else int(tbf["burst"]),

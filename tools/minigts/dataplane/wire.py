@@ -114,7 +114,7 @@ _NUMBERS = {number.name: (setting, number) for setting in LINK_SETTINGS for numb
 def wire_for(direction: Shaping) -> Wire:
     """The wire for one direction of a link: for a port, its `outgoing`."""
     counts = {number.name: number.value(direction) for _, number in _NUMBERS.values()}
-    return Wire(**counts, seed=direction.seed)  # type: ignore[arg-type]
+    return Wire(**counts, seed=direction.seed)
 
 
 def unshaped(port: Port) -> Port:

@@ -68,9 +68,7 @@ def port_now(port: Port, record: Record) -> Port:
     return port.model_copy(update={"outgoing": outgoing, "incoming": incoming})
 
 
-def _changed(
-    declared: Shaping, change: Mapping[str, Amount], rtts_ms: tuple[float, float], name: str
-) -> Shaping:
+def _changed(declared: Shaping, change: Mapping[str, Amount], rtts_ms: tuple[float, float], name: str) -> Shaping:
     """One direction of a link with `change` applied. Where rate or delay changes and the queue is not set, a queue that
     was sized for the declared ones is sized again; one that the topology gives stays. `rtts_ms` are the link's declared
     round trip and the one now. Where it has no seed, `name` gives one.
@@ -344,10 +342,7 @@ def _require_sense(plan: Plan, link: Link, change: Change, named: Mapping[str, S
             raise InputError(f"{link.name} has no loss from {end}, so there are no bursts: give a loss with the burst")
         if (wrong := now.wrong_with_bursts) is not None:
             raise InputError(f"{link.name} from {end}: {wrong}")
-        if now.jitter_distribution == OWN and not now.jitter_table:
-            raise InputError(f"{link.name} has no table of delays from {end}: its topology names none (jitter.table)")
-        if (wrong := now.wrong_with_peak) is not None:
-            raise InputError(f"{link.name} from {end}: {wrong}")
+        _require_own(f"{link.name} from {end}", now)
         if now.polices and now.rate_burst_bytes < frame:
             raise InputError(f"{link.name} from {end}: a policer needs a burst of a full frame, {frame} bytes, or more")
         for fields, has, what in (
@@ -360,6 +355,14 @@ def _require_sense(plan: Plan, link: Link, change: Change, named: Mapping[str, S
                 raise InputError(f"{link.name} has no {what} from {end}, so {word} has no effect: give a {what} too")
         if "reorder_percent" in new and not now.delay_ms:
             raise InputError(f"{link.name} has no delay from {end}, so nothing is overtaken: give a delay with reorder")
+
+
+def _require_own(name: str, now: Shaping) -> None:
+    """Raises InputError for a table of delays that the link does not bring, and for a peak that it cannot have."""
+    if now.jitter_distribution == OWN and not now.jitter_table:
+        raise InputError(f"{name} has no table of delays: its topology names none, as in jitter: {{table: delays.txt}}")
+    if now.wrong_with_peak is not None:
+        raise InputError(f"{name}: {now.wrong_with_peak}")
 
 
 def _require_discipline(name: str, now: Shaping, given: Iterable[str]) -> None:

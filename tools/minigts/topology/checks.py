@@ -136,15 +136,13 @@ def _other_than_default(ways: Iterable[Shaping], fields: Iterable[str]) -> Itera
 
 def _impossible(way: Shaping, words: str, mtu: int) -> Iterator[str]:
     """What is wrong with one direction of a link; `words` name it: ` from ams to bra`, or nothing."""
-    if way.jitter_ms > way.delay_ms and not _never_early(way):
+    if _early(way):
         hint = "packets would have to arrive before they were sent"
         yield f"jitter {way.jitter_ms:g}ms{words} is more than the one-way delay {way.delay_ms:g}ms: {hint}"
     if (wrong := way.wrong_with_bursts) is not None:
         yield wrong.replace("%", f"%{words}", 1)
     if way.rate_mbit is None and (named := [*_other_than_default([way], OF_RATE)]):
         yield f"{named[0]} without a rate{words}: give a rate too, as in rate: {{mean: 100mbit, burst: 1MB}}"
-    elif (wrong := way.wrong_with_peak) is not None:
-        yield f"{wrong}{words}"
     elif way.polices and way.rate_burst_bytes < mtu + ETHERNET_HEADER_BYTES:
         yield (
             f"a policer{words} with a burst of {way.rate_burst_bytes} bytes lets no full frame of "
@@ -158,15 +156,18 @@ def _impossible(way: Shaping, words: str, mtu: int) -> Iterator[str]:
         yield f"reorder without a delay{words}: there is nothing that a packet could overtake"
     if way.queue_bytes is not None and way.rate_mbit is None:
         yield "a queue without a rate: nothing waits on a link that is not limited; give a rate too"
-    yield from (f"{problem}{words}" for problem in disciplines.wrong(way))
+    peaks = [way.wrong_with_peak] if way.rate_mbit is not None and way.wrong_with_peak is not None else []
+    yield from (f"{problem}{words}" for problem in (*disciplines.wrong(way), *peaks))
     frame = mtu + ETHERNET_HEADER_BYTES
     if way.queue_bytes is not None and way.queue_bytes < frame:
         yield f"a queue of {way.queue_bytes} bytes{words} holds no full frame of {frame} bytes (MTU {mtu})"
 
 
-def _never_early(way: Shaping) -> bool:
-    """Whether the link has a table of its own, by which no packet arrives before it was sent, but for rounding."""
-    return bool(way.jitter_table) and way.delay_ms + way.furthest_jitter_ms[0] > -0.001 * way.jitter_ms
+def _early(way: Shaping) -> bool:
+    """Whether packets would arrive before they were sent: not by a table of its own that ends in time, but for
+    rounding."""
+    in_time = bool(way.jitter_table) and way.delay_ms + way.furthest_jitter_ms[0] > -0.001 * way.jitter_ms
+    return way.jitter_ms > way.delay_ms and not in_time
 
 
 def _subnets(drafted: Draft, subnets: Data, overlaid: bool) -> Iterator[Finding]:

@@ -163,8 +163,8 @@ distribution: with 50 % a uniform one to 58 % of its deviation.""",
             word="jitter.distribution",
             kind=Words("a distribution", DISTRIBUTIONS),
             rare="{} delays",
-            about="How delays are spread: uniform, normal, pareto, paretonormal, or as the link's own table; only with a "
-            "jitter. Default: uniform.",
+            about="How delays are spread: uniform, normal, pareto, paretonormal, or as the link's own table; only with "
+            "a jitter. Default: uniform.",
             page="""\
 optional, only with a jitter · `uniform`, `normal`, `pareto`, `paretonormal` or `table`, or one for each direction ·
 default: `uniform`, with a [`table`](#linksjittertable) that one · `jitter: {sd: 2ms, distribution: pareto}`
@@ -805,12 +805,13 @@ times, and no host: every packet that is sent over it is judged by its own size,
     @property
     def furthest_jitter_ms(self) -> tuple[float, float]:
         """How far below and above `delay_ms` the delays of its own table are at the most; negative and positive."""
-        return tuple(self.jitter_ms * own_delays.quantile(self.jitter_table, share) for share in (0, 1))
+        least, most = (own_delays.quantile(self.jitter_table, share) for share in (0, 1))
+        return self.jitter_ms * least, self.jitter_ms * most
 
     @property
     def distribution_for_tc(self) -> str:
-        """The word that tells `tc` the distribution. It reads a table of the link's own from a place below its library's
-        directory, wherever that is."""
+        """The word that tells `tc` the distribution. A table of the link's own is where that word leads from the
+        directory of its library, wherever that is."""
         if self.jitter_distribution != OWN:
             return self.jitter_distribution
         return f"{'../' * 8}{TABLES}/{own_delays.netem_file(self.jitter_table)[0]}"

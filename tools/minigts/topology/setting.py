@@ -219,14 +219,14 @@ def shown_burst(netem: Options) -> float:
 
 
 def shown_limit(tbf: Options) -> int:
-    """The queue in front of a rate, in bytes. With a peak that is to be there as `peakrate`, in bytes a second, which tc
-    does not show."""
-    # tc shows the limit as the time that a full queue takes beyond the burst, unless that is negative; with a peak as the
-    # longer one of two such times.
+    """The queue in front of a rate, in bytes. A peak has to be there as `peakrate`, in bytes a second: tc does not
+    show it."""
+    # tc shows the limit as the time that a full queue takes beyond the burst, unless that is negative; with a peak as
+    # the longer one of two such times.
     if "limit" in tbf:
         return int(tbf["limit"])
-    at_rate = tbf["lat"] * tbf["rate"] / 1_000_000 + tbf["burst"]
-    at_peak = tbf["lat"] * tbf["peakrate"] / 1_000_000 + tbf.get("minburst", 0) if "peakrate" in tbf else at_rate
+    at_rate: float = tbf["lat"] * tbf["rate"] / 1_000_000 + tbf["burst"]
+    at_peak: float = tbf["lat"] * tbf["peakrate"] / 1_000_000 + tbf.get("minburst", 0) if "peakrate" in tbf else at_rate
     return round(min(at_rate, at_peak))
 
 

@@ -20,8 +20,8 @@ _LANGUAGE = Language("table of delays", "a delay in each line", own_delays.LARGE
 
 
 def with_tables(tree: Tree, drafted: Draft, beside: UserFiles | None) -> tuple[Draft, tuple[Finding, ...]]:
-    """The draft with the distributions of its links' files, and the findings. Without `beside` no file is read, and such
-    links have no jitter."""
+    """The draft with the distributions of its links' files, and the findings. Without `beside` no file is read, and
+    such links have no jitter."""
     if beside is None or all(link.tables is None for link in drafted.links):
         return drafted, ()
     found: dict[str, own_delays.OwnDelays | str] = {}
@@ -64,7 +64,7 @@ def _with_own(
             continue
         own = found[table.source]
         if isinstance(own, str):
-            raise ValueError(own)  # noqa: TRY004 - the reason why it was not read
+            raise ValueError(own)
         if own.sd_ms is None and not table.scaled:
             unit = "is a table for netem, which has no unit: say the standard deviation, as in sd: 2ms"
             raise ValueError(f"{table.source} {unit}")
