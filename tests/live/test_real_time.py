@@ -101,6 +101,7 @@ MISCHIEF: tuple[dict[str, Amount], ...] = (
     {"loss_percent": 5, "burst_packets": 4, "burst_loss_percent": 60, "burst_between_percent": 0.1},
     {"delay_ms": 10, "jitter_ms": 2, "jitter_distribution": "pareto", "jitter_correlation_percent": 25},
     {"delay_ms": 10, "jitter_ms": 2, "jitter_order": "free"},
+    {"rate_mbit": 10, "rate_burst_bytes": 20 * 1514, "rate_peak_mbit": 20},
     {"rate_mbit": 10, "rate_burst_bytes": 20 * 1514, "rate_excess": "drop", "blackhole_bytes": 1400},
 )
 
