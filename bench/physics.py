@@ -46,22 +46,22 @@ FAULTS = (
     Fault(
         "a wire is 1 % slow",
         WIRE,
-        "* 8 * NS_PER_S).div_ceil(u128::from(rate))",
-        "* 8 * NS_PER_S * 101 / 100).div_ceil(u128::from(rate))",
+        "|rate| ns_at(rate, bytes)",
+        "|rate| ns_at(rate, bytes * 101) / 100",
         ("hops-and-timers", "queues"),
     ),
     Fault(
         "a rate is counted without the frame's header",
         WIRE,
-        "Some(rate) => (u128::from(bytes) * 8",
-        "Some(rate) => (u128::from(bytes.saturating_sub(SHORTEST_FRAME)) * 8",
+        "|rate| ns_at(rate, bytes)",
+        "|rate| ns_at(rate, bytes.saturating_sub(SHORTEST_FRAME))",
         ("hops-and-timers", "queues"),
     ),
     Fault(
         "a rate counts a frame's checksum of 4 bytes, too",
         WIRE,
-        "Some(rate) => (u128::from(bytes) * 8",
-        "Some(rate) => (u128::from(bytes + 4) * 8",
+        "|rate| ns_at(rate, bytes)",
+        "|rate| ns_at(rate, bytes + 4)",
         ("hops-and-timers", "queues"),
     ),
     Fault(
@@ -143,6 +143,13 @@ FAULTS = (
         ("losses-and-delays",),
     ),
     Fault(
+        "the last of a table's values never comes",
+        VARIATION,
+        "share * table.len() as u64 / ALL",
+        "share * (table.len() as u64 - 1) / ALL",
+        ("own-delays",),
+    ),
+    Fault(
         "a delay does not depend on the one before",
         WIRE,
         "let share = self.correlated.next(share, jitter_correlation);",
@@ -155,6 +162,13 @@ FAULTS = (
         "if self.settings.jitter_overtakes == 0 {",
         "if self.settings.jitter_overtakes == 2 {",
         ("losses-and-delays",),
+    ),
+    Fault(
+        "credit leaves at twice its peak",
+        WIRE,
+        "|peak| ns_at(peak, bytes)",
+        "|peak| ns_at(peak, bytes) / 2",
+        ("queues",),
     ),
     Fault(
         "a credit is a tenth larger",
