@@ -55,6 +55,16 @@ name_port() {
     [[ $address != "$1" || ${device##*/} == "$2" ]] || renames+="link set dev ${device##*/} down name $2"$'\\n'
   done
 }"""
+NAME_ALSO = """\
+name_also() {
+  local device
+  device=$(ip -o link show dev "$2" 2>/dev/null) || device=
+  device=${device#*: }
+  [[ ${device%%[@:]*} == "$1" ]] || ip link property add dev "$1" altname "$2" || {
+    echo "interfaces: $1 cannot be called $2 on this host" >&2
+    exit 1
+  }
+}"""
 WAY_OUT = (addresses.GATEWAY_MAC, addresses.GATEWAY_INTERFACE)
 
 
@@ -69,6 +79,7 @@ def script(plan: Plan, machine: Host | Switch) -> str:
         *(_hashing(plan, machine) if isinstance(machine, Host) and plan.ecmp is not None else ()),
         f"printf %s {shlex.quote(names.hosts_file(plan, machine))} >/etc/hosts",
         *_name_ports([*((port.mac, port.name) for port in machine.ports), *([WAY_OUT] if has_way_out else [])]),
+        *_name_also(machine.ports),
         *(_way_out() if has_way_out else ()),
         *(_vlan(port) for port in on_segments if port.vlan is not None),
         *(_without_ipv6(port.name) for port in _named((*machine.ports, *on_segments)) if beside is None),
@@ -222,6 +233,13 @@ def _name_ports(ports: Sequence[tuple[str, str]]) -> Iterator[str]:
     yield NAME_PORT
     yield from (f"name_port {shlex.join(port)}" for port in reversed(ports))
     yield '[[ -z $renames ]] || ip -batch - <<<"$renames"'
+
+
+def _name_also(ports: Sequence[Port]) -> Iterator[str]:
+    """Give ports their names of the file, too. `ip` finds a device by either."""
+    named = [(port.name, port.altname) for port in ports if port.altname is not None]
+    yield from (NAME_ALSO,) if named else ()
+    yield from (f"name_also {shlex.join(each)}" for each in named)
 
 
 def _without_ipv6(name: str) -> str:
