@@ -8,7 +8,7 @@ import pytest
 
 from live.conftest import MakeLab, quiet
 from minigts.errors import CommandFailed
-from minigts.fidelity import measure
+from minigts.fidelity import measure, mending
 from minigts.lab.lab import Lab
 from minigts.language import interface_names
 
@@ -38,7 +38,10 @@ DO_NOT = {
         "iptables -A INPUT -i uplink; iptables -A INPUT -i eth1; ping -c1 b >/dev/null; iptables -vnL INPUT",
         r"\n +0 +0 .* uplink .*\n +[1-9]\d* .* eth1 ",
     ),
-    "nft": ("nft add table ip t; nft add chain ip t c; nft add rule ip t c iif uplink 2>&1", "Interface does not exist"),
+    "nft": (
+        "nft add table ip t; nft add chain ip t c; nft add rule ip t c iif uplink 2>&1",
+        "Interface does not exist",
+    ),
     "sysfs": ("ls /sys/class/net; ls /proc/sys/net/ipv4/conf", r"^(?!.*uplink)"),
 }
 
@@ -66,7 +69,7 @@ def test_what_knows_a_name_and_that_one_which_is_gone_is_found_and_set_again(mak
     assert wrong(lab) == []
     lab.provider.run("a", ["ip", "link", "property", "del", "dev", "eth1", "altname", "uplink"], timeout_s=30)
     assert any("eth1: its name uplink is gone" in note for note in wrong(lab))
-    lab.link("a", "s").up()
+    mending.mend(lab, ("a",))
     assert wrong(lab) == []
 
 

@@ -25,7 +25,8 @@ _FOR_LATER = re.compile(r"([./])default([./])")
 _MANAGEMENT = "eth0"
 _WORD = r"(?<![A-Za-z0-9_-]){}(?![A-Za-z0-9_-])"
 _OF_SETTINGS = r"((?:/sys/class/net/|\b(?:conf|neigh)[./])){}(?![A-Za-z0-9_-])"
-_OF_FILTERS = r"((?:^|\s)(?:-i|-o|--in-interface|--out-interface|--physdev-in|--physdev-out|iifname|oifname)[\s=!'\"]+){}(?![A-Za-z0-9_-])"
+_MATCHES = "-i|-o|--in-interface|--out-interface|--physdev-in|--physdev-out|iif|oif|iifname|oifname"
+_OF_FILTERS = rf"((?:^|\s)(?:{_MATCHES})[\s=!'\"]+){{}}(?![A-Za-z0-9_-])"
 _FILTER = re.compile(r"\b(?:ip6?|eb|arp)tables\b|\bnft\b", re.ASCII)
 
 

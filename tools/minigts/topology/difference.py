@@ -275,12 +275,16 @@ def _refused_of_links(before: Plan, after: Plan, stay: set[str]) -> Iterator[str
         for end in link.ends:
             if end in new and end in old:
                 then, now = _port(old[end], link.name), _port(new[end], link.name)
-                if then.altname != now.altname:
-                    yield f"link {link.name}: interfaces: {end} names its interfaces as it boots"
-                if then.mtu != now.mtu:
-                    yield f"link {link.name}: mtu: hosts get a link's MTU as they boot"
-                elif _fixed(then) != _fixed(now) and was.segments == link.segments:
-                    yield f"link {link.name}: addresses: hosts keep their addresses"
+                yield from _refused_of_ends(link.name, then, now, same_subnet=was.segments == link.segments)
+
+
+def _refused_of_ends(link: str, then: Port, now: Port, *, same_subnet: bool) -> Iterator[str]:
+    if then.altname != now.altname:
+        yield f"link {link}: interfaces: hosts name their interfaces as they boot"
+    if then.mtu != now.mtu:
+        yield f"link {link}: mtu: hosts get a link's MTU as they boot"
+    elif _fixed(then) != _fixed(now) and same_subnet:
+        yield f"link {link}: addresses: hosts keep their addresses"
 
 
 def _port(machine: Host | Switch, link: str) -> Port:

@@ -108,7 +108,9 @@ class HostPort(Port):
     def on_segments(self) -> tuple[HostPort, ...]:
         """Itself, or a trunk's VLANs one by one, as interfaces with their names and addresses: eth1.10, eth1.20."""
         return tuple(
-            self.model_copy(update={**dict(each), "name": f"{self.name}.{each.vlan}", "altname": None, "tagged": (each,)})
+            self.model_copy(
+                update={**dict(each), "name": f"{self.name}.{each.vlan}", "altname": None, "tagged": (each,)}
+            )
             for each in self.tagged
         ) or (self,)
 
