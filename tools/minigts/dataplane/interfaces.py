@@ -122,7 +122,11 @@ def _tuned(machine: Host | Switch) -> Iterator[str]:
     of_file = machine.sysctls if isinstance(machine, Host) else ()
     later = sysctls.others(of_file)
     wanted = {name: value for name, value in sysctls.set_to(of_file).items() if name not in later}
-    yield from _settings(_assigned(wanted, whole_kernel=False))
+    changed = {name: value for name, value in wanted.items() if value != sysctls.BASELINE.get(name)}
+    of_host = {name: value for name, value in changed.items() if not sysctls.is_of_whole_kernel(name)}
+    usual = {name: value for name, value in wanted.items() if name not in of_host}
+    yield from _settings(_assigned(usual, whole_kernel=False))
+    yield from (_or_refused(name, value) for name, value in of_host.items())
     yield f"if [[ -e {kernel_settings.OWN_KERNEL} ]]; then"
     yield from _settings(_assigned(wanted, whole_kernel=True))
     yield "fi"
@@ -131,10 +135,17 @@ def _tuned(machine: Host | Switch) -> Iterator[str]:
 def _others(host: Host) -> Iterator[str]:
     """Set what the file has beyond the baseline, once interfaces have their names; a kernel without it says so."""
     for name, value in sysctls.others(host.sysctls).items():
-        path, words = shlex.quote(sysctls.path_of(name)), f"{name} = {value}"
+        path = shlex.quote(sysctls.path_of(name))
         yield f"[[ -e {path} ]] || {{ echo {shlex.quote(f'sysctls: the kernel has no {name}')} >&2; exit 1; }}"
-        failed = shlex.quote(f"sysctls: the kernel refuses {words}")
-        yield f"{{ echo {shlex.quote(value)} >{path}; }} 2>/dev/null || {{ echo {failed} >&2; exit 1; }}"
+        yield _or_refused(name, value)
+
+
+def _or_refused(name: str, value: str) -> str:
+    failed = shlex.quote(f"sysctls: the kernel refuses {name} = {value}")
+    return (
+        f"{{ echo {shlex.quote(value)} >{shlex.quote(sysctls.path_of(name))}; }} 2>/dev/null "
+        f"|| {{ echo {failed} >&2; exit 1; }}"
+    )
 
 
 def _hashing(plan: Plan, host: Host) -> Iterator[str]:
