@@ -41,3 +41,12 @@ def test_settings_are_there_and_a_changed_one_is_found(make_lab: MakeLab) -> Non
 def test_what_the_kernel_does_not_take_ends_up(make_lab: MakeLab, name: str, value: str, message: str) -> None:
     with pytest.raises(CommandFailed, match=message):
         make_lab(file_of(name, value))
+
+
+@pytest.mark.mininet
+def test_a_host_in_a_namespace_has_a_restricted_congestion_control(make_lab: MakeLab) -> None:
+    """Linux gives it to a namespace only where the kernel's first one has had it."""
+    file = "name: p\nhosts: {a: {sysctls: {net.ipv4.tcp_congestion_control: dctcp}}, b: }\nlinks: [{ends: [a, b]}]\n"
+    lab = make_lab(file, provider="mininet")
+    show = ["cat", "/proc/sys/net/ipv4/tcp_congestion_control"]
+    assert [lab.provider.run(host, show, timeout_s=30).stdout.strip() for host in "ab"] == ["dctcp", "cubic"]

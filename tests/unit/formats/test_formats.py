@@ -61,6 +61,8 @@ def networks(draw: st.DrawFn, kind: str) -> Network:
     for number in range(draw(st.integers(0, size))):
         ends = draw(st.permutations(names[:size]))[:2]
         shaped = kind != "containerlab"
+        # Names with digits would put a host's links into their order.
+        called = () if kind == "gts" else draw(st.sets(st.sampled_from(ends)))
         links.append(
             Link(
                 (ends[0], ends[1]),
@@ -69,6 +71,7 @@ def networks(draw: st.DrawFn, kind: str) -> Network:
                 jitter_ms=draw(both(delays, alike=False)) if kind == "netlab" else None,
                 loss_percent=draw(both(losses, alike=False)) if kind == "netlab" else None,
                 rate_mbit=draw(both(rates, alike=kind == "gts")) if shaped else None,
+                interfaces=tuple((end, "abcdefg"[number] * 3) for end in ends if end in called),
                 mtu=None if kind == "gts" else draw(st.none() | st.integers(576, 9500).filter(lambda mtu: mtu != 1500)),
                 **{
                     key: draw(both(losses, alike=False)) if kind == "netlab" else None

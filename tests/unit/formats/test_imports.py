@@ -336,15 +336,44 @@ def test_interfaces_that_change_places_change_them_in_commands() -> None:
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        ("ip addr add 192.0.2.1/24 dev uplink", "interface uplink is eth1 here"),
+        ("ip addr show dev lo", "interface lo is eth1 here"),
         ("ip route del default dev eth0", "eth0 leads to the management network"),
     ],
 )
 def test_a_command_that_would_do_something_else_here_is_an_error(command: str, why: str) -> None:
-    link = '{endpoints: ["a:uplink", "b:eth1"]}'
+    link = f'{{endpoints: ["a:{"lo" if "lo" in command.split() else "uplink"}", "b:eth1"]}}'
     with pytest.raises(InputError, match=rf"t\.clab\.yml:3: .*exec {command[:20]}.* cannot be honoured: {why}"):
         run_of(command, link)
     assert run_of(command, link, leave_out=True) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("ip addr add 192.0.2.1/24 dev uplink", "ip addr add 192.0.2.1/24 dev uplink"),
+        ("sysctl -w net.ipv4.conf.uplink.forwarding=1", "sysctl -w net.ipv4.conf.eth1.forwarding=1"),
+        ("cat /sys/class/net/uplink/address", "cat /sys/class/net/eth1/address"),
+        ("iptables -A FORWARD -i uplink -j DROP", "iptables -A FORWARD -i eth1 -j DROP"),
+        ("nft add rule ip t c oifname uplink drop", "nft add rule ip t c oifname eth1 drop"),
+        ("tcpdump -i uplink -w uplink.pcap", "tcpdump -i uplink -w uplink.pcap"),
+    ],
+)
+def test_a_name_without_a_digit_is_replaced_where_linux_does_not_know_it(command: str, expected: str) -> None:
+    assert run_of(command, '{endpoints: ["a:uplink", "b:eth1"]}') == [expected]
+
+
+def test_the_files_names_are_those_of_ports_beside_ours_and_are_written_again() -> None:
+    read = clab('{endpoints: ["a:uplink", "b:eth7"]}', '{endpoints: ["a:lo", "c:Ethernet1.2"]}')
+    plan = parse(network.text(read), "t.yaml")
+    assert [[port.altname for port in host.ports] for host in plan.hosts] == [["uplink", None], [None], ["Ethernet1.2"]]
+    assert "interface uplink of a: it is eth1 here, and `interfaces:` keeps the name beside it" in read.notes
+    assert any(note.startswith("interface eth7 of b: it is eth1 here, where") for note in read.notes)
+    for tool in ("containerlab", "netlab"):
+        made = detect.WRITERS[tool](network_of(plan))
+        assert "uplink" in made.text
+        assert "Ethernet1.2" in made.text
+    long = network_of(parse(network.text(read).replace("uplink", "an-uplink-of-many-letters"), "t.yaml"))
+    assert "an interface's name has at most 15 bytes" in " ".join(detect.WRITERS["containerlab"](long).lost)
 
 
 def test_an_interface_that_is_called_eth0_is_no_management_interface() -> None:

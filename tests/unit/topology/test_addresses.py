@@ -126,6 +126,79 @@ def test_a_mac_that_no_end_can_have_is_an_error_with_its_place(was: str, now: st
         parse(MACS.replace(was, now), "m.yaml")
 
 
+NAMED = """name: named
+hosts: {a: , b: , c: }
+links:
+  - {ends: [a, b], interfaces: {a: uplink, b: Ethernet1.7}}
+  - {ends: [b, c], interfaces: {b: downlink, c: uplink}}
+"""
+
+
+def names(plan: Plan) -> dict[str, list[str | None]]:
+    return {host.name: [port.altname for port in host.ports] for host in plan.hosts}
+
+
+def test_ports_have_the_names_of_the_file_also_on_a_lab_that_is_up() -> None:
+    plan = parse(NAMED, "n.yaml")
+    assert names(plan) == {"a": ["uplink"], "b": ["Ethernet1.7", "downlink"], "c": ["uplink"]}
+    assert [port.name for port in plan.host("b").ports] == ["eth1", "eth2"]
+    assert Plan.model_validate_json(plan.model_dump_json()) == plan
+    assert "altname" not in parse(MACS, "m.yaml").model_dump_json()
+    text = NAMED.replace("links:\n", "links:\n  - {ends: [a, c], interfaces: {c: third}}\n")
+    file = parsed(text, "n.yaml")
+    made = difference(plan, renumbered(file.plan, plan, file.subnets, file.addresses))
+    assert (made.refused, made.added_links) == ((), ("a-c",))
+    assert names(made.after)["c"] == ["uplink", "third"]
+    other = parsed(NAMED.replace("downlink", "other"), "n.yaml")
+    made = difference(plan, renumbered(other.plan, plan, other.subnets, other.addresses))
+    assert made.refused == ("link b-c: interfaces: hosts name their interfaces as they boot",)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "message"),
+    [
+        (
+            "downlink",
+            "Ethernet1.7",
+            r"n\.yaml:5: links\[1\]\.interfaces\.b: 'Ethernet1.7' is the name of b's end",
+        ),
+        (
+            "downlink",
+            "eth7",
+            r"links\[1\]\.interfaces\.b: 'eth7' is not .* of your own: minigts itself calls",
+        ),
+        ("downlink", "eth1.10", "minigts itself calls a host's ports"),
+        ("downlink", "docker0", "Linux, minigts or an overlay has an interface of that name"),
+        (
+            "downlink",
+            "a/b",
+            r"'a/b' is not an interface name of your own: .* at most 127 letters",
+        ),
+        ("downlink", '"a b"', "'a b' is not an interface name of your own"),
+        ("downlink", "x" * 128, "is not an interface name of your own"),
+        ("b: downlink", "a: downlink", r"links\[1\]\.interfaces\.a: no end of the link; its ends are b, c"),
+        (
+            "{b: downlink, c: uplink}",
+            "[downlink]",
+            "is no mapping of the link's ends to interfaces' names: ",
+        ),
+    ],
+)
+def test_a_name_that_no_end_can_have_is_an_error_with_its_place(was: str, now: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse(NAMED.replace(was, now), "n.yaml")
+
+
+def test_a_name_of_127_bytes_is_possible_and_a_stored_plan_has_each_once() -> None:
+    plan = parse(NAMED.replace("downlink", "x" * 127), "n.yaml")
+    stored = plan.model_dump_json()
+    assert Plan.model_validate_json(stored) == plan
+    with pytest.raises(ValueError, match=r"port Ethernet1\.7 of b appears twice"):
+        Plan.model_validate_json(stored.replace("x" * 127, "Ethernet1.7"))
+    with pytest.raises(ValueError, match="names no end of a link"):
+        Plan.model_validate_json(stored.replace("x" * 127, "eth9"))
+
+
 BLOCK = "name: b\noverlay: {}\nhosts: {{a: , b: }}\nlinks: [{{ends: [a, b], subnet: {}}}]\n"
 
 

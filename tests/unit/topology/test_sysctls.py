@@ -59,7 +59,7 @@ def test_what_is_set_is_the_baseline_and_what_the_file_says(plan: Plan, host: st
     assert planned.keys() == sysctls.BASELINE.keys()
     for name, value in planned.items():
         quoted = f"'{value}'" if " " in value else value
-        at = lines.index(f"echo {quoted} >/proc/sys/{name.replace('.', '/')}")
+        (at,) = (n for n, line in enumerate(lines) if f"echo {quoted} >/proc/sys/{name.replace('.', '/')}" in line)
         assert (begin < at < end) is name.startswith("net.core.")
 
 

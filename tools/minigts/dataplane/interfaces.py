@@ -55,6 +55,16 @@ name_port() {
     [[ $address != "$1" || ${device##*/} == "$2" ]] || renames+="link set dev ${device##*/} down name $2"$'\\n'
   done
 }"""
+NAME_ALSO = """\
+name_also() {
+  local device
+  device=$(ip -o link show dev "$2" 2>/dev/null) || device=
+  device=${device#*: }
+  [[ ${device%%[@:]*} == "$1" ]] || ip link property add dev "$1" altname "$2" || {
+    echo "interfaces: $1 cannot be called $2 on this host" >&2
+    exit 1
+  }
+}"""
 WAY_OUT = (addresses.GATEWAY_MAC, addresses.GATEWAY_INTERFACE)
 
 
@@ -69,6 +79,7 @@ def script(plan: Plan, machine: Host | Switch) -> str:
         *(_hashing(plan, machine) if isinstance(machine, Host) and plan.ecmp is not None else ()),
         f"printf %s {shlex.quote(names.hosts_file(plan, machine))} >/etc/hosts",
         *_name_ports([*((port.mac, port.name) for port in machine.ports), *([WAY_OUT] if has_way_out else [])]),
+        *_name_also(machine.ports),
         *(_way_out() if has_way_out else ()),
         *(_vlan(port) for port in on_segments if port.vlan is not None),
         *(_without_ipv6(port.name) for port in _named((*machine.ports, *on_segments)) if beside is None),
@@ -111,7 +122,11 @@ def _tuned(machine: Host | Switch) -> Iterator[str]:
     of_file = machine.sysctls if isinstance(machine, Host) else ()
     later = sysctls.others(of_file)
     wanted = {name: value for name, value in sysctls.set_to(of_file).items() if name not in later}
-    yield from _settings(_assigned(wanted, whole_kernel=False))
+    changed = {name: value for name, value in wanted.items() if value != sysctls.BASELINE.get(name)}
+    of_host = {name: value for name, value in changed.items() if not sysctls.is_of_whole_kernel(name)}
+    usual = {name: value for name, value in wanted.items() if name not in of_host}
+    yield from _settings(_assigned(usual, whole_kernel=False))
+    yield from (_or_refused(name, value) for name, value in of_host.items())
     yield f"if [[ -e {kernel_settings.OWN_KERNEL} ]]; then"
     yield from _settings(_assigned(wanted, whole_kernel=True))
     yield "fi"
@@ -120,10 +135,17 @@ def _tuned(machine: Host | Switch) -> Iterator[str]:
 def _others(host: Host) -> Iterator[str]:
     """Set what the file has beyond the baseline, once interfaces have their names; a kernel without it says so."""
     for name, value in sysctls.others(host.sysctls).items():
-        path, words = shlex.quote(sysctls.path_of(name)), f"{name} = {value}"
+        path = shlex.quote(sysctls.path_of(name))
         yield f"[[ -e {path} ]] || {{ echo {shlex.quote(f'sysctls: the kernel has no {name}')} >&2; exit 1; }}"
-        failed = shlex.quote(f"sysctls: the kernel refuses {words}")
-        yield f"{{ echo {shlex.quote(value)} >{path}; }} 2>/dev/null || {{ echo {failed} >&2; exit 1; }}"
+        yield _or_refused(name, value)
+
+
+def _or_refused(name: str, value: str) -> str:
+    failed = shlex.quote(f"sysctls: the kernel refuses {name} = {value}")
+    return (
+        f"{{ echo {shlex.quote(value)} >{shlex.quote(sysctls.path_of(name))}; }} 2>/dev/null "
+        f"|| {{ echo {failed} >&2; exit 1; }}"
+    )
 
 
 def _hashing(plan: Plan, host: Host) -> Iterator[str]:
@@ -222,6 +244,13 @@ def _name_ports(ports: Sequence[tuple[str, str]]) -> Iterator[str]:
     yield NAME_PORT
     yield from (f"name_port {shlex.join(port)}" for port in reversed(ports))
     yield '[[ -z $renames ]] || ip -batch - <<<"$renames"'
+
+
+def _name_also(ports: Sequence[Port]) -> Iterator[str]:
+    """Give ports their names of the file, too. `ip` finds a device by either."""
+    named = [(port.name, port.altname) for port in ports if port.altname is not None]
+    yield from (NAME_ALSO,) if named else ()
+    yield from (f"name_also {shlex.join(each)}" for each in named)
 
 
 def _without_ipv6(name: str) -> str:

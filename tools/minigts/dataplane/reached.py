@@ -42,6 +42,8 @@ class Shown:
     """Devices that do not resolve neighbours (`ip link set … arp off`)."""
     addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """IPv4 addresses by device, `10.20.0.1/24`."""
+    altnames: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Further names by device."""
     routes: Mapping[Block, ShownRoute] = field(default_factory=dict)
     """The routes of the main table, IPv4 and IPv6; of several to the same destination the one in use."""
     forwards: frozenset[int] = frozenset()
@@ -91,6 +93,7 @@ def read(devices: Sequence[Mapping[str, Any]], text: str) -> Shown:
             )
             for device in devices
         },
+        altnames={str(device["ifname"]): tuple(device.get("altnames", ())) for device in devices},
         routes=routes,
         forwards=frozenset(
             version for version, number in zip((4, 6), forwarding.split(), strict=False) if number == "1"
@@ -165,6 +168,8 @@ def _of_device(port: Port, shown: Shown) -> Iterator[str]:
         return
     if port.name not in shown.up:
         yield f"{port.name}: {DOWN}"
+    if port.altname is not None and port.altname not in shown.altnames.get(port.name, ()):
+        yield f"{port.name}: its name {port.altname} is gone"
     if port.name in shown.silent:
         yield f"{port.name}: the interface does not resolve neighbours (arp off)"
     if holds_arrivals(port.incoming) and ifb(port) in shown.addresses and ifb(port) not in shown.up:

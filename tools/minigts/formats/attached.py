@@ -3,7 +3,8 @@ Pure.
 
 A lab's follow from its links: a host's ports are eth1, eth2, … in their order, and the hosts of a segment have its
 network's first addresses in that order. So links are sorted to give what the file asks for, where that is possible.
-Where it is not, an interface of another name is renamed, with a note, and an address is written with its link.
+Where it is not, an interface of another name is renamed, with a note, and an address is written with its link. Linux
+keeps the file's name beside the new one, unless that is another port's.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ipaddress import IPv4Address, IPv4Network
 from itertools import pairwise
 
 from minigts.formats.network import Link, Machine, Notes, ports
+from minigts.language import interface_names
 from minigts.language.blocks import reserved_for
 from minigts.language.problems import Location, shown
 
@@ -59,10 +61,12 @@ class Fitted:
     """Interfaces that the file uses for two links: the place of the second, and a message."""
 
     def told(self, notes: Notes) -> None:
-        """Note the hosts' interfaces that are renamed."""
+        """Note the hosts' interfaces with other names here."""
         for host, names in self.renamed.items():
             for name, ours in names.items():
                 why = f"it is {ours} here, where a host's ports are eth1, eth2, … in the order of the links"
+                if interface_names.why_not(name) is None:
+                    why = f"it is {ours} here, and `interfaces:` keeps the name beside it"
                 notes.add(f"interface {name[:40]}", host, why)
 
 
@@ -75,9 +79,15 @@ def fitted(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> Fit
         for end, number, wanted in zip(link.ends, numbers, each.ends, strict=True):
             if wanted.name is not None and wanted.number != number and not machines[end].is_switch:
                 found.renamed.setdefault(end, {})[wanted.name] = f"eth{number}"
-    found.links = [each.link for each in chosen]
+    found.links = [_named(each) for each in chosen]
     _address(machines, chosen, found)
     return found
+
+
+def _named(each: Attached) -> Link:
+    """The link with the file's names of its interfaces, where Linux can have them beside eth1, eth2, …"""
+    names = ((end, wanted.name) for end, wanted in zip(each.link.ends, each.ends, strict=True) if wanted.name)
+    return replace(each.link, interfaces=tuple((end, name) for end, name in names if not interface_names.why_not(name)))
 
 
 def _require_apart(attached: Sequence[Attached], found: Fitted) -> None:

@@ -348,7 +348,11 @@ def write(network: Network) -> Written:
         notes.add("description", network.name, "its file has none")
     lines += ["  links:"] if network.links else []
     for link, numbers in ports(network.links):
-        ends: list[Data] = [f"{end}:eth{count}" for end, count in zip(link.ends, numbers, strict=True)]
+        names = {
+            **{end: f"eth{count}" for end, count in zip(link.ends, numbers, strict=True)},
+            **lost.without_long_names(link),
+        }
+        ends: list[Data] = [f"{end}:{names[end]}" for end in link.ends]
         lines.append(f"    - {flow({'endpoints': ends, 'mtu': str(link.mtu or _OUR_MTU)})}")
         name = link.name or "-".join(link.ends)
         if name != "-".join(link.ends):

@@ -4,7 +4,8 @@
     sysctls: {net.ipv4.ip_forward: 0}                  run: ["sysctl -w net.ipv4.ip_forward=0"]
 
 `exec` splits words as a shell does and runs no shell, so what a shell would substitute is quoted. Renamed interfaces
-get their new names.
+get their new names. A name without a digit, such as `uplink`, may be another word of the command, and is replaced only
+where the kernel does not know it: in the paths of settings, and in the rules of a packet filter.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from minigts.formats.yaml_document import Document, Layers
+from minigts.language import interface_names
 from minigts.language.problems import Location, shown
 
 FILLED_IN = re.compile(r"\$|__clab(?:NodeDir|Dir)__")
@@ -22,6 +24,10 @@ _SYSCTL = re.compile(r"[a-z][a-z0-9_]*(?:[./][A-Za-z0-9_-]+){1,9}", re.ASCII)
 _FOR_LATER = re.compile(r"([./])default([./])")
 _MANAGEMENT = "eth0"
 _WORD = r"(?<![A-Za-z0-9_-]){}(?![A-Za-z0-9_-])"
+_OF_SETTINGS = r"((?:/sys/class/net/|\b(?:conf|neigh)[./])){}(?![A-Za-z0-9_-])"
+_MATCHES = "-i|-o|--in-interface|--out-interface|--physdev-in|--physdev-out|iif|oif|iifname|oifname"
+_OF_FILTERS = rf"((?:^|\s)(?:{_MATCHES})[\s=!'\"]+){{}}(?![A-Za-z0-9_-])"
+_FILTER = re.compile(r"\b(?:ip6?|eb|arp)tables\b|\bnft\b", re.ASCII)
 
 
 def run(
@@ -79,13 +85,17 @@ def _why_not(command: str, renamed: Mapping[str, str], own: Sequence[str | None]
     if _MANAGEMENT not in own and re.search(_WORD.format(_MANAGEMENT), command):
         return f"{_MANAGEMENT} leads to the management network, which is not here"
     for name, ours in renamed.items():
-        if not re.search(r"[0-9]", name) and re.search(_WORD.format(re.escape(name)), command):
+        known = interface_names.why_not(name) is None
+        if not known and not re.search(r"[0-9]", name) and re.search(_WORD.format(re.escape(name)), command):
             return f"interface {name[:40]} is {ours} here, and in a command the name may mean something else"
     return None
 
 
 def _in_our_names(command: str, renamed: Mapping[str, str]) -> str:
     """The command with the interfaces' new names, also as a part of another: `net0.10` becomes `eth1.10`."""
+    for name in (name for name in renamed if not re.search(r"[0-9]", name)):
+        for pattern in (_OF_SETTINGS, *((_OF_FILTERS,) if _FILTER.search(command) else ())):
+            command = re.sub(pattern.format(re.escape(name)), rf"\g<1>{renamed[name]}", command)
     names = [re.escape(name) for name in sorted(renamed, key=len, reverse=True) if re.search(r"[0-9]", name)]
     if not names:
         return command

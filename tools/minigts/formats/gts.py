@@ -551,7 +551,7 @@ def _link_words(link: Link, name: str, lost: Notes) -> str:
         if link.delay_ms[0] != link.delay_ms[1]:
             lost.add("two delays", name, "half of both is written; a GTS link has one")
         words += f' delay="{number(sum(link.delay_ms) / 2)}ms"'
-    of_one_number = {"mtu": link.mtu, "subnet": link.subnet}
+    of_one_number = {"mtu": link.mtu, "subnet": link.subnet, "interfaces": link.interfaces or None}
     ways = {what: getattr(link, key) for key, (what, _) in WAYS.items() if what not in ("rate", "delay")}
     for what, value in (*ways.items(), *of_one_number.items()):
         if value is not None:

@@ -40,7 +40,10 @@ _ENGINE = "the container engine's own affair"
 _FOREIGN_FILES = "files of this machine's, which may hold addresses and routes; copy them by `files:`"
 _CONTROL_LINE = "a host is reached by `minigts exec` and `shell`, over no network"
 _NO_MANAGEMENT = f"there is no management network: {_CONTROL_LINE}"
-_PORTS = "the ports' order, where the links' order can give it; a port that is called otherwise here is a note"
+_PORTS = (
+    "the ports' order, where the links' order can give it; a port that is called otherwise here is a note, and keeps "
+    "its name by `interfaces:` unless another port has it"
+)
 _CLAB_LINK = {
     **_honoured(
         type="`veth`, `veth-stitch`, and `dummy`, which is a switch with nobody else on it; all others are errors",

@@ -275,7 +275,8 @@ def write(network: Network) -> Written:
         notes.add("description", network.name, "netlab's file has none")
     lines += ["links:"] if network.links else []
     addresses = _addresses(network)
-    lines += [f"  - {flow(_written(link, addresses[index]))}" for index, link in enumerate(network.links)]
+    names = [lost.without_long_names(link) for link in network.links]
+    lines += [f"  - {flow(_written(*each))}" for each in zip(network.links, addresses, names, strict=True)]
     return Written("\n".join(lines) + "\n", notes.lines(), lost.lines())
 
 
@@ -292,7 +293,7 @@ def _addresses(network: Network) -> list[dict[str, str]]:
     return found
 
 
-def _written(link: Link, addresses: Mapping[str, str]) -> Data:
+def _written(link: Link, addresses: Mapping[str, str], names: Mapping[str, str]) -> Data:
     to, back = (_tc(link, way) for way in (0, 1))
     shared = to == back
     interfaces: list[Data] = [
@@ -300,6 +301,7 @@ def _written(link: Link, addresses: Mapping[str, str]) -> Data:
             "node": end,
             **({} if shared or not tc else {"tc": dict(tc)}),
             **({"ipv4": addresses[end]} if end in addresses else {}),
+            **({"ifname": names[end]} if end in names else {}),
         }
         for end, tc in zip(link.ends, (to, back), strict=True)
     ]

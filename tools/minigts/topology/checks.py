@@ -36,6 +36,7 @@ def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None, ti
     yield from _ends(drafted)
     yield from _link_names(drafted.links)
     yield from _macs(drafted.links)
+    yield from _interfaces(drafted.links)
     for link in drafted.links:
         yield from of_link(link)
     yield from segments.wrong_segments(drafted)
@@ -213,6 +214,19 @@ def _macs(links: Sequence[DraftLink]) -> Iterator[Finding]:
             elif address in owners:
                 yield where, f"{address} is that of {owners[address]} already"
             owners.setdefault(address, f"{name} of {path_of(link.where)}")
+
+
+def _interfaces(links: Sequence[DraftLink]) -> Iterator[Finding]:
+    """Names of links' ends, each once on its machine."""
+    owners: dict[tuple[str, str], str] = {}
+    for link in links:
+        for end, name in link.interfaces:
+            where = (*link.where, "interfaces", end)
+            if end not in link.ends:
+                yield where, f"no end of the link; its ends are {listed(link.ends)}{did_you_mean(end, link.ends)}"
+            elif (end, name) in owners:
+                yield where, f"{shown(name)} is the name of {end}'s end of {owners[end, name]} already"
+            owners.setdefault((end, name), path_of(link.where))
 
 
 def _addresses(drafted: Draft, parts: Sequence[Segment], networks: Sequence[IPv4Network | None]) -> Iterator[Finding]:

@@ -275,19 +275,28 @@ def _refused_of_links(before: Plan, after: Plan, stay: set[str]) -> Iterator[str
         for end in link.ends:
             if end in new and end in old:
                 then, now = _port(old[end], link.name), _port(new[end], link.name)
-                if then.mtu != now.mtu:
-                    yield f"link {link.name}: mtu: hosts get a link's MTU as they boot"
-                elif _fixed(then) != _fixed(now) and was.segments == link.segments:
-                    yield f"link {link.name}: addresses: hosts keep their addresses"
+                yield from _refused_of_ends(link.name, then, now, same_subnet=was.segments == link.segments)
+
+
+def _refused_of_ends(link: str, then: Port, now: Port, *, same_subnet: bool) -> Iterator[str]:
+    if then.altname != now.altname:
+        yield f"link {link}: interfaces: hosts name their interfaces as they boot"
+    if then.mtu != now.mtu:
+        yield f"link {link}: mtu: hosts get a link's MTU as they boot"
+    elif _fixed(then) != _fixed(now) and same_subnet:
+        yield f"link {link}: addresses: hosts keep their addresses"
 
 
 def _port(machine: Host | Switch, link: str) -> Port:
     return next(port for port in machine.ports if port.link == link)
 
 
+_NOT_FIXED = ("name", "altname", "outgoing", "incoming", "mtu")
+
+
 def _fixed(port: Port) -> dict[str, Any]:
     """What of a port no link's setting is; its name follows from its place among the others."""
-    return {key: value for key, value in dict(port).items() if key not in ("name", "outgoing", "incoming", "mtu")}
+    return {key: value for key, value in dict(port).items() if key not in _NOT_FIXED}
 
 
 def _refused_coming_or_going(made: Difference, stay: set[str]) -> Iterator[str]:

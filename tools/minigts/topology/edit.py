@@ -28,7 +28,8 @@ from minigts.topology.read.model import Defaults
 from minigts.topology.routes import ipv6, own_routes
 from minigts.topology.routes.addresses import assign, overlaps
 
-OF_A_LINK = tuple(key for key in LinkSpec.model_fields if key not in ("ends", "vlan", "vlans", "addresses", "macs"))
+_OF_A_FILE = ("ends", "vlan", "vlans", "addresses", "macs", "interfaces")
+OF_A_LINK = tuple(key for key in LinkSpec.model_fields if key not in _OF_A_FILE)
 _OF_VLANS = "the links of {} have VLANs: change the topology, and bring the lab up anew"
 NO_DEFAULTS = Defaults()
 M = TypeVar("M", Host, Switch)

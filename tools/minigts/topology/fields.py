@@ -16,6 +16,7 @@ from pydantic import AfterValidator, Field
 
 from minigts.errors import UNPRINTABLE
 from minigts.formats.limits import LONGEST_NOTE
+from minigts.language import interface_names
 from minigts.language.blocks import MAC
 from minigts.language.problems import shown
 from minigts.language.quantities import (
@@ -105,6 +106,12 @@ def _canonical(kind: Callable[[str], object], hint: str) -> Callable[[str], str]
     return check
 
 
+def _altname(value: str) -> str:
+    if (why := interface_names.why_not(value)) is not None:
+        raise ValueError(f"{shown(value)} names no end of a link: {why}")
+    return value
+
+
 def _printable(*, one_line: bool) -> AfterValidator:
     def check(value: str) -> str:
         if (bad := unprintable(value, one_line=one_line)) is not None:
@@ -143,6 +150,7 @@ HostName: TypeAlias = Annotated[str, _held_to(HOST_NAME, HOST_NAME_HINT)]
 Name: TypeAlias = Annotated[str, _held_to(NAME, NAME_HINT)]
 Interface: TypeAlias = Annotated[str, _held_to(_INTERFACE, "a link's interface: eth1, eth2, …")]
 OnSegment: TypeAlias = Annotated[str, _held_to(_ON_SEGMENT, "an interface on a segment: eth1, or of a VLAN eth1.10")]
+AltName: TypeAlias = Annotated[str, AfterValidator(_altname)]
 Mac: TypeAlias = Annotated[str, _held_to(MAC, "one machine's MAC address, as in 02:6d:67:00:00:01")]
 Address: TypeAlias = Annotated[str, AfterValidator(_address)]
 Network: TypeAlias = Annotated[str, AfterValidator(_canonical(IPv4Network, "an IPv4 network, as in 10.20.0.0/24"))]

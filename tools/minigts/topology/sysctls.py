@@ -46,13 +46,14 @@ class _Setting:
         return f"three whole numbers from {self.least} to {MOST}, the smallest first, as in {self.baseline}"
 
 
+CONGESTION = "net.ipv4.tcp_congestion_control"
 _SETTINGS = {
     "net.core.netdev_max_backlog": _Setting("1000"),
     "net.core.rmem_default": _Setting("212992", LEAST_BUFFER),
     "net.core.rmem_max": _Setting("4194304", LEAST_BUFFER),
     "net.core.wmem_default": _Setting("212992", LEAST_BUFFER),
     "net.core.wmem_max": _Setting("4194304", LEAST_BUFFER),
-    "net.ipv4.tcp_congestion_control": _Setting("cubic", words=CONGESTION_CONTROLS),
+    CONGESTION: _Setting("cubic", words=CONGESTION_CONTROLS),
     "net.ipv4.tcp_rmem": _Setting("4096 131072 33554432", 1),
     "net.ipv4.tcp_wmem": _Setting("4096 16384 4194304", 1),
 }

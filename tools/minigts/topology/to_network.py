@@ -136,6 +136,12 @@ def _link(plan: Plan, link: elements.Link) -> Link:
         mtu=None if mtu == DEFAULT_MTU else mtu,
         **{field: ways for field, ways in said.items() if field not in of_sites and _says_something(field, ways)},
         subnet=_subnet(plan, link),
+        interfaces=tuple(
+            (end, port.altname)
+            for end in link.ends
+            for port in plan.machine(end).ports
+            if port.link == link.name and port.altname is not None
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from minigts.cli.views import tables
 
 if TYPE_CHECKING:
     from minigts.topology.link_settings import Shaping
-    from minigts.topology.plan.elements import Direction, Link
+    from minigts.topology.plan.elements import Direction, Link, Port
     from minigts.topology.plan.elements import Path as PathOfPlan
     from minigts.topology.plan.plan import Plan
 
@@ -114,10 +114,15 @@ def _planned_machines(plan: Plan) -> Iterator[tuple[str, ...]]:
             addresses = ", ".join(f"{own.address} VLAN {own.vlan}" for own in each.vlans)
         else:
             ports = each.on_segments
-            addresses = ", ".join(f"{port.address} {port.name}" for port in ports[:PORTS_SHOWN])
+            addresses = ", ".join(f"{port.address} {called(port)}" for port in ports[:PORTS_SHOWN])
             addresses += f" and {left} more" if (left := len(ports) - PORTS_SHOWN) > 0 else ""
         known = (each.name, each.location or "", each.address, *ipv6_address(plan, each.name))
         yield (*known, addresses, f"{each.cpus:g}", f"{each.memory_mb} MB")
+
+
+def called(port: Port) -> str:
+    """`eth1`, or with the name that its file gives it `eth1 (uplink)`."""
+    return port.name if port.altname is None else f"{port.name} ({port.altname})"
 
 
 def show_path(plan: Plan, path: PathOfPlan) -> None:

@@ -31,6 +31,7 @@ from minigts.providers.uml.run.command_line import RETURNED, GuestKernel
 from minigts.providers.uml.run.command_line import missing as uml_missing
 from minigts.providers.uml.run.supervisor import Launch
 from minigts.topology.plan.plan import Plan
+from minigts.topology.sysctls import BASELINE, CONGESTION, path_of
 
 MACHINES = "machines.json"
 """The file in the run directory with the process of each host and switch, by name; it exists once the network is up."""
@@ -110,6 +111,15 @@ class MininetProvider(AgentProvider):
         wanted = json.dumps(_wanted(plan))
         processes = self._in_kernel(["env", f"MINIGTS_NETWORK={wanted}", kernel.SYSTEM_PYTHON, "-", PROGRAM], program)
         paths.write_whole(self.rundir / MACHINES, json.dumps(documents.document(processes)))
+        if not self._native:
+            self._allow(sorted({each.value for host in plan.hosts for each in host.sysctls if each.name == CONGESTION}))
+
+    def _allow(self, algorithms: Sequence[str]) -> None:
+        """Let hosts have these congestion controls as their own: a network namespace but the first may have a
+        restricted one, such as DCTCP, only once the first has had it (`tcp_set_default_congestion_control`)."""
+        if algorithms:
+            script = f'for each; do echo "$each" >{path_of(CONGESTION)}; done'
+            self._in_kernel(["sh", "-euc", script, "sh", *algorithms, BASELINE[CONGESTION]])
 
     def _in_kernel(self, argv: Sequence[str], stdin: bytes = b"") -> str:
         """The output of a command that runs in the kernel, outside the hosts' namespaces."""

@@ -224,8 +224,9 @@ def _ends(drafted: Draft, links: Sequence[Link], seed: int) -> Ends:
         for number in (0, 1):
             own = ends[link.ends[number]]
             port = end_of(link, number, draft.mtu, towards, f"eth{len(own) + 1}")
-            written = dict(draft.macs).get(link.ends[number])
-            own.append((link, port if written is None else port.model_copy(update={"mac": written})))
+            of_file = (("mac", draft.macs), ("altname", draft.interfaces))
+            written = {key: text for key, each in of_file for end, text in each if end == link.ends[number]}
+            own.append((link, port.model_copy(update=written) if written else port))
     return ends
 
 

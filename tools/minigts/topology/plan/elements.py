@@ -14,6 +14,7 @@ from minigts.topology.fields import (
     MOST_HOSTS,
     MOST_ROUTES,
     Address,
+    AltName,
     ByteNs,
     CallNs,
     Controller,
@@ -64,6 +65,8 @@ class Port(Frozen):
     """The shaping of frames from this port to the peer."""
     incoming: Shaping
     """The shaping of frames from the peer to this port: the peer's `outgoing`."""
+    altname: Annotated[AltName | None, _UNLESS_NONE] = None
+    """The name that its file gives it, which Linux keeps beside `name`. None, which is not stored, without one."""
 
 
 class OnVlan(Frozen):
@@ -105,7 +108,9 @@ class HostPort(Port):
     def on_segments(self) -> tuple[HostPort, ...]:
         """Itself, or a trunk's VLANs one by one, as interfaces with their names and addresses: eth1.10, eth1.20."""
         return tuple(
-            self.model_copy(update={**dict(each), "name": f"{self.name}.{each.vlan}", "tagged": (each,)})
+            self.model_copy(
+                update={**dict(each), "name": f"{self.name}.{each.vlan}", "altname": None, "tagged": (each,)}
+            )
             for each in self.tagged
         ) or (self,)
 

@@ -170,7 +170,12 @@ def _doubles(plan: Stored) -> Iterator[str]:
         "name": [machine.name for machine in plan.machines],
         "link": [link.name for link in plan.links],
         "MAC": [port.mac for _, port in ports],
-        "port": [f"{port.name} of {machine.name}" for machine, port in ports],
+        "port": [
+            f"{name} of {machine.name}"
+            for machine, port in ports
+            for name in (port.name, port.altname)
+            if name is not None
+        ],
         "end": [f"{machine.name} of {port.link}" for machine, port in ports],
         "address": own + [port.address for host in plan.hosts for port in host.on_segments],
         "group": [group.name for group in plan.groups],

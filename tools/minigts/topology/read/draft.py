@@ -85,6 +85,8 @@ class DraftLink:
     """Of its ends, by name, where the file says them."""
     macs: tuple[tuple[str, str], ...] = ()
     """As `addresses`."""
+    interfaces: tuple[tuple[str, str], ...] = ()
+    """The names of its ends' interfaces, as `addresses`."""
     vlan: int | None = None
     """The VLAN that it carries untagged."""
     vlans: tuple[int, ...] | None = None
@@ -307,6 +309,7 @@ def draft_link(
         costs=_nearest(near, "cost", None),
         addresses=tuple((own.addresses or {}).items()),
         macs=tuple((own.macs or {}).items()),
+        interfaces=tuple((own.interfaces or {}).items()),
         vlan=own.vlan,
         vlans=None if own.vlans is None else tuple(sorted(own.vlans)),
     )

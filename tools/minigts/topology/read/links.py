@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, create_model, model_validator
 
+from minigts.language import interface_names
 from minigts.language.blocks import MAC, OWN_MACS
 from minigts.language.fields import matching, quantity, whole
 from minigts.language.problems import Finding, Misplaced, shown
@@ -55,16 +56,24 @@ def _some_vlans(value: object) -> list[object]:
     return value
 
 
-def _of_ends(value: object, what: str, example: str, read: Callable[[str], str]) -> dict[str, str]:
+class Unfit(ValueError):
+    """Why a text cannot be what it should be."""
+
+
+def _of_ends(
+    value: object, what: str, example: str, read: Callable[[str], str], whats: str | None = None
+) -> dict[str, str]:
     """A mapping of a link's ends to texts, each as `read` returns it. Raises ValueError, Misplaced."""
     if not isinstance(value, dict) or not value:
         wanted = f"write it as in {{ams: {example}}}"
-        raise ValueError(f"{shown(value)} is no mapping of the link's ends to {what}es: {wanted}")
+        raise ValueError(f"{shown(value)} is no mapping of the link's ends to {whats or f'{what}es'}: {wanted}")
     findings: list[Finding] = []
     found: dict[str, str] = {}
     for end, written in value.items():
         try:
             found[str(end)] = read(written if isinstance(written, str) else "")
+        except Unfit as error:
+            findings.append(((end,), f"{shown(written)} is not an {what}: {error}"))
         except ValueError:
             findings.append(((end,), f"{shown(written)} is not an {what}: write it as in {example}"))
     if findings:
@@ -84,6 +93,16 @@ def _mac(text: str) -> str:
 
 def _macs(value: object) -> dict[str, str]:
     return _of_ends(value, f"one machine's MAC address outside of {OWN_MACS}", "02:00:00:00:00:01", _mac)
+
+
+def _interface(text: str) -> str:
+    if (why := interface_names.why_not(text)) is not None:
+        raise Unfit(why)
+    return text
+
+
+def _interfaces(value: object) -> dict[str, str]:
+    return _of_ends(value, "interface name of your own", "uplink", _interface, "interfaces' names")
 
 
 HostName: TypeAlias = Annotated[str, *matching(HOST_NAME_HINT, HOST_NAME)]
@@ -178,6 +197,17 @@ class LinkSpec(LinkSettings):
         ]
         | None
     ) = Field(None, description="MAC addresses of the link's ends, by their names. Default: by link and end.")
+    interfaces: (
+        Annotated[
+            dict[str, str],
+            BeforeValidator(_interfaces),
+            WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1}),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="Names for the interfaces of the link's ends, by their names, beside eth1, eth2, … Default: none.",
+    )
     vlan: _Vlan | None = Field(
         None,
         description="The VLAN that the link is in, untagged, from 1 to 4094: its switch has it as an access port. "
