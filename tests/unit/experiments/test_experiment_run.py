@@ -7,8 +7,10 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
+import typer.testing
 from experiment_lab import SMALL, Recorder, Replay, begin, chain, endpoints, recorded, recorder_of, small
 
+from minigts.cli.app import app
 from minigts.errors import CommandTimeout, HostFailed, InputError, MinigtsError
 from minigts.experiments.derive import derive
 from minigts.experiments.load import parse
@@ -346,3 +348,21 @@ def test_a_run_interrupted_between_two_attempts_has_what_there_is(tmp_path: Path
     outcome, _ = go(tmp_path, Replay())
     assert outcome.done == MEASURED
     assert rows(tmp_path / "samples.csv")[0]["attempts"] == "2"
+
+
+def test_a_report_of_a_run_without_tables_makes_them_of_its_samples(tmp_path: Path) -> None:
+    begin(tmp_path, ONE_OVERLAY, PLAN)
+    assert store.without_tables(tmp_path) == ()  # nothing was taken yet
+
+    def interrupt(number: int, _argv: Sequence[str]) -> None:
+        if number == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path, Replay(interrupt))
+    assert store.without_tables(tmp_path) == (tmp_path,)
+    ran = typer.testing.CliRunner().invoke(app, ["report", str(tmp_path)])
+    assert ran.exit_code == 0, ran.stderr
+    assert len(rows(tmp_path / "samples.csv")) == 2
+    assert "This run is incomplete" in (tmp_path / "report.html").read_text()
+    assert store.without_tables(tmp_path) == ()

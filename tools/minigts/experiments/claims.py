@@ -27,7 +27,7 @@ from minigts.judge.samples import (
     plural,
     ratio_percent,
 )
-from minigts.judge.statistics import change, holm, significant
+from minigts.judge.statistics import change, estimate, holm, significant
 from minigts.judge.verdicts import Judgement, Word, all_of, combine
 from minigts.language.figures import digits, span
 from minigts.language.formula import formula
@@ -197,30 +197,66 @@ def _share_percent(cell: Cell, other: Cell) -> float | None:
 
 
 def follows(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell], plan: Plan) -> Judgement:
-    """Whether each cell is within the range of what the formula gives for it."""
+    """Whether each cell is within the range of what the formula gives for it: each sample of the cell beside the
+    formula of its own measured numbers, where the formula names such."""
     assert claim.range is not None and claim.formula is not None
-    held: list[tuple[Cell, float]] = []
+    held: list[tuple[Cell, float, Cell]] = []
     for cell in cells:
         try:
-            given = formula(claim.formula).value(_of_the_formula(cell, everything, plan))
+            given = _by_formula(claim, cell, _of_the_formula(cell, everything, plan))
+            held.append((cell, given, _in_per_cent(claim, cell, given, everything, plan)))
         except KeyError as error:
             return Judgement("undecided", f"{_named(cell)} has no number for {error.args[0]}")
         except ValueError as error:
             return Judgement("undecided", f"{_named(cell)}: {error}")
-        in_its_unit = converted(given, claim.unit or "1", cell.unit)
-        if in_its_unit is None or in_its_unit <= 0:
-            return Judgement("undecided", f"{_named(cell)}: the formula gives {_short(given)} {claim.unit}")
-        held.append((cell, in_its_unit))
-    tested = [curves.follows(cell, given, claim.range) for cell, given in held]
+    tested = [ranges.bounded(share, claim.range) for _, _, share in held]
     words = [each.word for each in tested]
-    cell, given = _telling(held, words)
-    low, high = cell.estimate.bounds
+    cell, given, share = _telling(held, words)
     which = f"of {plural(len(held), 'figure')} {_counted(words)}; " if len(held) > 1 else ""
-    ratio = f"{100 * cell.estimate.median / given:.{claim.range.decimals}f} % of {_short(given)} {cell.unit}"
+    decimals = claim.range.decimals
+    ratio = f"{share.estimate.median:.{decimals}f} %{_interval_percent(*share.estimate.bounds, decimals, share)}"
     word, p = all_of(tested)
-    figure = f"{_named(cell)} {_figure(cell)}{_interval(low, high, cell)}, {ratio} by the formula"
-    used = max(claim.range.used(100 * cell.estimate.median / given) for cell, given in held)
+    figure = f"{_named(cell)} {_figure(cell)}, {ratio} of {_short(given)} {cell.unit} by the formula"
+    used = max(claim.range.used(share.estimate.median) for _, _, share in held)
     return Judgement(word, f"{which}{figure}, where {claim.range.written} was expected", p, used)
+
+
+def _by_formula(claim: Claim, cell: Cell, known: Mapping[str, float]) -> float:
+    """What the formula gives, in the cell's unit. Raises KeyError for a name without a number, and ValueError where
+    nothing above 0 comes out."""
+    given = formula(claim.formula).value(known)
+    in_its_unit = converted(given, claim.unit or "1", cell.unit)
+    if in_its_unit is None or in_its_unit <= 0:
+        raise ValueError(f"the formula gives {_short(given)} {claim.unit}")
+    return in_its_unit
+
+
+def _in_per_cent(claim: Claim, cell: Cell, given: float, everything: Sequence[Cell], plan: Plan) -> Cell:
+    """The cell in per cent of what the formula gives: of `given`, or, where the formula names measured columns, each
+    sample of what it gives for that sample."""
+    names = formula(claim.formula).names
+    beside = {each.metric: _by_key(each) for each in everything if each.metric in names and each.words == cell.words}
+    own = _by_key(cell)
+    if not own or not beside:
+        return replace(
+            cell,
+            estimate=cell.estimate.times(100 / given),
+            values=tuple(value * 100 / given for value in cell.values),
+        )
+    known = _of_the_formula(cell, everything, plan)
+    shares = {
+        key: 100 * value / _by_formula(claim, cell, {**known, **{name: at[key] for name, at in beside.items()}})
+        for key, value in own.items()
+        if all(key in at for at in beside.values())
+    }
+    if not shares:
+        raise KeyError(*beside)
+    values = tuple(shares.values())
+    return replace(cell, estimate=estimate(values), values=values, keys=tuple(shares))
+
+
+def _by_key(cell: PathSamples) -> Mapping[int, float]:
+    return dict(zip(cell.keys, cell.values, strict=True)) if len(cell.keys) == len(cell.values) else {}
 
 
 def _of_the_formula(cell: Cell, everything: Sequence[Cell], plan: Plan) -> Mapping[str, float]:

@@ -100,8 +100,8 @@ RATES = {"Gbit/s": 1000.0, "kbit/s": 0.001}
 """The factor from a published unit to Mbit/s, the unit of everything measured."""
 _Key = tuple[str, str, str, str, str]
 """Overlay, measurement, source, target, condition."""
-_Value = tuple[int, float]
-"""A replicate's number, and the value of a sample of it."""
+_Value = tuple[int, int, float]
+"""A replicate's number, a repetition's, and the sample's value."""
 
 
 def summarise(manifest: Manifest, taken: Iterable[Taken]) -> tuple[Cell, ...]:
@@ -122,7 +122,7 @@ def summarise(manifest: Manifest, taken: Iterable[Taken]) -> tuple[Cell, ...]:
             extra = {name: value for name, value in entry.measured.extra.items() if name in metrics}
             for metric, value in {"": entry.measured.value, **extra}.items():
                 to = doubtful if entry.raw.tainted else values
-                to.setdefault((key, metric), []).append((sample.replicate, value))
+                to.setdefault((key, metric), []).append((sample.replicate, sample.repetition, value))
     experiment, promised = manifest.experiment, _Predictions(manifest)
     return tuple(
         _cell(manifest, promised, overlay, cell, metric, counting, len(doubtful.get((key, metric), ())))
@@ -149,9 +149,10 @@ def _cell(
     key = (overlay, what.measurement, what.source, what.target, what.condition)
     # Each cell draws its own resamples, whatever else was measured.
     seed = manifest.experiment.seed ^ zlib.crc32("/".join(part for part in (*key, metric) if part).encode())
-    every = tuple(value for _, value in counting)
+    every = tuple(value for _, _, value in counting)
     virtual = plan.time == "virtual"
-    values = _of_courses(counting) if virtual else every
+    by_course = _of_courses(counting)
+    values = tuple(by_course.values()) if virtual else every
     return Cell(
         overlay=overlay,
         measurement=what.measurement,
@@ -169,6 +170,7 @@ def _cell(
         estimate=estimate(values, seed),
         values=values,
         every=every if virtual else (),
+        keys=tuple(by_course) if virtual else tuple(repetition for _, repetition, _ in counting),
         basis="samples" if not virtual else "replicates" if manifest.experiment.replicates > 1 else "course",
         predicted=promised(*key) if metric == "" or metric in MIDDLES else None,
         predicted_least=promised.least(*key) if metric == "" else None,
@@ -177,12 +179,12 @@ def _cell(
     )
 
 
-def _of_courses(values: Sequence[_Value]) -> tuple[float, ...]:
-    """One value for each course of events: the median of its repetitions, which are not independent."""
+def _of_courses(values: Sequence[_Value]) -> Mapping[int, float]:
+    """The value of each course of events, by replicate: the median of its repetitions, which are not independent."""
     courses: dict[int, list[float]] = {}
-    for replicate, value in values:
+    for replicate, _, value in values:
         courses.setdefault(replicate, []).append(value)
-    return tuple(median(own) for own in courses.values())
+    return {replicate: median(own) for replicate, own in courses.items()}
 
 
 def taken(directory: Path, manifest: Manifest) -> Iterator[Taken]:

@@ -1,4 +1,4 @@
-"""slope, and follows: one figure along what varies, on logarithmic axes, or beside a formula."""
+"""slope: one figure along what varies, on logarithmic axes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from minigts.judge.ranges import Range
-from minigts.judge.samples import PathSamples, interval_within, within
+from minigts.judge.samples import PathSamples, interval_within
 from minigts.judge.statistics import RESAMPLES
 from minigts.judge.verdicts import Tested
 
@@ -59,8 +59,3 @@ def _fitted(places: Sequence[float], figures: Sequence[float]) -> float:
 def slope_within(found: Slope, range_: Range) -> Tested:
     """Whether the whole interval lies within the range."""
     return interval_within(found.low, found.high, range_.low, range_.high)
-
-
-def follows(cell: PathSamples, by_formula: float, range_: Range) -> Tested:
-    """Whether the figure lies within the range, in per cent of what the formula gives, in the figure's unit."""
-    return within(cell, range_.low / 100 * by_formula, range_.high / 100 * by_formula)

@@ -56,6 +56,8 @@ class PathSamples:
     """What `values` are: samples in real time; in virtual time medians, of one course of events or of replicates."""
     every: tuple[float, ...] = ()
     """Every sample, also repetitions within a course; empty where `values` has them all."""
+    keys: tuple[int, ...] = ()
+    """Which repetition, in virtual time which replicate, each of `values` is of; empty where nobody asks."""
     p99: float | None = None
     """The 99th percentile of the exchanges of a single measurement, in `unit`; None for several samples."""
 

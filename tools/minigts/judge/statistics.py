@@ -10,7 +10,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -59,6 +59,12 @@ class Estimate:
         if self.low is None or self.high is None:
             return self.median, self.median
         return self.low, self.high
+
+    def times(self, factor: float) -> Estimate:
+        """The estimate of values that are so many times as large; `factor` is above 0."""
+        ends = {end: None if own is None else own * factor for end, own in (("low", self.low), ("high", self.high))}
+        stdev = None if self.stdev is None else self.stdev * factor
+        return replace(self, mean=self.mean * factor, stdev=stdev, median=self.median * factor, **ends)
 
 
 def middle(values: Sequence[float], seed: int = 0) -> Middle:

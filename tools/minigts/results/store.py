@@ -69,6 +69,16 @@ def runs_in(directory: Path) -> tuple[Path, ...]:
         raise InputError(f"{directory}: cannot be read: {error.strerror}") from error
 
 
+def without_tables(directory: Path) -> tuple[Path, ...]:
+    """The runs there that have taken samples and ended before the tables of these were written. Raises InputError where
+    there is no such directory."""
+    return tuple(
+        each
+        for each in runs_in(directory)
+        if (each / MANIFEST).is_file() and not (each / SAMPLES).exists() and any((each / RAW).glob("*.json"))
+    )
+
+
 def is_cell(directory: Path) -> bool:
     """Whether its name is that of one lab of a sweep, which has the lab's values: `chain.hosts=3`."""
     return "=" in directory.name

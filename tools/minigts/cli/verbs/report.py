@@ -21,11 +21,18 @@ def report(
 ) -> None:
     """Render figures and report.html again, from the results alone. Needs no hosts.
 
+    A run that was ended before its tables were written, as by kill -9, gets them from the samples that it took.
+
     Example:  minigts report results/multihop-2026-11-21
     """
+    from minigts.experiments.derive import derive
     from minigts.report import render
+    from minigts.results import store
 
     with console.progress() as say:
+        for each in store.without_tables(directory):
+            say(f"{each.name}: reading its samples")
+            derive(each)
         say("rendering")
         page = render(directory)
     typer.echo(page)
