@@ -14,6 +14,7 @@ import select
 import socket
 import statistics
 import struct
+import sys
 import time
 from collections.abc import Sequence
 
@@ -67,6 +68,16 @@ def correlation(these: Sequence[bool], others: Sequence[bool], shift: int) -> fl
         return 0.0
 
 
+def analysis(one: Sequence[bool], other: Sequence[bool]) -> dict[str, float]:
+    """All figures, of which requests over either link were lost."""
+    together = (correlation(one, other, shift) for shift in range(-SHIFTS, SHIFTS + 1))
+    return {
+        "lost_percent": 100 * statistics.fmean([*one, *other]),
+        "together_r": max(together, key=abs),
+        "next_r": max((correlation(each, each, 1) for each in (one, other)), key=abs),
+    }
+
+
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("addresses", nargs=2, metavar="ADDRESS")
@@ -75,14 +86,7 @@ def main() -> None:
     given = words.parse_args()
     addresses = [socket.gethostbyname(name) for name in given.addresses]
     lost = [[not came for came in each] for each in answered(addresses, given.count, given.gap)]
-    one, other = lost
-    together = (correlation(one, other, shift) for shift in range(-SHIFTS, SHIFTS + 1))
-    found = {
-        "lost_percent": 100 * statistics.fmean(one + other),
-        "together_r": max(together, key=abs),
-        "next_r": max((correlation(each, each, 1) for each in lost), key=abs),
-    }
-    print(json.dumps(found))
+    sys.stdout.write(json.dumps(analysis(*lost)) + "\n")
 
 
 if __name__ == "__main__":

@@ -68,7 +68,9 @@ def test_the_page_has_range_figures_and_meaning(results: Path) -> None:
     assert "1 laws and references: 1 held." not in text and "1 law or reference: 1 held." in text
 
 
-@pytest.mark.parametrize(("quick", "command"), [(True, "minigts validate NAME --quick"), (False, "minigts validate NAME")])
+@pytest.mark.parametrize(
+    ("quick", "command"), [(True, "minigts validate NAME --quick"), (False, "minigts validate NAME")]
+)
 def test_the_page_names_the_command_that_measured_it(results: Path, quick: bool, command: str) -> None:
     with_laws(results, "Sum", used=(0.25,))
     say(results, "manifest.json", lambda manifest: manifest.update({"quick": True} if quick else {}))
