@@ -171,7 +171,7 @@ FAULTS = (
         WIRE,
         "_ if self.settings.excess_drops != 0 => left == now,",
         "_ if self.settings.excess_drops != 0 => left <= now + 1_000_000,",
-        ("queues",),
+        ("policer",),
     ),
     Fault(
         "a declared rate is set in units of 1024",
@@ -185,7 +185,7 @@ FAULTS = (
         "tools/minigts/topology/disciplines.py",
         "words=lambda ms: (word, microseconds(ms)),",
         'words=lambda ms: (word, microseconds(2 * ms if word == "target" else ms)),',
-        ("disciplines",),
+        ("codel-target",),
     ),
 )
 
