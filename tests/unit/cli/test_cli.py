@@ -217,6 +217,13 @@ def test_a_bad_experiment_is_exit_code_2(tmp_path: Path) -> None:
     assert "bad.yaml" in done.stderr
 
 
+def test_a_dry_run_refuses_a_provider_without_the_files_time() -> None:
+    file = Path(__file__).parents[3] / "experiments" / "validation" / "marks.yaml"
+    done = runner.invoke(app, ["run", "--dry-run", "--provider", "mininet", str(file)])
+    assert done.exit_code == 2
+    assert "provider mininet has no virtual time: say --time real" in done.stderr
+
+
 def test_a_report_of_nothing_is_exit_code_2(tmp_path: Path) -> None:
     done = runner.invoke(app, ["report", str(tmp_path)])
     assert done.exit_code == 2

@@ -254,8 +254,10 @@ def _refuse_together(*options: tuple[str, object]) -> None:
 
 
 def _require_possible(prepared: Sequence[Prepared], means: Means) -> None:
-    """Raises InputError for real time with `--on`, whose labs share a machine, and for replicates with `--lab` or
-    `--keep`, since each has a lab of its own."""
+    """Raises InputError for a provider that lacks the time of a lab to be made, for real time with `--on`, whose labs
+    share a machine, and for replicates with `--lab` or `--keep`, since each has a lab of its own."""
+    for plan, _ in prepare.overlays_by_plan(prepared) if means.lab is None else ():
+        registry.make(means.provider, Path(), plan.time)
     real = dict.fromkeys(each.experiment.name for each in prepared if each.samples and each.plan.time == "real")
     if means.on is not None and real:
         raise InputError(
