@@ -23,6 +23,7 @@ from pathlib import Path
 from bench import stage
 from minigts.cli import console
 from minigts.cli.views import tables
+from minigts.errors import InputError
 from minigts.report import laws
 
 WIRE = "provision/clock/src/wire.rs"
@@ -214,7 +215,9 @@ class Trial:
     @property
     def noticed(self) -> str:
         """By which laws it was noticed, in words."""
-        return ", ".join(each.law for each in self.failed) or f"NOT NOTICED {self.refused}".strip()
+        if not self.failed and self.refused:
+            return f"no law: minigts did not measure, {self.refused}"
+        return ", ".join(each.law for each in self.failed) or "NOT NOTICED"
 
     @property
     def row(self) -> str:
@@ -290,7 +293,10 @@ def failing(
     folders = [each for each in results.iterdir() if each.is_dir()]
     if done.returncode not in (0, 1) or not folders:
         return None, (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-    found = [law for each in folders for group in laws.groups(each) for law in group.laws if law.verdict != "held"]
+    try:
+        found = [law for each in folders for group in laws.groups(each) for law in group.laws if law.verdict != "held"]
+    except InputError:  # no sample has a result, so no law was judged
+        return None, (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
     return tuple(failed(law) for law in sorted(found, key=lambda law: -(law.used or 0))), ""
 
 

@@ -41,7 +41,7 @@ def test_its_experiments_are_there(physics: Any) -> None:
 def test_a_trial_is_a_row_with_the_first_laws_figure(physics: Any) -> None:
     laws = (physics.Failed("Sum", "2.24 ms", "2 to 2.2 ms"), physics.Failed("Other", "5 %", "under 3 %"))
     assert physics.Trial("slow", laws, 3.0).row == "| slow | Sum, Other | 2.24 ms | 2 to 2.2 ms |"
-    assert physics.Trial("none", (), 3.0, "no room").row == "| none | NOT NOTICED no room |  |  |"
+    assert physics.Trial("none", (), 3.0, "no room").row == "| none | no law: minigts did not measure, no room |  |  |"
 
 
 @pytest.mark.parametrize(

@@ -62,9 +62,8 @@ class Estimate:
 
     def times(self, factor: float) -> Estimate:
         """The estimate of values that are so many times as large; `factor` is above 0."""
-        ends = {end: None if own is None else own * factor for end, own in (("low", self.low), ("high", self.high))}
-        stdev = None if self.stdev is None else self.stdev * factor
-        return replace(self, mean=self.mean * factor, stdev=stdev, median=self.median * factor, **ends)
+        low, high, stdev = (None if own is None else own * factor for own in (self.low, self.high, self.stdev))
+        return replace(self, mean=self.mean * factor, stdev=stdev, median=self.median * factor, low=low, high=high)
 
 
 def middle(values: Sequence[float], seed: int = 0) -> Middle:
