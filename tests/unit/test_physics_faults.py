@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+from minigts.results.schema import Claim
 
 PROJECT = Path(__file__).parents[2]
 
@@ -33,3 +36,37 @@ def test_its_experiments_are_there(physics: Any) -> None:
     known = {file.stem for file in (PROJECT / "experiments" / "validation").glob("*.yaml")}
     for fault in physics.FAULTS:
         assert fault.of and known >= set(fault.of)
+
+
+def test_a_trial_is_a_row_with_the_first_laws_figure(physics: Any) -> None:
+    laws = (physics.Failed("Sum", "2.24 ms", "2 to 2.2 ms"), physics.Failed("Other", "5 %", "under 3 %"))
+    assert physics.Trial("slow", laws, 3.0).row == "| slow | Sum, Other | 2.24 ms | 2 to 2.2 ms |"
+    assert physics.Trial("none", (), 3.0, "no room").row == "| none | no law: minigts did not measure, no room |  |  |"
+
+
+@pytest.mark.parametrize(
+    ("detail", "figure", "wanted"),
+    [
+        (
+            "echo: of 2 figures 1 fails; (echo first to second over none, size=64) 2.24 ms, 101 % of 2.21 ms by the "
+            "formula, where 99.95 to 100.1 % was expected; exact, one course",
+            "2.24 ms, 101 % of 2.21 ms by the formula",
+            "99.95 to 100.1 %",
+        ),
+        ("something else", "something else", ""),
+    ],
+)
+def test_the_furthest_figure_and_its_range_are_read_from_the_outcome(
+    physics: Any, detail: str, figure: str, wanted: str
+) -> None:
+    near = Claim(claim="near", verdict="failed", detail="near", used=1.1)
+    far = Claim(claim="far", verdict="failed", detail=detail, used=9.0)
+    held = SimpleNamespace(outcomes=(near, far, Claim(claim="held", verdict="held", used=20.0)))
+    law = SimpleNamespace(name="Sum", claims=(held,))
+    assert physics.failed(law) == physics.Failed("Sum", figure, wanted)
+
+
+def test_the_documented_table_has_each_fault(physics: Any) -> None:
+    text = (PROJECT / "docs" / "faults.md").read_text(encoding="utf-8")
+    for fault in physics.FAULTS:
+        assert f"| {fault.name} | " in text, "`bench/run physics --quick` writes the rows to physics.md"

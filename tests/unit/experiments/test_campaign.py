@@ -132,7 +132,7 @@ def test_a_quick_run_claims_nothing_of_what_it_leaves_out(file: Path) -> None:
 
 
 def test_a_quick_run_may_make_some_of_the_measurements() -> None:
-    file = EXPERIMENTS / "validation" / "queues.yaml"
+    file = EXPERIMENTS / "validation" / "loss-responses.yaml"
     whole = prepare.prepare(file, paper=False, quick=False, only=()).experiment
     quick = prepare.prepare(file, paper=False, quick=True, only=()).experiment
     names = [each.name for each in quick.measurements]
@@ -164,3 +164,10 @@ def test_the_manifest_of_a_run_that_never_started_can_be_read(tmp_path: Path) ->
     [directory] = run_folders.begin(tmp_path, prepared("window"), "uml")
     manifest = manifests.read(directory)
     assert (manifest.ended, manifest.certificate, manifest.skipped) == (None, {}, {})
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_the_manifest_says_whether_a_run_is_a_quick_one(tmp_path: Path, quick: bool) -> None:
+    [directory] = run_folders.begin(tmp_path, prepared("window", quick=quick), "uml")
+    assert manifests.read(directory).quick is quick
+    assert ('"quick": true' in (directory / manifests.FILE).read_text(encoding="utf-8")) is quick

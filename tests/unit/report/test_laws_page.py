@@ -68,6 +68,17 @@ def test_the_page_has_range_figures_and_meaning(results: Path) -> None:
     assert "1 laws and references: 1 held." not in text and "1 law or reference: 1 held." in text
 
 
+@pytest.mark.parametrize(
+    ("quick", "command"), [(True, "minigts validate NAME --quick"), (False, "minigts validate NAME")]
+)
+def test_the_page_names_the_command_that_measured_it(results: Path, quick: bool, command: str) -> None:
+    with_laws(results, "Sum", used=(0.25,))
+    say(results, "manifest.json", lambda manifest: manifest.update({"quick": True} if quick else {}))
+    [group] = laws.groups(results)
+    assert group.command == command.replace("NAME", group.results.name)
+    assert f"`{group.command}`" in laws.page([group])
+
+
 def test_results_without_a_law_have_no_page(results: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has a `law:`"):
         laws.groups(results)

@@ -105,7 +105,7 @@ def _blocks(manifest: Manifest) -> Iterator[tuple[str, list[Sample]]]:
 
 def _as_begun(manifest: Manifest, first: Sample) -> Manifest:
     """The manifest without results, so that the job is always the same. `first` is the job's first sample."""
-    kept = ("minigts", "commit", "experiment", "topology_sha256", "provider", "machine", "left_out")
+    kept = ("minigts", "commit", "experiment", "quick", "topology_sha256", "provider", "machine", "left_out")
     return Manifest(
         **{name: getattr(manifest, name) for name in kept},
         plan=_plan_of_lab(manifest.plan, first),

@@ -48,6 +48,8 @@ class Prepared:
     """A time that was asked for and is impossible for the topology; the plan has the other, and `samples` is empty."""
     sources: Mapping[str, bytes] = field(default_factory=dict)
     """The contents of the files that it was read from, by their names in its results folder."""
+    quick: bool = False
+    """Whether the experiment is as its file's `quick:` changes it."""
 
     @property
     def time(self) -> Time:
@@ -233,7 +235,8 @@ def _prepared_as_read(read: _Read, experiment: Experiment, time: Time | None) ->
             raise impossible.why
         left_out = tuple(_measurements_of(experiment, impossible))
         samples = ()
-    return Prepared(experiment, digest, plan, samples, left_out, impossible.time if impossible else None, sources)
+    time_asked = impossible.time if impossible else None
+    return Prepared(experiment, digest, plan, samples, left_out, time_asked, sources, read.quick)
 
 
 def _unknown_overlays(file: Path, names: Sequence[str]) -> Iterator[Problem]:

@@ -109,6 +109,7 @@ def manifest_of(prepared: Prepared, provider: str) -> Manifest:
         minigts=minigts.__version__,
         commit=commit(),
         experiment=prepared.experiment,
+        quick=prepared.quick,
         topology_sha256=prepared.topology_sha256,
         plan=prepared.plan,
         provider=provider,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +15,13 @@ from minigts.judge.verdicts import SHOWN, Word, combine
 from minigts.report import phrasing, style
 from minigts.report.read import Results, is_sweep, labs_of, read, read_sweep, runs
 from minigts.report.render import write
-from minigts.results import folder, schema
+from minigts.results import schema
 from minigts.results.store import is_campaign, is_cell
 from minigts.results.tables import NothingYet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_REPLICATES = re.compile(r"^replicates: (\d{1,6})$", re.MULTILINE)
 PAGE, FIGURE = "validation.md", "figures/validation.svg"
 """The page's usual name, and the figure's place beside any page."""
 
@@ -111,11 +109,8 @@ class Group:
 
     @property
     def quick(self) -> bool:
-        """Whether fewer labs were measured than the experiment's file says."""
-        found = self.results.manifest
-        file = folder.inside(self.results.directory, schema.EXPERIMENT)
-        said = _REPLICATES.search(folder.read_bytes(file).decode(errors="replace")) if file.is_file() else None
-        return said is not None and found is not None and found.experiment.replicates < int(said[1])
+        """Whether the experiment was measured in its quick form."""
+        return self.results.manifest is not None and self.results.manifest.quick
 
 
 def groups(directory: Path) -> tuple[Group, ...]:

@@ -114,6 +114,8 @@ class Manifest(_Part):
     minigts: str
     commit: str = ""
     experiment: Experiment
+    quick: Annotated[bool, Field(exclude_if=lambda quick: not quick)] = False
+    """Whether the experiment is as its file's `quick:` changes it; in older folders of quick runs false, too."""
     topology_sha256: str
     plan: Plan
     provider: str
