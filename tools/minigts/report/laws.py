@@ -176,7 +176,7 @@ def drawn(found: Sequence[Group]) -> Figure:
         axes.set_yticks(range(len(laws)), [phrasing.short(law.name, 44) for law in laws])
         axes.set_ylim(len(laws) - 0.4, -0.6)
         axes.set_xlim(0, most)
-        axes.set_xlabel("share of the tolerance used: o held, x failed, ◇ undecided")
+        axes.set_xlabel("share of the range that is used\no held, x failed, ◇ undecided")
         axes.grid(axis="x")
         axes.tick_params(axis="y", length=0)
     return figure
