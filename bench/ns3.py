@@ -12,7 +12,7 @@ import json
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,8 @@ QUEUES = {"half": 25_000, "one": 50_000}
 OMIT_S, SECONDS, SECOND_STARTS_S = 20, 40, 1
 DRAWN, SHOWN_S = ("reno", "cubic"), 12
 """The measurements whose windows are drawn, and for how many seconds after the beginning."""
+
+Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -110,19 +112,34 @@ def of_the_lab(results: Results, name: str, to: str) -> tuple[float, float]:
 
 def drawn(results: Results, simulated: dict[tuple[str, str], Simulated]) -> str:
     """The congestion windows of one flow over time, a panel for each congestion control and queue."""
+
+    def there(name: str, to: str) -> Points:
+        found = simulated[name, to]
+        return [(found.every_s * (number + 1), each) for number, each in enumerate(found.windows[0])]
+
+    return windows_drawn("ns3-windows", (("ns-3", style.FAINT, there), ("here", style.INK, windows_of(results))))
+
+
+def windows_of(results: Results) -> Callable[[str, str], Points]:
+    """The windows of the measurement's first flow to a host: moments in s, and bytes."""
+
+    def of(name: str, to: str) -> Points:
+        rows = (row for row in results.series if (row.measurement, row.target) == (name, to))
+        return [(row.at_s, row.value) for row in rows if row.column == "flow cwnd_bytes"]
+
+    return of
+
+
+def windows_drawn(title: str, lines: Sequence[tuple[str, str, Callable[[str, str], Points]]]) -> str:
+    """Congestion windows over time as an SVG: each line has its label, its colour, and its points by measurement and
+    receiver."""
     with style.sheet(4.4) as figure:
         panels = figure.subplots(len(DRAWN), len(QUEUES), sharex=True, sharey="col")
         for across, name in zip(panels, DRAWN, strict=True):
             for axes, to in zip(across, QUEUES, strict=True):
-                there = simulated[name, to]
-                times = [there.every_s * (number + 1) for number in range(len(there.windows[0]))]
-                axes.plot(times, [each / 1000 for each in there.windows[0]], color=style.FAINT, label="ns-3")
-                here = [
-                    (row.at_s, row.value / 1000)
-                    for row in results.series
-                    if (row.measurement, row.target) == (name, to) and row.column == "flow cwnd_bytes"
-                ]
-                axes.plot([at for at, _ in here], [value for _, value in here], color=style.INK, label="here")
+                for label, colour, points in lines:
+                    at = points(name, to)
+                    axes.plot([s for s, _ in at], [value / 1000 for _, value in at], color=colour, label=label)
                 axes.set_title(f"{name}, queue of {QUEUES[to] // 1000} kB")
                 axes.grid()
                 axes.set_xlim(OMIT_S, OMIT_S + SHOWN_S)
@@ -130,8 +147,8 @@ def drawn(results: Results, simulated: dict[tuple[str, str], Simulated]) -> str:
             axes.set_xlabel("s")
         for axes in panels[:, 0]:
             axes.set_ylabel("window in kB")
-        style.legend(figure, [panels[0][0]], ["ns-3", "here"])
-    return style.svg(figure, "ns3-windows")
+        style.legend(figure, [panels[0][0]], [label for label, _, _ in lines])
+    return style.svg(figure, title)
 
 
 if __name__ == "__main__":
