@@ -25,7 +25,7 @@ from minigts.report import style
 from minigts.report.read import Results, read
 from minigts.report.render import write
 
-PROGRAM = stage.PROJECT / "bench" / "ns3" / "dumbbell.cc"
+PROGRAM = stage.PROJECT / "bench" / "ns3.cc"
 LIBRARIES = ("applications", "internet", "point-to-point", "traffic-control", "network", "core")
 CONTROLS = {"reno": "LinuxReno", "cubic": "Cubic", "two-reno": "LinuxReno,LinuxReno", "two-cubic": "Cubic,Cubic"}
 """ns-3's congestion controls of each measurement of the experiment."""
