@@ -13,7 +13,7 @@ from bench import ns3, stage
 from minigts.cli.views import tables
 from minigts.errors import InputError
 from minigts.report import style
-from minigts.report.read import Results, read
+from minigts.report.read import Results
 from minigts.report.render import write
 
 COLOURS = (style.INK, *(colour for colour, *_ in style.OTHERS[:3]))
@@ -29,12 +29,10 @@ def main() -> None:
     )
     arguments.add_argument("--figure", type=Path, metavar="FILE", help="where the figure of the windows goes, an SVG")
     given = arguments.parse_args()
-    found = {name: read(Path(folder)) for name, _, folder in (each.partition("=") for each in given.folders)}
-    if not 2 <= len(found) <= len(COLOURS):
+    folders = {name: Path(folder) for name, _, folder in (each.partition("=") for each in given.folders)}
+    if not 2 <= len(folders) <= len(COLOURS):
         raise InputError(f"bench/run dumbbells compares two to {len(COLOURS)} results folders, each NAME=RESULTS")
-    for results in found.values():
-        if results.name != "beside-ns3":
-            raise InputError(f"{results.directory}: holds {results.name}, and not beside-ns3")
+    found = {name: ns3.of_the_experiment(folder) for name, folder in folders.items()}
     columns = [f">{what} {name}" for name in found for what in ("Mbit/s", "queue ms")]
     tables.show_table("One dumbbell", ("flows, queue", *columns), list(rows(found)))
     if given.figure:

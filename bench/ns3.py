@@ -55,9 +55,7 @@ def main() -> None:
     )
     arguments.add_argument("--figure", type=Path, metavar="FILE", help="where the figure of the windows goes, an SVG")
     given = arguments.parse_args()
-    results = read(given.results)
-    if results.name != "beside-ns3":
-        raise InputError(f"{given.results}: holds {results.name}, and not beside-ns3")
+    results = of_the_experiment(given.results)
     simulated: dict[tuple[str, str], Simulated] = {}
     with tempfile.TemporaryDirectory(prefix="minigts-ns3-") as scratch:
         program = compiled(Path(scratch))
@@ -74,6 +72,14 @@ def main() -> None:
     tables.show_table("TCP beside ns-3", ("flows, queue", *columns), rows)
     if given.figure:
         write(given.figure, drawn(results, simulated))
+
+
+def of_the_experiment(folder: Path) -> Results:
+    """The results in a folder of the experiment beside-ns3. Raises InputError for others."""
+    results = read(folder)
+    if results.name != "beside-ns3":
+        raise InputError(f"{folder}: holds {results.name}, and not beside-ns3")
+    return results
 
 
 def compiled(scratch: Path) -> Path:

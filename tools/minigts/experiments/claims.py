@@ -203,8 +203,9 @@ def follows(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell], pla
     held: list[tuple[Cell, float, Cell]] = []
     for cell in cells:
         try:
-            given = _by_formula(claim, cell, _of_the_formula(cell, everything, plan))
-            held.append((cell, given, _in_per_cent(claim, cell, given, everything, plan)))
+            known = _of_the_formula(cell, everything, plan)
+            given = _by_formula(claim, cell, known)
+            held.append((cell, given, _in_per_cent(claim, cell, given, known, everything)))
         except KeyError as error:
             return Judgement("undecided", f"{_named(cell)} has no number for {error.args[0]}")
         except ValueError as error:
@@ -231,9 +232,11 @@ def _by_formula(claim: Claim, cell: Cell, known: Mapping[str, float]) -> float:
     return in_its_unit
 
 
-def _in_per_cent(claim: Claim, cell: Cell, given: float, everything: Sequence[Cell], plan: Plan) -> Cell:
-    """The cell in per cent of what the formula gives: of `given`, or, where the formula names measured columns, each
-    sample of what it gives for that sample."""
+def _in_per_cent(
+    claim: Claim, cell: Cell, given: float, known: Mapping[str, float], everything: Sequence[Cell]
+) -> Cell:
+    """The cell in per cent of what the formula gives: of `given`, which `known` numbers give, or, where the formula
+    names measured columns, each sample of what it gives for that sample."""
     names = formula(claim.formula).names
     beside = {each.metric: _by_key(each) for each in everything if each.metric in names and each.words == cell.words}
     own = _by_key(cell)
@@ -243,7 +246,6 @@ def _in_per_cent(claim: Claim, cell: Cell, given: float, everything: Sequence[Ce
             estimate=cell.estimate.times(100 / given),
             values=tuple(value * 100 / given for value in cell.values),
         )
-    known = _of_the_formula(cell, everything, plan)
     shares = {
         key: 100 * value / _by_formula(claim, cell, {**known, **{name: at[key] for name, at in beside.items()}})
         for key, value in own.items()
