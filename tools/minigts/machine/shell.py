@@ -161,6 +161,14 @@ def start(
     )
 
 
+def kill_group(leader: subprocess.Popen[bytes]) -> None:
+    """Kill the processes of a group that `start` has started in a session of its own; return when the leader has ended.
+    """
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader.pid, signal.SIGKILL)
+    leader.wait()
+
+
 def _end_group(leader: subprocess.Popen[bytes], patience_s: float) -> None:
     """Close the group's lifeline and return when none of its processes runs any more."""
     if leader.stdin is not None:

@@ -15,15 +15,16 @@ from minigts import paths
 from minigts.dataplane import wire
 from minigts.dataplane.wire import Wire, WireState
 from minigts.errors import HostFailed
-from minigts.machine.parallel import NoTurn, Together, Turn, current_turn, together
+from minigts.machine.parallel import NoTurn, Together, Turn, together
 from minigts.machine.progress import Progress
-from minigts.providers.agent import client, lab_processes
+from minigts.providers.agent import client, lab_processes, lent_turn
 from minigts.providers.agent.patience import Conditions
 from minigts.providers.base import Result, Supports
 from minigts.providers.uml.build import build_all, package_images, provenance, user_images
 from minigts.providers.uml.clock import client as clock_client
 from minigts.providers.uml.clock.process import ClockOrder, layout
 from minigts.providers.uml.provider import UmlProvider, launch_of
+from minigts.providers.uml.run import booting
 from minigts.providers.uml.run.supervisor import Launch
 from minigts.topology.plan import reseed
 from minigts.topology.plan.plan import Plan
@@ -31,6 +32,9 @@ from minigts.topology.plan.plan import Plan
 COMPUTES = re.compile(rb"time-travel: ([!-~]{1,40}\[\d{1,10}\]) computes at ")
 """A kernel's message about a program that has used ten seconds of processor time without a system call
 (provision/kernel/patches/0006-spinning-programs-give-way.patch)."""
+
+BOOT_LOOK_S, LONGEST_BOOT_S = 0.05, 120.0
+"""By how much the lab's time passes between two looks at whether a restarted host is up, and the longest boot."""
 
 
 class VirtualUmlProvider(UmlProvider):
@@ -70,6 +74,23 @@ class VirtualUmlProvider(UmlProvider):
                 self.pause(name)
             pool.all([partial(self._goes_on, name, began_s + phase_s) for name, phase_s in phases_s.items()])
 
+    def _wait_until_up(self, host: str) -> None:
+        """With a turn, the host is given its first command at a moment that does not depend on this machine: time
+        passes by BOOT_LOOK_S until the clock has heard its agent greet."""
+        if not lent_turn.number():
+            super()._wait_until_up(host)
+            return
+        number = self._numbers()[host]
+
+        def pass_time() -> None:
+            latest_s = self.now_s() + LONGEST_BOOT_S
+            while not clock_client.has_come_up(self.rundir, number):
+                if self.now_s() > latest_s:
+                    raise HostFailed(f"it has not come up in {LONGEST_BOOT_S:g} s of the lab's time")
+                self.sleep_until(self.now_s() + BOOT_LOOK_S)
+
+        booting.wait_with_a_turn(self, host, pass_time)
+
     def _goes_on(self, host: str, moment_s: float) -> None:
         self.sleep_until(moment_s)
         self.resume(host)
@@ -89,7 +110,9 @@ class VirtualUmlProvider(UmlProvider):
             clock = clock_client.ClockClient(self.rundir)
         except HostFailed as error:
             raise HostFailed(f"host {host} is not running: {error}") from error
-        with clock:
+        with clock, lent_turn.waiting() as (turn, late_s):
+            if late_s:
+                clock_client.sleep_until(self.rundir, clock.now_s() + late_s, turn)
             started_s = clock.now_s()
             result = self._run(
                 host,
@@ -98,12 +121,12 @@ class VirtualUmlProvider(UmlProvider):
                 check=check,
                 stdin=stdin,
                 on_output=on_output,
-                turn=current_turn(),
+                turn=turn,
             )
             return replace(result, seconds=clock.now_s() - started_s)
 
     def _turn(self) -> int | None:
-        return current_turn()
+        return lent_turn.number()
 
     def _conditions(self, host: str) -> Conditions:
         return replace(super()._conditions(host), clock=partial(clock_client.ClockWatch, self.rundir))
@@ -125,10 +148,11 @@ class VirtualUmlProvider(UmlProvider):
         clock_client.pause(self.rundir, self._numbers()[host], pauses=pauses)
 
     def sleep_until(self, moment_s: float) -> None:
-        clock_client.sleep_until(self.rundir, moment_s, current_turn())
+        with lent_turn.waiting() as (turn, _):
+            clock_client.sleep_until(self.rundir, moment_s, turn)
 
     def together(self) -> AbstractContextManager[Together]:
-        return together(self._new_turn)
+        return together(self._new_turn, lent_turn.borrowed)
 
     def _new_turn(self) -> Turn:
         try:
