@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,8 @@ from minigts.topology.plan import reseed
 
 US_PER_S = 1e6
 LOGS = "logs"
+BREAK_S, MOST_BREAKS = 0.1, 3000
+"""How often, in seconds, and how many times at most the player's wait is ended until it has noticed that the test has."""
 MOST_LOG_BYTES = 256 << 10
 """How much of the end of each of a host's logs is kept."""
 
@@ -56,8 +58,11 @@ class Taken:
 def take(seed: SeedOfWork, name: str, say: Progress) -> Taken:
     """Take a seed in a new lab of that name, which is taken down. Raises what a lab raises; InputError for a test that
     cannot be started."""
+    begun = time.monotonic()
     with lab_of(seed, name, say) as lab:
-        return taken(lab, seed, say)
+        found = taken(lab, seed, say)
+    real_s = round(time.monotonic() - begun, 3)
+    return replace(found, outcome=found.outcome.model_copy(update={"real_s": real_s}))
 
 
 @contextmanager
@@ -75,7 +80,6 @@ def lab_of(seed: SeedOfWork, name: str, say: Progress, kept: Callable[[], bool] 
 
 def taken(lab: Lab, seed: SeedOfWork, say: Progress, stop: Stop | None = None) -> Taken:
     """As `take`, in a lab that is up; with `stop` the test is ended at that moment, and time stands still."""
-    begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="minigts-seed-") as directory:
         place = Path(directory).resolve()
         seed.exploration.test.lay(place)
@@ -94,11 +98,10 @@ def taken(lab: Lab, seed: SeedOfWork, say: Progress, stop: Stop | None = None) -
         seed=seed.number,
         verdict=verdict,
         why=outcomes.alike(detail),
-        detail=detail[: outcomes.LARGEST_OUTPUT_BYTES],
+        detail=detail[: outcomes.LONGEST_DETAIL],
         code=ran.code,
         faults=len(seed.exploration.drawn(seed.number, seed.only)),
         lab_s=round(ran.lab_s, 6),
-        real_s=round(time.monotonic() - begun, 3),
         timeline_sha256=timeline.digest(text),
     )
     return Taken(found, text, files)
@@ -121,11 +124,11 @@ def _run(lab: Lab, seed: SeedOfWork, place: Path, stop: Stop | None) -> _Ran:
     if stop is not None and stop.at_s < asked.longest_s:
         limit = (stop.at_s, "it was stopped there")
     with provider.together() as pool:
-        begin_s, began = provider.now_s(), datetime.now(UTC)
+        begin_s, began = provider.now_s(), _in_ms(datetime.now(UTC))
         lab.note({"event": timeline.BEGUN})
         player = Player(lab, asked.drawn(seed.number, seed.only), begin_s, limit)
+        pool.start(player.play)
         try:
-            pool.start(player.play)
             with _turn_lent(lab, seed.number, place) as lent:
                 variables = {**program.environment(place, lab.name, seed.number), **lent}
                 code = program.run(asked.test, place, variables, player.stopped)
@@ -135,9 +138,17 @@ def _run(lab: Lab, seed: SeedOfWork, place: Path, stop: Stop | None) -> _Ran:
             entries = timeline.of_lab(lab.rundir, *moments)
         finally:
             player.is_over.set()
-            pool.break_off()
+            for _ in range(MOST_BREAKS):  # each ends what the player waits for now, of which there may be more
+                pool.break_off()
+                if player.ended.wait(BREAK_S):
+                    break
     lab_s = end_s - begin_s if lab.time == "virtual" else (ended - began).total_seconds()
     return _Ran(code, player.why if code is None else "", lab_s, entries)
+
+
+def _in_ms(moment: datetime) -> datetime:
+    """The moment in whole milliseconds, as a lab's events have this machine's time."""
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from minigts.explore.program import Program
 from minigts.explore.variables import FAILURES
 
 Verdict = Literal["passed", "failed", "hung", "error"]
-LONGEST_WHY = 200
+LONGEST_WHY, LONGEST_DETAIL = 200, 4000
 LARGEST_OUTPUT_BYTES = 1 << 20
 """How much of the end of a test's output is kept."""
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-f]{12,}\b|[0-9]+(?:\.[0-9]+)?")
@@ -45,7 +45,7 @@ class Outcome(BaseModel):
     lab_s: float = 0.0
     """How long the test took, by the lab's clock."""
     real_s: float = 0.0
-    """How long the seed took from the lab's start to its end, by this machine's clock."""
+    """How long the seed took by this machine's clock, its lab's start and end included; 0 for a replay."""
     timeline_sha256: str = ""
     """The digest of its time line, which in virtual time is the same each time."""
 

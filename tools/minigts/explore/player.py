@@ -12,7 +12,7 @@ from threading import Event
 
 from minigts import lab as labs
 from minigts import overlays
-from minigts.errors import MinigtsError
+from minigts.errors import BrokenOff, MinigtsError
 from minigts.explore.faults import Fault
 from minigts.lab import Lab, links
 from minigts.lab.rundir import is_locked
@@ -67,10 +67,18 @@ class Player:
         self.stopped = Event()
         self.is_over = Event()
         """Whether the test has ended: what is broken off then has not failed."""
+        self.ended = Event()
+        """Whether `play` has come to its end."""
         self.why = ""
 
     def play(self) -> None:
-        """Play until the end, or until the wait is broken off. Raises HostFailed then."""
+        """Play until the end, or until `is_over`. Raises MinigtsError then."""
+        try:
+            self._play()
+        finally:
+            self.ended.set()
+
+    def _play(self) -> None:
         last_s = None if self._until is None else self._until[0]
         for act in self._acts:
             if last_s is not None and act.at_s >= last_s:
@@ -83,6 +91,8 @@ class Player:
             self.stopped.set()
 
     def _sleep_until(self, at_s: float) -> None:
+        if self.is_over.is_set():
+            raise BrokenOff("the test has ended")
         provider = self._lab.provider
         moment_s = self._begin_s + at_s
         if provider.now_s() < moment_s:
