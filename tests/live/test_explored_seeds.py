@@ -13,7 +13,7 @@ from minigts.explore import folder, timeline
 
 pytestmark = [pytest.mark.virtual, pytest.mark.timeout(1100)]
 PATIENCE_S = 500.0
-RING = "name: ring\nmesh: {hosts: [a, b, c], link: {rtt: 2ms, rate: 100mbit, loss: 2%}}\n"
+RING = "name: ring\nring: {hosts: [a, b, c], link: {rtt: 2ms, rate: 100mbit, loss: 2%}}\n"
 FAULTS = """
 faults:
   partition: {every: 4s, for: 1s to 3s}

@@ -23,7 +23,7 @@ from minigts.providers.base import Result
 from minigts.topology.read.load import parse
 
 ON = tc_hosts.TcHosts.name
-RING = parse("name: ring\nmesh: {hosts: [a, b, c], link: {rtt: 2ms, rate: 100mbit}}\n", "ring.yaml", time="real")
+RING = parse("name: ring\nring: {hosts: [a, b, c], link: {rtt: 2ms, rate: 100mbit}}\n", "ring.yaml", time="real")
 FAULTS = """
 faults:
   partition: {every: 200ms, for: 100ms to 300ms}

@@ -12,7 +12,7 @@ from minigts.explore.faults import APART_S, OF_A_HOST, Fault
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
 
-RING = "name: ring\nmesh: {hosts: [a, b, c], link: {rtt: 2ms, rate: 100mbit}}\n"
+RING = "name: ring\nring: {hosts: [a, b, c], link: {rtt: 2ms, rate: 100mbit}}\n"
 ALL = """
 faults:
   partition: {every: 20s, for: 2s to 15s}
@@ -90,11 +90,11 @@ def test_the_first_seeds_are_what_they_were(plan: Plan) -> None:
     assert [(fault.at_s, fault.for_s, fault.machines) for fault in drawn(plan, 1, text)] == FIRST_OF_SEED_1
 
 
-FIRST_OF_SEED_1: list[tuple[float, float, tuple[str, ...]]] = []
+FIRST_OF_SEED_1 = [(2.030742, 4.06003, ("b",)), (15.186154, 5.157856, ("a",)), (40.404693, 11.560347, ("a",))]
 
 
 def test_of_six_hosts_up_to_three_are_cut_off() -> None:
-    six = parse("name: six\nmesh: {hosts: 6, link: {rtt: 2ms}}\n", "six.yaml", time="virtual")
+    six = parse("name: six\nring: {hosts: 6, link: {rtt: 2ms}}\n", "six.yaml", time="virtual")
     text = "faults: {partition: {every: 1s, for: 1s}, length: 10min}"
     sizes = {len(fault.machines) for seed in range(5) for fault in drawn(six, seed, text)}
     assert sizes == {1, 2, 3}

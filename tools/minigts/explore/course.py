@@ -128,6 +128,7 @@ def _run(lab: Lab, seed: SeedOfWork, place: Path, stop: Stop | None) -> _Ran:
         lab.note({"event": timeline.BEGUN})
         player = Player(lab, asked.drawn(seed.number, seed.only), begin_s, limit)
         pool.start(player.play)
+        player.begun.wait()  # a call that has not begun would be called off at the test's end
         try:
             with _turn_lent(lab, seed.number, place) as lent:
                 variables = {**program.environment(place, lab.name, seed.number), **lent}

@@ -221,10 +221,14 @@ def draw(faults: Faults, plan: Plan, seed: int) -> tuple[Fault, ...]:
         key=lambda fault: (fault.at_s, fault.kind, fault.machines, fault.link),
     )
     chosen: list[Fault] = []
+    late: list[Fault] = []
+    """Those that are not over for long."""
     for fault in wanted[:MOST_FAULTS]:
-        now = [each for each in chosen if each.end_s > fault.at_s]
-        if len(now) < faults.at_most and not any(_same(each, fault) for each in chosen):
+        late = [each for each in late if each.end_s + APART_S > fault.at_s]
+        now = [each for each in late if each.end_s > fault.at_s]
+        if len(now) < faults.at_most and not any(_same(each, fault) for each in late):
             chosen.append(fault)
+            late.append(fault)
     return tuple(each.model_copy(update={"number": number}) for number, each in enumerate(chosen, 1))
 
 

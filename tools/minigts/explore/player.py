@@ -67,12 +67,13 @@ class Player:
         self.stopped = Event()
         self.is_over = Event()
         """Whether the test has ended: what is broken off then has not failed."""
-        self.ended = Event()
-        """Whether `play` has come to its end."""
+        self.begun, self.ended = Event(), Event()
+        """Whether `play` has begun, and has come to its end."""
         self.why = ""
 
     def play(self) -> None:
         """Play until the end, or until `is_over`. Raises MinigtsError then."""
+        self.begun.set()
         try:
             self._play()
         finally:
@@ -93,10 +94,12 @@ class Player:
     def _sleep_until(self, at_s: float) -> None:
         if self.is_over.is_set():
             raise BrokenOff("the test has ended")
-        provider = self._lab.provider
-        moment_s = self._begin_s + at_s
-        if provider.now_s() < moment_s:
+        provider, moment_s = self._lab.provider, self._begin_s + at_s
+        left_s = moment_s - provider.now_s()
+        if left_s > 0 and self._lab.time == "virtual":
             provider.sleep_until(moment_s)
+        elif left_s > 0 and self.is_over.wait(left_s):
+            raise BrokenOff("the test has ended")
 
     def _of(self, fault: Fault) -> list[_Act]:
         begin, end = self._both(fault)

@@ -162,10 +162,8 @@ def start(
 
 
 def kill_group(leader: subprocess.Popen[bytes]) -> None:
-    """Kill the processes of a group that `start` has started in a session of its own; return when the leader has ended.
-    """
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader.pid, signal.SIGKILL)
+    """Kill the processes of a group that `start` has started in a session of its own; return when none of them runs."""
+    _end_group(leader, 0.0)
     leader.wait()
 
 
