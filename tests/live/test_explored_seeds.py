@@ -44,13 +44,17 @@ def test_echoes(lab, course):
 SCRIPT = """#!/bin/sh
 set -e
 minigts exec a -- hostname >names
-(minigts exec b -- sleep 2; echo b >>names) &
-(minigts exec c -- sleep 3; echo c >>names) &
+minigts exec --all -- sleep 2
+(minigts exec b -- sleep 1; echo b >>names) &
+(minigts exec c -- sleep 1; echo c >>names) &
 wait
-cat names
-[ "$(cat names)" = "a
-b
-c" ]
+sort names | tr -d "\\n"
+[ "$(sort names | tr -d "\\n")" = abc ]
+"""
+IN_TURN = """#!/bin/sh
+minigts exec a -- ping -c 5 c
+minigts link a c down
+minigts exec a -- ping -c 2 -W 1 b
 """
 
 
@@ -59,8 +63,9 @@ def place(tmp_path: Path) -> Path:
     (tmp_path / "ring.yaml").write_text(RING)
     (tmp_path / "faults.yaml").write_text(FAULTS)
     (tmp_path / "test_echoes.py").write_text(TEST)
-    (tmp_path / "check.sh").write_text(SCRIPT)
-    (tmp_path / "check.sh").chmod(0o755)
+    for name, text in (("check.sh", SCRIPT), ("in-turn.sh", IN_TURN)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
     return tmp_path
 
 
@@ -97,22 +102,22 @@ def test_a_replay_stops_where_it_is_told_to(program: Program, traces: Traces, pl
     made = explored(program, place, *words)
     said = program.succeeds("replay", str(made), "--seed", "1", "--until", "3.5s")
     (lab,) = json.loads(program.succeeds("status", "--json"))
-    assert lab["lab"].startswith("job-")
+    assert lab["name"].startswith("job-")
     entries = [line for line in said.splitlines() if " s  " in line]
     assert entries
     assert all(float(line.split()[0]) <= 3.5 for line in entries)
-    program.succeeds("down", lab["lab"])
+    program.succeeds("down", lab["name"])
     assert not traces.left()
 
 
 def test_a_command_may_be_a_script_that_waits_for_several_hosts(program: Program, place: Path) -> None:
     made = explored(program, place, str(place / "check.sh"), "--seeds", "2", "--on", "here")
     assert [(each.verdict, each.detail) for each in folder.outcomes(made).values()] == [("passed", "")] * 2
-    assert all(3.0 < each.lab_s < 3.2 for each in folder.outcomes(made).values())
+    assert all(3 < each.lab_s < 5 for each in folder.outcomes(made).values())
 
 
 def test_an_exploration_that_was_ended_goes_on(program: Program, place: Path) -> None:
-    made = explored(program, place, str(place / "check.sh"), "--seeds", "2", "--on", "here")
+    made = explored(program, place, str(place / "in-turn.sh"), "--seeds", "2", "--on", "here")
     lines = (made / folder.SEEDS).read_text().splitlines(keepends=True)
     (made / folder.SEEDS).write_text(lines[0] + lines[1][:20])
     said = program.run("explore", "--resume", str(made), "--on", "here")

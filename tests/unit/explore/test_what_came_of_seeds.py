@@ -62,18 +62,21 @@ def test_numbers_do_not_part_what_is_alike() -> None:
 
 def test_a_time_line_has_what_is_the_same_each_time(tmp_path: Path) -> None:
     events.note(tmp_path, [{"event": "up"}], 4.0)
+    events.note(tmp_path, [{"event": "joined"}], 5.0000004)
     events.note(tmp_path, [{"event": timeline.BEGUN}], 5.0000004)
-    events.note(tmp_path, [{"event": "cut", "link": "b"}, {"event": "cut", "link": "a"}], 7.25)
+    events.note(tmp_path, [{"event": timeline.NOTE, "text": "mine"}, {"event": "cut", "link": "b"}], 7.25)
+    events.note(tmp_path, [{"event": "cut", "link": "a"}], 7.25)
     events.note(tmp_path, [{"event": "note", "text": "after"}], 9.5)
     entries = timeline.of_lab(tmp_path, 5.0000004, 9.0)
     text = timeline.text_of(entries)
-    assert [line for line in text.splitlines()] == [
+    assert text.splitlines() == [
         '{"at_s": 0.0, "event": "test begun"}',
-        '{"at_s": 2.25, "event": "cut", "link": "a"}',
         '{"at_s": 2.25, "event": "cut", "link": "b"}',
+        '{"at_s": 2.25, "event": "cut", "link": "a"}',
+        '{"at_s": 2.25, "event": "note", "text": "mine"}',
     ]
     assert timeline.read(text) == entries
-    assert [*timeline.in_words(entries)][1] == "    2.250000 s  cut: a"
+    assert [*timeline.in_words(entries)][1] == "    2.250000 s  cut: b"
 
 
 def test_in_real_time_it_goes_by_this_machines_clock(tmp_path: Path) -> None:

@@ -27,8 +27,10 @@ OF_THE_MACHINE = ("time", "lab_s")
 
 def of_lab(rundir: Path, begin: float | datetime, end: float | datetime) -> list[Entry]:
     """The entries of a lab's events from `begin` to `end`: moments of its clock, or in real time of this machine's."""
-    found = []
+    found: list[Entry] = []
     for event in events.read(rundir):
+        if event.get("event") == BEGUN:
+            found = []  # what came before at the same moment is the lab's own
         moment = event.get("lab_s") if isinstance(begin, float) else _time_of_day(event)
         if isinstance(begin, float) and isinstance(end, float) and isinstance(moment, float | int):
             at_s, last_s = moment - begin, end - begin
@@ -43,11 +45,12 @@ def of_lab(rundir: Path, begin: float | datetime, end: float | datetime) -> list
     return sorted(found, key=_place)
 
 
-def _place(entry: Entry) -> tuple[float, str]:
-    """Two programs may note something at the same moment of the lab, so the order of writing does not count."""
+def _place(entry: Entry) -> tuple[float, int]:
+    """Of the same moment, what the lab and the player note keeps its order. What the test notes comes after it, since two
+    programs write in no fixed order."""
     at_s = entry["at_s"]
     assert isinstance(at_s, float)
-    return at_s, json.dumps(entry, sort_keys=True)
+    return at_s, {BEGUN: 0, NOTE: 2, ENDED: 3}.get(str(entry["event"]), 1)
 
 
 def _time_of_day(event: Entry) -> datetime | None:

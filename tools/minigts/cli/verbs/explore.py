@@ -84,6 +84,8 @@ def explore(
 
     Example:  minigts explore topologies/ring.yaml --seeds 20 -- ./check.sh --fast
     """
+    from datetime import UTC, datetime
+
     from minigts.explore import exploration, folder
     from minigts.results.folder import exclusive, make
 
@@ -102,7 +104,7 @@ def explore(
         with console.progress() as say:
             found = exploration.checked(asked, say)
         make(results)
-        place = folder.create(results, found)
+        place = folder.create(results, found, datetime.now(UTC))
     engine = engine_for(on, found.plan.time)
     with exclusive(place), console.progress() as say:
         try:
