@@ -90,6 +90,7 @@ class Player:
             self._sleep_until(self._until[0])
             self.why = self._until[1]
             self.stopped.set()
+            self.is_over.wait()  # until then this thread's turn keeps the lab's time where it is
 
     def _sleep_until(self, at_s: float) -> None:
         if self.is_over.is_set():
