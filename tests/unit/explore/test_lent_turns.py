@@ -73,7 +73,8 @@ def test_one_that_is_ended_while_it_waits_is_forgotten(address: Path, turn: Turn
         "import os, pathlib; from minigts.providers.agent.lent_turn import LentTurn\n"
         f"LentTurn(pathlib.Path({str(address)!r})).begins(); os._exit(0)"
     )
-    subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(paths.import_root())}, check=True)
+    environment = {**os.environ, "PYTHONPATH": str(paths.import_root())}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
     other = LentTurn(address)
     other.begins(), other.ends()
     assert turn.told == ["resume"]

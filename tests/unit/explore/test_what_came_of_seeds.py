@@ -39,7 +39,8 @@ def test_a_command_that_fails_is_known_by_its_last_line(tmp_path: Path) -> None:
 
 
 def test_a_pytest_that_fails_is_known_by_its_tests(tmp_path: Path) -> None:
-    lines = [{"test": "test_x.py::test_a", "why": "AssertionError: 2 are lost"}, {"test": "t::b", "why": "KeyError: 'x'"}]
+    first = {"test": "test_x.py::test_a", "why": "AssertionError: 2 are lost"}
+    lines = [first, {"test": "t::b", "why": "KeyError: 'x'"}]
     (tmp_path / FAILURES).write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"test": "cut sh')
     verdict, why = outcome.judged(OF_PYTEST, 1, tmp_path, "")
     assert (verdict, why) == ("failed", "test_x.py::test_a: AssertionError: 2 are lost; t::b: KeyError: 'x'")
@@ -105,7 +106,8 @@ def test_a_seed_counts_once_its_line_is_written(tmp_path: Path, exploration: Exp
     assert folder.read(place) == exploration
     assert folder.missing(place, exploration) == [1, 2, 3, 4, 5]
     line = timeline.text_of([{"at_s": 1.5, "event": "cut", "link": "a"}])
-    folder.keep(place, Outcome(seed=2, verdict="failed", why="x"), {timeline.FILE: line, "logs/a/console.log": "boots\n"})
+    files = {timeline.FILE: line, "logs/a/console.log": "boots\n"}
+    folder.keep(place, Outcome(seed=2, verdict="failed", why="x"), files)
     folder.keep(place, Outcome(seed=3, verdict="passed"), {})
     folder.keep(place, Outcome(seed=4, verdict="error", why="no lab"), {})
     with (place / folder.SEEDS).open("a") as file:

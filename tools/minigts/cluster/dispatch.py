@@ -241,9 +241,7 @@ class _Dispatch(Generic[J]):
                 while data := file.read(PIECE_BYTES):
                     self._client.run(_on_worker(), "receive", self._id, offset, data, workers=[where])
                     offset += len(data)
-        told = self._client.run(
-            _on_worker(), "unpack", self._id, digest, provider.name, job.time, workers=[where]
-        )
+        told = self._client.run(_on_worker(), "unpack", self._id, digest, provider.name, job.time, workers=[where])
         return next(filter(None, told.values()), "")
 
     def _workers(self) -> list[str]:

@@ -33,7 +33,8 @@ from minigts.topology.plan import reseed
 US_PER_S = 1e6
 LOGS = "logs"
 BREAK_S, MOST_BREAKS = 0.1, 3000
-"""How often, in seconds, and how many times at most the player's wait is ended until it has noticed that the test has."""
+"""How often, in seconds, and how many times at most the player's wait is ended until it knows that the test has ended.
+"""
 MOST_LOG_BYTES = 256 << 10
 """How much of the end of each of a host's logs is kept."""
 

@@ -13,7 +13,7 @@ from threading import Event
 from minigts import lab as labs
 from minigts import overlays
 from minigts.errors import BrokenOff, MinigtsError
-from minigts.explore.faults import Fault
+from minigts.explore.faults import Fault, Kind
 from minigts.lab import Lab, links
 from minigts.lab.rundir import is_locked
 from minigts.machine.progress import Progress
@@ -35,6 +35,7 @@ while [ "$piece" -ge 4096 ]; do
 done
 """
 """A script that takes all room of the disk, root's own share too, without writing to it."""
+EMPTY = 'rm -f "/$1"'
 STEP = """
 to=$(($(date +%s%N) + $1))
 date -s "@$((to / 1000000000)).$(printf %09d $((to % 1000000000)))" >/dev/null
@@ -126,27 +127,20 @@ class Player:
 
     def _both(self, fault: Fault) -> tuple[Callable[[], None], Callable[[], None]]:
         """What begins the fault, and what ends it."""
-        lab = self._lab
-        match fault.kind:
-            case "partition":
-                return lambda: self._part(fault), lambda: self._join(fault)
-            case "slow-link":
-                return lambda: self._slow(fault), lambda: self._set(fault, "delay_ms", None)
-            case "loss":
-                return lambda: self._set(fault, "loss_percent", fault.amount), lambda: self._set(
-                    fault, "loss_percent", None
-                )
-            case _:
-                (host,) = fault.machines
-        match fault.kind:
-            case "kill":
-                return lambda: labs.kill(lab, host), lambda: start_again(lab, host)
-            case "pause":
-                return lambda: labs.pause(lab, host), lambda: labs.resume(lab, host)
-            case "clock-skew":
-                return lambda: self._step(host, fault.amount), lambda: self._step(host, -fault.amount)
-            case _:
-                return lambda: self._run(host, FILL, FULL), lambda: self._run(host, 'rm -f "/$1"', FULL)
+        lab, host = self._lab, fault.machines[0] if fault.machines else ""
+        acts: dict[Kind, tuple[Callable[[], None], Callable[[], None]]] = {
+            "partition": (lambda: self._part(fault), lambda: self._join(fault)),
+            "kill": (lambda: labs.kill(lab, host), lambda: start_again(lab, host)),
+            "pause": (lambda: labs.pause(lab, host), lambda: labs.resume(lab, host)),
+            "slow-link": (lambda: self._slow(fault), lambda: self._set(fault, "delay_ms", None)),
+            "loss": (
+                lambda: self._set(fault, "loss_percent", fault.amount),
+                lambda: self._set(fault, "loss_percent", None),
+            ),
+            "clock-skew": (lambda: self._step(host, fault.amount), lambda: self._step(host, -fault.amount)),
+            "disk-full": (lambda: self._run(host, FILL, FULL), lambda: self._run(host, EMPTY, FULL)),
+        }
+        return acts[fault.kind]
 
     def _part(self, fault: Fault) -> None:
         apart = {link.name for link in self._lab.plan.links if len({*link.ends} & {*fault.machines}) == 1}

@@ -95,7 +95,7 @@ def read(words: Sequence[str], beside: Sequence[Path]) -> Program:
         raise InputError("explore: name a test, as in test_writes.py, or a command after --")
     first, (path, colons, rest) = words[0], words[0].partition("::")
     own = Path(path if _is_pytest(first) else first)
-    files = {}
+    files: dict[str, ProgramFile] = {}
     if own.is_file():
         conftest = own.parent / "conftest.py"
         found = [own, *([conftest] if _is_pytest(first) and conftest.is_file() else []), *beside]

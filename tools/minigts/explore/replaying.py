@@ -61,7 +61,8 @@ def replay(
         taken = course.taken(lab, job, say, stop)
         whole = True
     before = folder.recorded(place, seed)
-    difference, other = "", ()
+    difference = ""
+    other: tuple[str, ...] = ()
     if only is None:
         difference = _difference(outcome, before.get(timeline.FILE), taken, stop)
     if only is None and stop is None:

@@ -46,8 +46,8 @@ def of_lab(rundir: Path, begin: float | datetime, end: float | datetime) -> list
 
 
 def _place(entry: Entry) -> tuple[float, int]:
-    """Of the same moment, what the lab and the player note keeps its order. What the test notes comes after it, since two
-    programs write in no fixed order."""
+    """Of the same moment, what the lab and the player note keeps its order. What the test notes comes after it, since
+    two programs write in no fixed order."""
     at_s = entry["at_s"]
     assert isinstance(at_s, float)
     return at_s, {BEGUN: 0, NOTE: 2, ENDED: 3}.get(str(entry["event"]), 1)

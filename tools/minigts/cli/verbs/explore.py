@@ -205,4 +205,3 @@ class _OnScreen:
 
     def ended(self, outcome: Outcome, done: int, total: int) -> None:
         self._say(f"{done} of {total} seeds: {shown.in_words(outcome)}")
-

@@ -11,7 +11,6 @@ A request is one of the words below on a line, and its answer a whole number on 
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache

@@ -101,9 +101,7 @@ def console_tail(rundir: Path, name: str, lines: int = CONSOLE_LINES) -> str:
     return "\n".join(shown[max(0, panic) :][:lines])
 
 
-def _wait_for(
-    provider: AgentProvider, name: str, deadline: float, until_up: Callable[[], None] = lambda: None
-) -> None:
+def _wait_for(provider: AgentProvider, name: str, deadline: float, until_up: Callable[[], None] = lambda: None) -> None:
     try:
         _wait_for_socket(provider.rundir, name, deadline)
         until_up()
