@@ -1,13 +1,15 @@
-"""writes.py: adds one value after the other to a set, at the master that this host's Sentinel names, until /root/stop is
-there. Prints a line of JSON for each: the value, when it was sent and answered (ns), and the answer: `ok`, `fail`, or
-`info` where nobody knows whether it was added."""
+"""writes.py: adds one value after the other to a set, at the master that this host's Sentinel names, until /root/stop
+is there. Prints a line of JSON for each: the value, when it was sent and answered (ns), and the answer: `ok`, `fail`,
+or `info` where nobody knows whether it was added."""
 
 import json
-import os
 import socket
+import sys
 import time
+from pathlib import Path
 
 SENTINEL, EVERY_S, TIMEOUT_S = ("127.0.0.1", 26379), 0.1, 1.0
+STOP = Path("/root/stop")
 Address = tuple[str, int]
 
 
@@ -70,12 +72,13 @@ def write(connection: Connection | None, value: str) -> tuple[Connection | None,
 
 def main() -> None:
     connection, number = None, 0
-    while not os.path.exists("/root/stop"):
+    while not STOP.exists():
         number += 1
         value, sent = f"{socket.gethostname()}-{number}", time.monotonic_ns()
         connection, answer = write(connection, value)
         line = {"value": value, "sent": sent, "answered": time.monotonic_ns(), "answer": answer}
-        print(json.dumps(line), flush=True)
+        sys.stdout.write(json.dumps(line) + "\n")
+        sys.stdout.flush()
         time.sleep(EVERY_S)
 
 
