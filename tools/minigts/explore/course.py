@@ -10,23 +10,26 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from minigts import lab as labs
-from minigts.errors import MinigtsError
+from minigts.errors import EnvironmentLacks, MinigtsError
 from minigts.explore import outcome as outcomes
 from minigts.explore import program, timeline
 from minigts.explore.outcome import Outcome
 from minigts.explore.player import Player
 from minigts.explore.work import SeedOfWork
-from minigts.lab import Lab
+from minigts.lab import Lab, pcapng
+from minigts.lab.pcapng import Frame
 from minigts.machine.parallel import turn_of_this_thread
 from minigts.machine.progress import Progress
 from minigts.providers.agent import lending
+from minigts.providers.base import Tapped
+from minigts.results.folder import write
 from minigts.session import bring_up
 from minigts.topology.plan import reseed
 
@@ -79,13 +82,15 @@ def lab_of(seed: SeedOfWork, name: str, say: Progress, kept: Callable[[], bool] 
             labs.down(lab)
 
 
-def taken(lab: Lab, seed: SeedOfWork, say: Progress, stop: Stop | None = None) -> Taken:
-    """As `take`, in a lab that is up; with `stop` the test is ended at that moment, and time stands still."""
+def taken(lab: Lab, seed: SeedOfWork, say: Progress, stop: Stop | None = None, capture: Path | None = None) -> Taken:
+    """As `take`, in a lab that is up; with `stop` the test is ended at that moment, and time stands still. With
+    `capture` all frames on all links are written to that file. Raises EnvironmentLacks where links cannot be tapped."""
     with tempfile.TemporaryDirectory(prefix="minigts-seed-") as directory:
         place = Path(directory).resolve()
         seed.exploration.test.lay(place)
         say(f"{seed.name}: {seed.exploration.test.in_words}")
-        ran = _run(lab, seed, place, stop)
+        with _captured(lab, capture):
+            ran = _run(lab, seed, place, stop)
         verdict, detail = outcomes.judged(seed.exploration.test, ran.code, place, ran.stopped_by)
         text = timeline.text_of(ran.entries)
         files = {
@@ -162,6 +167,25 @@ def _turn_lent(lab: Lab, seed: int, place: Path) -> Iterator[Mapping[str, str]]:
         return
     with lending.lend(turn, place, partial(_late_us, seed)) as lent:
         yield lent
+
+
+@contextmanager
+def _captured(lab: Lab, file: Path | None) -> Iterator[None]:
+    """Within the context every frame is noted; at its end all are written to the file, as pcapng."""
+    if file is None:
+        yield
+        return
+    if not isinstance(lab.provider, Tapped):
+        raise EnvironmentLacks(f"provider {lab.provider.name} in {lab.time} time has no links that can be tapped")
+    with closing(lab.provider.tap()) as tap:
+        yield
+        names = [(machine.name, port.name) for machine in lab.plan.machines for port in machine.ports]
+        numbers = {name: number for number, name in enumerate(names)}
+        frames = (
+            Frame(each.time_ns, numbers[each.machine, each.interface], len(each.content), each.content)
+            for each in tap.end()
+        )
+        write(file, pcapng.whole([" ".join(name) for name in names], frames))
 
 
 def _late_us(seed: int, act: int) -> int:

@@ -51,14 +51,22 @@ def other_parts(exploration: Exploration, say: Progress) -> list[str]:
 
 
 def replay(
-    place: Path, seed: int, *, stop: Stop | None, kept: bool, only: tuple[int, ...] | None, say: Progress
+    place: Path,
+    seed: int,
+    *,
+    stop: Stop | None,
+    kept: bool,
+    only: tuple[int, ...] | None,
+    say: Progress,
+    capture: Path | None = None,
 ) -> Replayed:
-    """Take a seed again. With `kept` its lab stays up at the end. Raises InputError, and what a lab raises."""
+    """Take a seed again. With `kept` its lab stays up at the end; with `capture` its frames are written to that
+    file. Raises InputError, and what a lab raises."""
     exploration, outcome = found(place, seed)
     job = SeedOfWork(number=seed, exploration=exploration, only=only)
     name, whole = on_worker.lab_name(secrets.token_hex(3), seed), False
     with course.lab_of(job, name, say, kept=lambda: kept and whole) as lab:
-        taken = course.taken(lab, job, say, stop)
+        taken = course.taken(lab, job, say, stop, capture)
         whole = True
     before = folder.recorded(place, seed)
     difference = ""

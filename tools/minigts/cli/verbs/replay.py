@@ -27,6 +27,10 @@ def replay(
         typer.Option("--until", metavar="TIME", help="End the test then, as 12.3s after its begin; the lab stays up."),
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the lab up at the end.")] = False,
+    capture: Annotated[
+        Path | None,
+        typer.Option("--capture", metavar="FILE", help="Write all frames on all links to this pcapng file."),
+    ] = None,
     shrink: Annotated[
         bool, typer.Option("--shrink", help="Find faults of the seed that suffice for its failure.")
     ] = False,
@@ -42,13 +46,16 @@ def replay(
 
     Example:  minigts replay results/explore-ring-20261127-170000 --seed 417
 
+    --capture has every frame as it leaves a host, also those that links lose, with the lab's time to the nanosecond. No
+    host notices, so the events are the same.
+
     Example:  minigts replay results/explore-ring-20261127-170000 --seed 417 --until 12.3s
     """
     from minigts.explore import folder, replaying
     from minigts.explore.course import Stop
 
-    if shrink and (until is not None or keep or shrunk):
-        raise InputError("replay: --shrink runs the seed many times: leave --until, --keep and --shrunk out")
+    if shrink and (until is not None or keep or shrunk or capture is not None):
+        raise InputError("replay: --shrink runs the seed many times: leave --until, --keep, --capture and --shrunk out")
     exploration, outcome = replaying.found(results, seed)
     only = folder.shrunk(results, seed) if shrunk else None
     if shrunk and only is None:
@@ -63,7 +70,9 @@ def replay(
         if shrink:
             left = replaying.shrink(results, seed, say)
         else:
-            again = replaying.replay(results, seed, stop=stop, kept=keep or stop is not None, only=only, say=say)
+            again = replaying.replay(
+                results, seed, stop=stop, kept=keep or stop is not None, only=only, say=say, capture=capture
+            )
     if shrink:
         typer.echo("\n".join(left) or "no fault is needed: it fails without any")
         typer.echo(f"have only these: minigts replay {results} --seed {seed} --shrunk")

@@ -6,7 +6,7 @@ import re
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,10 @@ from minigts.machine.parallel import NoTurn, Together, Turn, together
 from minigts.machine.progress import Progress
 from minigts.providers.agent import client, lab_processes, lent_turn
 from minigts.providers.agent.patience import Conditions
-from minigts.providers.base import Result, Supports
+from minigts.providers.base import Result, SentFrame, Supports, Tap
 from minigts.providers.uml.build import build_all, package_images, provenance, user_images
 from minigts.providers.uml.clock import client as clock_client
+from minigts.providers.uml.clock import tap as clock_tap
 from minigts.providers.uml.clock.process import ClockOrder, layout
 from minigts.providers.uml.provider import UmlProvider, launch_of
 from minigts.providers.uml.run import booting
@@ -185,6 +186,12 @@ class VirtualUmlProvider(UmlProvider):
             for one in clock_client.wires(self.rundir)
         }
 
+    def tap(self) -> Tap:
+        launch = Launch.read(self.rundir / paths.LAUNCH)
+        assert launch.clock is not None, "it has virtual time"
+        names = {machine.number: machine.name for machine in launch.machines}
+        return _Tap(clock_tap.ClockTap(self.rundir), names, launch.clock.epoch_ns)
+
     def _launch(self, plan: Plan, progress: Progress) -> Launch:
         ready = build_all.ensure(progress)
         order = ClockOrder(
@@ -222,6 +229,24 @@ class VirtualUmlProvider(UmlProvider):
             return {machine.name: machine.number for machine in Launch.read(self.rundir / paths.LAUNCH).machines}
         except OSError as error:
             raise HostFailed("the lab is not up") from error
+
+
+@dataclass(frozen=True)
+class _Tap:
+    """See `providers.base.Tap`."""
+
+    clock: clock_tap.ClockTap
+    names: Mapping[int, str]
+    epoch_ns: int
+
+    def end(self) -> Sequence[SentFrame]:
+        return [
+            SentFrame(self.epoch_ns + each.leaves_ns, self.names[each.host], f"eth{each.port + 1}", each.content)
+            for each in self.clock.end()
+        ]
+
+    def close(self) -> None:
+        self.clock.close()
 
 
 def _wires(plan: Plan) -> tuple[dict[str, Any], ...]:
