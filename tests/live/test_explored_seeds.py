@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -124,3 +126,54 @@ def test_an_exploration_that_was_ended_goes_on(program: Program, place: Path) ->
     assert said.returncode == 0, said.stderr
     again = folder.outcomes(made)
     assert again[2].timeline_sha256 == json.loads(lines[1])["timeline_sha256"]
+
+
+CLOCKS = """
+PROGRAM = "import json, time; print(json.dumps({'at': time.monotonic_ns(), 'op': 'read', 'key': 'x'}))"
+
+
+def test_clients_have_one_clock(lab, course):
+    seen = 0
+    for _ in range(6):
+        began_ns = round(course.now_s * 1e9)
+        history = course.clients({host: ["python3", "-c", PROGRAM] for host in "abc"}, timeout_s=30)
+        sent = [each["sent"] - began_ns for each in history]
+        assert 0 < min(sent) and max(sent) < 1_000_000
+        assert max(sent) - min(sent) < 2_000, sent
+        seen += len(sent) == 3
+        course.sleep(1)
+    assert seen > 3
+"""
+PAUSES = "faults: {pause: {every: 2s, for: 300ms to 600ms, of: [c]}, length: 20s}\n"
+
+
+def test_the_times_of_clients_on_several_hosts_are_the_labs(program: Program, place: Path) -> None:
+    (place / "test_clocks.py").write_text(CLOCKS)
+    (place / "pauses.yaml").write_text(PAUSES)
+    words = (str(place / "test_clocks.py"), "--faults", str(place / "pauses.yaml"), "--seeds", "3-4", "--on", "here")
+    made = explored(program, place, *words)
+    assert [(each.verdict, each.detail) for each in folder.outcomes(made).values()] == [("passed", "")] * 2
+    assert all(each.faults for each in folder.outcomes(made).values())
+
+
+def test_two_captures_of_a_seed_are_the_same_bytes(program: Program, place: Path, tmp_path: Path) -> None:
+    made = explored(program, place, str(place / "in-turn.sh"), "--seeds", "1", "--on", "here")
+    for name in ("one.pcapng", "other.pcapng"):
+        program.succeeds("replay", str(made), "--seed", "1", "--capture", str(tmp_path / name))
+    one = (tmp_path / "one.pcapng").read_bytes()
+    assert one == (tmp_path / "other.pcapng").read_bytes()
+    frames = [body for kind, body in blocks(one) if kind == FRAME]
+    requests = [body for body in frames if body[HEAD + 12 : HEAD + 14] == IPV4 and body[HEAD + 34] == ECHO_REQUEST]
+    assert len(requests) >= 7  # five and two, and what an end sends on
+
+
+FRAME, HEAD, IPV4, ECHO_REQUEST = 6, 20, b"\x08\x00", 8
+"""A block of a frame, the bytes in front of its content (draft-ietf-opsawg-pcapng), and of an echo request."""
+
+
+def blocks(pcapng: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at < len(pcapng):
+        kind, length = struct.unpack_from("<II", pcapng, at)
+        yield kind, pcapng[at + 8 : at + length - 4]
+        at += length

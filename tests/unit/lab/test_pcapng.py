@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from minigts.lab.pcapng import Merged, Pcap
+from minigts.lab.pcapng import Frame, Merged, Pcap, whole
 
 ETHERNET = 1
 HEADER = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, ETHERNET)
@@ -77,3 +77,12 @@ def test_a_capture_without_a_frame_is_a_file_that_says_its_interfaces() -> None:
     merged.feed(0, HEADER)
     merged.feed(1, HEADER)
     assert [kind for kind, _ in blocks(merged.release(everything=True))] == [0x0A0D0D0A, 1, 1]
+
+
+def test_frames_that_are_all_there_become_a_file() -> None:
+    content = [Frame(10, 1, 103, b"abc"), Frame(1 << 33, 0, 100, b"")]
+    written = whole(["ams eth1", "bra eth1"], content)
+    assert frames(written) == [(1, 10, b"abc"), (0, 1 << 33, b"")]
+    interfaces = [body for kind, body in blocks(written) if kind == 1]
+    assert [struct.unpack_from("<H", body) for body in interfaces] == [(ETHERNET,)] * 2
+    assert b"bra eth1" in interfaces[1]

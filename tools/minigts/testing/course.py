@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from minigts import api
-from minigts.explore import variables
+from minigts.errors import HostFailed
+from minigts.explore import histories, variables
+from minigts.explore.histories import Heard, HostClocks, Operation, RegisterVerdict, SetVerdict
+from minigts.lab import events
+from minigts.machine.lines import Lines
+
+FIGURE = "linearizability.html"
 
 
 class Course:
@@ -34,3 +43,36 @@ class Course:
     def note(self, text: str) -> None:
         """Add a line to the course's time line."""
         self._lab.note(text)
+
+    def clients(self, commands: Mapping[str, Sequence[str]], *, timeout_s: float) -> list[dict[str, object]]:
+        """Run a client on each of these hosts, all from the same moment on until each has ended, and return the history
+        of their operations. `histories.operations` says what clients print. In virtual time the times of the history
+        are the lab's, whatever the phases of the hosts' clocks are, and whatever was paused. A client whose host fails
+        has no further operations."""
+        with self._lab.together() as pool:
+            tasks = {host: pool.start(partial(self._heard, host, argv, timeout_s)) for host, argv in commands.items()}
+            said = {host: task.result() for host, task in tasks.items()}
+        clocks = HostClocks(self._lab.plan, events.read(self._lab._lab.rundir))
+        return histories.operations(
+            Heard(clocks.lab_ns(host, at_ns), host, told) for host, lines in said.items() for at_ns, told in lines
+        )
+
+    def _heard(self, host: str, argv: Sequence[str], timeout_s: float) -> list[tuple[int, dict[str, object]]]:
+        """The lines of a client, each with its host's time."""
+        pieces, found = Lines(), list[tuple[int, dict[str, object]]]()
+
+        def take(piece: bytes) -> None:
+            found.extend(histories.line_of(host, line) for line in pieces.feed(piece))
+
+        with suppress(HostFailed):
+            self._lab.host(host).run(argv, timeout_s=timeout_s, check=False, on_output=take)
+        return found
+
+    def check_registers(self, history: Iterable[Operation]) -> RegisterVerdict:
+        """Whether a history of reads, writes and compare-and-sets is linearizable: `holds`, `verdict`, `keys`. If it is
+        not, FIGURE in the course's folder shows it."""
+        return histories.of_registers(history, lambda _: None, figure=self.folder / FIGURE)
+
+    def check_set(self, history: Iterable[Operation], there: Collection[str]) -> SetVerdict:
+        """Which of the values that were added to a set are `lost` or `unexpected`; it holds `there` at the end."""
+        return histories.of_a_set(history, there)

@@ -1,0 +1,135 @@
+"""Histories of registers, by Porcupine, and of sets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from minigts.errors import MinigtsError
+from minigts.explore import histories
+from minigts.explore.histories import Heard, HostClocks, Operation
+from minigts.lab.events import Event
+from minigts.topology.plan import reseed
+from minigts.topology.read.load import parse
+
+
+def one(op: str, value: str | None, sent: int, answered: int, **others: object) -> Operation:
+    return {
+        "client": "c",
+        "key": "k",
+        "op": op,
+        "value": value,
+        "sent": sent,
+        "answered": answered,
+        "answer": "ok",
+    } | others
+
+
+def quiet(_line: str) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("history", "verdict", "operations"),
+    [
+        ([], "linearizable", 0),
+        ([one("read", None, 0, 1), one("write", "1", 2, 3), one("read", "1", 4, 5)], "linearizable", 3),
+        ([one("write", "1", 0, 1), one("write", "2", 2, 3), one("read", "1", 4, 5)], "not linearizable", 3),
+        # Side by side the write may come before or after the read.
+        ([one("write", "1", 0, 1), one("write", "2", 2, 9), one("read", "1", 4, 5)], "linearizable", 3),
+        # A read has seen it, and a later one has not.
+        (
+            [one("write", "1", 0, 1), one("write", "2", 2, 9), one("read", "2", 3, 4), one("read", "1", 5, 6)],
+            "not linearizable",
+            4,
+        ),
+        # One that was not done counts for nothing; one that nobody knows of may have been done, then or later.
+        ([one("write", "1", 0, 1, answer="fail"), one("read", "1", 2, 3)], "not linearizable", 1),
+        ([one("write", "1", 0, 1, answer="info"), one("read", None, 2, 3)], "linearizable", 2),
+        ([one("write", "1", 0, 1, answer="info"), one("read", None, 2, 3), one("read", "1", 4, 5)], "linearizable", 3),
+        (
+            [one("write", "1", 0, 1, answer="info"), one("read", "1", 2, 3), one("read", None, 4, 5)],
+            "not linearizable",
+            3,
+        ),
+        ([one("read", None, 0, 1, answer="info")], "linearizable", 0),
+        (
+            [one("write", "1", 0, 1), one("cas", "2", 2, 3, **{"from": "1", "held": True}), one("read", "2", 4, 5)],
+            "linearizable",
+            3,
+        ),
+        ([one("write", "1", 0, 1), one("cas", "2", 2, 3, **{"from": "1", "held": False})], "not linearizable", 2),
+        # Each key is a register of its own.
+        ([one("write", "1", 0, 1), one("read", None, 2, 3, key="other")], "linearizable", 2),
+    ],
+)
+def test_a_history_of_registers_is_judged(history: list[Operation], verdict: str, operations: int) -> None:
+    found = histories.of_registers(history, quiet)
+    assert (found.verdict, found.operations) == (verdict, operations)
+    assert found.holds == (verdict == "linearizable")
+
+
+def test_what_is_not_linearizable_is_drawn(tmp_path: Path) -> None:
+    history = [one("write", "1", 0, 1), one("read", "0", 2, 3, client="d"), one("read", None, 0, 1, key="other")]
+    found = histories.of_registers(history, quiet, figure=tmp_path / "figure.html")
+    assert found.keys == ("k",)
+    assert "<html" in (tmp_path / "figure.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("history", "says"),
+    [
+        ([one("push", "1", 0, 1)], 'line 1: no operation "push"'),
+        ([one("read", None, 0, 1), one("read", None, 3, 2)], "line 2: it was answered before it was sent"),
+    ],
+)
+def test_what_is_no_operation_is_refused(history: list[Operation], says: str) -> None:
+    with pytest.raises(MinigtsError) as refused:
+        histories.of_registers(history, quiet)
+    assert says in str(refused.value)
+
+
+def test_of_a_set_acknowledged_values_have_to_be_there_and_refused_ones_not() -> None:
+    lines = ['{"value": "a", "answer": "ok"}', '{"value": "b", "answer": "info"}', '{"value": "c", "answer": "fail"}']
+    history = [json.loads(line) for line in lines]
+    assert histories.of_a_set(history, ["a", "b"]).holds
+    assert histories.of_a_set(history, ["a"]).holds
+    found = histories.of_a_set(history, ["c", "d"])
+    assert (found.acknowledged, found.lost, found.unexpected) == (1, ("a",), ("c", "d"))
+
+
+def test_lines_of_clients_become_operations() -> None:
+    lines = [
+        Heard(10, "a", {"op": "write", "key": "x", "value": "1"}),
+        Heard(11, "b", {"op": "read", "key": "x"}),
+        Heard(20, "b", {"answer": "ok", "value": None}),
+        Heard(30, "a", {"answer": "ok"}),
+        Heard(40, "a", {"op": "write", "key": "x", "value": "2"}),
+    ]
+    first = {"client": "a", "op": "write", "key": "x", "value": "1", "sent": 10, "answered": 30, "answer": "ok"}
+    second = {"client": "b", "op": "read", "key": "x", "value": None, "sent": 11, "answered": 20, "answer": "ok"}
+    left = {"client": "a", "op": "write", "key": "x", "value": "2", "sent": 40, "answered": 40, "answer": "info"}
+    assert histories.operations(reversed(lines)) == [first, second, left]
+
+
+@pytest.mark.parametrize("line", [b"Traceback", b'{"op": "read"}', b'{"at": 1.5}', b"[1]"])
+def test_what_is_no_line_of_a_client_is_refused(line: bytes) -> None:
+    with pytest.raises(MinigtsError, match="a has printed .*, which is no line of a client"):
+        histories.line_of("a", line)
+
+
+def test_a_hosts_clock_is_behind_the_labs_by_its_phase_and_its_pauses() -> None:
+    plan = reseed.replicate(parse("name: pair\npair: {hosts: [a, b], link: {rtt: 2ms}}\n", "p.yaml", time="virtual"), 3)
+    phase_ns = {name: round(phase_s * 1e9) for name, phase_s in reseed.phases_s(plan).items()}
+    happened: list[Event] = [
+        {"event": "paused", "host": "a", "lab_s": 5.0},
+        {"event": "cut", "link": "a-b", "lab_s": 5.1},
+        {"event": "resumed", "host": "a", "lab_s": 7.0},
+        {"event": "paused", "host": "a", "lab_s": 9.0},
+    ]
+    clocks = HostClocks(plan, happened)
+    assert clocks.lab_ns("b", 10**10) == 10**10 + phase_ns["b"]
+    assert clocks.lab_ns("a", 4 * 10**9) == 4 * 10**9 + phase_ns["a"]
+    assert clocks.lab_ns("a", 5 * 10**9) == 7 * 10**9 + phase_ns["a"]

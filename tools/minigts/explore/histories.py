@@ -1,0 +1,179 @@
+"""Judges histories: what clients asked of a service, and what it answered, with times of one clock.
+
+An operation is a mapping, such as a line of JSON that a client has printed. Of a register it has `client`, `key`, `op`
+(`read`, `write`, or `cas`, which writes `value` if the register holds `from`, and `held` says whether it did), `value`,
+`sent` and `answered` in nanoseconds, and `answer`: `ok`, `fail` if it was not done, or `info` if nobody knows.
+
+Linearizability is judged by Porcupine (github.com/anishathalye/porcupine), by a program that provision/checker builds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from minigts import paths
+from minigts.artifacts.build import Product
+from minigts.errors import MinigtsError
+from minigts.lab.events import Event
+from minigts.language import documents
+from minigts.machine import shell
+from minigts.machine.progress import Progress
+from minigts.topology.plan import reseed
+from minigts.topology.plan.plan import Plan
+
+Operation: TypeAlias = Mapping[str, object]
+LIMIT_S = 60.0
+"""How long the search for an order of the operations may take; it is a search that may take for ever."""
+SPARE_S = 30.0
+PROGRAM = "checker"
+NS_PER_S = 1e9
+
+
+@dataclass(frozen=True)
+class RegisterVerdict:
+    """Whether a history of registers is linearizable: there is an order of its operations, each between its sending and
+    its answer, in which each read has what was written last."""
+
+    verdict: str
+    """`linearizable`, `not linearizable`, or `unknown`: it could not be told in time."""
+    operations: int
+    """How many operations count: all but those that were not done, and reads without an answer."""
+    keys: tuple[str, ...]
+    """The keys whose operations are not linearizable."""
+
+    @property
+    def holds(self) -> bool:
+        return self.verdict == "linearizable"
+
+
+@dataclass(frozen=True)
+class SetVerdict:
+    """What became of the values that were added to a set."""
+
+    acknowledged: int
+    lost: tuple[str, ...]
+    """Values that were acknowledged and are not there."""
+    unexpected: tuple[str, ...]
+    """Values that are there, and were refused or never added."""
+
+    @property
+    def holds(self) -> bool:
+        return not self.lost and not self.unexpected
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A line of a client, and when it was printed: nanoseconds of the lab's clock."""
+
+    at_ns: int
+    client: str
+    told: Mapping[str, object]
+
+
+class HostClocks:
+    """Turns times of hosts' clocks (CLOCK_MONOTONIC) into the lab's, in virtual time. A host's clock begins with the lab's,
+    is behind it by the phase that its replicate has drawn, and by each pause. `happened` are the lab's events. In real
+    time a host's clock is taken as it is."""
+
+    def __init__(self, plan: Plan, happened: Iterable[Event]) -> None:
+        self._behind_ns = {name: round(phase_s * NS_PER_S) for name, phase_s in reseed.phases_s(plan).items()}
+        self._pauses: dict[str, list[tuple[int, int]]] = {}
+        """By host, the pauses that are over: when they began, and how long they lasted."""
+        begun: dict[str, int] = {}
+        for event in happened:
+            host, lab_s = str(event.get("host")), event.get("lab_s")
+            if not isinstance(lab_s, float | int):
+                continue
+            at_ns = round(lab_s * NS_PER_S)
+            if event["event"] == "paused":
+                begun[host] = at_ns
+            elif event["event"] == "resumed" and host in begun:
+                since_ns = begun.pop(host)
+                self._pauses.setdefault(host, []).append((since_ns, at_ns - since_ns))
+
+    def lab_ns(self, host: str, own_ns: int) -> int:
+        """The lab's time at which the host's clock showed `own_ns`."""
+        at_ns = own_ns + self._behind_ns.get(host, 0)
+        for since_ns, lasted_ns in self._pauses.get(host, ()):
+            if at_ns >= since_ns:
+                at_ns += lasted_ns
+        return at_ns
+
+
+def line_of(client: str, line: bytes) -> tuple[int, dict[str, object]]:
+    """What a client has printed: the time of its host's clock (`at`), and the rest. Raises MinigtsError."""
+    try:
+        told = dict(documents.document(line))
+        at_ns = told.pop("at")
+        if type(at_ns) is not int:
+            raise ValueError("its `at` is no whole number")
+    except (ValueError, TypeError, KeyError) as error:
+        shown = line[:200].decode(errors="replace")
+        raise MinigtsError(f"{client} has printed {shown!r}, which is no line of a client: {error}") from error
+    return at_ns, told
+
+
+def operations(lines: Iterable[Heard]) -> list[dict[str, object]]:
+    """The operations of clients. A client prints a line of JSON right before it sends a request, such as `{"at": 5000,
+    "op": "write", "key": "x", "value": "1"}`, and one when it is answered, `{"at": 7000, "answer": "ok"}`: `at` is its
+    time.monotonic_ns(). What the second line has is added to the first. One that is never answered is `info`.
+    """
+    found: list[dict[str, object]] = []
+    unanswered: dict[str, dict[str, object]] = {}
+    for line in sorted(lines, key=lambda line: (line.at_ns, line.client)):
+        if "answer" in line.told and line.client in unanswered:
+            unanswered.pop(line.client).update({**line.told, "answered": line.at_ns})
+        else:
+            unanswered[line.client] = {"client": line.client, **line.told, "sent": line.at_ns}
+            found.append(unanswered[line.client])
+    for left in unanswered.values():
+        left.update({"answer": "info", "answered": left["sent"]})
+    return found
+
+
+def product() -> Product:
+    """The program that judges registers, as it is built."""
+    return Product(
+        name="checker of histories",
+        folder=paths.project_root() / "provision" / "checker",
+        store=paths.cache_root() / "checkers",
+        duration="some seconds, or minutes where this machine has no Go",
+        work_mb=1500,
+        step="go: downloading ",
+        steps=1,
+        parts=("build.sh", "compile.sh", "go.mod", "go.sum", "main.go"),
+    )
+
+
+def of_registers(
+    history: Iterable[Operation], say: Progress, *, figure: Path | None = None, limit_s: float = LIMIT_S
+) -> RegisterVerdict:
+    """Judge a history of registers, one for each key. If it is not linearizable, `figure` gets Porcupine's picture of
+    the first such key, a page of HTML. Raises EnvironmentLacks when the program cannot be built, MinigtsError for
+    operations that are none.
+    """
+    program = product().ensure(say) / PROGRAM
+    numbers: dict[object, int] = {}
+    lines = []
+    for operation in history:
+        number = numbers.setdefault(operation.get("client"), len(numbers))
+        lines.append(json.dumps({**operation, "client": number}))
+    argv = [str(program), f"{limit_s:g}", *([str(figure)] if figure is not None else [])]
+    done = shell.run(argv, timeout_s=limit_s + SPARE_S, check=False, stdin="\n".join(lines).encode())
+    if done.code:
+        raise MinigtsError(f"the history cannot be judged: {done.stderr.strip()}")
+    told = documents.document(done.stdout)
+    return RegisterVerdict(told["verdict"], told["operations"], tuple(told["keys"]))
+
+
+def of_a_set(history: Iterable[Operation], there: Collection[str]) -> SetVerdict:
+    """Judge a history of values that were added to one set, which holds `there` at the end: operations with `value` and
+    `answer`."""
+    answers = {str(each["value"]): each["answer"] for each in history}
+    acknowledged = {value for value, answer in answers.items() if answer == "ok"}
+    possible = {value for value, answer in answers.items() if answer != "fail"}
+    return SetVerdict(len(acknowledged), tuple(sorted(acknowledged - {*there})), tuple(sorted({*there} - possible)))
