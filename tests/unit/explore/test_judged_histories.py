@@ -116,7 +116,7 @@ def test_lines_of_clients_become_operations() -> None:
 
 @pytest.mark.parametrize("line", [b"Traceback", b'{"op": "read"}', b'{"at": 1.5}', b"[1]"])
 def test_what_is_no_line_of_a_client_is_refused(line: bytes) -> None:
-    with pytest.raises(MinigtsError, match="a has printed .*, which is no line of a client"):
+    with pytest.raises(MinigtsError, match=r"a has printed .*, which is no line of a client"):
         histories.line_of("a", line)
 
 

@@ -75,9 +75,9 @@ class Heard:
 
 
 class HostClocks:
-    """Turns times of hosts' clocks (CLOCK_MONOTONIC) into the lab's, in virtual time. A host's clock begins with the lab's,
-    is behind it by the phase that its replicate has drawn, and by each pause. `happened` are the lab's events. In real
-    time a host's clock is taken as it is."""
+    """Turns times of hosts' clocks (CLOCK_MONOTONIC) into the lab's, in virtual time. A host's clock begins with the
+    lab's, is behind it by the phase that its replicate has drawn, and by each pause. `happened` are the lab's events.
+    In real time a host's clock is taken as it is."""
 
     def __init__(self, plan: Plan, happened: Iterable[Event]) -> None:
         self._behind_ns = {name: round(phase_s * NS_PER_S) for name, phase_s in reseed.phases_s(plan).items()}
