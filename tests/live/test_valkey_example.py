@@ -1,5 +1,5 @@
-"""The example of docs/explore.md: Valkey with Sentinel keeps what it acknowledges while nothing fails, and loses some of
-it when the network parts, as its authors say."""
+"""The example of docs/explore.md: Valkey with Sentinel keeps what it acknowledges while nothing fails, and loses some
+of it when the network parts, as its authors say."""
 
 from __future__ import annotations
 
