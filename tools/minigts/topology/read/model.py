@@ -115,7 +115,7 @@ class Expect(Spec):
     latency: Annotated[LatencyWord, choice("an expectation", *EXPECTATIONS["latency"])] | None = Field(
         None,
         description="sum-of-segments: the RTT of each path is the sum of what its segments measured. as-declared: it "
-        "is what the file declares.",
+        "is what the file declares. steady: the RTT hardly varies.",
     )
     throughput: Annotated[ThroughputWord, choice("an expectation", *EXPECTATIONS["throughput"])] | None = Field(
         None,
@@ -220,7 +220,7 @@ class Topology(Spec):
         None, description="How far a lab may be from its plan. Default: {rtt: 0.2ms + 1%, rate: 2%, loss: 0.1%}."
     )
     seed: Annotated[int, *whole("a seed", 0, LARGEST_SEED)] = Field(
-        0, description="Seed of the random numbers for loss and jitter. Default: 0."
+        0, description="Seed of the random numbers for loss, jitter and the like. Default: 0."
     )
 
 
