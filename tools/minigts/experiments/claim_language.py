@@ -208,7 +208,7 @@ class Claim(Strict):
     cost: General | None = None
     """The word of a claim about the processor time for each byte."""
     value: ValueWord | None = None
-    """The word of a claim about the number of `tool: command`."""
+    """The word of a claim about the value of `tool: command`, `traffic` or `flows`."""
     metric: str | None = None
     """The column of samples.csv that is judged in place of the quantity's own: mean, min, cpu_target_ns_per_byte."""
     of: Name | None = None
