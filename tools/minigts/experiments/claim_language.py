@@ -218,7 +218,7 @@ class Claim(Strict):
     where: Words = Field(default_factory=dict)
     """The values of what varies that it is about; by default all of them."""
     than: Words = Field(default_factory=dict)
-    """What to compare with: another `overlay`, `of`, or value of what varies."""
+    """What to compare with: another `overlay`, `of`, `from`, `to`, or value of what varies."""
     range: Limits | None = None
     """The range in which the figure, or the ratio, is claimed to lie."""
     by: str | None = None
@@ -350,4 +350,4 @@ class Published(Strict):
     trend: str = ""
     """The trend in words, where no values were published."""
     metric: str = ""
-    """The metric; by default the measurement's own quantity."""
+    """The column of samples.csv; by default the measurement's own quantity."""

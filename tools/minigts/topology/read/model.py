@@ -189,8 +189,8 @@ class Topology(Spec):
     )
     dns: Annotated[bool, *truth("each host has a name server")] = Field(
         False,
-        description="true: each host has a name server, which knows the lab's hosts and containers. Default: false, "
-        "hosts' names are in /etc/hosts alone.",
+        description="true: each host has a name server, which knows the lab's hosts and containers. Not on mininet. "
+        "Default: false, hosts' names are in /etc/hosts alone.",
     )
     delays: Annotated[Literal["written", "sites"], choice("where delays come from", "written", "sites")] = Field(
         "written",
