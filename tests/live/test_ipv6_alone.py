@@ -31,7 +31,7 @@ routing: {protocol}
 defaults: {{link: {{delay: 2ms, rate: 50mbit}}}}
 hosts: {{a: , b: , c: }}
 links:
-- {{ends: [a, b], loss: {{to: 2%, back: 0%}}}}
+- {{ends: [a, b], loss: {{to: 2%, from: 0%}}}}
 - {{ends: [b, c]}}
 expect: [{{latency: sum-of-segments}}]
 """

@@ -219,7 +219,9 @@ def _ipv6_addresses(plan: Plan, host: Host, beside: ipv6.Host) -> Iterator[str]:
             yield batch_line("neighbour", "replace", address, "lladdr", far.mac, "dev", port.name, "nud", "permanent")
 
 
-_IPV6_THERE = "[[ -e /proc/sys/net/ipv6 ]] || { echo 'the kernel has no IPv6, and the topology says ipv6' >&2; exit 1; }"
+_IPV6_THERE = (
+    "[[ -e /proc/sys/net/ipv6 ]] || { echo 'the kernel has no IPv6, and the topology says ipv6' >&2; exit 1; }"
+)
 
 
 def _switch_with_ipv6() -> Iterator[str]:

@@ -28,7 +28,9 @@ def echo_s_at_lowest_rate(plan: Plan, path: Path, payload_bytes: int = 56) -> fl
     """The seconds that an ICMP echo takes at the lowest rate on the path, there or back; 0 without a rate. Echoes sent
     faster queue."""
     rates_mbit = [end.outgoing.rate_mbit for end in plan.ends_on(path) if end.outgoing.rate_mbit is not None]
-    return max((_echo_bytes(payload_bytes, plan.family) * 8 / (rate_mbit * 1e6) for rate_mbit in rates_mbit), default=0.0)
+    return max(
+        (_echo_bytes(payload_bytes, plan.family) * 8 / (rate_mbit * 1e6) for rate_mbit in rates_mbit), default=0.0
+    )
 
 
 def _echo_bytes(payload_bytes: int, family: Family = "ipv4") -> int:
