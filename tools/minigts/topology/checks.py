@@ -283,6 +283,7 @@ def _ipv6(drafted: Draft) -> Iterator[Finding]:
 def _without_ipv4(document: Mapping[str, Data], drafted: Draft) -> Iterator[Finding]:
     """What of a file with `ipv4: false` needs IPv4."""
     either = "and the topology says `ipv4: false`: take one of the two out"
+    yield from _machines_without_ipv4(drafted, either)
     if document.get("ipv6") in (None, "false"):
         yield ("ipv4",), "hosts would have no addresses: add `ipv6: true`, or take `ipv4: false` out"
     if document.get("subnets") is not None:
@@ -291,6 +292,12 @@ def _without_ipv4(document: Mapping[str, Data], drafted: Draft) -> Iterator[Find
         for key, there in (("subnet", link.subnet), ("addresses", link.addresses)):
             if there:
                 yield link.where, f"`{key}:` is of IPv4, {either}"
+    overlay = document.get("overlay")
+    if isinstance(overlay, str) and (why := ipv6.why_without_ipv4(overlay, overlay_names.known())) is not None:
+        yield ("overlay",), f"{why}, {either}"
+
+
+def _machines_without_ipv4(drafted: Draft, either: str) -> Iterator[Finding]:
     for switch in drafted.switches:
         if switch.controller not in (None, segments.BUILTIN):
             yield (*switch.where, "controller"), f"a switch asks a controller elsewhere by IPv4, {either}"
@@ -298,9 +305,6 @@ def _without_ipv4(document: Mapping[str, Data], drafted: Draft) -> Iterator[Find
         for to, via in (host.spec.routes or {}).items():
             if any(word[:1].isdigit() for word in (to, via)):
                 yield (*host.place_of("routes"), to), f"the route has an IPv4 address, {either}, or write hosts' names"
-    overlay = document.get("overlay")
-    if isinstance(overlay, str) and (why := ipv6.why_without_ipv4(overlay, overlay_names.known())) is not None:
-        yield ("overlay",), f"{why}, {either}"
 
 
 def _pool(subnets: Data) -> IPv4Network | None:
