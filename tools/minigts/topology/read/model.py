@@ -187,6 +187,10 @@ class Topology(Spec):
         description="true: every host and link has IPv6 addresses and routes beside those of IPv4. A /48: from that "
         "block instead of fd6d:6967:7473::/48. Default: false, IPv6 is off on links.",
     )
+    ipv4: Annotated[bool, *truth("hosts and links have IPv4 addresses")] = Field(
+        True,
+        description="false: hosts and links have IPv6 addresses alone, which needs `ipv6:`. Default: true.",
+    )
     dns: Annotated[bool, *truth("each host has a name server")] = Field(
         False,
         description="true: each host has a name server, which knows the lab's hosts and containers. Not on mininet. "
