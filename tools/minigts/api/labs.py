@@ -263,8 +263,9 @@ class Host:
 
     @property
     def address(self) -> str:
-        """Its own IPv4 address, which is reached over all of its links."""
-        return self._lab.plan.host(self.name).address
+        """Its own address, which is reached over all of its links: of IPv4, or of IPv6 in a lab without IPv4."""
+        plan = self._lab.plan
+        return plan.seen_as(plan.host(self.name).address)
 
     def run(self, *argv: Words, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True, stdin: str = "") -> Result:
         """Run a command as root; each word is an argument: `run("ip", "route")`, or as with Python's `subprocess` one

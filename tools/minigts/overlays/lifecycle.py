@@ -141,8 +141,8 @@ def require_engine(provider: Provider, name: str) -> None:
 
 
 def require_fit(plan: Plan, name: str) -> None:
-    """Raises InputError when overlay `name` does not fit the plan: it uses IPv6 and hosts have none, or it has too
-    few addresses for them, or addresses that a link has."""
+    """Raises InputError when overlay `name` does not fit the plan: it uses a version of IP of which hosts have no
+    addresses, or it has too few addresses for them, or addresses that a link has."""
     if name not in UNDERLAYS and plan.hosts[-1].index >= MOST_HOSTS:
         more = f"topology {plan.name} has {plan.hosts[-1].index + 1}: bring it up without one, --overlay none"
         raise InputError(f"an overlay has addresses for {MOST_HOSTS} hosts, and {more}")
@@ -151,6 +151,8 @@ def require_fit(plan: Plan, name: str) -> None:
             if user := reserved_for(IPv4Network(subnet)):
                 where = f"link {link.name} of topology {plan.name} has {subnet}"
                 raise InputError(f"overlay {name!r} does not fit: {where}, which overlaps {user}")
+    if (why := ipv6.why_without_ipv4(name, catalogue.known())) is not None and not plan.ipv4:
+        raise InputError(f"{why}, and topology {plan.name} says `ipv4: false`")
     if ipv6.needed_by(name) and plan.ipv6 is None:
         raise InputError(f"overlay {name!r} uses IPv6, and topology {plan.name} has none: write `ipv6: true` there")
 

@@ -52,6 +52,7 @@ def lab_facts(lab: Lab) -> dict[str, object]:
             "routing": lab.plan.routing,
             "dns": lab.plan.dns,
             "ipv6": None if lab.plan.ipv6 is None else {host.name: host.address for host in lab.plan.ipv6.hosts},
+            "ipv4": lab.plan.ipv4,
             "groups": {group.name: list(group.hosts) for group in lab.plan.groups},
             "created": record.created.isoformat(),
             "cut": labs.cut_links(lab.plan, record),
@@ -90,7 +91,7 @@ def show_labs(labs: Iterable[Lab]) -> None:
             (
                 h.name,
                 h.location or "",
-                h.address,
+                lab.plan.seen_as(h.address),
                 *shown_plan.ipv6_address(lab.plan, h.name),
                 *([inside.get(h.name, "")] if inside else ()),
                 str(states.get(h.name)),
