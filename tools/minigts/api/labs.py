@@ -26,6 +26,7 @@ from minigts.language.problems import did_you_mean, listed, shown
 from minigts.language.quantities import TIME_MS
 from minigts.machine.progress import Progress
 from minigts.overlays import containers
+from minigts.overlays import policy as policies
 from minigts.providers import DEFAULT
 from minigts.providers.base import Result
 from minigts.session import bring_up
@@ -226,9 +227,10 @@ class Lab:
 
     @contextmanager
     def given_back(self) -> Iterator[Self]:
-        """A context at whose end links, calibration, certificate and overlay are as they were before it."""
+        """A context at whose end links, calibration, certificate, overlay and policy are as they were before it."""
         lab = self._lab
         record, certificate, overlay = lab.read_record(), measure.last(lab), overlays.joined(lab)
+        policy = policies.in_force(lab)
         try:
             yield self
         finally:
@@ -242,6 +244,10 @@ class Lab:
                 overlays.leave(lab, self._say)
             else:
                 overlays.join(lab, overlay.name, self._say)
+            if policy is not None and policies.in_force(lab) != policy:
+                policies.apply(lab, policy)
+            elif policy is None and policies.in_force(lab) is not None:
+                policies.remove(lab)
 
     def down(self) -> None:
         """Take the lab down: no process, socket or file of it is left."""
