@@ -113,7 +113,7 @@ def test_a_restarted_host_enforces_it_before_its_container_starts_and_after(lab:
 def test_no_end_waits_for_one_that_it_may_not_ping(lab: Lab) -> None:
     restarted(lab, "bra")
     overlays.rejoin(lab, "bra", quiet)
-    assert REACHED == {"ams": ADDRESSES["bra"], "bra": "", "lju": ""}
+    assert {"ams": ADDRESSES["bra"], "bra": "", "lju": ""} == REACHED
 
 
 def test_a_container_with_another_address_is_known_to_every_host(lab: Lab) -> None:
@@ -134,7 +134,7 @@ def test_a_kept_lab_that_comes_up_again_has_it(lab: Lab) -> None:
     lab.write(as_kept(lab.plan, record).model_copy(update={"state": "up"}), record)
     overlays.join(lab, "calico", quiet)
     assert sorted(told_rules()) == [(host, rules(host)) for host in HOSTS]
-    assert REACHED == {name: " ".join(ADDRESSES[peer] for peer in HOSTS if peer != name) for name in HOSTS}
+    assert {name: " ".join(ADDRESSES[peer] for peer in HOSTS if peer != name) for name in HOSTS} == REACHED
 
 
 def test_status_says_so_until_it_is_removed(lab: Lab) -> None:
@@ -203,7 +203,11 @@ def test_a_paused_host_would_keep_its_rules(lab: Lab) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    ["{", "{}", '{"overlay": "calico", "policy": {"name": "x", "groups": {}, "rules": [{"deny": {"from": "a", "to": "b"}}]}}'],
+    [
+        "{",
+        "{}",
+        '{"overlay": "calico", "policy": {"name": "x", "groups": {}, "rules": [{"deny": {"from": "a", "to": "b"}}]}}',
+    ],
 )
 def test_a_damaged_record_is_named(lab: Lab, wrong: str) -> None:
     lab.put(policy.FILE, wrong)

@@ -51,9 +51,9 @@ MOST_HOSTS = 250
 
 
 def join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
-    """Join overlay `name` on the lab, in place of the one that is joined; return its measuring ends by host. A policy of
-    a kept or altered lab is in force again; another overlay's is dropped.
+    """Join overlay `name` on the lab, in place of the one that is joined; return its measuring ends by host.
 
+    A policy of a kept or altered lab is in force again; that of another overlay is dropped.
     Raises InputError for an unknown overlay, EnvironmentLacks when its programs cannot be obtained, CommandFailed when
     a script fails.
     """
