@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,23 @@ def test_a_quick_run_repeats_where_that_costs_little(time: Time, replicates: int
         EXPERIMENTS / "multihop.yaml", paper=False, quick=True, only=(), time=time, replicates=replicates
     )
     assert look.experiment.repetitions == repetitions
+
+
+@pytest.mark.parametrize(
+    ("paper", "paper_repetitions", "quick_repetitions"),
+    [("{duration: 2min}", 3, 1), ("{repetitions: 5, duration: 2min}", 5, 1)],
+)
+def test_the_study_s_length_keeps_the_repetitions_of_the_file(
+    tmp_path: Path, paper: str, paper_repetitions: int, quick_repetitions: int
+) -> None:
+    """And a short look has one, as docs/experiment-language.md says of both."""
+    file = tmp_path / "multihop.yaml"
+    text = (EXPERIMENTS / "multihop.yaml").read_text().replace("{repetitions: 5, duration: 2min}", paper)
+    file.write_text(text)
+    at_length = prepare.prepare(file, paper=True, quick=False, only=(), time="real").experiment
+    look = prepare.prepare(file, paper=False, quick=True, only=(), time="real").experiment
+    assert (at_length.repetitions, look.repetitions) == (paper_repetitions, quick_repetitions)
+    assert "repetitions" not in json.loads(look.model_dump_json())["quick"]
 
 
 @pytest.mark.parametrize("file", EVERY_FILE, ids=lambda file: str(file.stem))

@@ -346,8 +346,8 @@ Measurement = Annotated[AnyMeasurement, Field(discriminator="tool")]
 class Scale(Strict):
     """What `--paper` or `--quick` changes: the study's own length and repetitions, or a short look."""
 
-    repetitions: Count = 1
-    """How often each cell is measured."""
+    repetitions: Annotated[Count | None, Field(exclude_if=lambda number: number is None)] = None
+    """How often each cell is measured; by default once for `quick`, and the experiment's number for `paper`."""
     replicates: Annotated[Replicates | None, Field(exclude_if=lambda number: number is None)] = None
     """How many labs with different seeds; by default one for `quick`, and the experiment's number for `paper`."""
     duration_s: WholeSeconds | None = Field(default=None, alias="duration")
@@ -636,19 +636,21 @@ class Experiment(Strict):
         """The experiment at the study's own length. Raises InputError when the file has no `paper:`."""
         if self.paper is None:
             raise InputError(f"experiment {self.name} has no `paper:` section, so --paper changes nothing")
-        return self._at(self.paper).replicated(self.paper.replicates or self.replicates)
+        return self._at(self.paper, self.repetitions).replicated(self.paper.replicates or self.replicates)
 
     def for_a_look(self) -> Experiment:
         """The experiment as `quick:` changes it; by default with one repetition."""
-        return self._at(self.quick).replicated(self.quick.replicates or 1)
+        return self._at(self.quick, 1).replicated(self.quick.replicates or 1)
 
-    def _at(self, scale: Scale) -> Experiment:
+    def _at(self, scale: Scale, repetitions: int) -> Experiment:
+        """The experiment as `scale` changes it; `repetitions` where it has none."""
         changed = tuple(_scaled(measurement, scale) for measurement in self.measurements)
         overlays = tuple(name for name in self.overlays if name in scale.overlays or not scale.overlays)
         left = _values(self.measurements) - _values(changed)
         claims = tuple(claim for claim in self._claims_over(overlays) if left.isdisjoint(_values_named(claim)))
         swept = self._swept(scale)
-        update = {"repetitions": scale.repetitions, "overlays": overlays, "measurements": changed, "claims": claims}
+        number = scale.repetitions or repetitions
+        update = {"repetitions": number, "overlays": overlays, "measurements": changed, "claims": claims}
         update |= {"vary": swept} if swept else {}
         known = {entry.name for entry in self.measurements}
         return self.model_copy(update=update).only(known.intersection(scale.measurements))
