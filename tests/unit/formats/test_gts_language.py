@@ -176,8 +176,8 @@ WRONG = {
     "outside": (
         changed(("host {", "externalDomain {")),
         [
-            "2: 'externalDomain': nothing outside the lab can be linked; remove it, and the links that lead there; a host "
-            "gets a way out by `gateway: true`"
+            "2: 'externalDomain': nothing outside the lab can be linked; remove it, and the links that lead there; "
+            "a host gets a way out by `gateway: true`"
         ],
     ),
     "id": (changed(('id="h1"', 'id="1h"')), ["2: '1h' is not an id: letters and digits"]),
