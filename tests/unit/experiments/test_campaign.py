@@ -6,12 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from minigts.cli.app import app
 from minigts.errors import InputError
 from minigts.experiments import prepare, run_folders
 from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.schema import RawSample
+from minigts.serve import runs
 from minigts.topology.time import Time
 
 PROJECT = Path(__file__).parents[3]
@@ -171,6 +174,31 @@ def test_a_folder_stands_for_its_experiments(tmp_path: Path) -> None:
     assert prepare.files([classics]) == tuple(sorted(classics.glob("*.yaml")))
     with pytest.raises(InputError, match="holds no experiment"):
         prepare.files([tmp_path])
+
+
+def test_the_folders_that_a_folder_leaves_out_are_named() -> None:
+    (line,) = prepare.passed_over([EXPERIMENTS, EXPERIMENTS / "classics", FILES[0]])
+    counts = {name: len([*(EXPERIMENTS / name).glob("*.yaml")]) for name in ("classics", "hardware", "validation")}
+    assert line.startswith(f"{EXPERIMENTS}: the files of its folders are not run: ")
+    assert all(f"{name} ({count})" in line for name, count in counts.items())
+    assert sum(counts.values()) + len(FILES) == len(EVERY_FILE)
+    assert line.endswith(f"to run those of one: minigts run {EXPERIMENTS / 'classics'}")
+
+
+def test_run_says_on_stderr_what_it_leaves_out() -> None:
+    done = CliRunner().invoke(app, ["run", str(EXPERIMENTS), "--dry-run", "--quick"])
+    assert (done.exit_code, "the files of its folders are not run: classics (" in done.stderr) == (0, True), done.stderr
+
+
+def test_examples_lists_every_experiment() -> None:
+    """As many as `minigts serve` offers."""
+    listed = CliRunner().invoke(app, ["examples"]).stdout.splitlines()
+    assert [*map(Path, listed)] == [
+        *sorted((PROJECT / "topologies").rglob("*.yaml"), key=lambda path: (len(path.parts), path)),
+        *FILES,
+        *sorted({*EVERY_FILE} - {*FILES}),
+    ]
+    assert len(EVERY_FILE) == len(runs.names())
 
 
 def test_the_same_experiment_twice_is_refused() -> None:
