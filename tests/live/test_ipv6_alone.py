@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from live.conftest import quiet, state_directory, take_down
+from live.conftest import MakeLab, quiet, state_directory, take_down
 from live.exact import EXACT_MS
 from live.program import TOPOLOGIES, Program
 from minigts import lab as labs
@@ -21,7 +21,6 @@ from minigts.lab.calibration import probe
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import load, parse
 
-pytestmark = pytest.mark.virtual
 LIMIT_S = 60.0
 PROTOCOL = """name: by-protocol
 ipv6: true
@@ -80,21 +79,25 @@ def wrong(lab: Lab) -> list[tuple[str, str, str]]:
     return [(row.subject, row.quantity, row.note) for row in made.rows if row.ok is False]
 
 
+@pytest.mark.virtual
 def test_no_machine_has_an_ipv4_address_but_its_loopback_s(lab: Lab) -> None:
     assert {name: ipv4_addresses(lab, name) for name in ("client", "router", "web", "mail", "lan")} == {
         name: {"127.0.0.1"} for name in ("client", "router", "web", "mail", "lan")
     }
 
 
+@pytest.mark.virtual
 def test_the_certificate_holds_for_every_link_path_and_machine(lab: Lab) -> None:
     assert wrong(lab) == []
 
 
+@pytest.mark.virtual
 def test_a_name_leads_to_the_ipv6_address(lab: Lab) -> None:
     said = lab.provider.run("client", ["getent", "ahosts", "mail"], timeout_s=LIMIT_S).stdout
     assert {line.split()[0] for line in said.splitlines()} == {"fd6d:6967:7473:ffff::4"}
 
 
+@pytest.mark.virtual
 @pytest.mark.parametrize("target", ["router", "web", "mail"])
 def test_a_probe_s_round_trip_is_that_of_ipv6_s_frames_to_microseconds(lab: Lab, target: str) -> None:
     path = lab.plan.path("client", target)
@@ -103,6 +106,7 @@ def test_a_probe_s_round_trip_is_that_of_ipv6_s_frames_to_microseconds(lab: Lab,
     assert min(seen.rtts_ms) == pytest.approx(echo_ms(lab.plan, path, family="ipv6"), abs=EXACT_MS, rel=0)
 
 
+@pytest.mark.virtual
 def test_plain_hosts_are_the_same_overlay_by_either_name(lab: Lab) -> None:
     found = []
     for name in ("none", "none-v6"):
@@ -116,6 +120,7 @@ def test_plain_hosts_are_the_same_overlay_by_either_name(lab: Lab) -> None:
     assert found[0] == found[1] == {host.name: lab.plan.seen_as(host.address) for host in lab.plan.hosts}
 
 
+@pytest.mark.virtual
 def test_an_address_that_is_gone_is_said_and_set_again(lab: Lab) -> None:
     beside = lab.plan.ipv6_of("web")
     assert beside is not None
@@ -129,11 +134,27 @@ def test_an_address_that_is_gone_is_said_and_set_again(lab: Lab) -> None:
         lab.provider.run("web", again, timeout_s=LIMIT_S)
 
 
+@pytest.mark.virtual
 def test_routes_by_hand_or_by_protocol_losses_and_name_servers_are_as_declared(row: Lab) -> None:
     assert wrong(row) == []
     assert ipv4_addresses(row, "b") == {"127.0.0.1"}
 
 
+@pytest.mark.parametrize(
+    "provider", [pytest.param("uml", marks=pytest.mark.uml), pytest.param("mininet", marks=pytest.mark.mininet)]
+)
+def test_in_real_time_it_is_the_same_lab(make_lab: MakeLab, provider: str) -> None:
+    """The echo's time is this machine's business; here that all is set, and that it arrives."""
+    text = (TOPOLOGIES / "ipv6-only.yaml").read_text()
+    lab = make_lab(text, provider=provider, time="real")
+    assert [(row.subject, row.note) for row in measure.settings(lab, quiet) if row.ok is False] == []
+    path = lab.plan.path("client", "mail")
+    seen = probe(lab.provider, "client", lab.plan.address_over(path), count=5)
+    assert len(seen.rtts_ms) == 5
+    assert min(seen.rtts_ms) > 19
+
+
+@pytest.mark.virtual
 def test_every_tool_measures_what_the_plan_predicts(tmp_path: Path) -> None:
     file = tmp_path / "alone.yaml"
     file.write_text(EXPERIMENT.format(topology=TOPOLOGIES / "ipv6-only.yaml"))
