@@ -331,7 +331,7 @@ def naming(lab: Lab) -> Iterator[None]:
     """Adds to an error of work between containers the policy that may be its cause."""
     try:
         yield
-    except MinigtsError as error:
+    except (MinigtsError, ExceptionGroup) as error:
         if (policy := in_force(lab)) is not None:
             error.add_note(f"policy {policy.name} is in force, and may deny it: minigts policy remove")
         raise
