@@ -36,6 +36,8 @@ struct Client {
     socket: OwnedFd,
     /// The number of its turn, in which it acts side by side with other clients.
     turn: Option<u64>,
+    /// Whether it is told of each frame.
+    captures: bool,
     /// The beginning of a request, whose end has not come yet.
     unfinished: Vec<u8>,
     unread: Outbox,
@@ -67,6 +69,7 @@ impl Server {
         let client = Client {
             socket,
             turn: None,
+            captures: false,
             unfinished: Vec::new(),
             unread: Outbox::default(),
         };
@@ -145,14 +148,45 @@ impl Server {
         Ok(())
     }
 
+    /// Tell the clients that capture of the frames that ports have sent since this was last done.
+    pub fn tell_captured(&mut self) -> io::Result<()> {
+        let Some(captured) = self.scheduler.captured.as_mut() else {
+            return Ok(());
+        };
+        if captured.is_empty() {
+            return Ok(());
+        }
+        let mut text = Vec::new();
+        for frame in std::mem::take(captured) {
+            serde_json::to_writer(&mut text, &frame)?;
+            text.push(b'\n');
+        }
+        let connections = self.clients.connections.iter();
+        let capturing: Vec<RawFd> = connections
+            .filter(|(_, client)| client.captures)
+            .map(|(fd, _)| *fd)
+            .collect();
+        if capturing.is_empty() {
+            self.scheduler.captured = None;
+        }
+        for fd in capturing {
+            self.send_text(fd, &text)?;
+        }
+        Ok(())
+    }
+
     fn send_answer(&mut self, fd: RawFd, answer: &Answer) -> io::Result<()> {
         let mut text = serde_json::to_vec(answer)?;
         text.push(b'\n');
+        self.send_text(fd, &text)
+    }
+
+    fn send_text(&mut self, fd: RawFd, text: &[u8]) -> io::Result<()> {
         let Some(client) = self.clients.connections.get_mut(&fd) else {
             return Ok(());
         };
         let waited = client.unread.waiting() > 0;
-        if client.unread.send(fd, &text).is_err() || client.unread.waiting() > MOST_UNREAD {
+        if client.unread.send(fd, text).is_err() || client.unread.waiting() > MOST_UNREAD {
             self.disconnect(fd);
         } else if client.unread.waiting() > 0 && !waited {
             self.sources
@@ -186,6 +220,7 @@ impl Server {
             Request::Hosts => Answer::Hosts {
                 hosts: self.host_states(),
             },
+            Request::Capture => self.begin_capture(fd),
             Request::Wires => Answer::Wires {
                 wires: self.scheduler.links.states(self.scheduler.now),
             },
@@ -207,6 +242,14 @@ impl Server {
             client.turn = Some(turn);
         }
         Answer::Turn { turn }
+    }
+
+    fn begin_capture(&mut self, fd: RawFd) -> Answer {
+        if let Some(client) = self.clients.connections.get_mut(&fd) {
+            client.captures = true;
+        }
+        self.scheduler.captured.get_or_insert_with(Vec::new);
+        Answer::Done {}
     }
 
     fn set_turn_busy(&mut self, fd: RawFd, busy: bool) -> Answer {

@@ -106,6 +106,8 @@ pub enum Request {
     SetTopology(Topology),
     /// The settings and counts of each wire.
     Wires,
+    /// From now on this client gets a line for each frame that a port sends, in front of what it is answered.
+    Capture,
     /// Replace the settings of these wires.
     Set { wires: Vec<PortSettings> },
 }
@@ -129,6 +131,29 @@ pub struct WireState {
     pub counts: Counts,
     /// How many bytes wait now until the rate lets them leave.
     pub queued: u64,
+}
+
+/// A frame that a port has sent: when it left its host, in nanoseconds of the lab's clock, and its bytes in hexadecimal.
+#[derive(Serialize)]
+pub struct Captured {
+    pub leaves_ns: u64,
+    pub host: usize,
+    pub port: usize,
+    pub frame: String,
+}
+
+impl Captured {
+    pub fn new(leaves_ns: u64, (host, port): (usize, usize), frame: &[u8]) -> Captured {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digits =
+            |byte: &u8| [byte >> 4, byte & 15].map(|half| char::from(DIGITS[usize::from(half)]));
+        Captured {
+            leaves_ns,
+            host,
+            port,
+            frame: frame.iter().flat_map(digits).collect(),
+        }
+    }
 }
 
 #[derive(Serialize)]

@@ -17,7 +17,7 @@ use std::time::Instant;
 use crate::gate::Gate;
 use crate::host::{Host, State, Step};
 use crate::links::Links;
-use crate::orders::Topology;
+use crate::orders::{Captured, Topology};
 
 /// How long a kernel may take until its agent greets, by the lab's time: 300 s.
 const LONGEST_BOOT_NS: u64 = 300 * 1_000_000_000;
@@ -55,6 +55,8 @@ pub struct Scheduler {
     pub window: Option<u64>,
     /// Kernels that have ended since somebody last took them from here.
     pub ended: Vec<Ended>,
+    /// The frames that ports have sent since somebody last took them from here; None: nobody captures.
+    pub captured: Option<Vec<Captured>>,
     /// Which hosts have been started at least once. Time begins when all have, so that each begins with it.
     started: Vec<bool>,
     /// Hosts that have something to do in this window and have no turn; the last one is the next to get one.
@@ -79,6 +81,7 @@ impl Scheduler {
             now: 0,
             window: None,
             ended: Vec::new(),
+            captured: None,
             started,
             ready: Vec::new(),
             at_once,

@@ -135,6 +135,7 @@ impl Server {
                 return Ok(EpollTimeout::NONE);
             }
             self.scheduler.close_window();
+            self.tell_captured()?;
             self.answer_requests()?;
             self.wake_sleepers()?;
             let progress = self.scheduler.advance(self.clients.next_wakeup());

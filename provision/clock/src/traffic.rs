@@ -6,6 +6,7 @@ use crate::calendar::lie;
 use crate::device::Event;
 use crate::frames;
 use crate::host::{State, CONSOLE};
+use crate::orders::Captured;
 use crate::scheduler::Scheduler;
 use crate::socket::Received;
 
@@ -146,6 +147,9 @@ impl Scheduler {
         };
         let earliest = self.window.unwrap_or(self.now);
         let from = (index, port);
+        if let Some(captured) = &mut self.captured {
+            captured.push(Captured::new(leaves, from, &frame));
+        }
         if self
             .links
             .send(&mut self.hosts, from, leaves, earliest, frame)

@@ -16,7 +16,7 @@ from minigts.api.labs import Container, Host, Lab, Link, OwnContainer, all_labs,
 from minigts.api.measured import RoundTrips, Throughput
 from minigts.session.plans import planned
 
-VERSION = (1, 3)
+VERSION = (1, 4)
 """The version of this interface. The first number grows when something is removed or changes its meaning, the second
 when something is added."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from inspect import Parameter, Signature
 from os import PathLike
@@ -24,6 +24,7 @@ from minigts.lab.edit import defaults_of
 from minigts.lab.links import links_between, require_effect
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.language.quantities import TIME_MS
+from minigts.machine.parallel import Together
 from minigts.machine.progress import Progress
 from minigts.overlays import containers
 from minigts.overlays import policy as policies
@@ -212,6 +213,25 @@ class Lab:
         `certificate` has are not measured again."""
         return Measurements(self._lab, self._say, certificate.rows if certificate is not None else ())
 
+    @property
+    def now_s(self) -> float:
+        """The lab's time in seconds: of its own clock since that began, in real time of this machine's."""
+        return self._lab.provider.now_s()
+
+    def sleep(self, seconds: float) -> None:
+        """Let so many seconds of the lab's time pass. In virtual time a program that sleeps itself lets none pass."""
+        self._lab.provider.sleep_until(self._lab.provider.now_s() + seconds)
+
+    def together(self) -> AbstractContextManager[Together]:
+        """A context in which calls on the lab can run side by side: `start(call)` of its value begins one in a thread,
+        and returns a task, whose `result()` waits for it. In virtual time the same calls have the same results, which
+        threads of your own do not promise."""
+        return self._lab.provider.together()
+
+    def note(self, text: str) -> None:
+        """Add a note to the lab's events, which `minigts events` shows, at its present time."""
+        self._lab.note({"event": "note", "text": text})
+
     def diagnose(self, host: str, into: Path) -> None:
         """Write the console and the kernel log of a host or switch into the folder `into`."""
         self._lab.provider.diagnose(host, into)
@@ -273,13 +293,23 @@ class Host:
         plan = self._lab.plan
         return plan.seen_as(plan.host(self.name).address)
 
-    def run(self, *argv: Words, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True, stdin: str = "") -> Result:
+    def run(
+        self,
+        *argv: Words,
+        timeout_s: float = COMMAND_TIMEOUT_S,
+        check: bool = True,
+        stdin: str = "",
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> Result:
         """Run a command as root; each word is an argument: `run("ip", "route")`, or as with Python's `subprocess` one
         list of them, `run(["ip", "route"])`. With `check`, an exit code other than 0 raises CommandFailed with the
-        output. Raises CommandTimeout after `timeout_s`, InputError for words that are no text.
+        output. `on_output` gets each piece of output at the moment of the lab's time at which the host sends it. Raises
+        CommandTimeout after `timeout_s`, InputError for words that are no text.
         """
         words = provisioning.in_environment(self._lab, self.name, words_of(argv))
-        return self._lab.provider.run(self.name, words, timeout_s=timeout_s, check=check, stdin=stdin.encode())
+        return self._lab.provider.run(
+            self.name, words, timeout_s=timeout_s, check=check, stdin=stdin.encode(), on_output=on_output
+        )
 
     def shell(self, script: str, *, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True) -> Result:
         """Run a script by `sh`."""

@@ -10,11 +10,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from minigts.cluster import worker
 from minigts.cluster.engine import WAITING_S, Opened
-from minigts.cluster.jobs import Job
 from minigts.cluster.worker import Answer
 from minigts.errors import EnvironmentLacks, MinigtsError
 from minigts.experiments.run import OnProgress, RunProgress
@@ -22,6 +21,7 @@ from minigts.language import documents
 from minigts.machine.progress import Progress
 from minigts.providers import registry
 from minigts.providers.base import Exports
+from minigts.topology.time import Time
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -33,15 +33,50 @@ _BOUNDS = documents.Bounds(elements=1_000_000, bytes=1 << 30)
 """Bounds of an answer, which has the raw samples of a job as texts."""
 REFUSING_S = 1.0
 """How long a worker waits before it refuses a job: as it is idle, it would otherwise get all other jobs at once."""
-Keep = Callable[[Job, Mapping[str, str]], None]
+
+
+class Work(Protocol):
+    """A job: `cluster.jobs.Job`, or another."""
+
+    performed_by: ClassVar[str]
+    """The function that does it, as `_on_worker` names it. It gets the job as JSON, `worker.identity` and the
+    campaign's id, and returns a `worker.Answer` as JSON."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def size(self) -> int:
+        """How much of the progress it is: its samples."""
+        ...
+
+    @property
+    def seconds(self) -> float:
+        """How long it measures, for the estimate of the time left."""
+        ...
+
+    @property
+    def provider(self) -> str: ...
+
+    @property
+    def time(self) -> Time: ...
+
+    def model_dump_json(self) -> str: ...
+
+
+J = TypeVar("J", bound=Work)
+Keep: TypeAlias = Callable[[J, Mapping[str, str]], None]
 """A function that stores the files of a job."""
 
 
 @dataclass(frozen=True)
-class _Assignment:
+class _Assignment(Generic[J]):
     """A job that was submitted and has not ended."""
 
-    job: Job
+    job: J
     attempt: int
     sent: frozenset[str]
     """The machines that had been sent the parts of labs (image, kernel, clock) before it was submitted."""
@@ -55,11 +90,11 @@ class Outcome:
     refused: dict[str, str] = field(default_factory=dict)
 
 
-def run_jobs(engine: Opened, jobs: Sequence[Job], keep: Keep, say: Progress, on_progress: OnProgress) -> Outcome:
+def run_jobs(engine: Opened, jobs: Sequence[J], keep: Keep[J], say: Progress, on_progress: OnProgress) -> Outcome:
     """Let the engine do the jobs; `keep` gets the files of each job as it ends. Raises MinigtsError when the engine is
     lost, and what `keep` raises; then no more jobs begin, and the labs on the cluster's machines are taken down.
     """
-    doing = _Dispatch(engine, say)
+    doing = _Dispatch[J](engine, say)
     try:
         doing.run(jobs, keep, on_progress)
     finally:
@@ -70,10 +105,10 @@ def run_jobs(engine: Opened, jobs: Sequence[Job], keep: Keep, say: Progress, on_
 class _ProgressCounter:
     """The progress of all jobs: samples of ended jobs, and those that workers report meanwhile."""
 
-    def __init__(self, jobs: Sequence[Job], on_progress: OnProgress, workers: int) -> None:
+    def __init__(self, jobs: Sequence[Work], on_progress: OnProgress, workers: int) -> None:
         self._under_way = {job.number: job for job in jobs}
         self._said = dict.fromkeys(self._under_way, 0)
-        self._total, self._total_s = sum(len(job.samples) for job in jobs), sum(map(_cost_s, jobs))
+        self._total, self._total_s = sum(job.size for job in jobs), sum(map(_cost_s, jobs))
         self._done, self._done_s = 0, 0.0
         self._on_progress, self._started, self._workers = on_progress, time.monotonic(), workers
         self._turn = threading.Lock()
@@ -85,17 +120,17 @@ class _ProgressCounter:
             if (job := self._under_way.get(told["job"])) is not None:
                 self._is_at(job, told["done"])
 
-    def finished(self, job: Job, workers: int) -> None:
+    def finished(self, job: Work, workers: int) -> None:
         with self._turn:
             self._workers = workers
             del self._under_way[job.number]
-            self._is_at(job, len(job.samples))
+            self._is_at(job, job.size)
 
-    def _is_at(self, job: Job, done: int) -> None:
+    def _is_at(self, job: Work, done: int) -> None:
         more = done - self._said[job.number]
         self._said[job.number] = done
         self._done += more
-        self._done_s += _cost_s(job) * more / len(job.samples)
+        self._done_s += _cost_s(job) * more / job.size
         self._show(job.name)
 
     def _show(self, doing: str) -> None:
@@ -105,14 +140,14 @@ class _ProgressCounter:
         self._on_progress(RunProgress(self._done, self._total, left_s, among))
 
 
-class _Dispatch:
+class _Dispatch(Generic[J]):
     def __init__(self, engine: Opened, say: Progress) -> None:
         self._client, self._id, self._say = engine.client, engine.campaign_id, say
         self.outcome = Outcome()
-        self._under_way: dict[Future, _Assignment] = {}
+        self._under_way: dict[Future, _Assignment[J]] = {}
         self._sent: set[str] = set()
 
-    def run(self, jobs: Sequence[Job], keep: Keep, on_progress: OnProgress) -> None:
+    def run(self, jobs: Sequence[J], keep: Keep[J], on_progress: OnProgress) -> None:
         from distributed import as_completed  # noqa: PLC0415
 
         standing = _ProgressCounter(jobs, on_progress, self._worker_count())
@@ -130,11 +165,11 @@ class _Dispatch:
             future.release()
             standing.finished(job, self._worker_count())
 
-    def _submit(self, job: Job, attempt: int) -> Future:
+    def _submit(self, job: J, attempt: int) -> Future:
         workers = self._not_refused() if self.outcome.refused else None
         future = self._client.submit(
             _on_worker(),
-            "perform",
+            job.performed_by,
             job.model_dump_json(),
             worker.identity(),
             self._id,
@@ -161,7 +196,7 @@ class _Dispatch:
         where = next(iter(self._client.who_has([future]).get(future.key, ())), "")
         return documents.model(future.result(), Answer, _BOUNDS), where
 
-    def _again(self, given: _Assignment, answer: Answer, where: str) -> Future | None:
+    def _again(self, given: _Assignment[J], answer: Answer, where: str) -> Future | None:
         """Submit the job once more; None when it is given up."""
         if answer.kind == "lacks-parts":
             wrong = self._wrong_with_parts(given, answer.machine, where)
@@ -178,7 +213,7 @@ class _Dispatch:
         self.outcome.failed[given.job.name] = answer.why
         return None
 
-    def _wrong_with_parts(self, given: _Assignment, machine: str, where: str) -> Answer | None:
+    def _wrong_with_parts(self, given: _Assignment[J], machine: str, where: str) -> Answer | None:
         """Send the parts of labs to a machine that lacks them, once. None when the job can be submitted again;
         otherwise the answer to use instead of the worker's."""
         if machine in given.sent:
@@ -192,12 +227,11 @@ class _Dispatch:
             self._sent.add(machine)
         return None
 
-    def _ship(self, job: Job, where: str) -> str:
+    def _ship(self, job: J, where: str) -> str:
         """Send the parts of labs to a worker's machine; return why it cannot use them, or "". Raises OSError."""
-        manifest = job.manifest
-        provider = registry.make(manifest.provider, Path(), manifest.plan.time)
+        provider = registry.make(job.provider, Path(), job.time)
         if not isinstance(provider, Exports):
-            return f"it lacks the parts that provider {manifest.provider} builds; build them there"
+            return f"it lacks the parts that provider {job.provider} builds; build them there"
         with tempfile.TemporaryDirectory() as place:
             packed = Path(place) / worker.PACKED
             digest = provider.pack(packed, self._say)
@@ -207,9 +241,7 @@ class _Dispatch:
                 while data := file.read(PIECE_BYTES):
                     self._client.run(_on_worker(), "receive", self._id, offset, data, workers=[where])
                     offset += len(data)
-        told = self._client.run(
-            _on_worker(), "unpack", self._id, digest, provider.name, manifest.plan.time, workers=[where]
-        )
+        told = self._client.run(_on_worker(), "unpack", self._id, digest, provider.name, job.time, workers=[where])
         return next(filter(None, told.values()), "")
 
     def _workers(self) -> list[str]:
@@ -244,21 +276,23 @@ class _Dispatch:
 
 
 def _on_worker() -> Callable[..., str]:
-    """A function that calls a function of module `worker` by its name. Dask sends its code, so that a scheduler needs
-    no minigts, and a worker without minigts can say so."""
+    """A function that calls a function of module `worker` by its name, or of another module as `MODULE:NAME`. Dask
+    sends its code, so that a scheduler needs no minigts, and a worker without minigts can say so."""
 
     def call(name: str, *words: object) -> str:
+        import importlib  # noqa: PLC0415
         import json  # noqa: PLC0415
         import time  # noqa: PLC0415
 
+        module, _, function = name.rpartition(":")
         try:
-            from minigts.cluster import worker  # noqa: PLC0415
+            found = importlib.import_module(module or "minigts.cluster.worker")
         except ImportError as error:
-            if name != "perform":
+            if function != "perform":
                 return ""
             said = json.dumps({"kind": "refused", "why": f"minigts cannot be used there: {error}"})
         else:
-            said = getattr(worker, name)(*words)
+            said = getattr(found, function)(*words)
         if said.replace(" ", "", 1).startswith('{"kind":"refused"'):
             time.sleep(REFUSING_S)
         return said
@@ -266,6 +300,6 @@ def _on_worker() -> Callable[..., str]:
     return call
 
 
-def _cost_s(job: Job) -> float:
+def _cost_s(job: Work) -> float:
     """The seconds that a job takes, for the estimate of the time left: 10 for its lab, and those that it measures."""
     return 10.0 + job.seconds

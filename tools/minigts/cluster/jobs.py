@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -23,6 +24,7 @@ from minigts.results import store
 from minigts.results.schema import Labs, Manifest
 from minigts.topology.plan.plan import Plan
 from minigts.topology.plan.reseed import replicate, reseeded
+from minigts.topology.time import Time
 
 MEASURING_S = 60.0
 """How long a job measures at least, if its run is that long: a lab's start and join take as long as some samples."""
@@ -45,6 +47,20 @@ class Job(BaseModel):
     so that its samples always follow the same measurements."""
     seconds: float
     """How long it measures, in seconds of the lab's clock."""
+
+    performed_by: ClassVar[str] = "perform"
+
+    @property
+    def size(self) -> int:
+        return len(self.samples)
+
+    @property
+    def provider(self) -> str:
+        return self.manifest.provider
+
+    @property
+    def time(self) -> Time:
+        return self.manifest.plan.time
 
     @property
     def name(self) -> str:

@@ -12,10 +12,10 @@ import os
 import socket
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -36,6 +36,7 @@ from minigts.providers.base import Exports
 from minigts.results import manifest as manifests
 from minigts.results.folder import OF_A_FILE, inside, read_text
 from minigts.results.schema import CERTIFICATE, LOG, RAW
+from minigts.topology.time import Time
 
 PREFIX = "job"
 """The prefix of the names of jobs' labs."""
@@ -54,6 +55,19 @@ class Answer(BaseModel):
     machine: str = ""
     """The machine and cache of the worker, as `machine` returns it: its processes share what is built."""
     files: dict[str, str] = {}
+
+
+class OfALab(Protocol):
+    """Work for a worker: the provider and the time of its lab."""
+
+    @property
+    def provider(self) -> str: ...
+
+    @property
+    def time(self) -> Time: ...
+
+
+W = TypeVar("W", bound=OfALab)
 
 
 @functools.cache
@@ -84,22 +98,26 @@ def where_processes_are() -> str:
 
 def perform(job: str, wanted: str, campaign_id: str) -> str:
     """Do a job, if `wanted` is the identity of this minigts; return the answer as JSON."""
-    return _perform(job, wanted, campaign_id).model_dump_json()
+
+    def do(read: Job) -> Mapping[str, str]:
+        return measured(read, campaign_id, _silent, telling(campaign_id, read.number))
+
+    return answer(wanted, lambda: documents.model(job, Job, OF_A_FILE), do).model_dump_json()
 
 
-def _perform(text: str, wanted: str, campaign_id: str) -> Answer:
+def answer(wanted: str, read: Callable[[], W], do: Callable[[W], Mapping[str, str]]) -> Answer:
+    """What to answer to a request of the minigts with that identity: the files of the work, or why it is not done here.
+    `read` reads the work, `do` does it and returns its files."""
     if wanted != identity():
         return _answer("refused", f"it has minigts {identity()}, but the campaign was made by {wanted}")
-    job = documents.model(text, Job, OF_A_FILE)
+    work = read()
     try:
-        provider = registry.make(job.manifest.provider, Path(), job.manifest.plan.time)
+        provider = registry.make(work.provider, Path(), work.time)
         if isinstance(provider, Exports) and not provider.is_built():
             return _answer("lacks-parts")
         if lacking := provider.missing():
             return _answer("refused", "; ".join(lacking))
-        return Answer(
-            kind="done", machine=machine(), files=measured(job, campaign_id, _silent, telling(campaign_id, job.number))
-        )
+        return Answer(kind="done", machine=machine(), files=dict(do(work)))
     except EnvironmentLacks as error:
         return _answer("refused", str(error))
     except (MinigtsError, ExceptionGroup, OSError) as error:
@@ -150,7 +168,7 @@ def telling(campaign_id: str, number: int) -> run.OnProgress:
     return tell
 
 
-def lab_name(campaign_id: str, number: int, process: int) -> str:
+def lab_name(campaign_id: str, number: int | str, process: int | str) -> str:
     """The name of a job's lab, by which `remove_labs` finds it."""
     return f"{PREFIX}-{campaign_id}-{number}-{where_processes_are()}-{process}"
 
@@ -171,7 +189,7 @@ def remove_labs(campaign_id: str, of_the_dead: bool) -> str:
     for each in labs.all_labs():
         prefix, campaign, _, where, process = [*each.name.split("-"), *5 * [""]][:5]
         ours = (prefix, campaign, where) == (PREFIX, campaign_id, where_processes_are())
-        if not ours or (of_the_dead and (PROC / process).exists()):
+        if not ours or (of_the_dead and (PROC / process.lstrip("0")).exists()):
             continue
         try:
             labs.down(lab_named(each.name))

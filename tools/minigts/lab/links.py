@@ -244,15 +244,16 @@ def set_links_up(lab: Lab, first: str, second: str, *, up: bool) -> None:
 
     Raises InputError when there is no such link.
     """
-    _set_whole(lab, frozenset(link.name for link in links_between(lab.plan, first, second)), up=up)
+    set_whole(lab, frozenset(link.name for link in links_between(lab.plan, first, second)), up=up)
 
 
 def set_link_up(lab: Lab, name: str, *, up: bool) -> None:
     """As `set_links_up`, for the one link of this name. Raises InputError when there is no such link."""
-    _set_whole(lab, frozenset({link_named(lab.plan, name).name}), up=up)
+    set_whole(lab, frozenset({link_named(lab.plan, name).name}), up=up)
 
 
-def _set_whole(lab: Lab, names: frozenset[str], *, up: bool) -> None:
+def set_whole(lab: Lab, names: frozenset[str], *, up: bool) -> None:
+    """As `set_links_up`, for the links of these names, which the caller knows to exist, all at one moment."""
     with exclusive(lab.rundir):
         record = lab.read_record()
         cut = record.cut - names if up else record.cut | names

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import heapq
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from minigts.errors import HostFailed
 
 NANOSECOND_PCAP = 0xA1B23C4D
+ETHERNET = 1
+"""LINKTYPE_ETHERNET."""
 MOST_FRAME_BYTES = 1 << 18
 """The most that tcpdump keeps of a frame (its MAXIMUM_SNAPLEN)."""
 MOST_HELD_BYTES = 64 << 20
@@ -116,13 +118,23 @@ class Merged:
         return bytes(written)
 
 
+def whole(names: Sequence[str], frames: Iterable[Frame]) -> bytes:
+    """A file with these frames of Ethernet, whose interfaces have these names."""
+    interfaces = (_described(name, ETHERNET, MOST_FRAME_BYTES) for name in names)
+    return _section() + b"".join(interfaces) + b"".join(map(_frame, frames))
+
+
 def _section() -> bytes:
     return _block(_SECTION, struct.pack("<IHHq", _BYTE_ORDER, 1, 0, _ANY_LENGTH))
 
 
 def _interface(name: str, pcap: Pcap) -> bytes:
+    return _described(name, pcap.link_type or 0, pcap.most_bytes)
+
+
+def _described(name: str, link_type: int, most_bytes: int) -> bytes:
     options = _option(_NAME, name.encode()) + _option(_TIME_RESOLUTION, _NANOSECONDS) + _option(_END_OF_OPTIONS, b"")
-    return _block(_INTERFACE, struct.pack("<HHI", pcap.link_type or 0, 0, pcap.most_bytes) + options)
+    return _block(_INTERFACE, struct.pack("<HHI", link_type, 0, most_bytes) + options)
 
 
 def _frame(frame: Frame) -> bytes:

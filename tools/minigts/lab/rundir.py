@@ -135,6 +135,21 @@ def exclusive(rundir: Path) -> Iterator[None]:
                 path.unlink(missing_ok=True)
 
 
+def is_locked(rundir: Path) -> bool:
+    """Whether a command, or another thread of this process, holds the lock of a lab now."""
+    try:
+        lock = os.open(rundir.parent / f".{rundir.name}.lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
 def _locked(path: Path) -> IO[bytes]:
     """The lock's open file, once this process holds it. If the file is replaced meanwhile, the new one is locked."""
     while True:

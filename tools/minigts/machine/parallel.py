@@ -86,6 +86,11 @@ def breakable(end: Callable[[], object]) -> Iterator[None]:
         yield
 
 
+def turn_of_this_thread() -> Turn | None:
+    """This thread's turn, which is one of NoTurn on a lab that uses this machine's time; None outside of `together`."""
+    return _CURRENT.get()
+
+
 def current_turn() -> int:
     """The number of this thread's turn; 0 if it has none."""
     turn = _CURRENT.get()
@@ -213,10 +218,12 @@ class Together:
 
 
 @contextmanager
-def together(new_turn: Callable[[], Turn] = NoTurn) -> Iterator[Together]:
+def together(
+    new_turn: Callable[[], Turn] = NoTurn, lent: Callable[[], Turn | None] = lambda: None
+) -> Iterator[Together]:
     """A context in which calls can be started in parallel; it ends when all of them have ended. An interruption breaks
-    them off."""
-    before = _CURRENT.get()
+    them off. The caller's turn is the one that it has, else what `lent` gives, else a new one."""
+    before = _CURRENT.get() or lent()
     own = new_turn() if before is None else before
     token = _CURRENT.set(own)
     pool = Together(new_turn, own, _ENDS.get() or _Ends())

@@ -161,6 +161,12 @@ def start(
     )
 
 
+def kill_group(leader: subprocess.Popen[bytes]) -> None:
+    """Kill the processes of a group that `start` has started in a session of its own; return when none of them runs."""
+    _end_group(leader, 0.0)
+    leader.wait()
+
+
 def _end_group(leader: subprocess.Popen[bytes], patience_s: float) -> None:
     """Close the group's lifeline and return when none of its processes runs any more."""
     if leader.stdin is not None:

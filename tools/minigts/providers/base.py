@@ -248,6 +248,33 @@ class CarriesLinks(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class SentFrame:
+    """A frame that a machine has sent over a link, when it left the machine: nanoseconds of time of day in the lab."""
+
+    time_ns: int
+    machine: str
+    interface: str
+    content: bytes
+
+
+class Tap(Protocol):
+    """Every frame of a lab since it was made."""
+
+    def end(self) -> Sequence[SentFrame]:
+        """All frames so far, in the order of time. Raises HostFailed when some are missing."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class Tapped(Protocol):
+    """A provider whose links can be tapped, which no host notices."""
+
+    def tap(self) -> Tap: ...
+
+
 @runtime_checkable
 class OnThisMachine(Protocol):
     """A provider whose hosts may be processes of this machine that use its files."""

@@ -5,6 +5,8 @@ It needs pytest 7.2 or later. Since pytest always loads it, it imports the rest 
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
 import tempfile
@@ -18,10 +20,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed, MinigtsError
+from minigts.explore import variables
 
 if TYPE_CHECKING:
     from minigts import api
     from minigts.providers.base import Result
+    from minigts.testing.course import Course
     from minigts.testing.tested_lab import Target
 
 _OURS = Path(__file__).parents[1]
@@ -228,8 +232,21 @@ def link(lab: api.Lab, minigts_notes: Notes) -> Iterator[Callable[[str, str], ap
         minigts_notes.add(f"link {first}-{second} was asked for", first, second)
         return lab.link(first, second)
 
+    from minigts.testing import tested_lab  # noqa: PLC0415
+
+    if tested_lab.is_explored():  # faults cut and change links, too
+        yield link
+        return
     with lab.links_given_back():
         yield link
+
+
+@pytest.fixture
+def course(lab: api.Lab, tmp_path: Path) -> Course:
+    """The course of a seed, under `minigts explore`: `seed`, `random`, `folder`, `now_s`, `sleep(5)`, `note("…")`."""
+    from minigts.testing.course import Course  # noqa: PLC0415
+
+    return Course(lab, tmp_path)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -257,11 +274,21 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     target = values.get("minigts_target")
     if target is not None and (report.when == "call" or report.failed):
         item.config.stash[_OUTCOMES][_without(report.nodeid, str(target))][str(target)] = report.outcome
+    if report.failed and (place := os.environ.get(variables.COURSE)):
+        _tell_course(Path(place), report)
     if report.failed and isinstance(notes, Notes) and "lab" in values:
         if notes.lines:
             report.sections.append(("minigts: what was measured", "\n".join(notes.lines)))
         if isinstance(error, HostFailed | CommandTimeout) or item.config.getoption("verbose") > 0:
             report.sections += _consoles(values["lab"], list(notes.hosts)[:MOST_CONSOLES])
+
+
+def _tell_course(place: Path, report: pytest.TestReport) -> None:
+    """Note for `minigts explore` which test failed, and by which error."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    why = str(getattr(crash, "message", None) or report.longrepr).strip().partition("\n")[0]
+    with (place / variables.FAILURES).open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"test": report.nodeid, "why": why}) + "\n")
 
 
 def _cut_at_our_code(found: pytest.ExceptionInfo[BaseException]) -> None:

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from minigts import api
 from minigts.errors import InputError, MinigtsError
+from minigts.explore import variables
 from minigts.language.problems import did_you_mean, listed
 from minigts.providers import DEFAULT, registry
 from minigts.topology.plan.plan import Plan
 from minigts.topology.time import Time
 
-NAMED = "MINIGTS_LAB"
+NAMED = variables.LAB
 """The environment variable with the name of the lab to test, for when several are up."""
 
 
@@ -104,7 +105,11 @@ def _target(file: Path, provider: str, time: Time | None, found: Sequence[api.La
 
 @contextmanager
 def lab_of(target: Target) -> Iterator[api.Lab]:
-    """The target's lab: one that is up is restored at the end; a new one is brought up, and taken down at the end."""
+    """The target's lab: one that is up is restored at the end; a new one is brought up, and taken down at the end. A
+    lab that is explored is left as it is, since others change it, too."""
+    if target.lab is not None and is_explored():
+        yield target.lab
+        return
     if target.lab is not None:
         with target.lab.given_back() as lent:
             yield lent
@@ -112,6 +117,11 @@ def lab_of(target: Target) -> Iterator[api.Lab]:
     name = f"{target.plan.name}-{os.getpid()}"[:64]
     with api.up(target.plan, provider=target.provider, name=name) as made:
         yield made
+
+
+def is_explored() -> bool:
+    """Whether the tests run under `minigts explore`."""
+    return variables.COURSE in os.environ
 
 
 def logs_of(lab: api.Lab, host: str, into: Path, lines: int) -> str:

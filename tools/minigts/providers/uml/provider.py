@@ -195,6 +195,9 @@ class UmlProvider(AgentProvider):
         command_line.to_be_restarted(self.rundir, host).touch()
         (self.rundir / "hosts" / host / paths.CONTROL_SOCKET).unlink(missing_ok=True)
         command_line.end(self.rundir, host)
+        self._wait_until_up(host)
+
+    def _wait_until_up(self, host: str) -> None:
         booting.wait(self, [host], lambda _: None)
 
     def require_room_for(self, plan: Plan) -> None:

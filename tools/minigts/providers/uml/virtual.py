@@ -6,7 +6,7 @@ import re
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,17 @@ from minigts import paths
 from minigts.dataplane import wire
 from minigts.dataplane.wire import Wire, WireState
 from minigts.errors import HostFailed
-from minigts.machine.parallel import NoTurn, Together, Turn, current_turn, together
+from minigts.machine.parallel import NoTurn, Together, Turn, together
 from minigts.machine.progress import Progress
-from minigts.providers.agent import client, lab_processes
+from minigts.providers.agent import client, lab_processes, lent_turn
 from minigts.providers.agent.patience import Conditions
-from minigts.providers.base import Result, Supports
+from minigts.providers.base import Result, SentFrame, Supports, Tap
 from minigts.providers.uml.build import build_all, package_images, provenance, user_images
 from minigts.providers.uml.clock import client as clock_client
+from minigts.providers.uml.clock import tap as clock_tap
 from minigts.providers.uml.clock.process import ClockOrder, layout
 from minigts.providers.uml.provider import UmlProvider, launch_of
+from minigts.providers.uml.run import booting
 from minigts.providers.uml.run.supervisor import Launch
 from minigts.topology.plan import reseed
 from minigts.topology.plan.plan import Plan
@@ -31,6 +33,9 @@ from minigts.topology.plan.plan import Plan
 COMPUTES = re.compile(rb"time-travel: ([!-~]{1,40}\[\d{1,10}\]) computes at ")
 """A kernel's message about a program that has used ten seconds of processor time without a system call
 (provision/kernel/patches/0006-spinning-programs-give-way.patch)."""
+
+BOOT_LOOK_S, LONGEST_BOOT_S = 0.05, 120.0
+"""By how much the lab's time passes between two looks at whether a restarted host is up, and the longest boot."""
 
 
 class VirtualUmlProvider(UmlProvider):
@@ -70,6 +75,23 @@ class VirtualUmlProvider(UmlProvider):
                 self.pause(name)
             pool.all([partial(self._goes_on, name, began_s + phase_s) for name, phase_s in phases_s.items()])
 
+    def _wait_until_up(self, host: str) -> None:
+        """With a turn, the host is given its first command at a moment that does not depend on this machine: time
+        passes by BOOT_LOOK_S until the clock has heard its agent greet."""
+        if not lent_turn.number():
+            super()._wait_until_up(host)
+            return
+        number = self._numbers()[host]
+
+        def pass_time() -> None:
+            latest_s = self.now_s() + LONGEST_BOOT_S
+            while not clock_client.has_come_up(self.rundir, number):
+                if self.now_s() > latest_s:
+                    raise HostFailed(f"it has not come up in {LONGEST_BOOT_S:g} s of the lab's time")
+                self.sleep_until(self.now_s() + BOOT_LOOK_S)
+
+        booting.wait_with_a_turn(self, host, pass_time)
+
     def _goes_on(self, host: str, moment_s: float) -> None:
         self.sleep_until(moment_s)
         self.resume(host)
@@ -89,7 +111,9 @@ class VirtualUmlProvider(UmlProvider):
             clock = clock_client.ClockClient(self.rundir)
         except HostFailed as error:
             raise HostFailed(f"host {host} is not running: {error}") from error
-        with clock:
+        with clock, lent_turn.waiting() as (turn, late_s):
+            if late_s:
+                clock_client.sleep_until(self.rundir, clock.now_s() + late_s, turn)
             started_s = clock.now_s()
             result = self._run(
                 host,
@@ -98,12 +122,12 @@ class VirtualUmlProvider(UmlProvider):
                 check=check,
                 stdin=stdin,
                 on_output=on_output,
-                turn=current_turn(),
+                turn=turn,
             )
             return replace(result, seconds=clock.now_s() - started_s)
 
     def _turn(self) -> int | None:
-        return current_turn()
+        return lent_turn.number()
 
     def _conditions(self, host: str) -> Conditions:
         return replace(super()._conditions(host), clock=partial(clock_client.ClockWatch, self.rundir))
@@ -125,10 +149,11 @@ class VirtualUmlProvider(UmlProvider):
         clock_client.pause(self.rundir, self._numbers()[host], pauses=pauses)
 
     def sleep_until(self, moment_s: float) -> None:
-        clock_client.sleep_until(self.rundir, moment_s, current_turn())
+        with lent_turn.waiting() as (turn, _):
+            clock_client.sleep_until(self.rundir, moment_s, turn)
 
     def together(self) -> AbstractContextManager[Together]:
-        return together(self._new_turn)
+        return together(self._new_turn, lent_turn.borrowed)
 
     def _new_turn(self) -> Turn:
         try:
@@ -160,6 +185,12 @@ class VirtualUmlProvider(UmlProvider):
             )
             for one in clock_client.wires(self.rundir)
         }
+
+    def tap(self) -> Tap:
+        launch = Launch.read(self.rundir / paths.LAUNCH)
+        assert launch.clock is not None, "it has virtual time"
+        names = {machine.number: machine.name for machine in launch.machines}
+        return _Tap(clock_tap.ClockTap(self.rundir), names, launch.clock.epoch_ns)
 
     def _launch(self, plan: Plan, progress: Progress) -> Launch:
         ready = build_all.ensure(progress)
@@ -198,6 +229,24 @@ class VirtualUmlProvider(UmlProvider):
             return {machine.name: machine.number for machine in Launch.read(self.rundir / paths.LAUNCH).machines}
         except OSError as error:
             raise HostFailed("the lab is not up") from error
+
+
+@dataclass(frozen=True)
+class _Tap:
+    """See `providers.base.Tap`."""
+
+    clock: clock_tap.ClockTap
+    names: Mapping[int, str]
+    epoch_ns: int
+
+    def end(self) -> Sequence[SentFrame]:
+        return [
+            SentFrame(self.epoch_ns + each.leaves_ns, self.names[each.host], f"eth{each.port + 1}", each.content)
+            for each in self.clock.end()
+        ]
+
+    def close(self) -> None:
+        self.clock.close()
 
 
 def _wires(plan: Plan) -> tuple[dict[str, Any], ...]:

@@ -35,6 +35,8 @@ from minigts.topology.time import Time
 
 VERSION: Literal[2] = 2
 MOST_REPLICATES = 1000
+HIGHEST_SEED = 999_999
+"""The largest seed of `minigts explore`, whose plans are replicates of that number."""
 WITH_ROUTES = 1
 """The version of documents with routes and paths, which older plans have, and which `minigts plan --json` prints."""
 
@@ -72,7 +74,7 @@ class Stored(Frozen):
     """What its links do over time when the schedule is played. An empty one is not stored."""
     notes: Annotated[tuple[Note, ...], Field(max_length=MOST_NOTES + 1, exclude_if=lambda notes: not notes)] = ()
     """What its file, in another language, has and a lab ignores. An empty list is not stored."""
-    replicate: Annotated[int, Field(ge=0, le=MOST_REPLICATES, exclude_if=lambda number: not number)] = 0
+    replicate: Annotated[int, Field(ge=0, le=HIGHEST_SEED, exclude_if=lambda number: not number)] = 0
     """The number of the replicate (topology/plan/reseed.py). 0, which is not stored, is the lab as declared, with every
     host's clock in step."""
 

@@ -24,6 +24,10 @@ NS_PER_S = 1e9
 _OF_AN_ANSWER = documents.Bounds(elements=1_000_000, bytes=64 << 20)
 
 
+class Refused(HostFailed):
+    """The clock cannot do what it was asked."""
+
+
 class ClockClient:
     """A connection to a lab's clock. Raises HostFailed when there is none, or it does not answer."""
 
@@ -51,7 +55,7 @@ class ClockClient:
         if "error" in answer:
             if "unknown variant" in answer["error"]:  # the program has been upgraded since the lab was brought up
                 raise HostFailed(f"the lab's clock is another version's, without {op}: end the lab by `minigts down`")
-            raise HostFailed(f"the lab's clock refuses: {answer['error']}")
+            raise Refused(f"the lab's clock refuses: {answer['error']}")
         return answer
 
     def now_s(self) -> float:
@@ -143,6 +147,18 @@ def pause(rundir: Path, host: int, *, pauses: bool) -> None:
     """Pause the host of that number, or resume it."""
     with ClockClient(rundir) as client:
         client.ask("pause_host" if pauses else "resume_host", host=host)
+
+
+def has_come_up(rundir: Path, host: int) -> bool:
+    """Whether the agent of the host of that number has greeted. Only such a host can be paused; one that can goes on at
+    once. The caller's turn stops the lab's time."""
+    with ClockClient(rundir) as client:
+        try:
+            client.ask("pause_host", host=host)
+        except Refused:
+            return False
+        client.ask("resume_host", host=host)
+        return True
 
 
 def set_topology(rundir: Path, layout: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -84,6 +84,12 @@ def wait(provider: AgentProvider, names: Sequence[str], progress: Progress) -> N
         progress(f"{count} of {len(names)} hosts answer")
 
 
+def wait_with_a_turn(provider: AgentProvider, name: str, until_up: Callable[[], None]) -> None:
+    """As `wait` for one host, by a thread whose turn stops the lab's time: no time passes until the kernel is started,
+    and then only in `until_up`, which returns at a moment when the host has come up."""
+    _wait_for(provider, name, time.monotonic() + BOOT_DEADLINE_S, until_up)
+
+
 def console_tail(rundir: Path, name: str, lines: int = CONSOLE_LINES) -> str:
     """The last lines of a host's console; after a panic the first ones from it on, since a long call trace follows."""
     try:
@@ -95,9 +101,10 @@ def console_tail(rundir: Path, name: str, lines: int = CONSOLE_LINES) -> str:
     return "\n".join(shown[max(0, panic) :][:lines])
 
 
-def _wait_for(provider: AgentProvider, name: str, deadline: float) -> None:
+def _wait_for(provider: AgentProvider, name: str, deadline: float, until_up: Callable[[], None] = lambda: None) -> None:
     try:
         _wait_for_socket(provider.rundir, name, deadline)
+        until_up()
         # The host sees this limit, so it must not depend on how fast this machine is.
         provider.run(name, ["true"], timeout_s=BOOT_DEADLINE_S - client.GRACE_S)
     except MinigtsError as error:

@@ -1,0 +1,126 @@
+"""Seeds of an exploration on kernels: the same events each time, whoever takes them and whatever else runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from live.program import Program, Traces
+from minigts.explore import folder, timeline
+
+pytestmark = [pytest.mark.virtual, pytest.mark.timeout(1100)]
+PATIENCE_S = 500.0
+RING = "name: ring\nring: {hosts: [a, b, c], link: {rtt: 2ms, rate: 100mbit, loss: 2%}}\n"
+FAULTS = """
+faults:
+  partition: {every: 4s, for: 1s to 3s}
+  kill: {every: 8s, for: 1s to 3s, of: [b]}
+  pause: {every: 8s, for: 1s to 3s, of: [c]}
+  loss: {every: 8s, for: 2s, loss: 20% to 60%}
+  slow-link: {every: 8s, for: 2s, delay: 50ms to 200ms}
+  clock-skew: {every: 8s, for: 1s, of: [a]}
+  disk-full: {every: 8s, for: 1s, of: [a]}
+  length: 20s
+  at_most: 3
+"""
+TEST = """
+def test_echoes(lab, course):
+    told = []
+    for number in range(25):
+        began_s = course.now_s
+        to = lab.host(course.random.choice("bc")).address
+        code = lab.host("a").run("ping", "-c", "1", "-W", "1", to, check=False).code
+        told.append((round(course.now_s - began_s, 9), to, code))
+        course.sleep(0.5)
+    (course.folder / "echoes.txt").write_text(repr(told))
+    said = lab.host("a").run("head", "-c", "8", "/proc/sys/kernel/random/uuid").stdout
+    course.note(f"a random number: {said}")
+    lost = [each for each in told if each[2]]
+    assert len(lost) <= 3, f"{len(lost)} echoes are lost"
+"""
+SCRIPT = """#!/bin/sh
+set -e
+minigts exec a -- hostname >names
+minigts exec --all -- sleep 2
+(minigts exec b -- sleep 1; echo b >>names) &
+(minigts exec c -- sleep 1; echo c >>names) &
+wait
+sort names | tr -d "\\n"
+[ "$(sort names | tr -d "\\n")" = abc ]
+"""
+IN_TURN = """#!/bin/sh
+minigts exec a -- ping -c 5 c
+minigts link a c down
+minigts exec a -- ping -c 2 -W 1 b
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "ring.yaml").write_text(RING)
+    (tmp_path / "faults.yaml").write_text(FAULTS)
+    (tmp_path / "test_echoes.py").write_text(TEST)
+    for name, text in (("check.sh", SCRIPT), ("in-turn.sh", IN_TURN)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    return tmp_path
+
+
+def explored(program: Program, place: Path, *words: str) -> Path:
+    """The results folder of an exploration, all of whose seeds were taken."""
+    started = program.start("explore", str(place / "ring.yaml"), *words, "--results", str(place / "results"))
+    said, told = started.communicate(timeout=PATIENCE_S)
+    assert started.returncode in (0, 1), said + told
+    return Path(said.strip().splitlines()[-1])
+
+
+def test_seeds_are_the_same_bytes_by_whom_ever_they_are_taken(program: Program, traces: Traces, place: Path) -> None:
+    words = (str(place / "test_echoes.py"), "--faults", str(place / "faults.yaml"), "--seeds", "4")
+    first = explored(program, place, *words, "--on", "here")
+    second = explored(program, place, *words, "--on", "local:2")
+    one, other = folder.outcomes(first), folder.outcomes(second)
+    assert [each.timeline_sha256 for each in one.values()] == [each.timeline_sha256 for each in other.values()]
+    assert [each.detail for each in one.values()] == [each.detail for each in other.values()]
+    assert len({each.timeline_sha256 for each in one.values()}) == 4
+    bad = [seed for seed, each in one.items() if each.is_bad]
+    assert bad, "of four seeds with so many faults some lose echoes"
+    for seed in bad:
+        ours, theirs = folder.recorded(first, seed), folder.recorded(second, seed)
+        assert (ours["echoes.txt"], ours[timeline.FILE]) == (theirs["echoes.txt"], theirs[timeline.FILE])
+        assert not re.search("fault( over)? failed", ours[timeline.FILE]), ours[timeline.FILE]
+    said = program.run("replay", str(first), "--seed", str(bad[0]))
+    assert "byte for byte" in said.stderr, said.stderr
+    assert said.returncode == 0
+    assert not traces.left()
+
+
+def test_a_replay_stops_where_it_is_told_to(program: Program, traces: Traces, place: Path) -> None:
+    words = (str(place / "test_echoes.py"), "--faults", str(place / "faults.yaml"), "--seeds", "1-1", "--on", "here")
+    made = explored(program, place, *words)
+    said = program.succeeds("replay", str(made), "--seed", "1", "--until", "3.5s")
+    (lab,) = json.loads(program.succeeds("status", "--json"))
+    assert lab["name"].startswith("job-")
+    entries = [line for line in said.splitlines() if " s  " in line]
+    assert entries
+    assert all(float(line.split()[0]) <= 3.5 for line in entries)
+    program.succeeds("down", lab["name"])
+    assert not traces.left()
+
+
+def test_a_command_may_be_a_script_that_waits_for_several_hosts(program: Program, place: Path) -> None:
+    made = explored(program, place, str(place / "check.sh"), "--seeds", "2", "--on", "here")
+    assert [(each.verdict, each.detail) for each in folder.outcomes(made).values()] == [("passed", "")] * 2
+    assert all(3 < each.lab_s < 5 for each in folder.outcomes(made).values())
+
+
+def test_an_exploration_that_was_ended_goes_on(program: Program, place: Path) -> None:
+    made = explored(program, place, str(place / "in-turn.sh"), "--seeds", "2", "--on", "here")
+    lines = (made / folder.SEEDS).read_text().splitlines(keepends=True)
+    (made / folder.SEEDS).write_text(lines[0] + lines[1][:20])
+    said = program.run("explore", "--resume", str(made), "--on", "here")
+    assert said.returncode == 0, said.stderr
+    again = folder.outcomes(made)
+    assert again[2].timeline_sha256 == json.loads(lines[1])["timeline_sha256"]

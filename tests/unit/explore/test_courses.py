@@ -1,0 +1,164 @@
+"""A whole exploration in real time on hosts of this process: faults are played while a command runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tc_hosts
+
+from minigts import lab as labs
+from minigts.errors import EnvironmentLacks, HostFailed, InputError
+from minigts.explore import course, exploration, folder, replaying, timeline
+from minigts.explore import program as programs
+from minigts.explore.course import Stop
+from minigts.explore.exploration import Asked
+from minigts.explore.outcome import Outcome
+from minigts.explore.work import Exploration, SeedOfWork
+from minigts.providers.base import Result
+from minigts.topology.read.load import parse
+
+ON = tc_hosts.TcHosts.name
+RING = parse("name: ring\nring: {hosts: [a, b, c], link: {rtt: 2ms, rate: 100mbit}}\n", "ring.yaml", time="real")
+FAULTS = """
+faults:
+  partition: {every: 200ms, for: 100ms to 300ms}
+  slow-link: {every: 200ms, for: 100ms, delay: 5ms to 50ms}
+  loss: {every: 200ms, for: 100ms, loss: 1% to 5%}
+  length: 2s
+  at_most: 3
+"""
+
+
+class Watcher:
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.seen: list[tuple[int, int, int]] = []
+
+    def step(self, line: str) -> None:
+        pass
+
+    def note(self, line: str) -> None:
+        self.notes.append(line)
+
+    def ended(self, outcome: Outcome, done: int, total: int) -> None:
+        self.seen.append((outcome.seed, done, total))
+
+
+@pytest.fixture(autouse=True)
+def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(tc_hosts.TcHosts, "pace_s", 0.0)
+    tc_hosts.register(monkeypatch)
+
+
+def explored(script: str, faults: str = FAULTS, longest_s: float = 60.0) -> Exploration:
+    test = programs.read(["sh", "-c", script], [])
+    asked = Asked("ring", RING, ON, test, 1, 3, longest_s, faults)
+    return exploration.checked(asked, lambda _: None)
+
+
+def test_seeds_are_taken_kept_and_grouped(tmp_path: Path) -> None:
+    found = explored('sleep 1; [ "$MINIGTS_SEED" != 2 ] || { echo "lost 4 writes"; exit 1; }')
+    place, watcher = folder.create(tmp_path, found, datetime.now(UTC)), Watcher()
+    exploration.run(place, found, None, watcher)
+    assert watcher.notes == [exploration.NOT_AGAIN]
+    assert watcher.seen == [(1, 1, 3), (2, 2, 3), (3, 3, 3)]
+    ended = folder.outcomes(place)
+    assert [each.verdict for each in ended.values()] == ["passed", "failed", "passed"]
+    assert ended[2].why == "ended with code #: lost # writes"
+    assert labs.all_labs() == []
+    entries = timeline.read((place / "failed" / "000002" / timeline.FILE).read_text())
+    assert (entries[0]["event"], entries[-1]["event"]) == (timeline.BEGUN, timeline.ENDED)
+    kinds = [str(entry["event"]) for entry in entries]
+    assert {"fault", "fault over"} <= {*kinds}
+    assert not [kind for kind in kinds if kind.endswith("failed")]
+    drawn = [fault for fault in found.drawn(2) if fault.at_s < 0.9]
+    began = {entry["number"]: entry["at_s"] for entry in entries if entry["event"] == "fault"}
+    assert drawn
+    assert [fault.number for fault in drawn if began[fault.number] < fault.at_s - 0.01] == []
+    exploration.run(place, found, None, watcher)
+    assert len(watcher.seen) == 3, "all seeds were there"
+
+
+def test_at_the_end_every_link_is_as_declared(tmp_path: Path) -> None:
+    found = explored("sleep 2.5")
+    seed = SeedOfWork(number=5, exploration=found)
+    with course.lab_of(seed, "ring", lambda _: None) as lab:
+        taken = course.taken(lab, seed, lambda _: None)
+        assert taken.outcome.faults > 3
+        record = lab.read_record()
+        assert (record.cut, record.changed) == (frozenset(), {})
+    assert taken.outcome.verdict == "passed"
+
+
+def test_a_test_that_does_not_end_hangs(tmp_path: Path) -> None:
+    found = explored("sleep 600", longest_s=1.0)
+    began_s = time.monotonic()
+    taken = course.take(SeedOfWork(number=1, exploration=found), "ring", lambda _: None)
+    assert (taken.outcome.verdict, taken.outcome.code) == ("hung", None)
+    assert taken.outcome.detail == "did not end in 1 s of the lab's time"
+    assert time.monotonic() - began_s < 30
+
+
+def test_the_end_of_the_test_ends_the_faults(tmp_path: Path) -> None:
+    found = explored("exit 0", FAULTS.replace("length: 2s", "length: 10min"))
+    began_s = time.monotonic()
+    taken = course.take(SeedOfWork(number=1, exploration=found), "ring", lambda _: None)
+    assert taken.outcome.verdict == "passed"
+    assert time.monotonic() - began_s < 30
+
+
+def test_with_only_some_faults_the_others_do_not_come(tmp_path: Path) -> None:
+    found = explored("sleep 1")
+    taken = course.take(SeedOfWork(number=2, exploration=found, only=(2,)), "ring", lambda _: None)
+    assert {entry["number"] for entry in timeline.read(taken.timeline) if "number" in entry} == {2}
+
+
+def test_a_replay_that_stops_leaves_the_lab(tmp_path: Path) -> None:
+    found = explored("sleep 600", "faults: {partition: {every: 100ms, for: 10s}, length: 1min}", longest_s=2.0)
+    place = folder.create(tmp_path, found, datetime.now(UTC))
+    exploration.run(place, found.model_copy(update={"last": 1}), None, Watcher())
+    again = replaying.replay(place, 1, stop=Stop(1.0), kept=True, only=None, say=lambda _: None)
+    lab = labs.open_lab(again.lab)
+    try:
+        assert lab.read_record().cut, "the partition lasts"
+    finally:
+        labs.down(lab)
+
+
+def test_a_seed_that_was_not_taken_is_refused(tmp_path: Path) -> None:
+    found = explored("true")
+    place = folder.create(tmp_path, found, datetime.now(UTC))
+    with pytest.raises(InputError, match="seed 2 has not been taken yet"):
+        replaying.found(place, 2)
+    with pytest.raises(InputError, match="seed 9 is none of its seeds, 1 to 3"):
+        replaying.found(place, 9)
+
+
+def test_hosts_that_cannot_be_killed_are_told_of_beforehand() -> None:
+    with pytest.raises(EnvironmentLacks, match="cannot kill or pause one host"):
+        explored("true", "faults: {kill: {every: 1s, for: 1s}, length: 1min}")
+
+
+def test_a_fault_that_is_impossible_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = explored("sleep 1", "faults: {disk-full: {every: 100ms, for: 100ms, of: [a]}, length: 1s}")
+    monkeypatch.setattr(tc_hosts.TcHosts, "run", refusing(tc_hosts.TcHosts.run))
+    taken = course.take(SeedOfWork(number=1, exploration=found), "ring", lambda _: None)
+    entries = timeline.read(taken.timeline)
+    assert [entry["why"] for entry in entries if entry["event"] == "fault failed"] == ["a has no disk"]
+
+
+def refusing(run: Callable[..., Result]) -> Callable[..., Result]:
+    """Hosts that run all but what fills a disk."""
+
+    def refuse(self: tc_hosts.TcHosts, host: str, argv: Sequence[str], **settings: Any) -> Result:
+        if "fallocate" in " ".join(argv) or "rm -f" in " ".join(argv):
+            raise HostFailed("a has no disk")
+        return run(self, host, argv, **settings)
+
+    return refuse

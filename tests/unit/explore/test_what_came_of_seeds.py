@@ -1,0 +1,161 @@
+"""What came of seeds: verdicts, groups of failures, time lines, the folder that is written as they end, shrinking."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from minigts.errors import InputError
+from minigts.explore import folder, outcome, program, shrinking, timeline
+from minigts.explore.outcome import Outcome
+from minigts.explore.program import Program
+from minigts.explore.variables import FAILURES
+from minigts.explore.work import Exploration
+from minigts.lab import events
+from minigts.topology.read.load import parse
+
+PAIR = parse("name: pair\npair: {link: {rtt: 2ms}}\n", "pair.yaml", time="virtual")
+OF_PYTEST, COMMAND = Program(words=("test_x.py",)), Program(words=("./check.sh",))
+
+
+@pytest.fixture
+def exploration() -> Exploration:
+    return Exploration(
+        minigts="0", topology="pair", plan=PAIR, provider="uml", test=COMMAND, first=1, last=5, longest_s=60, started=""
+    )
+
+
+def test_a_command_that_fails_is_known_by_its_last_line(tmp_path: Path) -> None:
+    (tmp_path / program.OUTPUT).write_text("begins\nlost 3 of 40 writes\n\n")
+    verdict, why = outcome.judged(COMMAND, 7, tmp_path, "")
+    assert (verdict, why) == ("failed", "ended with code 7: lost 3 of 40 writes")
+    assert outcome.alike(why) == "ended with code #: lost # of # writes"
+    assert outcome.judged(COMMAND, 0, tmp_path, "") == ("passed", "")
+    assert outcome.judged(COMMAND, None, tmp_path, "did not end") == ("hung", "did not end")
+    assert outcome.judged(COMMAND, None, tmp_path, "")[0] == "error"
+
+
+def test_a_pytest_that_fails_is_known_by_its_tests(tmp_path: Path) -> None:
+    first = {"test": "test_x.py::test_a", "why": "AssertionError: 2 are lost"}
+    lines = [first, {"test": "t::b", "why": "KeyError: 'x'"}]
+    (tmp_path / FAILURES).write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"test": "cut sh')
+    verdict, why = outcome.judged(OF_PYTEST, 1, tmp_path, "")
+    assert (verdict, why) == ("failed", "test_x.py::test_a: AssertionError: 2 are lost; t::b: KeyError: 'x'")
+    assert outcome.judged(OF_PYTEST, 2, tmp_path, "")[0] == "error"  # it could not be read, or was interrupted
+
+
+def test_seeds_are_grouped_by_what_failed() -> None:
+    found = [
+        Outcome(seed=4, verdict="failed", why="# are lost", detail="3 are lost"),
+        Outcome(seed=1, verdict="failed", why="# are lost", detail="1 are lost"),
+        Outcome(seed=2, verdict="passed"),
+        Outcome(seed=3, verdict="hung", why="did not end"),
+    ]
+    assert outcome.grouped(found) == {("failed", "# are lost"): [1, 4], ("hung", "did not end"): [3]}
+
+
+def test_numbers_do_not_part_what_is_alike() -> None:
+    assert outcome.alike("at 0x7f3a, id 9c1185a5c5e9fc54, 12.5 s\nand\t3") == "at #, id #, # s and #"
+
+
+def test_a_time_line_has_what_is_the_same_each_time(tmp_path: Path) -> None:
+    events.note(tmp_path, [{"event": "up"}], 4.0)
+    events.note(tmp_path, [{"event": "joined"}], 5.0000004)
+    events.note(tmp_path, [{"event": timeline.BEGUN}], 5.0000004)
+    events.note(tmp_path, [{"event": timeline.NOTE, "text": "mine"}, {"event": "cut", "link": "b"}], 7.25)
+    events.note(tmp_path, [{"event": "cut", "link": "a"}], 7.25)
+    events.note(tmp_path, [{"event": "note", "text": "after"}], 9.5)
+    entries = timeline.of_lab(tmp_path, 5.0000004, 9.0)
+    text = timeline.text_of(entries)
+    assert text.splitlines() == [
+        '{"at_s": 0.0, "event": "test begun"}',
+        '{"at_s": 2.25, "event": "cut", "link": "b"}',
+        '{"at_s": 2.25, "event": "cut", "link": "a"}',
+        '{"at_s": 2.25, "event": "note", "text": "mine"}',
+    ]
+    assert timeline.read(text) == entries
+    assert [*timeline.in_words(entries)][1] == "    2.250000 s  cut: b"
+
+
+def test_in_real_time_it_goes_by_this_machines_clock(tmp_path: Path) -> None:
+    before = datetime.now(UTC)
+    events.note(tmp_path, [{"event": "note", "text": "now"}], None)
+    (entry,) = timeline.of_lab(tmp_path, before.replace(microsecond=0), datetime.now(UTC))
+    assert (entry["event"], entry["text"]) == ("note", "now")
+
+
+@pytest.mark.parametrize(
+    ("after", "says"),
+    [
+        ("a\nb\n", ""),
+        ("a\nc\n", "line 2: b was recorded, c came now"),
+        ("a\n", "line 2: only recorded is b"),
+        ("a\nb\nd\n", "line 3: only now is d"),
+    ],
+)
+def test_where_two_time_lines_part_is_said(after: str, says: str) -> None:
+    assert timeline.first_difference("a\nb\n", after) == says
+
+
+def test_a_seed_counts_once_its_line_is_written(tmp_path: Path, exploration: Exploration) -> None:
+    place = folder.create(tmp_path, exploration, datetime(2026, 11, 27, tzinfo=UTC))
+    assert place.name == "explore-pair-20261127-000000"
+    assert folder.read(place) == exploration
+    assert folder.missing(place, exploration) == [1, 2, 3, 4, 5]
+    line = timeline.text_of([{"at_s": 1.5, "event": "cut", "link": "a"}])
+    files = {timeline.FILE: line, "logs/a/console.log": "boots\n"}
+    folder.keep(place, Outcome(seed=2, verdict="failed", why="x"), files)
+    folder.keep(place, Outcome(seed=3, verdict="passed"), {})
+    folder.keep(place, Outcome(seed=4, verdict="error", why="no lab"), {})
+    with (place / folder.SEEDS).open("a") as file:
+        file.write('{"seed": 5, "verdict": "pas')
+    assert folder.missing(place, exploration) == [1, 4, 5]
+    folder.keep(place, Outcome(seed=5, verdict="passed"), {})
+    assert {seed: each.verdict for seed, each in folder.outcomes(place).items()} == {
+        2: "failed",
+        3: "passed",
+        4: "error",
+        5: "passed",
+    }
+    failed = place / "failed" / "000002"
+    assert (failed / "timeline.txt").read_text() == "    1.500000 s  cut: a\n"
+    assert (failed / "logs" / "a" / "console.log").read_text() == "boots\n"
+    assert folder.recorded(place, 2) == {timeline.FILE: line}
+    assert not (place / "failed" / "000003").exists()
+
+
+def test_what_a_seed_was_shrunk_to_is_kept(tmp_path: Path, exploration: Exploration) -> None:
+    place = folder.create(tmp_path, exploration, datetime.now(UTC))
+    folder.keep(place, Outcome(seed=2, verdict="failed", why="x"), {timeline.FILE: ""})
+    assert folder.shrunk(place, 2) is None
+    folder.keep_shrunk(place, 2, (1, 4))
+    assert folder.shrunk(place, 2) == (1, 4)
+
+
+def test_another_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"is no folder of `minigts explore`"):
+        folder.read(tmp_path)
+    (tmp_path / folder.EXPLORATION).write_text('{"format": 9}')
+    with pytest.raises(InputError, match="cannot be read"):
+        folder.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("needed", "left"), [({3}, (3,)), ({2, 5}, (2, 5)), (set(), ()), ({1, 2, 3, 4, 5}, (1, 2, 3, 4, 5))]
+)
+def test_only_the_faults_that_are_needed_are_left(needed: set[int], left: tuple[int, ...]) -> None:
+    tried = []
+
+    def fails(only: tuple[int, ...]) -> bool:
+        tried.append(only)
+        return needed <= {*only}
+
+    assert shrinking.shrunk((1, 2, 3, 4, 5), fails) == left
+    assert len(tried) <= 1 + 5 * 2
+
+
+def test_of_two_that_suffice_alone_one_is_left() -> None:
+    assert shrinking.shrunk((1, 2, 3), lambda only: 1 in only or 3 in only) == (1,)

@@ -1,0 +1,114 @@
+"""`minigts replay`: a seed of an exploration again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from minigts.cli import console
+from minigts.cli.verbs import EXPERIMENTS, Verb
+from minigts.cli.views import seeds as shown
+from minigts.errors import InputError, printable
+
+if TYPE_CHECKING:
+    from minigts.explore.replaying import Replayed
+
+verb = Verb(EXPERIMENTS, 374)
+
+
+@verb.command()
+def replay(
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A results folder of `minigts explore`.")],
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The seed.")],
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="TIME", help="End the test then, as 12.3s after its begin; the lab stays up."),
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the lab up at the end.")] = False,
+    capture: Annotated[
+        Path | None,
+        typer.Option("--capture", metavar="FILE", help="Write all frames on all links to this pcapng file."),
+    ] = None,
+    shrink: Annotated[
+        bool, typer.Option("--shrink", help="Find faults of the seed that suffice for its failure.")
+    ] = False,
+    shrunk: Annotated[bool, typer.Option("--shrunk", help="Play only the faults that --shrink has found.")] = False,
+) -> None:
+    """Have a seed of an exploration again: the same lab, the same test, the same faults at the same moments.
+
+    It prints the time line and compares it with the recorded one. In virtual time the two are the same, byte for byte,
+    if minigts and the parts of labs are the same; exit 1 if they are not.
+
+    With --until the test is ended at that moment, and the lab stands still there: look at it by `minigts shell`,
+    `exec`, `logs` and `capture`. Time passes again as soon as a command waits for a host.
+
+    Example:  minigts replay results/explore-ring-20261127-170000 --seed 417
+
+    --capture has every frame as it leaves a host, also those that links lose, with the lab's time to the nanosecond. No
+    host notices, so the events are the same.
+
+    Example:  minigts replay results/explore-ring-20261127-170000 --seed 417 --until 12.3s
+    """
+    from minigts.explore import folder, replaying
+    from minigts.explore.course import Stop
+
+    if shrink and (until is not None or keep or shrunk or capture is not None):
+        raise InputError("replay: --shrink runs the seed many times: leave --until, --keep, --capture and --shrunk out")
+    exploration, outcome = replaying.found(results, seed)
+    only = folder.shrunk(results, seed) if shrunk else None
+    if shrunk and only is None:
+        raise InputError(f"{results}: seed {seed} was not shrunk yet: minigts replay {results} --seed {seed} --shrink")
+    stop = None if until is None else Stop(_moment_s(until))
+    with console.progress() as say:
+        other = replaying.other_parts(exploration, say)
+    if other:
+        console.note(f"minigts: {', '.join(other)} of the labs are others here than they were, so events may be, too")
+    console.note(f"recorded: {shown.in_words(outcome)}")
+    with console.progress() as say:
+        if shrink:
+            left = replaying.shrink(results, seed, say)
+        else:
+            again = replaying.replay(
+                results, seed, stop=stop, kept=keep or stop is not None, only=only, say=say, capture=capture
+            )
+    if shrink:
+        typer.echo("\n".join(left) or "no fault is needed: it fails without any")
+        typer.echo(f"have only these: minigts replay {results} --seed {seed} --shrunk")
+        return
+    raise typer.Exit(_show(again, stop is not None, keep=keep, shrunk=shrunk))
+
+
+def _moment_s(until: str) -> float:
+    from minigts.language.quantities import MOMENT_S
+
+    try:
+        return MOMENT_S.parse(until)
+    except ValueError as error:
+        raise InputError(f"--until: {error}") from error
+
+
+def _show(again: Replayed, stopped: bool, *, keep: bool, shrunk: bool) -> int:
+    """Print what came of the seed this time; return the exit code."""
+    from minigts.explore import timeline
+
+    for line in timeline.in_words(timeline.read(again.taken.timeline)):
+        typer.echo(printable(line))
+    if stopped or keep:
+        console.note(f"lab {again.lab} is up and stands still; it is taken down by: minigts down {again.lab}")
+    if not stopped:
+        console.note(f"this time: {shown.in_words(again.taken.outcome)}")
+    if shrunk:
+        return 0
+    if again.time == "real":
+        console.note("minigts: in real time the same seed draws the same faults, and other events")
+        return 0
+    if again.difference:
+        console.note(f"minigts: the time line is not the recorded one: {printable(again.difference)}")
+        return 1
+    if again.other_files:
+        console.note(f"minigts: not the same bytes as recorded: {', '.join(again.other_files)}")
+        return 1
+    console.note("the time line is the recorded one, byte for byte" + (", up to there" if stopped else ""))
+    return 0

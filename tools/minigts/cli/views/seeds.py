@@ -1,0 +1,74 @@
+"""How seeds are shown: the faults that they draw, what came of them, groups of failures."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+import typer
+
+from minigts.errors import printable
+from minigts.language.figures import digits, duration
+
+if TYPE_CHECKING:
+    from minigts.explore.exploration import Asked
+    from minigts.explore.outcome import Outcome
+    from minigts.explore.work import Exploration
+
+SHOWN_SEEDS = 3
+"""How many seeds' faults a dry run shows."""
+MOST_LISTED = 12
+"""How many seeds of a group are listed."""
+
+
+def show_faults(asked: Asked) -> None:
+    """Print the faults of the first seeds."""
+    from minigts.explore import faults as plans
+
+    typer.echo(f"{asked.last - asked.first + 1} seeds of {asked.test.in_words} on {asked.topology}, {asked.provider}")
+    if not asked.faults:
+        typer.echo("no faults: name a plan of them with --faults FILE")
+        return
+    read = plans.parse(asked.faults, asked.faults_file, asked.plan)
+    for seed in range(asked.first, min(asked.first + SHOWN_SEEDS, asked.last + 1)):
+        found = plans.draw(read, asked.plan, seed)
+        typer.echo(f"seed {seed}: {plans.in_words(found)}")
+        for fault in found:
+            typer.echo(f"{fault.at_s:12.6f} s  {fault.in_words}, for {digits(fault.for_s, 6)} s")
+
+
+def in_words(outcome: Outcome) -> str:
+    """`seed 17 failed in 42 s of the lab's time: test_x: 3 of 40 are lost`"""
+    why = f": {printable(outcome.detail.splitlines()[0])[:160]}" if outcome.detail else ""
+    return f"seed {outcome.seed} {outcome.verdict} after {digits(outcome.lab_s)} s of the lab's time{why}"
+
+
+def show_outcomes(place: Path, exploration: Exploration, outcomes: Collection[Outcome]) -> None:
+    """Print how many seeds passed, groups of the others, what a seed costs, and how to have one again."""
+    from minigts.explore.outcome import grouped
+
+    total = exploration.last - exploration.first + 1
+    groups = grouped(outcomes)
+    bad = sum(map(len, groups.values()))
+    left = f", {total - len(outcomes)} not taken yet" if len(outcomes) < total else ""
+    typer.echo(f"{len(outcomes)} seeds: {len(outcomes) - bad} passed, {bad} did not{left}")
+    for (verdict, why), seeds in groups.items():
+        typer.echo(f"  {len(seeds)} × {verdict}: {printable(why)}")
+        typer.echo(f"      {_listed(seeds)}")
+    if outcomes:
+        real_s = median(each.real_s for each in outcomes)
+        typer.echo(
+            f"a seed took {digits(real_s)} s of this machine's time, of which the lab's own were "
+            f"{duration(median(each.lab_s for each in outcomes))} (medians)"
+        )
+    if groups:
+        first = next(iter(groups.values()))[0]
+        typer.echo(f"have one again: minigts replay {place} --seed {first}")
+
+
+def _listed(seeds: Sequence[int]) -> str:
+    """`seeds 3, 17, 41`"""
+    more = f", and {len(seeds) - MOST_LISTED} more" if len(seeds) > MOST_LISTED else ""
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds[:MOST_LISTED]))}{more}"

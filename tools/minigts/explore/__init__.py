@@ -1,0 +1,6 @@
+"""One test under many seeds: each seed has its own lab, and draws what chance may and which faults come when.
+
+`faults` reads a plan of faults and draws a seed's; `player` plays them on a lab. `program` runs the test; `course`
+is one seed from the lab's start to the test's end, `timeline` what happened in it. `work` is a seed as a worker of
+`cluster` takes it. `folder` keeps results as they come, `exploration` runs the seeds, `shrinking` leaves faults out.
+"""

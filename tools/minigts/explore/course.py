@@ -1,0 +1,205 @@
+"""One seed: its lab is brought up, the test runs beside it while faults are played, and what came of it is gathered.
+
+In virtual time the test and the player have a turn each on the lab's clock, the test a lent one
+(providers/agent/lending.py). So time passes only while both wait, and the course does not depend on how fast this
+machine, or the test, thinks.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from minigts import lab as labs
+from minigts.errors import EnvironmentLacks, MinigtsError
+from minigts.explore import outcome as outcomes
+from minigts.explore import program, timeline
+from minigts.explore.outcome import Outcome
+from minigts.explore.player import Player
+from minigts.explore.work import SeedOfWork
+from minigts.lab import Lab, pcapng
+from minigts.lab.pcapng import Frame
+from minigts.machine.parallel import turn_of_this_thread
+from minigts.machine.progress import Progress
+from minigts.providers.agent import lending
+from minigts.providers.base import Tapped
+from minigts.results.folder import write
+from minigts.session import bring_up
+from minigts.topology.plan import reseed
+
+US_PER_S = 1e6
+LOGS = "logs"
+BREAK_S, MOST_BREAKS = 0.1, 3000
+"""How often, in seconds, and how many times at most the player's wait is ended until it knows that the test has ended.
+"""
+MOST_LOG_BYTES = 256 << 10
+"""How much of the end of each of a host's logs is kept."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Where a replay stops, in seconds after the test's begin."""
+
+    at_s: float
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What came of a seed. `files` are its time line, the test's output and files, and for one that did not pass the
+    hosts' logs, by names with `/`."""
+
+    outcome: Outcome
+    timeline: str
+    files: Mapping[str, str]
+
+
+def take(seed: SeedOfWork, name: str, say: Progress) -> Taken:
+    """Take a seed in a new lab of that name, which is taken down. Raises what a lab raises; InputError for a test that
+    cannot be started."""
+    begun = time.monotonic()
+    with lab_of(seed, name, say) as lab:
+        found = taken(lab, seed, say)
+    real_s = round(time.monotonic() - begun, 3)
+    return replace(found, outcome=found.outcome.model_copy(update={"real_s": real_s}))
+
+
+@contextmanager
+def lab_of(seed: SeedOfWork, name: str, say: Progress, kept: Callable[[], bool] = lambda: False) -> Iterator[Lab]:
+    """A seed's lab, with its overlay and without a certificate; at the end it is taken down, unless `kept` says so."""
+    asked = seed.exploration
+    request = bring_up.Request(asked.plan_of(seed.number), asked.provider, name, asked.overlay)
+    lab = bring_up.bring_up(bring_up.ready(request), say, certified=False).lab
+    try:
+        yield lab
+    finally:
+        if not kept():
+            labs.down(lab)
+
+
+def taken(lab: Lab, seed: SeedOfWork, say: Progress, stop: Stop | None = None, capture: Path | None = None) -> Taken:
+    """As `take`, in a lab that is up; with `stop` the test is ended at that moment, and time stands still. With
+    `capture` all frames on all links are written to that file. Raises EnvironmentLacks where links cannot be tapped."""
+    with tempfile.TemporaryDirectory(prefix="minigts-seed-") as directory:
+        place = Path(directory).resolve()
+        seed.exploration.test.lay(place)
+        say(f"{seed.name}: {seed.exploration.test.in_words}")
+        with _captured(lab, capture):
+            ran = _run(lab, seed, place, stop)
+        verdict, detail = outcomes.judged(seed.exploration.test, ran.code, place, ran.stopped_by)
+        text = timeline.text_of(ran.entries)
+        files = {
+            timeline.FILE: text,
+            program.OUTPUT: outcomes.output_of(place),
+            **{name: data.decode(errors="replace") for name, data in program.kept(place)},
+        }
+        if verdict != "passed" and stop is None:
+            files |= _logs(lab, place)
+    found = Outcome(
+        seed=seed.number,
+        verdict=verdict,
+        why=outcomes.alike(detail),
+        detail=detail[: outcomes.LONGEST_DETAIL],
+        code=ran.code,
+        faults=len(seed.exploration.drawn(seed.number, seed.only)),
+        lab_s=round(ran.lab_s, 6),
+        timeline_sha256=timeline.digest(text),
+    )
+    return Taken(found, text, files)
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """A test that has ended, or was stopped; `stopped_by` says why, and is empty if it was not."""
+
+    code: int | None
+    stopped_by: str
+    lab_s: float
+    entries: list[timeline.Entry]
+
+
+def _run(lab: Lab, seed: SeedOfWork, place: Path, stop: Stop | None) -> _Ran:
+    """Run the test and play the faults; return when the test has ended. The lab's time then stands still."""
+    provider, asked = lab.provider, seed.exploration
+    limit = (asked.longest_s, f"did not end in {asked.longest_s:g} s of the lab's time")
+    if stop is not None and stop.at_s < asked.longest_s:
+        limit = (stop.at_s, "it was stopped there")
+    with provider.together() as pool:
+        begin_s, began = provider.now_s(), _in_ms(datetime.now(UTC))
+        lab.note({"event": timeline.BEGUN})
+        player = Player(lab, asked.drawn(seed.number, seed.only), begin_s, limit)
+        pool.start(player.play)
+        player.begun.wait()  # a call that has not begun would be called off at the test's end
+        try:
+            with _turn_lent(lab, seed.number, place) as lent:
+                variables = {**program.environment(place, lab.name, seed.number), **lent}
+                code = program.run(asked.test, place, variables, player.stopped)
+            end_s, ended = provider.now_s(), datetime.now(UTC)
+            lab.note({"event": timeline.ENDED, "code": code})
+            moments = (begin_s, end_s) if lab.time == "virtual" else (began, datetime.now(UTC))
+            entries = timeline.of_lab(lab.rundir, *moments)
+        finally:
+            player.is_over.set()
+            for _ in range(MOST_BREAKS):  # each ends what the player waits for now, of which there may be more
+                pool.break_off()
+                if player.ended.wait(BREAK_S):
+                    break
+    lab_s = end_s - begin_s if lab.time == "virtual" else (ended - began).total_seconds()
+    return _Ran(code, player.why if code is None else "", lab_s, entries)
+
+
+def _in_ms(moment: datetime) -> datetime:
+    """The moment in whole milliseconds, as a lab's events have this machine's time."""
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+@contextmanager
+def _turn_lent(lab: Lab, seed: int, place: Path) -> Iterator[Mapping[str, str]]:
+    """Lend this thread's turn to the test. Each of its acts is some milliseconds late, as the seed draws it."""
+    turn = turn_of_this_thread()
+    if lab.time != "virtual" or turn is None:
+        yield {}
+        return
+    with lending.lend(turn, place, partial(_late_us, seed)) as lent:
+        yield lent
+
+
+@contextmanager
+def _captured(lab: Lab, file: Path | None) -> Iterator[None]:
+    """Within the context every frame is noted; at its end all are written to the file, as pcapng."""
+    if file is None:
+        yield
+        return
+    if not isinstance(lab.provider, Tapped):
+        raise EnvironmentLacks(f"provider {lab.provider.name} in {lab.time} time has no links that can be tapped")
+    with closing(lab.provider.tap()) as tap:
+        yield
+        names = [(machine.name, port.name) for machine in lab.plan.machines for port in machine.ports]
+        numbers = {name: number for number, name in enumerate(names)}
+        frames = (
+            Frame(each.time_ns, numbers[each.machine, each.interface], len(each.content), each.content)
+            for each in tap.end()
+        )
+        write(file, pcapng.whole([" ".join(name) for name in names], frames))
+
+
+def _late_us(seed: int, act: int) -> int:
+    return round(reseed.late_s(seed, "explore", act) * US_PER_S)
+
+
+def _logs(lab: Lab, place: Path) -> dict[str, str]:
+    """The ends of each machine's logs, by `logs/HOST/NAME`."""
+    found = {}
+    for machine in lab.plan.machines:
+        into = place / LOGS / machine.name
+        with suppress(MinigtsError, OSError):
+            lab.provider.diagnose(machine.name, into)
+            for file in sorted(into.iterdir()):
+                text = file.read_bytes()[-MOST_LOG_BYTES:].decode(errors="replace")
+                found[f"{LOGS}/{machine.name}/{file.name}"] = text
+    return found

@@ -1,0 +1,167 @@
+"""Runs an exploration: takes the seeds that its folder lacks, in this process or by an engine's workers."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import minigts
+from minigts.cluster import dispatch
+from minigts.cluster import engine as engines
+from minigts.errors import EnvironmentLacks, MinigtsError
+from minigts.experiments import provenance, run_folders
+from minigts.experiments.run import RunProgress
+from minigts.explore import course, folder, on_worker
+from minigts.explore import faults as plans
+from minigts.explore import outcome as outcomes
+from minigts.explore.outcome import Outcome
+from minigts.explore.program import Program
+from minigts.explore.work import Exploration, SeedOfWork
+from minigts.machine.progress import Progress
+from minigts.providers import registry, supported
+from minigts.providers.base import Power, Prepares, Provider, Restarts
+from minigts.session import bring_up
+from minigts.topology.plan.plan import Plan
+
+if TYPE_CHECKING:
+    from minigts.cluster.engine import EngineFile
+
+NOT_AGAIN = "in real time a seed draws the same faults again, but not the same events: they cannot be had again"
+
+
+class Watcher(Protocol):
+    """Receives the progress of an exploration."""
+
+    def step(self, line: str) -> None:
+        """Take a step of the present seed, or of the engine's start."""
+
+    def note(self, line: str) -> None:
+        """Take a line for the user."""
+
+    def ended(self, outcome: Outcome, done: int, total: int) -> None:
+        """Take the outcome of a seed, as soon as it is kept."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be explored, as the user asks for it; the plan is read already."""
+
+    topology: str
+    plan: Plan
+    provider: str
+    test: Program
+    first: int
+    last: int
+    longest_s: float
+    faults: str = ""
+    """The text of the file with the plan of faults."""
+    faults_file: str = "faults.yaml"
+    """Its name in messages."""
+    overlay: str | None = None
+
+
+def checked(asked: Asked, say: Progress) -> Exploration:
+    """The exploration, once all is checked that can be before a lab is started; parts of labs are built now. Raises
+    InputError, EnvironmentLacks."""
+    provider = registry.make(asked.provider, Path(), asked.plan.time)
+    supported.require(asked.plan, provider.name, provider.supports)
+    if asked.faults:
+        _require_possible(plans.parse(asked.faults, asked.faults_file, asked.plan), provider)
+    bring_up.ready(bring_up.Request(asked.plan, asked.provider, _a_name(), asked.overlay))
+    if isinstance(provider, Prepares):
+        provider.prepare(say)
+    return Exploration(
+        minigts=minigts.__version__,
+        commit=run_folders.commit(),
+        topology=asked.topology,
+        plan=asked.plan,
+        provider=asked.provider,
+        overlay=asked.overlay,
+        test=asked.test,
+        faults=asked.faults,
+        first=asked.first,
+        last=asked.last,
+        longest_s=asked.longest_s,
+        parts={word: part.sha256 for word, part in provenance.parts(provider, say).items()},
+        started=datetime.now(UTC).isoformat("T", "seconds"),
+    )
+
+
+def _a_name() -> str:
+    return on_worker.lab_name(secrets.token_hex(3), 0)
+
+
+def _require_possible(faults: plans.Faults, provider: Provider) -> None:
+    """Raise EnvironmentLacks for a kind of fault that the provider's hosts cannot have."""
+    if not faults.kinds.keys() & {"kill", "pause"}:
+        return
+    if not (isinstance(provider, Power) and isinstance(provider, Restarts)):
+        raise EnvironmentLacks(f"provider {provider.name} cannot kill or pause one host: leave these faults out")
+
+
+def run(place: Path, exploration: Exploration, engine: str | EngineFile | None, watcher: Watcher) -> None:
+    """Take every seed that the folder lacks. However it ends, the seeds that have ended are kept. Raises MinigtsError
+    when an engine is lost, and InputError when the test cannot be started."""
+    left = folder.missing(place, exploration)
+    if exploration.plan.time == "real":
+        watcher.note(NOT_AGAIN)
+    jobs = [SeedOfWork(number=seed, exploration=exploration) for seed in left]
+    if not jobs:
+        return
+    done = exploration.last - exploration.first + 1 - len(left)
+    kept = _Kept(place, done, done + len(left), watcher)
+    if engine is None:
+        _in_turn(jobs, kept, watcher)
+    else:
+        _by_workers(jobs, kept, engine, watcher)
+
+
+class _Kept:
+    """Keeps what comes of seeds, and tells the watcher."""
+
+    def __init__(self, place: Path, done: int, total: int, watcher: Watcher) -> None:
+        self._place, self._done, self._total, self._watcher = place, done, total, watcher
+
+    def __call__(self, job: SeedOfWork, files: Mapping[str, str]) -> None:
+        outcome = Outcome.model_validate_json(files[on_worker.OUTCOME])
+        self.take(outcome, {name: text for name, text in files.items() if name != on_worker.OUTCOME})
+
+    def take(self, outcome: Outcome, files: Mapping[str, str]) -> None:
+        folder.keep(self._place, outcome, files)
+        self._done += 1
+        self._watcher.ended(outcome, self._done, self._total)
+
+
+def not_run(seed: int, why: str, real_s: float = 0.0) -> Outcome:
+    """The outcome of a seed whose lab could not be run."""
+    return Outcome(seed=seed, verdict="error", why=outcomes.alike(why), detail=why, real_s=real_s)
+
+
+def _in_turn(jobs: Sequence[SeedOfWork], kept: _Kept, watcher: Watcher) -> None:
+    campaign_id = secrets.token_hex(3)
+    for job in jobs:
+        begun = time.monotonic()
+        try:
+            taken = course.take(job, on_worker.lab_name(campaign_id, job.number), watcher.step)
+        except EnvironmentLacks:
+            raise
+        except (MinigtsError, ExceptionGroup) as error:
+            kept.take(not_run(job.number, str(error), round(time.monotonic() - begun, 3)), {})
+        else:
+            kept.take(taken.outcome, taken.files)
+
+
+def _by_workers(jobs: Sequence[SeedOfWork], kept: _Kept, engine: str | EngineFile, watcher: Watcher) -> None:
+    def progress(_at: RunProgress) -> None:
+        """Nothing is said: `kept` tells of each seed that has ended."""
+
+    with engines.opened(engine, watcher.step) as opened:
+        ended = dispatch.run_jobs(opened, jobs, kept, watcher.step, progress)
+    by_name = {job.name: job.number for job in jobs}
+    for name, why in ended.failed.items():
+        kept.take(not_run(by_name[name], why), {})

@@ -1,0 +1,138 @@
+"""The results folder of an exploration, which is written as seeds end.
+
+    explore.json          what is explored: plan, test and its files, plan of faults, seeds; nothing else is needed
+    topology.json, faults.yaml, test/     the same for people
+    seeds.jsonl           a line for each seed that has ended; a line that a crash has cut short is ignored
+    failed/000417/        of a seed that did not pass: time line, output, files of the test, the hosts' logs
+
+A seed's folder is written before its line. So a seed counts as taken only when all of it is here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from minigts import paths
+from minigts.errors import InputError, Problem
+from minigts.explore import timeline
+from minigts.explore.outcome import Outcome
+from minigts.explore.work import Exploration
+from minigts.language import documents
+from minigts.results import store
+from minigts.results.folder import OF_A_FILE, inside, read_bytes, read_text, refused, write
+
+EXPLORATION, SEEDS, FAILED, FAULTS, TEST, SHRUNK = (
+    "explore.json",
+    "seeds.jsonl",
+    "failed",
+    "faults.yaml",
+    "test",
+    "shrunk.json",
+)
+TIMELINE_TEXT = "timeline.txt"
+
+
+def create(results: Path, exploration: Exploration, now: datetime) -> Path:
+    """A new folder below `results`. Raises MinigtsError when it cannot be written."""
+    folder = store.create(results, f"explore-{exploration.topology}", now)
+    for name, file in exploration.test.files.items():
+        write(inside(folder, TEST, name), file.data)
+    if exploration.faults:
+        write(inside(folder, FAULTS), exploration.faults)
+    write(inside(folder, EXPLORATION), exploration.model_dump_json(indent=1) + "\n")
+    return folder
+
+
+def read(folder: Path) -> Exploration:
+    """What is explored there. Raises InputError for a folder that is no exploration's."""
+    path = inside(folder, EXPLORATION)
+    if not path.is_file():
+        raise InputError([Problem(str(folder), 0, f"is no folder of `minigts explore`: it has no {EXPLORATION}")])
+    try:
+        return documents.model(read_text(path), Exploration, OF_A_FILE)
+    except ValueError as error:
+        why = str(error).splitlines()[0]
+        raise InputError([Problem(str(path), 0, f"cannot be read: {why}")]) from error
+
+
+def keep(folder: Path, outcome: Outcome, files: Mapping[str, str]) -> None:
+    """Write what came of a seed. Raises MinigtsError when the disk is full or refuses."""
+    if outcome.is_bad:
+        place = of_seed(folder, outcome.seed)
+        with suppress(FileNotFoundError):
+            shutil.rmtree(place)
+        for name, text in files.items():
+            write(inside(folder, FAILED, place.name, *name.split("/")), text)
+        entries = timeline.read(files.get(timeline.FILE, ""))
+        text = "".join(f"{line}\n" for line in timeline.in_words(entries))
+        write(inside(folder, FAILED, place.name, TIMELINE_TEXT), text)
+    _append(inside(folder, SEEDS), outcome.model_dump_json() + "\n")
+
+
+def of_seed(folder: Path, seed: int) -> Path:
+    """The folder of a seed that did not pass."""
+    return inside(folder, FAILED, f"{seed:06d}")
+
+
+def _append(path: Path, line: str) -> None:
+    try:
+        with path.open("ab+") as file:
+            if not file.tell():
+                paths.users_file(file)
+            elif file.seek(-1, os.SEEK_END) and file.read(1) != b"\n":
+                file.write(b"\n")  # a crash has cut the last line short
+            file.write(line.encode())
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise refused(path, error) from error
+
+
+def outcomes(folder: Path) -> dict[int, Outcome]:
+    """The outcome of each seed that has ended; the last one of a seed that was taken again."""
+    path = inside(folder, SEEDS)
+    if not path.exists():
+        return {}
+    found = {}
+    for line in read_bytes(path).splitlines():
+        with suppress(ValueError):
+            outcome = documents.model(line, Outcome)
+            found[outcome.seed] = outcome
+    return dict(sorted(found.items()))
+
+
+def missing(folder: Path, exploration: Exploration) -> list[int]:
+    """The seeds that have no result yet, or whose lab could not be run."""
+    done = {seed for seed, outcome in outcomes(folder).items() if outcome.verdict != "error"}
+    return [seed for seed in range(exploration.first, exploration.last + 1) if seed not in done]
+
+
+def recorded(folder: Path, seed: int) -> Mapping[str, str]:
+    """The files of a seed that did not pass, without logs; empty for one that passed."""
+    place = of_seed(folder, seed)
+    if not place.is_dir():
+        return {}
+    names = sorted(path.name for path in place.iterdir() if path.is_file() and path.name not in (TIMELINE_TEXT, SHRUNK))
+    return {name: read_text(inside(folder, FAILED, place.name, name)) for name in names}
+
+
+def keep_shrunk(folder: Path, seed: int, only: tuple[int, ...]) -> None:
+    """Write which of a seed's faults suffice for its failure, by their numbers."""
+    write(inside(folder, FAILED, of_seed(folder, seed).name, SHRUNK), json.dumps({"faults": only}) + "\n")
+
+
+def shrunk(folder: Path, seed: int) -> tuple[int, ...] | None:
+    """The numbers of the faults that suffice for a seed's failure; None if it was not shrunk."""
+    path = inside(folder, FAILED, of_seed(folder, seed).name, SHRUNK)
+    if not path.exists():
+        return None
+    try:
+        return tuple(int(number) for number in documents.document(read_bytes(path))["faults"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise InputError([Problem(str(path), 0, f"cannot be read: {error}")]) from error

@@ -1,0 +1,171 @@
+"""Plays faults on a lab, each at its moment of the lab's time, and notes them among the lab's events.
+
+The player is one thread with a turn of its own on the lab's clock. So time stands still while it acts, and what takes
+time, such as a host's boot, takes the lab's time alone. A later fault waits for an earlier act that is not over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from threading import Event
+
+from minigts import lab as labs
+from minigts import overlays
+from minigts.errors import BrokenOff, MinigtsError
+from minigts.explore.faults import Fault, Kind
+from minigts.lab import Lab, links
+from minigts.lab.rundir import is_locked
+from minigts.machine.progress import Progress
+
+LOCKED_S = 0.01
+"""How long the player waits, in seconds of the lab's time, before it looks again whether the lab's lock is free."""
+COMMAND_S = 120.0
+FULL = ".minigts-full"
+"""The file in the root directory of a host that takes all room of its disk."""
+FILL = """
+free=$(stat -f -c %f /) size=$(stat -f -c %S /)
+at=0 piece=$((free * size))
+while [ "$piece" -ge 4096 ]; do
+  if fallocate -o "$at" -l "$piece" "/$1" 2>/dev/null; then
+    at=$((at + piece))
+  else
+    piece=$((piece / 8192 * 4096))
+  fi
+done
+"""
+"""A script that takes all room of the disk, root's own share too, without writing to it."""
+EMPTY = 'rm -f "/$1"'
+STEP = """
+to=$(($(date +%s%N) + $1))
+date -s "@$((to / 1000000000)).$(printf %09d $((to % 1000000000)))" >/dev/null
+"""
+"""A script that steps the time of day by $1 nanoseconds."""
+NS_PER_S = 1e9
+
+
+@dataclass(order=True)
+class _Act:
+    """Something that is done `at_s` after the test's begin. Of the same moment, ends come first."""
+
+    at_s: float
+    order: int
+    number: int
+    do: Callable[[], None] = field(compare=False)
+
+
+class Player:
+    """Plays the faults of a seed from `begin_s` on, by the lab's clock. `until_s` after that it stops: time stands
+    still, `stopped` is set and `why` says which limit it was; None: it never does.
+    """
+
+    def __init__(self, lab: Lab, faults: Sequence[Fault], begin_s: float, until: tuple[float, str] | None) -> None:
+        self._lab, self._begin_s = lab, begin_s
+        self._cut: dict[int, frozenset[str]] = {}
+        """The links that each partition has cut, by the fault's number."""
+        self._acts = sorted(act for fault in faults for act in self._of(fault))
+        self._until = until
+        self.stopped = Event()
+        self.is_over = Event()
+        """Whether the test has ended: what is broken off then has not failed."""
+        self.begun, self.ended = Event(), Event()
+        """Whether `play` has begun, and has come to its end."""
+        self.why = ""
+
+    def play(self) -> None:
+        """Play until the end, or until `is_over`. Raises MinigtsError then."""
+        self.begun.set()
+        try:
+            self._play()
+        finally:
+            self.ended.set()
+
+    def _play(self) -> None:
+        last_s = None if self._until is None else self._until[0]
+        for act in self._acts:
+            if last_s is not None and act.at_s >= last_s:
+                break
+            self._sleep_until(act.at_s)
+            act.do()
+        if self._until is not None:
+            self._sleep_until(self._until[0])
+            self.why = self._until[1]
+            self.stopped.set()
+            self.is_over.wait()  # until then this thread's turn keeps the lab's time where it is
+
+    def _sleep_until(self, at_s: float) -> None:
+        if self.is_over.is_set():
+            raise BrokenOff("the test has ended")
+        provider, moment_s = self._lab.provider, self._begin_s + at_s
+        left_s = moment_s - provider.now_s()
+        if left_s > 0 and self._lab.time == "virtual":
+            provider.sleep_until(moment_s)
+        elif left_s > 0 and self.is_over.wait(left_s):
+            raise BrokenOff("the test has ended")
+
+    def _of(self, fault: Fault) -> list[_Act]:
+        begin, end = self._both(fault)
+        return [
+            _Act(fault.at_s, 1, fault.number, lambda: self._do(fault, "fault", begin, at_s=fault.at_s)),
+            _Act(fault.end_s, 0, fault.number, lambda: self._do(fault, "fault over", end, at_s=fault.end_s)),
+        ]
+
+    def _do(self, fault: Fault, event: str, act: Callable[[], None], *, at_s: float) -> None:
+        """Act, once no other command changes the lab. A fault that is impossible now, as to kill a host that the test
+        has killed, is noted and left out."""
+        while is_locked(self._lab.rundir):
+            self._lab.provider.sleep_until(self._lab.provider.now_s() + LOCKED_S)
+        about = {"number": fault.number, "what": fault.in_words}
+        late_s = round(self._lab.provider.now_s() - self._begin_s - at_s, 6)
+        self._lab.note({"event": event, **about, **({"late_s": late_s} if late_s > 0 else {})})
+        try:
+            act()
+        except MinigtsError as error:
+            if self.is_over.is_set():
+                raise
+            self._lab.note({"event": f"{event} failed", **about, "why": str(error).splitlines()[0]})
+
+    def _both(self, fault: Fault) -> tuple[Callable[[], None], Callable[[], None]]:
+        """What begins the fault, and what ends it."""
+        lab, host = self._lab, fault.machines[0] if fault.machines else ""
+        acts: dict[Kind, tuple[Callable[[], None], Callable[[], None]]] = {
+            "partition": (lambda: self._part(fault), lambda: self._join(fault)),
+            "kill": (lambda: labs.kill(lab, host), lambda: start_again(lab, host)),
+            "pause": (lambda: labs.pause(lab, host), lambda: labs.resume(lab, host)),
+            "slow-link": (lambda: self._slow(fault), lambda: self._set(fault, "delay_ms", None)),
+            "loss": (
+                lambda: self._set(fault, "loss_percent", fault.amount),
+                lambda: self._set(fault, "loss_percent", None),
+            ),
+            "clock-skew": (lambda: self._step(host, fault.amount), lambda: self._step(host, -fault.amount)),
+            "disk-full": (lambda: self._run(host, FILL, FULL), lambda: self._run(host, EMPTY, FULL)),
+        }
+        return acts[fault.kind]
+
+    def _part(self, fault: Fault) -> None:
+        apart = {link.name for link in self._lab.plan.links if len({*link.ends} & {*fault.machines}) == 1}
+        self._cut[fault.number] = frozenset(apart - self._lab.read_record().cut)
+        links.set_whole(self._lab, self._cut[fault.number], up=False)
+
+    def _join(self, fault: Fault) -> None:
+        links.set_whole(self._lab, self._cut.pop(fault.number, frozenset()), up=True)
+
+    def _slow(self, fault: Fault) -> None:
+        link = links.link_named(self._lab.plan, fault.link)
+        for end, way in zip(link.ends, self._lab.plan.directions(link), strict=True):
+            links.update_settings(self._lab, link.name, {"delay_ms": way.delay_ms + fault.amount}, end)
+
+    def _set(self, fault: Fault, field: str, value: float | None) -> None:
+        links.update_settings(self._lab, fault.link, {field: value})
+
+    def _step(self, host: str, by_s: float) -> None:
+        self._run(host, STEP, str(round(by_s * NS_PER_S)))
+
+    def _run(self, host: str, script: str, word: str) -> None:
+        self._lab.provider.run(host, ["sh", "-euc", script, "sh", word], timeout_s=COMMAND_S)
+
+
+def start_again(lab: Lab, host: str, say: Progress = lambda _: None) -> None:
+    """Start a killed host again, with its `run:` commands, and join it to the overlay."""
+    labs.restart(lab, host)
+    overlays.rejoin(lab, host, say)

@@ -1,0 +1,129 @@
+"""Takes a seed of an exploration again: to its end, or to a moment at which its lab can be looked at."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from minigts.errors import InputError
+from minigts.experiments import provenance
+from minigts.explore import course, folder, on_worker, program, shrinking, timeline
+from minigts.explore.course import Stop, Taken
+from minigts.explore.outcome import Outcome
+from minigts.explore.work import Exploration, SeedOfWork
+from minigts.machine.progress import Progress
+from minigts.providers import registry
+from minigts.topology.time import Time
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A seed that was taken again."""
+
+    taken: Taken
+    lab: str
+    """The name of its lab, which is up if that was asked for."""
+    time: Time
+    difference: str
+    """Where its time line parts from the recorded one, in words; empty if the two are the same."""
+    other_files: tuple[str, ...]
+    """The test's own files that are not the same bytes as recorded."""
+
+
+def found(place: Path, seed: int) -> tuple[Exploration, Outcome]:
+    """The exploration in a folder, and what came of a seed. Raises InputError for a seed that has not been taken."""
+    exploration = folder.read(place)
+    outcome = folder.outcomes(place).get(seed)
+    if outcome is None:
+        first, last = exploration.first, exploration.last
+        what = "has not been taken yet" if first <= seed <= last else f"is none of its seeds, {first} to {last}"
+        raise InputError(f"{place}: seed {seed} {what}")
+    return exploration, outcome
+
+
+def other_parts(exploration: Exploration, say: Progress) -> list[str]:
+    """The parts of labs, such as the image, that are not here as they were for the exploration."""
+    provider = registry.make(exploration.provider, Path(), exploration.plan.time)
+    here = {word: part.sha256 for word, part in provenance.parts(provider, say).items()}
+    return [word for word, digest in exploration.parts.items() if here.get(word) != digest]
+
+
+def replay(
+    place: Path,
+    seed: int,
+    *,
+    stop: Stop | None,
+    kept: bool,
+    only: tuple[int, ...] | None,
+    say: Progress,
+    capture: Path | None = None,
+) -> Replayed:
+    """Take a seed again. With `kept` its lab stays up at the end; with `capture` its frames are written to that
+    file. Raises InputError, and what a lab raises."""
+    exploration, outcome = found(place, seed)
+    job = SeedOfWork(number=seed, exploration=exploration, only=only)
+    name, whole = on_worker.lab_name(secrets.token_hex(3), seed), False
+    with course.lab_of(job, name, say, kept=lambda: kept and whole) as lab:
+        taken = course.taken(lab, job, say, stop, capture)
+        whole = True
+    before = folder.recorded(place, seed)
+    difference = ""
+    other: tuple[str, ...] = ()
+    if only is None:
+        difference = _difference(outcome, before.get(timeline.FILE), taken, stop)
+    if only is None and stop is None:
+        own = before.keys() - _OF_THE_MACHINE
+        other = tuple(name for name in sorted(own) if before[name] != taken.files.get(name))
+    return Replayed(taken, name, exploration.plan.time, difference, other)
+
+
+_OF_THE_MACHINE = {program.OUTPUT, timeline.FILE}
+"""Files that are not compared byte for byte: pytest prints how long it took; the time line is compared by itself."""
+
+
+def _difference(outcome: Outcome, recorded: str | None, taken: Taken, stop: Stop | None) -> str:
+    """Where the time line parts from the recorded one, up to `stop`."""
+    if recorded is None:
+        same = stop is not None or taken.outcome.timeline_sha256 == outcome.timeline_sha256
+        return "" if same else "its digest is another; a seed that passed has no recorded time line to compare with"
+    if stop is None:
+        return timeline.first_difference(recorded, taken.timeline)
+    return timeline.first_difference(_before(recorded, stop.at_s), _before(taken.timeline, stop.at_s))
+
+
+def _before(text: str, at_s: float) -> str:
+    """The time line before that moment, without the test's end."""
+    entries = timeline.read(text)
+    return timeline.text_of([each for each in entries if _at_s(each) < at_s and each["event"] != timeline.ENDED])
+
+
+def _at_s(entry: timeline.Entry) -> float:
+    at_s = entry["at_s"]
+    assert isinstance(at_s, float | int)
+    return float(at_s)
+
+
+def shrink(place: Path, seed: int, say: Progress) -> Sequence[str]:
+    """Find faults of a failing seed that suffice for its failure, keep their numbers, and return them in words. Raises
+    InputError for a seed that did not fail."""
+    exploration, outcome = found(place, seed)
+    if outcome.verdict not in ("failed", "hung"):
+        raise InputError(f"{place}: seed {seed} {outcome.verdict}: only one that failed or hung can be shrunk")
+    drawn = exploration.drawn(seed)
+    campaign_id, tried = secrets.token_hex(3), 0
+
+    def fails(only: tuple[int, ...]) -> bool:
+        nonlocal tried
+        tried += 1
+        job = SeedOfWork(number=seed, exploration=exploration, only=only)
+        again = course.take(job, on_worker.lab_name(campaign_id, seed), lambda _: None).outcome
+        same = (again.verdict, again.why) == (outcome.verdict, outcome.why)
+        listed = ", ".join(map(str, only)) or "none"
+        say(f"try {tried}: faults {listed} of {len(drawn)}: {'it fails in the same way' if same else again.verdict}")
+        return same
+
+    only = shrinking.shrunk([fault.number for fault in drawn], fails)
+    folder.keep_shrunk(place, seed, only)
+    return [f"{fault.at_s:.6f} s: {fault.in_words}, for {fault.for_s:g} s" for fault in drawn if fault.number in only]

@@ -1,0 +1,101 @@
+"""What happened in a course, in the order of time: faults, changes of the lab, the test's own notes.
+
+Only what is the same on every machine is in it, so that two courses of one seed can be compared byte for byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TypeAlias
+
+from minigts.lab import events
+from minigts.language.figures import digits
+
+Entry: TypeAlias = Mapping[str, object]
+"""An entry: `at_s`, seconds after the test's begin, `event`, and what the event is about."""
+FILE = "timeline.jsonl"
+NOTE = "note"
+"""The event of a test's own note, whose `text` it is."""
+BEGUN, ENDED = "test begun", "test ended"
+OF_THE_MACHINE = ("time", "lab_s")
+"""Members of a lab's events that are no entries': the machine's time of day, and the clock that `at_s` comes from."""
+
+
+def of_lab(rundir: Path, begin: float | datetime, end: float | datetime) -> list[Entry]:
+    """The entries of a lab's events from `begin` to `end`: moments of its clock, or in real time of this machine's."""
+    found: list[Entry] = []
+    for event in events.read(rundir):
+        if event.get("event") == BEGUN:
+            found = []  # what came before at the same moment is the lab's own
+        moment = event.get("lab_s") if isinstance(begin, float) else _time_of_day(event)
+        if isinstance(begin, float) and isinstance(end, float) and isinstance(moment, float | int):
+            at_s, last_s = moment - begin, end - begin
+        elif isinstance(begin, datetime) and isinstance(end, datetime) and isinstance(moment, datetime):
+            at_s, last_s = (moment - begin).total_seconds(), (end - begin).total_seconds()
+        else:
+            continue
+        # An event has its time in whole microseconds.
+        if -1e-6 <= at_s <= last_s + 1e-6:
+            rest = {name: value for name, value in event.items() if name not in OF_THE_MACHINE}
+            found.append({"at_s": max(0.0, round(at_s, 6)), **rest})
+    return sorted(found, key=_place)
+
+
+def _place(entry: Entry) -> tuple[float, int]:
+    """Of the same moment, what the lab and the player note keeps its order. What the test notes comes after it, since
+    two programs write in no fixed order."""
+    at_s = entry["at_s"]
+    assert isinstance(at_s, float)
+    return at_s, {BEGUN: 0, NOTE: 2, ENDED: 3}.get(str(entry["event"]), 1)
+
+
+def _time_of_day(event: Entry) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(event.get("time")))
+    except ValueError:
+        return None
+
+
+def text_of(entries: Sequence[Entry]) -> str:
+    """A line of JSON for each entry."""
+    return "".join(json.dumps(entry, sort_keys=True) + "\n" for entry in entries)
+
+
+def read(text: str) -> list[Entry]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def in_words(entries: Sequence[Entry]) -> Iterator[str]:
+    """A line for each entry, for people: `  12.345678 s  cut: ams-bra`."""
+    for entry in entries:
+        words = [str(entry["event"])]
+        about = {name: value for name, value in entry.items() if name not in ("at_s", "event", "number")}
+        if about:
+            words.append(", ".join(_told(name, value) for name, value in about.items()))
+        yield f"{entry['at_s']:12.6f} s  {': '.join(words)}"
+
+
+def _told(name: str, value: object) -> str:
+    if name in ("what", "host", "link", "text", "why", "how"):
+        return str(value)
+    return f"{name} {digits(value, 6) if isinstance(value, float) else value}"
+
+
+def first_difference(before: str, after: str) -> str:
+    """Where two time lines part, in words; empty if they are the same."""
+    if before == after:
+        return ""
+    first, second = before.splitlines(), after.splitlines()
+    for number, (one, other) in enumerate(zip(first, second, strict=False), 1):
+        if one != other:
+            return f"line {number}: {one} was recorded, {other} came now"
+    more, longer = ("recorded", first) if len(first) > len(second) else ("now", second)
+    return f"line {min(len(first), len(second)) + 1}: only {more} is {longer[min(len(first), len(second))]}"

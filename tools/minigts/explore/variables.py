@@ -1,0 +1,9 @@
+"""The environment of a test that is explored. The pytest plugin, which pytest always loads, reads these names."""
+
+COURSE = "MINIGTS_COURSE"
+"""The folder of the test's own files, which are kept when it fails."""
+SEED = "MINIGTS_SEED"
+LAB = "MINIGTS_LAB"
+"""The name of the lab to test, also for tests that are not explored, when several labs are up."""
+FAILURES = "failures.jsonl"
+"""The file in the folder COURSE with a line of JSON for each test of pytest's that failed: `test` and `why`."""

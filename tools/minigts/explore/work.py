@@ -1,0 +1,89 @@
+"""An exploration, and one seed of it as a worker takes it. Both are JSON; all that a seed needs is in them."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from minigts.explore import faults as plans
+from minigts.explore.faults import Fault
+from minigts.explore.program import Program
+from minigts.topology.plan.plan import Plan
+from minigts.topology.plan.reseed import replicate
+from minigts.topology.time import Time
+
+BEGINNING_S = 10.0
+"""What a lab's start is taken to cost, for the estimate of the time that is left."""
+
+
+class Exploration(BaseModel):
+    """explore.json: what is explored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal[1] = 1
+    minigts: str
+    commit: str = ""
+    topology: str
+    """The topology file's name."""
+    plan: Plan
+    provider: str
+    overlay: str | None = None
+    """The overlay that is joined; None: the plan's."""
+    test: Program
+    faults: str = ""
+    """The text of the file with the plan of faults; empty without one."""
+    first: int
+    last: int
+    """The first and the last seed."""
+    longest_s: float
+    """How long the test may take, by the lab's clock."""
+    parts: dict[str, str] = {}
+    """The digests of image, kernel and clock of the labs; empty for a provider without such."""
+    started: str
+
+    def drawn(self, seed: int, only: tuple[int, ...] | None = None) -> tuple[Fault, ...]:
+        """The faults of a seed; with `only` those of these numbers."""
+        if not self.faults:
+            return ()
+        read = plans.parse(self.faults, "faults.yaml", self.plan)
+        found = plans.draw(read, self.plan, seed)
+        return found if only is None else tuple(fault for fault in found if fault.number in only)
+
+    def plan_of(self, seed: int) -> Plan:
+        """The plan of a seed's lab."""
+        return replicate(self.plan, seed)
+
+
+class SeedOfWork(BaseModel):
+    """One seed of an exploration; see `cluster.dispatch.Work`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    number: int
+    """The seed."""
+    exploration: Exploration
+    only: tuple[int, ...] | None = None
+    """The numbers of the faults that are played; None: all that the seed draws."""
+    performed_by: ClassVar[str] = "minigts.explore.on_worker:perform"
+
+    @property
+    def name(self) -> str:
+        return f"seed {self.number}"
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    @property
+    def seconds(self) -> float:
+        return BEGINNING_S
+
+    @property
+    def provider(self) -> str:
+        return self.exploration.provider
+
+    @property
+    def time(self) -> Time:
+        return self.exploration.plan.time
