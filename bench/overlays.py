@@ -5,6 +5,9 @@ the links, the round trip that the overlay adds, TCP and UDP at a shaped rate, t
 megabyte, TCP's retransmissions, and the time to heal: after a link that was cut is restored, and after a host that was
 killed has been started.
 
+All seconds are of the lab's own clock. In real time, the default, that is this machine's; a lab in virtual time has no
+other load in its figures, and a folder of its own.
+
 Existing figures are not measured again: the table grows step by step, and `--again` starts anew. `--page` writes it
 into a page of the documentation, between its marks.
 """
@@ -15,11 +18,10 @@ import contextlib
 import json
 import re
 import statistics
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from bench import stage
 from minigts import lab as labs
@@ -35,6 +37,7 @@ from minigts.tools import iperf3_tcp, iperf3_udp
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
 from minigts.topology.routes import ipv6
+from minigts.topology.time import Time
 
 UDP_MBIT = 40
 IP_AND_UDP = 28
@@ -89,10 +92,10 @@ class Row:
     """The kernel of the hosts."""
 
 
-def plan_at(topology: Path, rate: str) -> Plan:
-    """The topology with this rate on all links."""
+def plan_at(topology: Path, rate: str, time: Time) -> Plan:
+    """The topology with this rate on all links, for a lab in this time."""
     text = re.sub(r"\brate: *[\w.]+", f"rate: {rate}", topology.read_text(encoding="utf-8"))
-    return parse(text, str(topology), known_overlays=overlays.known())
+    return parse(text, str(topology), known_overlays=overlays.known(), time=time)
 
 
 def take(lab: Lab, name: str) -> Row:
@@ -101,10 +104,10 @@ def take(lab: Lab, name: str) -> Row:
     kernel = lab.provider.run(first, ["uname", "-r"], timeout_s=10).stdout.strip()
     row = Row(name, lab.plan.path(first, last).hops, manifest.now(), kernel=kernel)
     underlay_ms = lowest_rtt_ms(lab, (), first, lab.plan.hosts[-1].address)
-    started = time.monotonic()
+    started = lab.provider.now_s()
     try:
         ends = overlays.join(lab, name, console.note)
-        joined_s = time.monotonic() - started
+        joined_s = lab.provider.now_s() - started
         figures = measure(lab, name, ends[first], ends[last])
     except CommandFailed as error:
         return replace(row, refused=reason(error))
@@ -171,10 +174,10 @@ def heal_s(lab: Lab, source: Endpoint, target: Endpoint) -> float | None:
     """
     ends = lab.plan.links[0].ends
     labs.set_links_up(lab, *ends, up=False)
-    time.sleep(CUT_S)
+    lab.provider.sleep_until(lab.provider.now_s() + CUT_S)
     uncut = reaches(lab, source, target, 2)
     labs.set_links_up(lab, *ends, up=True)
-    started = time.monotonic()
+    started = lab.provider.now_s()
     if uncut:
         raise MinigtsError(f"{source.host} still reaches {target.host} over a link that is cut")
     return healthy_s(lab, source, target, started)
@@ -185,7 +188,7 @@ def restart_s(lab: Lab, name: str, source: Endpoint, target: Endpoint) -> float 
     each other, and `verify` succeeds. None when that fails."""
     host = lab.plan.hosts[1].name
     console.note(f"{name}: killing {host} and starting it again")
-    started = time.monotonic()
+    started = lab.provider.now_s()
     labs.restart(lab, host)
     try:
         ends = overlays.rejoin(lab, host, console.note)
@@ -199,7 +202,7 @@ def healthy_s(lab: Lab, source: Endpoint, target: Endpoint, started: float) -> f
     """Seconds from `started` until the ends reach each other and `verify` succeeds; None when they do not in time."""
     if not reaches(lab, source, target, HEALS_WITHIN_S):
         return None
-    healed_s = round(time.monotonic() - started, 1)
+    healed_s = round(lab.provider.now_s() - started, 1)
     overlays.verify(lab, console.note)
     return healed_s
 
@@ -276,12 +279,13 @@ def write_page(page: Path, section: str, lines: Sequence[str]) -> None:
 def main() -> None:
     arguments = stage.parser(__doc__, "pair.yaml")
     arguments.add_argument("overlay", nargs="*", help="only these overlays; default: all")
+    arguments.add_argument("--time", choices=get_args(Time), default="real", help="the kind of the lab's time")
     arguments.add_argument("--rate", default="50mbit", help="the rate of every link")
     arguments.add_argument("--again", action="store_true", help="measure existing figures again")
     arguments.add_argument("--page", type=Path, help="a page with marks for this topology's table")
     chosen = arguments.parse_args()
-    plan = plan_at(chosen.topology, chosen.rate)
-    directory = chosen.out / "overlays" / plan.name
+    plan = plan_at(chosen.topology, chosen.rate, chosen.time)
+    directory = chosen.out / "overlays" / (plan.name if plan.time == "real" else f"{plan.name}-{plan.time}")
     directory.mkdir(parents=True, exist_ok=True)
     wanted = chosen.overlay or [name for name in overlays.known() if plan.ipv6 or not ipv6.needed_by(name)]
     left = [name for name in wanted if chosen.again or not (directory / f"{name}.json").exists()]
@@ -293,7 +297,7 @@ def main() -> None:
     lines = table(read(directory))
     console.out().print("\n".join(lines), markup=False, soft_wrap=True)
     if chosen.page:
-        write_page(chosen.page, plan.name, lines)
+        write_page(chosen.page, directory.name, lines)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 #   MINIGTS_PORTS        the interfaces of its links
 #   MINIGTS_ADDRESS      its address on the segment, with prefix length
 #   MINIGTS_VLANS        if its links have VLANs, its address in each instead, as in `10=10.20.0.3/24 20=10.20.1.3/24`
+#   MINIGTS_VLAN_MACS    and its hardware address there, as in `10=06:6d:0a:14:00:03`
 #   MINIGTS_ACCESS       the VLAN of each port with untagged frames, as in `eth1=10 eth2=20`
 #   MINIGTS_TRUNKS       the VLANs that tagged frames may have at each other port, as in `eth3=10,20`
 #   MINIGTS_MTU          the segment's MTU in bytes
@@ -26,10 +27,10 @@ make_switch() {
   done
   for pair in $MINIGTS_ACCESS; do commands+=(-- set port "${pair%%=*}" vlan_mode=access "tag=${pair#*=}"); done
   for pair in $MINIGTS_TRUNKS; do commands+=(-- set port "${pair%%=*}" vlan_mode=trunk "trunks=${pair#*=}"); done
-  for pair in $MINIGTS_VLANS; do
+  for pair in $MINIGTS_VLAN_MACS; do
     port=vlan${pair%%=*}
     commands+=(-- --may-exist add-port "$bridge" "$port" "tag=${pair%%=*}" -- set interface "$port" type=internal
-      "mac=\"$(address_of_port "${pair#*=}")\"")
+      "mac=\"${pair#*=}\"")
   done
   ovs-vsctl --may-exist add-br "$bridge" -- set-fail-mode "$bridge" standalone "${commands[@]}"
   sysctl -qw net.ipv4.ip_forward=0
@@ -40,13 +41,6 @@ make_switch() {
     ip link set dev "${port:-$bridge}" mtu "$MINIGTS_MTU" up
   done
   ip link set dev "$bridge" mtu "$MINIGTS_MTU" up
-}
-
-# address_of_port ADDRESS/PREFIX: prints a fixed MAC for the switch's port in a VLAN, since Open vSwitch draws random ones.
-address_of_port() {
-  local IFS=.
-  # shellcheck disable=SC2046,SC2086 # an octet each
-  printf '06:6d:%02x:%02x:%02x:%02x' ${1%/*}
 }
 
 # Prints the database's id of a QoS setting of type linux-noop (ovs-vswitchd.conf.db(5)). Without it Open vSwitch removes

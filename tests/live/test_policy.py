@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from live.conftest import quiet
-from live.program import Program
+from live.program import TOPOLOGIES, Program
 from minigts import overlays
 from minigts.errors import MinigtsError
 from minigts.lab import Lab
+from minigts.lab.rundir import lab_named
 from minigts.overlays import Endpoint, policy
 
 ENFORCING = ("calico", "calico-node", "romana", "canal")
@@ -86,3 +88,46 @@ def test_an_overlay_that_enforces_nothing_says_so(lab: Lab) -> None:
     overlays.join(lab, "none", quiet)
     with pytest.raises(MinigtsError, match="overlay none enforces no policy; those that do: calico"):
         policy.apply(lab, policy.parse(OPEN, "open.yaml", [host.name for host in lab.plan.hosts]))
+
+
+OF_CLOSED = {"icmp": False, "netserver": True, "iperf3": False}
+"""What `CLOSED` lets through from ams to bra."""
+
+
+@pytest.mark.virtual
+def test_a_policy_outlives_restarts_power_cuts_and_a_kept_lab(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINIGTS_STATE", str(program.state))
+    up = ("up", str(TOPOLOGIES / "pair.yaml"), "--overlay", "calico", "--time", "virtual", "--certify", "quick")
+    program.succeeds(*up)
+    (tmp_path / "closed.yaml").write_text(CLOSED)
+    program.succeeds("policy", "apply", str(tmp_path / "closed.yaml"))
+
+    def now() -> dict[str, bool]:
+        lab = lab_named("pair")
+        ends = overlays.joined(lab)
+        assert ends is not None
+        return reaches(lab, ends.endpoints()["ams"], ends.endpoints()["bra"])
+
+    def shown() -> object:
+        (facts,) = json.loads(program.succeeds("status", "--json"))
+        return facts["policy"]
+
+    found = {"applied": now()}
+    for host in ("bra", "ams"):  # the second leads the overlay
+        program.succeeds("restart", host)
+        found[f"{host} restarted"] = now()
+    program.succeeds("kill", "bra")
+    program.succeeds("start", "bra")
+    found["bra off and on"] = now()
+    program.succeeds("down", "--keep")
+    assert "overlay calico, policy closed and" in " ".join(program.succeeds("status").split())
+    program.succeeds(*up)
+    found["kept"] = now()
+    assert found == dict.fromkeys(found, OF_CLOSED)
+
+    assert shown() == "closed"
+    program.succeeds("policy", "remove")
+    program.succeeds("restart", "bra")
+    assert (shown(), now()) == (None, dict.fromkeys(OF_CLOSED, True))

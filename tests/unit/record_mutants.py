@@ -29,7 +29,7 @@ from minigts.providers.agent import lab_processes
 from minigts.topology.read.load import parse
 
 PLAN = parse("name: two\npair: {hosts: [ams, bra], link: {rtt: 10ms, rate: 50mbit}}\n", "two.yaml")
-RECORDS = ("lab.json", "plan.json", "overlay.json", "supervisor.json", "launch.json")
+RECORDS = ("lab.json", "plan.json", "overlay.json", "policy.json", "supervisor.json", "launch.json")
 VERBS = (
     ("status",),
     ("status", "--json"),
@@ -69,6 +69,9 @@ class Mutant:
         own = {"ADDRESS": "10.0.0.1", "MTU": "1500"}
         joined = overlays.Joined(name="none", programs="", ends={"ams": own, "bra": own})
         lab.put("overlay.json", joined.model_dump_json())
+        rule = {"deny": {"from": "any", "to": "all"}}
+        closed = {"name": "closed", "groups": {"all": ["ams", "bra"]}, "rules": [rule]}
+        lab.put("policy.json", json.dumps({"overlay": "none", "policy": closed}))
         lab_processes.record(self.rundir)
         launch = {"boot_directory": "/b", "base": "/i", "machines": [], "links": [], "instead": []}
         lab.put(lab_processes.LAUNCH, json.dumps(launch))

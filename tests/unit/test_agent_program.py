@@ -210,11 +210,14 @@ def test_commands_end_with_the_line(line: Line) -> None:
     assert line.agent.wait(timeout=60) == 0
 
 
-def test_a_probe_is_answered_by_this_machine(program: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_a_probe_is_answered_by_this_machine(program: Path, tmp_path: Path, address: str) -> None:
     if os.geteuid() != 0:
         pytest.skip("a raw socket takes root")
+    if address == "::1" and not Path("/proc/net/if_inet6").exists():
+        pytest.skip("this machine has no IPv6")
     probe = tmp_path / "probe"
     probe.symlink_to(program)
-    shown = json.loads(shell.run([str(probe), "127.0.0.1", "5", "0.01"], timeout_s=20).stdout)
+    shown = json.loads(shell.run([str(probe), address, "5", "0.01"], timeout_s=20).stdout)
     assert shown["sent"] == len(shown["rtts_us"]) == 5
     assert all(0 < rtt < 1e6 for rtt in shown["rtts_us"])

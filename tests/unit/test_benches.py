@@ -20,6 +20,14 @@ def test_a_bench_can_be_loaded(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     importlib.import_module(f"bench.{name}")
 
 
+@pytest.mark.parametrize("time", ["real", "virtual"])
+def test_the_comparison_of_overlays_has_the_time_that_is_asked_for(monkeypatch: pytest.MonkeyPatch, time: str) -> None:
+    monkeypatch.syspath_prepend(PROJECT)
+    overlays = importlib.import_module("bench.overlays")
+    plan = overlays.plan_at(PROJECT / "topologies" / "pair.yaml", "10mbit", time)
+    assert (plan.time, {way.rate_mbit for link in plan.links for way in plan.directions(link)}) == (time, {10})
+
+
 def test_the_processor_of_the_gts_chain_is_the_one_that_the_bench_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(PROJECT)
     fit = importlib.import_module("bench.fit")

@@ -1,4 +1,4 @@
-//! Measures round-trip times by ICMP echo and prints each of them, in microseconds: JSON {"sent": N, "rtts_us": [...]}.
+//! Measures round-trip times by ICMP or ICMPv6 echo and prints each of them, in microseconds: JSON {"sent": N, "rtts_us": [...]}.
 //!
 //! It takes the kernel's receive times, as ping does. But ping rounds to three digits, so to a millisecond at 100 ms. A request is
 //! sent when it is due, whether or not earlier ones were answered. The last ones are waited for at most 2 s.
@@ -10,7 +10,7 @@ use crate::system::done;
 use std::collections::HashMap;
 use std::io;
 use std::mem::{size_of, zeroed};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -23,17 +23,40 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const BUFFER: libc::c_int = 4 << 20;
 /// How many bytes a request has behind its header, unless SIZE says otherwise.
 const USUAL_SIZE: usize = 56;
-const ECHO_REQUEST: u8 = 8;
-const ECHO_REPLY: u8 = 0;
-/// The length of an ICMP header, in bytes.
+/// The length of an echo's header, in bytes (RFC 792; RFC 4443, section 4.1).
 const HEADER: usize = 8;
+
+/// What differs between ICMP and ICMPv6.
+struct Version {
+    family: libc::c_int,
+    protocol: libc::c_int,
+    request: u8,
+    reply: u8,
+    /// Whether a raw socket hands out a packet with its IP header (raw(7), RFC 3542).
+    has_header: bool,
+}
+
+const ICMP: Version = Version {
+    family: libc::AF_INET,
+    protocol: libc::IPPROTO_ICMP,
+    request: 8,
+    reply: 0,
+    has_header: true,
+};
+const ICMPV6: Version = Version {
+    family: libc::AF_INET6,
+    protocol: libc::IPPROTO_ICMPV6,
+    request: 128,
+    reply: 129,
+    has_header: false,
+};
 
 pub fn run(words: &[String]) -> io::Result<()> {
     let usage = || io::Error::other(USAGE);
     let [address, count, interval_s, size @ ..] = words else {
         return Err(usage());
     };
-    let address: Ipv4Addr = address.parse().map_err(|_| usage())?;
+    let address: IpAddr = address.parse().map_err(|_| usage())?;
     let count: u16 = count.parse().map_err(|_| usage())?;
     let interval = Duration::try_from_secs_f64(interval_s.parse().map_err(|_| usage())?)
         .map_err(|_| usage())?;
@@ -61,6 +84,7 @@ pub fn run(words: &[String]) -> io::Result<()> {
 }
 
 struct Probe {
+    version: &'static Version,
     socket: OwnedFd,
     identifier: u16,
     /// When each request was sent that has not been answered, in nanoseconds since 1970, by its sequence number.
@@ -69,19 +93,13 @@ struct Probe {
 }
 
 impl Probe {
-    fn new(address: Ipv4Addr) -> io::Result<Probe> {
+    fn new(address: IpAddr) -> io::Result<Probe> {
+        let version = if address.is_ipv4() { &ICMP } else { &ICMPV6 };
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        let descriptor = unsafe { libc::socket(libc::AF_INET, kind, libc::IPPROTO_ICMP) };
+        let descriptor = unsafe { libc::socket(version.family, kind, version.protocol) };
         done(descriptor)?;
         let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
         let (on, buffer): (libc::c_int, libc::c_int) = (1, BUFFER);
-        let to = libc::sockaddr_in {
-            sin_family: libc::AF_INET as libc::sa_family_t,
-            sin_addr: libc::in_addr {
-                s_addr: u32::from(address).to_be(),
-            },
-            ..unsafe { zeroed() }
-        };
         unsafe {
             done(libc::setsockopt(
                 descriptor,
@@ -98,13 +116,10 @@ impl Probe {
                 (&raw const buffer).cast(),
                 4,
             );
-            done(libc::connect(
-                descriptor,
-                (&raw const to).cast(),
-                size_of::<libc::sockaddr_in>() as libc::socklen_t,
-            ))?;
         }
+        connect(descriptor, address)?;
         Ok(Probe {
+            version,
             socket,
             identifier: std::process::id() as u16,
             sent_ns: HashMap::new(),
@@ -114,7 +129,7 @@ impl Probe {
 
     /// Send a request at the time `now`, which counts from 1970.
     fn send(&mut self, sequence: u16, size: usize, now: Duration) -> io::Result<()> {
-        let request = echo_request(self.identifier, sequence, size);
+        let request = echo_request(self.version, self.identifier, sequence, size);
         self.sent_ns.insert(sequence, now.as_nanos() as i128);
         let sent = unsafe {
             libc::send(
@@ -180,13 +195,47 @@ impl Probe {
 
     /// The sequence number of a reply to one of these requests. None if the packet is no such reply.
     fn answered(&self, packet: &[u8]) -> Option<u16> {
-        let header = packet
-            .get(usize::from(packet.first()? & 0x0f) * 4..)?
-            .first_chunk::<HEADER>()?;
+        let before = if self.version.has_header {
+            usize::from(packet.first()? & 0x0f) * 4
+        } else {
+            0
+        };
+        let header = packet.get(before..)?.first_chunk::<HEADER>()?;
         let identifier = u16::from_be_bytes([header[4], header[5]]);
-        (header[0] == ECHO_REPLY && identifier == self.identifier)
+        (header[0] == self.version.reply && identifier == self.identifier)
             .then(|| u16::from_be_bytes([header[6], header[7]]))
     }
+}
+
+/// Send to this address, and receive from it alone.
+fn connect(descriptor: libc::c_int, address: IpAddr) -> io::Result<()> {
+    match address {
+        IpAddr::V4(address) => connect_to(
+            descriptor,
+            &libc::sockaddr_in {
+                sin_family: libc::AF_INET as libc::sa_family_t,
+                sin_addr: libc::in_addr {
+                    s_addr: u32::from(address).to_be(),
+                },
+                ..unsafe { zeroed() }
+            },
+        ),
+        IpAddr::V6(address) => connect_to(
+            descriptor,
+            &libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET6 as libc::sa_family_t,
+                sin6_addr: libc::in6_addr {
+                    s6_addr: address.octets(),
+                },
+                ..unsafe { zeroed() }
+            },
+        ),
+    }
+}
+
+fn connect_to<Address>(descriptor: libc::c_int, to: &Address) -> io::Result<()> {
+    let length = size_of::<Address>() as libc::socklen_t;
+    done(unsafe { libc::connect(descriptor, (&raw const *to).cast(), length) })
 }
 
 fn since_1970() -> io::Result<Duration> {
@@ -209,8 +258,9 @@ fn received_ns(message: &libc::msghdr) -> Option<i128> {
     }
 }
 
-fn echo_request(identifier: u16, sequence: u16, size: usize) -> Vec<u8> {
-    let mut request = vec![ECHO_REQUEST, 0, 0, 0];
+/// An echo request. The kernel replaces the sum of ICMPv6, which covers addresses, too (RFC 3542, section 3.1).
+fn echo_request(version: &Version, identifier: u16, sequence: u16, size: usize) -> Vec<u8> {
+    let mut request = vec![version.request, 0, 0, 0];
     request.extend(identifier.to_be_bytes());
     request.extend(sequence.to_be_bytes());
     request.resize(HEADER + size, 0);
@@ -236,7 +286,7 @@ mod tests {
     #[test]
     fn the_sum_over_a_request_with_its_own_sum_is_none() {
         for size in [0, 1, 56, 1400] {
-            let request = echo_request(0x1234, 7, size);
+            let request = echo_request(&ICMP, 0x1234, 7, size);
             assert_eq!((request.len(), checksum(&request)), (HEADER + size, 0));
         }
     }

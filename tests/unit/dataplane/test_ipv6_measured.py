@@ -15,10 +15,8 @@ from minigts import overlays, paths
 from minigts.cli.app import app
 from minigts.errors import InputError
 from minigts.experiments.commands import outer_mtu
-from minigts.lab import calibration
 from minigts.overlays import catalogue
 from minigts.overlays.host_file import facts_for
-from minigts.providers import registry
 from minigts.tools import TOOLS
 from minigts.tools.base import PathUnderTest
 from minigts.tools.payload import carried_mbit, datagram_bytes
@@ -144,12 +142,6 @@ def test_a_variant_s_name_says_what_it_goes_over(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match=r"(?s)3: .*ends in v6.*4: .*ends in v6"):
         catalogue.in_folder(folder)
-
-
-def test_the_probe_says_that_it_speaks_ipv4() -> None:
-    provider = registry.make("uml", Path())
-    with pytest.raises(InputError, match="knows only IPv4"):
-        calibration.probe(provider, "ams", AN_ADDRESS["ipv6"], count=1)
 
 
 @pytest.fixture

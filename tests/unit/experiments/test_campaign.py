@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from minigts.cli.app import app
 from minigts.errors import InputError
 from minigts.experiments import prepare, run_folders
 from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.schema import RawSample
+from minigts.serve import runs
 from minigts.topology.time import Time
 
 PROJECT = Path(__file__).parents[3]
@@ -118,6 +122,23 @@ def test_a_quick_run_repeats_where_that_costs_little(time: Time, replicates: int
     assert look.experiment.repetitions == repetitions
 
 
+@pytest.mark.parametrize(
+    ("paper", "paper_repetitions", "quick_repetitions"),
+    [("{duration: 2min}", 3, 1), ("{repetitions: 5, duration: 2min}", 5, 1)],
+)
+def test_the_study_s_length_keeps_the_repetitions_of_the_file(
+    tmp_path: Path, paper: str, paper_repetitions: int, quick_repetitions: int
+) -> None:
+    """And a short look has one, as docs/experiment-language.md says of both."""
+    file = tmp_path / "multihop.yaml"
+    text = (EXPERIMENTS / "multihop.yaml").read_text().replace("{repetitions: 5, duration: 2min}", paper)
+    file.write_text(text)
+    at_length = prepare.prepare(file, paper=True, quick=False, only=(), time="real").experiment
+    look = prepare.prepare(file, paper=False, quick=True, only=(), time="real").experiment
+    assert (at_length.repetitions, look.repetitions) == (paper_repetitions, quick_repetitions)
+    assert "repetitions" not in json.loads(look.model_dump_json())["quick"]
+
+
 @pytest.mark.parametrize("file", EVERY_FILE, ids=lambda file: str(file.stem))
 def test_a_quick_run_claims_nothing_of_what_it_leaves_out(file: Path) -> None:
     whole = prepare.prepare_sweep(file, paper=False, quick=False, only=())[0].experiment
@@ -153,6 +174,31 @@ def test_a_folder_stands_for_its_experiments(tmp_path: Path) -> None:
     assert prepare.files([classics]) == tuple(sorted(classics.glob("*.yaml")))
     with pytest.raises(InputError, match="holds no experiment"):
         prepare.files([tmp_path])
+
+
+def test_the_folders_that_a_folder_leaves_out_are_named() -> None:
+    (line,) = prepare.passed_over([EXPERIMENTS, EXPERIMENTS / "classics", FILES[0]])
+    counts = {name: len([*(EXPERIMENTS / name).glob("*.yaml")]) for name in ("classics", "hardware", "validation")}
+    assert line.startswith(f"{EXPERIMENTS}: the files of its folders are not run: ")
+    assert all(f"{name} ({count})" in line for name, count in counts.items())
+    assert sum(counts.values()) + len(FILES) == len(EVERY_FILE)
+    assert line.endswith(f"to run those of one: minigts run {EXPERIMENTS / 'classics'}")
+
+
+def test_run_says_on_stderr_what_it_leaves_out() -> None:
+    done = CliRunner().invoke(app, ["run", str(EXPERIMENTS), "--dry-run", "--quick"])
+    assert (done.exit_code, "the files of its folders are not run: classics (" in done.stderr) == (0, True), done.stderr
+
+
+def test_examples_lists_every_experiment() -> None:
+    """As many as `minigts serve` offers."""
+    listed = CliRunner().invoke(app, ["examples"]).stdout.splitlines()
+    assert [*map(Path, listed)] == [
+        *sorted((PROJECT / "topologies").rglob("*.yaml"), key=lambda path: (len(path.parts), path)),
+        *FILES,
+        *sorted({*EVERY_FILE} - {*FILES}),
+    ]
+    assert len(EVERY_FILE) == len(runs.names())
 
 
 def test_the_same_experiment_twice_is_refused() -> None:

@@ -115,7 +115,7 @@ def test_what_is_drawn_is_the_same_for_one_number_and_another_for_each() -> None
     assert not {*seeds(drawn[0])} & {*seeds(LOSSY)}
     phases = [reseed.phases_s(each) for each in drawn]
     assert phases[0] == phases[2] != phases[1]
-    assert all(0 <= phase_s < reseed.TICK_S for each in phases for phase_s in each.values())
+    assert all(0 <= phase_s < reseed.LATEST_CLOCK_S for each in phases for phase_s in each.values())
     assert len({*phases[0].values()}) == 3
     assert reseed.phases_s(LOSSY) == {}
     assert reseed.late_s(1, "a") == reseed.late_s(1, "a") != reseed.late_s(2, "a")

@@ -173,7 +173,13 @@ WRONG = {
     ),
     "no site": (changed(("AMS", "AMX")), ["2: hosts.h1.location: no site 'AMX'; sites are AMS, BRA"]),
     "kind": (changed(("host {", "hots {")), ["2: no kind of resource 'hots'; did you mean 'host'?"]),
-    "outside": (changed(("host {", "externalDomain {")), ["2: 'externalDomain': a lab has no way out"]),
+    "outside": (
+        changed(("host {", "externalDomain {")),
+        [
+            "2: 'externalDomain': nothing outside the lab can be linked; remove it, and the links that lead there; "
+            "a host gets a way out by `gateway: true`"
+        ],
+    ),
     "id": (changed(('id="h1"', 'id="1h"')), ["2: '1h' is not an id: letters and digits"]),
     "no id": (changed(('id="h1" ', "")), ["2: this host has no id"]),
     "rate": (changed(('id="l1"', 'id="l1" capacity="fast"')), ["4: 'fast' is not a rate"]),

@@ -16,7 +16,7 @@ from minigts.lab.lab import Lab
 from minigts.lab.record import Record
 from minigts.lab.rundir import MARKER, lab_named
 from minigts.overlays import catalogue
-from minigts.overlays.lifecycle import Joined
+from minigts.overlays.phases import Joined
 from minigts.overlays.teams import UNDERLAYS
 from minigts.providers import registry
 from minigts.topology.plan.plan import Plan

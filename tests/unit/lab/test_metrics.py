@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,24 @@ def test_a_host_that_is_off_is_down_though_the_wires_of_all_are_read(lab: Lab) -
     lab.write(lab.read_record().model_copy(update={"off": frozenset({"bra"})}))
     found = samples(metrics.text(metrics.families(lab, READING)))
     assert (found['minigts_host_up lab="two",host="ams"'], found['minigts_host_up lab="two",host="bra"']) == (1, 0)
+
+
+OF_A_QUEUE = ("dropped_frames_total", "marked_frames_total", "queue_bytes")
+
+
+@pytest.mark.parametrize(("hosts_asked", "there"), [(True, True), (False, False)])
+def test_what_only_a_host_knows_of_its_queue_is_left_out_where_none_was_asked(
+    lab: Lab, hosts_asked: bool, there: bool
+) -> None:
+    """And stays for the other direction, whose queue is the wire's."""
+    text = TEXT.replace("loss: 1%", "queue: {to: {discipline: fq_codel}, from: 250kB}")
+    lab = Lab.known(lab.rundir, parse(text, "two.yaml"), lab.provider)
+    found = samples(metrics.text(metrics.families(lab, replace(READING, of_wires_alone=not hosts_asked))))
+    for sender, peer, expected in (("ams", "bra", there), ("bra", "ams", True)):
+        way = f'lab="two",link="ams-bra",from="{sender}",to="{peer}"'
+        assert {f"minigts_link_{name} {way}" in found for name in OF_A_QUEUE} == {expected}
+        assert found[f"minigts_link_sent_bytes_total {way}"] > 0
+    assert ('minigts_link_rtt_seconds lab="two",link="ams-bra"' in found) == there
 
 
 def test_quotes_backslashes_and_newlines_of_a_label_are_escaped() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from minigts.lab import Record
 from minigts.overlays import catalogue
-from minigts.overlays.lifecycle import Joined, _without_any_way
+from minigts.overlays.lifecycle import _without_any_way
+from minigts.overlays.phases import Joined
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -81,7 +82,8 @@ def test_an_image_with_other_packages_is_not_taken_for_the_one_that_is_wanted(bu
 
 def test_a_mirror_that_has_other_versions_is_said(built: Path, tmp_path: Path) -> None:
     wanted = package_lock.read(other(tmp_path, OWN.replace("3.18-2", "3.17-1")))
-    with pytest.raises(EnvironmentLacks, match="MINIGTS_DEBIAN_MIRROR"):
+    build = f"minigts image build --lock {wanted.file} --day YYYY-MM-DD"
+    with pytest.raises(EnvironmentLacks, match=rf"{re.escape(build)}; or a mirror .* in MINIGTS_DEBIAN_MIRROR"):
         wanted.require_built(built)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -15,6 +17,8 @@ from typer.testing import CliRunner, Result
 
 from minigts.cli.app import app
 from minigts.providers.uml.build import image
+from minigts.release import signature
+from minigts.release.folder import SUMS
 
 
 @pytest.fixture
@@ -54,6 +58,17 @@ def test_and_from_an_address_by_their_sum(file: Path, address: str) -> None:
     done = setup("uml", "--from", address, "--sha256", sum_of(file))
     assert (done.exit_code, image.present() is not None) == (0, True)
     assert list((file.parent / "here").glob("fetching-*")) == []
+
+
+@pytest.mark.skipif(shutil.which(signature.PROGRAM) is None, reason="minisign is not installed")
+def test_and_by_a_key_that_has_signed_the_sums_beside_it(file: Path, address: str, tmp_path: Path) -> None:
+    (file.parent / SUMS).write_text(f"{sum_of(file)}  {file.name}\n")
+    secret, public = tmp_path / "k.key", tmp_path / "k.pub"
+    argv = [signature.PROGRAM, "-G", "-W", "-p", str(public), "-s", str(secret)]
+    subprocess.run(argv, check=True, capture_output=True)
+    signature.sign(file.parent, secret, str)
+    done = setup("uml", "--from", address, "--public-key", str(public))
+    assert (done.exit_code, image.present() is not None) == (0, True)
 
 
 def test_an_address_without_a_sum_is_refused_and_nothing_is_fetched(address: str) -> None:

@@ -49,6 +49,21 @@ def test_what_hosts_of_one_kernel_share_is_of_none_of_them(tmp_path: Path, setti
         supported.require(asking, "mininet", provider.MininetProvider(tmp_path).supports)
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("hosts: {a: {packages: [nmap]}}", "each host's own file system lies over that of the one kernel"),
+        ("dns: true\nhosts: {a: }", "its hosts may have the programs of this machine"),
+    ],
+)
+def test_its_hosts_have_file_systems_of_their_own_and_what_is_refused_says_so(
+    tmp_path: Path, text: str, why: str
+) -> None:
+    """As `become_machine` of provision/mininet/network.py gives each, and docs/providers.md says."""
+    with pytest.raises(EnvironmentLacks, match=f"since {why}"):
+        supported.require(plan(f"name: x\n{text}\n"), "mininet", provider.MininetProvider(tmp_path).supports)
+
+
 def test_natively_it_needs_what_overlays_and_tools_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """On hosts of an image these are there; a native lab's hosts have this machine's programs."""
     everything_but_jq = [program for program in kernel.PROGRAMS if program != "jq"]

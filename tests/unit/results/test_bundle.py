@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import posixpath
 import random
+import re
 import shutil
 import stat
 import time
@@ -13,6 +15,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
+from urllib.parse import unquote
 
 import pytest
 from typer.testing import CliRunner
@@ -21,7 +24,8 @@ from minigts.cli.app import app
 from minigts.errors import InputError
 from minigts.experiments import provenance, reproduction
 from minigts.providers.base import Provider
-from minigts.results import bundle, crate, manifest
+from minigts.report import render
+from minigts.results import bundle, crate, manifest, sweeps
 from minigts.results.schema import PartFacts
 
 SAMPLE = Path(__file__).parents[1] / "report_sample"
@@ -80,6 +84,71 @@ def test_a_campaign_keeps_its_folders(run: Path, tmp_path: Path) -> None:
     shutil.copytree(run, campaign / "two")
     bundle.write(campaign, tmp_path / "c.zip")
     assert {name.split("/")[0] for name in unpack(tmp_path / "c.zip")} == {"one", "two"}
+
+
+LABS = ("chain.hosts=3", "chain.hosts=5")
+TOGETHER = ("report.html", "all-samples.csv", "all-summary.csv", "figures/latency.svg", "figures/latency.png")
+"""What a sweep has beside its labs."""
+
+
+def sweep(run: Path, folder: Path) -> None:
+    for lab in LABS:
+        shutil.copytree(run, folder / lab)
+    (folder / "figures").mkdir()
+    for name in TOGETHER:
+        (folder / name).write_text(f"{name} of {folder.name}")
+    (folder / "run.lock").write_text("who ran it, and how")
+
+
+@pytest.mark.parametrize("place", ["", "one/"])
+def test_a_sweep_has_the_files_to_which_its_page_leads(run: Path, tmp_path: Path, place: str) -> None:
+    """Alone, and in a campaign with another experiment."""
+    folder = tmp_path / "campaign"
+    sweep(run, folder / place)
+    if place:
+        shutil.copytree(run, folder / "two")
+        (folder / "report.html").write_text("of both")
+    bundle.write(folder, tmp_path / "c.zip")
+    found = unpack(tmp_path / "c.zip")
+    assert {f"{place}{name}" for name in TOGETHER} <= found.keys()
+    assert {name.removeprefix(place).split("/")[0] for name in found if name.startswith(place)} - {
+        "two",
+        "report.html",
+    } == {
+        *LABS,
+        *(name for name in TOGETHER if name.startswith("all-")),
+        "figures",
+    }
+    assert all(name in found for lab in LABS for name in (f"{place}{lab}/samples.csv", f"{place}{lab}/raw/a.json"))
+    assert not [name for name in found if name.endswith("run.lock")]
+
+
+def test_a_file_that_nobody_could_unpack_is_refused(run: Path, tmp_path: Path) -> None:
+    with (run / "samples.csv").open("ab") as samples:
+        samples.truncate(bundle.LIMITS.file_bytes + 1)
+    with pytest.raises(InputError, match=r"a file of a bundle has at most \d+ MiB; results/samples.csv has more"):
+        bundle.write(run, tmp_path / "a.zip")
+    assert not (tmp_path / "a.zip").exists()
+
+
+def test_every_link_of_a_campaign_s_pages_leads_into_its_bundle(run: Path, tmp_path: Path) -> None:
+    """Pages as `minigts report` makes them; a link to a folder leads to what is in it."""
+    folder = tmp_path / "campaign"
+    sweep(run, folder / "one")
+    for each in (*TOGETHER, "run.lock"):
+        (folder / "one" / each).unlink()
+    sweeps.write_together(folder / "one", [folder / "one" / lab for lab in LABS])
+    shutil.copytree(run, folder / "two")
+    render(folder)
+    bundle.write(folder, tmp_path / "c.zip")
+    found = unpack(tmp_path / "c.zip")
+    pages = [name for name in found if name.endswith("report.html")]
+    assert {"report.html", "one/report.html"} <= {*pages}
+    for page in pages:
+        links = re.findall(r'href="([^"#:]+)"', found[page].decode())
+        for link in map(unquote, links):
+            place = posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
+            assert place in found or any(name.startswith(f"{place}/") for name in found), (page, link)
 
 
 def test_the_metadata_are_what_ro_crate_demands(run: Path, packed: Path) -> None:

@@ -118,7 +118,9 @@ def test_a_claim_that_says_nothing_of_the_number_is_refused(claim: str, message:
 
 def test_a_value_of_no_command_is_refused() -> None:
     text = FILE.replace("tool: command", "tool: ping").replace("    options: {OPTIONS}\n", "")
-    with pytest.raises(InputError, match="no measurement here has no value of `tool: command`"):
+    with pytest.raises(
+        InputError, match="claims of `value` are about measurements of traffic, flows, command; none is here"
+    ):
         parse(text, "mine.yaml")
 
 

@@ -71,7 +71,23 @@ def test_options_are_in_the_language_again_when_they_are_written() -> None:
         ([ECHO], {}, "none of them has a rate"),
         ([BULK, BULK], {}, "'bulk' appears twice"),
         ([{**BULK, "options": {"duration": "5s"}}], {}, "`duration` is the measurement's, beside `flows:`"),
-        ([BULK, {**ECHO, "options": {"count": 5}}], {}, "`count` is the measurement's"),
+        ([BULK, {**ECHO, "options": {"count": 5}}], {}, "in place of `count` write `duration:` beside `flows:`"),
+        (
+            [{"name": "rr", "tool": "netperf-rr", "options": {"transactions": 5}}, BULK],
+            {},
+            "in place of `transactions` write `duration:` beside `flows:`",
+        ),
+        (
+            [
+                {
+                    "name": "web",
+                    "tool": "traffic",
+                    "options": {"sizes": "web-search", "load": "1mbit", "slowdown": False},
+                }
+            ],
+            {},
+            "remove `slowdown`: nothing is measured alone while other flows run",
+        ),
         (
             [{"name": "u", "tool": "iperf3-udp", "options": {"sessions": 2}}],
             {},

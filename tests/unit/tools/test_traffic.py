@@ -230,5 +230,14 @@ claims:
   - {value: worse, of: web, where: {load: 80%}, than: {load: 20%}}
 """
     assert len(parse(text, "one.yaml").claims) == 2
+    for column in ("min", "mean", "p99", "max", "received_mbit", "small_ms"):
+        better = text.replace("{value: worse, of: web,", f"{{value: worse, of: web, metric: {column},")
+        assert parse(better, "one.yaml").claims[1].metric == column
+    undirected = text.replace("{value: worse, of: web,", "{value: worse, of: web, metric: stdev,")
+    with pytest.raises(
+        InputError,
+        match=r"claims\[1\]\.value: no stdev of web is better or worse than another; that is said of ",
+    ):
+        parse(undirected, "one.yaml")
     with pytest.raises(InputError, match=r"claims\[0\].metric: no column 'smal_ms'; did you mean 'small_ms'"):
         parse(text.replace("small_p99_ms", "smal_ms"), "one.yaml")

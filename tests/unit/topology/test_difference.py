@@ -204,6 +204,7 @@ OF_FILE = {
     "time": ("time: real", "refused"),
     "subnets": ("subnets: 192.168.0.0/16", "refused"),
     "ipv6": ("ipv6: true", "refused"),
+    "ipv4": ("ipv6: true\nipv4: false", "refused"),
     "dns": ("dns: true", "refused"),
     "delays": ("delays: sites", ""),
     "defaults": ("defaults: {host: {memory: 1GB}}", "refused"),

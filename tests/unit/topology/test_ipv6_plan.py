@@ -32,7 +32,7 @@ links:
 - {{ends: [s, b], rtt: 2ms, rate: 50mbit}}
 - {{ends: [b, c], rtt: 10ms, rate: 50mbit, loss: 1%}}
 """
-WITHOUT = [path for path in sorted(TOPOLOGIES.glob("*.yaml")) if path.stem not in ("ipv6", "hops")]
+WITHOUT = [path for path in sorted(TOPOLOGIES.glob("*.yaml")) if path.stem not in ("ipv6", "ipv6-only", "hops")]
 
 
 def plan(written: str = "ipv6: true", text: str = TEXT) -> Plan:

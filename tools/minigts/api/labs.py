@@ -27,6 +27,7 @@ from minigts.language.quantities import TIME_MS
 from minigts.machine.parallel import Together
 from minigts.machine.progress import Progress
 from minigts.overlays import containers
+from minigts.overlays import policy as policies
 from minigts.providers import DEFAULT
 from minigts.providers.base import Result
 from minigts.session import bring_up
@@ -246,9 +247,10 @@ class Lab:
 
     @contextmanager
     def given_back(self) -> Iterator[Self]:
-        """A context at whose end links, calibration, certificate and overlay are as they were before it."""
+        """A context at whose end links, calibration, certificate, overlay and policy are as they were before it."""
         lab = self._lab
         record, certificate, overlay = lab.read_record(), measure.last(lab), overlays.joined(lab)
+        policy = policies.in_force(lab)
         try:
             yield self
         finally:
@@ -262,6 +264,10 @@ class Lab:
                 overlays.leave(lab, self._say)
             else:
                 overlays.join(lab, overlay.name, self._say)
+            if policy is not None and policies.in_force(lab) != policy:
+                policies.apply(lab, policy)
+            elif policy is None and policies.in_force(lab) is not None:
+                policies.remove(lab)
 
     def down(self) -> None:
         """Take the lab down: no process, socket or file of it is left."""
@@ -283,8 +289,9 @@ class Host:
 
     @property
     def address(self) -> str:
-        """Its own IPv4 address, which is reached over all of its links."""
-        return self._lab.plan.host(self.name).address
+        """Its own address, which is reached over all of its links: of IPv4, or of IPv6 in a lab without IPv4."""
+        plan = self._lab.plan
+        return plan.seen_as(plan.host(self.name).address)
 
     def run(
         self,

@@ -84,13 +84,14 @@ def script(plan: Plan, machine: Host | Switch) -> str:
         *(_vlan(port) for port in on_segments if port.vlan is not None),
         *(_without_ipv6(port.name) for port in _named((*machine.ports, *on_segments)) if beside is None),
         *([] if beside is None else _with_ipv6(beside)),
+        *(_switch_with_ipv6() if isinstance(machine, Switch) and not plan.ipv4 else ()),
         "ip -batch - <<'END'",
         "link set dev lo up",
         *(
             batch_line("link", "set", "dev", port.name, "mtu", str(port.mtu), "up")
             for port in _named((*machine.ports, *on_segments))
         ),
-        *(_addresses(plan, machine) if isinstance(machine, Host) else ()),
+        *(_addresses(plan, machine) if isinstance(machine, Host) and plan.ipv4 else ()),
         *(_ipv6_addresses(plan, machine, beside) if isinstance(machine, Host) and beside is not None else ()),
         *(_route_out() if has_way_out else ()),
         "END",
@@ -106,15 +107,14 @@ def script_again(before: Plan, plan: Plan, machine: Host | Switch) -> str:
     planned."""
     gone = []
     if isinstance(machine, Host):
-        stays = {route.to for route in plan.routes_of(machine.name)}
-        gone = [
-            batch_line("route", "del", route.to) for route in before.routes_of(machine.name) if route.to not in stays
-        ]
-        stays_v6 = {route.to for route in plan.ipv6_routes_of(machine.name)}
-        was = before.ipv6_routes_of(machine.name)
-        gone += [batch_line("route", "del", route.to) for route in was if route.to not in stays_v6]
+        stays = {route.to for route in _routes(plan, machine)}
+        gone = [batch_line("route", "del", each.to) for each in _routes(before, machine) if each.to not in stays]
     dropping = ["ip -force -batch - <<'END' || true", *gone, "END"] if gone else []
     return "\n".join([*dropping, script(plan, machine)])
+
+
+def _routes(plan: Plan, host: Host) -> tuple[Route | ipv6.Route, ...]:
+    return (*(plan.routes_of(host.name) if plan.ipv4 else ()), *plan.ipv6_routes_of(host.name))
 
 
 def _tuned(machine: Host | Switch) -> Iterator[str]:
@@ -151,7 +151,7 @@ def _or_refused(name: str, value: str) -> str:
 def _hashing(plan: Plan, host: Host) -> Iterator[str]:
     """How the host chooses among several ways. Its seed is its own, or all hosts would choose alike, and the hosts
     behind a chosen one would use one way alone; kernels before 6.11 have a random one."""
-    for family in ("ipv4",) if plan.ipv6 is None else ("ipv4", "ipv6"):
+    for family in plan.families:
         yield from _settings(f"net.{family}.{setting}" for setting in HASHES[family][plan.ecmp or "layer4"])
     seed = zlib.crc32(f"{plan.seed}/ways/{host.name}".encode()) or 1
     yield f"if [[ -e {HASH_SEED} ]]; then echo {seed} >{HASH_SEED}; fi"
@@ -219,8 +219,20 @@ def _ipv6_addresses(plan: Plan, host: Host, beside: ipv6.Host) -> Iterator[str]:
             yield batch_line("neighbour", "replace", address, "lladdr", far.mac, "dev", port.name, "nud", "permanent")
 
 
+_IPV6_THERE = (
+    "[[ -e /proc/sys/net/ipv6 ]] || { echo 'the kernel has no IPv6, and the topology says ipv6' >&2; exit 1; }"
+)
+
+
+def _switch_with_ipv6() -> Iterator[str]:
+    """Have the switch's own interface, which is made later, use its IPv6 address at once, and ask no router."""
+    yield _IPV6_THERE
+    of_new = {name: value for name, value in IPV6_OF_PORT.items() if name != "disable_ipv6"}
+    yield from _settings(f"net.ipv6.conf.default.{name}={value}" for name, value in of_new.items())
+
+
 def _with_ipv6(beside: ipv6.Host) -> Iterator[str]:
-    yield "[[ -e /proc/sys/net/ipv6 ]] || { echo 'the kernel has no IPv6, and the topology says ipv6' >&2; exit 1; }"
+    yield _IPV6_THERE
     yield from _settings(IPV6_SYSCTLS)
     settings = [
         f"net.ipv6.conf.{port.name.replace('.', '/')}.{name}={value}"

@@ -46,7 +46,8 @@ def serve(host: Host) -> Iterator[str]:
 
 def show(plan: Plan) -> str:
     """A command that asks the host's name server for the last host of the plan, and prints /etc/resolv.conf."""
-    asked = f"dig +short +tries=1 +time={QUESTION_S} @{SERVER} {shlex.quote(plan.hosts[-1].name)} A"
+    kind = "A" if plan.ipv4 else "AAAA"
+    asked = f"dig +short +tries=1 +time={QUESTION_S} @{SERVER} {shlex.quote(plan.hosts[-1].name)} {kind}"
     return f"cat /etc/resolv.conf; {asked} || true"
 
 
@@ -57,7 +58,7 @@ def differences(plan: Plan, host: Host, shown: str) -> Iterator[str]:
     if resolver != f"nameserver {SERVER}":
         yield f"/etc/resolv.conf has {resolver[:80]!r}, should have 'nameserver {SERVER}'"
     name = plan.hosts[-1].name
-    wanted = _own_addresses(plan, host)[name]
+    wanted = plan.seen_as(_own_addresses(plan, host)[name])
     if answers != [wanted]:
         yield f"its name server answers {' '.join(answers)[:80] or 'nothing'} for {name}, should answer {wanted}"
 
@@ -65,7 +66,10 @@ def differences(plan: Plan, host: Host, shown: str) -> Iterator[str]:
 def hosts_file(plan: Plan, machine: Machine) -> str:
     """/etc/hosts: each name with an address that `machine` can reach; without routing, neighbours' on its segments."""
     _, near_v6 = _near(plan, machine)
-    own = "".join(f"{address} {name}\n" for name, address in _own_addresses(plan, machine).items())
+    addresses = _own_addresses(plan, machine)
+    if not plan.ipv4:
+        return "127.0.0.1 localhost\n" + "".join(f"{plan.seen_as(own)} {name}\n" for name, own in addresses.items())
+    own = "".join(f"{address} {name}\n" for name, address in addresses.items())
     of_v6 = () if plan.ipv6 is None else plan.ipv6.hosts
     beside = "".join(f"{near_v6.get(host.name, host.address)} {host.name}\n" for host in of_v6)
     return f"127.0.0.1 localhost\n{own}{beside}"

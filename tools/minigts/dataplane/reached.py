@@ -143,12 +143,12 @@ def differences(plan: Plan, machine: Host | Switch, shown: Shown, ports: Sequenc
     if not isinstance(machine, Host):
         return found
     ends = [end for port in ports if isinstance(port, HostPort) for end in port.on_segments]
-    found += [Difference(text) for end in ends for text in _of_address(end, shown)]
-    if f"{machine.address}/32" not in shown.addresses.get("lo", ()):
+    found += [Difference(text) for end in ends for text in _of_end(end, shown, with_ipv4=plan.ipv4)]
+    if plan.ipv4 and f"{machine.address}/32" not in shown.addresses.get("lo", ()):
         found.append(Difference(f"lo: the host's own address {machine.address} is gone"))
-    for version in (4,) if plan.ipv6 is None else (4, 6):
-        if version not in shown.forwards:
-            found.append(Difference(f"the host does not forward IPv{version}"))
+    for family in plan.families:
+        if int(family[-1]) not in shown.forwards:
+            found.append(Difference(f"the host does not forward IP{family[2:]}"))
     wanted = {**_wanted(plan, machine, ends), **_wanted_of_ipv6(plan, machine, ends)}
     return [*found, *_of_routes(wanted, shown)]
 
@@ -176,10 +176,10 @@ def _of_device(port: Port, shown: Shown) -> Iterator[str]:
         yield f"{port.name}: {ifb(port)}, which delays what arrives, is down"
 
 
-def _of_address(end: HostPort, shown: Shown) -> Iterator[str]:
+def _of_end(end: HostPort, shown: Shown, *, with_ipv4: bool) -> Iterator[str]:
     own = f"{end.address}/{end.prefix}"
     there = shown.addresses.get(end.name)
-    if there is not None and own not in there:
+    if there is not None and with_ipv4 and own not in there:
         yield f"{end.name}: its address {own} is gone"
     if there is not None and end.vlan is not None and end.name not in shown.up:
         yield f"{end.name}: the interface is down"
@@ -199,9 +199,9 @@ class _Wanted:
 
 
 def _wanted(plan: Plan, host: Host, ends: Sequence[HostPort]) -> Mapping[Block, _Wanted]:
-    """The wanted routes by destination: to each segment of these ends, and through them."""
-    segments = {ip_network(end.subnet): end.name for end in ends}
-    found = _by(segments, () if plan.has_routers else plan.routes_of(host.name))
+    """The wanted IPv4 routes by destination: to each segment of these ends, and through them."""
+    segments = {ip_network(end.subnet): end.name for end in ends} if plan.ipv4 else {}
+    found = _by(segments, () if plan.has_routers or not plan.ipv4 else plan.routes_of(host.name))
     if host.gateway and len(ends) == len(host.on_segments):
         found[ip_network("0.0.0.0/0")] = _Wanted(
             addresses.GATEWAY_ROUTER, addresses.GATEWAY_INTERFACE, addresses.GATEWAY_ADDRESS

@@ -28,7 +28,9 @@ def echo_s_at_lowest_rate(plan: Plan, path: Path, payload_bytes: int = 56) -> fl
     """The seconds that an ICMP echo takes at the lowest rate on the path, there or back; 0 without a rate. Echoes sent
     faster queue."""
     rates_mbit = [end.outgoing.rate_mbit for end in plan.ends_on(path) if end.outgoing.rate_mbit is not None]
-    return max((_echo_bytes(payload_bytes) * 8 / (rate_mbit * 1e6) for rate_mbit in rates_mbit), default=0.0)
+    return max(
+        (_echo_bytes(payload_bytes, plan.family) * 8 / (rate_mbit * 1e6) for rate_mbit in rates_mbit), default=0.0
+    )
 
 
 def _echo_bytes(payload_bytes: int, family: Family = "ipv4") -> int:
@@ -42,8 +44,8 @@ def frames_ns(plan: Plan, path: Path, frame_bytes: int) -> int:
 
 
 def echo_range_ms(plan: Plan, path: Path) -> tuple[float, float]:
-    """The least and the most of `echo_ms` over all ways."""
-    least, most = frames_range_ns(plan, path, _echo_bytes(56))
+    """The least and the most of `echo_ms` over all ways, between plain hosts."""
+    least, most = frames_range_ns(plan, path, _echo_bytes(56, plan.family))
     return least / NS_A_MS, most / NS_A_MS
 
 

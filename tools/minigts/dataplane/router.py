@@ -66,7 +66,7 @@ def configuration(plan: Plan, host: Host) -> str:
 
 
 def _families(plan: Plan) -> tuple[int, ...]:
-    return (4,) if plan.ipv6 is None else (4, 6)
+    return tuple(int(family[-1]) for family in plan.families)
 
 
 def _beside(plan: Plan, host: Host) -> ipv6.Host:
@@ -122,8 +122,7 @@ def _bgp(plan: Plan, host: Host, family: int) -> list[str]:
     """A path's cost travels as MED, to which each host adds its link's: BGP alone would count systems, not time."""
     costs = _costs_from(plan, host)
     address, bits = _own(plan, host, family)
-    is_ipv4 = plan.ipv6 is None or family == 4
-    named = {link.name: link.subnet if is_ipv4 else _segment(plan, link.name) for link in plan.links}
+    named = {link.name: link.subnet if family == 4 else _segment(plan, link.name) for link in plan.links}
     lines = [
         f"protocol static own{family} {{",
         f"  ipv{family};",
@@ -209,7 +208,7 @@ def expected(plan: Plan, host: Host, cut: Collection[str] = ()) -> Expected:
     routes, beside = plan.routes_of(host.name), plan.ipv6_routes_of(host.name)
     ways = {route.to: ports_to(targets[route.to]) for route in routes}
     return Expected(
-        {_shown(route.to): ways[route.to] for route in routes if ways[route.to]},
+        {_shown(route.to): ways[route.to] for route in routes if plan.ipv4 and ways[route.to]},
         # IPv6 routes are in the order of the IPv4 routes.
         {_shown(six.to): ways[four.to] for four, six in zip(routes, beside, strict=False) if ways[four.to]},
         plan.ecmp is not None,

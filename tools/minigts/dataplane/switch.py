@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from ipaddress import IPv4Address
 from typing import Any, Literal
 
 from minigts import paths
-from minigts.topology.plan.elements import Switch, vlans_in_words
+from minigts.topology.plan.elements import OnVlan, Switch, vlans_in_words
 from minigts.topology.plan.plan import Plan
+from minigts.topology.routes.ipv6 import SEGMENT_PREFIX
 
 Step = Literal["make_switch", "ask_controller"]
 SHOW_VLANS = "ovs-vsctl --format=json --columns=name,tag,trunks,vlan_mode list port"
@@ -25,16 +27,27 @@ def script(plan: Plan, switch: Switch, step: Step) -> str:
     trunks = {port.name: ",".join(str(vlan.number) for vlan in links[port.link].vlans) for port in switch.ports}
     settings = {
         "MINIGTS_PORTS": " ".join(port.name for port in switch.ports),
-        "MINIGTS_ADDRESS": f"{switch.address}/{switch.prefix}",
+        "MINIGTS_ADDRESS": _address(plan, switch),
         "MINIGTS_ACCESS": _pairs(access),
         "MINIGTS_TRUNKS": _pairs(trunks),
-        "MINIGTS_VLANS": _pairs({str(each.vlan): f"{each.address}/{each.prefix}" for each in switch.vlans}),
+        "MINIGTS_VLAN_MACS": _pairs({str(each.vlan): _mac(each) for each in switch.vlans}),
+        "MINIGTS_VLANS": _pairs({str(each.vlan): _address(plan, each) for each in switch.vlans}),
         "MINIGTS_MTU": str(switch.ports[0].mtu),
         "MINIGTS_CONTROLLER": switch.controller or "",
     }
     lines = ["set -o pipefail", *(f"{key}={shlex.quote(value)}" for key, value in settings.items())]
     parts = [(paths.project_root() / "provision" / name).read_text() for name in SCRIPTS]
     return "\n".join([*lines, *parts, step, ""])
+
+
+def _address(plan: Plan, of: Switch | OnVlan) -> str:
+    return f"{plan.seen_as(of.address)}/{of.prefix if plan.ipv4 else SEGMENT_PREFIX}"
+
+
+def _mac(of: OnVlan) -> str:
+    """A fixed MAC for the switch's port in a VLAN, since Open vSwitch draws random ones: its number in IPv4, with
+    06:6d in front."""
+    return ":".join(("06", "6d", *(f"{octet:02x}" for octet in IPv4Address(of.address).packed)))
 
 
 def shown_vlans(ports: Mapping[str, Any]) -> Mapping[str, str]:

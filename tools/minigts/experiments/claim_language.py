@@ -208,7 +208,7 @@ class Claim(Strict):
     cost: General | None = None
     """The word of a claim about the processor time for each byte."""
     value: ValueWord | None = None
-    """The word of a claim about the number of `tool: command`."""
+    """The word of a claim about the value of `tool: command`, `traffic` or `flows`."""
     metric: str | None = None
     """The column of samples.csv that is judged in place of the quantity's own: mean, min, cpu_target_ns_per_byte."""
     of: Name | None = None
@@ -218,7 +218,7 @@ class Claim(Strict):
     where: Words = Field(default_factory=dict)
     """The values of what varies that it is about; by default all of them."""
     than: Words = Field(default_factory=dict)
-    """What to compare with: another `overlay`, `of`, or value of what varies."""
+    """What to compare with: another `overlay`, `of`, `from`, `to`, or value of what varies."""
     range: Limits | None = None
     """The range in which the figure, or the ratio, is claimed to lie."""
     by: str | None = None
@@ -350,4 +350,4 @@ class Published(Strict):
     trend: str = ""
     """The trend in words, where no values were published."""
     metric: str = ""
-    """The metric; by default the measurement's own quantity."""
+    """The column of samples.csv; by default the measurement's own quantity."""

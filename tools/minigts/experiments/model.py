@@ -44,9 +44,9 @@ from minigts.language.problems import Finding, Location, Misplaced, listed, show
 from minigts.language.quantities import OFFERED_MBIT, whole_number
 from minigts.language.units import converted
 from minigts.language.validation import findings_of
-from minigts.tools import COLUMNS, OPEN, TOOLS
+from minigts.tools import COLUMNS, OPEN, TOOLS, command
 from minigts.tools.base import Tool
-from minigts.tools.columns import OF_QUEUES, VALUE
+from minigts.tools.columns import OF_QUEUES, VALUE, Column
 from minigts.tools.cpu_bound import OF_THE_PROCESSOR
 from minigts.tools.flows import FlowsOptions
 from minigts.tools.options import Count, Duration, Options, Size, Switch, WholeSeconds, written_duration
@@ -346,8 +346,8 @@ Measurement = Annotated[AnyMeasurement, Field(discriminator="tool")]
 class Scale(Strict):
     """What `--paper` or `--quick` changes: the study's own length and repetitions, or a short look."""
 
-    repetitions: Count = 1
-    """How often each cell is measured."""
+    repetitions: Annotated[Count | None, Field(exclude_if=lambda number: number is None)] = None
+    """How often each cell is measured; by default once for `quick`, and the experiment's number for `paper`."""
     replicates: Annotated[Replicates | None, Field(exclude_if=lambda number: number is None)] = None
     """How many labs with different seeds; by default one for `quick`, and the experiment's number for `paper`."""
     duration_s: WholeSeconds | None = Field(default=None, alias="duration")
@@ -476,14 +476,16 @@ class Experiment(Strict):
                 yield ("claims", index, "metric"), unknown("column", "columns there", claim.metric, [*columns])
 
     def _wrong_values(self) -> Iterator[Finding]:
-        """Claims about the numbers of `tool: command` without the right unit, or without a direction."""
+        """Claims about `value` of tools that have none, without the right unit, or without a direction."""
         for index, claim in enumerate(self.claims):
             spoken_of = [each for each in self.measurements if claim.of in (None, each.name)]
             tools = {each.name: each.instrument for each in spoken_of if each.instrument.quantity == VALUE}
             if claim.quantity != VALUE:
                 continue
             if not tools:
-                yield ("claims", index, "value"), f"{claim.of or 'no measurement here'} has no value of `tool: command`"
+                whose = f"{shown(claim.of)} is none" if claim.of else "none is here"
+                message = f"claims of `value` are about measurements of {listed([*OPEN])}; {whose}"
+                yield ("claims", index, "value"), message
             judged = {name: tool.column(claim.metric or VALUE) for name, tool in tools.items()}
             for name, column in judged.items():
                 if column is None:
@@ -492,7 +494,15 @@ class Experiment(Strict):
                     message = f"{claim.range.written!r} needs the unit of {name}, {column.unit}"
                     yield ("claims", index, "range"), message
                 if claim.word in ("better", "worse") and column.better is None:
-                    yield ("claims", index, "value"), f"{name} does not say what is `better:`, higher or lower"
+                    yield ("claims", index, "value"), self._without_direction(name, tools[name], column)
+
+    @staticmethod
+    def _without_direction(name: str, tool: Tool, column: Column) -> str:
+        """Why no value of that column is better or worse than another."""
+        if tool.name == command.TOOL.name:
+            return f"{name} does not say what is `better:`, higher or lower"
+        having = [each.name for each in (tool.value, *tool.columns) if each.better is not None]
+        return f"no {column.name} of {name} is better or worse than another; that is said of {listed(having)}"
 
     def _wrong_scales(self) -> Iterator[Finding]:
         """The problems of the measurements as `paper:` or `quick:` change them."""
@@ -626,19 +636,21 @@ class Experiment(Strict):
         """The experiment at the study's own length. Raises InputError when the file has no `paper:`."""
         if self.paper is None:
             raise InputError(f"experiment {self.name} has no `paper:` section, so --paper changes nothing")
-        return self._at(self.paper).replicated(self.paper.replicates or self.replicates)
+        return self._at(self.paper, self.repetitions).replicated(self.paper.replicates or self.replicates)
 
     def for_a_look(self) -> Experiment:
         """The experiment as `quick:` changes it; by default with one repetition."""
-        return self._at(self.quick).replicated(self.quick.replicates or 1)
+        return self._at(self.quick, 1).replicated(self.quick.replicates or 1)
 
-    def _at(self, scale: Scale) -> Experiment:
+    def _at(self, scale: Scale, repetitions: int) -> Experiment:
+        """The experiment as `scale` changes it; `repetitions` where it has none."""
         changed = tuple(_scaled(measurement, scale) for measurement in self.measurements)
         overlays = tuple(name for name in self.overlays if name in scale.overlays or not scale.overlays)
         left = _values(self.measurements) - _values(changed)
         claims = tuple(claim for claim in self._claims_over(overlays) if left.isdisjoint(_values_named(claim)))
         swept = self._swept(scale)
-        update = {"repetitions": scale.repetitions, "overlays": overlays, "measurements": changed, "claims": claims}
+        number = scale.repetitions or repetitions
+        update = {"repetitions": number, "overlays": overlays, "measurements": changed, "claims": claims}
         update |= {"vary": swept} if swept else {}
         known = {entry.name for entry in self.measurements}
         return self.model_copy(update=update).only(known.intersection(scale.measurements))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -74,7 +75,8 @@ class Prepared:
 
 
 def files(places: Sequence[Path]) -> tuple[Path, ...]:
-    """The experiments' files; a directory stands for all files in it. Raises InputError for an empty one."""
+    """The experiments' files; a directory stands for all files in it, without those in folders of its own. Raises
+    InputError for an empty one."""
     found: list[Path] = []
     for place in places:
         inside = sorted(place.glob("*.yaml")) if place.is_dir() else [place]
@@ -82,6 +84,20 @@ def files(places: Sequence[Path]) -> tuple[Path, ...]:
             raise InputError(f"{place}: holds no experiment (*.yaml)")
         found += inside
     return tuple(found)
+
+
+def passed_over(places: Sequence[Path]) -> list[str]:
+    """A line for each of the directories in which `files` leaves folders with files out."""
+    lines = []
+    for place in (place for place in places if place.is_dir()):
+        inside = Counter(file.parent for file in sorted(place.glob("*/*.yaml")))
+        if inside:
+            folders = ", ".join(f"{folder.name} ({count})" for folder, count in inside.items())
+            first = next(iter(inside))
+            lines.append(
+                f"{place}: the files of its folders are not run: {folders}; to run those of one: minigts run {first}"
+            )
+    return lines
 
 
 def prepare(

@@ -22,6 +22,7 @@ from minigts.explore import outcome as outcomes
 from minigts.explore.outcome import Outcome
 from minigts.explore.program import Program
 from minigts.explore.work import Exploration, SeedOfWork
+from minigts.language import documents
 from minigts.machine.progress import Progress
 from minigts.providers import registry, supported
 from minigts.providers.base import Power, Prepares, Provider, Restarts
@@ -128,7 +129,7 @@ class _Kept:
         self._place, self._done, self._total, self._watcher = place, done, total, watcher
 
     def __call__(self, job: SeedOfWork, files: Mapping[str, str]) -> None:
-        outcome = Outcome.model_validate_json(files[on_worker.OUTCOME])
+        outcome = documents.model(files[on_worker.OUTCOME], Outcome)
         self.take(outcome, {name: text for name, text in files.items() if name != on_worker.OUTCOME})
 
     def take(self, outcome: Outcome, files: Mapping[str, str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from contextlib import suppress
@@ -16,6 +15,7 @@ from minigts.errors import UNPRINTABLE
 from minigts.explore import program
 from minigts.explore.program import Program
 from minigts.explore.variables import FAILURES
+from minigts.language import documents
 
 Verdict = Literal["passed", "failed", "hung", "error"]
 LONGEST_WHY, LONGEST_DETAIL = 200, 4000
@@ -79,7 +79,7 @@ def _failures(place: Path) -> Iterable[str]:
         text = paths.read_whole(place / FAILURES, LARGEST_OUTPUT_BYTES).decode(errors="replace")
         for line in text.splitlines():
             with suppress(ValueError, TypeError, KeyError):
-                told = json.loads(line)
+                told = documents.document(line)
                 yield f"{told['test']}: {told['why']}"
 
 

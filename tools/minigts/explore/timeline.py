@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from minigts.lab import events
+from minigts.language import documents
 from minigts.language.figures import digits
 
 Entry: TypeAlias = Mapping[str, object]
@@ -66,7 +67,7 @@ def text_of(entries: Sequence[Entry]) -> str:
 
 
 def read(text: str) -> list[Entry]:
-    return [json.loads(line) for line in text.splitlines()]
+    return [documents.document(line) for line in text.splitlines()]
 
 
 def digest(text: str) -> str:

@@ -16,7 +16,7 @@ from functools import partial
 from minigts import lab as labs
 from minigts import paths
 from minigts.dataplane.round_trip import echo_s_at_lowest_rate
-from minigts.errors import CommandFailed, HostFailed
+from minigts.errors import CommandFailed, HostFailed, reading_from
 from minigts.fidelity import host_settings, sample, trains
 from minigts.fidelity.certificate import Certificate, Row, loss_row, loss_rows, rate_row, rtt_row, settings_row
 from minigts.fidelity.host_load import recording, taints
@@ -390,9 +390,13 @@ def _losses(lab: Lab, whole: Sequence[Link], say: Progress, dumb: frozenset[str]
 
 
 def _echoes_counted(lab: Lab, machine: str) -> int:
-    """How many echo requests a machine has received since its start: `InEchos` in /proc/net/snmp, whose lines
-    `Icmp: InMsgs InErrors … InEchos …` and `Icmp: 12 0 … 9 …` have names and values. Raises HostFailed.
+    """How many echo requests a machine has received since its start. Raises HostFailed.
+
+    For IPv4 it is `InEchos` in /proc/net/snmp, whose lines `Icmp: InMsgs InErrors … InEchos …` and `Icmp: 12 0 … 9 …`
+    have names and values; for IPv6 `Icmp6InEchos` in /proc/net/snmp6, which has a name and a value a line.
     """
+    if not lab.plan.ipv4:
+        return _echoes_of_ipv6(lab, machine)
     shown = lab.provider.run(machine, ["cat", "/proc/net/snmp"], timeout_s=10).stdout
     lines = [line.split() for line in shown.splitlines() if line.startswith("Icmp: ")]
     try:
@@ -400,6 +404,12 @@ def _echoes_counted(lab: Lab, machine: str) -> int:
         return int(dict(zip(names, values, strict=True))["InEchos"])
     except (ValueError, KeyError) as error:
         raise HostFailed(f"{machine}: /proc/net/snmp does not count echo requests") from error
+
+
+def _echoes_of_ipv6(lab: Lab, machine: str) -> int:
+    shown = lab.provider.run(machine, ["cat", "/proc/net/snmp6"], timeout_s=10).stdout
+    with reading_from(machine, "/proc/net/snmp6"):
+        return int(dict(line.split() for line in shown.splitlines())["Icmp6InEchos"])
 
 
 def _lossy_round_trips(lab: Lab, link: Link) -> RoundTrips:
@@ -544,7 +554,7 @@ def _rate_row(lab: Lab, way: _OneWay, *, longer: bool = False) -> Row:
 
 def _judged_rate(lab: Lab, way: _OneWay, measured: float | None, note: str, judged: bool) -> Row:
     mtu = next(port.mtu for port in lab.plan.machine(way.ends[0]).ports if port.link == way.link.name)
-    ceiling_mbit = tcp_ceiling_mbit(way.figures.rate_mbit, None, mtu) or 0
+    ceiling_mbit = tcp_ceiling_mbit(way.figures.rate_mbit, None, mtu, family=lab.plan.family) or 0
     return rate_row(lab.plan, way.link.name, ceiling_mbit, measured, note, judged=judged, direction=way.name)
 
 

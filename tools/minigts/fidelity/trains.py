@@ -46,7 +46,7 @@ def _rate_mbit(lab: Lab, link: Link) -> tuple[float | None, str]:
     frames = min(MOST_FRAMES, queue_bytes // frame_bytes)
     if frames < LEAST_FRAMES:
         return None, f"a queue of {queue_bytes} bytes holds no train of {LEAST_FRAMES} frames"
-    payload_bytes = mtu - IP_HEADER_BYTES["ipv4"] - ICMP_HEADER_BYTES
+    payload_bytes = mtu - IP_HEADER_BYTES[lab.plan.family] - ICMP_HEADER_BYTES
     address = lab.plan.far_address(link)
     found = calibration.probe(lab.provider, source, address, count=frames, interval_s=0, size_bytes=payload_bytes)
     if len(found.rtts_ms) < frames:

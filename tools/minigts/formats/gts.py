@@ -193,7 +193,8 @@ class _Reading:
             if kind in _OUTSIDE:
                 self._wrong(
                     block.line,
-                    f"{shown(block.kind)}: a lab has no way out; remove it, and the links that lead there",
+                    f"{shown(block.kind)}: nothing outside the lab can be linked; remove it, and the links that lead "
+                    "there; a host gets a way out by `gateway: true` in the topology that `minigts import` makes",
                 )
             elif kind not in _KINDS:
                 inner = "; ports stand in their host, switch or link" if kind == _PORT else ""

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from minigts.dataplane.shaping import added_delay_ms
-from minigts.errors import HostFailed, InputError, reading_from
+from minigts.errors import HostFailed, reading_from
 from minigts.language import documents
 from minigts.providers.base import Provider
-from minigts.topology.frames import family_of
 from minigts.topology.plan.elements import Path
 from minigts.topology.plan.plan import Plan
 
@@ -54,10 +53,8 @@ def probe(
 ) -> RoundTrips:
     """Send `count` echo requests from `host` to `address`, one each `interval_s` (default: the provider's pace), with
     `size_bytes` behind the ICMP header (default: 56). With an interval of 0 they are a train, whose round trips all
-    count from its beginning; see provision/agent/src/probe.rs. Raises InputError for an IPv6 address, HostFailed.
+    count from its beginning; see provision/agent/src/probe.rs. Raises HostFailed.
     """
-    if family_of(address) == "ipv6":
-        raise InputError(f"{address}: this probe knows only IPv4; measure over IPv6 by `ping`, or by an experiment")
     pace_s = provider.pace_s if interval_s is None else interval_s
     size = () if size_bytes is None else (str(size_bytes),)
     argv = [*prefix, PROBE, address, str(count), str(pace_s), *size]

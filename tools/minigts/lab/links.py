@@ -610,7 +610,7 @@ def with_current_links(lab: Lab, record: Record) -> Lab:
 
 def _link_now(plan: Plan, link: Link) -> Link:
     """The link with its figures by the ports of `plan`, which are as they are set now."""
-    return link.model_copy(update=link_figures(*plan.directions(link), _mtu(plan, link)))
+    return link.model_copy(update=link_figures(*plan.directions(link), _mtu(plan, link), plan.family))
 
 
 def _mtu(plan: Plan, link: Link) -> int:

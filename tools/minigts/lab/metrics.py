@@ -1,7 +1,8 @@
 """A lab's counters and gauges as OpenMetrics text, which Prometheus reads (OpenMetrics 1.0).
 
 A counter counts since the lab came up, a gauge is what holds now; the lab's clock stands still in an idle lab in
-virtual time. A family without a sample is left out.
+virtual time. A family without a sample is left out, and so is what a reading does not have: the figures of a queue in a
+host, and the round trip of its link, where only wires were read.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from minigts.lab.usage import Reading
 from minigts.machine.proc import USER_HZ
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+OF_QUEUES = frozenset({"dropped", "marked"})
+"""The counters of a queue, which may be in a host."""
 DASHBOARD = Path(__file__).parent / "dashboard.json"
 _BITS, _MEGA, _NS, _MS = 8, 1_000_000, 1_000_000_000, 1000
 
@@ -69,11 +72,18 @@ def families(lab: Lab, reading: Reading) -> Iterator[Family]:
     ]
     now = {(name, port.link): links.port_now(port, record).outgoing for port, name, _ in ends}
     carried = [(labels, reading.carried[name, port.link]) for port, name, labels in ends]
+    queues = [
+        (labels, reading.carried[name, port.link])
+        for port, name, labels in ends
+        if not reading.lacks_queue(now[name, port.link])
+    ]
     shaped = [(labels, now[name, port.link]) for port, name, labels in ends]
-    one_way_ms = {end: usage.one_way_ms(way, reading.carried[end]) for end, way in now.items()}
+    one_way_ms = {
+        end: usage.one_way_ms(way, reading.carried[end]) for end, way in now.items() if not reading.lacks_queue(way)
+    }
 
     def counter(name: str, unit: str, about: str, of: str) -> Family:
-        samples = tuple((labels, float(getattr(each, of))) for labels, each in carried)
+        samples = tuple((labels, float(getattr(each, of))) for labels, each in (queues if of in OF_QUEUES else carried))
         return Family(f"minigts_link_{name}", "counter", unit, about, samples)
 
     clock_s = max(reading.at_ns.values(), default=0) / _NS
@@ -84,7 +94,7 @@ def families(lab: Lab, reading: Reading) -> Iterator[Family]:
     yield counter("marked_frames", "frames", "Frames that this queue marked (ECN).", "marked")
     yield counter("lost_frames", "frames", "Frames that the loss of the link took.", "lost")
     yield counter("overrun_frames", "frames", "Frames dropped because a host had no room.", "overrun")
-    queued = tuple((labels, float(each.queued)) for labels, each in carried)
+    queued = tuple((labels, float(each.queued)) for labels, each in queues)
     yield Family("minigts_link_queue_bytes", "gauge", "bytes", "Bytes in the queue in front of the rate.", queued)
     rates = tuple((labels, way.rate_mbit * _MEGA / _BITS) for labels, way in shaped if way.rate_mbit is not None)
     about = "Rate of a direction of a link; absent without a limit."

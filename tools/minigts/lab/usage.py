@@ -18,6 +18,7 @@ from minigts.lab import links
 from minigts.lab.lab import Lab
 from minigts.language import documents
 from minigts.providers.base import Restarts
+from minigts.topology import disciplines
 from minigts.topology.link_settings import Shaping
 from minigts.topology.plan.elements import Host, Port, Switch
 
@@ -85,6 +86,12 @@ class Reading:
     at_ns: Mapping[str, int]
     carried: Mapping[tuple[str, str], Carried]
     used: Mapping[str, Used]
+    of_wires_alone: bool = False
+    """Whether no host was asked, so that `carried` lacks what a queue in a host drops, marks and holds."""
+
+    def lacks_queue(self, direction: Shaping) -> bool:
+        """Whether the figures of a direction that is shaped so are without those of its queue."""
+        return self.of_wires_alone and disciplines.in_host(direction)
 
 
 @dataclass(frozen=True)

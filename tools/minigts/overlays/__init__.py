@@ -7,10 +7,7 @@ order.
 from minigts.overlays.catalogue import Overlay, find, known
 from minigts.overlays.edit import alter, finish, require_alterable
 from minigts.overlays.lifecycle import (
-    Endpoint,
-    Joined,
     join,
-    joined,
     leave,
     own_containers,
     rejoin,
@@ -22,6 +19,7 @@ from minigts.overlays.lifecycle import (
     settle,
     verify,
 )
+from minigts.overlays.phases import Endpoint, Joined, joined
 from minigts.overlays.teams import UNDERLAY
 
 __all__ = [

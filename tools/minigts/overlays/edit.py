@@ -1,4 +1,5 @@
-"""Adding and removing hosts and links of a lab with an overlay: all hosts leave it first, and join it again."""
+"""Adding and removing hosts and links of a lab with an overlay: all hosts leave it first, and join it again. A policy
+holds on: that of a host that is gone is no rule, and a new host is in no group."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ from minigts.errors import InputError
 from minigts.lab import Lab, Record, edit
 from minigts.lab.edit import Started
 from minigts.machine.progress import Progress
-from minigts.overlays.lifecycle import FILE, Joined, follow, join, joined, leave
+from minigts.overlays.lifecycle import follow, join, leave
+from minigts.overlays.phases import FILE, Joined, joined
 from minigts.overlays.teams import UNDERLAYS
 from minigts.topology.plan.plan import Plan
 
@@ -19,7 +21,7 @@ def alter(lab: Lab, after: Plan, progress: Progress, *, altered: bool = True) ->
     require_alterable(lab, record)
     overlay, off = joined(lab), record.off
     if overlay is not None and not off:
-        leave(lab, progress)
+        leave(lab, progress, keeping_policy=True)
     started = edit.alter(lab, after, progress, altered=altered)
     now = lab.reopened
     if overlay is not None and off:

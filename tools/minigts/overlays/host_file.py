@@ -10,7 +10,7 @@ import math
 from pydantic import BaseModel, ConfigDict
 
 from minigts.overlays.catalogue import Engine, Overlay
-from minigts.overlays.teams import team_of
+from minigts.overlays.teams import UNDERLAY, team_of
 from minigts.topology.plan.elements import Host
 from minigts.topology.plan.plan import Plan
 from minigts.topology.time import Time
@@ -44,7 +44,8 @@ class LinkEnd(_Part):
 
 
 class HostFacts(_Part):
-    """The content of host.json. Addresses of hosts are on their loopback; MTUs are in bytes."""
+    """The content of host.json. Addresses of hosts are on their loopback, and IPv6 addresses in a lab without IPv4;
+    MTUs are in bytes."""
 
     name: str
     address: str
@@ -97,22 +98,27 @@ def facts_for(
     link_mtu = min((port.mtu for other in plan.hosts for port in other.ports), default=ETHERNET_MTU)
     return HostFacts(
         name=host.name,
-        address=host.address,
+        address=plan.seen_as(host.address),
         address_v6=_ipv6_address(plan, host),
         index=host.index,
         position=team.index(host),
-        leader=team.leader.address,
+        leader=plan.seen_as(team.leader.address),
         peers=tuple(
-            Peer(name=other.name, address=other.address, index=other.index, address_v6=_ipv6_address(plan, other))
+            Peer(
+                name=other.name,
+                address=plan.seen_as(other.address),
+                index=other.index,
+                address_v6=_ipv6_address(plan, other),
+            )
             for other in team
             if other != host
         ),
         links=tuple(
             LinkEnd(
                 interface=port.name,
-                address=port.address,
+                address=plan.seen_as(port.address),
                 peer=peer.name,
-                peer_address=far.address,
+                peer_address=plan.seen_as(far.address),
                 number=number[port.link],
             )
             for port, peer, far in plan.neighbours(host)
@@ -124,7 +130,7 @@ def facts_for(
         folders=tuple(folder.name for folder in overlay.folders),
         variant=overlay.variant,
         programs=programs,
-        encapsulation=overlay.data_path.encapsulation,
+        encapsulation="ipv6" if overlay.name == UNDERLAY and not plan.ipv4 else overlay.data_path.encapsulation,
         overlay_mtu=overlay.data_path.mtu_over(link_mtu),
         prove_encryption=overlay.data_path.prove_encryption,
         kernel_modules=overlay.kernel_modules,

@@ -10,106 +10,50 @@ independent of each other.
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from ipaddress import IPv4Network
 from itertools import combinations
 from pathlib import Path, PurePosixPath
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
-
 from minigts.dataplane import names
-from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError
+from minigts.errors import InputError, MinigtsError
 from minigts.lab import Lab, Record, dead_links, exclusive, losing_all, plan_now, routes, whole_paths
 from minigts.language.blocks import reserved_for
 from minigts.machine.progress import Progress
-from minigts.overlays import catalogue, containers
+from minigts.overlays import catalogue, containers, policy
 from minigts.overlays.catalogue import Overlay
 from minigts.overlays.host_file import facts_for, largest_carried, patience_s
+from minigts.overlays.phases import (
+    FILE,
+    IN_HOST,
+    PHASE_TIMEOUT_S,
+    Endpoint,
+    Joined,
+    endpoint_of,
+    joined,
+    members_of,
+    run_phase,
+    with_ends,
+    write,
+)
 from minigts.overlays.teams import UNDERLAYS, team_of, teams
 from minigts.providers.base import Provider
 from minigts.topology.plan.elements import Host
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes import ipv6
 
-FILE = "overlay.json"
-IN_HOST = PurePosixPath("/run/minigts")
 PROGRAMS_IN_HOST = PurePosixPath("/var/lib/minigts/programs")
-PHASE_TIMEOUT_S = 180.0
 MOST_HOSTS = 250
 """The most hosts of an overlay: its host's number is one byte of most containers' addresses."""
-ENTER = ("nsenter", "--all", "--root", "--wd", "--target")
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """A measuring end of an overlay: the measuring container on a host, or the plain host itself.
-
-    `prefix` in front of a command runs it in the measuring container; `mtu` is the overlay interface's, in bytes.
-    """
-
-    host: str
-    address: str
-    mtu: int
-    prefix: tuple[str, ...]
-    own: str = ""
-    """The container's own address, where it differs from `address`: on Docker's bridge with published ports."""
-
-    @property
-    def network(self) -> tuple[str, ...]:
-        """A prefix that runs a program of the host in the container's network namespace."""
-        return ("nsenter", "--net", *self.prefix[-3:]) if self.prefix else ()
-
-
-class Joined(BaseModel):
-    """overlay.json in the run directory: the overlay that is joined, with its measuring ends."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    name: str
-    programs: str
-    """The directory on each host with the overlay's own programs; empty when it needs none."""
-    ends: dict[str, dict[str, str]] = {}
-    """Its measuring ends: KEY=VALUE lines of phase `start`, by host; empty while the overlay is being joined."""
-
-    @field_validator("ends")
-    @classmethod
-    def _can_be_measured(cls, ends: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
-        if not all("ADDRESS" in end and re.fullmatch("[0-9]{1,5}", end.get("MTU", "")) for end in ends.values()):
-            raise ValueError("an end has no ADDRESS or no MTU")
-        return ends
-
-    def endpoints(self) -> dict[str, Endpoint]:
-        return {host: _endpoint(host, words) for host, words in self.ends.items()}
-
-
-def enforce(lab: Lab, rules: Mapping[str, str]) -> None:
-    """Let the overlay itself enforce `rules`, which are by host; a host without any gets none. The caller holds the
-    lab's lock."""
-    now = joined(lab)
-    assert now is not None, "the caller asked"
-    lab.on_each(_members(lab, now), lambda host: _run(lab, "policy", host, {"POLICY": rules.get(host.name, "")}))
-
-
-def joined(lab: Lab) -> Joined | None:
-    """The overlay that is joined on this lab; None: no overlay. Raises MinigtsError when overlay.json is damaged, or
-    has other hosts."""
-    now = lab.read(FILE, Joined)
-    if now is None:
-        return None
-    hosts = {host.name for host in _members(lab, now)}
-    if now.name not in catalogue.known() or set(now.ends) not in (set(), hosts):
-        raise lab.damaged(FILE, "names an overlay or hosts that there are not")
-    return now
 
 
 def join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
     """Join overlay `name` on the lab, in place of the one that is joined; return its measuring ends by host.
 
+    A policy of a kept or altered lab is in force again; that of another overlay is dropped.
     Raises InputError for an unknown overlay, EnvironmentLacks when its programs cannot be obtained, CommandFailed when
     a script fails.
     """
@@ -141,8 +85,8 @@ def require_engine(provider: Provider, name: str) -> None:
 
 
 def require_fit(plan: Plan, name: str) -> None:
-    """Raises InputError when overlay `name` does not fit the plan: it uses IPv6 and hosts have none, or it has too
-    few addresses for them, or addresses that a link has."""
+    """Raises InputError when overlay `name` does not fit the plan: it uses a version of IP of which hosts have no
+    addresses, or it has too few addresses for them, or addresses that a link has."""
     if name not in UNDERLAYS and plan.hosts[-1].index >= MOST_HOSTS:
         more = f"topology {plan.name} has {plan.hosts[-1].index + 1}: bring it up without one, --overlay none"
         raise InputError(f"an overlay has addresses for {MOST_HOSTS} hosts, and {more}")
@@ -151,17 +95,19 @@ def require_fit(plan: Plan, name: str) -> None:
             if user := reserved_for(IPv4Network(subnet)):
                 where = f"link {link.name} of topology {plan.name} has {subnet}"
                 raise InputError(f"overlay {name!r} does not fit: {where}, which overlaps {user}")
+    if (why := ipv6.why_without_ipv4(name, catalogue.known())) is not None and not plan.ipv4:
+        raise InputError(f"{why}, and topology {plan.name} says `ipv4: false`")
     if ipv6.needed_by(name) and plan.ipv6 is None:
         raise InputError(f"overlay {name!r} uses IPv6, and topology {plan.name} has none: write `ipv6: true` there")
 
 
 def _join(lab: Lab, overlay: Overlay, record: Record, progress: Progress) -> dict[str, Endpoint]:
     before = joined(lab)
-    all_anew = before is not None and {host.name for host in _members(lab, before)} <= record.unjoined
+    all_anew = before is not None and {host.name for host in members_of(lab, before)} <= record.unjoined
     if before is not None and before.name == overlay.name and before.ends and not all_anew:
         for host in sorted(record.unjoined):
             before, record = _rejoin(lab, before, record, host, progress)
-        lacking = containers.lacking(lab, before.name, _members(lab, before))
+        lacking = containers.lacking(lab, before.name, members_of(lab, before))
         _bring_containers_up(lab, before, record, lacking, progress)
         return before.endpoints()
     programs = overlay.programs(progress)
@@ -169,23 +115,25 @@ def _join(lab: Lab, overlay: Overlay, record: Record, progress: Progress) -> dic
         _start_to_leave(lab, before, record)
     if before is not None and not (all_anew and before.name == overlay.name):
         _leave(lab, before, progress)
+    policy.drop_others(lab, overlay.name, progress)
     now = Joined(name=overlay.name, programs="" if programs is None else str(PROGRAMS_IN_HOST / programs.name))
-    members = _members(lab, now)
+    members = members_of(lab, now)
     where = f"{len(members)} hosts{f' in {len(lab.plan.groups)} groups' if lab.plan.groups else ''}"
     _put_scripts(lab, overlay, record, now.programs, members)
     if programs is not None:
         progress(f"{overlay.name}: handing its programs to {where}")
         lab.on_each(members, lambda host: _put_programs(lab, host, programs))
     # Written before the first script runs, so that an interrupted join can be left.
-    _write(lab, now)
+    write(lab, now)
     progress(f"{overlay.name}: installing on {where}")
     _on_all(lab, now, "install")
     progress(f"{overlay.name}: joining")
     _leaders_first(lab, now, "join")
     progress(f"{overlay.name}: starting the measuring ends")
-    now = _with_ends(now, _leaders_first(lab, now, "start"))
-    _wait_until_connected(lab, now, record)
-    _write(lab, now)
+    now = with_ends(now, _leaders_first(lab, now, "start"))
+    _wait_until_connected(lab, now, record, rules=policy.kept_on_disks(lab, now.name))
+    write(lab, now)
+    policy.enforce(lab, now, members, progress)
     _bring_containers_up(lab, now, record, members, progress)
     lab.write(record.model_copy(update={"unjoined": frozenset()}), record)
     lab.note({"event": "joined", "overlay": now.name})
@@ -194,7 +142,7 @@ def _join(lab: Lab, overlay: Overlay, record: Record, progress: Progress) -> dic
 
 def _start_to_leave(lab: Lab, before: Joined, record: Record) -> None:
     """Prepare leaving on hosts that were all restarted: the overlay does not run, but its state is on their disks."""
-    _put_scripts(lab, catalogue.find(before.name), record, before.programs, _members(lab, before))
+    _put_scripts(lab, catalogue.find(before.name), record, before.programs, members_of(lab, before))
     _on_all(lab, before, "install")
 
 
@@ -217,23 +165,28 @@ def _rejoin(lab: Lab, now: Joined, record: Record, name: str, progress: Progress
     progress(f"{now.name}: joining {name} again")
     host, leader = lab.plan.host(name), team_of(lab.plan, now.name, name).leader
     _put_scripts(lab, catalogue.find(now.name), record, now.programs, [host])
-    _run(lab, "install", host, {})
-    words = _run(lab, "join", leader, {})
+    run_phase(lab, "install", host, {})
+    # Before its container starts, so that no connection comes to stand that the policy denies.
+    policy.enforce(lab, now, [host], progress, starting=True)
+    words = run_phase(lab, "join", leader, {})
     if host != leader:
-        _run(lab, "join", host, words)
-    end = _run(lab, "start", host, {} if host == leader else now.ends[leader.name])
-    now = _with_ends(now, {**now.ends, name: end})
-    _write(lab, now)
-    _wait_until_connected(lab, now, record)
+        run_phase(lab, "join", host, words)
+    end = run_phase(lab, "start", host, {} if host == leader else now.ends[leader.name])
+    before, now = now, with_ends(now, {**now.ends, name: end})
+    write(lab, now)
+    same = before.endpoints()[name].address == now.endpoints()[name].address
+    knowing = [host] if same else _that_are_on(record, members_of(lab, now))
+    policy.enforce(lab, now, knowing, progress)
+    _wait_until_connected(lab, now, record, rules=policy.in_force(lab))
     _bring_containers_up(lab, now, record, [host], progress)
-    before, record = record, record.model_copy(update={"unjoined": record.unjoined - {name}})
-    lab.write(record, before)
-    return now, record
+    after = record.model_copy(update={"unjoined": record.unjoined - {name}})
+    lab.write(after, record)
+    return now, after
 
 
 def _bring_containers_up(lab: Lab, now: Joined, record: Record, hosts: Sequence[Host], progress: Progress) -> None:
     """Start the user's own containers on these hosts, wait until every end reaches each, and report failed ones."""
-    run = partial(_run, lab)
+    run = partial(run_phase, lab)
     addresses = containers.bring_up(lab, now.name, hosts, run, progress)
     if lab.plan.dns:
         _serve_names(lab, now, record)
@@ -244,9 +197,9 @@ def _bring_containers_up(lab: Lab, now: Joined, record: Record, hosts: Sequence[
     def wait(host: Host) -> None:
         near = team_of(lab.plan, now.name, host.name).names
         peers = " ".join(address for name, address in addresses.items() if owners[name] in near)
-        _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers}, timeout_s)
+        run_phase(lab, "reach", host, {**now.ends[host.name], "PEERS": peers}, timeout_s)
 
-    lab.on_each(_members(lab, now), wait)
+    lab.on_each(members_of(lab, now), wait)
     for line in containers.launch(lab, hosts, lambda host: team_of(lab.plan, now.name, host.name), run):
         progress(line)
 
@@ -261,9 +214,9 @@ def _serve_names(lab: Lab, now: Joined, record: Record) -> None:
         text = f"{measuring}{containers.names_beside(host, tuple(team), lab)}"
         containers.fill(lab, host, names.DIRECTORY / "containers", text)
         server = " ".join(names.server_argv(way_out=host.gateway))
-        _run(lab, "names", host, {**now.ends[host.name], "NAME_SERVER": server})
+        run_phase(lab, "names", host, {**now.ends[host.name], "NAME_SERVER": server})
 
-    lab.on_each(_that_are_on(record, _members(lab, now)), serve)
+    lab.on_each(_that_are_on(record, members_of(lab, now)), serve)
 
 
 def second_container(lab: Lab, host: str) -> Endpoint:
@@ -275,8 +228,8 @@ def second_container(lab: Lab, host: str) -> Endpoint:
         raise InputError(f"overlay {now.name} has no second container on a host")
     if host not in now.ends:
         raise InputError(f"{host} is in no group of {lab.plan.name}, so overlay {now.name} is not laid over it")
-    end = _run(lab, "second", lab.plan.host(host), now.ends[host])
-    return _endpoint(host, _with_ends(now, {host: end}).ends[host])
+    end = run_phase(lab, "second", lab.plan.host(host), now.ends[host])
+    return endpoint_of(host, with_ends(now, {host: end}).ends[host])
 
 
 def follow(lab: Lab, before: Joined, progress: Progress) -> dict[str, Endpoint]:
@@ -284,14 +237,14 @@ def follow(lab: Lab, before: Joined, progress: Progress) -> dict[str, Endpoint]:
     one when it is started. `before` is what was joined; return the measuring ends by host.
     """
     with exclusive(lab.rundir):
-        members, record = _members(lab, before), lab.read_record()
+        members, record = members_of(lab, before), lab.read_record()
         on = _that_are_on(record, members)
         _put_scripts(lab, catalogue.find(before.name), record, before.programs, on)
-        ends = lab.on_each(on, lambda host: _run(lab, "start", host, {}))
+        ends = lab.on_each(on, lambda host: run_phase(lab, "start", host, {}))
         kept = {host.name: before.ends[host.name] for host in members if host.name in before.ends}
-        now = _with_ends(before, {**kept, **ends})
+        now = with_ends(before, {**kept, **ends})
         _wait_until_connected(lab, now, record)
-        _write(lab, now)
+        write(lab, now)
         progress(f"{now.name}: {len(on)} hosts can be measured")
         return now.endpoints()
 
@@ -310,7 +263,8 @@ def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
         host.name: {**(end := now.ends[host.name]), **largest[end["MTU"]], "PEER": now.ends[peer.name]["ADDRESS"]}
         for host, peer in peers.items()
     }
-    return lab.on_each([*peers], lambda host: _run(lab, "verify", host, words[host.name]))
+    with policy.naming(lab):
+        return lab.on_each([*peers], lambda host: run_phase(lab, "verify", host, words[host.name]))
 
 
 def settle(lab: Lab, progress: Progress) -> None:
@@ -325,7 +279,8 @@ def settle(lab: Lab, progress: Progress) -> None:
         routes.wait(lab, record, progress)
         if (now := joined(lab)) is not None and now.ends:
             progress(f"{now.name}: waiting until its ends reach each other")
-            _wait_until_connected(lab, now, record, _without_any_way(lab.plan, now, record))
+            apart = _without_any_way(lab.plan, now, record)
+            _wait_until_connected(lab, now, record, apart, policy.in_force(lab))
 
 
 def _without_any_way(plan: Plan, now: Joined, record: Record) -> set[frozenset[str]]:
@@ -355,12 +310,15 @@ def _parts(names: Collection[str], links: Iterable[tuple[str, str]]) -> list[set
     return [*{id(part): part for part in part_of.values()}.values()]
 
 
-def leave(lab: Lab, progress: Progress) -> None:
-    """Leave the overlay that is joined, or whose joining was interrupted."""
+def leave(lab: Lab, progress: Progress, *, keeping_policy: bool = False) -> None:
+    """Leave the overlay that is joined, or whose joining was interrupted. Its policy is dropped; with `keeping_policy`
+    it is in force again once this overlay is joined again."""
     with exclusive(lab.rundir):
         _required(lab)
         if (now := joined(lab)) is not None:
             _leave(lab, now, progress)
+            if not keeping_policy:
+                policy.drop(lab, progress)
 
 
 def _required(lab: Lab) -> Record:
@@ -380,11 +338,15 @@ def _leave(lab: Lab, now: Joined, progress: Progress) -> None:
 
 
 def _wait_until_connected(
-    lab: Lab, now: Joined, record: Record, apart: Collection[frozenset[str]] | None = None
+    lab: Lab,
+    now: Joined,
+    record: Record,
+    apart: Collection[frozenset[str]] | None = None,
+    rules: policy.Policy | None = None,
 ) -> None:
     """Wait until every end reaches every other of its network, except the pairs `apart`; None: those whose path has a
-    link that is cut or loses everything. Plain hosts of a lab in mode neighbours are not waited for: they reach only
-    neighbours.
+    link that is cut or loses everything. With `rules` in force no end waits for one that it may not ping. Plain hosts
+    of a lab in mode neighbours are not waited for: they reach only neighbours.
     """
     if now.name in UNDERLAYS and lab.plan.routing == "neighbours":
         return
@@ -394,11 +356,13 @@ def _wait_until_connected(
     def wait(host: Host) -> None:
         team = team_of(lab.plan, now.name, host.name).names
         others = [peer for peer in team if peer != host.name and frozenset((peer, host.name)) not in without]
+        if rules is not None:
+            others = [peer for peer in others if policy.lets_ping(rules, host.name, peer, team)]
         peers = " ".join(now.ends[peer]["ADDRESS"] for peer in others)
         named = " ".join(f"{peer}={now.ends[peer]['ADDRESS']}" for peer in team)
-        _run(lab, "reach", host, {**now.ends[host.name], "PEERS": peers, "NAMES": named}, timeout_s)
+        run_phase(lab, "reach", host, {**now.ends[host.name], "PEERS": peers, "NAMES": named}, timeout_s)
 
-    lab.on_each(_that_are_on(record, _members(lab, now)), wait)
+    lab.on_each(_that_are_on(record, members_of(lab, now)), wait)
 
 
 def _without_their_path(plan: Plan, record: Record) -> set[frozenset[str]]:
@@ -408,20 +372,6 @@ def _without_their_path(plan: Plan, record: Record) -> set[frozenset[str]]:
         frozenset((path.source, path.target)) for path in whole_paths(plan, record) if deaf.isdisjoint(path.crossed)
     }
     return {frozenset((path.source, path.target)) for path in plan.paths} - whole
-
-
-def _with_ends(now: Joined, ends: Mapping[str, Mapping[str, str]]) -> Joined:
-    """`now` with these measuring ends. Raises MinigtsError when a phase has not printed one's address and MTU."""
-    try:
-        return Joined(name=now.name, programs=now.programs, ends={host: dict(words) for host, words in ends.items()})
-    except ValidationError as error:
-        lacking = ", ".join(host for host, words in ends.items() if not {"ADDRESS", "MTU"} <= words.keys())
-        raise MinigtsError(f"{now.name}: phase start printed no ADDRESS or MTU on {lacking or 'a host'}") from error
-
-
-def _endpoint(host: str, words: Mapping[str, str]) -> Endpoint:
-    enter = (*ENTER, words["ENTER"], "--") if "ENTER" in words else ()
-    return Endpoint(host, words["ADDRESS"], int(words["MTU"]), enter, words.get("OWN", ""))
 
 
 def _put_scripts(lab: Lab, overlay: Overlay, record: Record, programs: str, hosts: Sequence[Host]) -> None:
@@ -452,31 +402,25 @@ def _put_programs(lab: Lab, host: Host, programs: Path) -> None:
         lab.provider.run(host.name, ["mv", "-T", str(arriving), str(target)], timeout_s=PHASE_TIMEOUT_S)
 
 
-def _members(lab: Lab, now: Joined) -> list[Host]:
-    """The hosts of all teams, in the topology's order."""
-    joining = {name for team in teams(lab.plan, now.name) for name in team.names}
-    return [host for host in lab.plan.hosts if host.name in joining]
-
-
 def _that_are_on(record: Record, hosts: Sequence[Host]) -> list[Host]:
     return [host for host in hosts if host.name not in record.silent]
 
 
 def _on_all(lab: Lab, now: Joined, phase: str) -> dict[str, dict[str, str]]:
-    return lab.on_each(_members(lab, now), lambda host: _run(lab, phase, host, {}))
+    return lab.on_each(members_of(lab, now), lambda host: run_phase(lab, phase, host, {}))
 
 
 def _leaders_first(lab: Lab, now: Joined, phase: str) -> dict[str, dict[str, str]]:
     """Run a phase on every leader, then on all other hosts with the variables that their leader printed."""
     leader_of = {name: team.leader for team in teams(lab.plan, now.name) for name in team.names}
     leaders = list(dict.fromkeys(leader_of.values()))
-    words = lab.on_each(leaders, lambda leader: _run(lab, phase, leader, {}))
+    words = lab.on_each(leaders, lambda leader: run_phase(lab, phase, leader, {}))
 
     def follow(host: Host) -> dict[str, str]:
         own = words[leader_of[host.name].name]
-        return own if host in leaders else _run(lab, phase, host, own)
+        return own if host in leaders else run_phase(lab, phase, host, own)
 
-    return lab.on_each(_members(lab, now), follow)
+    return lab.on_each(members_of(lab, now), follow)
 
 
 def run_on(lab: Lab) -> containers.RunPhase:
@@ -488,35 +432,14 @@ def run_on(lab: Lab) -> containers.RunPhase:
             "nothing is joined" if now is None else f"overlay {now.name} is joined, which has no place for containers"
         )
         raise InputError(f"lab {lab.name}: {what}: minigts up --overlay swarm")
-    return partial(_run, lab)
+    return partial(run_phase, lab)
 
 
 def own_containers(lab: Lab) -> list[dict[str, str]]:
     """The containers that the topology declares, with their state now; see `containers.states`."""
-    return containers.states(lab, partial(_run, lab))
-
-
-def _run(
-    lab: Lab, phase: str, host: Host, words: Mapping[str, str], timeout_s: float = PHASE_TIMEOUT_S
-) -> dict[str, str]:
-    """Run a phase of the overlay on one host; return its KEY=VALUE lines. `words` are variables for it."""
-    settings = [f"{key}={value}" for key, value in words.items()]
-    argv = ["env", *settings, str(IN_HOST / "overlays" / "phase.sh"), phase]
-    try:
-        result = lab.provider.run(host.name, argv, timeout_s=timeout_s)
-    except CommandFailed as error:
-        if error.code == EnvironmentLacks.exit_code:
-            now = joined(lab)
-            raise EnvironmentLacks(f"{now.name if now else 'overlay'}: {error.stderr.strip()}") from error
-        raise
-    lines = [line.partition("=") for line in result.stdout.splitlines() if "=" in line]
-    return {key: value for key, _, value in lines}
+    return containers.states(lab, partial(run_phase, lab))
 
 
 def _reach_timeout_s(lab: Lab, record: Record) -> float:
     """The time limit of phase `reach`, which asks all hosts in turn, each over an RTT of perhaps seconds."""
     return PHASE_TIMEOUT_S + 2 * (patience_s(plan_now(lab.plan, record)) - 1) * len(lab.plan.hosts)
-
-
-def _write(lab: Lab, content: Joined) -> None:
-    lab.put(FILE, content.model_dump_json(indent=1) + "\n")

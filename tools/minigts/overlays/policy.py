@@ -11,19 +11,22 @@
 
 A rule is about the container that opens a connection; answers always pass. The target container's host enforces it, in
 a table of its own that is replaced in one step; or the overlay itself, where it has policies of its own.
+
+The policy in force is kept in the lab's run directory, so that hosts which join the overlay again enforce it again.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from minigts.errors import EnvironmentLacks, InputError, MinigtsError
+from minigts.errors import UNPRINTABLE, EnvironmentLacks, HostFailed, InputError, MinigtsError
 from minigts.lab import Lab, exclusive
 from minigts.language import validation
 from minigts.language.fields import choice, unknown, whole
@@ -31,11 +34,13 @@ from minigts.language.problems import Finding
 from minigts.language.source import Language, read_text
 from minigts.language.tree import read_tree
 from minigts.language.validation import read_model
-from minigts.overlays import catalogue, lifecycle
-from minigts.overlays.lifecycle import Endpoint
+from minigts.machine.progress import Progress
+from minigts.overlays import catalogue
+from minigts.overlays.phases import Endpoint, Joined, joined, members_of, run_phase
 from minigts.overlays.teams import team_of
 from minigts.topology.plan.elements import Host
 
+FILE = "policy.json"
 TABLE = "minigts_policy"
 NFT_TIMEOUT_S = 30.0
 ANY = "any"
@@ -208,40 +213,149 @@ def document(policy: Policy, hosts: Collection[str]) -> str:
     return json.dumps({"default": policy.default, "rules": [rule for rule in rules if rule["from"] and rule["to"]]})
 
 
+def lets_ping(policy: Policy, source: str, target: str, hosts: Collection[str]) -> bool:
+    """Whether the container on `source` may ping the one on `target`, both of the network of `hosts`. Pure."""
+    for rule in policy.rules:
+        named = source in policy.members(rule.flow.source, hosts) and target in policy.members(rule.flow.target, hosts)
+        if named and rule.flow.protocol in (None, "icmp"):
+            return rule.action == "allow"
+    return policy.default == "allow"
+
+
+class InForce(BaseModel):
+    """policy.json in the run directory: the policy in force, with the overlay that enforces it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    overlay: str
+    policy: Policy
+
+    @model_validator(mode="after")
+    def _is_as_written(self) -> Self:
+        named = {group for rule in self.policy.rules for group in (rule.flow.source, rule.flow.target)}
+        if not named <= {*self.policy.groups, ANY}:
+            raise ValueError("a rule names a group that there is not")
+        if UNPRINTABLE.search(self.policy.name):
+            raise ValueError("its name cannot be printed")
+        return self
+
+
+def in_force(lab: Lab) -> Policy | None:
+    """The policy in force on the lab, or which is again once a kept lab is up; None: none. Raises MinigtsError when a
+    record is damaged."""
+    kept, now = lab.read(FILE, InForce), joined(lab)
+    return kept.policy if kept and now and now.ends and kept.overlay == now.name else None
+
+
+def kept_on_disks(lab: Lab, overlay: str) -> Policy | None:
+    """The policy that an overlay which enforces by itself finds on its hosts' disks when it is joined again; None where
+    none is in force before `enforce`."""
+    kept = lab.read(FILE, InForce) if _enforces_itself(overlay) else None
+    return kept.policy if kept and kept.overlay == overlay else None
+
+
 def apply(lab: Lab, policy: Policy) -> None:
     """Put the policy in force on every host, in place of an earlier one.
 
-    Raises MinigtsError when the overlay enforces no policies, InputError when the policy names a host that is not on
-    the overlay, EnvironmentLacks when the hosts' kernel has no nftables.
+    Raises MinigtsError when the overlay enforces no policies, HostFailed when a host is off or paused, InputError when
+    the policy names a host that is not on the overlay, EnvironmentLacks when the hosts' kernel has no nftables.
     """
     with exclusive(lab.rundir):
-        now = lifecycle.joined(lab)
+        now = joined(lab)
         name = "none" if now is None else now.name
         if now is None or not now.ends or name not in catalogue.enforcing():
             raise MinigtsError(f"overlay {name} enforces no policy; those that do: {', '.join(catalogue.enforcing())}")
+        lab.read_record().require_on(now.ends)
         named = dict.fromkeys(host for members in policy.groups.values() for host in members)
         if outside := [host for host in named if host not in now.ends]:
             raise InputError(
                 f"{', '.join(outside)}: in no group of {lab.plan.name}, so overlay {name} is not laid over it"
             )
-        if _enforces_itself(name):
-            lifecycle.enforce(lab, {host: document(policy, _network(lab, name, host)) for host in now.ends})
-            return
-        _require_nftables(lab)
-        ends = now.endpoints()
-        rules = {host: ruleset(policy, {each: ends[each] for each in _network(lab, name, host)}, host) for host in ends}
-        members = [host for host in lab.plan.hosts if host.name in rules]
-        lab.on_each(members, lambda host: _nft(lab, host, rules[host.name]))
+        if not _enforces_itself(name):
+            _require_nftables(lab)
+        # Written before the first host is told, so that no host has rules that the record does not have.
+        kept = InForce(overlay=name, policy=policy)
+        lab.put(FILE, kept.model_dump_json(by_alias=True, exclude_none=True, indent=1) + "\n")
+        _enforce(lab, now, policy, members_of(lab, now))
+        lab.note({"event": "policy applied", "policy": policy.name})
+
+
+def enforce(lab: Lab, now: Joined, hosts: Sequence[Host], progress: Progress, *, starting: bool = False) -> None:
+    """Let these hosts enforce the lab's policy again, if one is in force. The caller holds the lab's lock.
+
+    With `starting` their containers do not run yet: the rules are nftables' for the addresses that they had, and an
+    overlay that enforces by itself is left alone.
+    """
+    policy = in_force(lab)
+    if policy is None or (starting and _enforces_itself(now.name)):
+        return
+    if not starting:
+        progress(f"{now.name}: policy {policy.name} is put in force again")
+    _enforce(lab, now, policy, hosts)
 
 
 def remove(lab: Lab) -> None:
-    """Remove the policy from every host."""
+    """Remove the policy from every host that is on, and from the lab's record, by which no other host enforces it when
+    it is started. Raises HostFailed when a host is paused."""
     with exclusive(lab.rundir):
-        now = lifecycle.joined(lab)
+        now, record = joined(lab), lab.read_record()
+        if paused := sorted(record.paused & {host.name for host in lab.plan.hosts}):
+            raise HostFailed(f"{paused[0]} is paused, and would keep its rules: minigts resume {paused[0]}")
         if now is not None and now.ends and _enforces_itself(now.name):
-            lifecycle.enforce(lab, {})
-            return
-        lab.on_every_host(lambda host: _nft(lab, host, f"table inet {TABLE}\ndelete table inet {TABLE}\n"))
+            asked = [host for host in members_of(lab, now) if host.name not in record.off]
+            lab.on_each(asked, lambda host: run_phase(lab, "policy", host, {"POLICY": ""}))
+        else:
+            lab.on_every_host(lambda host: _nft(lab, host, f"table inet {TABLE}\ndelete table inet {TABLE}\n"))
+        if _forget(lab):
+            lab.note({"event": "policy removed"})
+
+
+def drop(lab: Lab, progress: Progress) -> None:
+    """Forget the policy, which nothing enforces any more, and say so. The caller holds the lab's lock."""
+    with suppress(MinigtsError):  # one that cannot be read is forgotten all the same
+        if (kept := lab.read(FILE, InForce)) is not None:
+            progress(f"policy {kept.policy.name} has ended with overlay {kept.overlay}")
+    if _forget(lab):
+        lab.note({"event": "policy removed"})
+
+
+def drop_others(lab: Lab, overlay: str, progress: Progress) -> None:
+    """As `drop`, for a policy of another overlay than this."""
+    kept = lab.read(FILE, InForce)
+    if kept is not None and kept.overlay != overlay:
+        drop(lab, progress)
+
+
+@contextmanager
+def naming(lab: Lab) -> Iterator[None]:
+    """Adds to an error of work between containers the policy that may be its cause."""
+    try:
+        yield
+    except (MinigtsError, ExceptionGroup) as error:
+        if (policy := in_force(lab)) is not None:
+            error.add_note(f"policy {policy.name} is in force, and may deny it: minigts policy remove")
+        raise
+
+
+def _forget(lab: Lab) -> bool:
+    """Remove policy.json; return whether it was there."""
+    file = lab.rundir / FILE
+    there = file.exists()
+    file.unlink(missing_ok=True)
+    return there
+
+
+def _enforce(lab: Lab, now: Joined, policy: Policy, hosts: Sequence[Host]) -> None:
+    ends = now.endpoints()
+
+    def tell(host: Host) -> None:
+        network = _network(lab, now.name, host.name)
+        if _enforces_itself(now.name):
+            run_phase(lab, "policy", host, {"POLICY": document(policy, network)})
+        else:
+            _nft(lab, host, ruleset(policy, {each: ends[each] for each in network}, host.name))
+
+    lab.on_each(hosts, tell)
 
 
 def _network(lab: Lab, overlay: str, host: str) -> tuple[str, ...]:

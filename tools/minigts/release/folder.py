@@ -67,12 +67,12 @@ def build(folder: Path, say: Progress, *, uncommitted: bool = False) -> tuple[Pa
         packed = export.export(made / PARTS.replace("*", f"minigts-{minigts.__version__}"), (), say)
         packed.file.chmod(0o644)
         say("writing sums and documents")
-        sums = {path.name: _sum(path) for path in sorted(made.iterdir())}
+        own = {path.name: _sum(path) for path in sorted(made.iterdir())}
         (made / BILL).write_text(
             documents.bill(minigts.__version__, materials.of_release(built.lock)), encoding="utf-8"
         )
         parts = {part.place: checksums.total(_entries(part)) for part in packed.parts}
-        (made / ORIGIN).write_text(documents.origin(sums, parts, commit, minigts.__version__), encoding="utf-8")
+        (made / ORIGIN).write_text(documents.origin(own, parts, commit, minigts.__version__), encoding="utf-8")
         lines = [f"{_sum(path)}  {path.name}\n" for path in sorted(made.iterdir())]
         (made / SUMS).write_text("".join(lines), encoding="utf-8")
         try:
@@ -124,13 +124,7 @@ def verify(folder: Path) -> tuple[Difference, ...]:
     Raises InputError for a folder that is no release or whose files have other sums; EnvironmentLacks when a part is
     not built here.
     """
-    for name, expected in _sums(folder).items():
-        try:
-            own = _sum(folder / name)
-        except OSError as error:
-            raise _refusal(folder, f"{name} cannot be read: {error.strerror or error}") from error
-        if own != expected:
-            raise _refusal(folder, f"{name} has the sum {own}, and {SUMS} says {expected}")
+    check_sums(folder)
     packed = sorted(folder.glob(PARTS))
     if len(packed) != 1:
         raise _refusal(folder, f"has {len(packed)} files {PARTS}, and a release has one")
@@ -145,6 +139,18 @@ def verify(folder: Path) -> tuple[Difference, ...]:
     return tuple(_differences(there, here))
 
 
+def check_sums(folder: Path) -> None:
+    """Hold a release's files against its sums. Raises InputError for a folder that is no release, or with other
+    files."""
+    for name, expected in sums(folder).items():
+        try:
+            own = _sum(folder / name)
+        except OSError as error:
+            raise _refusal(folder, f"{name} cannot be read: {error.strerror or error}") from error
+        if own != expected:
+            raise _refusal(folder, f"{name} has the sum {own}, and {SUMS} says {expected}")
+
+
 def _by_name(part: export.Part) -> dict[str, str]:
     return {f"{part.place}/{each.name}": each.sha256 for each in part.files}
 
@@ -157,7 +163,8 @@ def _differences(there: Mapping[str, dict[str, str]], here: Mapping[str, dict[st
                 yield Difference(name, files.get(name, ""), own.get(name, ""))
 
 
-def _sums(folder: Path) -> dict[str, str]:
+def sums(folder: Path) -> dict[str, str]:
+    """The SHA-256 sums of a release's files by name, as it says them. Raises InputError for a folder without them."""
     try:
         lines = paths.read_whole(folder / SUMS, _MOST_BYTES).decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:

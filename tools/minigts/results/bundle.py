@@ -28,7 +28,7 @@ from minigts import paths
 from minigts.errors import InputError, MinigtsError, Problem
 from minigts.language.documents import Bounds
 from minigts.paths import NotRegularError, open_regular, replacing
-from minigts.results import crate, manifest, schema, store
+from minigts.results import crate, manifest, schema, store, sweeps
 from minigts.results.folder import LARGEST_BYTES, inside, named, plain, read_model
 
 TOP = "results"
@@ -38,7 +38,9 @@ OF_A_RUN = (
 )
 FOLDERS_OF_A_RUN = (schema.RAW, schema.BESIDE, "figures")
 """The files and folders of a run's folder that are put into a bundle; nothing else is."""
-OF_A_CAMPAIGN = (schema.REPORT,)
+OF_SEVERAL_RUNS = (schema.REPORT, *(sweeps.ALL + name for name in sweeps.TABLES))
+FOLDERS_OF_SEVERAL_RUNS = ("figures",)
+"""The files and folders of a campaign's folder and of a sweep's, beside those of its runs."""
 DATED = (1980, 1, 1, 0, 0, 0)
 """The date of every file in the archive: the earliest that ZIP allows."""
 MODE = stat.S_IFREG | 0o644
@@ -88,8 +90,12 @@ def write(directory: Path, target: Path) -> tuple[crate.File, ...]:
         for each in runs
         for path in _files(each, OF_A_RUN, FOLDERS_OF_A_RUN)
     }
-    if directory not in runs:
-        content |= {f"{TOP}/{path.name}": path for path in _files(directory, OF_A_CAMPAIGN, ())}
+    above = [directory, *(each.parent for each in runs)] if directory not in runs else []
+    content |= {
+        f"{_place(directory, each)}/{path.relative_to(each).as_posix()}": path
+        for each in dict.fromkeys(above)
+        for path in _files(each, OF_SEVERAL_RUNS, FOLDERS_OF_SEVERAL_RUNS)
+    }
     files = tuple(_listed(name, path) for name, path in sorted(content.items()))
     _hold_to_limits(target, files)
     name = directory.resolve().name
@@ -108,6 +114,7 @@ def write(directory: Path, target: Path) -> tuple[crate.File, ...]:
 
 
 def _place(directory: Path, run: Path) -> str:
+    """Where the files of a folder in `directory` lie in the bundle."""
     return TOP if run == directory else f"{TOP}/{run.relative_to(directory).as_posix()}"
 
 
@@ -129,6 +136,10 @@ def _hold_to_limits(target: Path, files: tuple[crate.File, ...]) -> None:
         raise InputError(
             f"{target}: a bundle has at most {LIMITS.files} files and {LIMITS.all_bytes // MIB} MiB; the results have "
             f"{len(files)} files with {sum(each.size for each in files) // MIB} MiB"
+        )
+    if large := [each.name for each in files if each.size > LIMITS.file_bytes]:
+        raise InputError(
+            f"{target}: a file of a bundle has at most {LIMITS.file_bytes // MIB} MiB; {large[0]} has more"
         )
 
 

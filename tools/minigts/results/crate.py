@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from minigts.results import schema
+from minigts.results import schema, sweeps
 from minigts.results.schema import Manifest
 
 METADATA = "ro-crate-metadata.json"
@@ -38,6 +38,7 @@ ABOUT = {
     schema.TOPOLOGY: "the topology's file",
     schema.LOG: "what the run did and when",
     schema.REPORT: "figures and tables",
+    **{sweeps.ALL + name: f"the rows of {name} of all labs of a sweep" for name in sweeps.TABLES},
 }
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from minigts.lab import Lab, links, usage
 from minigts.report.topology_figure import positions
-from minigts.topology import disciplines
 from minigts.topology.plan.elements import Switch
 
 _NS = 1_000_000_000
@@ -54,6 +53,7 @@ def read(lab: Lab) -> usage.Reading:
             for port in machine.ports
         },
         used={},
+        of_wires_alone=True,
     )
 
 
@@ -78,7 +78,7 @@ def now(
         (link.ends[way], link.name)
         for link in set_now.links
         for way, direction in enumerate(set_now.directions(link))
-        if lab.time == "virtual" and disciplines.in_host(direction)
+        if after.lacks_queue(direction)
     }
     flows: dict[str, list[Mapping[str, Any]]] = {}
     for flow in between.flows:

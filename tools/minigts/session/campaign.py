@@ -151,6 +151,8 @@ def opened(asked: Asked, note: Progress, *, dry: bool = False) -> Iterator[Opene
                 provider=means.provider,
                 replicates=asked.replicates,
             )
+            for line in prepare.passed_over(asked.files):
+                note(line)
         for line in (*prepare.left_out_in_words(prepared), *decidable.too_few_in_words(prepared, means.provider)):
             note(line)
         _require_possible(prepared, means)

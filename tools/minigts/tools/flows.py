@@ -33,8 +33,12 @@ MOST_FLOWS, MOST_OF_A_KIND, LONGEST_OMIT_S = 128, 64, 600
 _SENDING = (iperf3_tcp.TOOL, iperf3_udp.TOOL, netperf_stream.TOOL, traffic.TOOL)
 FLOWING: Mapping[str, Tool] = {tool.name: tool for tool in (*_SENDING, ping.TOOL, netperf_rr.TOOL)}
 """The tools that a flow may have."""
-_OF_ALL = ("duration", "omit", "count", "transactions", "slowdown")
-"""Options that say how long a tool runs, which the measurement says for all its flows."""
+_OF_ALL = ("duration", "omit")
+"""Options that the measurement has, for all its flows."""
+_OTHER_LENGTHS = ("count", "transactions")
+"""Options that say in another way how long a tool runs."""
+_ALONE = "slowdown"
+"""The option that measures flows alone."""
 _OF_HOSTS = ("sessions", "offload", "stress")
 """Options that start something on further hosts or change a host's interface, which flows share."""
 _NAME = re.compile(r"[a-z][a-z0-9]{0,19}", re.ASCII)
@@ -81,8 +85,16 @@ class _Flow(Strict):
             if key in _OF_ALL
         ]
         findings += [
+            (("options", key), f"all flows last as long: in place of `{key}` write `duration:` beside `flows:`")
+            for key in given
+            if key in _OTHER_LENGTHS
+        ]
+        findings += [
             (("options", key), f"`{key}` is of a measurement of one flow") for key in given if key in _OF_HOSTS
         ]
+        if _ALONE in given:
+            message = f"remove `{_ALONE}`: nothing is measured alone while other flows run"
+            findings.append((("options", _ALONE), message))
         if findings:
             raise Misplaced(findings)
         return self
@@ -184,7 +196,7 @@ class FlowsOptions(Options):
                 f"{flow.name}.{key}"
                 for flow in self.flows
                 for key in ("number", *keys(type(flow.options)))
-                if key not in (*_OF_ALL, *_OF_HOSTS)
+                if key not in (*_OF_ALL, *_OTHER_LENGTHS, *_OF_HOSTS, _ALONE)
             ),
         ]
 
@@ -221,7 +233,7 @@ class FlowsOptions(Options):
             return flow.options.model_copy(update={"omit_s": left_out_s or None, "duration_s": self.duration_s})
         lasting = flow.options.lasting(left_out_s + self.duration_s)
         # Nothing is alone while other flows run.
-        return lasting.model_copy(update={"slowdown": False}) if flow.tool == traffic.TOOL.name else lasting
+        return lasting.model_copy(update={_ALONE: False}) if flow.tool == traffic.TOOL.name else lasting
 
     def members(self, source: str, target: str) -> tuple[Member, ...]:
         """Every single flow, in the file's order; `source` and `target` are the ends of those that name none."""

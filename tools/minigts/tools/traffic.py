@@ -8,7 +8,7 @@ import math
 import re
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
@@ -305,10 +305,12 @@ def parse(stdout: str, stderr: str = "") -> Flows:
     return Flows(ended, len(output.flows) - len(ended), tuple(output.alone))
 
 
+COMPLETION = tuple(replace(column, better="lower") for column in (MIN, MEAN, P99, MAX))
+"""Of the completion times of a sample."""
 FOLLOWS: tuple[Literal["delay", "rate", "loss"], ...] = ("delay", "rate", "loss")
 COUNTED = Column("flows", "flows", "", follows=FOLLOWS)
 UNFINISHED = Column("unfinished", "unfinished flows", "", follows=FOLLOWS)
-RECEIVED = Column("received_mbit", "received", "Mbit/s", follows=FOLLOWS, tabled=True)
+RECEIVED = Column("received_mbit", "received", "Mbit/s", follows=FOLLOWS, tabled=True, better="higher")
 SLOWDOWN = Column("slowdown", "slowdown", "", follows=FOLLOWS, panel=True, tabled=True, better="lower")
 SLOWDOWN_P99 = Column("slowdown_p99", "slowdown, p99", "", follows=FOLLOWS, tabled=True, better="lower")
 SMALL = Column("small_ms", "flows up to 100 kB", "ms", follows=FOLLOWS, tabled=True, better="lower")
@@ -367,7 +369,7 @@ TOOL = Tool(
     usual_name="traffic",
     value=Column(VALUE, "completion time", "ms", quantity="value", follows=FOLLOWS, better="lower"),
     columns=(
-        *(MIN, MEAN, P99, MAX, STDEV),
+        *(*COMPLETION, STDEV),
         *(COUNTED, UNFINISHED, RECEIVED, SLOWDOWN, SLOWDOWN_P99, SMALL, SMALL_P99, MEDIUM, LARGE),
     ),
     package="python3",

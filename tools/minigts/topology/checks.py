@@ -53,6 +53,8 @@ def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None, ti
     if document.get("ipv6") in (None, "false") and ipv6.needed_by(str(document.get("overlay"))):
         need = "uses IPv6, and hosts have none: add `ipv6: true`"
         yield ("overlay",), f"overlay {shown(document['overlay'])} {need}"
+    if document.get("ipv4") == "false":
+        yield from _without_ipv4(document, drafted)
     yield from _untimely(document, time)
     for link in drafted.links:
         yield from ((link.where, problem) for problem in dict.fromkeys(untimely(link.ways, time)))
@@ -276,6 +278,33 @@ def _ipv6(drafted: Draft) -> Iterator[Finding]:
     count = len(segments.segments_of(drafted))
     if count > ipv6.MOST_SEGMENTS:
         yield ("ipv6",), f"{count} segments; a /48 holds {ipv6.MOST_SEGMENTS} and the hosts' own addresses"
+
+
+def _without_ipv4(document: Mapping[str, Data], drafted: Draft) -> Iterator[Finding]:
+    """What of a file with `ipv4: false` needs IPv4."""
+    either = "and the topology says `ipv4: false`: take one of the two out"
+    yield from _machines_without_ipv4(drafted, either)
+    if document.get("ipv6") in (None, "false"):
+        yield ("ipv4",), "hosts would have no addresses: add `ipv6: true`, or take `ipv4: false` out"
+    if document.get("subnets") is not None:
+        yield ("subnets",), f"it is a block of IPv4, {either}"
+    for link in drafted.links:
+        for key, there in (("subnet", link.subnet), ("addresses", link.addresses)):
+            if there:
+                yield link.where, f"`{key}:` is of IPv4, {either}"
+    overlay = document.get("overlay")
+    if isinstance(overlay, str) and (why := ipv6.why_without_ipv4(overlay, overlay_names.known())) is not None:
+        yield ("overlay",), f"{why}, {either}"
+
+
+def _machines_without_ipv4(drafted: Draft, either: str) -> Iterator[Finding]:
+    for switch in drafted.switches:
+        if switch.controller not in (None, segments.BUILTIN):
+            yield (*switch.where, "controller"), f"a switch asks a controller elsewhere by IPv4, {either}"
+    for host in drafted.hosts:
+        for to, via in (host.spec.routes or {}).items():
+            if any(word[:1].isdigit() for word in (to, via)):
+                yield (*host.place_of("routes"), to), f"the route has an IPv4 address, {either}, or write hosts' names"
 
 
 def _pool(subnets: Data) -> IPv4Network | None:

@@ -24,6 +24,7 @@ ANEW: Mapping[str, str] = {
     "name": "the name of a topology is that of its labs",
     "routing": "hosts find their routes otherwise from their start on",
     "ecmp": "hosts find their routes otherwise from their start on",
+    "ipv4": "hosts get their addresses as they boot",
     "time": "a lab's clock is chosen as it comes up",
     "dns": "hosts start their name servers as they boot",
     "groups": "every overlay is laid over its group's hosts together",

@@ -91,7 +91,7 @@ def with_link(
         _require_fit(plan, draft, switch)
     index = 1 + max((link.index for link in plan.links), default=-1)
     subnet = _subnet(plan, draft, switch)
-    link = link_of(index, draft, draft.name or free_name(draft.ends, taken), {None: subnet})
+    link = link_of(index, draft, draft.name or free_name(draft.ends, taken), {None: subnet}, plan.family)
     given = _addresses(plan, link, switch)
     towards = shapings(draft, link.name, plan.seed)
     joined = {

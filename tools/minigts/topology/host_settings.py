@@ -219,7 +219,9 @@ class HostSpec(Spec):
             )
         ),
     ] = Field(
-        None, description="Processors of the host, or in real time a share of one, from 0.05 to 0.99. Default: 1."
+        None,
+        description="Processors of the host, more than one only on vagrant; or in real time a share of one, from 0.05 "
+        "to 0.99. Default: 1.",
     )
     memory: Annotated[
         Annotated[int, *quantity(MEMORY_MB, whole=True)] | None,

@@ -109,7 +109,7 @@ optional · time, at most the one-way delay, or one for each direction, or a map
 
 The one-way delay varies from packet to packet. `jitter: 1ms`, or `{range: 1ms}`, spreads it evenly between delay − 1 ms
 and delay + 1 ms. `{sd: 1ms}` is the standard deviation of a [distribution](#linksjitterdistribution) around the delay;
-no packet takes less than nothing. Packets arrive in the order in which they were sent, unless
+no delay is below 0. Packets arrive in the order in which they were sent, unless
 [`order: free`](#linksjitterorder) says otherwise. `minigts set` and schedules set the number alone, `jitter=2ms`: of
 `uniform` the range, of the others the standard deviation; the mapping's other keys are `jitter.distribution`,
 `jitter.correlation` and `jitter.order` there.""",
@@ -170,8 +170,8 @@ optional, only with a jitter · `uniform`, `normal`, `pareto`, `paretonormal` or
 default: `uniform`, with a [`table`](#linksjittertable) that one · `jitter: {sd: 2ms, distribution: pareto}`
 
 `pareto` has a long upper tail, which falls with the third power: most packets are a little faster than the delay, and
-now and then one is much slower. `paretonormal` is a quarter normal and three quarters of it. In virtual time each is a
-table of 4096 quantiles from the distribution's formula, with the declared mean and standard deviation; the slowest
+now and then one is much slower. `paretonormal` is a quarter `normal` and three quarters `pareto`. In virtual time each
+is a table of 4096 quantiles from the distribution's formula, with the declared mean and standard deviation; the slowest
 packet takes 3.7 standard deviations more with `normal`, and 23 with `pareto`. In real time netem's own tables
 apply. Those end at 4 standard deviations, so that `pareto` and `paretonormal` have 82 and 83 % of the declared
 deviation there (iproute2 6.1). No kernel shows which table it has, so it is not read back. A link that is set from
@@ -211,21 +211,21 @@ is set from it to another distribution, and back, by `jitter.distribution=normal
 optional · path of a file, relative to the topology's, or one for each direction, `none` where there is none · default:
 none · `jitter: {table: delays.txt}`
 
-A distribution of your own, from a file in the topology's directory. It has one measured one-way delay in each line, in
-ms or with a unit, `12.5` or `800us`; what follows `#` is a remark. Each is as likely as the others, and no packet has
-another delay. **Such a list is the link's delay, jitter included:** the link needs neither `delay` nor `sd`, which are
-then the list's mean and standard deviation. Where a file gives them, `rtt: 30ms` or `sd: 2ms`, these hold, and the list
-gives the shape alone. Round trips, as `ping` measures them, are of two directions: with `rtt: 30ms` and
-`jitter: {sd: 2ms, table: round-trips.txt}` they give the shape of each.
+A distribution of your own, from a file in the topology's directory. The file has one measured one-way delay in each
+line, in ms or with a unit, `12.5` or `800us`; what follows `#` is a remark. Each is as likely as the others, and no
+packet has another delay. **Such a list is the link's delay, jitter included:** the link needs neither `delay` nor `sd`,
+which are then the list's mean and standard deviation. Where the topology gives them, as in `rtt: 30ms` or `sd: 2ms`,
+these hold, and the list gives the shape alone. Round trips, as `ping` measures them, are of two directions: with
+`rtt: 30ms` and `jitter: {sd: 2ms, table: round-trips.txt}` they give the shape of each.
 
 A file whose name ends with `.dist` is a table for netem, as `tc` reads it and iproute2's `maketable` makes it: whole
 numbers, of which 8192 are a standard deviation. It has no unit, so it needs `sd` and a delay. Its numbers are moved and
 scaled to the declared mean and standard deviation, which netem itself leaves to the table.
 
-A file has 2 to 4096 values; of more it is 4096 quantiles. The plan holds them, as do the lab's record and the results,
-which also keep the file; so nobody needs it to measure again. In real time netem has the same numbers to 16 bits, in
-`/run/minigts` on the receiving host. The table is chosen in the file alone: `minigts set` and schedules set `jitter`,
-its standard deviation, and `jitter.distribution`.""",
+A file has 2 to 4096 values; of a longer list 4096 quantiles are taken. The plan holds them, and so do the lab's record
+and the results, which also keep the file: so nobody needs the file to measure again. In real time netem has the same
+numbers to 16 bits, in `/run/minigts` on the receiving host. The table is chosen in the topology alone: `minigts set`
+and schedules set `jitter`, its standard deviation, and `jitter.distribution`.""",
             tc=Tc(words=lambda _: (), read=None, slack=lambda _: 0.0),
             wire=(
                 WireField(
@@ -333,10 +333,10 @@ these it is.""",
 optional, only with a rate · size, or one for each direction · default: none · `rate: {mean: 100mbit, burst: 1MB}`
 
 A token bucket, as clouds throttle: while a link is idle it saves up this many bytes, at its rate. What it has saved
-leaves at once, or at the rate that [`peak`](#linksratepeak) says. In any
-time t no more than burst + rate × t leaves, and a frame more where the burst is smaller than a frame. The certificate
-does not measure the rate there, since TCP gets more until the credit is used up. In real time the burst is that of
-`tbf`, which otherwise has what the rate sends in 4 ms.""",
+leaves at once, or at the rate that [`peak`](#linksratepeak) says. In any time t no more than burst + rate × t leaves,
+and a frame more where the burst is smaller than a frame. The certificate does not measure the rate there, since TCP
+gets more until the credit is used up. In real time the burst is that of `tbf`, which otherwise has what the rate sends
+in 4 ms.""",
             tc=Tc(words=lambda _: (), read=None, slack=lambda _: 0.0),  # tbf's burst, which every rate has
             wire=(WireField(name="credit_bytes", value=lambda way: way.rate_burst_bytes, per=1, unit="bytes"),),
         ),
@@ -356,10 +356,10 @@ optional, only with a burst, not with `excess: drop`; above the mean rate · rat
 none · `rate: {mean: 100mbit, burst: 1MB, peak: 200mbit}`
 
 The rate at which credit leaves, as the line of a throttled link has it, or a cloud's instance. In any time t no more
-than peak × t leaves, a frame aside, and no more than burst + mean × t. A burst that fills the link so lasts
+than peak × t leaves, a frame aside, and no more than burst + mean × t. A burst that fills the link lasts
 burst / (peak − mean): 80 ms for 1 MB, 100 and 200 Mbit/s. The queue, in front of both, then counts whole frames. In
 real time it is the `peakrate` of `tbf`, whose `mtu` is what the peak sends in 4 ms; within less time its bytes may
-leave at once. `tc` shows that `mtu` and not the peak, so in real time it is by the first that another one is found.""",
+leave at once. `tc` shows that `mtu` and not the peak itself, so in real time `check` compares the `mtu`.""",
             tc=Tc(
                 words=lambda _: (),  # with the burst, which its `mtu` depends on
                 read=None,
@@ -381,11 +381,11 @@ leave at once. `tc` shows that `mtu` and not the peak, so in real time it is by 
 optional, only with a rate; `drop` only with a burst of a full frame or more · `queue` or `drop`, or one for each
 direction · default: `queue` · `rate: {mean: 100mbit, burst: 1MB, excess: drop}`
 
-With `drop` nothing waits for the rate: what exceeds rate and burst is lost, as a policer has it; the link's queue has
-no effect. TCP then loses a window's worth at once when the burst is used up, and the certificate measures no rate
+With `drop` nothing waits for the rate: what exceeds rate and burst is lost, as a policer has it. A `queue` beside it is
+an error. TCP then loses a window's worth at once when the burst is used up, and the certificate measures no rate
 (Flach and others, 2016). In real time it is the action `police` where frames arrive, so that the sender's TCP sees no
-local drop, as on a line. Its kernel needs that action: User-Mode Linux hosts have it, and Debian's kernels; `mininet`'s
-hosts have what this machine's kernel has.""",
+local drop, as on a line. The host's kernel needs that action: those of `uml` and Debian's have it; natively `mininet`
+has what this machine's kernel has.""",
             tc=Tc(words=lambda _: (), read=None, slack=lambda _: 0.0),
             wire=(WireField(name="excess_drops", value=lambda way: EXCESSES.index(way.rate_excess), per=1, unit=""),),
             read_wire=lambda wire: word_of(EXCESSES, wire["excess_drops"]),
@@ -439,7 +439,7 @@ the rest of the path.""",
 optional, only with a rate · `fifo`, `bfifo`, `codel`, `fq_codel`, `cake`, `red`, `pie` or `fq`, or one for each
 direction · default: `fifo` · `discipline: fq_codel`
 
-Who of the packets that wait is sent next, and which are dropped or marked. `queue: 100kB` is the same as
+Which of the waiting packets is sent next, and which are dropped or marked. `queue: 100kB` is the same as
 `queue: {size: 100kB}`. `fifo` is the link's own queue: the first that comes is the first that leaves, and what finds
 no room is lost. All others are Linux's own, in the host or switch that sends, below a `tbf` with the link's rate:
 `tc -s qdisc` shows them there, with what they have dropped and marked. [More about
@@ -742,8 +742,9 @@ optional · number of bytes below the link's MTU, or one for each direction · d
 A black hole for MTU discovery: IP packets of more than so many bytes are lost, and nobody is told. The hosts at both
 ends still believe in the link's [`mtu`](#linksmtu), as where a tunnel or a switch on the way carries less, or where a
 firewall drops ICMP's "fragmentation needed". TCP stalls over it, unless it finds the size by probing
-(`net.ipv4.tcp_mtu_probing`, RFC 4821). The certificate measures no rate there. It is the link that loses, in both
-times, and no host: every packet that is sent over it is judged by its own size, also one that a host forwards.""",
+(`net.ipv4.tcp_mtu_probing`, RFC 4821). The certificate measures no rate there. In virtual and in real time it is the
+link that loses, and no host: every packet that is sent over it is judged by its own size, also one that a host
+forwards.""",
             tc=Tc(words=lambda _: (), read=None, slack=lambda _: 0.0),
             wire=(WireField(name="hole_bytes", value=lambda way: way.blackhole_bytes, per=1, unit="bytes"),),
         ),
@@ -922,7 +923,9 @@ else:
 
 
 _FIRST, _BEHIND = f"### `links[].{LINK_SETTINGS[0].word}`\n", "### `links[].mtu`\n"
-_SETTABLE = "All from `delay` on can also be [set](lab.md#set-and-partition) while the lab is up.\n\n"
+_SETTABLE = (
+    "All from `delay` on, except `jitter.table`, can also be [set](lab.md#set-and-partition) while the lab is up.\n\n"
+)
 
 
 def sections() -> str:

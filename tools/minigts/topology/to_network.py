@@ -39,6 +39,7 @@ def network_of(plan: Plan) -> Network:
         (f"overlay {plan.overlay}", plan.overlay != "none"),
         ("groups", bool(plan.groups)),
         ("ipv6", plan.ipv6 is not None),
+        ("ipv4: false", not plan.ipv4),
         ("schedule", bool(plan.schedule)),
         ("ecmp", plan.ecmp is not None),
         ("cost", not plan.has_routers and any(link.cost is not None for link in plan.links)),

@@ -19,5 +19,5 @@ def examples() -> None:
     from minigts import paths
 
     for folder in (files.TOPOLOGIES, files.EXPERIMENTS):
-        for file in sorted((paths.project_root() / folder).glob("*.yaml")):
+        for file in sorted((paths.project_root() / folder).rglob("*.yaml"), key=lambda path: (len(path.parts), path)):
             typer.echo(file)

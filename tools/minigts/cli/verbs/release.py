@@ -35,16 +35,38 @@ def release_build(
         typer.echo(f"{path.stat().st_size:>11}  {path}")
 
 
+@verb.command("sign")
+def release_sign(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a release.", show_default=False)],
+    key: Annotated[Path, typer.Option("--key", metavar="FILE", help="A secret key, which `minisign -G` makes.")],
+) -> None:
+    """Sign the sums of a release by minisign, into SHA256SUMS.minisig beside them; asks for the key's password.
+
+    Example:  minigts release sign release --key minisign.key
+    """
+    from minigts.release import signature
+
+    typer.echo(signature.sign(folder, key, lambda: str(typer.prompt("password of the key", hide_input=True, err=True))))
+
+
 @verb.command("verify")
 def release_verify(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a release.", show_default=False)],
+    public_key: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="A public key of minisign, or its file, which must have signed the release."),
+    ] = None,
 ) -> None:
     """Hold a release against its sums, and its parts against those built here from source; exit 1 if any file differs.
 
-    Example:  minigts release verify release
+    Example:  minigts release verify release --public-key minisign.pub
     """
     from minigts.release import folder as release
+    from minigts.release import signature
 
+    if public_key is not None:
+        signature.check(folder, public_key)
+        console.note("the sums are signed by that key")
     found = release.verify(folder)
     for each in found:
         typer.echo(each)

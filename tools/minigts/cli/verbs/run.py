@@ -24,7 +24,7 @@ verb = Verb(EXPERIMENTS, 370)
 def run(
     experiments: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="EXPERIMENT…", help="Files or folders, such as experiments/multihop.yaml."),
+        typer.Argument(metavar="EXPERIMENT…", help="Files, or folders: the files in a folder itself."),
     ] = None,
     provider: Provider = DEFAULT,
     time: TimeOption = None,
@@ -65,6 +65,8 @@ def run(
     ] = False,
 ) -> None:
     """Run experiments: lab, overlays, measurements, figures, report; then the lab is taken down.
+
+    Of a folder those are run that lie in it itself; a line says which of its folders have more.
 
     Several experiments make a campaign, in one folder; those of one topology share a lab. An experiment that varies its
     topology is a sweep, with a lab for each variant.

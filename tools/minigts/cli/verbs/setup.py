@@ -30,7 +30,18 @@ def setup(
         ),
     ] = None,
     sha256: Annotated[
-        str | None, typer.Option(metavar="SUM", help="The SHA-256 sum that this file must have; an address needs it.")
+        str | None,
+        typer.Option(
+            metavar="SUM", help="The SHA-256 sum that this file must have; an address needs it, or --public-key."
+        ),
+    ] = None,
+    public_key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help="A public key of minisign, or its file: the sum is taken from SHA256SUMS beside the file, which that "
+            "key must have signed.",
+        ),
     ] = None,
 ) -> None:
     """Set up a provider: install its system packages, build what its hosts start from, check this machine.
@@ -47,11 +58,18 @@ def setup(
     from minigts.providers.base import Exports, Prepares
 
     chosen = registry.make(provider, paths.state_root(), registry.best_time(provider))
-    if built is None and sha256 is not None:
-        raise InputError("--sha256 is the sum of the file that --from names; add --from FILE")
+    if built is None and (sha256 is not None or public_key is not None):
+        option = "--public-key" if sha256 is None else "--sha256"
+        raise InputError(f"{option} is about the file that --from names; add --from FILE")
+    if sha256 is not None and public_key is not None:
+        raise InputError("--sha256 and --public-key both say which sum the file must have; leave one out")
     if built is not None:
         if not isinstance(chosen, Exports):
             raise InputError(f"--from: provider {provider} takes no built parts from a file; provider {DEFAULT} does")
+        if public_key is not None:
+            from minigts.release import signature
+
+            sha256 = signature.sum_beside(built, public_key)
         with console.progress() as say:
             taken = chosen.unpack(built, sha256, say)
         console.note(f"imported {', '.join(taken)}" if taken else "everything in it is here already")

@@ -37,6 +37,7 @@ def lab_facts(lab: Lab) -> dict[str, object]:
     """The facts of a lab for `status --json`. A lab whose start was interrupted has a `problem` instead of hosts."""
     from minigts import lab as labs
     from minigts import overlays
+    from minigts.overlays import policy as policies
 
     facts: dict[str, object] = {"name": lab.name, "rundir": str(lab.rundir)}
     try:
@@ -48,10 +49,12 @@ def lab_facts(lab: Lab) -> dict[str, object]:
             "time": lab.time,
             "state": record.state,
             "overlay": None if joined is None else joined.name,
+            "policy": None if (policy := policies.in_force(lab)) is None else policy.name,
             "measuring_containers": {} if joined is None or kept else _measuring_containers(joined),
             "routing": lab.plan.routing,
             "dns": lab.plan.dns,
             "ipv6": None if lab.plan.ipv6 is None else {host.name: host.address for host in lab.plan.ipv6.hosts},
+            "ipv4": lab.plan.ipv4,
             "groups": {group.name: list(group.hosts) for group in lab.plan.groups},
             "created": record.created.isoformat(),
             "cut": labs.cut_links(lab.plan, record),
@@ -90,7 +93,7 @@ def show_labs(labs: Iterable[Lab]) -> None:
             (
                 h.name,
                 h.location or "",
-                h.address,
+                lab.plan.seen_as(h.address),
                 *shown_plan.ipv6_address(lab.plan, h.name),
                 *([inside.get(h.name, "")] if inside else ()),
                 str(states.get(h.name)),
@@ -113,6 +116,9 @@ def show_labs(labs: Iterable[Lab]) -> None:
             if each.back is not None:
                 declared = "; ".join(shown_plan.both(each, show) for show in DECLARED)
                 out.print(f"{each.name}, there and back: {declared}", markup=False, soft_wrap=True)
+        if (policy := facts["policy"]) is not None:
+            line = f"policy {policy} is in force; to remove it: minigts policy remove --lab {lab.name}"
+            out.print(line, markup=False, soft_wrap=True)
         for line in deviations(lab, record):
             out.print(line, markup=False, soft_wrap=True)
 
@@ -121,9 +127,10 @@ def kept_in_words(lab: Lab, facts: Mapping[str, object]) -> str:
     """A line about a lab that is kept."""
     size = facts["disk_bytes"]
     disks = console.megabytes(size if isinstance(size, int) else 0)
+    policy = "" if facts["policy"] is None else f", policy {facts['policy']}"
     return (
         f"{lab.name}: {facts['topology']} on {facts['provider']} in {facts['time']} time, kept with overlay "
-        f"{facts['overlay'] or '—'} and {disks} of disks; minigts up starts from them, minigts down {lab.name} "
+        f"{facts['overlay'] or '—'}{policy} and {disks} of disks; minigts up starts from them, minigts down {lab.name} "
         "removes them"
     )
 

@@ -66,9 +66,9 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
     links = (
         (
             x.name,
-            ", ".join(subnet for _, subnet in x.segments),
+            _subnets(plan, x),
             *([x.vlans_in_words] if by_vlan else []),
-            *([] if plan.ipv6 is None else [plan.ipv6.subnet(x.name)]),
+            *(_ipv6_cell(plan, None if plan.ipv6 is None else plan.ipv6.subnet(x.name))),
             *([console.ms(x.rtt_ms)] if hiding is None else []),
             *(both(x, show) for show in (delay, rate, loss)),
             _queues(plan, x),
@@ -111,12 +111,12 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
 def _planned_machines(plan: Plan) -> Iterator[tuple[str, ...]]:
     for each in plan.machines[:ROWS_SHOWN]:
         if each.role == "switch":
-            addresses = ", ".join(f"{own.address} VLAN {own.vlan}" for own in each.vlans)
+            addresses = ", ".join(f"{plan.seen_as(own.address)} VLAN {own.vlan}" for own in each.vlans)
         else:
             ports = each.on_segments
-            addresses = ", ".join(f"{port.address} {called(port)}" for port in ports[:PORTS_SHOWN])
+            addresses = ", ".join(f"{plan.seen_as(port.address)} {called(port)}" for port in ports[:PORTS_SHOWN])
             addresses += f" and {left} more" if (left := len(ports) - PORTS_SHOWN) > 0 else ""
-        known = (each.name, each.location or "", each.address, *ipv6_address(plan, each.name))
+        known = (each.name, each.location or "", plan.seen_as(each.address), *ipv6_address(plan, each.name))
         yield (*known, addresses, f"{each.cpus:g}", f"{each.memory_mb} MB")
 
 
@@ -175,14 +175,24 @@ def _queue(size_bytes: int | None) -> str:
 
 
 def ipv6_column(plan: Plan) -> list[str]:
-    """The heading of the column of IPv6 addresses; empty for a plan without IPv6."""
-    return [] if plan.ipv6 is None else ["IPv6"]
+    """The heading of the column of IPv6 addresses beside those of IPv4; empty for a plan without either."""
+    return _ipv6_cell(plan, "IPv6")
 
 
 def ipv6_address(plan: Plan, machine: str) -> list[str]:
     """A machine's cell in that column; an empty text for a switch."""
     beside = plan.ipv6_of(machine)
-    return [] if plan.ipv6 is None else ["" if beside is None else beside.address]
+    return _ipv6_cell(plan, None if beside is None else beside.address)
+
+
+def _ipv6_cell(plan: Plan, text: str | None) -> list[str]:
+    return [] if plan.ipv6 is None or not plan.ipv4 else [text or ""]
+
+
+def _subnets(plan: Plan, link: Link) -> str:
+    if plan.ipv6 is not None and not plan.ipv4:
+        return plan.ipv6.subnet(link.name)
+    return ", ".join(subnet for _, subnet in link.segments)
 
 
 def both(of: Link | PathOfPlan, show: Callable[[Direction], str]) -> str:

@@ -40,6 +40,7 @@ _Machines = TypeAdapter(dict[str, Annotated[int, Field(gt=1, strict=True)]])
 PROGRAM = "mininet/network.py"
 BUILD_TIMEOUT_S = 120.0
 ENTER = ("nsenter", "--net", "--mount", "--uts", "--ipc", "--root", "--wd", "--target")
+BELOW = "each host's own file system lies over that of the one kernel that its hosts share"
 
 
 class MininetProvider(AgentProvider):
@@ -59,9 +60,9 @@ class MininetProvider(AgentProvider):
             "a way out": "the kernel that its hosts share is connected to nothing but its own links",
             "sysctls of a kernel of its own": "its hosts share one kernel, which has one value for all of them",
             "the queue discipline pie": "the kernel that its hosts share may be the one of provider uml, without it",
-            "packages": "its hosts share the file system of one kernel",
-            "an image of its own": "its hosts share the file system of one kernel",
-            "name servers": "its hosts share the file system of one kernel, and so /etc/resolv.conf",
+            "packages": BELOW,
+            "an image of its own": BELOW,
+            "name servers": "its hosts may have the programs of this machine, where a name server need not be",
         },
     )
 

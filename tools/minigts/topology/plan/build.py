@@ -9,6 +9,7 @@ from itertools import chain, count
 from typing import Any, TypeAlias
 
 from minigts.topology.containers import planned
+from minigts.topology.frames import Family
 from minigts.topology.host_settings import DEFAULT_MEMORY_MB, HostSpec, ProcessorSpec
 from minigts.topology.link_settings import Shaping
 from minigts.topology.plan.elements import (
@@ -46,7 +47,8 @@ def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Pla
     the topology are relative to `directory`."""
     parts = segments.segments_of(drafted)
     subnets = _subnets(topology, drafted.links, parts)
-    declared = _links(drafted.links, segments.vlans_of_links(drafted), zip(parts, subnets, strict=True))
+    family: Family = "ipv4" if topology.ipv4 else "ipv6"
+    declared = _links(drafted.links, segments.vlans_of_links(drafted), zip(parts, subnets, strict=True), family)
     given = _addresses(parts, subnets, drafted.links)
     ends = _ends(drafted, declared, topology.seed)
     switches = tuple(_switch(drafted, index, ends, given) for index in range(len(drafted.switches)))
@@ -69,6 +71,7 @@ def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Pla
         expect=tuple(expectation.model_dump(exclude_none=True) for expectation in topology.expect or ()),
         tolerances=_tolerances(topology.tolerances),
         ipv6=None if topology.ipv6 is None else ipv6.beside(hosts, links, topology.ipv6),
+        ipv4=topology.ipv4,
         dns=topology.dns,
         subnets=topology.subnets,
         seed=topology.seed,
@@ -138,16 +141,20 @@ def _addresses(parts: Sequence[Segment], subnets: Sequence[IPv4Network], links: 
 
 
 def _links(
-    drafts: Sequence[DraftLink], carried: Sequence[Vlans], parts: Iterable[tuple[Segment, IPv4Network]]
+    drafts: Sequence[DraftLink],
+    carried: Sequence[Vlans],
+    parts: Iterable[tuple[Segment, IPv4Network]],
+    family: Family,
 ) -> tuple[Link, ...]:
     subnets = {(index, part.vlan): str(subnet) for part, subnet in parts for index in part.links}
     return tuple(
-        link_of(index, draft, name, {vlan: subnets[index, vlan] for vlan in carried[index]})
+        link_of(index, draft, name, {vlan: subnets[index, vlan] for vlan in carried[index]}, family)
         for index, (draft, name) in enumerate(zip(drafts, link_names(drafts), strict=True))
     )
 
 
-def link_of(index: int, draft: DraftLink, name: str, subnets: Mapping[int | None, str]) -> Link:
+def link_of(index: int, draft: DraftLink, name: str, subnets: Mapping[int | None, str], family: Family) -> Link:
+    """A link of a plan, with TCP over `family`."""
     return Link(
         name=name,
         index=index,
@@ -162,7 +169,7 @@ def link_of(index: int, draft: DraftLink, name: str, subnets: Mapping[int | None
         delay_from=draft.delay_from,
         cost=None if draft.costs is None else draft.costs.to,
         cost_back=None if draft.costs is None or draft.costs.to == draft.costs.back else draft.costs.back,
-        **link_figures(*draft.ways, draft.mtu),
+        **link_figures(*draft.ways, draft.mtu, family),
     )
 
 

@@ -7,7 +7,7 @@ import math
 from typing import Any, NamedTuple, TypeAlias
 
 from minigts.topology.fields import MOST_MTU
-from minigts.topology.frames import tcp_ceiling_mbit
+from minigts.topology.frames import Family, tcp_ceiling_mbit
 from minigts.topology.jitter import OWN
 from minigts.topology.link_settings import BY_FIELD, OF_BURSTS, OF_JITTER, Shaping
 from minigts.topology.plan.elements import Direction
@@ -47,10 +47,15 @@ Ways: TypeAlias = tuple[Direction, Direction]
 
 
 def direction(
-    delay_ms: float, loss_percent: float, rates_mbit: tuple[float | None, float | None], mtu: int
+    delay_ms: float,
+    loss_percent: float,
+    rates_mbit: tuple[float | None, float | None],
+    mtu: int,
+    family: Family = "ipv4",
 ) -> Direction:
-    """The figures of one direction. `rates_mbit` are its own rate, and the opposite direction's."""
-    ceiling_mbit = tcp_ceiling_mbit(*rates_mbit, mtu)
+    """The figures of one direction. `rates_mbit` are its own rate, and the opposite direction's; TCP is over
+    `family`."""
+    ceiling_mbit = tcp_ceiling_mbit(*rates_mbit, mtu, family=family)
     return Direction(
         delay_ms=round(delay_ms, 6),
         rate_mbit=rates_mbit[0],
@@ -59,9 +64,9 @@ def direction(
     )
 
 
-def link_figures(to: Shaping, back: Shaping, mtu: int) -> dict[str, Any]:
-    """The fields of a plan's link that follow from its two directions."""
-    there, again = _sent_by(to, back, mtu), _sent_by(back, to, mtu)
+def link_figures(to: Shaping, back: Shaping, mtu: int, family: Family = "ipv4") -> dict[str, Any]:
+    """The fields of a plan's link that follow from its two directions, with TCP over `family`."""
+    there, again = _sent_by(to, back, mtu, family), _sent_by(back, to, mtu, family)
     return {
         "rtt_ms": round(to.delay_ms + back.delay_ms, 6),
         **there.model_dump(exclude={"delay_ms"}),
@@ -69,9 +74,9 @@ def link_figures(to: Shaping, back: Shaping, mtu: int) -> dict[str, Any]:
     }
 
 
-def _sent_by(own: Shaping, other: Shaping, mtu: int) -> Direction:
+def _sent_by(own: Shaping, other: Shaping, mtu: int, family: Family) -> Direction:
     loss_percent = lost_or_corrupt_percent(own.loss_percent, own.corrupt_percent)
-    return direction(own.delay_ms, loss_percent, (own.rate_mbit, other.rate_mbit), mtu)
+    return direction(own.delay_ms, loss_percent, (own.rate_mbit, other.rate_mbit), mtu, family)
 
 
 def lost_or_corrupt_percent(loss_percent: float, corrupt_percent: float) -> float:
@@ -112,6 +117,7 @@ class PathTotals(NamedTuple):
     rate_mbit: float | None = None
     """The lowest rate; None where no link is limited."""
     back_rate_mbit: float | None = None
+    family: Family = "ipv4"
 
     def then(self, link: Ways, rtt_ms: float, mtu: int) -> PathTotals:
         """The row with one more link at its end, of that round trip and MTU."""
@@ -125,12 +131,13 @@ class PathTotals(NamedTuple):
             self.back_arrives * (1 - back.loss_percent / 100),
             _lower(self.rate_mbit, there.rate_mbit),
             _lower(self.back_rate_mbit, back.rate_mbit),
+            self.family,
         )
 
     @property
     def there(self) -> Direction:
         rates_mbit = self.rate_mbit, self.back_rate_mbit
-        return direction(self.delay_ms, 100 * (1 - self.arrives), rates_mbit, self.mtu)
+        return direction(self.delay_ms, 100 * (1 - self.arrives), rates_mbit, self.mtu, self.family)
 
     @property
     def back(self) -> Direction | None:
@@ -139,7 +146,7 @@ class PathTotals(NamedTuple):
         if own == (self.back_delay_ms, self.back_arrives, self.back_rate_mbit):
             return None
         rates_mbit = self.back_rate_mbit, self.rate_mbit
-        back = direction(self.back_delay_ms, 100 * (1 - self.back_arrives), rates_mbit, self.mtu)
+        back = direction(self.back_delay_ms, 100 * (1 - self.back_arrives), rates_mbit, self.mtu, self.family)
         return None if back == self.there else back
 
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
 from pydantic import model_validator
 from pydantic_core import to_json as as_json
 
+from minigts.topology.frames import Family
 from minigts.topology.link_settings import Shaping
 from minigts.topology.plan.elements import Group, Host, HostPort, Link, Path, Port, Route, Switch
 from minigts.topology.plan.stored import WITH_ROUTES, Stored, contradictions
@@ -22,7 +24,7 @@ from minigts.topology.routes.paths import Underlay
 from minigts.topology.routes.several import SeveralWays
 from minigts.topology.sysctls import in_words
 
-_WHAT_OTHERS_FOLLOW_FROM = frozenset(("routing", "ecmp", "hosts", "switches", "links", "ipv6"))
+_WHAT_OTHERS_FOLLOW_FROM = frozenset(("routing", "ecmp", "hosts", "switches", "links", "ipv6", "ipv4"))
 
 
 class Plan(Stored):
@@ -54,9 +56,11 @@ class Plan(Stored):
     @cached_property
     def _underlay(self) -> Underlay:
         of = self.hosts, self.switches, self.links
-        if not self.is_routed:
-            return Underlay.of(*of, is_routed=False)
-        return own_routes.underlay_of(*of, ecmp=self.ecmp is not None, one_way=not self.has_several_ways)
+        if self.is_routed:
+            found = own_routes.underlay_of(*of, ecmp=self.ecmp is not None, one_way=not self.has_several_ways)
+        else:
+            found = Underlay.of(*of, is_routed=False)
+        return replace(found, family=self.family)
 
     @cached_property
     def _named(self) -> dict[str, Host | Switch]:
@@ -86,7 +90,9 @@ class Plan(Stored):
 
     @cached_property
     def _ipv6_numbering(self) -> v6.Numbering | None:
-        return None if self.ipv6 is None else v6.numbering_of(self.hosts, self.links, self.ipv6.prefix)
+        if self.ipv6 is None:
+            return None
+        return v6.numbering_of(self.hosts, self.links, self.ipv6.prefix, self.switches)
 
     def host(self, name: str) -> Host:
         """The host called `name`. Raises KeyError."""
@@ -97,6 +103,24 @@ class Plan(Stored):
     def ipv6_of(self, name: str) -> v6.Host | None:
         """The host's IPv6 addresses; None for a switch, and in a lab without IPv6."""
         return self._ipv6_named.get(name)
+
+    @property
+    def family(self) -> Family:
+        """The version of IP by which hosts reach each other, unless an overlay or a command says otherwise."""
+        return "ipv4" if self.ipv4 else "ipv6"
+
+    @property
+    def families(self) -> tuple[Family, ...]:
+        """The versions of IP of which hosts and links have addresses."""
+        there: tuple[tuple[Family, bool], ...] = ("ipv4", self.ipv4), ("ipv6", self.ipv6 is not None)
+        return tuple(family for family, has in there if has)
+
+    def seen_as(self, address: str) -> str:
+        """The address by which others reach the machine, or the end of a link, whose IPv4 address is `address`: that,
+        or in a lab without IPv4 the IPv6 address with its number. Raises KeyError where no machine has it."""
+        if self.ipv4 or self._ipv6_numbering is None:
+            return address
+        return self._ipv6_numbering.address(address)
 
     def machine(self, name: str) -> Host | Switch:
         """The host or switch called `name`. Raises KeyError."""
@@ -152,16 +176,17 @@ class Plan(Stored):
         far = self.machine(link.ends[end])
         if isinstance(far, Switch):
             vlan, _ = link.segments[0]
-            return next((each.address for each in far.vlans if each.vlan == vlan), far.address)
-        return next(port.address for port in far.ports if port.link == link.name)
+            return self.seen_as(next((each.address for each in far.vlans if each.vlan == vlan), far.address))
+        return self.seen_as(next(port.address for port in far.ports if port.link == link.name))
 
     def address_over(self, path: Path) -> str:
         """The address of the path's target: its own address where hosts have routes, else that on the shared
         segment."""
         if self.is_routed:
-            return self.host(path.target).address
+            return self.seen_as(self.host(path.target).address)
         near = self.neighbours(self.host(path.source))
-        return next(far.address for port, host, far in near if host.name == path.target and port.link == path.links[0])
+        ends = (far for port, host, far in near if host.name == path.target and port.link == path.links[0])
+        return self.seen_as(next(ends).address)
 
     def ends_on(self, path: Path) -> list[Port]:
         """Both ends of each link on the path, on any of its ways. A link is there twice where a host routes between two

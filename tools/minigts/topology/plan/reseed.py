@@ -1,10 +1,9 @@
 """Replicates of a plan: new seeds for its links, and random offsets in time. Pure, and the same on every machine.
 
 In virtual time a lab is one course of events. A replicate is the same lab with another draw of what no topology
-declares: which frames links lose and how long each takes within its jitter, the hosts' random numbers, when within a
-tick each host's clock begins, and the few milliseconds by which each program starts late. Without the last two,
-periodic events would stay in phase for good (Floyd and Jacobson, Traffic phase effects in packet-switched gateways,
-1991).
+declares: which frames links lose and how long each takes within its jitter, the hosts' random numbers, and the few
+milliseconds by which each host's clock begins late, and each program. Without the last two, periodic events would stay
+in phase for good (Floyd and Jacobson, Traffic phase effects in packet-switched gateways, 1991).
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from minigts.topology.plan.elements import Host, Switch
 from minigts.topology.plan.plan import Plan
 
 _M = TypeVar("_M", Host, Switch)
-TICK_S = 0.004
-"""The tick of a host's kernel, in seconds (250 Hz)."""
+LATEST_CLOCK_S = 0.004
+"""The most seconds by which a host's clock begins late in a replicate: less than half of its kernel's tick, 10 ms."""
 LATEST_START_S = 0.010
 """The most seconds by which a program starts late in a replicate."""
 
@@ -31,11 +30,10 @@ def replicate(plan: Plan, number: int) -> Plan:
 
 
 def phases_s(plan: Plan) -> Mapping[str, float]:
-    """By machine, how many seconds after the lab's clock its own begins: less than a tick. Empty without a
-    replicate."""
+    """By machine, how many seconds after the lab's clock its own begins. Empty without a replicate."""
     if not plan.replicate:
         return {}
-    return {each.name: _drawn(TICK_S, plan.replicate, "clock", each.name) for each in plan.machines}
+    return {each.name: _drawn(LATEST_CLOCK_S, plan.replicate, "clock", each.name) for each in plan.machines}
 
 
 def late_s(number: int, *what: object) -> float:

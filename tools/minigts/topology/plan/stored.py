@@ -61,6 +61,9 @@ class Stored(Frozen):
     tolerances: Tolerances = Tolerances()
     ipv6: Annotated[v6.Ipv6 | None, Field(exclude_if=lambda beside: beside is None)] = None
     """The IPv6 addresses of hosts and ports. None, which is not stored, where IPv6 is off on links."""
+    ipv4: Annotated[bool, Field(exclude_if=lambda there: there)] = True
+    """Whether hosts and links have the IPv4 addresses. Without them, which is stored as false, the addresses of `hosts`
+    and `switches` are numbers alone: the IPv6 addresses follow from them (`Plan.seen_as`)."""
     dns: Annotated[bool, Field(exclude_if=lambda served: not served)] = False
     """Whether each host has a name server. False is not stored."""
     subnets: Annotated[Network, Field(exclude_if=lambda block: block == DEFAULT_SUBNETS)] = DEFAULT_SUBNETS
@@ -147,6 +150,7 @@ def _members_astray(plan: Stored, hosts: Set[str]) -> Iterator[str]:
 
 def _other_ipv6(plan: Stored) -> Iterator[str]:
     if plan.ipv6 is None:
+        yield from () if plan.ipv4 else ("ipv4: hosts have neither IPv4 nor IPv6 addresses",)
         return
     try:
         same = plan.ipv6 == ipv6.beside(plan.hosts, plan.links, plan.ipv6.prefix)

@@ -115,7 +115,7 @@ class Expect(Spec):
     latency: Annotated[LatencyWord, choice("an expectation", *EXPECTATIONS["latency"])] | None = Field(
         None,
         description="sum-of-segments: the RTT of each path is the sum of what its segments measured. as-declared: it "
-        "is what the file declares.",
+        "is what the file declares. steady: the RTT hardly varies.",
     )
     throughput: Annotated[ThroughputWord, choice("an expectation", *EXPECTATIONS["throughput"])] | None = Field(
         None,
@@ -187,10 +187,14 @@ class Topology(Spec):
         description="true: every host and link has IPv6 addresses and routes beside those of IPv4. A /48: from that "
         "block instead of fd6d:6967:7473::/48. Default: false, IPv6 is off on links.",
     )
+    ipv4: Annotated[bool, *truth("hosts and links have IPv4 addresses")] = Field(
+        True,
+        description="false: hosts and links have IPv6 addresses alone, which needs `ipv6:`. Default: true.",
+    )
     dns: Annotated[bool, *truth("each host has a name server")] = Field(
         False,
-        description="true: each host has a name server, which knows the lab's hosts and containers. Default: false, "
-        "hosts' names are in /etc/hosts alone.",
+        description="true: each host has a name server, which knows the lab's hosts and containers. Not on mininet. "
+        "Default: false, hosts' names are in /etc/hosts alone.",
     )
     delays: Annotated[Literal["written", "sites"], choice("where delays come from", "written", "sites")] = Field(
         "written",
@@ -220,7 +224,7 @@ class Topology(Spec):
         None, description="How far a lab may be from its plan. Default: {rtt: 0.2ms + 1%, rate: 2%, loss: 0.1%}."
     )
     seed: Annotated[int, *whole("a seed", 0, LARGEST_SEED)] = Field(
-        0, description="Seed of the random numbers for loss and jitter. Default: 0."
+        0, description="Seed of the random numbers for loss, jitter and the like. Default: 0."
     )
 
 

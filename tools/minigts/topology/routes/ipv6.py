@@ -2,7 +2,8 @@
 
 All come from one /48. The n-th segment, from 0, has its n-th /64, and its machines the same numbers there as in the
 segment's IPv4 network: 10.20.0.1 corresponds to fd6d:6967:7473::1. The n-th host's own address, from 1, is
-fd6d:6967:7473:ffff::n, a /128 on its loopback. Switches bridge frames of both versions, and have no IPv6 addresses.
+fd6d:6967:7473:ffff::n, a /128 on its loopback. Switches bridge frames of both versions, and have IPv6 addresses only in
+a lab without IPv4.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ LEAST_MTU = 1280
 
 SUFFIX = "-v6"
 """The suffix of overlays that use IPv6: `none-v6`."""
+
+_PLAIN_HOSTS = "none"
 
 _USABLE = (IPv6Network("fc00::/7"), IPv6Network("2000::/3"))
 _LONGEST = len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128")
@@ -60,6 +63,14 @@ def why_not(overlay: str, known: Collection[str]) -> str | None:
     able = ", ".join(sorted(name for name in known if needed_by(name)))
     why = "its hosts and programs know each other by IPv4 addresses"
     return f"overlay {plain} uses IPv4 alone, since {why}; overlays over IPv6 are {able}"
+
+
+def why_without_ipv4(overlay: str, known: Collection[str]) -> str | None:
+    """Why an overlay cannot be laid over a lab without IPv4; None where it can, and for unknown names."""
+    able = [name for name in known if name == _PLAIN_HOSTS or needed_by(name)]
+    if overlay in able or overlay not in known:
+        return None
+    return f"overlay {overlay} uses IPv4; overlays that do without are {', '.join(sorted(able))}"
 
 
 @lru_cache(maxsize=4096)
@@ -190,10 +201,21 @@ class Numbering:
         return Route(to=to, via=via, source=source, also=tuple(map(self.address, beside.also)))
 
 
-def numbering_of(hosts: Sequence[elements.Host], links: Sequence[elements.Link], prefix: str) -> Numbering:
+def numbering_of(
+    hosts: Sequence[elements.Host],
+    links: Sequence[elements.Link],
+    prefix: str,
+    switches: Sequence[elements.Switch] = (),
+) -> Numbering:
     subnets = [subnet for link in links for _, subnet in link.segments]
     members = [(port.subnet, port.address) for host in hosts for port in host.on_segments]
+    of_switches = [each for switch in switches for each in switch.vlans or (switch,)]
+    members += [(_segment(each.address, each.prefix), each.address) for each in of_switches]
     return Numbering(prefix, [host.address for host in hosts], subnets, members)
+
+
+def _segment(address: str, prefix: int) -> str:
+    return str(IPv4Network(f"{address}/{prefix}", strict=False))
 
 
 def beside(hosts: Sequence[elements.Host], links: Sequence[elements.Link], prefix: str) -> Ipv6:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from minigts.topology.frames import Family
 from minigts.topology.plan.elements import Direction, Host, Link, Path, Route, Switch
 from minigts.topology.plan.path_totals import PathTotals, turned
 from minigts.topology.routes.graph import Edge, Graph, connected, costs, equal_costs, protocol_costs
@@ -54,6 +55,8 @@ class Underlay:
     """The trees computed so far, by host."""
     near: dict[int, _Tree] = field(default_factory=dict)
     """The trees of paths through switches only, by host."""
+    family: Family = "ipv4"
+    """What TCP goes over."""
 
     @classmethod
     def of(
@@ -83,7 +86,7 @@ class Underlay:
         while last != first:
             steps.append(before[last])
             last = steps[-1][0]
-        row: tuple[PathTotals, tuple[str, ...]] = (PathTotals(), ())
+        row: tuple[PathTotals, tuple[str, ...]] = (PathTotals(family=self.family), ())
         for step in reversed(steps):
             row = self._append_edge(*row, *step)
         path = self._path(first, max(ends), *row, reachable=self.is_routed or neighbour is not None)
@@ -188,7 +191,7 @@ class Underlay:
     def _rows(self, source: int, tree: _Tree) -> dict[int, tuple[PathTotals, tuple[str, ...]]]:
         """By machine, the figures of the path to it and the names of its links: one link more than to the node
         before."""
-        rows: dict[int, tuple[PathTotals, tuple[str, ...]]] = {source: (PathTotals(), ())}
+        rows: dict[int, tuple[PathTotals, tuple[str, ...]]] = {source: (PathTotals(family=self.family), ())}
         for node in tree.order:
             before, index = tree.before[node]
             rows[node] = self._append_edge(*rows[before], before, index)

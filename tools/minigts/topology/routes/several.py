@@ -225,17 +225,15 @@ class SeveralWays(Underlay):
     ) -> Direction:
         """One direction: the least delay, the lowest rate, the highest loss; and the range of TCP over all ways. A way
         without a rate leaves all without one."""
-        if own.rate_mbit[1] == inf:
-            return direction(
-                own.delay_ms[0], 100 * (1 - own.arrives[0]), (None, _or_none(other.rate_mbit[0])), own.mtu[0]
-            )
+        rates = None if own.rate_mbit[1] == inf else own.rate_mbit[0], _or_none(other.rate_mbit[0])
+        lowest = direction(own.delay_ms[0], 100 * (1 - own.arrives[0]), rates, own.mtu[0], self.family)
         least, most = (
-            tcp_ceiling_mbit(_or_none(own.rate_mbit[end]), _or_none(other.rate_mbit[end]), own.mtu[end])
+            tcp_ceiling_mbit(
+                _or_none(own.rate_mbit[end]), _or_none(other.rate_mbit[end]), own.mtu[end], family=self.family
+            )
             for end in (0, 1)
         )
-        rates = _or_none(own.rate_mbit[0]), _or_none(other.rate_mbit[0])
-        lowest = direction(own.delay_ms[0], 100 * (1 - own.arrives[0]), rates, own.mtu[0])
-        if least is None or most is None:
+        if rates[0] is None or least is None or most is None:
             return lowest
         by = between(self._buffers[source], self._buffers[target])
         slow, fast = goodput(least, by, rtts_ms[1]), goodput(most, by, rtts_ms[0])

@@ -192,7 +192,10 @@ def take(place: str, say: Progress, sha256: str | None = None) -> tuple[Part, ..
     if not downloads.is_address(place):
         return load(Path(place), say, sha256)
     if sha256 is None:
-        raise InputError(f"{downloads.shown(place)}: an address needs --sha256 SUM, from somebody whom you trust")
+        raise InputError(
+            f"{downloads.shown(place)}: an address needs --sha256 SUM, from somebody whom you trust, or "
+            "--public-key KEY"
+        )
     _require_sum(sha256)
     paths.cache_root().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=paths.cache_root(), prefix="fetching-") as temporary:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,8 @@ class Lock:
         if found:
             raise EnvironmentLacks(
                 f"the Debian mirror has other versions than {self.file}: {in_words(found)}\n"
-                "name a snapshot of Debian's archive that has them in MINIGTS_DEBIAN_MIRROR, or import the image itself"
+                f"name a day on which Debian had them: minigts image build --lock {shlex.quote(str(self.file))} --day "
+                "YYYY-MM-DD; or a mirror that has them in MINIGTS_DEBIAN_MIRROR, or import the image itself"
             )
 
 
