@@ -303,8 +303,8 @@ class Host:
     ) -> Result:
         """Run a command as root; each word is an argument: `run("ip", "route")`, or as with Python's `subprocess` one
         list of them, `run(["ip", "route"])`. With `check`, an exit code other than 0 raises CommandFailed with the
-        output. `on_output` gets each piece of output at the moment of the lab's time at which the host sends it. Raises
-        CommandTimeout after `timeout_s`, InputError for words that are no text.
+        output. `on_output` gets each piece of output as it comes; in virtual time up to a link's least delay after the
+        host has sent it. Raises CommandTimeout after `timeout_s`, InputError for words that are no text.
         """
         words = provisioning.in_environment(self._lab, self.name, words_of(argv))
         return self._lab.provider.run(
