@@ -290,8 +290,7 @@ class Host:
     @property
     def address(self) -> str:
         """Its own address, which is reached over all of its links: of IPv4, or of IPv6 in a lab without IPv4."""
-        plan = self._lab.plan
-        return plan.seen_as(plan.host(self.name).address)
+        return self._lab.plan.own_address(self.name)
 
     def run(
         self,

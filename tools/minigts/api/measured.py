@@ -209,7 +209,7 @@ def _way(lab: Lab, source: str, target: str, *, containers: bool) -> _Way:
             f"{source} does not reach {target} over plain hosts: in mode neighbours only an overlay joins them"
         )
     mtu = underlay_mtu(plan)
-    start = Endpoint(source, plan.seen_as(plan.host(source).address), mtu, ())
+    start = Endpoint(source, plan.own_address(source), mtu, ())
     return _Way(plan, path, PLAIN_HOSTS, start, Endpoint(target, plan.address_over(path), mtu, ()), exact=virtual)
 
 

@@ -107,13 +107,14 @@ def script_again(before: Plan, plan: Plan, machine: Host | Switch) -> str:
     planned."""
     gone = []
     if isinstance(machine, Host):
-        stays = {route.to for route in _routes(plan, machine)}
-        gone = [batch_line("route", "del", each.to) for each in _routes(before, machine) if each.to not in stays]
+        stays = {route.to for route in routes(plan, machine)}
+        gone = [batch_line("route", "del", each.to) for each in routes(before, machine) if each.to not in stays]
     dropping = ["ip -force -batch - <<'END' || true", *gone, "END"] if gone else []
     return "\n".join([*dropping, script(plan, machine)])
 
 
-def _routes(plan: Plan, host: Host) -> tuple[Route | ipv6.Route, ...]:
+def routes(plan: Plan, host: Host) -> tuple[Route | ipv6.Route, ...]:
+    """The routes of a host, static or to be found by a protocol, of the versions of IP that the lab has."""
     return (*(plan.routes_of(host.name) if plan.ipv4 else ()), *plan.ipv6_routes_of(host.name))
 
 

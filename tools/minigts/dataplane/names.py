@@ -58,7 +58,7 @@ def differences(plan: Plan, host: Host, shown: str) -> Iterator[str]:
     if resolver != f"nameserver {SERVER}":
         yield f"/etc/resolv.conf has {resolver[:80]!r}, should have 'nameserver {SERVER}'"
     name = plan.hosts[-1].name
-    wanted = plan.seen_as(_own_addresses(plan, host)[name])
+    wanted = _own_addresses(plan, host)[name]
     if answers != [wanted]:
         yield f"its name server answers {' '.join(answers)[:80] or 'nothing'} for {name}, should answer {wanted}"
 
@@ -66,19 +66,16 @@ def differences(plan: Plan, host: Host, shown: str) -> Iterator[str]:
 def hosts_file(plan: Plan, machine: Machine) -> str:
     """/etc/hosts: each name with an address that `machine` can reach; without routing, neighbours' on its segments."""
     _, near_v6 = _near(plan, machine)
-    addresses = _own_addresses(plan, machine)
-    if not plan.ipv4:
-        return "127.0.0.1 localhost\n" + "".join(f"{plan.seen_as(own)} {name}\n" for name, own in addresses.items())
-    own = "".join(f"{address} {name}\n" for name, address in addresses.items())
-    of_v6 = () if plan.ipv6 is None else plan.ipv6.hosts
+    own = "".join(f"{address} {name}\n" for name, address in _own_addresses(plan, machine).items())
+    of_v6 = () if plan.ipv6 is None or not plan.ipv4 else plan.ipv6.hosts
     beside = "".join(f"{near_v6.get(host.name, host.address)} {host.name}\n" for host in of_v6)
     return f"127.0.0.1 localhost\n{own}{beside}"
 
 
 def _own_addresses(plan: Plan, machine: Machine) -> dict[str, str]:
-    """The IPv4 address of each machine by name, as `machine` knows it."""
+    """The address of each machine by name, as `machine` knows it: of IPv4, or in a lab without it of IPv6."""
     near, _ = _near(plan, machine)
-    return {each.name: near.get(each.name, each.address) for each in plan.machines}
+    return {each.name: plan.seen_as(near.get(each.name, each.address)) for each in plan.machines}
 
 
 def _near(plan: Plan, machine: Machine) -> tuple[dict[str, str], dict[str, str]]:

@@ -201,7 +201,7 @@ class _Wanted:
 def _wanted(plan: Plan, host: Host, ends: Sequence[HostPort]) -> Mapping[Block, _Wanted]:
     """The wanted IPv4 routes by destination: to each segment of these ends, and through them."""
     segments = {ip_network(end.subnet): end.name for end in ends} if plan.ipv4 else {}
-    found = _by(segments, () if plan.has_routers or not plan.ipv4 else plan.routes_of(host.name))
+    found = _by(segments, () if plan.has_routers else plan.routes_of(host.name))
     if host.gateway and len(ends) == len(host.on_segments):
         found[ip_network("0.0.0.0/0")] = _Wanted(
             addresses.GATEWAY_ROUTER, addresses.GATEWAY_INTERFACE, addresses.GATEWAY_ADDRESS

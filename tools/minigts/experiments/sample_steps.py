@@ -178,7 +178,7 @@ class Surroundings:
         return self.endpoints[host]
 
     def plain(self, host: str) -> Endpoint:
-        return Endpoint(host, self.plan.seen_as(self.plan.host(host).address), underlay_mtu(self.plan), ())
+        return Endpoint(host, self.plan.own_address(host), underlay_mtu(self.plan), ())
 
 
 def procedure(measurement: AnyMeasurement, sample: Sample, around: Surroundings) -> Procedure:

@@ -88,9 +88,14 @@ def checked(asked: Asked, say: Progress) -> Exploration:
         first=asked.first,
         last=asked.last,
         longest_s=asked.longest_s,
-        parts={word: part.sha256 for word, part in provenance.parts(provider, say).items()},
+        parts=parts_here(provider, say),
         started=datetime.now(UTC).isoformat("T", "seconds"),
     )
+
+
+def parts_here(provider: Provider, say: Progress) -> dict[str, str]:
+    """The digests of the parts of labs, such as the image, as they are on this machine."""
+    return {word: part.sha256 for word, part in provenance.parts(provider, say).items()}
 
 
 def _a_name() -> str:

@@ -1,7 +1,7 @@
 """The results folder of an exploration, which is written as seeds end.
 
     explore.json          what is explored: plan, test and its files, plan of faults, seeds; nothing else is needed
-    topology.json, faults.yaml, test/     the same for people
+    faults.yaml, test/    the same for people
     seeds.jsonl           a line for each seed that has ended; a line that a crash has cut short is ignored
     failed/000417/        of a seed that did not pass: time line, output, files of the test, the hosts' logs
 

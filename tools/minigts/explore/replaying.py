@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from minigts.errors import InputError
-from minigts.experiments import provenance
 from minigts.explore import course, folder, on_worker, program, shrinking, timeline
 from minigts.explore.course import Stop, Taken
+from minigts.explore.exploration import parts_here
 from minigts.explore.outcome import Outcome
 from minigts.explore.work import Exploration, SeedOfWork
 from minigts.machine.progress import Progress
@@ -46,7 +46,7 @@ def found(place: Path, seed: int) -> tuple[Exploration, Outcome]:
 def other_parts(exploration: Exploration, say: Progress) -> list[str]:
     """The parts of labs, such as the image, that are not here as they were for the exploration."""
     provider = registry.make(exploration.provider, Path(), exploration.plan.time)
-    here = {word: part.sha256 for word, part in provenance.parts(provider, say).items()}
+    here = parts_here(provider, say)
     return [word for word, digest in exploration.parts.items() if here.get(word) != digest]
 
 

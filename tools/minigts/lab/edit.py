@@ -81,7 +81,7 @@ def declare(lab: Lab, after: Plan, progress: Progress, *, altered: bool) -> Lab:
         lab.settle_plan(found)
         names = _set_otherwise(before, after)
         ends = [machine for machine in after.machines if any(port.link in names for port in machine.ports)]
-        routed = [host for host in after.hosts if _routes(before, host) != _routes(after, host)]
+        routed = [host for host in after.hosts if interfaces.routes(before, host) != interfaces.routes(after, host)]
         if paused := found.paused.intersection(host.name for host in routed):
             raise InputError(f"{min(paused)} is paused, and its routes change: minigts resume {min(paused)}")
         changed = {name: each for name, each in found.changed.items() if name not in names}
@@ -126,11 +126,6 @@ def _set_otherwise(before: Plan, after: Plan) -> frozenset[str]:
         for link, was in zip(after.links, before.links, strict=True)
         if after.directions(link) != before.directions(was)
     )
-
-
-def _routes(plan: Plan, host: Host) -> tuple[object, ...]:
-    """What of a host's settings follows from the delays of links: its routes, or its peers' names without routing."""
-    return (*plan.routes_of(host.name), *plan.ipv6_routes_of(host.name))
 
 
 def _refuse_another(lab: Lab, record: Record) -> None:

@@ -77,6 +77,6 @@ def _variables(lab: Lab, work: Work) -> Iterator[tuple[str, str]]:
     for name, value in {**work.numbered.figures(work.seed), **work.answers}.items():
         yield name, f"{value:.15g}"
     for host in lab.plan.hosts:
-        yield host.name.replace("-", "_"), lab.plan.seen_as(host.address)
+        yield host.name.replace("-", "_"), lab.plan.own_address(host.name)
     for name, end in _ends(lab).items():
         yield f"{name.replace('-', '_')}_container", end.address

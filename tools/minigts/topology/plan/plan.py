@@ -122,6 +122,10 @@ class Plan(Stored):
             return address
         return self._ipv6_numbering.address(address)
 
+    def own_address(self, host: str) -> str:
+        """The host's own address, as others reach it (`seen_as`). Raises KeyError."""
+        return self.seen_as(self.host(host).address)
+
     def machine(self, name: str) -> Host | Switch:
         """The host or switch called `name`. Raises KeyError."""
         return self._named[name]
@@ -183,7 +187,7 @@ class Plan(Stored):
         """The address of the path's target: its own address where hosts have routes, else that on the shared
         segment."""
         if self.is_routed:
-            return self.seen_as(self.host(path.target).address)
+            return self.own_address(path.target)
         near = self.neighbours(self.host(path.source))
         ends = (far for port, host, far in near if host.name == path.target and port.link == path.links[0])
         return self.seen_as(next(ends).address)

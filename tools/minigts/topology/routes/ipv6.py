@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from minigts.language.problems import shown
 from minigts.topology.fields import MOST_HOSTS, MOST_LINKS, HostName, Name, OnSegment
+from minigts.topology.overlay_names import UNDERLAY
 from minigts.topology.plan import elements
 
 DEFAULT = "fd6d:6967:7473::/48"
@@ -30,8 +31,6 @@ LEAST_MTU = 1280
 
 SUFFIX = "-v6"
 """The suffix of overlays that use IPv6: `none-v6`."""
-
-_PLAIN_HOSTS = "none"
 
 _USABLE = (IPv6Network("fc00::/7"), IPv6Network("2000::/3"))
 _LONGEST = len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128")
@@ -67,7 +66,7 @@ def why_not(overlay: str, known: Collection[str]) -> str | None:
 
 def why_without_ipv4(overlay: str, known: Collection[str]) -> str | None:
     """Why an overlay cannot be laid over a lab without IPv4; None where it can, and for unknown names."""
-    able = [name for name in known if name == _PLAIN_HOSTS or needed_by(name)]
+    able = [name for name in known if name == UNDERLAY or needed_by(name)]
     if overlay in able or overlay not in known:
         return None
     return f"overlay {overlay} uses IPv4; overlays that do without are {', '.join(sorted(able))}"
