@@ -48,6 +48,17 @@ def test_the_citation_is_of_this_version() -> None:
     assert len(set(citation["keywords"])) == len(citation["keywords"])
 
 
+def test_the_changelog_begins_with_what_is_unreleased_or_with_this_version() -> None:
+    headings = re.findall(r"^## (.*)$", (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    newest = headings[1] if headings[0] == "Unreleased" else headings[0]
+    assert newest.split(",")[0] == __version__
+
+
+def test_pages_name_files_of_a_release_by_this_version() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in (PROJECT / "docs").glob("*.md"))
+    assert set(re.findall(r"minigts-([0-9][0-9.]*[0-9])[-.]", text)) == {__version__}
+
+
 def test_each_hook_before_a_commit_is_a_check_of_the_project() -> None:
     (repository,) = read(".pre-commit-config.yaml")["repos"]
     assert repository["repo"] == "local"  # so nothing is fetched

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from minigts import paths
-from minigts.artifacts.build import Product
+from minigts.artifacts.build import Product, time_left
 from minigts.errors import EnvironmentLacks
 from minigts.providers.uml.build import clock_build, image, kernel_build
 
@@ -87,7 +87,15 @@ def test_it_says_how_far_it_is(product: Product) -> None:
     write(product.folder, f"{GOOD}; sleep 2.5")
     said: list[str] = []
     product.ensure(said.append)
-    assert said == ["building the thing; once, a moment", "compiling the thing: 2 of some 2 parts"]
+    assert said == ["building the thing; once, a moment", "compiling the thing: 2 of some 2 parts, less than a minute left"]
+
+
+@pytest.mark.parametrize(
+    ("elapsed_s", "steps", "left"),
+    [(60, 130, "about 9 min"), (600, 1300, "less than a minute"), (30, 650, "less than a minute"), (9, 1400, "less than")],
+)
+def test_the_time_that_is_left_goes_by_the_steps_until_now(elapsed_s: float, steps: int, left: str) -> None:
+    assert time_left(elapsed_s, steps, 1300).startswith(left)
 
 
 def test_who_waits_for_another_build_says_so_and_uses_it(product: Product) -> None:

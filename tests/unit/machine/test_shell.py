@@ -44,6 +44,11 @@ def test_output_and_errors_come_together(tmp_path: Path) -> None:
     assert done.stdout == "out\nerr\n"
 
 
+def test_a_group_starts_where_everybody_may_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert shell.run_group(script(tmp_path, "pwd\n"), timeout_s=10).stdout == "/\n"
+
+
 def test_a_failure_carries_what_was_said(tmp_path: Path) -> None:
     with pytest.raises(CommandFailed, match="gone wrong") as caught:
         shell.run_group(script(tmp_path, "echo gone wrong >&2; exit 25\n"), timeout_s=10)

@@ -59,6 +59,16 @@ def test_it_has_package_parts_documents_and_sums_and_the_second_has_the_same_byt
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "one", "two"]
 
 
+@pytest.mark.parametrize("tags", [[], ["before-the-course"], [f"v{minigts.__version__}", "v1", "latest"]])
+def test_a_commit_is_released_before_its_tag_and_with_it(tags: list[str]) -> None:
+    folder.check_tag(tags)
+
+
+def test_a_commit_with_the_tag_of_another_version_is_refused() -> None:
+    with pytest.raises(InputError, match=rf"has the tag v9\.9\.9, and its version is {minigts.__version__}"):
+        folder.check_tag(["latest", "v9.9.9"])
+
+
 def test_its_documents_name_each_package_and_each_file(cache: Path, tmp_path: Path) -> None:
     place = released(tmp_path / "one")
     bill = json.loads((place / folder.BILL).read_text())

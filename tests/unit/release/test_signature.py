@@ -19,7 +19,7 @@ from minigts.cli.app import app
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.release import folder, signature
 
-PARTS = "minigts-0.1.0-parts-x86_64.tar.gz"
+PARTS = "minigts-1.0.0-parts-x86_64.tar.gz"
 WITH_PASSWORD = "correct horse"
 needs_minisign = pytest.mark.skipif(shutil.which(signature.PROGRAM) is None, reason="minisign is not installed")
 

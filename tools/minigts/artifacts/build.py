@@ -143,11 +143,13 @@ class Product:
 
     @contextmanager
     def _watched(self, log: Path, progress: Progress) -> Iterator[None]:
-        """A context during which the log's sources, and each tenth of its steps, are reported."""
+        """A context during which the log's sources, and each tenth of its steps with the time that is left, are
+        reported."""
         ended = threading.Event()
 
         def watch() -> None:
             reported, told = 0, 0
+            begun = time.monotonic()
             while not ended.wait(1.0):
                 text = log.read_text(errors="replace") if log.exists() else ""
                 taken = sources(text)
@@ -155,9 +157,12 @@ class Product:
                     progress(line)
                 told = len(taken)
                 steps = text.count(f"\n{self.step}")
+                if not steps:
+                    begun = time.monotonic()
                 if steps * REPORTS // self.steps > reported:
                     reported = steps * REPORTS // self.steps
-                    progress(f"compiling the {self.name}: {steps} of some {self.steps} parts")
+                    left = time_left(time.monotonic() - begun, steps, self.steps)
+                    progress(f"compiling the {self.name}: {steps} of some {self.steps} parts, {left} left")
 
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
@@ -166,6 +171,12 @@ class Product:
         finally:
             ended.set()
             watcher.join()
+
+
+def time_left(elapsed_s: float, steps: int, of: int) -> str:
+    """`about 4 min`, or `less than a minute`: for the steps that are left, where those until now took `elapsed_s`."""
+    minutes = round(elapsed_s * max(0, of - steps) / steps / 60)
+    return f"about {minutes} min" if minutes else "less than a minute"
 
 
 def _is_ours(lock: IO[str]) -> bool:

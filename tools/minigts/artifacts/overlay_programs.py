@@ -51,7 +51,8 @@ def _build(recipe: Path, ready: Path) -> None:
     place = ready.with_name(f"building-{ready.name}")
     place.mkdir()
     try:
-        shell.run([str(recipe / "build.sh"), str(place)], timeout_s=BUILD_TIMEOUT_S, umask=shell.FOR_OTHERS)
+        argv = [str(recipe / "build.sh"), str(place)]
+        shell.run(argv, timeout_s=BUILD_TIMEOUT_S, umask=shell.FOR_OTHERS, cwd=shell.ANYWHERE)
     except CommandFailed as error:
         raise MinigtsError(f"{recipe.parent.name}: its programs could not be built\n{error}") from error
     else:

@@ -75,6 +75,10 @@ def run(
     return completed
 
 
+ANYWHERE = Path("/")
+"""A directory that everybody may enter, root of a user namespace as well."""
+
+
 def run_group(
     argv: Sequence[str],
     *,
@@ -86,6 +90,7 @@ def run_group(
 ) -> Completed:
     """Run a command that starts many others, in a new process group; its errors join its output.
 
+    It starts in the root directory: what it starts as root of a user namespace may not be able to enter this one.
     MINIGTS_LIFELINE names a descriptor of the command to which nothing is ever written. It closes when the time is up,
     when this process is interrupted or ends, or when another thread sets `broken_off`; the command must then end its
     group. Processes that still run after `patience_s` are killed. Raises `CommandFailed` for a code other than 0,
@@ -94,7 +99,7 @@ def run_group(
     started = time.monotonic()
     lifeline = {"MINIGTS_LIFELINE": "0", **(env or {})}
     with tempfile.TemporaryFile() as output:
-        process = start(argv, output=output, stdin=subprocess.PIPE, env=lifeline, umask=umask)
+        process = start(argv, output=output, stdin=subprocess.PIPE, env=lifeline, umask=umask, cwd=ANYWHERE)
         try:
             code = _code(process, timeout_s, broken_off)
         finally:

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,14 +47,15 @@ class Difference:
 def build(folder: Path, say: Progress, *, uncommitted: bool = False) -> tuple[Path, ...]:
     """Write a release into the new folder; return its files. The parts are those that this minigts has built.
 
-    Raises InputError when the folder exists, or when the checkout differs from its commit (unless `uncommitted`);
-    EnvironmentLacks outside a checkout, without hatchling, or when a part is not built.
+    Raises InputError when the folder exists, or (unless `uncommitted`) when the checkout differs from its commit, has no
+    documentation of it, or the commit has the tag of another version; EnvironmentLacks outside a checkout, without hatchling, or when a part is not built.
     """
     if os.path.lexists(folder):
         raise InputError(f"{folder}: exists already; name a new folder")
     commit = _commit(uncommitted=uncommitted)
     if not uncommitted:
         check_documentation(commit)
+        check_tag(_tags(commit))
     built = image.present()
     if built is None or len(export.built()) < len(export.STORES):
         raise EnvironmentLacks(
@@ -89,6 +90,22 @@ def _commit(*, uncommitted: bool) -> str:
     if commit.endswith("-dirty") and not uncommitted:
         raise InputError("the checkout has changes that are in no commit; commit them, or say --uncommitted")
     return commit
+
+
+def check_tag(tags: Iterable[str]) -> None:
+    """A commit that is tagged as a version, as in `v1.0.0`, has to be of that version. A commit without such a tag is
+    released too, before it is tagged. Raises InputError."""
+    versions = sorted(tag for tag in tags if re.fullmatch(r"v[0-9].*", tag))
+    if versions and f"v{minigts.__version__}" not in versions:
+        raise InputError(
+            f"this commit has the tag {', '.join(versions)}, and its version is {minigts.__version__}, which "
+            f"tools/minigts/__init__.py says"
+        )
+
+
+def _tags(commit: str) -> list[str]:
+    argv = ["git", "-C", str(paths.project_root()), "tag", "--points-at", commit]
+    return shell.run(argv, timeout_s=run_folders.ASKING_TIMEOUT_S).stdout.split()
 
 
 def check_documentation(commit: str) -> None:

@@ -227,7 +227,7 @@ def _run_recipe(place: Path, more: Mapping[str, str], *options: str) -> str:
 def _undo(place: Path) -> None:
     """End what still runs of a build, and remove its directory, whatever state it is in."""
     lab_processes.end(place / "finish")
-    shell.run([str(_script()), "--undo", str(place)], timeout_s=UNDO_TIMEOUT_S, env=_settings())
+    shell.run([str(_script()), "--undo", str(place)], timeout_s=UNDO_TIMEOUT_S, env=_settings(), cwd=shell.ANYWHERE)
 
 
 def _script() -> Path:
