@@ -14,6 +14,11 @@ from minigts.errors import EnvironmentLacks
 
 verb = Verb(PROJECT, 450)
 
+NAMED = {
+    "docs": ("tests/documented/test_pages_as_typed.py", "tests/unit/test_documentation.py", "tests/unit/test_documented_commands.py"),
+}
+"""Tests of the project that have a word of their own."""
+
 _QUIET = "ignore:Module already imported so cannot be rewritten:pytest.PytestAssertRewriteWarning"
 """For pytest's option `-W`: an installed minigts is a plugin of pytest, whose files pytest would rewrite, and this
 process has loaded some of them before. That changes nothing for tests."""
@@ -25,9 +30,12 @@ def test(
 ) -> None:
     """Run the project's tests; sets up what they need. Arguments go to pytest; paths start at the project.
 
+    `docs` stands for the documentation's pages: what they tell a reader to type is run, and their links are followed.
     With --minigts TOPOLOGY it runs your own tests on a lab of yours; paths start at the working directory.
 
     Example:  minigts test tests/unit -k plan
+
+    Example:  minigts test docs
 
     Example:  minigts test --minigts my.yaml test_my.py
     """
@@ -35,6 +43,7 @@ def test(
     from minigts.machine import shell
 
     if not _of_the_user(arguments or []):
+        arguments = [file for word in arguments or [] for file in NAMED.get(word, (word,))]
         if paths.is_installed():
             raise EnvironmentLacks(
                 "the project's tests are in a checkout: ./minigts test; an installed package has none"

@@ -1,0 +1,193 @@
+"""For each page with commands: what they presume, how they end, and what is not run and why."""
+
+from __future__ import annotations
+
+from documented.pages import Plan
+
+CHAIN = "minigts up topologies/chain6.yaml --overlay none"
+ANEW = f"minigts down --all && {CHAIN}"
+THIS_MACHINE = "changes this machine"
+NOT_HERE = "needs what this machine need not have"
+OTHER_TEST = "is run by "
+
+PLANS = {
+    "README.md": Plan(
+        not_run={"./minigts test": "would run itself"},
+    ),
+    "docs/install.md": Plan(
+        first="mkdir release",
+        before={"./minigts up topologies/pair.yaml": "minigts down --all"},
+        not_run={
+            "minigts setup uml": THIS_MACHINE,
+            "pipx install '.[report,serve]'": THIS_MACHINE,
+            "minigts up pair.yaml": f"{OTHER_TEST}tests/live/test_package.py, where minigts is installed",
+            "./minigts image export classroom.tar.gz --wheels": f"{OTHER_TEST}tests/live/test_handed_on.py",
+            "./minigts image import classroom.tar.gz --sha256 SUM": f"{OTHER_TEST}tests/live/test_handed_on.py",
+            "docs/site/build": "`docs/site/build --check` begins .ci/run",
+            "./minigts release build release": f"{OTHER_TEST}tests/unit/release",
+            "minigts setup uml --from minigts-1.0.0-parts-x86_64.tar.gz": f"{OTHER_TEST}tests/unit/release",
+            "minigts setup uml --from http://127.0.0.1:8000/minigts-1.0.0-parts-x86_64.tar.gz --sha256 SUM": (
+                f"{OTHER_TEST}tests/unit/release"
+            ),
+            "minisign -G -p minigts.pub -s minigts.key": "asks for a password",
+            "./minigts release sign release --key minigts.key": f"{OTHER_TEST}tests/unit/release",
+            "minigts setup uml --from http://127.0.0.1:8000/minigts-1.0.0-parts-x86_64.tar.gz --public-key minigts.pub": (
+                f"{OTHER_TEST}tests/unit/release"
+            ),
+            "./minigts release verify release": f"{OTHER_TEST}tests/unit/release",
+            "./minigts release verify release --public-key minigts.pub": f"{OTHER_TEST}tests/unit/release",
+            "pipx uninstall minigts": THIS_MACHINE,
+            "rm -r ~/.cache/minigts ~/.local/state/minigts": THIS_MACHINE,
+            "rm -r ~/.local/share/minigts": THIS_MACHINE,
+        },
+    ),
+    "docs/lessons/README.md": Plan(
+        before={
+            "minigts grade submissions -o grades.csv": "cd ..; mkdir submissions; cp -r lesson-1 submissions/ana",
+        },
+        codes={"minigts lesson 1 check": 1},
+    ),
+    "docs/own-programs.md": Plan(
+        not_run={
+            command: f"{OTHER_TEST}tests/live/test_own_programs.py"
+            for command in (
+                "minigts up shop.yaml",
+                "minigts status",
+                "minigts exec --container store -- redis-cli ping",
+                "minigts exec mil -- curl -sS http://10.255.0.1:8080/",
+                "minigts test --minigts shop.yaml test_shop.py",
+                "minigts link bra lju down",
+                "minigts link bra lju up",
+                "minigts exec ams -- sleep 120",
+                "minigts up shop.yaml --overlay flannel",
+                "minigts down",
+            )
+        },
+    ),
+    "docs/lab.md": Plan(
+        first="echo 'print(1)' >server.py; mkdir site; echo hello >site/index.html",
+        before={
+            "minigts exec ams -- ping -c 3 bra": CHAIN,
+            "minigts up topologies/chain6.yaml --overlay swarm": "minigts down --all",
+            "minigts exec --container ams -- ping -c 3 bra": "minigts up topologies/chain6.yaml --overlay swarm",
+            "minigts ssh-config >lab.ssh": ANEW,
+            "minigts link ams bra down": "minigts down --all; minigts up two.yaml",
+            "minigts set ams-bra delay=20ms loss=1%": ANEW,
+            "minigts play": "minigts down --all; minigts up topologies/changing.yaml",
+            "minigts top": ANEW,
+            "minigts check --overlay": "minigts up topologies/chain6.yaml --overlay swarm",
+            "minigts add host par ams rtt=6ms rate=20mbit": ANEW,
+            "minigts up my.yaml --dry-run": "minigts down --all; minigts up my.yaml; sed -i 's/10ms/12ms/' my.yaml",
+            "minigts kill bra": ANEW,
+            "minigts capture --container ams icmp": "minigts up topologies/chain6.yaml --overlay swarm",
+            "minigts down --keep": ANEW,
+            "head -c 100000000 /dev/urandom >hundred": "minigts down --all; minigts up topologies/pair.yaml",
+        },
+        by_hand=(
+            "minigts top",
+            "minigts top --json --every 5 >log",
+            "minigts status --watch",
+            "minigts events --follow | jq -r .event",
+            "minigts capture ams-bra",
+            "minigts capture ams tcp port 5201 --count 100",
+            "minigts capture --container ams icmp",
+        ),
+        files={
+            "two.yaml": "name: two\nhosts: {ams: {}, bra: {}}\nlinks:\n- {ends: [ams, bra], rtt: 10ms}\n"
+            "- {ends: [ams, bra], rtt: 20ms}\n",
+            "my.yaml": "name: mine\nhosts: {ams: {}, bra: {}}\nlinks: [{ends: [ams, bra], rtt: 10ms}]\n",
+        },
+        not_run={
+            "time minigts load image.tar": f"{OTHER_TEST}tests/live/test_containers.py",
+            "time minigts up lab.yaml": f"{OTHER_TEST}tests/live/test_own_software.py",
+            'mkdir fetched; time provision/packages/fetch.sh "$(minigts image path)/root.ext4" "$PWD/fetched" nginx-light '
+            "redis-server": f"{OTHER_TEST}tests/live/test_own_software.py",
+            "rsync -a -e 'ssh -F lab.ssh' site/ ams:/srv/site/": f"{OTHER_TEST}tests/live/test_by_ssh.py",
+            "ansible -i lab.yaml all -m ping": f"{OTHER_TEST}tests/live/test_by_ssh.py",
+            "sftp -F lab.ssh ams": "asks for commands",
+            "minigts capture ams-bra | wireshark -k -i -": NOT_HERE,
+        },
+    ),
+    "docs/serve.md": Plan(
+        by_hand=("./minigts serve",),
+        not_run={"minigts serve --port 8137 --token-file /home/ana/minigts-token": "names somebody's directory"},
+    ),
+    "docs/experiments.md": Plan(),
+    "docs/testing.md": Plan(
+        before={
+            "./minigts test --minigts my.yaml --junitxml results.xml tests_of_mine/": (
+                "cp docs/examples/three-hosts.yaml my.yaml; mkdir tests_of_mine; "
+                "cp docs/examples/test_three_hosts.py tests_of_mine/"
+            )
+        },
+        not_run={
+            "pytest tests/": f"{OTHER_TEST}tests/live/test_examples.py",
+            "./minigts test --minigts my.yaml --minigts-on uml,mininet,vagrant test_my.py": (
+                f"{OTHER_TEST}tests/live/test_examples.py, one provider at a time"
+            ),
+        },
+    ),
+    "docs/results.md": Plan(
+        before={
+            "minigts bundle results/multihop-20261122-100000": (
+                "minigts run experiments/multihop.yaml --quick && mv results/multihop-* "
+                "results/multihop-20261122-100000"
+            )
+        },
+        not_run={
+            "minigts plot results/udp-sweep-20261121-100000 results/udp-later-20261122-100000 paper.yaml --to paper": (
+                "takes two long measurements; tests/unit/report draws of several runs"
+            )
+        },
+    ),
+    "docs/campaigns.md": Plan(
+        before={
+            "minigts run --resume results/distance-20261123-100000 --on local": (
+                "mv results/distance-* results/distance-20261123-100000"
+            )
+        },
+        not_run={
+            "minigts run experiments/ --time virtual --on local": "takes hours",
+            "minigts run experiments/distance.yaml --on tcp://192.0.2.1:8786": NOT_HERE,
+            "minigts run experiments/distance.yaml --on engine.yaml": NOT_HERE,
+        },
+    ),
+    "docs/explore.md": Plan(
+        not_run={
+            command: f"{OTHER_TEST}tests/live/test_explored_seeds.py or test_valkey_example.py"
+            for command in (
+                "minigts explore my.yaml test_my.py --faults faults.yaml --seeds 1000",
+                "minigts replay results/explore-my-20261127-160112 --seed 417",
+                "minigts replay results/explore-my-20261127-160112 --seed 417 --until 12.3s",
+                "cd docs/examples/explore",
+                "minigts explore sentinel.yaml test_sentinel.py::test_no_acknowledged_write_is_lost --faults faults.yaml "
+                "--seeds 8",
+                "minigts replay results/explore-sentinel-20261127-164158 --seed 1 --shrink",
+            )
+        },
+    ),
+    "docs/policy.md": Plan(shown={"shop.yaml": "name: shop"}),
+    "docs/routing-protocols.md": Plan(),
+    "docs/imports.md": Plan(
+        files={
+            "lab.clab.yml": "name: two\ntopology:\n  nodes:\n    a: {kind: linux, image: alpine}\n"
+            "    b: {kind: linux, image: alpine}\n  links:\n    - endpoints: ['a:eth1', 'b:eth1']\n"
+        },
+        not_run={
+            "minigts import Padi.gml --part 2 -o second.yaml": "a file of the Topology Zoo; tests/unit/formats has parts",
+            "bench/run foreign DIR": "a bench over a folder of one's own",
+        },
+    ),
+    "docs/gts.md": Plan(shown={"testbed.dsl": "type Ring {"}),
+    "docs/vagrant.md": Plan(
+        not_run={
+            command: f"{OTHER_TEST}tests/live/test_vagrant.py or test_vagrantfile.py"
+            for command in (
+                "./minigts setup vagrant",
+                "./minigts up topologies/pair.yaml --provider vagrant",
+                "./minigts check",
+                "./minigts down",
+            )
+        },
+    ),
+}
