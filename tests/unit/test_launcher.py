@@ -312,6 +312,8 @@ def test_tests_have_an_environment_of_their_own_which_serves_where_it_is_the_onl
     users = Path(launch(bare, "plan", MINIGTS_CACHE=str(cache)).stdout.strip())
     before = sorted(users.rglob("*"))
     assert launch(bare, "test", "--help", MINIGTS_CACHE=str(cache)).stdout.strip() == str(users)
+    for own in (("--minigts", "my.yaml"), ("--minigts=my.yaml", "test_my.py")):
+        assert launch(bare, "test", *own, MINIGTS_CACHE=str(cache)).stdout.strip() == str(users)
     assert [path for path in cache.iterdir() if path.is_dir()] == [users]
     developers = Path(launch(bare, "test", MINIGTS_CACHE=str(cache)).stdout.strip())
     try:
