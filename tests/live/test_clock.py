@@ -212,6 +212,7 @@ system calls is in `test_virtual_kernel`."""
 
 
 @pytest.mark.parametrize("argv", SPINNING)
+@pytest.mark.nightly
 def test_a_program_that_spins_is_ended_by_its_limit_and_the_lab_goes_on(lab: Lab, argv: list[str]) -> None:
     with pytest.raises((CommandTimeout, CommandFailed)):
         lab.provider.run("bra", ["env", "SPINS=1", *argv], timeout_s=5)
@@ -237,6 +238,7 @@ SUM = "print(sum(range(600_000_000)))"
 """Some fifteen seconds of a processor without a call to the kernel."""
 
 
+@pytest.mark.nightly
 def test_programs_that_compute_for_long_end_of_themselves_with_what_is_right(lab: Lab) -> None:
     """Side by side on two hosts: a long sum, and a measurement that ends by an alarm of the clock."""
     signing = ["openssl", "speed", "-seconds", "1", "-bytes", "1024", "sha256"]

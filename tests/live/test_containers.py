@@ -81,6 +81,7 @@ def _root_of(saved: Path, root: Path) -> None:
         root.write_bytes(content.read())
 
 
+@pytest.mark.nightly
 def test_containers_live_as_they_are_declared(directory: Path) -> None:
     with api.up(directory / "own.yaml") as lab:
         program = Program(directory / "state")
@@ -168,6 +169,7 @@ services:
 HOSTNAME = "read -r name </proc/sys/kernel/hostname; echo $name"
 
 
+@pytest.mark.nightly
 def test_a_compose_file_is_taken_as_it_is(directory: Path) -> None:
     (directory / "composed.yaml").write_text(COMPOSED)
     (directory / "shop" / "site").mkdir(parents=True)

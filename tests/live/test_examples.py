@@ -39,6 +39,7 @@ def test_the_examples_tests_hold(program: Program, tmp_path: Path, provider: str
 
 
 @pytest.mark.virtual
+@pytest.mark.nightly
 def test_an_expectation_that_does_not_hold_is_a_failure_with_its_figures(program: Program, tmp_path: Path) -> None:
     """The second link has half the rate of the first, so that TCP cannot be level."""
     topology = tmp_path / "wrong.yaml"
@@ -56,6 +57,7 @@ def test_an_expectation_that_does_not_hold_is_a_failure_with_its_figures(program
 
 @pytest.mark.virtual
 @pytest.mark.timeout(300)
+@pytest.mark.nightly
 def test_the_page_about_python_runs_as_it_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

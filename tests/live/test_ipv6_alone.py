@@ -155,6 +155,7 @@ def test_in_real_time_it_is_the_same_lab(make_lab: MakeLab, provider: str) -> No
 
 
 @pytest.mark.virtual
+@pytest.mark.nightly
 def test_every_tool_measures_what_the_plan_predicts(tmp_path: Path) -> None:
     file = tmp_path / "alone.yaml"
     file.write_text(EXPERIMENT.format(topology=TOPOLOGIES / "ipv6-only.yaml"))

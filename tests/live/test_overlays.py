@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from at_night import changed_folders
+from at_night import changed
 from live import overlay_settings, test_policy
 from live.conftest import MakeLab, quiet, skip_without_programs
 from live.program import Program
@@ -99,7 +99,7 @@ def lowest_rtt_ms(lab: Lab, source: overlays.Endpoint, target: overlays.Endpoint
 
 # One for each mechanism runs for each change, and those whose folder has just changed; all of them at night.
 OF_EACH_CHANGE = {"swarm", "flannel", "mesh", "ovs", "wireguard", "ipvlan", "calico", "vxlan-bare-v6", "ebpf"}
-CHANGED = changed_folders(overlays.catalogue.scripts())
+CHANGED = changed(overlays.catalogue.scripts())
 
 
 def is_of_each_change(name: str) -> bool:

@@ -183,6 +183,7 @@ def test_it_can_be_started_again_all_the_same(lab: Lab) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
+@pytest.mark.nightly
 def test_a_kernel_whose_process_is_stopped_is_named_and_started_again(lab: Lab, program: Program) -> None:
     os.kill(kernel(program, "silent", "bra"), signal.SIGSTOP)
     said = verb("exec", "bra", "true")

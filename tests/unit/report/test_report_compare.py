@@ -66,6 +66,7 @@ def test_what_differs_is_found_and_nothing_else(run: Path, tmp_path: Path) -> No
     assert "1 of 12 figures differs by what matters: UDP over swarm" in " ".join(headline(found))
 
 
+@pytest.mark.nightly
 def test_a_sure_but_small_change_does_not_matter(run: Path, tmp_path: Path) -> None:
     made = synthetic.write(tmp_path / "b", scaled("swarm", 0.9945), repetitions=40)
     found = compare(synthetic.write(tmp_path / "many", KIND, repetitions=40), made)
