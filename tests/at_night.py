@@ -20,8 +20,8 @@ from wanted import wanted
 
 NIGHTLY = "nightly"
 MARKERS = (NIGHTLY, *(name for name in registry.names() if name != "uml"))
-RECENTLY = timedelta(days=1)
-"""Until a night's run has tried a change."""
+RECENTLY = timedelta(hours=4)
+"""As long as commits gather before they are pushed: what was pushed earlier was tried then."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,7 +48,7 @@ def _is_at_night(item: pytest.Item) -> bool:
 
 
 def changed(parent: Path) -> set[str]:
-    """The names of the files and folders in `parent` that commits of the last day before HEAD have changed, or that the
+    """The names of the files and folders in `parent` that commits of the last four hours before HEAD have changed, or that the
     working tree has changed. Empty where git knows nothing of them: then all of them are as they were released."""
     try:
         latest = datetime.fromisoformat(_git(parent, "log", "-1", "--format=%cI"))

@@ -42,16 +42,16 @@ def test_a_nightly_test_runs_at_night_or_when_its_file_is_named(
 
 @pytest.fixture
 def catalogue(tmp_path: Path) -> Path:
-    """Folders in a repository: `old` and a file beside it committed five days before HEAD, `late` half a day."""
+    """Folders in a repository: `old` and a file beside it committed five days before HEAD, `late` two hours."""
     folder = tmp_path / "overlays"
     folder.mkdir()
     git(folder, "init", "-q")
-    for name, days in {"old": 5, "late": 0.5, "mesh": 0}.items():
+    for name, hours in {"old": 120, "late": 2, "mesh": 0}.items():
         (folder / name).mkdir()
         (folder / name / "overlay.sh").write_text(f"{name}\n")
         (folder / f"{name}.sh").write_text(f"{name}\n")
         git(folder, "add", ".")
-        date = (datetime(2026, 11, 27, tzinfo=UTC) - timedelta(days=days)).isoformat()
+        date = (datetime(2026, 11, 27, tzinfo=UTC) - timedelta(hours=hours)).isoformat()
         git(folder, "commit", "-qm", name, GIT_COMMITTER_DATE=date, GIT_AUTHOR_DATE=date)
     return folder
 
@@ -61,7 +61,7 @@ def git(folder: Path, *words: str, **environment: str) -> None:
     subprocess.run(["git", "-C", str(folder), *settings, *words], check=True, env={**os.environ, **environment})
 
 
-def test_an_overlay_that_commits_of_the_last_day_changed_is_tried_for_each_change(catalogue: Path) -> None:
+def test_an_overlay_that_the_latest_commits_changed_is_tried_for_each_change(catalogue: Path) -> None:
     assert changed(catalogue) == {"late", "late.sh", "mesh", "mesh.sh"}
 
 
