@@ -3,8 +3,8 @@
 What runs for each change covers each room, each verb and each mechanism of an overlay. The rest takes longer than a
 person waits: all overlays, most laws of validation, kills, escapes, the package, a plain user, real time, Mininet,
 virtual machines, and most of what takes more than twenty seconds. `.ci/run nightly` and `./minigts test --nightly` run
-everything. A file that the command line names is run whole. An overlay whose folder has just changed, and a law whose file
-has, are tried for each change, too.
+everything. A file that the command line names is run whole. An overlay whose folder has just changed, and a law whose
+file has, are tried for each change, too.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def _is_at_night(item: pytest.Item) -> bool:
 
 
 def changed(parent: Path) -> set[str]:
-    """The names of the files and folders in `parent` that commits of the last four hours before HEAD have changed, or that the
-    working tree has changed. Empty where git knows nothing of them: then all of them are as they were released."""
+    """The names of the files and folders in `parent` that the working tree has changed, or commits of the last four
+    hours before HEAD. Empty where git knows nothing of them: then all of them are as they were released."""
     try:
         latest = datetime.fromisoformat(_git(parent, "log", "-1", "--format=%cI"))
         since = (latest - RECENTLY).isoformat()

@@ -223,6 +223,7 @@ def test_a_program_that_spins_is_ended_by_its_limit_and_the_lab_goes_on(lab: Lab
     assert rtts_ms == pytest.approx([echo_ms(lab.plan, path)] * 10, abs=EXACT_MS, rel=0)
 
 
+@pytest.mark.nightly
 def test_a_program_that_computes_goes_on_and_exec_says_that_time_passes_with_it(lab: Lab) -> None:
     """iperf3's sending thread waits in user mode for another of its threads, which waits for a moment of the clock."""
     run(lab, "bra", "iperf3", "-s", "-D")

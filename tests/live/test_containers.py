@@ -249,6 +249,7 @@ links: [{ends: [ams, lju], rtt: 10ms, rate: 50mbit}]
 """
 
 
+@pytest.mark.nightly
 def test_an_image_is_what_commands_on_a_host_see(directory: Path, tmp_path: Path) -> None:
     (directory / "rooted.yaml").write_text(ROOTED)
     (directory / "note").write_text("from here\n")

@@ -30,6 +30,7 @@ def pytest_of_a_user(program: Program, directory: Path, *arguments: str) -> subp
         pytest.param("mininet", "name or tcp or cut", 3, marks=pytest.mark.mininet),
     ],
 )
+@pytest.mark.nightly
 def test_the_examples_tests_hold(program: Program, tmp_path: Path, provider: str, which: str, passed: int) -> None:
     for file in filter(Path.is_file, EXAMPLES.iterdir()):
         (tmp_path / file.name).write_text(file.read_text())

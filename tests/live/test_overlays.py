@@ -150,6 +150,7 @@ nft add rule inet deaf input udp dport 7946 drop
 """For so long nobody tells the host anything by Docker's gossip; lists are compared by TCP."""
 
 
+@pytest.mark.nightly
 def test_a_host_that_heard_of_a_node_from_nobody_joins_anew_and_does_not_wait(make_lab: MakeLab) -> None:
     lab = make_lab(
         "name: deaf\nhosts: {first: , near: , far: }\n"

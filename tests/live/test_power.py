@@ -136,6 +136,7 @@ def test_hosts_come_and_go_while_another_is_off(lab: Lab, program: Program) -> N
 FULL = "echo 1 >/proc/sys/vm/panic_on_oom; mount -t tmpfs -o size=2G full /mnt; cat /dev/zero >/mnt/full"
 
 
+@pytest.mark.nightly
 def test_a_kernel_that_has_panicked_says_of_what(lab: Lab, program: Program) -> None:
     assert program.run("exec", "lju", "--", "sh", "-c", FULL).returncode != 0
     assert until(lambda: "panicked" in program.succeeds("status"))

@@ -1,7 +1,7 @@
 """Each law of experiments/validation holds in a lab, in its quick form: `minigts validate NAME --quick`.
 
-Two that take seconds, and those whose file has just changed, are tried for each change; all of them at night. The clock's
-own tests hold the same physics in milliseconds (provision/clock/tests).
+Two that take seconds, and those whose file has just changed, are tried for each change; all of them at night. The
+clock's own tests hold the same physics in milliseconds (provision/clock/tests).
 """
 
 from __future__ import annotations

@@ -144,6 +144,7 @@ def test_an_option_of_tcpdump_is_none_of_capture() -> None:
     assert (done.exit_code, "No such option: -e" in done.stderr) == (2, True)
 
 
+@pytest.mark.nightly
 def test_an_installed_minigts_does_not_warn_of_its_own_plugin(tmp_path: Path) -> None:
     """Its distribution names the plugin and all of its files, which pytest would rewrite before they are loaded."""
     beside = tmp_path / "site" / "minigts-0.1.0.dist-info"

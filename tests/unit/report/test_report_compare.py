@@ -145,9 +145,8 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_campaign_has_a_page_of_all_and_a_page_of_each(campaign: Path) -> None:
     text = render(campaign).read_text()
-    assert f"Of {3 * len(synthetic.KINDS)} verdicts {len(synthetic.KINDS)} held" in text.replace(
-        "\N{NO-BREAK SPACE}", " "
-    )
+    runs = len(synthetic.CAMPAIGN)
+    assert f"Of {3 * runs} verdicts {runs} held" in text.replace("\N{NO-BREAK SPACE}", " ")
     for run in campaign.iterdir():
         if run.is_dir():
             assert (run / "report.html").exists()
