@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[2]
@@ -103,7 +104,7 @@ def blocks(page: Path) -> Iterator[list[tuple[int, str]]]:
 
 
 def commands(page: Path) -> list[Command]:
-    """The commands of a page in their order: all lines of the blocks in which minigts is called. Where a block has
+    """The commands of a page in their order: all lines of the parts of blocks in which minigts is called. Where a block has
     prompts, what is behind them, with the output that follows."""
     found: list[Command] = []
     for block in blocks(page):
@@ -113,9 +114,18 @@ def commands(page: Path) -> list[Command]:
                     found.append(Command(number, line.removeprefix(PROMPT)))
                 elif found:
                     found[-1] = Command(found[-1].line, found[-1].text, (*found[-1].shown, line))
-        elif any(COMMAND.match(line) for _, line in block):
-            found += [Command(number, line) for number, line in block if line.strip()]
+        else:
+            for part in parts(block):
+                if any(COMMAND.match(line) for _, line in part):
+                    found += [Command(number, line) for number, line in part]
     return found
+
+
+def parts(block: list[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
+    """A block's lines between its empty lines: commands, an output below them, a file."""
+    for filled, lines in groupby(block, key=lambda each: bool(each[1].strip())):
+        if filled:
+            yield [*lines]
 
 
 def difference(shown: tuple[str, ...], output: str) -> str | None:

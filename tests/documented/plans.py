@@ -84,6 +84,9 @@ PLANS = {
             "minigts kill bra": ANEW,
             "minigts capture --container ams icmp": "minigts up topologies/chain6.yaml --overlay swarm",
             "minigts down --keep": ANEW,
+            "curl -o big -w '%{time_total} %{speed_download}\\n' http://127.0.0.2:18080/big": (
+                "for try in {1..100}; do curl -so index http://127.0.0.2:18080/ && break; sleep 0.3; done"
+            ),
             "head -c 100000000 /dev/urandom >hundred": "minigts down --all; minigts up topologies/pair.yaml",
         },
         by_hand=(
