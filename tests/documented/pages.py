@@ -14,7 +14,9 @@ from itertools import groupby
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[2]
-COMMAND = re.compile(r"^(?:\$ |time |cd \S+ && )?(?:[A-Z_]+=\S+ )*(?:\./|docs/site/|bench/)?(?:minigts|build|run)(?: |$)")
+COMMAND = re.compile(
+    r"^(?:\$ |time |cd \S+ && )?(?:[A-Z_]+=\S+ )*(?:\./|docs/site/|bench/)?(?:minigts|build|run)(?: |$)"
+)
 PROMPT, LEFT_OUT = "$ ", "…"
 LIMIT_S = 600.0
 BY_HAND_S = 6.0
@@ -74,8 +76,8 @@ def pages() -> list[Path]:
 
 def block_that_begins(page: Path, first: str) -> str:
     """The text of the fenced block of a page with this first line."""
-    found = [each for each in re.findall(r"^```.*\n((?:.*\n)*?)```$", page.read_text(encoding="utf-8"), re.MULTILINE)]
-    (block,) = [each for each in found if each.startswith(f"{first}\n")]
+    found = re.findall(r"^```.*\n((?:.*\n)*?)```$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    (block,) = [str(each) for each in found if each.startswith(f"{first}\n")]
     return block
 
 
@@ -104,8 +106,8 @@ def blocks(page: Path) -> Iterator[list[tuple[int, str]]]:
 
 
 def commands(page: Path) -> list[Command]:
-    """The commands of a page in their order: all lines of the parts of blocks in which minigts is called. Where a block has
-    prompts, what is behind them, with the output that follows."""
+    """The commands of a page in their order: all lines of the parts of blocks in which minigts is called. Where a block
+    has prompts, what is behind them, with the output that follows."""
     found: list[Command] = []
     for block in blocks(page):
         if any(line.startswith(PROMPT) for _, line in block):
@@ -189,10 +191,7 @@ class Reader:
                 start_new_session=True,
             )
             self._groups.append(started.pid)
-            if by_hand:
-                code = _ended_by_hand(started)
-            else:
-                code = started.wait(LIMIT_S)
+            code = _ended_by_hand(started) if by_hand else started.wait(LIMIT_S)
         if place.exists() and not by_hand:
             self.directory = Path(place.read_text().strip())
         return code, said.read_text(encoding="utf-8", errors="replace")

@@ -13,6 +13,7 @@ import pytest
 from documented.pages import PROJECT, Command, Reader, block_that_begins, commands, difference, pages
 from documented.plans import PLANS
 
+
 def name_of(page: Path) -> str:
     return str(page.relative_to(PROJECT))
 

@@ -87,12 +87,20 @@ def test_it_says_how_far_it_is(product: Product) -> None:
     write(product.folder, f"{GOOD}; sleep 2.5")
     said: list[str] = []
     product.ensure(said.append)
-    assert said == ["building the thing; once, a moment", "compiling the thing: 2 of some 2 parts, less than a minute left"]
+    assert said == [
+        "building the thing; once, a moment",
+        "compiling the thing: 2 of some 2 parts, less than a minute left",
+    ]
 
 
 @pytest.mark.parametrize(
     ("elapsed_s", "steps", "left"),
-    [(60, 130, "about 9 min"), (600, 1300, "less than a minute"), (30, 650, "less than a minute"), (9, 1400, "less than")],
+    [
+        (60, 130, "about 9 min"),
+        (600, 1300, "less than a minute"),
+        (30, 650, "less than a minute"),
+        (9, 1400, "less than"),
+    ],
 )
 def test_the_time_that_is_left_goes_by_the_steps_until_now(elapsed_s: float, steps: int, left: str) -> None:
     assert time_left(elapsed_s, steps, 1300).startswith(left)

@@ -47,8 +47,9 @@ class Difference:
 def build(folder: Path, say: Progress, *, uncommitted: bool = False) -> tuple[Path, ...]:
     """Write a release into the new folder; return its files. The parts are those that this minigts has built.
 
-    Raises InputError when the folder exists, or (unless `uncommitted`) when the checkout differs from its commit, has no
-    documentation of it, or the commit has the tag of another version; EnvironmentLacks outside a checkout, without hatchling, or when a part is not built.
+    Raises InputError when the folder exists, or (unless `uncommitted`) when the checkout differs from its commit, has
+    no documentation of it, or the commit has the tag of another version; EnvironmentLacks outside a checkout, without
+    hatchling, or when a part is not built.
     """
     if os.path.lexists(folder):
         raise InputError(f"{folder}: exists already; name a new folder")

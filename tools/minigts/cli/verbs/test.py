@@ -15,7 +15,11 @@ from minigts.errors import EnvironmentLacks
 verb = Verb(PROJECT, 450)
 
 NAMED = {
-    "docs": ("tests/documented/test_pages_as_typed.py", "tests/unit/test_documentation.py", "tests/unit/test_documented_commands.py"),
+    "docs": (
+        "tests/documented/test_pages_as_typed.py",
+        "tests/unit/test_documentation.py",
+        "tests/unit/test_documented_commands.py",
+    ),
 }
 """Tests of the project that have a word of their own."""
 
