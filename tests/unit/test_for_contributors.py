@@ -14,7 +14,6 @@ from ruamel.yaml import YAML
 
 import checks
 from minigts import __version__
-from minigts.providers import system_packages, uml
 
 PROJECT = Path(__file__).parents[2]
 WORKFLOWS = (".github/workflows/each-change.yml", ".gitlab-ci.yml")
@@ -53,15 +52,6 @@ def test_the_changelog_begins_with_what_is_unreleased_or_with_this_version() -> 
     headings = re.findall(r"^## (.*)$", (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     newest = headings[1] if headings[0] == "Unreleased" else headings[0]
     assert newest.split(",")[0] == __version__
-
-
-def test_debians_package_is_of_this_version_and_takes_what_pyproject_and_the_image_ask_for() -> None:
-    """Debian's names of Python packages are theirs with `python3-`; dh_python3 finds those that pyproject names."""
-    assert (PROJECT / "debian" / "changelog").read_text(encoding="utf-8").startswith(f"minigts ({__version__}) ")
-    control = (PROJECT / "debian" / "control").read_text(encoding="utf-8")
-    assert "${python3:Depends}" in control
-    for package in system_packages.of(Path(uml.__file__).parent, root=False):
-        assert f" {package.name}," in control, package.name
 
 
 def test_pages_name_files_of_a_release_by_this_version() -> None:
