@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from minigts.cli.app import app
 from minigts.errors import InputError
 from minigts.experiments import prepare, run_folders
+from minigts.providers.uml.build import image
 from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.schema import RawSample
@@ -46,6 +47,16 @@ CAMPAIGN_S = 45 * 60
 def prepared(*names: str, **how: bool) -> tuple[prepare.Prepared, ...]:
     chosen = {"paper": False, "quick": True, **how}
     return prepare.prepare_all([EXPERIMENTS / f"{name}.yaml" for name in names], only=(), **chosen)
+
+
+def test_what_this_machine_lacks_is_said_before_there_is_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image, "missing", lambda: ["mmdebstrap is not installed: apt-get install mmdebstrap"])
+    argv = ["run", str(EXPERIMENTS / "multihop.yaml"), "--results", str(tmp_path / "results")]
+    done = CliRunner().invoke(app, argv)
+    assert (done.exit_code, done.output) == (3, "minigts: mmdebstrap is not installed: apt-get install mmdebstrap\n")
+    assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.parametrize(
