@@ -34,7 +34,6 @@ from minigts.session import bring_up
 from minigts.topology.plan import reseed
 
 US_PER_S = 1e6
-SYNC_S = 120.0
 LOGS = "logs"
 BREAK_S, MOST_BREAKS = 0.1, 3000
 """How often, in seconds, and how many times at most the player's wait is ended until it knows that the test has ended.
@@ -130,8 +129,6 @@ def _run(lab: Lab, seed: SeedOfWork, place: Path, stop: Stop | None) -> _Ran:
     limit = (asked.longest_s, f"did not end in {asked.longest_s:g} s of the lab's time")
     if stop is not None and stop.at_s < asked.longest_s:
         limit = (stop.at_s, "it was stopped there")
-    if any(fault.kind == "kill" and not fault.sync for fault in asked.drawn(seed.number)):
-        _write_disks(lab)
     with provider.together() as pool:
         begin_s, began = provider.now_s(), _in_ms(datetime.now(UTC))
         lab.note({"event": timeline.BEGUN})
@@ -154,12 +151,6 @@ def _run(lab: Lab, seed: SeedOfWork, place: Path, stop: Stop | None) -> _Ran:
                     break
     lab_s = end_s - begin_s if lab.time == "virtual" else (ended - began).total_seconds()
     return _Ran(code, player.why if code is None else "", lab_s, entries)
-
-
-def _write_disks(lab: Lab) -> None:
-    """Have each host write out what its start has written, so that a kill loses only what came later."""
-    with lab.provider.together() as pool:
-        pool.all([partial(lab.provider.run, host.name, ["sync"], timeout_s=SYNC_S) for host in lab.plan.hosts])
 
 
 def _in_ms(moment: datetime) -> datetime:

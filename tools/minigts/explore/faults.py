@@ -19,7 +19,7 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from minigts.language import validation
-from minigts.language.fields import Strict, quantity, truth, unknown, whole
+from minigts.language.fields import Strict, quantity, unknown, whole
 from minigts.language.figures import digits
 from minigts.language.problems import Finding, listed
 from minigts.language.quantities import DURATION_S, LOSS_PERCENT, MOMENT_S, TIME_MS, Quantity
@@ -80,8 +80,6 @@ class Fault(BaseModel):
     link: str = ""
     amount: float = 0.0
     """More delay each way in ms, loss in percent, or the clock's step in seconds."""
-    sync: bool = True
-    """Whether a killed host's disk is written out first."""
 
     @property
     def end_s(self) -> float:
@@ -99,8 +97,6 @@ class Fault(BaseModel):
                 return f"clock of {self.machines[0]} stepped by {self.amount:+.6f} s"
             case "partition":
                 return f"partition of {', '.join(self.machines)}"
-            case "kill" if not self.sync:
-                return f"kill of {self.machines[0]} without sync"
             case _:
                 return f"{self.kind} of {self.machines[0]}"
 
@@ -121,14 +117,7 @@ class Partition(_Often):
 
 
 class OfAHost(_Often):
-    """A fault of a host that has no amount: pause, disk-full."""
-
-
-class Kill(_Often):
-    """A host whose power is cut."""
-
-    sync: Annotated[bool, *truth("a host's disk is written out before its power is cut")] = True
-    """Whether its disk is written out first. If not, what programs have written and not synced is lost."""
+    """A fault of a host that has no amount: kill, pause, disk-full."""
 
 
 class SlowLink(_Often):
@@ -156,7 +145,7 @@ class Faults(Strict):
     """Which faults come how often, and when."""
 
     partition: Partition | None = None
-    kill: Kill | None = None
+    kill: OfAHost | None = None
     pause: OfAHost | None = None
     slow_link: SlowLink | None = Field(default=None, alias="slow-link")
     loss: Loss | None = None
@@ -263,8 +252,7 @@ def _of_kind(kind: Kind, often: _Often, faults: Faults, plan: Plan, seed: int) -
         if at_s >= faults.over_s:
             return
         for_s = round(min(for_s, faults.over_s - at_s), 6)
-        sync = not isinstance(often, Kill) or often.sync
-        yield Fault(number=0, kind=kind, at_s=at_s, for_s=for_s, machines=machines, link=link, amount=amount, sync=sync)
+        yield Fault(number=0, kind=kind, at_s=at_s, for_s=for_s, machines=machines, link=link, amount=amount)
 
 
 def _what(kind: Kind, often: _Often, plan: Plan, chance: random.Random) -> tuple[tuple[str, ...], str, float]:

@@ -130,7 +130,7 @@ class Player:
         lab, host = self._lab, fault.machines[0] if fault.machines else ""
         acts: dict[Kind, tuple[Callable[[], None], Callable[[], None]]] = {
             "partition": (lambda: self._part(fault), lambda: self._join(fault)),
-            "kill": (lambda: labs.kill(lab, host, sync=fault.sync), lambda: start_again(lab, host)),
+            "kill": (lambda: labs.kill(lab, host), lambda: start_again(lab, host)),
             "pause": (lambda: labs.pause(lab, host), lambda: labs.resume(lab, host)),
             "slow-link": (lambda: self._slow(fault), lambda: self._set(fault, "delay_ms", None)),
             "loss": (

@@ -132,9 +132,9 @@ def restart(lab: Lab, name: str) -> None:
             provisioning.run_commands(lab, machine)
 
 
-def kill(lab: Lab, name: str, *, sync: bool = True) -> None:
-    """Cut a host's or switch's power: it ends at once, and stays off until `restart`. Its links carry nothing
-    meanwhile. With `sync` its disk is written out first; else what programs have written and not synced is lost.
+def kill(lab: Lab, name: str) -> None:
+    """Cut a host's or switch's power: its disk is written out, it ends at once, and stays off until `restart`. Its
+    links carry nothing meanwhile.
 
     Raises EnvironmentLacks when the provider cannot leave one host off.
     """
@@ -143,7 +143,7 @@ def kill(lab: Lab, name: str, *, sync: bool = True) -> None:
     with exclusive(lab.rundir):
         record = lab.read_record()
         lab.write(record.model_copy(update={"off": record.off | {name}}), record)
-        lab.provider.kill(name, sync=sync)
+        lab.provider.kill(name)
 
 
 def pause(lab: Lab, name: str) -> None:

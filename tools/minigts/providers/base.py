@@ -102,8 +102,8 @@ class Power(Protocol):
     """A provider that can leave one host off, until `restart` starts it, or stop one host's time, while the others run
     on."""
 
-    def kill(self, host: str, *, sync: bool = True) -> None:
-        """End a host as a power cut does; return when it has ended. With `sync` its disk is written out first."""
+    def kill(self, host: str) -> None:
+        """End a host as a power cut does, though its disk is written out first; return when it has ended."""
         ...
 
     def pause(self, host: str) -> None: ...

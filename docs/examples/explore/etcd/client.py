@@ -1,6 +1,7 @@
-"""client.py SECONDS [serializable]: asks the etcd member on this host every 0.1 s. It reads, writes or swaps a register that all
-clients share, another one every 5 s, and after every fourth such request it adds a value to a set, which is all keys
-below writes/. Prints a line of JSON when it asks, and one when it is answered. With `serializable` its reads are such.
+"""client.py SECONDS [serializable]: asks the etcd member on this host every 0.1 s. It reads, writes or swaps a register
+that all clients share, another one every 5 s, and after every fourth such request it adds a value to a set, which is
+all keys below writes/. Prints a line of JSON when it asks, and one when it is answered. With `serializable` its reads
+are such.
 
 client.py members: prints the set."""
 

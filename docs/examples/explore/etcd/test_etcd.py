@@ -1,4 +1,4 @@
-"""What etcd promises three clients, while the network is parted and hosts lose their power: each acknowledged write is
+"""What etcd promises three clients, while the network is parted and hosts fail: each acknowledged write is
 kept, and requests are done in one order that all see."""
 
 import json

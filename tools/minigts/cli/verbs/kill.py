@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from minigts.cli import console
 from minigts.cli.options import Host, LabName, lab_with
 from minigts.cli.verbs import LABS, Verb
@@ -14,21 +10,15 @@ verb = Verb(LABS, 60)
 
 
 @verb.command()
-def kill(
-    host: Host,
-    lab: LabName = None,
-    sync: Annotated[
-        bool, typer.Option("--sync/--no-sync", help="Write its disk out first; else what was not synced is lost.")
-    ] = True,
-) -> None:
+def kill(host: Host, lab: LabName = None) -> None:
     """Cut a host's power: it ends at once and stays off until `minigts start`. Frames sent to it are lost.
 
-    Its disk is written out first, unless --no-sync is given. The other hosts run on.
+    Its disk is written out first. The other hosts run on.
 
     Example:  minigts kill bra
     """
     from minigts import lab as labs
 
     opened = lab_with(host, lab)
-    labs.kill(opened, host, sync=sync)
+    labs.kill(opened, host)
     console.note(f"{host} is off; to start it: minigts start {host}")

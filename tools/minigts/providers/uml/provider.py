@@ -250,9 +250,8 @@ class UmlProvider(AgentProvider):
                 raise HostFailed("the lab's supervisor does not answer")
             time.sleep(0.01)
 
-    def kill(self, host: str, *, sync: bool = True) -> None:
-        if sync:
-            self._write_disk(host)
+    def kill(self, host: str) -> None:
+        self._write_disk(host)
         lab_processes.remove(command_line.paused(self.rundir, host))
         command_line.to_be_restarted(self.rundir, host).unlink(missing_ok=True)
         command_line.end(self.rundir, host)
