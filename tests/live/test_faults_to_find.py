@@ -36,7 +36,7 @@ def row(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Program, Lab
         program.run("down", "--all")
 
 
-QUICK = ("no-route", "mtu", "dead-daemon")
+QUICK = ("no-route", "dead-daemon")
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,7 @@ def test_a_fault_has_its_effect_and_is_mended(row: tuple[Program, Lab], kind: st
     assert not breaks.shows(lab, fault)
 
 
+@pytest.mark.nightly
 def test_a_student_finds_and_mends_a_fault(program: Program, tmp_path: Path) -> None:
     folder = tmp_path / "ana"
     here = ("--folder", str(folder))
