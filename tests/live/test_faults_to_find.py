@@ -18,9 +18,9 @@ ROW = """
 name: faults
 hosts: {a: , b: , c: , d: }
 links:
-  - {ends: [a, b], rtt: 4ms, rate: 20mbit}
-  - {ends: [b, c], rtt: 4ms, rate: 20mbit}
-  - {ends: [c, d], rtt: 4ms, rate: 20mbit}
+  - {ends: [a, b], rtt: 20ms, rate: 20mbit}
+  - {ends: [b, c], rtt: 20ms, rate: 20mbit}
+  - {ends: [c, d], rtt: 20ms, rate: 20mbit}
 """
 
 

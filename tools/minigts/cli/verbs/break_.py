@@ -11,9 +11,8 @@ from minigts.cli.options import LabName, WhichLab, which
 from minigts.cli.verbs import CLASSROOM, Verb
 from minigts.cli.views import tables
 from minigts.errors import InputError
-from minigts.language.fields import unknown
 
-verb = Verb(CLASSROOM, 440)
+verb = Verb(CLASSROOM, 435)
 
 
 @verb.command()
@@ -45,6 +44,7 @@ def break_(
     Example:  minigts break --answer no-route bra
     """
     from minigts import lab as labs
+    from minigts.language.fields import unknown
     from minigts.lessons import break_kinds, breaks
 
     asked = [seed is not None, answer is not None, reveal, mend, kinds]
