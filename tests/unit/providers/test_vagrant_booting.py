@@ -118,10 +118,10 @@ def test_what_minigts_refuses_is_its_own_message_and_exit_code(checkout: Path) -
 @pytest.mark.parametrize(
     ("words", "start"),
     [
-        (("status",), []),
-        (("ssh-config", "ams"), []),
+        pytest.param(("status",), [], marks=pytest.mark.nightly),
+        pytest.param(("ssh-config", "ams"), [], marks=pytest.mark.nightly),
         (("up", "--no-provision", "bra"), ["--start", "--machine=bra"]),
-        (("reload",), ["--start"]),
+        pytest.param(("reload",), ["--start"], marks=pytest.mark.nightly),
     ],
 )
 def test_minigts_is_asked_once_with_every_word_as_it_is(
@@ -142,6 +142,7 @@ def test_the_definition_is_asked_for_once_however_often_the_vagrantfile_is_read(
     assert calls(checkout)[0][-1] == "--"
 
 
+@pytest.mark.nightly
 def test_after_a_destroy_minigts_is_told_for_every_machine(checkout: Path) -> None:
     code, said = ended(vagrant(checkout, "destroy", "-f"))
     assert code == 0, said
