@@ -53,6 +53,35 @@ def test_what_others_use_is_all_that_is_used_less_the_labs_own(tmp_path: Path) -
     assert seen.memory_stalled is None
 
 
+def test_the_time_in_which_memory_was_waited_for_is_a_share(tmp_path: Path) -> None:
+    machine(tmp_path, busy=10, steal=0, stalled_us=0)
+    memory = tmp_path / "pressure/memory"
+    memory.write_text("some avg10=0.00 avg60=0.00 avg300=0.00 total=0\nfull 0\n")
+    before = host_load.snapshot([], tmp_path)
+    memory.write_text("some avg10=0.00 avg60=0.00 avg300=0.00 total=30000\nfull 0\n")
+    seen = host_load.between(before, host_load.snapshot([], tmp_path), 0.0)
+    assert seen.memory_stalled is not None
+    assert seen.memory_stalled * seen.seconds == pytest.approx(0.03, rel=0.05)
+    assert seen.cpu_stalled == 0
+
+
+def test_the_lateness_of_a_timer_is_in_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose sleeps of 10 ms take 35 ms."""
+    now_s = [100.0]
+    timer = host_load._Timer()
+
+    def sleep(seconds: float) -> None:
+        now_s[0] += seconds + 0.025
+        timer._stopped.set()
+
+    monkeypatch.setattr(host_load.time, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(host_load.time, "sleep", sleep)
+    timer._tick()
+    assert timer._worst_s == pytest.approx(0.025)
+    timer._thread.start()
+    assert timer.stop() == pytest.approx(25.0)
+
+
 def test_a_machine_without_pressure_or_control_groups_has_a_load_all_the_same(tmp_path: Path) -> None:
     machine(tmp_path, busy=10, steal=0, stalled_us=None)
     found = host_load.between(host_load.snapshot([], tmp_path), host_load.snapshot([], tmp_path), 0.0)
