@@ -1,0 +1,175 @@
+"""A cluster of Kubernetes over three hosts in virtual time: it is ready when it says so, its pods are as far apart as
+their hosts, a Service answers, a node comes back, two clusters give the same bytes, and nothing is left."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from live import test_overlays
+from live.conftest import quiet, state_directory, take_down
+from live.program import TOPOLOGIES, Program
+from minigts import lab as labs
+from minigts import overlays
+from minigts.judge.tolerances import exchanged
+from minigts.lab import Lab
+from minigts.overlays import Endpoint
+from minigts.topology.read.load import load
+
+pytestmark = [pytest.mark.virtual, pytest.mark.compiled, pytest.mark.nightly]
+LIMIT_S = 120.0
+SERVERS_PORT = 12865
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """The lab of topologies/kubernetes.yaml, over which no overlay is laid yet."""
+    plan = load(TOPOLOGIES / "kubernetes.yaml", known_overlays=overlays.known())
+    with state_directory(tmp_path_factory.mktemp("state")):
+        made = labs.up(plan, "uml", "cluster", quiet)
+    yield made
+    take_down(made)
+
+
+@pytest.fixture(scope="module")
+def before(cluster: Lab) -> Mapping[str, str]:
+    """The state of the hosts before the cluster."""
+    return test_overlays.state(cluster)
+
+
+@pytest.fixture(scope="module")
+def ends(cluster: Lab, before: Mapping[str, str]) -> Mapping[str, Endpoint]:
+    """The measuring pods of the cluster."""
+    return overlays.join(cluster, "kubernetes", quiet)
+
+
+def asked(lab: Lab, *arguments: str) -> Any:
+    """What the API server knows, as JSON."""
+    argv = ["kubectl", *arguments, "--output", "json"]
+    return json.loads(lab.provider.run("plane", argv, timeout_s=LIMIT_S).stdout)
+
+
+def ready(item: Any) -> bool:
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in item["status"]["conditions"])
+
+
+def lowest_rtt_ms(lab: Lab, source: Endpoint, address: str) -> float:
+    argv = [*source.prefix, "ping", "-c", "5", "-i", "0.2", "-q", address]
+    said = lab.provider.run(source.host, argv, timeout_s=LIMIT_S).stdout
+    return float(said.splitlines()[-1].split(" = ")[1].split("/")[0])
+
+
+def test_every_host_is_a_ready_node(cluster: Lab, ends: Mapping[str, Endpoint]) -> None:
+    nodes = asked(cluster, "get", "nodes")["items"]
+    assert {node["metadata"]["name"]: ready(node) for node in nodes} == dict.fromkeys(ends, True)
+    assert {node["status"]["nodeInfo"]["kubeletVersion"] for node in nodes} == {"v1.34.4"}
+
+
+def test_the_files_manifests_were_applied_and_their_pods_are_ready(cluster: Lab, ends: Mapping[str, Endpoint]) -> None:
+    pods = asked(cluster, "get", "pods", "--selector", "app=servers")["items"]
+    assert Counter(pod["spec"]["nodeName"] for pod in pods if ready(pod)) == dict.fromkeys(ends, 3)
+
+
+@pytest.mark.parametrize("far", ["worker1", "worker2"])
+def test_pods_are_as_far_apart_as_their_hosts(cluster: Lab, ends: Mapping[str, Endpoint], far: str) -> None:
+    path = cluster.plan.path("plane", far)
+    tolerance = exchanged(cluster.plan, path, 1, frames=True)
+    assert tolerance.allows(lowest_rtt_ms(cluster, ends["plane"], ends[far].address), path.rtt_ms)
+
+
+def test_the_data_path_is_what_it_says(cluster: Lab, ends: Mapping[str, Endpoint]) -> None:
+    proven = overlays.verify(cluster, quiet)
+    assert {words["ENCAPSULATION"] for words in proven.values()} == {"none"}
+    assert {end.mtu for end in ends.values()} == {1500}
+
+
+def test_a_service_answers_by_its_address_from_pods_and_hosts(cluster: Lab, ends: Mapping[str, Endpoint]) -> None:
+    address = asked(cluster, "get", "service", "servers")["spec"]["clusterIP"]
+    for end in ends.values():
+        for prefix in (end.network, ()):
+            argv = [*prefix, "nc", "-z", "-w", "2", address, str(SERVERS_PORT)]
+            cluster.provider.run(end.host, argv, timeout_s=LIMIT_S)
+
+
+def test_a_service_without_ready_pods_answers_nobody(cluster: Lab, ends: Mapping[str, Endpoint]) -> None:
+    run = cluster.provider.run
+    address = asked(cluster, "get", "service", "servers")["spec"]["clusterIP"]
+    argv = [*ends["worker2"].network, "nc", "-z", "-w", "2", address, str(SERVERS_PORT)]
+    run("plane", ["kubectl", "scale", "deployment", "servers", "--replicas=0"], timeout_s=LIMIT_S)
+    run(
+        "plane",
+        ["kubectl", "wait", "--for=delete", "pods", "--selector=app=servers", "--timeout=90s"],
+        timeout_s=LIMIT_S,
+    )
+    assert run("worker2", argv, timeout_s=LIMIT_S, check=False).code != 0
+    run("plane", ["kubectl", "scale", "deployment", "servers", "--replicas=9"], timeout_s=LIMIT_S)
+    run("plane", ["kubectl", "rollout", "status", "deployment", "servers", "--timeout=90s"], timeout_s=LIMIT_S)
+    assert run("worker2", argv, timeout_s=LIMIT_S, check=False).code == 0
+
+
+def test_strangers_are_not_let_in(cluster: Lab, ends: Mapping[str, Endpoint]) -> None:
+    """Who has no credentials, and a node that asks for what is another's."""
+    run = cluster.provider.run
+    server = f"https://{cluster.plan.host('plane').address}:6443"
+    code = run(
+        "worker1",
+        ["curl", "-sk", "-o", "/dev/null", "-w", "%{http_code}", f"{server}/api/v1/pods"],
+        timeout_s=LIMIT_S,
+    ).stdout
+    assert code == "403"
+    argv = ["kubectl", "--kubeconfig", "/etc/kubernetes/kubelet.conf", "get", "secrets", "--all-namespaces"]
+    refused = run("worker1", argv, timeout_s=LIMIT_S, check=False)
+    assert refused.code != 0
+    assert "Forbidden" in refused.stderr
+
+
+def test_a_worker_comes_back_after_a_power_cut(cluster: Lab, ends: Mapping[str, Endpoint]) -> None:
+    labs.restart(cluster, "worker2")
+    again = overlays.rejoin(cluster, "worker2", quiet)
+    assert all(ready(node) for node in asked(cluster, "get", "nodes")["items"])
+    path = cluster.plan.path("plane", "worker2")
+    tolerance = exchanged(cluster.plan, path, 1, frames=True)
+    assert tolerance.allows(lowest_rtt_ms(cluster, again["plane"], again["worker2"].address), path.rtt_ms)
+
+
+def test_the_control_plane_comes_back_after_a_power_cut(cluster: Lab, ends: Mapping[str, Endpoint]) -> None:
+    labs.restart(cluster, "plane")
+    overlays.rejoin(cluster, "plane", quiet)
+    assert all(ready(node) for node in asked(cluster, "get", "nodes")["items"])
+    assert len(asked(cluster, "get", "pods", "--selector", "app=servers")["items"]) == 9
+
+
+def test_it_leaves_nothing(cluster: Lab, before: Mapping[str, str], ends: Mapping[str, Endpoint]) -> None:
+    overlays.leave(cluster, quiet)
+    assert test_overlays.state(cluster) == before
+
+
+EXPERIMENT = f"""\
+name: pods
+title: Between pods
+topology: {TOPOLOGIES / "kubernetes.yaml"}
+overlays: [kubernetes]
+seed: 1
+repetitions: 1
+measurements:
+  - {{name: rtt, tool: ping, paths: [{{from: plane, to: worker2}}], options: {{count: 20, interval: 100ms}}}}
+  - {{name: tcp, tool: iperf3-tcp, paths: [{{from: plane, to: worker2}}], options: {{duration: 2s}}}}
+"""
+
+
+def test_two_clusters_of_one_file_give_the_same_bytes(program: Program, tmp_path: Path) -> None:
+    file = tmp_path / "pods.yaml"
+    file.write_text(EXPERIMENT)
+    samples = []
+    for number in range(2):
+        said = program.run("run", str(file), "--results", str(tmp_path / str(number)))
+        assert said.returncode == 0, said.stdout + said.stderr
+        (found,) = (tmp_path / str(number)).rglob("samples.csv")
+        samples.append(found.read_bytes())
+    assert samples[0] == samples[1]
+    assert b"plane" in samples[0]
