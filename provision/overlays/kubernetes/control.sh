@@ -7,7 +7,6 @@ source "$OVERLAYS/kubernetes/node.sh"
 
 readonly etcd_root=/var/lib/minigts/etcd
 readonly pki=$cluster/pki
-readonly services=172.30.0.0/16
 readonly ready_s=150
 readonly manifests=/srv/kubernetes/manifests # the user's, by `files:` of a topology
 

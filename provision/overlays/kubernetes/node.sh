@@ -11,6 +11,7 @@ readonly kubelet_root=/var/lib/kubelet
 readonly kubelet_credentials=$cluster/kubelet.conf
 readonly server=https://$LEADER_ADDRESS:6443
 readonly pods=172.31.0.0/16
+readonly services=172.30.0.0/16
 readonly noted_rules=/run/minigts/rules.before
 readonly processor=/run/minigts/cpuinfo
 readonly kubernetes_programs=(kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet kubectl kubeadm)
@@ -79,7 +80,9 @@ rotateCertificates: true
 END
 }
 
+# A host sends to a Service only where it knows a way; kube-proxy's rules then say another.
 start_proxy() {
+  ip route replace "$services" dev lo src "$HOST_ADDRESS"
   credentials kube-proxy "$PROXY_TOKEN" >"$cluster/proxy.conf"
   proxy_settings >"$cluster/proxy.yaml"
   start_daemon kube-proxy "${settled[@]}" kube-proxy --config "$cluster/proxy.yaml"
@@ -101,6 +104,7 @@ stop_node() {
   stop_daemon kubelet
   stop_daemon kube-proxy
   umount /proc/cpuinfo 2>/dev/null || true
+  ip route delete "$services" 2>/dev/null || true
 }
 
 # Of what pods and programs have left.
