@@ -40,22 +40,28 @@ leave() {
 }
 
 describe_measuring_pod() {
-  local id address
-  wait_until "$ready_s" measuring_pod_runs || fatal "the pod on this node does not run: $(measuring_pod | jq -c '.status.conditions, .status.containerStatuses')"
-  read -r address id <<<"$(measuring_pod | jq -r '"\(.status.podIP) \(.status.containerStatuses[0].containerID)"')"
-  id=$(process_of "${id#containerd://}")
+  local address='' id=''
+  wait_until "$ready_s" find_measuring_pod || fatal "the measuring pod on this node does not run: $(measuring_pod)"
   wait_until 30 servers_listen "$id" || fatal "the servers in the measuring pod do not listen"
   echo "ADDRESS=$address"
   echo "MTU=$(mtu_with "$address" <<<"$(nsenter --target "$id" --net ip -4 address)")"
   echo "ENTER=$id"
 }
 
-# Asked with the kubelet's own credentials, which show it this node's pods alone.
-measuring_pod() {
-  kubectl --kubeconfig "$kubelet_credentials" get pods --namespace minigts --selector app=measure \
-    --field-selector "spec.nodeName=$HOST_NAME" --output json | jq '.items[0] // {}'
+# find_measuring_pod: sets `address` and `id`, of a process in it. After a power cut the API server still has a container
+# that ran before; containerd knows better.
+find_measuring_pod() {
+  local container
+  read -r address container <<<"$(measuring_pod)"
+  id=$(process_of "$container")
+  [[ -n $id ]]
 }
 
-measuring_pod_runs() {
-  measuring_pod | jq -e '.status.containerStatuses[0].ready and .metadata.deletionTimestamp == null' >/dev/null
+# measuring_pod: ADDRESS CONTAINER, once it is ready. Asked with the kubelet's own credentials, which show it this node's
+# pods alone.
+measuring_pod() {
+  kubectl --kubeconfig "$kubelet_credentials" get pods --namespace minigts --selector app=measure \
+    --field-selector "spec.nodeName=$HOST_NAME" --output json |
+    jq -r '.items[] | select(.metadata.deletionTimestamp == null) | .status | select(.containerStatuses[0].ready) |
+      "\(.podIP) \(.containerStatuses[0].containerID | sub("containerd://"; ""))"'
 }
