@@ -111,10 +111,10 @@ stop_containerd() {
   rm -rf "$containerd_state" "$containerd_root" "$network_settings"
 }
 
-# unmount_below DIRECTORY: everything, the last mounted first.
+# unmount_below DIRECTORY: everything, and itself; the last mounted first.
 unmount_below() {
   local place
-  awk -v below="$1/" 'index($2, below) == 1 { print $2 }' /proc/mounts | tac | while read -r place; do
+  awk -v below="$1/" 'index($2 "/", below) == 1 { print $2 }' /proc/mounts | tac | while read -r place; do
     umount "$place" 2>/dev/null || umount --lazy "$place"
   done
 }
