@@ -149,6 +149,20 @@ def test_it_leaves_nothing(cluster: Lab, before: Mapping[str, str], ends: Mappin
     assert test_overlays.state(cluster) == before
 
 
+def test_flannel_carries_packets_between_pods_in_vxlan(cluster: Lab, before: Mapping[str, str]) -> None:
+    """It takes the place of the other cluster, and leaves nothing either."""
+    ends = overlays.join(cluster, "kubernetes-flannel", quiet)
+    proven = overlays.verify(cluster, quiet)
+    path = cluster.plan.path("plane", "worker2")
+    rtt_ms = lowest_rtt_ms(cluster, ends["plane"], ends["worker2"].address)
+    overlays.leave(cluster, quiet)
+
+    assert {words["ENCAPSULATION"] for words in proven.values()} == {"vxlan"}
+    assert {end.mtu for end in ends.values()} == {1450}
+    assert exchanged(cluster.plan, path, 1, frames=True).allows(rtt_ms, path.rtt_ms)
+    assert test_overlays.state(cluster) == before
+
+
 EXPERIMENT = f"""\
 name: pods
 title: Between pods

@@ -118,6 +118,23 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: system:n
 subjects: [{kind: ServiceAccount, name: kube-proxy, namespace: kube-system}]
 ---
 apiVersion: v1
+kind: ServiceAccount
+metadata: {name: flannel, namespace: kube-system}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: flannel}
+rules:
+  - {apiGroups: [""], resources: [nodes], verbs: [get, list, watch]}
+  - {apiGroups: [""], resources: [nodes/status], verbs: [patch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: flannel}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: flannel}
+subjects: [{kind: ServiceAccount, name: flannel, namespace: kube-system}]
+---
+apiVersion: v1
 kind: Namespace
 metadata: {name: minigts}
 ---
@@ -151,9 +168,12 @@ describe_cluster() {
   BOOTSTRAP_TOKEN=$(<"$cluster/token")
   CLUSTER_CA=$(base64 --wrap 0 "$authority")
   PROXY_TOKEN=$(kubectl create token kube-proxy --namespace kube-system --duration 8760h)
+  FLANNEL_TOKEN=
+  [[ $VARIANT != flannel ]] || FLANNEL_TOKEN=$(kubectl create token flannel --namespace kube-system --duration 8760h)
   echo "BOOTSTRAP_TOKEN=$BOOTSTRAP_TOKEN"
   echo "CLUSTER_CA=$CLUSTER_CA"
   echo "PROXY_TOKEN=$PROXY_TOKEN"
+  echo "FLANNEL_TOKEN=$FLANNEL_TOKEN"
 }
 
 wait_for_cluster() {

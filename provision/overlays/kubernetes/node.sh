@@ -5,12 +5,10 @@
 # shellcheck source=provision/overlays/kubernetes/network.sh
 source "$OVERLAYS/kubernetes/network.sh"
 
-readonly cluster=/etc/kubernetes
 readonly authority=$cluster/pki/ca.crt
 readonly kubelet_root=/var/lib/kubelet
 readonly kubelet_credentials=$cluster/kubelet.conf
 readonly server=https://$LEADER_ADDRESS:6443
-readonly pods=172.31.0.0/16
 readonly services=172.30.0.0/16
 readonly noted_rules=/run/minigts/rules.before
 readonly processor=/run/minigts/cpuinfo

@@ -12,7 +12,7 @@ install() {
   import_images
 }
 
-# Prints what a node needs to join: BOOTSTRAP_TOKEN, CLUSTER_CA and PROXY_TOKEN.
+# Prints what a node needs to join: BOOTSTRAP_TOKEN, CLUSTER_CA, PROXY_TOKEN and FLANNEL_TOKEN.
 join() {
   if is_leader; then
     start_control_plane
@@ -25,6 +25,7 @@ join() {
 
 # The leader waits for the whole cluster, and then each host for its own pod.
 start() {
+  network_ready
   if is_leader; then wait_for_cluster; fi
   describe_measuring_pod
 }

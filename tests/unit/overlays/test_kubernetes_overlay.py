@@ -31,9 +31,9 @@ def cluster() -> Plan:
     return load(PROJECT / "topologies" / "kubernetes.yaml", known_overlays=overlays.known())
 
 
-def said_by(plan: Plan, host: str, command: str, place: Path) -> str:
+def said_by(plan: Plan, host: str, command: str, place: Path, overlay: str = "kubernetes") -> str:
     """What a function of the overlay's scripts prints on that host; the scripts are only read."""
-    facts = facts_for(plan, plan.host(host), overlays.find("kubernetes"), "/programs", "docker")
+    facts = facts_for(plan, plan.host(host), overlays.find(overlay), "/programs", "docker")
     (place / "host.json").write_text(facts.model_dump_json())
     argv = ["bash", "-c", f'set -- true; source "$0"; {command}', str(SCRIPTS / "phase.sh")]
     settings = {"PATH": "/usr/bin:/bin", "HOST_JSON": str(place / "host.json")}
@@ -64,9 +64,11 @@ def test_a_group_is_a_cluster_of_its_own(tmp_path: Path) -> None:
     assert f"https://{plan.host('h3').address}:6443" in said_by(plan, "h4", "credentials kube-proxy x", tmp_path)
 
 
-def test_pods_have_the_block_of_their_host_and_its_mtu(cluster: Plan, tmp_path: Path) -> None:
-    (plugin,) = yaml.safe_load(said_by(cluster, "worker2", "network_configuration", tmp_path))["plugins"]
-    assert (plugin["type"], plugin["mtu"]) == ("bridge", 1500)
+@pytest.mark.parametrize(("overlay", "mtu"), [("kubernetes", 1500), ("kubernetes-flannel", 1450)])
+def test_pods_have_the_block_of_their_host_and_its_mtu(cluster: Plan, tmp_path: Path, overlay: str, mtu: int) -> None:
+    said = said_by(cluster, "worker2", "network_configuration", tmp_path, overlay)
+    (plugin,) = yaml.safe_load(said)["plugins"]
+    assert (plugin["type"], plugin["mtu"]) == ("bridge", mtu)
     assert plugin["ipam"]["ranges"] == [[{"subnet": "172.31.2.0/24"}]]
 
 
@@ -101,6 +103,20 @@ def test_hosts_with_too_little_memory_are_refused(memory: str, message: str) -> 
         overlays.require_fit(plan, "kubernetes")
     assert refused.value.exit_code == 2
     overlays.require_fit(plan, "swarm")
+
+
+def test_a_change_of_a_build_that_it_runs_too_makes_its_programs_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINIGTS_CACHE", str(tmp_path / "cache"))
+    beside = tmp_path / "beside" / "build"
+    beside.mkdir(parents=True)
+    (beside / "go.mod").write_text("one")
+    net = in_folder(tmp_path, BUILT.replace("work_mb: 1", "work_mb: 1, also: [beside]"))
+    first = net.programs(lambda _: None)
+    assert net.programs(lambda _: None) == first
+    (beside / "go.mod").write_text("two")
+    assert net.programs(lambda _: None) != first
 
 
 def in_folder(tmp_path: Path, text: str) -> overlays.Overlay:

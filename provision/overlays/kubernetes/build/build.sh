@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds Kubernetes' programs from their Go modules, at the versions in the go.mod of each folder here and with the hashes in
 # its go.sum: by this machine's Go, or, where there is none or an old one, by Debian's in a root of its own that is gone
-# afterwards.
+# afterwards. flanneld is built as its own folder has it.
 #
 #   build.sh OUTPUT        OUTPUT is an existing, empty directory
 #
@@ -35,7 +35,10 @@ build_in_debian_root() {
     --customize-hook="copy-out /tmp/built/kubernetes /tmp/built/plugins /tmp/built/ctr ${output@Q}"
 }
 
-build() { if machine_will_do; then "$here/compile.sh" "$output"; else build_in_debian_root; fi; }
+build() {
+  if machine_will_do; then "$here/compile.sh" "$output"; else build_in_debian_root; fi
+  env -u MINIGTS_LIFELINE "$here/../../flannel/build/build.sh" "$output"
+}
 
 end_with_caller
 build >"$output/log" 2>&1 || {
