@@ -177,13 +177,16 @@ describe_cluster() {
 }
 
 wait_for_cluster() {
-  kubectl wait --for condition=Ready node --all --timeout "${ready_s}s" >/dev/null || fatal "not every node is ready:
+  kubectl wait --for condition=Ready node --all --timeout "$(left_s)s" >/dev/null || fatal "not every node is ready:
 $(kubectl get nodes --output wide)
 $(kubectl get nodes --output json | jq -r '.items[] | .metadata.name as $node | .status.conditions[]? |
     select((.type == "Ready") != (.status == "True")) | "\($node): \(.reason): \(.message)"')"
   wait_for_workload minigts DaemonSet/measure
   apply_manifests
 }
+
+# left_s: of this phase's time for what it waits for.
+left_s() { echo $((SECONDS < ready_s ? ready_s - SECONDS : 1)); }
 
 # What the user's own files ask for is there before `up` returns.
 apply_manifests() {
@@ -197,7 +200,7 @@ apply_manifests() {
 
 # wait_for_workload NAMESPACE KIND/NAME
 wait_for_workload() {
-  kubectl --namespace "$1" rollout status "$2" --timeout "${ready_s}s" >/dev/null || fatal "$2 is not ready:
+  kubectl --namespace "$1" rollout status "$2" --timeout "$(left_s)s" >/dev/null || fatal "$2 is not ready:
 $(kubectl --namespace "$1" get pods --output wide)
 $(kubectl --namespace "$1" get events --field-selector type!=Normal --output json |
     jq -r '.items[-10:][] | "\(.involvedObject.kind)/\(.involvedObject.name): \(.reason): \(.message)"')"
