@@ -35,8 +35,8 @@ name_processors_speed() {
   mount --bind "$processor" /proc/cpuinfo
 }
 
-# Of a host that joins: the cluster's certificate, and credentials by which the kubelet asks for its own.
-write_invitation() {
+# take_invitation, on a host that joins: the cluster's certificate, and credentials by which the kubelet asks for its own.
+take_invitation() {
   [[ ! -e $authority ]] || return 0
   mkdir -p "$cluster/pki"
   base64 -d <<<"$CLUSTER_CA" >"$authority"
@@ -56,7 +56,6 @@ END
 }
 
 start_kubelet() {
-  is_leader || write_invitation
   name_processors_speed
   mkdir -p "$kubelet_root"
   kubelet_settings >"$kubelet_root/config.yaml"

@@ -17,6 +17,8 @@ join() {
   if is_leader; then
     start_control_plane
     describe_cluster
+  else
+    take_invitation
   fi
   start_network
   start_kubelet
