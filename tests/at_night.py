@@ -1,9 +1,10 @@
 """Which tests run at night only: those marked `nightly`, and those of providers other than uml.
 
 What runs for each change covers each room, each verb and each mechanism of an overlay. The rest takes longer than a
-person waits: all overlays, kills, escapes, the package, a plain user, real time, Mininet, and most of what takes more
-than a minute. `.ci/run nightly` and `./minigts test --nightly` run everything. A file that the command line names is
-run whole, and an overlay whose folder has just changed is tried for each change, too.
+person waits: all overlays, most laws of validation, kills, escapes, the package, a plain user, real time, Mininet,
+virtual machines, and most of what takes more than twenty seconds. `.ci/run nightly` and `./minigts test --nightly` run
+everything. A file that the command line names is run whole. An overlay whose folder has just changed, and a law whose
+file has, are tried for each change, too.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from wanted import wanted
 
 NIGHTLY = "nightly"
 MARKERS = (NIGHTLY, *(name for name in registry.names() if name != "uml"))
-RECENTLY = timedelta(days=2)
-"""Longer than it takes until a night's run has tried a change."""
+RECENTLY = timedelta(hours=4)
+"""As long as commits gather before they are pushed: what was pushed earlier was tried then."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -46,9 +47,9 @@ def _is_at_night(item: pytest.Item) -> bool:
     return any(item.get_closest_marker(name) for name in MARKERS)
 
 
-def changed_folders(parent: Path) -> set[str]:
-    """The names of the folders in `parent` that commits of the last two days before HEAD have changed, or that the
-    working tree has changed. Empty where git knows nothing of them: then all of them are as they were released."""
+def changed(parent: Path) -> set[str]:
+    """The names of the files and folders in `parent` that the working tree has changed, or commits of the last four
+    hours before HEAD. Empty where git knows nothing of them: then all of them are as they were released."""
     try:
         latest = datetime.fromisoformat(_git(parent, "log", "-1", "--format=%cI"))
         since = (latest - RECENTLY).isoformat()
@@ -58,7 +59,7 @@ def changed_folders(parent: Path) -> set[str]:
     except (OSError, subprocess.CalledProcessError, ValueError):
         return set()
     files = (*committed.splitlines(), *uncommitted.splitlines(), *added.splitlines())
-    return {file.split("/")[0] for file in files if "/" in file}
+    return {file.split("/")[0] for file in files}
 
 
 def _git(folder: Path, *words: str) -> str:

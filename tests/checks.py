@@ -14,6 +14,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from minigts import paths
+
 PROJECT = Path(__file__).parents[1]
 
 
@@ -55,6 +57,7 @@ def main(wanted: Sequence[str] = ()) -> None:
     for name in wrong:
         print(f"{name}: several test files have this name, which pytest does not take", file=sys.stderr)  # noqa: T201
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # mypy knows its own way
+    environment.setdefault("MYPY_CACHE_DIR", str(paths.cache_root() / "mypy"))  # a new checkout has none of its own
     for argv in commands():
         name, begun = program(argv), time.monotonic()
         if wanted and name not in wanted:

@@ -46,7 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fuzz",
         type=int,
-        default=2000,
+        default=500,
         metavar="N",
         help="how many broken outputs the parsers are given in all, and a tenth of it the reader of each language",
     )

@@ -7,6 +7,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from drawn_once import drawn_once
+
+__all__ = ["chromium", "drawn_once"]
+
 
 @pytest.fixture(scope="module")
 def chromium(browser_program: str) -> Iterator[Browser]:

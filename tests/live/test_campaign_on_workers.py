@@ -79,6 +79,7 @@ def labs_of_jobs(program: Program) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name.startswith("job-")) if folder.is_dir() else []
 
 
+@pytest.mark.nightly
 def test_workers_give_the_same_bytes_though_one_is_killed_and_leave_no_lab(
     program: Program, traces: Traces, sweep: Path, alone: dict[str, bytes], tmp_path: Path
 ) -> None:

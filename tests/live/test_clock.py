@@ -212,6 +212,7 @@ system calls is in `test_virtual_kernel`."""
 
 
 @pytest.mark.parametrize("argv", SPINNING)
+@pytest.mark.nightly
 def test_a_program_that_spins_is_ended_by_its_limit_and_the_lab_goes_on(lab: Lab, argv: list[str]) -> None:
     with pytest.raises((CommandTimeout, CommandFailed)):
         lab.provider.run("bra", ["env", "SPINS=1", *argv], timeout_s=5)
@@ -222,6 +223,7 @@ def test_a_program_that_spins_is_ended_by_its_limit_and_the_lab_goes_on(lab: Lab
     assert rtts_ms == pytest.approx([echo_ms(lab.plan, path)] * 10, abs=EXACT_MS, rel=0)
 
 
+@pytest.mark.nightly
 def test_a_program_that_computes_goes_on_and_exec_says_that_time_passes_with_it(lab: Lab) -> None:
     """iperf3's sending thread waits in user mode for another of its threads, which waits for a moment of the clock."""
     run(lab, "bra", "iperf3", "-s", "-D")
@@ -237,6 +239,7 @@ SUM = "print(sum(range(600_000_000)))"
 """Some fifteen seconds of a processor without a call to the kernel."""
 
 
+@pytest.mark.nightly
 def test_programs_that_compute_for_long_end_of_themselves_with_what_is_right(lab: Lab) -> None:
     """Side by side on two hosts: a long sum, and a measurement that ends by an alarm of the clock."""
     signing = ["openssl", "speed", "-seconds", "1", "-bytes", "1024", "sha256"]

@@ -29,7 +29,10 @@ BUSY_MS = 3.0
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param("virtual", marks=pytest.mark.virtual), pytest.param("real", marks=pytest.mark.alone)],
+    params=[
+        pytest.param("virtual", marks=pytest.mark.virtual),
+        pytest.param("real", marks=[pytest.mark.alone, pytest.mark.nightly]),
+    ],
 )
 def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     state = tmp_path_factory.mktemp("altered")

@@ -81,6 +81,7 @@ def _root_of(saved: Path, root: Path) -> None:
         root.write_bytes(content.read())
 
 
+@pytest.mark.nightly
 def test_containers_live_as_they_are_declared(directory: Path) -> None:
     with api.up(directory / "own.yaml") as lab:
         program = Program(directory / "state")
@@ -168,6 +169,7 @@ services:
 HOSTNAME = "read -r name </proc/sys/kernel/hostname; echo $name"
 
 
+@pytest.mark.nightly
 def test_a_compose_file_is_taken_as_it_is(directory: Path) -> None:
     (directory / "composed.yaml").write_text(COMPOSED)
     (directory / "shop" / "site").mkdir(parents=True)
@@ -247,6 +249,7 @@ links: [{ends: [ams, lju], rtt: 10ms, rate: 50mbit}]
 """
 
 
+@pytest.mark.nightly
 def test_an_image_is_what_commands_on_a_host_see(directory: Path, tmp_path: Path) -> None:
     (directory / "rooted.yaml").write_text(ROOTED)
     (directory / "note").write_text("from here\n")

@@ -58,6 +58,7 @@ def furthest(found: list[float], values: list[float], slack_ms: float) -> float:
 
 
 @pytest.mark.virtual
+@pytest.mark.nightly
 def test_each_value_has_its_share(lab: Lab) -> None:
     assert [row.note for row in measure.settings(lab, quiet) if not row.ok] == []
     address = lab.plan.address_over(lab.plan.path("ams", "bra"))

@@ -148,6 +148,7 @@ def test_a_rate_is_measured_over_so_long_that_a_queue_is_a_small_part_of_it(make
     assert row.ok, row
 
 
+@pytest.mark.nightly
 def test_the_shipped_links_with_another_way_back_are_as_declared(make_lab: MakeLab) -> None:
     lab = make_lab(TOPOLOGIES / "acknowledgements.yaml")
     made = measure.certify(lab, quiet)

@@ -101,6 +101,7 @@ def test_a_link_is_set_under_traffic_after_a_dry_run_that_changes_nothing(lab: L
     assert is_as_planned(lab, "ams", "lju")
 
 
+@pytest.mark.nightly
 def test_hosts_and_links_come_and_go_and_the_second_up_has_nothing_to_do(lab: Lab, up: Callable[..., str]) -> None:
     before = kernels(lab)
     said = up(LARGER)

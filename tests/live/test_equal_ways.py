@@ -43,7 +43,14 @@ time.sleep(1)
 """
 
 
-@pytest.fixture(scope="module", params=[("routed", "layer4"), ("bgp", "layer3"), ("ospf", "layer4")])
+@pytest.fixture(
+    scope="module",
+    params=[
+        ("routed", "layer4"),
+        pytest.param(("bgp", "layer3"), marks=pytest.mark.nightly),
+        pytest.param(("ospf", "layer4"), marks=pytest.mark.nightly),
+    ],
+)
 def diamond(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     routing, ecmp = request.param
     plan = parse(DIAMOND.format(routing=routing, ecmp=ecmp), "diamond.yaml", time="virtual")

@@ -30,6 +30,7 @@ def pytest_of_a_user(program: Program, directory: Path, *arguments: str) -> subp
         pytest.param("mininet", "name or tcp or cut", 3, marks=pytest.mark.mininet),
     ],
 )
+@pytest.mark.nightly
 def test_the_examples_tests_hold(program: Program, tmp_path: Path, provider: str, which: str, passed: int) -> None:
     for file in filter(Path.is_file, EXAMPLES.iterdir()):
         (tmp_path / file.name).write_text(file.read_text())
@@ -39,6 +40,7 @@ def test_the_examples_tests_hold(program: Program, tmp_path: Path, provider: str
 
 
 @pytest.mark.virtual
+@pytest.mark.nightly
 def test_an_expectation_that_does_not_hold_is_a_failure_with_its_figures(program: Program, tmp_path: Path) -> None:
     """The second link has half the rate of the first, so that TCP cannot be level."""
     topology = tmp_path / "wrong.yaml"
@@ -56,6 +58,7 @@ def test_an_expectation_that_does_not_hold_is_a_failure_with_its_figures(program
 
 @pytest.mark.virtual
 @pytest.mark.timeout(300)
+@pytest.mark.nightly
 def test_the_page_about_python_runs_as_it_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from live.program import PROJECT, Program
 
-pytestmark = [pytest.mark.virtual, pytest.mark.timeout(700)]
+pytestmark = [pytest.mark.virtual, pytest.mark.nightly, pytest.mark.timeout(700)]
 SLOWER = {"overlay-host": ("cloud-pair", "790mbit", "79mbit"), "placement": ("lan-gigabit", "1gbit", "100mbit")}
 """Each experiment's topology, and its rate: a tenth of the frames, and the same claims, which are about shares."""
 CLAIMS = {"overlay-host": 3, "placement": 1}

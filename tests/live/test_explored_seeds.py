@@ -79,6 +79,7 @@ def explored(program: Program, place: Path, *words: str) -> Path:
     return Path(said.strip().splitlines()[-1])
 
 
+@pytest.mark.nightly
 def test_seeds_are_the_same_bytes_by_whom_ever_they_are_taken(program: Program, traces: Traces, place: Path) -> None:
     words = (str(place / "test_echoes.py"), "--faults", str(place / "faults.yaml"), "--seeds", "2")
     first = explored(program, place, *words, "--on", "here")
@@ -112,12 +113,14 @@ def test_a_replay_stops_where_it_is_told_to(program: Program, traces: Traces, pl
     assert not traces.left()
 
 
+@pytest.mark.nightly
 def test_a_command_may_be_a_script_that_waits_for_several_hosts(program: Program, place: Path) -> None:
     made = explored(program, place, str(place / "check.sh"), "--seeds", "2", "--on", "here")
     assert [(each.verdict, each.detail) for each in folder.outcomes(made).values()] == [("passed", "")] * 2
     assert all(3 < each.lab_s < 5 for each in folder.outcomes(made).values())
 
 
+@pytest.mark.nightly
 def test_an_exploration_that_was_ended_goes_on(program: Program, place: Path) -> None:
     made = explored(program, place, str(place / "in-turn.sh"), "--seeds", "2", "--on", "here")
     lines = (made / folder.SEEDS).read_text().splitlines(keepends=True)

@@ -94,6 +94,7 @@ def test_a_train_shows_a_wire_that_is_three_percent_slower_than_declared(make_la
     assert [rates[name].ok for name in ("h2-h3", "h3-h4")] == [True, True]
 
 
+@pytest.mark.nightly
 def test_where_the_first_measurement_fails_the_second_is_judged_by_the_windows_too(
     make_lab: MakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,7 @@ def test_the_topology_keeps_what_it_expects(program: Program, tmp_path: Path) ->
     assert "left-right" in minigts(program, tmp_path, "check")
 
 
+@pytest.mark.nightly
 def test_the_experiment_finds_which_claims_hold_and_which_could_not_fail(program: Program, tmp_path: Path) -> None:
     minigts(program, tmp_path, "init", "course")
     minigts(program, tmp_path, "run", "course-experiment.yaml", "--results", str(tmp_path / "results"))
@@ -38,6 +39,7 @@ def test_the_experiment_finds_which_claims_hold_and_which_could_not_fail(program
     assert verdicts == ["vacuous", "vacuous", "held"]
 
 
+@pytest.mark.nightly
 def test_the_tests_pass(program: Program, tmp_path: Path) -> None:
     minigts(program, tmp_path, "init", "course")
     said = minigts(program, tmp_path, "test", "--minigts", "course.yaml", "-p", "no:cacheprovider", "test_course.py")

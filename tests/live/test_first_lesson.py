@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from live.pages import PATIENCE_MS, chromium, opened, slide
 from live.program import Program
 
-pytestmark = [pytest.mark.browser, pytest.mark.virtual, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.virtual, pytest.mark.nightly, pytest.mark.timeout(600)]
 
 ENDED_S = 20.0
 

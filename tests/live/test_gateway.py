@@ -183,6 +183,7 @@ def stacks(inside: Inside) -> list[int]:
     return found
 
 
+@pytest.mark.nightly
 def test_an_up_that_is_killed_leaves_nothing_once_it_is_down(inside: Inside, tmp_path: Path) -> None:
     traces = Traces.before(inside.program.state)
     started = inside.start("up", str(tmp_path / "out.yaml"))
@@ -194,6 +195,7 @@ def test_an_up_that_is_killed_leaves_nothing_once_it_is_down(inside: Inside, tmp
     assert traces.left() == []
 
 
+@pytest.mark.nightly
 def test_it_goes_with_the_lab_s_supervisor(inside: Inside, tmp_path: Path) -> None:
     code, _, said = inside.run("up", str(tmp_path / "out.yaml"))
     assert code == 0, said

@@ -99,6 +99,7 @@ def test_a_policy_holds_in_each_group_and_leaving_leaves_nothing_in_any(pairs: L
     assert state(pairs) == before
 
 
+@pytest.mark.nightly
 def test_pairs_that_are_measured_at_once_do_nothing_to_each_other(pairs: Lab, tmp_path: Path) -> None:
     """They share no link, and in virtual time nothing else: what each pair carries is what it carries alone."""
     (tmp_path / "pairs.yaml").write_text(PAIRS)

@@ -90,6 +90,7 @@ def test_figures_that_were_never_measured_do_not_come_again(original: Path, prog
     ],
     ids=["by the same program", "by another one"],
 )
+@pytest.mark.nightly
 def test_bytes_that_nothing_explains_are_a_failure_though_no_figure_matters(
     original: Path, program: Program, tmp_path: Path, commit: str | None, code: int, says: str
 ) -> None:

@@ -75,6 +75,7 @@ def smaller(place: Path) -> Path:
     return place / "heal-ring.yaml"
 
 
+@pytest.mark.nightly
 def test_hop_routing_goes_the_other_way_round_a_ring(program: Program, tmp_path: Path) -> None:
     """From one hop to three; and back, once the link is whole again: the last reply has the first one's round trip."""
     file = smaller(tmp_path)

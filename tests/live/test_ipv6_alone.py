@@ -61,7 +61,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     yield from brought_up(load(TOPOLOGIES / "ipv6-only.yaml", time="virtual"), tmp_path_factory.mktemp("state"))
 
 
-@pytest.fixture(scope="module", params=["routed", "ospf", "bgp"])
+@pytest.fixture(scope="module", params=["routed", "ospf", pytest.param("bgp", marks=pytest.mark.nightly)])
 def row(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Three hosts in a row, whose first link loses in one direction, and name servers."""
     text = PROTOCOL.format(protocol=request.param)
@@ -155,6 +155,7 @@ def test_in_real_time_it_is_the_same_lab(make_lab: MakeLab, provider: str) -> No
 
 
 @pytest.mark.virtual
+@pytest.mark.nightly
 def test_every_tool_measures_what_the_plan_predicts(tmp_path: Path) -> None:
     file = tmp_path / "alone.yaml"
     file.write_text(EXPERIMENT.format(topology=TOPOLOGIES / "ipv6-only.yaml"))

@@ -21,6 +21,7 @@ def results(program: Program, tmp_path: Path, name: str, *more: str) -> Path:
     return measured(program, file, tmp_path / "results", "--quick", *more)
 
 
+@pytest.mark.nightly
 def test_a_web_page_comes_after_two_round_trips(program: Program, tmp_path: Path) -> None:
     """curl prints microseconds; the server sends its header in a packet of its own."""
     directory = results(program, tmp_path, "page-load")

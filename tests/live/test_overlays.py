@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from at_night import changed_folders
+from at_night import changed
 from live import overlay_settings, test_policy
 from live.conftest import MakeLab, quiet, skip_without_programs
 from live.program import Program
@@ -101,7 +101,7 @@ def lowest_rtt_ms(lab: Lab, source: overlays.Endpoint, target: overlays.Endpoint
 OF_EACH_CHANGE = {"swarm", "flannel", "mesh", "ovs", "wireguard", "ipvlan", "calico", "vxlan-bare-v6", "ebpf"}
 OF_THEIR_OWN = {"kubernetes"}
 """Overlays whose hosts need more memory than the pair's; `test_kubernetes_cluster` tries them."""
-CHANGED = changed_folders(overlays.catalogue.scripts())
+CHANGED = changed(overlays.catalogue.scripts())
 
 
 def is_of_each_change(name: str) -> bool:
@@ -153,6 +153,7 @@ nft add rule inet deaf input udp dport 7946 drop
 """For so long nobody tells the host anything by Docker's gossip; lists are compared by TCP."""
 
 
+@pytest.mark.nightly
 def test_a_host_that_heard_of_a_node_from_nobody_joins_anew_and_does_not_wait(make_lab: MakeLab) -> None:
     lab = make_lab(
         "name: deaf\nhosts: {first: , near: , far: }\n"

@@ -95,6 +95,7 @@ OF_CLOSED = {"icmp": False, "netserver": True, "iperf3": False}
 
 
 @pytest.mark.virtual
+@pytest.mark.nightly
 def test_a_policy_outlives_restarts_power_cuts_and_a_kept_lab(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

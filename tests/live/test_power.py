@@ -74,6 +74,7 @@ def clock_s(lab: Lab, host: str) -> float:
     return float(lab.provider.run(host, ["date", "+%s.%N"], timeout_s=60).stdout)
 
 
+@pytest.mark.nightly
 def test_paused_it_stands_still_and_goes_on(lab: Lab, program: Program) -> None:
     ahead_s = clock_s(lab, "bra") - clock_s(lab, "ams")
     program.succeeds("pause", "bra")
@@ -111,6 +112,7 @@ def test_a_connection_outlives_a_pause(lab: Lab) -> None:
     assert min(mbit) < 5 < max(mbit[-2:])
 
 
+@pytest.mark.nightly
 def test_hosts_come_and_go_while_another_is_off(lab: Lab, program: Program) -> None:
     """The one that is off gets its port more, routes and measuring end as it is started."""
     program.succeeds("kill", "bra")
@@ -134,6 +136,7 @@ def test_hosts_come_and_go_while_another_is_off(lab: Lab, program: Program) -> N
 FULL = "echo 1 >/proc/sys/vm/panic_on_oom; mount -t tmpfs -o size=2G full /mnt; cat /dev/zero >/mnt/full"
 
 
+@pytest.mark.nightly
 def test_a_kernel_that_has_panicked_says_of_what(lab: Lab, program: Program) -> None:
     assert program.run("exec", "lju", "--", "sh", "-c", FULL).returncode != 0
     assert until(lambda: "panicked" in program.succeeds("status"))

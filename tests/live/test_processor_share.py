@@ -18,7 +18,12 @@ from minigts.providers.base import OwnProcesses
 from minigts.topology.read.load import parse
 
 HERE = cgroups.place()
-pytestmark = [pytest.mark.uml, pytest.mark.alone, pytest.mark.skipif(isinstance(HERE, str), reason=str(HERE))]
+pytestmark = [
+    pytest.mark.uml,
+    pytest.mark.nightly,
+    pytest.mark.alone,
+    pytest.mark.skipif(isinstance(HERE, str), reason=str(HERE)),
+]
 
 HALVED = "name: halved\ntime: real\nhosts: {whole: , half: {cpus: 0.5}}\nlinks: [{ends: [whole, half]}]\n"
 WATCHED_S = 4

@@ -39,6 +39,7 @@ def done(program: Program, *arguments: str) -> str:
     return said
 
 
+@pytest.mark.nightly
 def test_replicates_differ_and_are_the_same_bytes_when_they_are_taken_again(
     program: Program, traces: Traces, tmp_path: Path
 ) -> None:

@@ -23,7 +23,7 @@ links: [{{ends: [a, b]}}, {{ends: [b, c]}}, {{ends: [c, a]}}]
 """
 
 
-@pytest.fixture(scope="module", params=["ospf", "bgp"])
+@pytest.fixture(scope="module", params=["ospf", pytest.param("bgp", marks=pytest.mark.nightly)])
 def ring(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     plan = parse(RING.format(routing=request.param), "ring.yaml", time="virtual")
     with state_directory(tmp_path_factory.mktemp("state")):

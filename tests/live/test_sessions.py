@@ -9,7 +9,7 @@ import pytest
 
 from live.program import Program
 
-pytestmark = pytest.mark.virtual
+pytestmark = [pytest.mark.virtual, pytest.mark.nightly]
 PATIENCE_S = 300.0
 TOPOLOGY = """\
 name: three

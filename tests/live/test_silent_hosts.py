@@ -111,6 +111,7 @@ def test_one_interruption_ends_a_join_whose_hosts_do_not_reach_each_other(
     overlays.leave(lab, quiet)
 
 
+@pytest.mark.nightly
 def test_output_of_any_length_is_handed_on_in_little_memory(lab: Lab, program: Program) -> None:
     size = 100_000_000
     script = (
@@ -147,6 +148,7 @@ def test_a_console_grows_to_a_bound_and_ends_with_what_was_said_last(lab: Lab) -
     assert (shown.exit_code, "the last word" in shown.stdout) == (0, True)
 
 
+@pytest.mark.nightly
 def test_an_archive_that_grows_or_never_ends_leaves_nothing_here(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +185,7 @@ def test_it_can_be_started_again_all_the_same(lab: Lab) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
+@pytest.mark.nightly
 def test_a_kernel_whose_process_is_stopped_is_named_and_started_again(lab: Lab, program: Program) -> None:
     os.kill(kernel(program, "silent", "bra"), signal.SIGSTOP)
     said = verb("exec", "bra", "true")

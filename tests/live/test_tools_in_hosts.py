@@ -81,7 +81,10 @@ INSTEAD = {
 """A command line, its exit code, and the beginning of the last line that it prints."""
 
 
-@pytest.mark.parametrize(("typed", "said"), THERE.items(), ids=THERE)
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [pytest.param(*row, id=row[0], marks=pytest.mark.nightly if row[0] == NUTTCP else ()) for row in THERE.items()],
+)
 def test_a_program_does_what_is_meant(lab: Lab, typed: str, said: str) -> None:
     assert said in lab.provider.run("ams", ["bash", "-c", typed], timeout_s=60).stdout
 

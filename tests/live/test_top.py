@@ -48,6 +48,7 @@ def test_what_a_link_loses_and_that_it_is_down_is_seen(pair: Lab) -> None:
     assert back.frames == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.alone  # in real time others would keep the stream from filling it
 def test_a_stream_fills_the_queue_and_the_round_trip_is_as_much_longer(pair: Lab) -> None:
     pair.provider.run("bra", ["iperf3", "-s", "-D", "-1"], timeout_s=LIMIT_S)

@@ -9,7 +9,7 @@ import pytest
 from live.measured import measured, rows
 from live.program import PROJECT, Program
 
-pytestmark = pytest.mark.virtual
+pytestmark = [pytest.mark.virtual, pytest.mark.nightly]
 FILE = f"""\
 name: traffic
 title: Traffic

@@ -56,6 +56,7 @@ def test_where_links_are_the_limit_tcp_is_level_over_every_number_of_hops(make_l
 
 
 @pytest.mark.parametrize("overlay", ["none", "swarm"])
+@pytest.mark.nightly
 def test_where_hosts_are_the_limit_tcp_steps_down_after_the_first_hop(make_lab: MakeLab, overlay: str) -> None:
     """A host in the middle takes each frame twice: report 001's figure 16 has that shape."""
     lab = make_lab(TOPOLOGIES / "chain6-processors.yaml")

@@ -1,4 +1,8 @@
-"""Each law of experiments/validation holds in a lab, in its quick form: `minigts validate NAME --quick`."""
+"""Each law of experiments/validation holds in a lab, in its quick form: `minigts validate NAME --quick`.
+
+Two that take seconds, and those whose file has just changed, are tried for each change; all of them at night. The
+clock's own tests hold the same physics in milliseconds (provision/clock/tests).
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,22 @@ from pathlib import Path
 
 import pytest
 
+from at_night import changed
 from live.program import Program
 from minigts import paths
 
 pytestmark = pytest.mark.virtual
-FILES = sorted((paths.project_root() / "experiments" / "validation").glob("*.yaml"))
+FOLDER = paths.project_root() / "experiments" / "validation"
+OF_EACH_CHANGE = {"own-delays.yaml", "policer.yaml"} | changed(FOLDER)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param(file, id=file.stem, marks=() if file.name in OF_EACH_CHANGE else pytest.mark.nightly)
+        for file in sorted(FOLDER.glob("*.yaml"))
+    ],
+)
 def test_its_laws_hold(program: Program, tmp_path: Path, file: Path) -> None:
     done = program.run("validate", file.stem, "--quick", "--results", str(tmp_path))
     [page] = tmp_path.rglob("validation.md")

@@ -67,7 +67,8 @@ def test_without_a_seed_random_numbers_are_the_machines(tmp_path: Path) -> None:
     assert first[2] == "8"
 
 
-@pytest.mark.parametrize("caught", ["auto", "off"])
+@pytest.mark.parametrize("caught", ["auto", pytest.param("off", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
 def test_a_program_that_spins_gives_way_and_goes_on(caught: str, tmp_path: Path) -> None:
     """Of its first ten seconds of processor time next to nothing passes, and of those after them each: so the time
     comes that it waits for, or that others wait for who would end it."""

@@ -397,8 +397,12 @@ KINDS = (
 )
 
 
+CAMPAIGN = ("cpu", "cpu-stress", "udp-sweep", "many", "healing", "star")
+"""Whose figures differ most."""
+
+
 def campaign(directory: Path) -> Path:
-    """Every kind, one folder each."""
+    """One folder for each of them."""
     claims: list[Mapping[str, str]] = [
         {
             "claim": "a",
@@ -416,7 +420,7 @@ def campaign(directory: Path) -> Path:
         },
         {"claim": "b", "overlay": "", "verdict": "undecided", "text": "It is the CPU.", "detail": "n = 1"},
     ]
-    for kind in KINDS:
+    for kind in (kind for kind in KINDS if kind.name in CAMPAIGN):
         made = Kind(**{**kind.__dict__, "claims": claims})
         write(directory / f"{kind.name}-20261121-100000", made, tainted_every=17 if kind.name == "cpu-stress" else 0)
     return directory

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from at_night import changed_folders
+from at_night import changed
 
 PROJECT = Path(__file__).parents[2]
 KILLS, SWARM, OTHER = "tests/live/test_kills.py::", "leaves_nothing[swarm]", "leaves_nothing[vxlan]"
@@ -35,23 +35,23 @@ def collected(*words: str) -> str:
 def test_a_nightly_test_runs_at_night_or_when_its_file_is_named(
     words: tuple[str, ...], kills: bool, other: bool
 ) -> None:
-    other |= "vxlan" in changed_folders(PROJECT / "provision" / "overlays")
+    other |= "vxlan" in changed(PROJECT / "provision" / "overlays")
     shown = collected(*words)
     assert (KILLS in shown, SWARM in shown, OTHER in shown) == (kills, True, other)
 
 
 @pytest.fixture
 def catalogue(tmp_path: Path) -> Path:
-    """Folders in a repository: `old` committed five days before HEAD, `late` and a file beside them one day before."""
+    """Folders in a repository: `old` and a file beside it committed five days before HEAD, `late` two hours."""
     folder = tmp_path / "overlays"
     folder.mkdir()
     git(folder, "init", "-q")
-    for name, days in {"old": 5, "late": 1, "mesh": 0}.items():
+    for name, hours in {"old": 120, "late": 2, "mesh": 0}.items():
         (folder / name).mkdir()
         (folder / name / "overlay.sh").write_text(f"{name}\n")
         (folder / f"{name}.sh").write_text(f"{name}\n")
         git(folder, "add", ".")
-        date = (datetime(2026, 11, 27, tzinfo=UTC) - timedelta(days=days)).isoformat()
+        date = (datetime(2026, 11, 27, tzinfo=UTC) - timedelta(hours=hours)).isoformat()
         git(folder, "commit", "-qm", name, GIT_COMMITTER_DATE=date, GIT_AUTHOR_DATE=date)
     return folder
 
@@ -61,17 +61,17 @@ def git(folder: Path, *words: str, **environment: str) -> None:
     subprocess.run(["git", "-C", str(folder), *settings, *words], check=True, env={**os.environ, **environment})
 
 
-def test_an_overlay_that_commits_of_two_days_changed_is_tried_for_each_change(catalogue: Path) -> None:
-    assert changed_folders(catalogue) == {"late", "mesh"}
+def test_an_overlay_that_the_latest_commits_changed_is_tried_for_each_change(catalogue: Path) -> None:
+    assert changed(catalogue) == {"late", "late.sh", "mesh", "mesh.sh"}
 
 
 def test_so_is_one_that_is_changed_or_new_in_the_working_tree(catalogue: Path) -> None:
     (catalogue / "old" / "overlay.sh").write_text("changed\n")
     (catalogue / "new").mkdir()
     (catalogue / "new" / "overlay.yaml").write_text("description: new\n")
-    assert changed_folders(catalogue) == {"old", "late", "mesh", "new"}
+    assert changed(catalogue) == {"old", "late", "late.sh", "mesh", "mesh.sh", "new"}
 
 
 def test_without_a_repository_none_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert changed_folders(tmp_path) == set()
+    assert changed(tmp_path) == set()

@@ -283,6 +283,7 @@ def test_first_starts_at_once_make_one_environment(first_starts: FirstStarts) ->
     assert "".join(done.stderr for done in said).count("making a virtual environment") == 1
 
 
+@pytest.mark.nightly
 def test_a_set_up_killed_again_and_again_is_done_in_the_end(bare: Path, cache: Path) -> None:
     environment = {**os.environ, "MINIGTS_CACHE": str(cache)}
     for moment_s in (0.1, 0.4, 0.8, 1.5):
@@ -294,6 +295,7 @@ def test_a_set_up_killed_again_and_again_is_done_in_the_end(bare: Path, cache: P
     assert (Path(done.stdout.strip()) / "made").exists()
 
 
+@pytest.mark.nightly
 def test_an_interrupted_set_up_is_done_again_from_nothing(bare: Path, first_starts: FirstStarts) -> None:
     cache = first_starts.cache
     environment = Path(launch(bare, "plan", MINIGTS_CACHE=str(cache)).stdout.strip())
@@ -304,6 +306,7 @@ def test_an_interrupted_set_up_is_done_again_from_nothing(bare: Path, first_star
     assert not (environment / "half-written").exists()
 
 
+@pytest.mark.nightly
 def test_tests_have_an_environment_of_their_own_which_serves_where_it_is_the_only_one(
     bare: Path, first_starts: FirstStarts
 ) -> None:
@@ -326,6 +329,7 @@ def test_tests_have_an_environment_of_their_own_which_serves_where_it_is_the_onl
         shutil.rmtree(developers)
 
 
+@pytest.mark.nightly
 def test_a_list_of_packages_may_be_chosen(bare: Path, first_starts: FirstStarts) -> None:
     """As docs/site/build does; no other environment serves for it."""
     shutil.copy(bare.parent / "requirements.lock", bare.parent / "other.lock")
@@ -349,6 +353,7 @@ def test_that_environment_has_all_that_users_have() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
 @pytest.mark.parametrize("size", ["4k", "12m"])
+@pytest.mark.nightly
 def test_a_full_disk_is_said_and_nothing_half_made_is_used(bare: Path, tmp_path: Path, size: str) -> None:
     (tmp_path / "full").mkdir()
     script = f'mount -t tmpfs -o size={size} none "$1" && "$2" plan; code=$?; ls "$1"/venv-*/made; exit $code'

@@ -58,7 +58,11 @@ def launcher(project: Path, sha256: str) -> Path:
 
 @pytest.mark.parametrize(
     "words",
-    [("image", "import", "--sha256", "0", "FILE"), ("setup", "uml", "--from", "FILE"), ("setup", "uml", "--from=FILE")],
+    [
+        pytest.param(("image", "import", "--sha256", "0", "FILE"), marks=pytest.mark.nightly),
+        ("setup", "uml", "--from", "FILE"),
+        pytest.param(("setup", "uml", "--from=FILE"), marks=pytest.mark.nightly),
+    ],
     ids=" ".join,
 )
 def test_packages_come_from_the_file(tmp_path: Path, words: tuple[str, ...]) -> None:
@@ -75,7 +79,11 @@ def test_packages_come_from_the_file(tmp_path: Path, words: tuple[str, ...]) -> 
     ("sha256", "names"),
     [
         ("0" * 64, [f"wheels/{WHEEL}"]),
-        (hashlib.sha256(wheel()).hexdigest(), [f"images/{WHEEL}", f"wheels/../../{WHEEL}"]),
+        pytest.param(
+            hashlib.sha256(wheel()).hexdigest(),
+            [f"images/{WHEEL}", f"wheels/../../{WHEEL}"],
+            marks=pytest.mark.nightly,
+        ),
     ],
     ids=["another sum", "no wheels, and one that leads elsewhere"],
 )

@@ -94,10 +94,10 @@ def test_every_experiment_and_topology_of_ours_is_what_it_is() -> None:
 @pytest.mark.parametrize(
     ("content", "code"),
     [
-        ("def test_it(): pass\n", 0),
-        ("def test_it(): assert False\n", 1),
+        pytest.param("def test_it(): pass\n", 0, marks=pytest.mark.nightly),
+        pytest.param("def test_it(): assert False\n", 1, marks=pytest.mark.nightly),
         ("import nothing_of_that_name\n", 2),
-        ("def test_it(): raise KeyboardInterrupt\n", 130),
+        pytest.param("def test_it(): raise KeyboardInterrupt\n", 130, marks=pytest.mark.nightly),
     ],
 )
 def test_tests_that_cannot_be_read_are_no_interruption(content: str, code: int, tmp_path: Path) -> None:
@@ -144,6 +144,7 @@ def test_an_option_of_tcpdump_is_none_of_capture() -> None:
     assert (done.exit_code, "No such option: -e" in done.stderr) == (2, True)
 
 
+@pytest.mark.nightly
 def test_an_installed_minigts_does_not_warn_of_its_own_plugin(tmp_path: Path) -> None:
     """Its distribution names the plugin and all of its files, which pytest would rewrite before they are loaded."""
     beside = tmp_path / "site" / "minigts-0.1.0.dist-info"

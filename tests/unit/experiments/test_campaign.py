@@ -48,7 +48,11 @@ def prepared(*names: str, **how: bool) -> tuple[prepare.Prepared, ...]:
     return prepare.prepare_all([EXPERIMENTS / f"{name}.yaml" for name in names], only=(), **chosen)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
+@pytest.mark.parametrize(
+    "file",
+    # Of distance, with its 680 hosts, the routes alone take half a minute.
+    [pytest.param(file, id=file.stem, marks=pytest.mark.nightly if file.stem == "distance" else ()) for file in FILES],
+)
 def test_every_experiment_says_what_it_claims_and_what_was_published(file: Path) -> None:
     experiment = prepare.prepare_sweep(file, paper=False, quick=False, only=())[0].experiment
     assert experiment.name == file.stem

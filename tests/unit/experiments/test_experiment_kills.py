@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from experiment_lab import begin, chain, small
 from killed_run import SAMPLE_S
 
@@ -33,6 +34,7 @@ def samples(directory: Path) -> set[str]:
     return {path.name for path in (directory / "raw").glob("*.json")}
 
 
+@pytest.mark.nightly
 def test_a_run_killed_at_random_moments_ends_like_one_left_alone(tmp_path: Path) -> None:
     alone, killed = tmp_path / "alone", tmp_path / "killed"
     for directory in (alone, killed):

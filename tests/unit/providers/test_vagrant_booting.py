@@ -142,6 +142,7 @@ def test_the_definition_is_asked_for_once_however_often_the_vagrantfile_is_read(
     assert calls(checkout)[0][-1] == "--"
 
 
+@pytest.mark.nightly
 def test_after_a_destroy_minigts_is_told_for_every_machine(checkout: Path) -> None:
     code, said = ended(vagrant(checkout, "destroy", "-f"))
     assert code == 0, said

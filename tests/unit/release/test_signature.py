@@ -87,6 +87,7 @@ def test_sums_that_were_changed_afterwards_are_found(release: Path, own: Keys) -
 
 
 @needs_minisign
+@pytest.mark.nightly
 def test_a_key_with_a_password_asks_for_it(release: Path, tmp_path: Path) -> None:
     locked = keys(tmp_path, "locked", WITH_PASSWORD)
     signature.sign(release, locked.secret, lambda: WITH_PASSWORD)

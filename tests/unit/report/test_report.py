@@ -92,6 +92,7 @@ def test_each_figure_is_drawn_as_svg_png_and_pdf(rendered: Path, name: str) -> N
     assert (rendered / "figures" / f"{name}.pdf").read_bytes().startswith(b"%PDF-")
 
 
+@pytest.mark.usefixtures("drawn_anew")
 def test_same_results_give_same_bytes(rendered: Path, results: Path) -> None:
     render(results)
     names = ["report.html", *(f"figures/{name}.{kind}" for name in FIGURES for kind in ("svg", "png", "pdf"))]

@@ -211,7 +211,13 @@ def test_an_axis_that_was_not_varied_gives_way_to_the_one_that_follows(tmp_path:
     assert "tcp-by-overlay" in charts(tmp_path, kind)
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, id=name, marks=() if name in ("udp-sweep", "healing") else pytest.mark.nightly)
+        for name, kind in KINDS.items()
+    ],
+)
 def test_every_kind_is_drawn(tmp_path: Path, kind: synthetic.Kind) -> None:
     page = render(synthetic.write(tmp_path / "run", kind, repetitions=2))
     names = {chart.name for chart in chart_choice.charts(read(tmp_path / "run"))}

@@ -287,9 +287,13 @@ def collected(*arguments: str) -> set[str]:
     ("arguments", "folders"),
     [
         ([], ["lab"]),
-        (["tests/"], ["lab"]),
+        pytest.param(["tests/"], ["lab"], marks=pytest.mark.nightly),
         (["tests/unit/topology/test_plan.py", "tests/lab"], ["lab", "unit"]),
-        (["--all-tests", "tests", "--ignore=tests/unit"], ["browser", "contract", "lab", "live", "topologies"]),
+        pytest.param(
+            ["--all-tests", "tests", "--ignore=tests/unit"],
+            ["browser", "contract", "lab", "live", "topologies"],
+            marks=pytest.mark.nightly,
+        ),
     ],
     ids=" ".join,
 )

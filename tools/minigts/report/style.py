@@ -45,6 +45,7 @@ POINTS = 9.0
 FONTS = {"sans": "DejaVu Sans", "serif": "DejaVu Serif", "times": "STIXGeneral", "mono": "DejaVu Sans Mono"}
 """The fonts that matplotlib brings, by the words for them."""
 PNG_DPI = 200
+METADATA = {"png": {"Software": "minigts"}, "pdf": {"Creator": "minigts", "CreationDate": None}}
 SHORT = 100
 """The ratio of its ends below which a logarithmic axis has numbers between the powers of ten."""
 PLAIN = "none"
@@ -185,19 +186,21 @@ def save(figure: Figure, folder: Path, name: str, style: Style = PLAIN_STYLE) ->
 
     The same figure gives the same bytes. Raises OSError.
     """
-    import matplotlib  # noqa: PLC0415
-
     text = svg(figure, name, style)
     paths.write_for_user(folder / f"{name}.svg", text)
-    for kind, metadata in (
-        ("png", {"Software": "minigts"}),
-        ("pdf", {"Creator": "minigts", "CreationDate": None}),
-    ):
-        made = io.BytesIO()
-        with matplotlib.rc_context(rc(style)):
-            figure.savefig(made, format=kind, dpi=PNG_DPI, metadata=metadata)
-        paths.write_for_user(folder / f"{name}.{kind}", made.getvalue())
+    for kind in METADATA:
+        paths.write_for_user(folder / f"{name}.{kind}", printed(figure, kind, style))
     return text
+
+
+def printed(figure: Figure, kind: str, style: Style = PLAIN_STYLE) -> bytes:
+    """The figure as a file of this kind, of `METADATA`; the same figure gives the same bytes."""
+    import matplotlib  # noqa: PLC0415
+
+    made = io.BytesIO()
+    with matplotlib.rc_context(rc(style)):
+        figure.savefig(made, format=kind, dpi=PNG_DPI, metadata=METADATA[kind])
+    return made.getvalue()
 
 
 def svg(figure: Figure, name: str, style: Style = PLAIN_STYLE) -> str:

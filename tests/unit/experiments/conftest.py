@@ -1,0 +1,3 @@
+from drawn_once import drawn_anew, drawn_once
+
+__all__ = ["drawn_anew", "drawn_once"]
