@@ -1,5 +1,5 @@
 """A cluster of Kubernetes over three hosts in virtual time: it is ready when it says so, its pods are as far apart as
-their hosts, a Service answers, a node comes back, two clusters give the same bytes, and nothing is left."""
+their hosts, a Service answers, a node comes back, two clusters have the same round trips, and nothing is left."""
 
 from __future__ import annotations
 
@@ -179,12 +179,12 @@ overlays: [kubernetes]
 seed: 1
 repetitions: 1
 measurements:
-  - {{name: rtt, tool: ping, paths: [{{from: plane, to: worker2}}], options: {{count: 20, interval: 100ms}}}}
-  - {{name: tcp, tool: iperf3-tcp, paths: [{{from: plane, to: worker2}}], options: {{duration: 2s}}}}
+  - {{name: rtt, tool: ping, paths: [first-to-each], options: {{count: 20, interval: 100ms}}}}
 """
 
 
-def test_two_clusters_of_one_file_give_the_same_bytes(program: Program, tmp_path: Path) -> None:
+def test_two_clusters_of_one_file_have_the_same_round_trips(program: Program, tmp_path: Path) -> None:
+    """docs/kubernetes.md says what is not the same."""
     file = tmp_path / "pods.yaml"
     file.write_text(EXPERIMENT)
     samples = []
@@ -194,5 +194,5 @@ def test_two_clusters_of_one_file_give_the_same_bytes(program: Program, tmp_path
         assert started.returncode == 0, stdout + stderr
         (found,) = (tmp_path / str(number)).rglob("samples.csv")
         samples.append(found.read_bytes())
+    assert samples[0].count(b"\n") == 3
     assert samples[0] == samples[1]
-    assert b"plane" in samples[0]
