@@ -148,6 +148,7 @@ spec:
     spec:
       containers:
         - {name: measure, image: $measure_image, imagePullPolicy: IfNotPresent, securityContext: {privileged: true}}
+      dnsPolicy: Default
       terminationGracePeriodSeconds: 0
       tolerations: [{operator: Exists}]
 END
@@ -198,11 +199,11 @@ apply_manifests() {
     while read -r namespace workload; do wait_for_workload "$namespace" "$workload"; done
 }
 
-# wait_for_workload NAMESPACE KIND/NAME
+# wait_for_workload NAMESPACE KIND/NAME. That pods have no name server is said of every pod and holds none up.
 wait_for_workload() {
-  kubectl --namespace "$1" rollout status "$2" --timeout "$(left_s)s" >/dev/null || fatal "$2 is not ready:
+  kubectl --namespace "$1" rollout status "$2" --timeout "$(left_s)s" &>/dev/null || fatal "$2 is not ready:
 $(kubectl --namespace "$1" get pods --output wide)
-$(kubectl --namespace "$1" get events --field-selector type!=Normal --output json |
+$(kubectl --namespace "$1" get events --field-selector type!=Normal,reason!=MissingClusterDNS --output json |
     jq -r '.items[-10:][] | "\(.involvedObject.kind)/\(.involvedObject.name): \(.reason): \(.message)"')"
 }
 

@@ -6,8 +6,8 @@
     extends: other              # another folder, whose phases and programs this one uses
     programs: {built: true}     # by the folder's build/build.sh; or {supplied: [NAME, …]}, by the user. A long build
                                 # has `long: {minutes: 15, parts: 1000, work_mb: 6000}`, too: how long it takes on two
-                                # cores, about how many lines its log has, MB that it needs in /var/tmp; under `also:` the
-                                # other folders whose build it runs
+                                # cores, about how many lines its log has, MB that it needs in /var/tmp; `also:` names
+                                # other folders whose build it runs, too
     memory: {leader_mb: 1000, host_mb: 500}     # the least memory of each network's first host, and of every other
     policy: nftables            # the hosts' nftables enforce policies; `itself`: its phase policy does; default: none
     containers: NETWORK         # the engine's network that the user's own containers join; default: they cannot
