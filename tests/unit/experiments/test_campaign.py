@@ -50,7 +50,7 @@ def prepared(*names: str, **how: bool) -> tuple[prepare.Prepared, ...]:
 
 @pytest.mark.parametrize(
     "file",
-    # Of distance, with its 680 hosts, the routes alone take half a minute.
+    # At the study's length distance has a thousand labs.
     [pytest.param(file, id=file.stem, marks=pytest.mark.nightly if file.stem == "distance" else ()) for file in FILES],
 )
 def test_every_experiment_says_what_it_claims_and_what_was_published(file: Path) -> None:

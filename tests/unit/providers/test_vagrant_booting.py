@@ -118,10 +118,10 @@ def test_what_minigts_refuses_is_its_own_message_and_exit_code(checkout: Path) -
 @pytest.mark.parametrize(
     ("words", "start"),
     [
-        (("status",), []),
-        (("ssh-config", "ams"), []),
+        pytest.param(("status",), [], marks=pytest.mark.nightly),
+        pytest.param(("ssh-config", "ams"), [], marks=pytest.mark.nightly),
         (("up", "--no-provision", "bra"), ["--start", "--machine=bra"]),
-        (("reload",), ["--start"]),
+        pytest.param(("reload",), ["--start"], marks=pytest.mark.nightly),
     ],
 )
 def test_minigts_is_asked_once_with_every_word_as_it_is(

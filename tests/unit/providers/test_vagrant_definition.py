@@ -105,7 +105,13 @@ def test_emulation_does_without_the_instruction_that_qemu_gets_wrong() -> None:
 
 
 @needs_vagrant
-@pytest.mark.parametrize(("topology", "verdict"), [("chain6", "kvm"), ("pair", "emulation"), ("star", "emulation")])
+@pytest.mark.parametrize(
+    ("topology", "verdict"),
+    [
+        ("pair", "emulation"),
+        *(pytest.param(*each, marks=pytest.mark.nightly) for each in (("chain6", "kvm"), ("star", "emulation"))),
+    ],
+)
 def test_vagrant_takes_the_vagrantfile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, topology: str, verdict: definition.Verdict
 ) -> None:

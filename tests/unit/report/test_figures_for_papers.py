@@ -73,6 +73,7 @@ def test_each_figure_is_three_files_of_its_own_size(tmp_path: Path, sweep: Path)
     assert float(box[1]) == pytest.approx(POINTS_AN_INCH * 8.5 / 2.54, abs=0.1)
 
 
+@pytest.mark.nightly
 def test_a_pdf_has_the_same_bytes_in_another_process_and_no_date(tmp_path: Path, sweep: Path) -> None:
     text = f"style: {{font: times}}\nfigures:\n  - {{of: udp, {PLACES}}}\n"
     drawn(tmp_path, [sweep], text)

@@ -232,12 +232,12 @@ def known() -> tuple[str, ...]:
 
 def find(name: str) -> Overlay:
     """The overlay called `name`. Raises InputError, which lists all overlays, when there is none."""
-    overlay = _all().get(name)
-    if overlay is None:
+    folder = _folders().get(name)
+    if folder is None:
         if (why := ipv6.why_not(name, known())) is not None:
             raise InputError(why)
         raise InputError(f"no overlay {name!r}; there are {', '.join(known())}{did_you_mean(name, known())}")
-    return overlay
+    return next(overlay for overlay in in_folder(folder) if overlay.name == name)
 
 
 def enforcing() -> tuple[str, ...]:
@@ -246,8 +246,13 @@ def enforcing() -> tuple[str, ...]:
 
 
 @cache
-def _all() -> Mapping[str, Overlay]:
-    return {overlay.name: overlay for path in sorted(scripts().glob(f"*/{FILE}")) for overlay in in_folder(path.parent)}
+def _folders() -> Mapping[str, Path]:
+    """Of each overlay, by its name. Of the files only names are read: reading all would take longer than most verbs."""
+    return {
+        name: path.parent
+        for path in sorted(scripts().glob(f"*/{FILE}"))
+        for name in overlay_names.names(path.parent.name, overlay_names.variants(path))
+    }
 
 
 def in_folder(folder: Path) -> tuple[Overlay, ...]:
