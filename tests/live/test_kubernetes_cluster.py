@@ -31,7 +31,7 @@ SERVERS_PORT = 12865
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """The lab of topologies/kubernetes.yaml, over which no overlay is laid yet."""
-    plan = load(TOPOLOGIES / "kubernetes.yaml", known_overlays=overlays.known())
+    plan = load(TOPOLOGIES / "kubernetes.yaml", known_overlays=overlays.known(), time="virtual")
     with state_directory(tmp_path_factory.mktemp("state")):
         made = labs.up(plan, "uml", "cluster", quiet)
     yield made
