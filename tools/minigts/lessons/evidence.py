@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from minigts import overlays
 from minigts.errors import CommandTimeout, MinigtsError
 from minigts.lab import Lab
+from minigts.lessons import breaks
 from minigts.lessons.folder import Work
 from minigts.lessons.model import Measurement
-from minigts.lessons.verdicts import Evidence
+from minigts.lessons.verdicts import MENDED, Evidence
 from minigts.topology.plan.plan import Plan
 
 _LINE = re.compile(r"([a-z][a-z0-9_]{0,39}) (-?[0-9]{1,15}(?:\.[0-9]{1,9})?)")
@@ -20,8 +21,10 @@ _LINE = re.compile(r"([a-z][a-z0-9_]{0,39}) (-?[0-9]{1,15}(?:\.[0-9]{1,9})?)")
 
 def measure(lab: Lab, work: Work) -> Evidence:
     """Make all measurements of the lesson in this lab, which stays as it is; failures are in `lacking`."""
-    if why := _another(lab.plan, work):
+    if why := another(lab.plan, work):
         return Evidence({}, (why,))
+    if work.numbered.lesson.find:
+        return _of_fault(lab, work)
     figures: dict[str, float] = {}
     lacking: list[str] = []
     for each in work.numbered.lesson.measure:
@@ -32,7 +35,20 @@ def measure(lab: Lab, work: Work) -> Evidence:
     return Evidence(figures, tuple(lacking))
 
 
-def _another(plan: Plan, work: Work) -> str | None:
+def _of_fault(lab: Lab, work: Work) -> Evidence:
+    """Whether the lab was broken as the student's seed says, and is mended by hand."""
+    broken, fault = breaks.read(lab), work.numbered.fault(work.seed)
+    if broken is None or (broken.what, broken.where) != (fault.kind.name, fault.place.host):
+        return Evidence({}, (f"it was not broken yet: minigts lesson {work.numbered.number} break",))
+    if broken.mended:
+        return Evidence({}, ("it was mended by `minigts break --mend`: break it again, and mend it yourself",))
+    try:
+        return Evidence({MENDED: 0.0 if breaks.shows(lab, fault) else 1.0})
+    except MinigtsError as error:
+        return Evidence({}, (f"{MENDED}: {str(error).splitlines()[0][:200]}",))
+
+
+def another(plan: Plan, work: Work) -> str | None:
     """Why this is not the lesson's lab; None when it is."""
     ours = work.numbered.plan(work.seed)
     same = ("hosts", "switches", "links", "routing", "time")

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from minigts import paths
 from minigts.lab import Change, Lab
 from minigts.lessons.folder import Work
-from minigts.lessons.verdicts import Evidence
+from minigts.lessons.verdicts import MENDED, Evidence
 from minigts.results.folder import read_model
 
 FILE = "evidence.json"
@@ -38,6 +38,8 @@ class EvidenceFile(BaseModel):
     def evidence(self, work: Work) -> Evidence:
         """The figures of this file that the lesson measures."""
         measured = {name for each in work.numbered.lesson.measure for name in each.gives}
+        if work.numbered.lesson.find:
+            measured.add(MENDED)
         return Evidence({name: value for name, value in self.figures.items() if name in measured}, self.lacking)
 
 

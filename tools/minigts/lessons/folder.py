@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 from minigts import paths
 from minigts.errors import InputError, Problem
-from minigts.language.fields import Strict, text, whole
+from minigts.language.fields import Strict, text, unknown, whole
 from minigts.language.problems import Finding, listed, shown
 from minigts.language.source import Language, read_text
 from minigts.language.tree import read_tree
@@ -28,6 +28,8 @@ RECORD, PREDICTION, ANSWERS, TOPOLOGY, PAGE = (
 )
 LANGUAGE = Language("student's file", "a key, as in `answers:`", 20_000, "write out what is meant")
 LONGEST_SEED = 64
+WHAT, WHERE = "what", "where"
+"""The answers of an exercise in finding a fault: its kind, and the host."""
 M = TypeVar("M", bound=Strict)
 
 
@@ -54,6 +56,8 @@ class Work:
     seed: str | None
     prediction: float | None
     answers: dict[str, float]
+    found: dict[str, str] = field(default_factory=dict)
+    """What the student has found of a fault, by WHAT and WHERE."""
 
 
 def start(numbered: Numbered, folder: Path, seed: str | None) -> tuple[str, ...]:
@@ -80,6 +84,10 @@ def start(numbered: Numbered, folder: Path, seed: str | None) -> tuple[str, ...]
 
 
 def _asking(numbered: Numbered) -> Iterator[str]:
+    if numbered.lesson.find:
+        yield f"# One of {', '.join(numbered.lesson.find)}, and the host on which it is.\n"
+        yield f"answers:\n  {WHAT}:\n  {WHERE}:\n"
+        return
     yield "# Write each answer after its name, with its unit: 52.3ms, 40mbit, 30kB; or a plain number.\nanswers:\n"
     for name, asked in numbered.lesson.answers.items():
         yield f"  # {asked.ask}\n  {name}:\n"
@@ -108,6 +116,10 @@ def read_record(folder: Path) -> Record:
 
 def predict(numbered: Numbered, folder: Path, written: str) -> None:
     """Write a prediction, which cannot be changed, and add the measured figures to the page. Raises InputError."""
+    if numbered.lesson.predict is None:
+        raise InputError(
+            f"lesson {numbered.number} has nothing to predict: go on with minigts lesson {numbered.number} break"
+        )
     if os.path.lexists(folder / PREDICTION):
         before = _read(folder / PREDICTION, _Prediction).prediction
         raise InputError(f"you have predicted {before} already; now measure, and compare")
@@ -127,8 +139,10 @@ def read(folder: Path) -> Work:
     """The content of a student's folder. Raises InputError with every problem of the first bad file."""
     record = read_record(folder)
     numbered = lesson(record.lesson)
+    if numbered.lesson.find:
+        return Work(numbered, record.seed, None, {}, _read_found(numbered, record.seed, folder / ANSWERS))
     prediction = None
-    if os.path.lexists(folder / PREDICTION):
+    if numbered.lesson.predict is not None and os.path.lexists(folder / PREDICTION):
         written = _read(folder / PREDICTION, _Prediction).prediction
         prediction = _figure(numbered.lesson.predict, written, folder / PREDICTION)
     return Work(numbered, record.seed, prediction, _read_answers(numbered, folder / ANSWERS))
@@ -150,6 +164,23 @@ def _read_answers(numbered: Numbered, file: Path) -> dict[str, float]:
     tree = read_tree(read_text(file, LANGUAGE), str(file), LANGUAGE)
     found = read_model(tree, str(file), _Answers, check).answers
     return {name: figure(asked[name].kind, written) for name, written in found.items() if written is not None}
+
+
+def _read_found(numbered: Numbered, seed: str | None, file: Path) -> dict[str, str]:
+    hosts = [host.name for host in numbered.plan(seed).hosts]
+    known = {WHAT: ("kind of fault here", "kinds", numbered.lesson.find), WHERE: ("host", "hosts", hosts)}
+
+    def check(found: _Answers) -> Iterator[Finding]:
+        for name, written in found.answers.items():
+            if name not in known:
+                yield ("answers", name), f"there is no question of that name; questions are {listed(list(known))}"
+            elif written is not None and written not in known[name][2]:
+                what, several, words = known[name]
+                yield ("answers", name), unknown(what, several, written, words)
+
+    tree = read_tree(read_text(file, LANGUAGE), str(file), LANGUAGE)
+    found = read_model(tree, str(file), _Answers, check).answers
+    return {name: written for name, written in found.items() if written is not None}
 
 
 def _figure(asked: Asked, written: str, file: Path) -> float:

@@ -77,7 +77,7 @@ def _row(student: str, place: str, files: Mapping[str, bytes], seeded: bool, aga
     judged = verdicts.judge(work, evidence)
     if seeded and work.seed != student:
         judged = (*judged, Verdict("seed", False, f"has the figures of {work.seed or 'nobody'}, not of {student}"))
-    anew = None if again is None or measured is None else again(work, measured, files)
+    anew = None if again is None or measured is None or work.numbered.lesson.find else again(work, measured, files)
     wrong = [*_wrong(judged), *(f"again: {each}" for each in _wrong(anew or ()))]
     came_out = verdicts.came_out(work, evidence)
     return Row(
@@ -104,7 +104,8 @@ def _word(judged: tuple[Verdict, ...]) -> str:
 
 
 def _in_words(work: Work, value: float | None) -> str:
-    return "" if value is None else in_words(work.numbered.lesson.predict.kind, value)
+    asked = work.numbered.lesson.predict
+    return "" if value is None or asked is None else in_words(asked.kind, value)
 
 
 def _error(work: Work, came_out: float | None) -> str:

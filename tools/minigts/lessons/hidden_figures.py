@@ -25,6 +25,8 @@ def why_hidden(topology: str, beside: Path | None = None) -> str | None:
         numbered = lesson(int(named[1]))
     except MinigtsError:
         return None
+    if numbered.lesson.predict is None:
+        return None
     places = (*([] if beside is None else [beside]), Path(), Path(numbered.lab))
     if any(_predicted(place, numbered.number) for place in places):
         return None

@@ -18,7 +18,7 @@ from minigts.language.quantities import RATE_MBIT, TIME_MS, WINDOW_BYTES, Quanti
 from minigts.language.source import Language, read_text
 from minigts.language.tree import read_tree
 from minigts.language.validation import read_model
-from minigts.lessons import arithmetic
+from minigts.lessons import arithmetic, breaks
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
 
@@ -138,8 +138,12 @@ class Lesson(Strict):
     """The text of the topology file, with `$name` for each drawn value."""
     files: dict[Annotated[str, Field(pattern=r"^[a-z]{1,20}\.(yaml|txt)$")], str] = Field(default_factory=dict)
     """Files for the student to complete, in addition to answers.yaml: their first content by name."""
-    predict: Asked
-    answers: dict[str, Asked]
+    predict: Asked | None = None
+    """What is to be predicted; None in an exercise in finding a fault."""
+    answers: dict[str, Asked] = Field(default_factory=dict)
+    find: tuple[str, ...] = ()
+    """The kinds of faults (see `breaks`) of which a student's seed draws one, to be found and mended. Such a lesson
+    asks and measures nothing else."""
     shell: str = ""
     """Shell functions for all measurements."""
     measure: tuple[Measurement, ...] = ()
@@ -150,9 +154,12 @@ class Lesson(Strict):
 
     @model_validator(mode="after")
     def _hangs_together(self) -> Self:
+        if bool(self.find) == (self.predict is not None) or (self.find and (self.answers or self.measure)):
+            raise ValueError("write either `predict:` and `answers:`, or `find:`")
+        breaks.named(self.find)
         measured = {name for each in self.measure for name in each.gives}
         known = {*(name for name, each in self.draw.items() if each.kind != "word"), *self.answers, *measured}
-        wanted = (self.predict, *self.answers.values(), *self.checks.values())
+        wanted = (*([self.predict] if self.predict else []), *self.answers.values(), *self.checks.values())
         used = {name for each in wanted for text in _expressions(each) for name in arithmetic.names(text)}
         if unknown := sorted({*used, *self.checks} - known):
             raise ValueError(f"nothing is drawn, asked or measured as {', '.join(unknown)}")
@@ -197,6 +204,10 @@ class Numbered:
     def topology(self, seed: str | None) -> str:
         """The text of the topology file."""
         return Template(self.lesson.topology).substitute(self.drawn(seed))
+
+    def fault(self, seed: str | None) -> breaks.Fault:
+        """The fault to be found, in a lesson that has one."""
+        return breaks.draw(self.plan(seed), seed or "", self.lesson.find)
 
     def plan(self, seed: str | None) -> Plan:
         return parse(self.topology(seed), f"lesson {self.number}", known_overlays=overlays.known())

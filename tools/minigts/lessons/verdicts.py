@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from minigts.lessons import arithmetic
-from minigts.lessons.folder import Work
-from minigts.lessons.model import Wanted, in_words
+from minigts.lessons.folder import WHAT, WHERE, Work
+from minigts.lessons.model import Asked, Wanted, in_words
 
+MENDED = "mended"
+"""The figure of a lab whose fault is to be mended: 1 if it has no effect any more, else 0."""
 HINT_SHARE = 0.02
 """A hint fits a figure that differs by at most this share, or by the tolerance of a right one."""
 
@@ -32,7 +34,8 @@ class Evidence:
 
 def came_out(work: Work, evidence: Evidence) -> float | None:
     """The figure that was to be predicted, as it came out; None where it is a range, or no known figure says it."""
-    exactly = work.numbered.lesson.predict.exactly
+    asked = work.numbered.lesson.predict
+    exactly = None if asked is None else asked.exactly
     try:
         return None if exactly is None else arithmetic.value(exactly, _known(work, evidence))
     except (KeyError, ValueError):
@@ -46,8 +49,10 @@ def _known(work: Work, evidence: Evidence) -> Mapping[str, float]:
 def judge(work: Work, evidence: Evidence) -> tuple[Verdict, ...]:
     """The verdicts on the prediction, every answer, and every check of the lab."""
     lesson = work.numbered.lesson
+    if lesson.find:
+        return (*_of_fault(work, evidence), *(Verdict("lab", False, why) for why in evidence.lacking))
     known = _known(work, evidence)
-    found = [_of_prediction(work, known)]
+    found = [] if lesson.predict is None else [_of_prediction(work, lesson.predict, known)]
     for name, asked in lesson.answers.items():
         given = work.answers.get(name)
         found.append(
@@ -63,8 +68,23 @@ def passed(verdicts: tuple[Verdict, ...]) -> bool:
     return all(each.ok is not False for each in verdicts)
 
 
-def _of_prediction(work: Work, known: Mapping[str, float]) -> Verdict:
-    asked = work.numbered.lesson.predict
+def _of_fault(work: Work, evidence: Evidence) -> Iterator[Verdict]:
+    """Whether a fault was found and mended."""
+    fault = work.numbered.fault(work.seed)
+    for name, right in ((WHAT, fault.kind.name), (WHERE, fault.place.host)):
+        given = work.found.get(name)
+        if given is None:
+            yield Verdict(name, False, "no answer in answers.yaml yet")
+        else:
+            yield Verdict(name, given == right, given if given == right else f"{given}: it is not that")
+    mended = evidence.figures.get(MENDED)
+    if mended is not None:
+        yield Verdict(MENDED, mended == 1, "the fault has no effect any more" if mended == 1 else "it is still broken")
+    elif not evidence.lacking:
+        yield Verdict(MENDED, False, "not measured")
+
+
+def _of_prediction(work: Work, asked: Asked, known: Mapping[str, float]) -> Verdict:
     if work.prediction is None:
         command = f"minigts lesson {work.numbered.number} predict FIGURE"
         return Verdict("prediction", False, f"predict first: {command}")

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from minigts import api
 from minigts.errors import HostFailed
-from minigts.explore import histories, variables
+from minigts.explore import histories, judges, variables
 from minigts.explore.histories import Heard, HostClocks, Operation, RegisterVerdict, SetVerdict
+from minigts.explore.judges import BankVerdict, ListVerdict, QueueVerdict
 from minigts.lab import events
 from minigts.machine.lines import Lines
 
@@ -76,3 +77,15 @@ class Course:
     def check_set(self, history: Iterable[Operation], there: Collection[str]) -> SetVerdict:
         """Which of the values that were added to a set are `lost` or `unexpected`; it holds `there` at the end."""
         return histories.of_a_set(history, there)
+
+    def check_bank(self, history: Iterable[Operation], total: int) -> BankVerdict:
+        """Which reads of all accounts at once, with `balances`, do not add up to `total`, or have one below zero."""
+        return judges.of_a_bank(history, total)
+
+    def check_queue(self, history: Iterable[Operation]) -> QueueVerdict:
+        """Which values of a queue (`put`, and `take` until it is empty) are `lost`, taken `twice` or `unexpected`."""
+        return judges.of_a_queue(history)
+
+    def check_lists(self, history: Iterable[Operation]) -> ListVerdict:
+        """Whether lists, to which clients `append` and of which they `read` all `values`, grew at their ends alone."""
+        return judges.of_lists(history)

@@ -15,6 +15,7 @@ from minigts.cli.views import tables
 from minigts.errors import InputError
 
 if TYPE_CHECKING:
+    from minigts.lessons.model import Numbered
     from minigts.lessons.verdicts import Verdict
 
 verb = Verb(CLASSROOM, 420)
@@ -25,6 +26,7 @@ class Doing(StrEnum):
 
     START = "start"
     PREDICT = "predict"
+    BREAK = "break"
     CHECK = "check"
 
 
@@ -75,6 +77,8 @@ def lesson(
         _start(number, folder, seed)
     elif doing is Doing.PREDICT:
         _predict(number, folder, figure)
+    elif doing is Doing.BREAK:
+        _break(number, folder, lab)
     else:
         _check(number, folder, lab)
 
@@ -91,8 +95,13 @@ def _tell(number: int) -> None:
     from minigts.lessons import model
 
     found = model.lesson(number)
-    typer.echo(f"Lesson {number}: {found.lesson.title}. {found.lesson.about}\n\nTo predict: {found.lesson.predict.ask}")
+    typer.echo(f"Lesson {number}: {found.lesson.title}. {found.lesson.about}\n\n{_asked(found)}")
     console.note(f"begin with: minigts lesson {number} start")
+
+
+def _asked(found: Numbered) -> str:
+    predict = found.lesson.predict
+    return "To find: what is broken, and on which host" if predict is None else f"To predict: {predict.ask}"
 
 
 def _start(number: int, folder: Path | None, seed: str | None) -> None:
@@ -102,13 +111,14 @@ def _start(number: int, folder: Path | None, seed: str | None) -> None:
     found = model.lesson(number)
     into = folder or Path(found.lab)
     names = folders.start(found, into, seed)
-    typer.echo(f"Lesson {number}: {found.lesson.title}\n\nTo predict: {found.lesson.predict.ask}\n")
+    typer.echo(f"Lesson {number}: {found.lesson.title}\n\n{_asked(found)}\n")
     console.note(f"in {into}: {', '.join(names)}; go on with")
+    up, finds = f"minigts up {folders.TOPOLOGY}", bool(found.lesson.find)
     for line in (
         f"cd {shlex.quote(str(into))}",
         f"less {folders.PAGE}",
-        f"minigts lesson {number} predict FIGURE",
-        f"minigts up {folders.TOPOLOGY}",
+        up if finds else f"minigts lesson {number} predict FIGURE",
+        f"minigts lesson {number} break" if finds else up,
         f"minigts lesson {number} check",
     ):
         console.note(f"  {line}")
@@ -119,10 +129,31 @@ def _predict(number: int, folder: Path | None, figure: str | None) -> None:
     from minigts.lessons import model
 
     found = model.lesson(number)
-    if figure is None:
+    if figure is None and found.lesson.predict is not None:
         raise InputError(f"lesson {number} predict: name a figure. {found.lesson.predict.ask}")
-    folders.predict(found, folders.find(found, folder), figure)
+    folders.predict(found, folders.find(found, folder), figure or "")
     console.note(f"{figure} is committed; now measure: minigts up {folders.TOPOLOGY}")
+
+
+def _break(number: int, folder: Path | None, name: str | None) -> None:
+    from minigts import lab as labs
+    from minigts.lessons import breaks, evidence, model
+    from minigts.lessons import folder as folders
+
+    found = model.lesson(number)
+    if not found.lesson.find:
+        raise InputError(f"lesson {number} has no fault to find; any lab is broken by: minigts break --seed NAME")
+    work = folders.read(folders.find(found, folder))
+    lab = labs.open_lab(name or found.lab)
+    if why := evidence.another(lab.plan, work):
+        raise InputError(why)
+    with console.progress() as say:
+        say(f"breaking lab {lab.name}")
+        breaks.break_(lab, work.seed or "", found.lesson.find)
+    console.note(
+        f"lab {lab.name} is broken: find what it is, and on which host; write it into {folders.ANSWERS}, mend it,"
+    )
+    console.note(f"and see whether all is right: minigts lesson {number} check")
 
 
 def _check(number: int, folder: Path | None, name: str | None) -> None:

@@ -1,0 +1,49 @@
+"""A seed that failed, three times more: beside nothing, beside another exploration, and from another state directory,
+temporary directory and time zone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from live.program import Program, Traces
+from live.test_explored_seeds import FAULTS, PATIENCE_S, RING, TEST
+from minigts.explore import folder
+
+pytestmark = [pytest.mark.virtual, pytest.mark.nightly, pytest.mark.timeout(1800)]
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> list[str]:
+    """An exploration's words, but for the verb."""
+    for name, text in (("ring.yaml", RING), ("faults.yaml", FAULTS), ("test_echoes.py", TEST)):
+        (tmp_path / name).write_text(text)
+    files = [str(tmp_path / name) for name in ("ring.yaml", "test_echoes.py")]
+    return [*files, "--faults", str(tmp_path / "faults.yaml"), "--results", str(tmp_path / "results")]
+
+
+def replayed(program: Program, made: Path) -> str:
+    said = program.run("replay", str(made), "--seed", "1")
+    assert "byte for byte" in said.stderr, said.stderr
+    assert said.returncode == 0
+    return said.stdout
+
+
+def test_a_failure_comes_again_whatever_is_beside_it(
+    program: Program, traces: Traces, words: list[str], tmp_path: Path
+) -> None:
+    started = program.start("explore", *words, "--seeds", "1-1", "--on", "here")
+    said, told = started.communicate(timeout=PATIENCE_S)
+    assert started.returncode == 1, said + told
+    made = Path(said.strip().splitlines()[-1])
+    assert [each.verdict for each in folder.outcomes(made).values()] == ["failed"]
+
+    alone = replayed(program, made)
+    beside = program.start("explore", *words, "--seeds", "2-3", "--on", "local:2")
+    assert replayed(program, made) == alone
+    beside.communicate(timeout=PATIENCE_S)
+    (tmp_path / "tmp").mkdir()
+    elsewhere = {"TMPDIR": str(tmp_path / "tmp"), "TZ": "Asia/Tokyo", "LC_ALL": "C.UTF-8"}
+    assert replayed(Program(tmp_path / "other-state", environment=elsewhere), made) == alone
+    assert not traces.left()

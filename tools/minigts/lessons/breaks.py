@@ -1,0 +1,219 @@
+"""Breaks a lab: one fault, which a seed draws of those that its topology has a place for, to be found by usual tools.
+
+What a seed draws follows from the plan alone, so that it can be judged without the lab.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from minigts import paths
+from minigts.errors import EnvironmentLacks, InputError, MinigtsError
+from minigts.lab import Lab
+from minigts.language.fields import unknown
+from minigts.lessons.break_kinds import KINDS, Kind
+from minigts.providers.base import Power
+from minigts.results.folder import read_model
+from minigts.topology.plan.elements import Host
+from minigts.topology.plan.plan import Plan
+
+FILE = "broken.json"
+"""The file of a run directory that holds what was broken."""
+COMMAND_S = 120.0
+NAMES = tuple(kind.name for kind in KINDS)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a fault can be: the host that is broken, a neighbour who may watch, and variables for the scripts."""
+
+    host: str
+    watcher: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault of a lab."""
+
+    kind: Kind
+    place: Place
+
+
+class Broken(BaseModel):
+    """broken.json: how a lab was broken, and the commands that undo it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seed: str
+    kinds: tuple[str, ...]
+    what: str
+    where: str
+    undo: str
+    mended: bool = False
+    """Whether it was undone by `minigts break --mend`."""
+
+
+def named(kinds: Sequence[str]) -> tuple[Kind, ...]:
+    """The kinds of these names, in the order of the list; all for none. Raises InputError."""
+    for each in kinds:
+        if each not in NAMES:
+            raise InputError(f"{unknown('kind of fault', 'kinds', each, NAMES)}: minigts break --list")
+    return tuple(kind for kind in KINDS if not kinds or kind.name in kinds)
+
+
+def draw(plan: Plan, seed: str, kinds: Sequence[str] = ()) -> Fault:
+    """The fault that a seed draws for a plan: first the kind, then its place. Raises InputError when the topology has
+    no place for any of the kinds."""
+    if not plan.ipv4 or plan.routing != "routed":
+        raise InputError(f"break: faults are known for labs with IPv4 and static routes, and {plan.name} is none")
+    possible = [kind for kind in named(kinds) if any(True for _ in _places(kind, plan))]
+    if not possible:
+        raise InputError(f"break: the topology {plan.name} has no place for such a fault")
+    chance = random.Random(f"break/{seed}")
+    kind = possible[int(chance.random() * len(possible))]
+    places = list(_places(kind, plan))
+    return Fault(kind, places[int(chance.random() * len(places))])
+
+
+def every(plan: Plan) -> Iterator[Fault]:
+    """Of every kind that the plan has a place for, the fault at its first place."""
+    for kind in KINDS:
+        for place in _places(kind, plan):
+            yield Fault(kind, place)
+            break
+
+
+def _places(kind: Kind, plan: Plan) -> Iterator[Place]:
+    for host in plan.hosts:
+        sides = list(plan.neighbours(host))
+        for number, (port, other, far) in enumerate(sides):
+            path = plan.path(host.name, other.name)
+            known = {
+                "dev": port.name,
+                "own": port.address,
+                "prefix": str(port.prefix),
+                "near": far.address,
+                "there": other.address,
+                "name": other.name,
+                "rtt": f"{path.rtt_ms:g}",
+                "ceiling": f"{path.tcp_ceiling_mbit or 0:g}",
+            }
+            place = Place(host.name, other.name, known)
+            if kind.name == "small-buffers" and not _buffers_matter(path.rtt_ms, path.tcp_ceiling_mbit):
+                continue
+            match kind.places:
+                case "interface" if port not in [before for before, _, _ in sides[:number]]:
+                    yield place
+                case "way" | "crossroads" | "behind":
+                    yield from _ways(kind, plan, host, place, other.name)
+                case "transit":
+                    for _, second, _ in sides[number + 1 :]:
+                        if _passes(plan, other.name, host.name, second.name):
+                            yield Place(host.name, other.name, {**known, "beyond": second.address})
+
+
+def _ways(kind: Kind, plan: Plan, host: Host, place: Place, neighbour: str) -> Iterator[Place]:
+    """The places on the ways to other hosts that begin with a neighbour, or for `crossroads` do not."""
+    for target in plan.hosts:
+        if target == host or not plan.reaches(host.name, target.name):
+            continue
+        about = {**place.variables, "there": target.address, "name": target.name}
+        begins = _passes(plan, host.name, neighbour, target.name) or target.name == neighbour
+        if kind.places == "way" and begins:
+            yield Place(host.name, place.watcher, about)
+        if kind.places == "behind" and begins and target.name != neighbour:
+            yield Place(host.name, place.watcher, {**about, "beyond": target.address})
+        if kind.places == "crossroads" and not begins and len(plan.path(host.name, target.name).links) > 1:
+            yield Place(host.name, place.watcher, {**about, "wrong": place.variables["near"]})
+
+
+def _passes(plan: Plan, source: str, middle: str, target: str) -> bool:
+    """Whether the way from one host to another is that over a third and on from there."""
+    if len({source, middle, target}) < 3:
+        return False
+    first, second = plan.path(source, middle).links, plan.path(middle, target).links
+    return plan.path(source, target).links == (*first, *second) and bool(first) and bool(second)
+
+
+def _buffers_matter(rtt_ms: float, ceiling_mbit: float | None) -> bool:
+    """Whether a window of 4 kB carries much less than the path."""
+    return ceiling_mbit is not None and rtt_ms > 0 and 4096 * 8 / (rtt_ms * 1000) < ceiling_mbit / 6
+
+
+def break_(lab: Lab, seed: str, kinds: Sequence[str] = ()) -> None:
+    """Do a seed's fault to a lab. It is undone again, and MinigtsError raised, unless it has its effect. Raises
+    EnvironmentLacks where hosts have no kernels of their own, InputError when the lab is broken already."""
+    if not isinstance(lab.provider, Power):
+        raise EnvironmentLacks(f"break: hosts of {lab.provider.name} share this machine's kernel, clock and disk")
+    fault = draw(lab.plan, seed, kinds)
+    before = read(lab)
+    if before is not None and shows(lab, found_again(lab, before)):
+        raise InputError(f"lab {lab.name} is broken already: find it, or minigts break --mend")
+    if shows(lab, fault):
+        raise MinigtsError(f"lab {lab.name} has the effects of seed {seed!r}'s fault already: take another seed")
+    undo = _do(lab, fault)
+    kept = Broken(seed=seed, kinds=tuple(kinds), what=fault.kind.name, where=fault.place.host, undo=undo)
+    _write(lab, kept)
+    if not shows(lab, fault):
+        mend(lab)
+        raise MinigtsError(f"seed {seed!r}'s fault has no effect in lab {lab.name}, and was undone: take another seed")
+
+
+def _do(lab: Lab, fault: Fault) -> str:
+    """Break; return the commands that undo it."""
+    return _run(lab, fault.place.host, fault.kind.do, fault.place.variables)
+
+
+def shows(lab: Lab, fault: Fault) -> bool:
+    """Whether the fault has its effect now."""
+    place, kind = fault.place, fault.kind
+    variables = dict(place.variables)
+    if "now" in kind.shows:
+        variables["now"] = _run(lab, place.watcher, "date +%s", {}).strip()
+    script = _script(f"{kind.shows}\n", variables, strict=False)
+    on = place.watcher if kind.watched else place.host
+    return lab.provider.run(on, ("sh", "-c", script), timeout_s=COMMAND_S, check=False).code == 0
+
+
+def _run(lab: Lab, host: str, script: str, variables: Mapping[str, str]) -> str:
+    return lab.provider.run(host, ("sh", "-c", _script(script, variables)), timeout_s=COMMAND_S).stdout
+
+
+def _script(script: str, variables: Mapping[str, str], *, strict: bool = True) -> str:
+    """The script with its variables, which are addresses, names and figures of the plan."""
+    return ("set -eu\n" if strict else "") + "".join(f"{name}='{text}'\n" for name, text in variables.items()) + script
+
+
+def found_again(lab: Lab, broken: Broken) -> Fault:
+    """The fault that was noted in a lab."""
+    return draw(lab.plan, broken.seed, broken.kinds)
+
+
+def read(lab: Lab) -> Broken | None:
+    """How the lab was broken last; None if it never was."""
+    return read_model(lab.rundir / FILE, Broken) if (lab.rundir / FILE).is_file() else None
+
+
+def required(lab: Lab) -> Broken:
+    """The same. Raises InputError if it never was."""
+    if (broken := read(lab)) is None:
+        raise InputError(f"lab {lab.name} was not broken: minigts break --seed NAME")
+    return broken
+
+
+def mend(lab: Lab) -> None:
+    """Undo the lab's fault. Raises InputError if it has none."""
+    broken = required(lab)
+    if not broken.mended:
+        _run(lab, broken.where, broken.undo, {})
+        _write(lab, broken.model_copy(update={"mended": True}))
+
+
+def _write(lab: Lab, broken: Broken) -> None:
+    paths.write_for_user(Path(lab.rundir / FILE), broken.model_dump_json(indent=1) + "\n")
