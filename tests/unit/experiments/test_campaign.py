@@ -191,9 +191,12 @@ def test_a_folder_stands_for_its_experiments(tmp_path: Path) -> None:
         prepare.files([tmp_path])
 
 
+FOLDERS = ("classics", "cluster", "hardware", "validation")
+
+
 def test_the_folders_that_a_folder_leaves_out_are_named() -> None:
     (line,) = prepare.passed_over([EXPERIMENTS, EXPERIMENTS / "classics", FILES[0]])
-    counts = {name: len([*(EXPERIMENTS / name).glob("*.yaml")]) for name in ("classics", "hardware", "validation")}
+    counts = {name: len([*(EXPERIMENTS / name).glob("*.yaml")]) for name in FOLDERS}
     assert line.startswith(f"{EXPERIMENTS}: the files of its folders are not run: ")
     assert all(f"{name} ({count})" in line for name, count in counts.items())
     assert sum(counts.values()) + len(FILES) == len(EVERY_FILE)

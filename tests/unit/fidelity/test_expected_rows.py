@@ -1,4 +1,4 @@
-"""The rows of a topology's `expect:`: which there will be, what each says, and what is there where nothing was measured."""
+"""The rows of a topology's `expect:`: which there will be, what each says, and what is there without a measurement."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def plan_or_error(text: str) -> Plan | InputError:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_topology_is_good(path: Path) -> None:
-    plan = load(path, known_overlays=["none", "swarm"])
+    plan = load(path, known_overlays=["kubernetes", "none", "swarm"])
     assert plan.name == path.stem
     assert len(plan.description) > 40
     assert path.read_text().startswith("# yaml-language-server: $schema=schema.json\n")

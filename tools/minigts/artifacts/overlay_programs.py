@@ -20,12 +20,17 @@ from minigts.machine.progress import Progress
 BUILD_TIMEOUT_S = 1800.0
 
 
+def store() -> Path:
+    """The directory that has the programs of each recipe, by its key."""
+    return paths.cache_root() / "programs"
+
+
 def ensure(recipe: Path, progress: Progress) -> Path:
     """The directory with the programs of the recipe in folder `recipe`, built now if necessary.
 
     Raises MinigtsError when they cannot be built; then nothing is kept.
     """
-    programs = paths.cache_root() / "programs"
+    programs = store()
     ready = programs / key(recipe)
     if ready.is_dir():
         return ready

@@ -4,7 +4,11 @@
     engines: [docker]           # kinds of hosts on which it runs: `docker` (default): hosts with a container engine;
                                 # `namespace`: hosts that are namespaces themselves
     extends: other              # another folder, whose phases and programs this one uses
-    programs: {built: true}     # by the folder's build/build.sh; or {supplied: [NAME, …]}, by the user
+    programs: {built: true}     # by the folder's build/build.sh; or {supplied: [NAME, …]}, by the user. A long build
+                                # has `long: {minutes: 15, parts: 1000, work_mb: 6000}`, too: how long it takes on two
+                                # cores, about how many lines its log has, MB that it needs in /var/tmp; `also:` names
+                                # other folders whose build it runs, too
+    memory: {leader_mb: 1000, host_mb: 500}     # the least memory of each network's first host, and of every other
     policy: nftables            # the hosts' nftables enforce policies; `itself`: its phase policy does; default: none
     containers: NETWORK         # the engine's network that the user's own containers join; default: they cannot
     second: true                # it can have a second container on a host; default: false
@@ -35,6 +39,7 @@ from typing import Annotated, Literal, Self, get_args
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from minigts.artifacts import overlay_programs, supplied
+from minigts.artifacts.build import Product
 from minigts.errors import InputError
 from minigts.language.fields import choice
 from minigts.language.problems import Finding, did_you_mean, shown
@@ -96,17 +101,41 @@ class DataPath(_Part):
         return link_mtu - (HEADER_BYTES[self.encapsulation] if self.overhead_bytes is None else self.overhead_bytes)
 
 
+class LongBuild(_Part):
+    """A build of which the user sees how far it is."""
+
+    minutes: int = Field(ge=1)
+    """How long it takes on two cores."""
+    parts: int = Field(ge=1)
+    """About how many lines its log has."""
+    work_mb: int = Field(ge=1)
+    also: tuple[str, ...] = ()
+    """Other folders whose build it runs, too."""
+
+
 class Programs(_Part):
     """Programs that an overlay's hosts need and that are in no package."""
 
     built: bool = False
+    long: LongBuild | None = None
     supplied: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if self.built == bool(self.supplied):
             raise ValueError("programs are either `built: true` or `supplied: [NAME, …]`")
+        if self.long and not self.built:
+            raise ValueError("`long:` is about programs that are built: add `built: true`")
         return self
+
+
+class Memory(_Part):
+    """The least memory of hosts on which an overlay runs, in MB."""
+
+    leader_mb: int = Field(ge=1)
+    """Of each network's first host."""
+    host_mb: int = Field(ge=1)
+    """Of every other."""
 
 
 class Declaration(_Part):
@@ -116,6 +145,7 @@ class Declaration(_Part):
     engines: tuple[Annotated[Engine, choice("an engine", *get_args(Engine))], ...] = ("docker",)
     extends: str | None = None
     programs: Programs | None = None
+    memory: Memory | None = None
     policy: Annotated[PolicyBy, choice("a way to enforce policies", *get_args(PolicyBy))] | None = None
     containers: str = ""
     second: bool = False
@@ -169,11 +199,26 @@ class Overlay:
         """
         for folder in reversed(self.folders):
             wanted = _declaration(folder).programs
+            if wanted is not None and wanted.long is not None:
+                return _long_build(folder, wanted.long).ensure(progress)
             if wanted is not None and wanted.built:
                 return overlay_programs.ensure(folder / "build", progress)
             if wanted is not None:
                 return supplied.take(folder.name, wanted.supplied, progress)
         return None
+
+
+def _long_build(folder: Path, build: LongBuild) -> Product:
+    return Product(
+        name=f"programs of {folder.name}",
+        folder=folder / "build",
+        store=overlay_programs.store(),
+        duration=f"some {build.minutes} minutes on two cores",
+        work_mb=build.work_mb,
+        step="",
+        steps=build.parts,
+        parts=("", *(f"../../{name}/build" for name in build.also)),
+    )
 
 
 def scripts() -> Path:

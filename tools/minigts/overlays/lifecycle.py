@@ -86,7 +86,7 @@ def require_engine(provider: Provider, name: str) -> None:
 
 def require_fit(plan: Plan, name: str) -> None:
     """Raises InputError when overlay `name` does not fit the plan: it uses a version of IP of which hosts have no
-    addresses, or it has too few addresses for them, or addresses that a link has."""
+    addresses, or it has too few addresses for them, or addresses that a link has, or hosts have too little memory."""
     if name not in UNDERLAYS and plan.hosts[-1].index >= MOST_HOSTS:
         more = f"topology {plan.name} has {plan.hosts[-1].index + 1}: bring it up without one, --overlay none"
         raise InputError(f"an overlay has addresses for {MOST_HOSTS} hosts, and {more}")
@@ -99,6 +99,21 @@ def require_fit(plan: Plan, name: str) -> None:
         raise InputError(f"{why}, and topology {plan.name} says `ipv4: false`")
     if ipv6.needed_by(name) and plan.ipv6 is None:
         raise InputError(f"overlay {name!r} uses IPv6, and topology {plan.name} has none: write `ipv6: true` there")
+    _require_memory(plan, catalogue.find(name))
+
+
+def _require_memory(plan: Plan, overlay: Overlay) -> None:
+    if (least := overlay.declaration.memory) is None:
+        return
+    for team in teams(plan, overlay.name):
+        for host in team:
+            needed_mb = least.leader_mb if host == team.leader else least.host_mb
+            if host.memory_mb < needed_mb:
+                what = ", the first of its network," if host == team.leader else ""
+                raise InputError(
+                    f"overlay {overlay.name!r} needs {needed_mb} MB on host {host.name}{what} which has "
+                    f"{host.memory_mb} MB in topology {plan.name}: write `memory: {needed_mb}MB` there"
+                )
 
 
 def _join(lab: Lab, overlay: Overlay, record: Record, progress: Progress) -> dict[str, Endpoint]:

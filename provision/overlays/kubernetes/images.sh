@@ -1,0 +1,120 @@
+# shellcheck shell=bash
+# Sourced by overlay.sh: containerd, which runs the pods' containers, and its images.
+
+# shellcheck source=provision/overlays/daemons.sh
+source "$OVERLAYS/daemons.sh"
+
+readonly containerd_root=/var/lib/minigts/containerd
+readonly containerd_state=/run/minigts/containerd
+readonly containerd_socket=$containerd_state/containerd.sock
+readonly plugins=$PROGRAMS/plugins
+readonly network_settings=/run/minigts/cni
+readonly pause_image=minigts/pause:latest
+readonly measure_image=minigts/measure:latest
+readonly own_images=/srv/kubernetes/images # the user's, by `files:` of a topology
+
+# A daemon written in Go clears its memory in a thread that spins; see docker.sh.
+settled=()
+[[ $CLOCK != virtual ]] || settled=(env GODEBUG=gcstoptheworld=2)
+
+# containers COMMAND…: containerd's own client, among Kubernetes' containers.
+containers() { "$PROGRAMS/ctr" --address "$containerd_socket" --namespace k8s.io "$@"; }
+
+start_containerd() {
+  modprobe -a overlay bridge veth br_netfilter
+  mkdir -p "$containerd_state" "$network_settings"
+  containerd_settings >"$containerd_state/config.toml"
+  start_daemon containerd "${settled[@]}" containerd --config "$containerd_state/config.toml"
+  wait_until 60 containerd_answers || fatal "containerd did not start: $(tail -n 5 "$(daemon_log containerd)")"
+}
+
+containerd_answers() { containers version &>/dev/null; }
+
+containerd_settings() {
+  cat <<END
+version = 2
+root = "$containerd_root"
+state = "$containerd_state"
+disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs", "io.containerd.internal.v1.tracing"]
+[grpc]
+address = "$containerd_socket"
+[plugins."io.containerd.grpc.v1.cri"]
+sandbox_image = "docker.io/$pause_image"
+[plugins."io.containerd.grpc.v1.cri".cni]
+bin_dir = "$plugins"
+conf_dir = "$network_settings"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+END
+}
+
+import_images() {
+  local file
+  if ! has_image "$pause_image" || ! has_image "$measure_image"; then make_images; fi
+  for file in "$own_images"/*; do
+    [[ ! -e $file ]] || containers images import "$file" >/dev/null || fatal "containerd takes no image from $file"
+  done
+}
+
+# Both images have the measuring container's files, of which there is one copy.
+make_images() {
+  local place=/var/lib/minigts/images.kubernetes
+  rm -rf "$place"
+  mkdir -p "$place"
+  tar -c --sort=name --numeric-owner -C "$(measuring_files)" . >"$place/layer.tar"
+  write_image "$place" "$measure_image" '["/bin/sh", "-c", "netserver -4 && exec iperf3 -s -J >/dev/null 2>&1"]'
+  write_image "$place" "$pause_image" '["/usr/bin/sleep", "infinity"]'
+  rm -rf "$place"
+}
+
+has_image() { containers images ls --quiet | grep -Fx "docker.io/$1" >/dev/null; }
+
+# measuring_files: the directory that Docker's store has for the measuring container's image, which is one layer.
+measuring_files() {
+  local id layer store=/var/lib/docker/image/overlay2
+  id=$(jq -r --arg name "$measure_image" '.Repositories[][$name] // empty' "$store/repositories.json")
+  layer=$(jq -r '.rootfs.diff_ids[0]' "$store/imagedb/content/sha256/${id#sha256:}")
+  echo "/var/lib/docker/overlay2/$(<"$store/layerdb/sha256/${layer#sha256:}/cache-id")/diff"
+}
+
+# write_image DIRECTORY NAME COMMAND: of the files in layer.tar, in the format of `docker save`, and into containerd.
+write_image() {
+  local layer
+  layer=$(sha256sum <"$1/layer.tar")
+  jq -nc --arg layer "sha256:${layer%% *}" --argjson command "$3" '{
+    architecture: "amd64", os: "linux", created: "2025-08-09T00:00:00Z", config: {Entrypoint: $command},
+    rootfs: {type: "layers", diff_ids: [$layer]}
+  }' >"$1/config.json"
+  jq -nc --arg name "$2" '[{Config: "config.json", RepoTags: [$name], Layers: ["layer.tar"]}]' >"$1/manifest.json"
+  tar -c -C "$1" manifest.json config.json layer.tar >"$1/image.tar"
+  containers images import "$1/image.tar" >/dev/null
+}
+
+# process_of CONTAINER: its first process.
+process_of() { containers tasks ls | awk -v id="$1" '$1 == id { print $2 }'; }
+
+# remove_pods: all that runs, as containerd knows it; what the network's plugins made for them goes with their namespaces.
+remove_pods() {
+  local id
+  for id in $(containers tasks ls --quiet); do
+    containers tasks kill --signal KILL "$id" || true
+    containers tasks rm --force "$id" >/dev/null || true
+  done
+  for id in $(containers containers ls --quiet); do containers containers rm "$id" >/dev/null || true; done
+}
+
+stop_containerd() {
+  stop_daemon containerd
+  unmount_below "$containerd_state"
+  unmount_below "$containerd_root"
+  rm -rf "$containerd_state" "$containerd_root" "$network_settings"
+}
+
+# unmount_below DIRECTORY: everything, and itself; the last mounted first.
+unmount_below() {
+  local place
+  awk -v below="$1/" 'index($2 "/", below) == 1 { print $2 }' /proc/mounts | tac | while read -r place; do
+    umount "$place" 2>/dev/null || umount --lazy "$place"
+  done
+}

@@ -1,0 +1,119 @@
+# shellcheck shell=bash
+# Sourced by overlay.sh: what makes a host a node: kubelet and kube-proxy. As kubeadm sets them up, but for their being
+# daemons of the host.
+
+# shellcheck source=provision/overlays/kubernetes/network.sh
+source "$OVERLAYS/kubernetes/network.sh"
+
+readonly authority=$cluster/pki/ca.crt
+readonly kubelet_root=/var/lib/kubelet
+readonly kubelet_credentials=$cluster/kubelet.conf
+readonly server=https://$LEADER_ADDRESS:6443
+readonly services=172.30.0.0/16
+readonly noted_rules=/run/minigts/rules.before
+readonly processor=/run/minigts/cpuinfo
+readonly kubernetes_programs=(kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet kubectl kubeadm)
+
+# note_rules: nftables' own before kube-proxy adds to them.
+note_rules() { [[ -e $noted_rules ]] || nft list ruleset >"$noted_rules"; }
+
+restore_rules() {
+  { echo 'flush ruleset' && cat "$noted_rules"; } | nft -f -
+  rm -f "$noted_rules"
+}
+
+# One file, by the name of each program that is in it.
+install_programs() {
+  local name
+  for name in "${kubernetes_programs[@]}"; do ln -sf "$PROGRAMS/kubernetes" "/usr/local/bin/$name"; done
+}
+
+# The kubelet counts processors by the lines `cpu MHz`, which User-Mode Linux does not have.
+name_processors_speed() {
+  grep -q '^cpu MHz' /proc/cpuinfo && return
+  sed '/^model name/a cpu MHz\t\t: 1000.000' /proc/cpuinfo >"$processor"
+  mount --bind "$processor" /proc/cpuinfo
+}
+
+# take_invitation, on a host that joins: the cluster's certificate, and credentials by which the kubelet asks for its own.
+take_invitation() {
+  [[ ! -e $authority ]] || return 0
+  mkdir -p "$cluster/pki"
+  base64 -d <<<"$CLUSTER_CA" >"$authority"
+  credentials bootstrap "$BOOTSTRAP_TOKEN" >"$cluster/bootstrap-kubelet.conf"
+}
+
+# credentials NAME TOKEN: a kubeconfig.
+credentials() {
+  cat <<END
+apiVersion: v1
+kind: Config
+clusters: [{name: kubernetes, cluster: {certificate-authority: $authority, server: "$server"}}]
+users: [{name: $1, user: {token: "$2"}}]
+contexts: [{name: $1, context: {cluster: kubernetes, user: $1}}]
+current-context: $1
+END
+}
+
+start_kubelet() {
+  name_processors_speed
+  mkdir -p "$kubelet_root"
+  kubelet_settings >"$kubelet_root/config.yaml"
+  start_daemon kubelet "${settled[@]}" kubelet --config "$kubelet_root/config.yaml" --kubeconfig "$kubelet_credentials" \
+    --bootstrap-kubeconfig "$cluster/bootstrap-kubelet.conf" --hostname-override "$HOST_NAME" --node-ip "$HOST_ADDRESS"
+}
+
+kubelet_settings() {
+  cat <<END
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: $authority}}
+authorization: {mode: Webhook}
+cgroupDriver: cgroupfs
+containerRuntimeEndpoint: unix://$containerd_socket
+failSwapOn: false
+resolvConf: ""
+rotateCertificates: true
+END
+}
+
+# A host sends to a Service only where it knows a way; kube-proxy's rules then say another.
+start_proxy() {
+  ip route replace "$services" dev lo src "$HOST_ADDRESS"
+  credentials kube-proxy "$PROXY_TOKEN" >"$cluster/proxy.conf"
+  proxy_settings >"$cluster/proxy.yaml"
+  start_daemon kube-proxy "${settled[@]}" kube-proxy --config "$cluster/proxy.yaml"
+}
+
+proxy_settings() {
+  cat <<END
+apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+clientConnection: {kubeconfig: $cluster/proxy.conf}
+clusterCIDR: $pods
+conntrack: {maxPerCore: 0, min: 0}
+hostnameOverride: $HOST_NAME
+mode: iptables
+END
+}
+
+stop_node() {
+  stop_daemon kubelet
+  stop_daemon kube-proxy
+  umount /proc/cpuinfo 2>/dev/null || true
+  ip route delete "$services" 2>/dev/null || true
+}
+
+# Of what pods and programs have left.
+remove_traces() {
+  local name file
+  unmount_below "$kubelet_root"
+  for file in /run/netns/cni-*; do
+    [[ -e $file ]] || continue
+    umount "$file" 2>/dev/null || true
+    rm -f "$file"
+  done
+  for name in "${kubernetes_programs[@]}"; do rm -f "/usr/local/bin/$name"; done
+  rm -rf "$kubelet_root" "$cluster" "$processor" /root/.kube /var/log/pods /var/log/containers /run/flannel
+  find /sys/fs/cgroup/kubepods -depth -type d -exec rmdir {} + 2>/dev/null || true
+}

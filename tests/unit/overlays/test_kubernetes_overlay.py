@@ -1,0 +1,166 @@
+"""A cluster of Kubernetes as an overlay: what it asks of hosts, the build of its programs, and the objects it makes."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from minigts import overlays, paths
+from minigts.errors import EnvironmentLacks, InputError
+from minigts.overlays import catalogue
+from minigts.overlays.host_file import facts_for
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.load import load, parse
+
+PROJECT = paths.project_root()
+SCRIPTS = PROJECT / "provision" / "overlays"
+BUILT = """\
+description: a network
+programs: {built: true, long: {minutes: 15, parts: 20, work_mb: 1}}
+memory: {leader_mb: 1000, host_mb: 500}
+data_path: {encapsulation: none}
+"""
+
+
+@pytest.fixture
+def cluster() -> Plan:
+    return load(PROJECT / "topologies" / "kubernetes.yaml", known_overlays=overlays.known())
+
+
+def said_by(plan: Plan, host: str, command: str, place: Path, overlay: str = "kubernetes") -> str:
+    """What a function of the overlay's scripts prints on that host; the scripts are only read."""
+    facts = facts_for(plan, plan.host(host), overlays.find(overlay), "/programs", "docker")
+    (place / "host.json").write_text(facts.model_dump_json())
+    argv = ["bash", "-c", f'set -- true; source "$0"; {command}', str(SCRIPTS / "phase.sh")]
+    settings = {"PATH": "/usr/bin:/bin", "HOST_JSON": str(place / "host.json")}
+    return subprocess.run(argv, check=True, capture_output=True, text=True, env=settings).stdout
+
+
+def objects(plan: Plan, host: str, command: str, place: Path) -> list[Any]:
+    return [each for each in yaml.safe_load_all(said_by(plan, host, command, place)) if each is not None]
+
+
+def test_every_host_is_a_node_whose_block_is_that_of_its_number(cluster: Plan, tmp_path: Path) -> None:
+    made = objects(cluster, "plane", "objects", tmp_path)
+    nodes = {each["metadata"]["name"]: each["spec"]["podCIDR"] for each in made if each["kind"] == "Node"}
+    assert nodes == {"plane": "172.31.0.0/24", "worker1": "172.31.1.0/24", "worker2": "172.31.2.0/24"}
+
+
+def test_the_measuring_pod_runs_on_every_node_whatever_keeps_others_away(cluster: Plan, tmp_path: Path) -> None:
+    (daemons,) = [each for each in objects(cluster, "plane", "objects", tmp_path) if each["kind"] == "DaemonSet"]
+    spec = daemons["spec"]["template"]["spec"]
+    assert spec["tolerations"] == [{"operator": "Exists"}]
+    assert [each["image"] for each in spec["containers"]] == ["minigts/measure:latest"]
+
+
+def test_a_group_is_a_cluster_of_its_own(tmp_path: Path) -> None:
+    plan = parse("name: x\nchain: {hosts: 4}\ngroups: {left: [h1, h2], right: [h3, h4]}\n", "x")
+    made = objects(plan, "h3", "objects", tmp_path)
+    assert [each["metadata"]["name"] for each in made if each["kind"] == "Node"] == ["h3", "h4"]
+    assert f"https://{plan.host('h3').address}:6443" in said_by(plan, "h4", "credentials kube-proxy x", tmp_path)
+
+
+@pytest.mark.parametrize(("overlay", "mtu"), [("kubernetes", 1500), ("kubernetes-flannel", 1450)])
+def test_pods_have_the_block_of_their_host_and_its_mtu(cluster: Plan, tmp_path: Path, overlay: str, mtu: int) -> None:
+    said = said_by(cluster, "worker2", "network_configuration", tmp_path, overlay)
+    (plugin,) = yaml.safe_load(said)["plugins"]
+    assert (plugin["type"], plugin["mtu"]) == ("bridge", mtu)
+    assert plugin["ipam"]["ranges"] == [[{"subnet": "172.31.2.0/24"}]]
+
+
+@pytest.mark.parametrize(
+    ("command", "kind", "expected"),
+    [
+        ("kubelet_settings", "KubeletConfiguration", {"authorization": {"mode": "Webhook"}, "failSwapOn": False}),
+        ("proxy_settings", "KubeProxyConfiguration", {"clusterCIDR": "172.31.0.0/16", "hostnameOverride": "worker1"}),
+    ],
+)
+def test_settings_of_a_nodes_daemons_are_yaml(
+    cluster: Plan, tmp_path: Path, command: str, kind: str, expected: dict[str, object]
+) -> None:
+    (settings,) = objects(cluster, "worker1", command, tmp_path)
+    assert settings["kind"] == kind
+    assert settings.items() >= expected.items()
+
+
+@pytest.mark.parametrize(
+    ("memory", "message"),
+    [
+        ("h1: {memory: 900MB}, h2: {memory: 600MB}", "1000 MB on host h1, the first of its network, which has 900 MB"),
+        (
+            "h1: {memory: 1GB}, h2: {memory: 400MB}",
+            "500 MB on host h2 which has 400 MB in topology x: write `memory: 500",
+        ),
+    ],
+)
+def test_hosts_with_too_little_memory_are_refused(memory: str, message: str) -> None:
+    plan = parse(f"name: x\nhosts: {{{memory}}}\nlinks: [{{ends: [h1, h2]}}]\n", "x")
+    with pytest.raises(InputError, match=message) as refused:
+        overlays.require_fit(plan, "kubernetes")
+    assert refused.value.exit_code == 2
+    overlays.require_fit(plan, "swarm")
+
+
+def test_a_change_of_a_build_that_it_runs_too_makes_its_programs_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINIGTS_CACHE", str(tmp_path / "cache"))
+    beside = tmp_path / "beside" / "build"
+    beside.mkdir(parents=True)
+    (beside / "go.mod").write_text("one")
+    net = in_folder(tmp_path, BUILT.replace("work_mb: 1", "work_mb: 1, also: [beside]"))
+    first = net.programs(lambda _: None)
+    assert net.programs(lambda _: None) == first
+    (beside / "go.mod").write_text("two")
+    assert net.programs(lambda _: None) != first
+
+
+def in_folder(tmp_path: Path, text: str) -> overlays.Overlay:
+    build = tmp_path / "net" / "build"
+    build.mkdir(parents=True)
+    script = build / "build.sh"
+    script.write_text(
+        '#!/bin/sh\nfor i in $(seq 20); do echo "package $i"; done >$1/log\nsleep 1.5\necho made >$1/program\n'
+    )
+    script.chmod(0o755)
+    (tmp_path / "net" / "overlay.yaml").write_text(text)
+    return catalogue.in_folder(tmp_path / "net")[0]
+
+
+def test_a_long_build_says_how_long_and_how_far_it_is_and_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINIGTS_CACHE", str(tmp_path / "cache"))
+    net, said = in_folder(tmp_path, BUILT), list[str]()
+    first = net.programs(said.append)
+    assert first is not None
+    assert (first / "program").read_text() == "made\n"
+    assert said[0] == "building the programs of net; once, some 15 minutes on two cores"
+    assert said[1:] == ["compiling the programs of net: 20 of some 20 parts"]
+    assert net.programs(said.append) == first
+    assert len(said) == 2
+
+
+def test_a_long_build_that_fails_says_where_its_log_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINIGTS_CACHE", str(tmp_path / "cache"))
+    net = in_folder(tmp_path, BUILT)
+    (net.folder / "build" / "build.sh").write_text("#!/bin/sh\necho no compiler >$1/log\necho no compiler\nexit 1\n")
+    with pytest.raises(EnvironmentLacks, match=r"net could not be built: .*\n    no compiler\nThe log: .*"):
+        net.programs(lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("built: true, long", "supplied: [a], long", "2: programs: `long:` is about programs that are built"),
+        ("minutes: 15", "minutes: 0", r"2: programs\.long\.minutes: "),
+        ("leader_mb: 1000, ", "", "3: memory: 'leader_mb' is missing"),
+    ],
+)
+def test_a_bad_declaration_says_where(tmp_path: Path, before: str, after: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        in_folder(tmp_path, BUILT.replace(before, after, 1))
