@@ -171,6 +171,18 @@ PLANS = {
             f"{OTHER_TEST}tests/live/test_explored_seeds.py or test_valkey_example.py",
         ),
     ),
+    "docs/kubernetes.md": Plan(
+        not_run=dict.fromkeys(
+            (
+                "minigts up topologies/kubernetes.yaml",
+                "minigts exec plane -- kubectl get nodes -o wide",
+                "minigts exec plane -- kubectl get pods -o wide",
+                "minigts cp app.yaml plane:/root/",
+                "minigts exec plane -- kubectl apply -f /root/app.yaml",
+            ),
+            "compiles for half an hour; tests/live/test_kubernetes_cluster.py has a cluster",
+        ),
+    ),
     "docs/policy.md": Plan(shown={"shop.yaml": "name: shop"}),
     "docs/routing-protocols.md": Plan(),
     "docs/imports.md": Plan(
