@@ -140,7 +140,7 @@ def test_a_long_build_says_how_long_and_how_far_it_is_and_is_kept(
     assert first is not None
     assert (first / "program").read_text() == "made\n"
     assert said[0] == "building the programs of net; once, some 15 minutes on two cores"
-    assert said[1:] == ["compiling the programs of net: 20 of some 20 parts"]
+    assert said[1:] == ["compiling the programs of net: 20 of some 20 parts, less than a minute left"]
     assert net.programs(said.append) == first
     assert len(said) == 2
 

@@ -99,7 +99,8 @@ def require_fit(plan: Plan, name: str) -> None:
         raise InputError(f"{why}, and topology {plan.name} says `ipv4: false`")
     if ipv6.needed_by(name) and plan.ipv6 is None:
         raise InputError(f"overlay {name!r} uses IPv6, and topology {plan.name} has none: write `ipv6: true` there")
-    _require_memory(plan, catalogue.find(name))
+    if name in catalogue.known():  # that there is no such overlay is said elsewhere
+        _require_memory(plan, catalogue.find(name))
 
 
 def _require_memory(plan: Plan, overlay: Overlay) -> None:
