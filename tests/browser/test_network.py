@@ -90,7 +90,10 @@ def carry(lab: Lab, mbit: float, seconds: float) -> None:
             network.sent[machine.name, port.name] = (sent + int(mbit * seconds * 125_000), frames + 1000)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in ("mesh6", "lesson") else pytest.mark.nightly) for name in NETWORKS],
+)
 def test_a_network_fits_and_no_two_of_its_words_touch(
     name: str, brought_up: Callable[[str], Lab], opened: Callable[[str, int], Page], said: list[str], tmp_path: Path
 ) -> None:

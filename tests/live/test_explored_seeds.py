@@ -150,6 +150,7 @@ def test_clients_have_one_clock(lab, course):
 PAUSES = "faults: {pause: {every: 2s, for: 300ms to 600ms, of: [c]}, length: 20s}\n"
 
 
+@pytest.mark.nightly
 def test_the_times_of_clients_on_several_hosts_are_the_labs(program: Program, place: Path) -> None:
     (place / "test_clocks.py").write_text(CLOCKS)
     (place / "pauses.yaml").write_text(PAUSES)
@@ -159,6 +160,7 @@ def test_the_times_of_clients_on_several_hosts_are_the_labs(program: Program, pl
     assert all(each.faults for each in folder.outcomes(made).values())
 
 
+@pytest.mark.nightly
 def test_two_captures_of_a_seed_are_the_same_bytes(program: Program, place: Path, tmp_path: Path) -> None:
     made = explored(program, place, str(place / "in-turn.sh"), "--seeds", "1", "--on", "here")
     for name in ("one.pcapng", "other.pcapng"):

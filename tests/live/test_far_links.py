@@ -43,6 +43,7 @@ LONG_AND_FAT = (
 )
 
 
+@pytest.mark.nightly
 def test_a_rate_that_the_hosts_windows_cannot_fill_is_held_against_what_they_carry(make_lab: MakeLab) -> None:
     lab = make_lab(LONG_AND_FAT)
     row, expected = (row for row in check(lab, quiet).rows if row.quantity.startswith("TCP"))

@@ -85,6 +85,7 @@ def test_a_leader_that_was_ended_joins_its_own_group_again(pairs: Lab, swarms: d
     assert echoed(pairs, again["a1"], again["a2"].address)
 
 
+@pytest.mark.nightly
 def test_a_policy_holds_in_each_group_and_leaving_leaves_nothing_in_any(pairs: Lab) -> None:
     """What is allowed to a host of one group concerns the other in nothing but what is not allowed there."""
     overlays.leave(pairs, quiet)

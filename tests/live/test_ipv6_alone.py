@@ -61,7 +61,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     yield from brought_up(load(TOPOLOGIES / "ipv6-only.yaml", time="virtual"), tmp_path_factory.mktemp("state"))
 
 
-@pytest.fixture(scope="module", params=["routed", "ospf", pytest.param("bgp", marks=pytest.mark.nightly)])
+@pytest.fixture(
+    scope="module", params=["routed", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("ospf", "bgp"))]
+)
 def row(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Three hosts in a row, whose first link loses in one direction, and name servers."""
     text = PROTOCOL.format(protocol=request.param)

@@ -110,6 +110,7 @@ def test_names_are_known_while_links_are_cut(named: Lab) -> None:
         labs.set_links_up(named, "ams", "bra", up=True)
 
 
+@pytest.mark.nightly
 def test_a_server_that_ended_is_read_back_and_comes_back_with_the_host(named: Lab, ends: dict[str, Endpoint]) -> None:
     def differences() -> list[str]:
         host = named.plan.host("ams")

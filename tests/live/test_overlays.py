@@ -270,6 +270,7 @@ def test_what_looks_after_a_container_takes_no_time_of_its_programs(
 
 
 @pytest.mark.parametrize("meshed", ["mesh", "mesh-sleeve"], indirect=True)
+@pytest.mark.nightly
 def test_mesh_heals_when_a_link_that_was_cut_is_whole_again(chain: Lab, meshed: tuple[overlays.Endpoint, ...]) -> None:
     first, second, third = meshed
     labs.set_links_up(chain, second.host, third.host, up=False)

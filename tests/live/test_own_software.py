@@ -96,6 +96,7 @@ def test_a_host_has_its_packages_and_others_have_not(make_lab: MakeLab) -> None:
 
 
 @pytest.mark.virtual
+@pytest.mark.nightly
 def test_a_package_that_there_is_not_is_named_with_its_line(make_lab: MakeLab) -> None:
     text = "name: packages\npair: {hosts: [a, b],\n host: {packages: [no-such-package]}}"
     with pytest.raises(InputError, match=r"^test.yaml:3: pair.host.packages\[0\]: Debian has no package 'no-such-"):

@@ -65,11 +65,13 @@ def test_behind_a_cut_the_other_way_is_found_and_then_the_first_again(ring: Lab)
     assert [hops(ring, "a", address) for address in addresses] == [1, 1]
 
 
+@pytest.mark.nightly
 def test_a_host_that_was_started_again_has_its_routes(ring: Lab) -> None:
     labs.restart(ring, "c")
     assert all(routes.differences(ring, host, ring.read_record()) == [] for host in ring.plan.hosts)
 
 
+@pytest.mark.nightly
 def test_a_link_that_loses_all_in_one_direction_is_no_way_for_a_protocol_either(ring: Lab) -> None:
     labs.update_settings(ring, "a-b", {"loss_percent": 100.0}, "a")
     routes.wait(ring, ring.read_record(), quiet)

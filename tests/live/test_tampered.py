@@ -93,6 +93,7 @@ def test_a_filter_of_somebody_s_is_found_where_the_links_delay_by_themselves(mak
 
 @pytest.mark.virtual
 @pytest.mark.parametrize("routing", ["routed", pytest.param("ospf", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
 def test_a_host_is_started_again_though_its_neighbour_s_port_was_put_down_and_up(
     make_lab: MakeLab, routing: str
 ) -> None:
@@ -110,6 +111,7 @@ def test_a_host_is_started_again_though_its_neighbour_s_port_was_put_down_and_up
 
 
 @pytest.mark.virtual
+@pytest.mark.nightly
 def test_a_certificate_fails_where_nothing_comes_back_and_up_says_how_old_its_certificate_is(make_lab: MakeLab) -> None:
     lab = make_lab(CHAIN)
     first = current_certificate(lab, quiet)

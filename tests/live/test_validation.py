@@ -1,6 +1,6 @@
 """Each law of experiments/validation holds in a lab, in its quick form: `minigts validate NAME --quick`.
 
-Two that take seconds, and those whose file has just changed, are tried for each change; all of them at night. The
+One that takes seconds, and those whose file has just changed, are tried for each change; all of them at night. The
 clock's own tests hold the same physics in milliseconds (provision/clock/tests).
 """
 
@@ -16,7 +16,7 @@ from minigts import paths
 
 pytestmark = pytest.mark.virtual
 FOLDER = paths.project_root() / "experiments" / "validation"
-OF_EACH_CHANGE = {"own-delays.yaml", "policer.yaml"} | changed(FOLDER)
+OF_EACH_CHANGE = {"policer.yaml"} | changed(FOLDER)
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ def test_a_pattern_without_end_is_ended_and_the_next_is_tried(pattern: str) -> N
     assert searching.search("pattern", "b", "abc") == "b"
 
 
+@pytest.mark.nightly
 def test_a_path_that_names_more_than_memory_holds_fails_and_the_next_is_tried() -> None:
     """Each step doubles what is shown: 2^40 copies of the document."""
     with pytest.raises((searching.Failed, searching.TookTooLong)):

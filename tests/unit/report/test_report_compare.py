@@ -143,6 +143,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return synthetic.campaign(tmp_path_factory.mktemp("campaign") / "campaign-1")
 
 
+@pytest.mark.nightly
 def test_a_campaign_has_a_page_of_all_and_a_page_of_each(campaign: Path) -> None:
     text = render(campaign).read_text()
     runs = len(synthetic.CAMPAIGN)

@@ -131,6 +131,7 @@ def test_a_file_that_nobody_could_unpack_is_refused(run: Path, tmp_path: Path) -
     assert not (tmp_path / "a.zip").exists()
 
 
+@pytest.mark.nightly
 def test_every_link_of_a_campaign_s_pages_leads_into_its_bundle(run: Path, tmp_path: Path) -> None:
     """Pages as `minigts report` makes them; a link to a folder leads to what is in it."""
     folder = tmp_path / "campaign"
