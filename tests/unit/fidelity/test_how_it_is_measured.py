@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -46,9 +47,7 @@ def pair(settings: str, time: str = "virtual") -> str:
 
 
 def options(words: tuple[str, ...]) -> dict[str, str]:
-    return {
-        name: value for name, value in zip(words, words[1:], strict=False) if name in ("-t", "-O", "-c", "-i", "-W")
-    }
+    return {name: value for name, value in pairwise(words) if name in ("-t", "-O", "-c", "-i", "-W")}
 
 
 @pytest.mark.parametrize(
