@@ -23,11 +23,8 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     if lacking:
         raise pytest.UsageError(lacking)
     parser.addoption("--all-tests", action="store_true", help="those of the program itself, too: ./minigts test")
-    if not pluginmanager.has_plugin("timeout"):
-        if python_packages.there("pytest_timeout"):
-            pluginmanager.import_plugin("pytest_timeout")
-        else:
-            parser.addini("timeout", "of pytest-timeout, which is not here")
+    if not pluginmanager.has_plugin("timeout") and python_packages.there("pytest_timeout"):
+        pluginmanager.import_plugin("pytest_timeout")
     for plugin in (PLUGIN, *OURS, *(ours for theirs, ours in WITH if pluginmanager.has_plugin(theirs))):
         pluginmanager.import_plugin(plugin)
 

@@ -8,8 +8,8 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
 
+import python_packages
 from crates import CARGO
 from crates import lacking as lacking_of_cargo
 from minigts.providers import registry
@@ -53,9 +53,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # How long an example takes says nothing where other programs share the processors.
-    settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.load_profile("shared")
+    if python_packages.there("hypothesis"):  # tests of a user's lab do without
+        _take_examples_of_any_length()
     # Started in the background or by nohup, tests ignore these, and so would every program that they send them to.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -71,6 +70,14 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", f"{VIRTUAL}: needs labs in virtual time; `minigts kernel build` makes their kernel and their clock"
     )
     config.addinivalue_line("markers", f"{BROWSER}: needs a browser, Debian's chromium or chromium-headless-shell")
+
+
+def _take_examples_of_any_length() -> None:
+    """How long an example takes says nothing where other programs share the processors."""
+    from hypothesis import HealthCheck, settings  # noqa: PLC0415
+
+    settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("shared")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -291,7 +291,7 @@ def collected(*arguments: str) -> set[str]:
         (["tests/unit/topology/test_plan.py", "tests/lab"], ["lab", "unit"]),
         pytest.param(
             ["--all-tests", "tests", "--ignore=tests/unit"],
-            ["browser", "contract", "lab", "live", "topologies"],
+            ["browser", "contract", "documented", "lab", "live", "topologies"],
             marks=pytest.mark.nightly,
         ),
     ],
@@ -299,6 +299,45 @@ def collected(*arguments: str) -> set[str]:
 )
 def test_an_engineers_pytest_has_the_labs_tests_and_a_developers_all(arguments: list[str], folders: list[str]) -> None:
     assert sorted(collected(*arguments)) == folders
+
+
+WITHOUT = """
+import sys
+for name in ("hypothesis", "pytest_timeout", "xdist"):
+    sys.modules[name] = None
+import pytest
+sys.exit(pytest.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_packages_that_the_programs_own_tests_take_are_not_asked_of_a_user(own: bool, tmp_path: Path) -> None:
+    """Of one who tests the lab that is up, or a lab by a test file in the checkout, where its settings hold."""
+    words, lines = ["--collect-only", "-q", "-p", "no:cacheprovider"], "tests/lab/test_this_lab.py"
+    if own:
+        (tmp_path / "test_own.py").write_text("def test_it(): pass\n")
+        words += [
+            "-c",
+            str(PROJECT / "pyproject.toml"),
+            "--rootdir",
+            str(tmp_path),
+            str(tmp_path),
+            "--minigts",
+            "x.yaml",
+        ]
+        words += ["-p", "minigts.testing.plugin"]
+        lines = "test_own.py::test_it"
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(PROJECT / "tools")}
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT, *words],
+        cwd=PROJECT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, lines in done.stdout) == (0, True), done.stdout + done.stderr
 
 
 def test_the_launchers_environment_is_found_where_the_launcher_makes_it() -> None:

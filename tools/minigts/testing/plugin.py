@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,9 @@ _USED = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    if find_spec("pytest_timeout") is None:
+        # A user's tests may lie in the checkout, whose settings of pytest are for the program's own tests, too.
+        parser.addini("timeout", "of pytest-timeout, which is not here")
     group = parser.getgroup("minigts", "labs of minigts")
     group.addoption(
         "--minigts", metavar="TOPOLOGY", help="test a lab of this topology: one that runs it already, or a new one"
