@@ -30,7 +30,7 @@ def made(*rows: Row, **said: Any) -> Certificate:
     [
         ((True, True), "all within tolerance"),
         ((True, None), "all within tolerance, 1 not judged"),
-        ((True, False, False, None), "2 of 4 outside the tolerance, 1 not judged"),
+        ((True, False, None), "1 of 3 outside the tolerance, 1 not judged"),
     ],
 )
 def test_the_verdict_counts_what_is_outside_and_what_was_not_judged(
