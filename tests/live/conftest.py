@@ -19,6 +19,7 @@ from minigts.errors import EnvironmentLacks, MinigtsError
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
 from minigts.providers import registry
+from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import load, parse
 from minigts.topology.time import Time
 
@@ -68,24 +69,26 @@ def take_down(lab: Lab) -> None:
         labs.down(lab)
 
 
+def brought_up(plan: Plan, name: str, places: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A lab on `uml` for a fixture of many tests: it has a state directory of its own, and is taken down at the end."""
+    with state_directory(places.mktemp("state")):
+        made = labs.up(plan, "uml", name, quiet)
+    yield made
+    take_down(made)
+
+
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """chain6 in virtual time."""
     plan = load(TOPOLOGIES / "chain6.yaml", known_overlays=overlays.known(), time="virtual")
-    with state_directory(tmp_path_factory.mktemp("state")):
-        made = labs.up(plan, "uml", "live", quiet)
-    yield made
-    take_down(made)
+    yield from brought_up(plan, "live", tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def real_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Three hosts in a row, in real time. No other test runs meanwhile, so it is as small as a chain can be."""
     plan = parse(REAL, "chain3.yaml", known_overlays=overlays.known(), time="real")
-    with state_directory(tmp_path_factory.mktemp("state")):
-        made = labs.up(plan, "uml", "real", quiet)
-    yield made
-    take_down(made)
+    yield from brought_up(plan, "real", tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

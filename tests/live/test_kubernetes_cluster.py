@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from live import test_overlays
-from live.conftest import quiet, state_directory, take_down
+from live.conftest import brought_up, quiet
 from live.program import TOPOLOGIES, Program
 from minigts import lab as labs
 from minigts import overlays
@@ -32,10 +32,7 @@ SERVERS_PORT = 12865
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """The lab of topologies/kubernetes.yaml, over which no overlay is laid yet."""
     plan = load(TOPOLOGIES / "kubernetes.yaml", known_overlays=overlays.known(), time="virtual")
-    with state_directory(tmp_path_factory.mktemp("state")):
-        made = labs.up(plan, "uml", "cluster", quiet)
-    yield made
-    take_down(made)
+    yield from brought_up(plan, "cluster", tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@
 
 from minigts.lab.keep import disk_bytes, keep, running
 from minigts.lab.lab import Lab
-from minigts.lab.lifecycle import bring_up, down, kill, pause, restart, resume, up, wanted
+from minigts.lab.lifecycle import bring_up, down, kill, pause, require_parts, restart, resume, up, wanted
 from minigts.lab.links import (
     calibrate,
     changed_links,
@@ -63,6 +63,7 @@ __all__ = [
     "pause",
     "plan_now",
     "replace_settings",
+    "require_parts",
     "reshape",
     "restart",
     "restore",

@@ -208,11 +208,15 @@ def refuse_long_path(rundir: Path) -> None:
         )
 
 
+def require_parts(provider: Provider) -> None:
+    """Raises EnvironmentLacks with all that this machine lacks for labs of the provider, such as a system package."""
+    if lacking := provider.missing():
+        raise EnvironmentLacks("\n".join(lacking))
+
+
 def _bring_up(lab: Lab, progress: Progress, share: Share) -> None:
     plan, provider = lab.plan, lab.provider
-    lacking = provider.missing()
-    if lacking:
-        raise EnvironmentLacks("\n".join(lacking))
+    require_parts(provider)
     digest, created = lab.write_plan(plan), datetime.now(UTC)
     record = Record(provider=provider.name, created=created, time=plan.time, plan_sha256=digest, share=share)
     lab.write(record)
@@ -221,9 +225,7 @@ def _bring_up(lab: Lab, progress: Progress, share: Share) -> None:
 
 def _bring_up_again(lab: Lab, record: Record, progress: Progress) -> None:
     """Bring up a kept lab. Its record says `kept` until it is up, so it stays kept when it does not come up."""
-    lacking = lab.provider.missing()
-    if lacking:
-        raise EnvironmentLacks("\n".join(lacking))
+    require_parts(lab.provider)
     try:
         lab.provider.down()  # ends what an interrupted command has left running
         (lab.rundir / CERTIFICATE).unlink(missing_ok=True)

@@ -18,7 +18,7 @@ from minigts import lab as labs
 from minigts.cluster import dispatch, in_turn, merge_results
 from minigts.cluster import engine as engines
 from minigts.cluster.jobs import record_jobs, split
-from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, InputError
+from minigts.errors import CommandFailed, HostFailed, InputError
 from minigts.experiments import decidable, prepare, run, run_folders, trust
 from minigts.experiments.prepare import Prepared
 from minigts.experiments.run import OnProgress, Outcome
@@ -175,11 +175,11 @@ def folder_of(directories: Sequence[Path]) -> Path:
 def require_room(prepared: Sequence[Prepared], provider: str) -> tuple[str, ...]:
     """Raise EnvironmentLacks when something is missing for one of the labs, such as a system package, or memory for the
     largest of its overlays; return notes for the user, such as on running as root."""
-    for plan, overlays in prepare.overlays_by_plan(prepared):
-        made = registry.make(provider, Path(), plan.time)
-        if lacking := made.missing():
-            raise EnvironmentLacks("\n".join(lacking))
-        bring_up.require_room(plan, made, overlays)
+    wanted = prepare.overlays_by_plan(prepared)
+    for time in dict.fromkeys(plan.time for plan, _ in wanted):
+        labs.require_parts(registry.make(provider, Path(), time))
+    for plan, overlays in wanted:
+        bring_up.require_room(plan, registry.make(provider, Path(), plan.time), overlays)
     return bring_up.as_root(registry.make(provider, Path()))
 
 
