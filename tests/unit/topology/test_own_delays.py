@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from pathlib import Path
 
@@ -216,6 +217,9 @@ def test_netem_is_told_where_its_table_is_and_the_scale(tmp_path: Path) -> None:
     assert told_ms == pytest.approx(sd_ms * 9.9499 / 3.99988, rel=1e-4)
     assert f"{told_ms * 1000:.3f}us 0.0000000% distribution {'../' * 8}run/minigts/{name} rate" in script
     assert f"distribution {'../' * 8}run/minigts/{name} " in shaping.delays_again([port], 0.0)
+    delay = {"delay": port.incoming.delay_ms / 1000, "jitter": told_ms / 1000}
+    netem = {"kind": "netem", "dev": "ifb-eth1", "root": True, "options": {"limit": 1000, "delay": delay}}
+    assert shaping.read_back(port, json.dumps([netem])).settings["jitter_ms"] == pytest.approx(sd_ms)
 
 
 def test_the_median_may_be_as_far_from_the_mean_as_the_tables(tmp_path: Path) -> None:
