@@ -94,6 +94,22 @@ def test_what_a_link_does_not_say_comes_of_its_list(tmp_path: Path) -> None:
     assert way.jitter_table == back.jitter_table
 
 
+@pytest.mark.parametrize(
+    ("table", "delay_ms", "source"), [("delays.txt", 11.46, "file"), ("own.dist", 8.85, "measured")]
+)
+def test_a_list_takes_the_place_of_the_sites_delay_and_a_table_without_unit_does_not(
+    tmp_path: Path, table: str, delay_ms: float, source: str
+) -> None:
+    (tmp_path / "delays.txt").write_text(LISTED)
+    (tmp_path / "own.dist").write_text("-8192 0 8192\n")
+    hosts = "hosts: {a: {location: AMS}, b: {location: BRA}}"
+    link = f"{{ends: [a, b], jitter: {{sd: 1ms, table: {table}}}}}"
+    (tmp_path / "sites.yaml").write_text(f"name: x\ndelays: sites\n{hosts}\nlinks: [{link}]\n")
+    plan = load(tmp_path / "sites.yaml", time="virtual")
+    assert [way.delay_ms for way in ways(plan)] == [delay_ms, delay_ms]
+    assert plan.links[0].delay_from == source
+
+
 def test_two_directions_may_have_two_files(tmp_path: Path) -> None:
     both = "jitter: {table: {to: delays.txt, from: other.txt}}"
     way, back = ways(planned(tmp_path, both, other_txt="1\n2\n3\n"))
