@@ -294,11 +294,11 @@ mac_address mem_limit mem_reservation mem_swappiness memswap_limit models networ
 oom_score_adj pid pids_limit platform ports post_start pre_stop privileged profiles provider pull_policy read_only
 restart runtime scale secrets security_opt shm_size stdin_open stop_grace_period stop_signal storage_opt sysctls tmpfs
 tty ulimits use_api_socket user userns_mode uts volumes volumes_from working_dir
-""".split()
+"""
 """The keys of a service by the Compose Specification."""
 
 
-@pytest.mark.parametrize("key", OF_THE_SPECIFICATION)
+@pytest.mark.parametrize("key", OF_THE_SPECIFICATION.split())
 def test_no_key_of_the_specification_is_unknown(tmp_path: Path, key: str) -> None:
     try:
         plan_of(tmp_path, f"services:\n  web:\n    image: redis:7\n    {key}: something\n")

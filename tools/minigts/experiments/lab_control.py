@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePosixPath
 
 from minigts import lab as labs
 from minigts import overlays
+from minigts.experiments import provenance
 from minigts.experiments.guard import Drops
 from minigts.experiments.model import Links
 from minigts.fidelity.host_load import Recording, recording
@@ -17,8 +19,9 @@ from minigts.lab import Lab, Settings, queues, schedule_player
 from minigts.lab.links import link_named
 from minigts.machine.proc import family, used_s
 from minigts.machine.progress import Progress
-from minigts.overlays import Endpoint
+from minigts.overlays import Endpoint, policy
 from minigts.providers.base import OwnProcesses
+from minigts.results.schema import Laid
 from minigts.tools.options import size_bytes
 from minigts.topology.schedule import Moment
 
@@ -44,6 +47,13 @@ class RealLabControl:
 
     def verify(self, overlay: str) -> str:
         return json.dumps(overlays.verify(self.lab, self.say), sort_keys=True)
+
+    def laid(self, _overlay: str) -> Laid:
+        now, rules = overlays.joined(self.lab), policy.in_force(self.lab)
+        return Laid(
+            programs=provenance.programs(PurePosixPath(now.programs).name) if now else None,
+            policy={} if rules is None else rules.model_dump(mode="json", by_alias=True, exclude_unset=True),
+        )
 
     def leave(self, _overlay: str) -> None:
         overlays.leave(self.lab, self.say)

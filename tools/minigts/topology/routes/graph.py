@@ -70,11 +70,12 @@ class Graph:
 
 
 def costs(edges: Sequence[Edge]) -> list[int]:
-    """The exact cost of each link: RTT in ns and hops, or its own cost; set of segments. The path with the lowest sum is
-    the best.
+    """The exact cost of each link: RTT in ns and hops, or its own cost; set of segments. The path with the lowest sum
+    is the best.
 
-    The lowest RTT wins, then fewer hops, or the lowest sum of the links' own costs; then the path whose latest segment in the file comes earliest. The last rule
-    leaves no two paths equal, so that the path back is the path there, and all hosts on it agree.
+    The lowest RTT wins, then fewer hops, or the lowest sum of the links' own costs; then the path whose latest segment
+    in the file comes earliest. The last rule leaves no two paths equal, so that the path back is the path there, and
+    all hosts on it agree.
     """
     return [_cost(edges, index) for index in range(len(edges))]
 
