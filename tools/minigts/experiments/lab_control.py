@@ -26,12 +26,32 @@ from minigts.tools.options import size_bytes
 from minigts.topology.schedule import Moment
 
 
+@contextmanager
+def overlay_kept(lab: Lab, say: Progress) -> Iterator[str | None]:
+    """Yields the name of the overlay that the lab has now. If another one has taken its place when the context closes,
+    it is joined again, with the policy that was in force."""
+    before, rules = overlays.joined(lab), policy.in_force(lab)
+    name = None if before is None or not before.ends else before.name
+    try:
+        yield name
+    finally:
+        now = overlays.joined(lab)
+        if name is not None and (now is None or now.name != name or not now.ends):
+            say(f"{name}: joining again, as before the run")
+            overlays.join(lab, name, say)
+        if rules is not None and policy.in_force(lab) is None:
+            say(f"{name}: policy {rules.name} again")
+            policy.apply(lab, rules)
+
+
 @dataclass(frozen=True)
 class RealLabControl:
     """See `experiments.sampler.LabControl`."""
 
     lab: Lab
     say: Progress
+    kept: str | None = None
+    """The overlay that the lab had before, which stays."""
 
     @cached_property
     def drops(self) -> Drops:
@@ -55,8 +75,9 @@ class RealLabControl:
             policy={} if rules is None else rules.model_dump(mode="json", by_alias=True, exclude_unset=True),
         )
 
-    def leave(self, _overlay: str) -> None:
-        overlays.leave(self.lab, self.say)
+    def leave(self, overlay: str) -> None:
+        if overlay != self.kept:
+            overlays.leave(self.lab, self.say)
 
     def second(self, host: str) -> Endpoint:
         return overlays.second_container(self.lab, host)
