@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from minigts.dataplane import interfaces
+from minigts.errors import InputError
 from minigts.topology.plan.path_totals import delay_packets, queue_bytes
 from minigts.topology.plan.plan import Plan, to_json
 from minigts.topology.read.load import load, parse
@@ -356,3 +357,11 @@ def test_a_plan_of_other_routing_forgets_the_paths_that_it_had() -> None:
     plan = made("chain: {hosts: [a, b, c]}")
     assert plan.path("a", "c").reachable
     assert not plan.model_copy(update={"routing": "neighbours"}).path("a", "c").reachable
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+def test_hosts_that_no_link_joins_are_one_error(parts: int) -> None:
+    links = ", ".join(f"{{ends: [a{part}, b{part}]}}" for part in range(parts))
+    hosts = ", ".join(f"a{part}: , b{part}: " for part in range(parts))
+    with pytest.raises(InputError, match=f"no link joins these {parts} groups of hosts: a0, b0"):
+        made(f"hosts: {{{hosts}}}\nlinks: [{links}]")
