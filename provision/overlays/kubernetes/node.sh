@@ -93,7 +93,7 @@ clientConnection: {kubeconfig: $cluster/proxy.conf}
 clusterCIDR: $pods
 conntrack: {maxPerCore: 0, min: 0}
 hostnameOverride: $HOST_NAME
-mode: iptables
+mode: $(jq -r .kubernetes.proxy "${HOST_JSON:-$OVERLAYS/../host.json}")
 END
 }
 

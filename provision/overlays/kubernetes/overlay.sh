@@ -4,6 +4,8 @@
 
 # shellcheck source=provision/overlays/kubernetes/control.sh
 source "$OVERLAYS/kubernetes/control.sh"
+# shellcheck source=provision/overlays/kubernetes/pods.sh
+source "$OVERLAYS/kubernetes/pods.sh"
 
 install() {
   note_rules

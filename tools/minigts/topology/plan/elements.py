@@ -396,6 +396,13 @@ class Tolerances(Frozen):
     loss_points: Percent = 0.1
 
 
+class Kubernetes(Frozen):
+    """How a cluster of Kubernetes is set up, where an overlay is one: the file's `kubernetes:`."""
+
+    proxy: Literal["iptables", "nftables"] = "iptables"
+    """The mode of kube-proxy."""
+
+
 class Group(Frozen):
     """Hosts with an overlay of their own, which the first of them leads."""
 
