@@ -1,10 +1,10 @@
-"""Two nodes whose kube-proxy has its mode nftables: a Service answers, and pods are known to the verbs by their names."""
+"""Two nodes whose kube-proxy has its mode nftables: a Service answers, and the verbs know pods by their names."""
 
 from __future__ import annotations
 
 import tarfile
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import pytest
 

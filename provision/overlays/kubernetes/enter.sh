@@ -24,5 +24,6 @@ id=$(containers tasks ls | awk -v name="$name" '$1 == name && $3 == "RUNNING" { 
   exit 125
 }
 [[ $only_network == no ]] || exec nsenter --net --target "$id" -- "$@"
+declare -a environment
 eval "environment=($(containers containers info "$name" | jq -r '.Spec.process.env // [] | @sh'))"
 exec env -i "${defaults[@]}" "${environment[@]}" nsenter --all --root --wd --target "$id" -- "$@"

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from fake_provider import FakeProvider
 from minigts import overlays
-from minigts.cli.app import app
 from minigts.artifacts.container_images import Image
+from minigts.cli.app import app
 from minigts.errors import CommandFailed, CommandTimeout, MinigtsError
 from minigts.lab import Lab
 from minigts.lab.record import Record
@@ -36,7 +36,7 @@ PODS = {
     "shop/db-0": ("two", "", [("db", "", "waits: ErrImageNeverPull: it is not there")]),
 }
 LOG = "2026-11-27T21:04:05.1Z stdout P a long \n2026-11-27T21:04:05.2Z stdout F line\n"
-RAN: list[tuple[str, tuple[str, ...]]] = []
+ran: list[tuple[str, tuple[str, ...]]] = []
 """What ran on hosts, besides phases."""
 
 
@@ -66,7 +66,7 @@ class Cluster(FakeProvider):
         elif argv[-1] == "has":
             stdout = "HAS=yes\n" if host == "plane" else ""
         elif argv[0] in ("bash", "sh", "kubectl"):
-            RAN.append((host, tuple(argv)))
+            ran.append((host, tuple(argv)))
             code, stdout = (0, LOG) if argv[0] != "sh" or argv[-2] == "/var/log/pods/default_web-0_u/web" else (2, "")
         return Result(host, tuple(argv), code, stdout, "", 0.0)
 
@@ -82,7 +82,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     (made.rundir / MARKER).touch()
     made.write(Record(provider="fake", created=datetime.now(UTC), plan_sha256=made.write_plan(PLAN), state="up"))
     made.provider.up(PLAN, lambda _: None)
-    RAN.clear()
+    ran.clear()
     return made
 
 
@@ -96,7 +96,7 @@ def cluster(lab: Lab) -> Lab:
 @pytest.mark.usefixtures("cluster")
 def test_a_command_runs_in_the_pod_on_its_own_node(word: str) -> None:
     CliRunner().invoke(app, ["exec", word, "--", "ip", "address"])
-    assert RAN == [("one", ("bash", str(pods.ENTER), "c1", "ip", "address"))]
+    assert ran == [("one", ("bash", str(pods.ENTER), "c1", "ip", "address"))]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_pod_that_is_not_there_or_does_not_run_is_said(word: str, code: int, m
         done = CliRunner().invoke(app, verb)
         assert message in done.output
         assert done.exit_code == code
-    assert RAN == []
+    assert ran == []
 
 
 @pytest.mark.usefixtures("lab")
@@ -130,7 +130,7 @@ def test_without_a_cluster_there_are_no_pods() -> None:
 def test_logs_are_what_the_containers_have_written(tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, ["logs", "pod/web-0"])
     assert shown.stdout == "==> pod/default/web-0: web <==\na long line\n"
-    assert {host for host, _ in RAN} == {"one"}
+    assert {host for host, _ in ran} == {"one"}
     CliRunner().invoke(app, ["logs", "pod/web-0", "--only", "web", "--into", str(tmp_path)])
     assert (tmp_path / "default.web-0" / "web.log").read_text() == "a long line\n"
 
@@ -148,7 +148,7 @@ def test_a_pod_without_a_log_says_why() -> None:
 def test_kubectl_runs_on_the_control_plane(own: list[str], words: list[str]) -> None:
     done = CliRunner().invoke(app, ["kubectl", *own, *words])
     assert done.exit_code == 0, done.output
-    assert RAN == [("plane", ("kubectl", *words))]
+    assert ran == [("plane", ("kubectl", *words))]
 
 
 @pytest.mark.usefixtures("cluster")

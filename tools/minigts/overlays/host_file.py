@@ -6,7 +6,6 @@ provision/overlays/host.sh reads it.
 from __future__ import annotations
 
 import math
-
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field

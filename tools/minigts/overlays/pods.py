@@ -114,8 +114,7 @@ def find(lab: Lab, word: str) -> tuple[Pod, str]:
     """The pod that `word` names, and the name of its container after a colon, or of none. Raises InputError, which
     lists the pods that there are."""
     name, colon, container = word.removeprefix(PREFIX).partition(":")
-    namespace, slash, own = name.partition("/")
-    wanted = f"{PREFIX}{name}" if slash else f"{PREFIX}default/{namespace}"
+    wanted = f"{PREFIX}{name}" if "/" in name else f"{PREFIX}default/{name}"
     pods = known(lab)
     found = [pod for pod in pods if pod.full_name == wanted]
     if not found:
@@ -132,8 +131,8 @@ def find(lab: Lab, word: str) -> tuple[Pod, str]:
 
 
 def running(lab: Lab, word: str) -> PodContainer:
-    """A running container of the pod that `word` names: the first, unless it names one. Raises InputError for an unknown
-    one, MinigtsError for one that does not run."""
+    """A running container of the pod that `word` names: the first, unless it names one. Raises InputError for an
+    unknown one, MinigtsError for one that does not run."""
     pod, name = find(lab, word)
     one = _container(pod, name) if name else pod.containers[0]
     if not pod.node or one.state != "running":
