@@ -165,6 +165,10 @@ def test_an_image_is_loaded_into_the_nodes_that_lack_it(cluster: Lab, tmp_path: 
     assert containers.load(cluster, image, cluster.plan.hosts[:2], run) == ["one"]
 
 
+def test_who_has_written_nothing_has_an_empty_log() -> None:
+    assert pods.text_of("") == ""
+
+
 def test_a_line_that_tail_has_cut_off_is_kept_as_it_is() -> None:
     assert pods.text_of("4:05.1Z stdout\n2026-11-27T21:04:05.2Z stderr F  x\n") == "4:05.1Z stdout\n x\n"
 

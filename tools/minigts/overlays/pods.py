@@ -174,7 +174,7 @@ def text_of(log: str) -> str:
     2026-11-27T21:04:05.123456789Z stdout F a line
     """
     text = []
-    for line in log.removesuffix("\n").split("\n"):
+    for line in log.removesuffix("\n").split("\n") if log else ():
         words = line.split(" ", 3)
         if len(words) < 4 or words[2] not in ("F", "P"):  # cut off by `tail`
             text.append(f"{line}\n")
