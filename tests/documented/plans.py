@@ -180,7 +180,7 @@ PLANS = {
                 "minigts load web.tar",
                 "minigts kubectl apply -f app.yaml",
             ),
-            "compiles for half an hour; tests/live/test_kubernetes_cluster.py and test_kubernetes_pods.py have clusters",
+            "compiles for half an hour; tests/live/test_kubernetes_cluster.py and test_kubernetes_pods.py have one",
         ),
     ),
     "docs/policy.md": Plan(shown={"shop.yaml": "name: shop"}),

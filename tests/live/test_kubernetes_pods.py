@@ -100,7 +100,8 @@ def test_logs_of_a_pod_are_what_its_containers_have_written(minigts: Program, gr
 def test_an_unknown_pod_is_answered_by_those_that_there_are(minigts: Program, greeting: str) -> None:
     refused = minigts.run("exec", "pod/shop/greetings", "--", "true")
     assert refused.returncode == 2
-    assert "no pod/shop/greetings; there are pod/minigts/measure-" in refused.stderr
+    assert "no pod/shop/greetings; there are pod/" in refused.stderr
+    assert ", pod/minigts/measure-" in refused.stderr
     assert f"did you mean '{greeting}'?" in refused.stderr
 
 
