@@ -1,4 +1,5 @@
-"""Two nodes whose kube-proxy has its mode nftables: a Service answers, and the verbs know pods by their names."""
+"""Two nodes with CoreDNS and kube-proxy's mode nftables: a Service answers by its address and by its name, and the
+verbs know pods by their names."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ LIMIT_S = 300.0
 TOPOLOGY = """\
 name: pods
 overlay: kubernetes
-kubernetes: {proxy: nftables}
+kubernetes: {proxy: nftables, dns: true}
 defaults: {host: {memory: 1GB}}
 pair: {hosts: [plane, worker], link: {rtt: 10ms, rate: 100mbit}}
 """
@@ -111,18 +112,35 @@ def test_no_log_has_the_token_by_which_nodes_join(cluster: Lab, minigts: Program
     assert token not in minigts.succeeds("logs")
 
 
-def test_a_service_answers_by_nftables_alone(cluster: Lab, minigts: Program) -> None:
+@pytest.fixture(scope="module")
+def service(minigts: Program) -> str:
+    """The address of the Service `servers`, whose pods are ready."""
     (minigts.directory / "servers.yaml").write_text((TOPOLOGIES / "programs" / "servers.yaml").read_text())
     minigts.succeeds("kubectl", "apply", "-f", "servers.yaml")
     minigts.succeeds("kubectl", "rollout", "status", "deployment", "servers", "--timeout=90s")
-    address = minigts.succeeds("kubectl", "get", "service", "servers", "-o", "jsonpath={.spec.clusterIP}")
+    return minigts.succeeds("kubectl", "get", "service", "servers", "-o", "jsonpath={.spec.clusterIP}")
+
+
+def test_a_service_answers_by_nftables_alone(cluster: Lab, service: str) -> None:
     ends = overlays.joined(cluster)
     assert ends is not None
     for end in ends.endpoints().values():
         for prefix in (end.network, ()):
-            again = f"for i in $(seq 30); do nc -z -w 2 {address} 12865 && exit; sleep 0.1; done; exit 1"
+            again = f"for i in $(seq 30); do nc -z -w 2 {service} 12865 && exit; sleep 0.1; done; exit 1"
             cluster.provider.run(end.host, [*prefix, "bash", "-c", again], timeout_s=LIMIT_S)
         rules = cluster.provider.run(end.host, ["nft", "list", "tables"], timeout_s=LIMIT_S).stdout
         assert "table ip kube-proxy" in rules
         chains = cluster.provider.run(end.host, ["iptables-save"], timeout_s=LIMIT_S).stdout
         assert "KUBE-SVC" not in chains
+
+
+@pytest.mark.parametrize("name", ["servers.default", "servers.default.svc.cluster.local"])
+def test_pods_find_a_service_by_its_name(minigts: Program, greeting: str, service: str, name: str) -> None:
+    asked = minigts.run("exec", greeting, "--", "ping", "-n", "-c", "1", "-W", "1", name)
+    assert f"({service})" in asked.stdout
+
+
+def test_a_name_outside_the_cluster_does_not_exist(cluster: Lab, service: str) -> None:
+    argv = ["dig", "+time=2", "+tries=1", "@172.30.0.10", "example.org"]
+    said = cluster.provider.run("worker", argv, timeout_s=LIMIT_S, check=False).stdout
+    assert "status: NXDOMAIN" in said

@@ -11,6 +11,7 @@ readonly plugins=$PROGRAMS/plugins
 readonly network_settings=/run/minigts/cni
 readonly pause_image=minigts/pause:latest
 readonly measure_image=minigts/measure:latest
+readonly dns_image=minigts/coredns:built
 readonly own_images=/srv/kubernetes/images # the user's, by `files:` of a topology
 
 loaded_root=/var/lib/minigts/images.loaded
@@ -18,6 +19,10 @@ loaded_root=/var/lib/minigts/images.loaded
 # A daemon written in Go clears its memory in a thread that spins; see docker.sh.
 settled=()
 [[ $CLOCK != virtual ]] || settled=(env GODEBUG=gcstoptheworld=2)
+
+# PROXY_MODE, CLUSTER_DNS and CLUSTER_POLICIES: what the topology says under `kubernetes:`.
+eval "$(jq -r '.kubernetes | @sh "PROXY_MODE=\(.proxy) CLUSTER_DNS=\(.dns) CLUSTER_POLICIES=\(.policies)"' \
+  "${HOST_JSON:-$OVERLAYS/../host.json}")"
 
 # containers COMMAND…: containerd's own client, among Kubernetes' containers.
 containers() { "$PROGRAMS/ctr" --address "$containerd_socket" --namespace k8s.io "$@"; }
@@ -54,6 +59,7 @@ END
 import_images() {
   local file
   if ! has_image "$pause_image" || ! has_image "$measure_image"; then make_images; fi
+  [[ $CLUSTER_DNS != true ]] || has_image "$dns_image" || make_dns_image
   for file in "$own_images"/*; do
     [[ ! -e $file ]] || containers images import "$file" >/dev/null || fatal "containerd takes no image from $file"
   done
@@ -67,6 +73,16 @@ make_images() {
   tar -c --sort=name --numeric-owner -C "$(measuring_files)" . >"$place/layer.tar"
   write_image "$place" "$measure_image" '["/bin/sh", "-c", "netserver -4 && exec iperf3 -s -J >/dev/null 2>&1"]'
   write_image "$place" "$pause_image" '["/usr/bin/sleep", "infinity"]'
+  rm -rf "$place"
+}
+
+# CoreDNS alone, which is one static file.
+make_dns_image() {
+  local place=/var/lib/minigts/images.kubernetes
+  rm -rf "$place"
+  mkdir -p "$place"
+  tar -c --numeric-owner --owner=0 --group=0 --mtime=@0 -C "$PROGRAMS" coredns >"$place/layer.tar"
+  write_image "$place" "$dns_image" '["/coredns"]'
   rm -rf "$place"
 }
 

@@ -178,6 +178,66 @@ def test_kube_proxy_has_the_mode_of_the_topology(tmp_path: Path, written: str, m
     assert ('"proxy"' in to_json(plan)) == bool(written)
 
 
+@pytest.mark.parametrize(("written", "servers"), [("", None), ("kubernetes: {dns: true}\n", ["172.30.0.10"])])
+def test_pods_ask_coredns_where_the_topology_has_it(tmp_path: Path, written: str, servers: list[str] | None) -> None:
+    plan = parse(f"name: x\n{written}pair: {{}}\n", "x.yaml")
+    (settings,) = objects(plan, "h2", "kubelet_settings", tmp_path)
+    assert settings.get("clusterDNS") == servers
+
+
+KUBEADM = """\
+kubeadm() { cat <<'END'
+  resourceVersion: "0"
+spec:
+---
+data:
+  Corefile: |
+    .:53 {
+        prometheus :9153
+        forward . /etc/resolv.conf {
+           max_concurrent 1000
+        }
+        cache 30 {
+           disable success cluster.local
+        }
+        loop
+        reload
+    }
+END
+}
+"""
+
+
+def test_coredns_asks_nobody_outside_the_lab(cluster: Plan, tmp_path: Path) -> None:
+    (first, second) = yaml.safe_load_all(said_by(cluster, "plane", f"{KUBEADM}name_service", tmp_path))
+    assert first == {"spec": None}
+    words = " ".join(second["data"]["Corefile"].split())
+    outside = ".:53 { template IN ANY . { rcode NXDOMAIN } } "
+    inside = "cluster.local:53 in-addr.arpa:53 ip6.arpa:53 { prometheus :9153 cache 30 { disable success cluster.local "
+    assert words == outside + inside + "} reload }"
+
+
+POLICIES = """\
+credentials() { :; }
+start_daemon() { echo "started $*"; }
+wait_until() { :; }
+start_policies
+"""
+
+
+def test_kube_router_enforces_policies_where_the_topology_says_so(cluster: Plan, tmp_path: Path) -> None:
+    plan = parse("name: x\nkubernetes: {policies: true}\npair: {}\n", "x.yaml")
+    started = said_by(plan, "h2", POLICIES, tmp_path)
+    assert "/kube-router --kubeconfig /etc/kubernetes/policies.conf --hostname-override h2" in started
+    assert said_by(cluster, "worker1", POLICIES, tmp_path) == ""
+
+
+def test_its_account_may_read_and_nothing_else(cluster: Plan, tmp_path: Path) -> None:
+    made = objects(cluster, "plane", "rights_of_policies", tmp_path)
+    (role,) = [each for each in made if each["kind"] == "ClusterRole"]
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
+
+
 def test_what_a_cluster_is_set_to_is_told_to_no_other_overlay(cluster: Plan) -> None:
     facts = facts_for(cluster, cluster.hosts[0], overlays.find("swarm"), "", "docker")
     assert "kubernetes" not in facts.model_dump_json()

@@ -109,7 +109,7 @@ def _processor(written: ProcessorSpec | None) -> Processor | None:
 
 
 def _kubernetes(written: KubernetesSpec | None) -> Kubernetes:
-    return Kubernetes() if written is None else Kubernetes(proxy=written.proxy)
+    return Kubernetes() if written is None else Kubernetes(**written.model_dump())
 
 
 def _tolerances(written: ToleranceSpec | None) -> Tolerances:

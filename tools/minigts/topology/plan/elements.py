@@ -401,6 +401,10 @@ class Kubernetes(Frozen):
 
     proxy: Literal["iptables", "nftables"] = "iptables"
     """The mode of kube-proxy."""
+    dns: bool = False
+    """Whether CoreDNS runs, so that pods find Services by their names."""
+    policies: bool = False
+    """Whether NetworkPolicy objects are enforced, by kube-router."""
 
 
 class Group(Frozen):

@@ -172,6 +172,12 @@ class KubernetesSpec(Spec):
         choice("a mode of kube-proxy", "iptables", "nftables"),
         BeforeValidator(_proxy),
     ] = Field("iptables", description="The mode of kube-proxy: iptables or nftables. Default: iptables.")
+    dns: Annotated[bool, *truth("CoreDNS runs in the cluster")] = Field(
+        False, description="true: CoreDNS runs, and pods find Services by their names. Default: false."
+    )
+    policies: Annotated[bool, *truth("NetworkPolicy objects are enforced")] = Field(
+        False, description="true: kube-router enforces NetworkPolicy objects on every node. Default: false."
+    )
 
 
 class Topology(Spec):
@@ -234,7 +240,9 @@ class Topology(Spec):
     clos: Clos | None = Field(None, description="Shorthand: hosts on leaves, and every leaf on every spine.")
     overlay: Name = Field("none", description="The overlay that is up by default; experiments may choose others.")
     kubernetes: KubernetesSpec | None = Field(
-        None, description="How a cluster of Kubernetes is set up, where an overlay is one. Default: {proxy: iptables}."
+        None,
+        description="How a cluster of Kubernetes is set up, where an overlay is one. "
+        "Default: {proxy: iptables, dns: false, policies: false}.",
     )
     groups: dict[Name, _Members] | None = Field(
         None,
