@@ -20,7 +20,7 @@ from pathlib import Path
 
 from minigts import paths
 from minigts.errors import InputError, Problem
-from minigts.explore import timeline
+from minigts.explore import host_logs, timeline
 from minigts.explore.outcome import Outcome
 from minigts.explore.work import Exploration
 from minigts.language import documents
@@ -69,7 +69,7 @@ def keep(folder: Path, outcome: Outcome, files: Mapping[str, str]) -> None:
             shutil.rmtree(place)
         for name, text in files.items():
             write(inside(folder, FAILED, place.name, *name.split("/")), text)
-        entries = timeline.read(files.get(timeline.FILE, ""))
+        entries = timeline.merged(*(timeline.read(files.get(name, "")) for name in (timeline.FILE, host_logs.FILE)))
         text = "".join(f"{line}\n" for line in timeline.in_words(entries))
         write(inside(folder, FAILED, place.name, TIMELINE_TEXT), text)
     _append(inside(folder, SEEDS), outcome.model_dump_json() + "\n")

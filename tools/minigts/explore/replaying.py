@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from minigts.errors import InputError
-from minigts.explore import course, folder, on_worker, program, shrinking, timeline
+from minigts.explore import course, folder, host_logs, on_worker, program, shrinking, timeline
 from minigts.explore.course import Stop, Taken
 from minigts.explore.exploration import parts_here
 from minigts.explore.outcome import Outcome
@@ -30,6 +30,9 @@ class Replayed:
     """Where its time line parts from the recorded one, in words; empty if the two are the same."""
     other_files: tuple[str, ...]
     """The test's own files that are not the same bytes as recorded."""
+    said: Sequence[timeline.Entry]
+    """What the hosts said, of which there is nothing for a seed that passes. When the replay is stopped, the hosts are
+    not asked, and it is what was recorded."""
 
 
 def found(place: Path, seed: int) -> tuple[Exploration, Outcome]:
@@ -76,11 +79,16 @@ def replay(
     if only is None and stop is None:
         own = before.keys() - _OF_THE_MACHINE
         other = tuple(name for name in sorted(own) if before[name] != taken.files.get(name))
-    return Replayed(taken, name, exploration.plan.time, difference, other)
+    if stop is None:
+        said = timeline.read(taken.files.get(host_logs.FILE, ""))
+    else:
+        said = timeline.before(timeline.read(before.get(host_logs.FILE, "")), stop.at_s)
+    return Replayed(taken, name, exploration.plan.time, difference, other, said)
 
 
-_OF_THE_MACHINE = {program.OUTPUT, timeline.FILE}
-"""Files that are not compared byte for byte: pytest prints how long it took; the time line is compared by itself."""
+_OF_THE_MACHINE = {program.OUTPUT, timeline.FILE, host_logs.FILE}
+"""Files that are not compared byte for byte: pytest prints how long it took; a host's log may tell of this machine; the
+time line is compared by itself."""
 
 
 def _difference(outcome: Outcome, recorded: str | None, taken: Taken, stop: Stop | None) -> str:
@@ -94,15 +102,7 @@ def _difference(outcome: Outcome, recorded: str | None, taken: Taken, stop: Stop
 
 
 def _before(text: str, at_s: float) -> str:
-    """The time line before that moment, without the test's end."""
-    entries = timeline.read(text)
-    return timeline.text_of([each for each in entries if _at_s(each) < at_s and each["event"] != timeline.ENDED])
-
-
-def _at_s(entry: timeline.Entry) -> float:
-    at_s = entry["at_s"]
-    assert isinstance(at_s, float | int)
-    return float(at_s)
+    return timeline.text_of(timeline.before(timeline.read(text), at_s))
 
 
 def shrink(place: Path, seed: int, say: Progress) -> Sequence[str]:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from minigts.explore import faults as plans
 from minigts.explore.faults import Fault
+from minigts.explore.host_files import HostFile
 from minigts.explore.program import Program
 from minigts.topology.plan.plan import Plan
 from minigts.topology.plan.reseed import replicate
@@ -42,6 +43,8 @@ class Exploration(BaseModel):
     parts: dict[str, str] = {}
     """The digests of image, kernel and clock of the labs; empty for a provider without such."""
     started: str
+    host_files: dict[str, HostFile] = {}
+    """The files of hosts that are kept, by their digests."""
 
     def drawn(self, seed: int, only: tuple[int, ...] | None = None) -> tuple[Fault, ...]:
         """The faults of a seed; with `only` those of these numbers."""
