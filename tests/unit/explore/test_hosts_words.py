@@ -114,6 +114,12 @@ def test_lines_without_a_time_belong_to_the_one_before() -> None:
     assert len({at_s for at_s, _, _ in found}) == 1
 
 
+def test_a_containers_line_is_what_it_has_printed() -> None:
+    log = '{"log":"order 17 is lost\\n","stream":"stderr","time":"2026-01-01T00:00:05.000Z"}\n{"log":3\n'
+    found = said({"container-shop.log": log}, [])
+    assert [text for _, _, text in found] == ["order 17 is lost", '{"log":3']
+
+
 def test_of_lines_that_are_alike_the_first_are_shown_and_the_others_counted() -> None:
     log = "".join(stamped(5 + number, f"request {number} was slow", PHASE_S) for number in range(20))
     found = said({"mine.log": log}, [])

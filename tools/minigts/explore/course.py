@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ from minigts.lab import Lab, events, pcapng
 from minigts.lab.pcapng import Frame
 from minigts.machine.parallel import turn_of_this_thread
 from minigts.machine.progress import Progress
-from minigts.providers.agent import lending
+from minigts.providers.agent import ended, lending
 from minigts.providers.base import Tapped
 from minigts.providers.uml.clock.process import EPOCH_NS
 from minigts.results.folder import write
@@ -38,6 +38,8 @@ from minigts.topology.plan import reseed
 US_PER_S, NS_PER_S = 1e6, 1e9
 LOGS = "logs"
 WARNINGS_S = 30.0
+BY_SLOWNESS = ("it has not ended its turn for", "nobody has read its control line for")
+"""What the clock says of a host that took too long by this machine's time."""
 BREAK_S, MOST_BREAKS = 0.1, 3000
 """How often, in seconds, and how many times at most the player's wait is ended until it knows that the test has ended.
 """
@@ -97,6 +99,8 @@ def taken(lab: Lab, seed: SeedOfWork, say: Progress, stop: Stop | None = None, c
         with _captured(lab, capture):
             ran = _run(lab, seed, place, stop)
         verdict, detail = outcomes.judged(seed.exploration.test, ran.code, place, ran.stopped_by)
+        if verdict != "passed" and (slow := ended_by_slowness(lab.rundir, [each.name for each in lab.plan.machines])):
+            verdict, detail = "error", slow
         text = timeline.text_of(ran.entries)
         files = {
             timeline.FILE: text,
@@ -117,7 +121,7 @@ def taken(lab: Lab, seed: SeedOfWork, say: Progress, stop: Stop | None = None, c
         why=outcomes.alike(detail),
         detail=detail[: outcomes.LONGEST_DETAIL],
         code=ran.code,
-        faults=len(seed.exploration.drawn(seed.number, seed.only)),
+        faults=len(seed.faults),
         lab_s=round(ran.period.seconds, 6),
         timeline_sha256=timeline.digest(text),
     )
@@ -143,7 +147,7 @@ def _run(lab: Lab, seed: SeedOfWork, place: Path, stop: Stop | None) -> _Ran:
     with provider.together() as pool:
         begin_s, began = provider.now_s(), _in_ms(datetime.now(UTC))
         lab.note({"event": timeline.BEGUN})
-        player = Player(lab, asked.drawn(seed.number, seed.only), begin_s, limit)
+        player = Player(lab, seed.faults, begin_s, limit)
         pool.start(player.play)
         player.begun.wait()  # a call that has not begun would be called off at the test's end
         try:
@@ -206,6 +210,13 @@ def _late_us(seed: int, act: int) -> int:
     return round(reseed.late_s(seed, "explore", act) * US_PER_S)
 
 
+def ended_by_slowness(rundir: Path, machines: Sequence[str]) -> str:
+    """Why the clock has ended a machine, if it did so because this machine was too slow, in words; else empty. The
+    lab's time has no part in that, so it says nothing about the test."""
+    found = (ended.in_words(rundir, name).removeprefix(": ") for name in machines)
+    return next((why for why in found if any(words in why for words in BY_SLOWNESS)), "")
+
+
 def _logs(lab: Lab, place: Path) -> dict[str, dict[str, str]]:
     """Each machine's logs, by machine and file."""
     found: dict[str, dict[str, str]] = {}
@@ -226,6 +237,6 @@ def _logs(lab: Lab, place: Path) -> dict[str, dict[str, str]]:
 
 def _said(lab: Lab, seed: SeedOfWork, ran: _Ran, logs: Mapping[str, Mapping[str, str]]) -> str:
     """What the hosts said in the course, a line of JSON for each of their lines."""
-    drawn = seed.exploration.drawn(seed.number, seed.only)
+    drawn = seed.faults
     clocks = host_logs.clocks(lab.plan, events.read(lab.rundir), drawn, ran.entries, ran.period)
     return timeline.text_of(host_logs.entries(logs, clocks, ran.period))

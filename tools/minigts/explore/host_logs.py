@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from minigts import paths
@@ -18,6 +19,7 @@ from minigts.explore.faults import Fault
 from minigts.explore.histories import HostClocks
 from minigts.explore.timeline import SAID, Entry
 from minigts.lab.events import Event
+from minigts.language import documents
 from minigts.providers.uml.run.console import STARTED
 from minigts.topology.plan.plan import Plan
 
@@ -144,13 +146,21 @@ def _of_a_kernel(host: str, text: str, of: Clocks, start: int) -> list[tuple[int
 def _of_a_program(host: str, text: str, of: Clocks) -> list[tuple[int, str]]:
     """A program's lines. One without a time, such as of a traceback, belongs to the line before it."""
     found: list[tuple[int, str]] = []
-    for line in text.splitlines():
-        day_ns = stamps.time_of_day_ns(line)
+    for whole in text.splitlines():
+        line, day_ns = _words(whole), stamps.time_of_day_ns(whole)
         before_ns = found[-1][0] if found else 0
         at_ns = before_ns if day_ns is None else of.lab_ns(host, day_ns, before_ns)
         if at_ns is not None and (found or day_ns is not None):
             found.append((at_ns, line))
     return found
+
+
+def _words(line: str) -> str:
+    """`{"log":"it began\\n","stream":"stdout","time":"2026-…Z"}` of a container's log → `it began`."""
+    if line.startswith(stamps.OF_A_CONTAINER):
+        with suppress(ValueError, TypeError, KeyError):
+            return str(documents.document(line)["log"])
+    return line
 
 
 def _few(lines: Iterable[tuple[int, str]], period: Period) -> list[tuple[int, str]]:

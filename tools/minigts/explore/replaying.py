@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,14 +59,15 @@ def replay(
     *,
     stop: Stop | None,
     kept: bool,
-    only: tuple[int, ...] | None,
+    only: Mapping[int, float | None] | None,
     say: Progress,
     capture: Path | None = None,
 ) -> Replayed:
-    """Take a seed again. With `kept` its lab stays up at the end; with `capture` its frames are written to that
+    """Take a seed again, with `only` these faults, by their numbers, each as long as it says in seconds, or as it was
+    drawn. With `kept` its lab stays up at the end; with `capture` its frames are written to that
     file. Raises InputError, and what a lab raises."""
     exploration, outcome = found(place, seed)
-    job = SeedOfWork(number=seed, exploration=exploration, only=only)
+    job = _job(exploration, seed, only)
     name, whole = on_worker.lab_name(secrets.token_hex(3), seed), False
     with course.lab_of(job, name, say, kept=lambda: kept and whole) as lab:
         taken = course.taken(lab, job, say, stop, capture)
@@ -91,6 +92,13 @@ _OF_THE_MACHINE = {program.OUTPUT, timeline.FILE, host_logs.FILE}
 time line is compared by itself."""
 
 
+def _job(exploration: Exploration, seed: int, only: Mapping[int, float | None] | None) -> SeedOfWork:
+    if only is None:
+        return SeedOfWork(number=seed, exploration=exploration)
+    lasting = {number: for_s for number, for_s in only.items() if for_s is not None}
+    return SeedOfWork(number=seed, exploration=exploration, only=tuple(only), lasting=lasting)
+
+
 def _difference(outcome: Outcome, recorded: str | None, taken: Taken, stop: Stop | None) -> str:
     """Where the time line parts from the recorded one, up to `stop`."""
     if recorded is None:
@@ -106,24 +114,31 @@ def _before(text: str, at_s: float) -> str:
 
 
 def shrink(place: Path, seed: int, say: Progress) -> Sequence[str]:
-    """Find faults of a failing seed that suffice for its failure, keep their numbers, and return them in words. Raises
-    InputError for a seed that did not fail."""
+    """Find faults of a failing seed that suffice for its failure, and how short they may be; keep that, and return it
+    in words. Raises InputError for a seed that did not fail."""
     exploration, outcome = found(place, seed)
     if outcome.verdict not in ("failed", "hung"):
         raise InputError(f"{place}: seed {seed} {outcome.verdict}: only one that failed or hung can be shrunk")
     drawn = exploration.drawn(seed)
     campaign_id, tried = secrets.token_hex(3), 0
 
-    def fails(only: tuple[int, ...]) -> bool:
+    def fails(lasting: Mapping[int, float]) -> bool:
         nonlocal tried
         tried += 1
-        job = SeedOfWork(number=seed, exploration=exploration, only=only)
-        again = course.take(job, on_worker.lab_name(campaign_id, seed), lambda _: None).outcome
+        again = course.take(
+            _job(exploration, seed, lasting), on_worker.lab_name(campaign_id, seed), lambda _: None
+        ).outcome
         same = (again.verdict, again.why) == (outcome.verdict, outcome.why)
-        listed = ", ".join(map(str, only)) or "none"
+        listed = ", ".join(f"{number} for {for_s:g} s" for number, for_s in lasting.items()) or "none"
         say(f"try {tried}: faults {listed} of {len(drawn)}: {'it fails in the same way' if same else again.verdict}")
         return same
 
-    only = shrinking.shrunk([fault.number for fault in drawn], fails)
-    folder.keep_shrunk(place, seed, only)
-    return [f"{fault.at_s:.6f} s: {fault.in_words}, for {fault.for_s:g} s" for fault in drawn if fault.number in only]
+    whole_s = {fault.number: fault.for_s for fault in drawn}
+    only = shrinking.shrunk([*whole_s], lambda numbers: fails({number: whole_s[number] for number in numbers}))
+    lasting = shrinking.shortened({number: whole_s[number] for number in only}, fails)
+    folder.keep_shrunk(place, seed, lasting)
+    return [
+        f"{fault.at_s:.6f} s: {fault.in_words}, for {lasting[fault.number]:g} s"
+        for fault in drawn
+        if fault.number in lasting
+    ]

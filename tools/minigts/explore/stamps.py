@@ -34,14 +34,16 @@ _FORMS = tuple(
     )
 )
 _BEGAN = datetime(1970, 1, 1, tzinfo=UTC)
-_OF_A_CONTAINER = '"time":"'
-"""What stands in front of the time in a line of a container's log (Docker's json-file), at the line's end."""
+OF_A_CONTAINER = '{"log":'
+"""What a line of a container's log (Docker's json-file) begins with."""
+_TIME_OF_A_CONTAINER = '"time":"'
+"""What stands in front of its time, at the line's end."""
 
 
 def time_of_day_ns(line: str) -> int | None:
     """The first time in a line, in nanoseconds since 1970; None if it has none."""
-    at = line.rfind(_OF_A_CONTAINER) if line.startswith('{"log":') else -1
-    text = line[at + len(_OF_A_CONTAINER) :] if at >= 0 else line[:FAR]
+    at = line.rfind(_TIME_OF_A_CONTAINER) if line.startswith(OF_A_CONTAINER) else -1
+    text = line[at + len(_TIME_OF_A_CONTAINER) :] if at >= 0 else line[:FAR]
     for form in _FORMS:
         if found := form.search(text):
             with suppress(ValueError, OverflowError):

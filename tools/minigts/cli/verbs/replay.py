@@ -34,9 +34,9 @@ def replay(
         typer.Option("--capture", metavar="FILE", help="Write all frames on all links to this pcapng file."),
     ] = None,
     shrink: Annotated[
-        bool, typer.Option("--shrink", help="Find faults of the seed that suffice for its failure.")
+        bool, typer.Option("--shrink", help="Find faults of the seed that suffice for its failure, and how short they may be.")
     ] = False,
-    shrunk: Annotated[bool, typer.Option("--shrunk", help="Play only the faults that --shrink has found.")] = False,
+    shrunk: Annotated[bool, typer.Option("--shrunk", help="Play only what --shrink has found.")] = False,
     trust: Annotated[bool, typer.Option("--trust", help="Allow a bundle's test to run on this machine.")] = False,
 ) -> None:
     """Have a seed of an exploration again: the same lab, the same test, the same faults at the same moments.
