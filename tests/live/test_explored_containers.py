@@ -49,9 +49,9 @@ def place(tmp_path: Path) -> Path:
 
 
 def explored(program: Program, place: Path, faults: str, seed: str) -> Path:
-    words = (str(place / "orders.yaml"), str(place / "test_orders.py"), "--faults", str(place / faults))
-    words = (*words, "--seeds", f"{seed}-{seed}", "--on", "here", "--results", str(place / "results"))
-    started = program.start("explore", *words)
+    files = (str(place / "orders.yaml"), str(place / "test_orders.py"), "--faults", str(place / faults))
+    seeds = ("--seeds", f"{seed}-{seed}", "--on", "here", "--results", str(place / "results"))
+    started = program.start("explore", *files, *seeds)
     said, told = started.communicate(timeout=PATIENCE_S)
     assert started.returncode in (0, 1), said + told
     return Path(said.strip().splitlines()[-1])
