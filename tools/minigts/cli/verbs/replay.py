@@ -34,7 +34,7 @@ def replay(
         typer.Option("--capture", metavar="FILE", help="Write all frames on all links to this pcapng file."),
     ] = None,
     shrink: Annotated[
-        bool, typer.Option("--shrink", help="Find faults of the seed that suffice for its failure, and how short they may be.")
+        bool, typer.Option("--shrink", help="Find faults of the seed that suffice to fail, and how short they may be.")
     ] = False,
     shrunk: Annotated[bool, typer.Option("--shrunk", help="Play only what --shrink has found.")] = False,
     trust: Annotated[bool, typer.Option("--trust", help="Allow a bundle's test to run on this machine.")] = False,
