@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from minigts.errors import InputError
-from minigts.explore import folder, outcome, program, shrinking, timeline
+from minigts.explore import course, folder, outcome, program, replaying, shrinking, timeline
 from minigts.explore.outcome import Outcome
 from minigts.explore.program import Program
 from minigts.explore.variables import FAILURES
@@ -184,3 +184,29 @@ def test_a_seed_is_taken_with_faults_that_last_as_long_as_it_says(exploration: E
     job = SeedOfWork(number=7, exploration=exploration, only=(second.number,), lasting={second.number: 0.25})
     assert job.faults == (second.model_copy(update={"for_s": 0.25}),)
     assert SeedOfWork(number=7, exploration=exploration).faults[0] == first
+
+
+def test_shrinking_a_seed_leaves_faults_out_and_makes_them_shorter(
+    tmp_path: Path, exploration: Exploration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = "faults: {partition: {every: 20s, for: 4s}, length: 2min}\n"
+    exploration = exploration.model_copy(update={"faults": faults})
+    first, second, *_ = exploration.drawn(3)
+    failed = Outcome(seed=3, verdict="failed", why="# are lost")
+
+    def take(job: SeedOfWork, *_: object) -> course.Taken:
+        """Fails if the second fault lasts a second or more; in another way if the first is played alone."""
+        lasting = {fault.number: fault.for_s for fault in job.faults}
+        if lasting.get(second.number, 0) >= 1:
+            return course.Taken(failed, "", {})
+        other = {"verdict": "failed", "why": "it hangs"} if lasting.keys() == {first.number} else {"verdict": "passed"}
+        return course.Taken(failed.model_copy(update=other), "", {})
+
+    monkeypatch.setattr(course, "take", take)
+    place = folder.create(tmp_path, exploration, datetime.now(UTC))
+    folder.keep(place, failed, {timeline.FILE: ""})
+    said: list[str] = []
+    left = replaying.shrink(place, 3, said.append)
+    assert left == [f"{second.at_s:.6f} s: {second.in_words}, for 1 s"]
+    assert folder.shrunk(place, 3) == {second.number: 1.0}
+    assert said[-1] == f"try {len(said)}: faults {second.number} for 0.5 s of {len(exploration.drawn(3))}: passed"
