@@ -94,7 +94,7 @@ def in_words(entries: Sequence[Entry]) -> Iterator[str]:
     """A line for each entry, for people: `  12.345678 s  cut: ams-bra`, and of a log `  12.5 s    ams valkey: …`."""
     for entry in entries:
         if entry["event"] == SAID:
-            yield f"{entry['at_s']:12.6f} s    {entry['host']} {entry['log']}: {entry['text']}"
+            yield f"{entry['at_s']:12.6f} s    {entry.get('host')} {entry.get('log')}: {entry.get('text')}"
             continue
         words = [str(entry["event"])]
         about = {name: value for name, value in entry.items() if name not in ("at_s", "event", "number")}
