@@ -167,8 +167,13 @@ PLANS = {
                 "minigts explore sentinel.yaml test_sentinel.py::test_no_acknowledged_write_is_lost "
                 "--faults faults.yaml --seeds 8",
                 "minigts replay results/explore-sentinel-20261127-164158 --seed 1 --shrink",
+                "minigts replay results/explore-sentinel-20261127-164158 --seed 1 --shrunk",
+                "minigts explore etcd.yaml test_etcd.py::test_etcd_keeps_its_promise --faults faults.yaml --seeds 1000",
+                "minigts bundle results/explore-my-20261127-160112",
+                "minigts replay explore-my-20261127-160112.zip --seed 417 --trust",
             ),
-            f"{OTHER_TEST}tests/live/test_explored_seeds.py or test_valkey_example.py",
+            f"{OTHER_TEST}tests/live/test_explored_seeds.py, test_replayed_often.py, test_valkey_example.py or "
+            "test_etcd_example.py",
         ),
     ),
     "docs/kubernetes.md": Plan(

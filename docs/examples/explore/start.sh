@@ -8,14 +8,14 @@ cd /root/valkey
 replica=
 [ "$own" = "$master" ] || replica="--replicaof $master 6379"
 # shellcheck disable=SC2086 # its words, or none
-valkey-server --daemonize yes --bind 0.0.0.0 --protected-mode no --save '' --logfile valkey.log \
+valkey-server --daemonize yes --bind 0.0.0.0 --protected-mode no --save '' --logfile /var/log/valkey.log \
   --repl-ping-replica-period 1 --repl-timeout 5 --replica-announce-ip "$own" $replica
 
 cat >sentinel.conf <<END
 daemonize yes
 bind 0.0.0.0
 protected-mode no
-logfile sentinel.log
+logfile /var/log/sentinel.log
 sentinel announce-ip $own
 sentinel monitor main $master 6379 2
 sentinel down-after-milliseconds main 2000

@@ -19,6 +19,7 @@ from minigts.explore.course import Stop
 from minigts.explore.exploration import Asked
 from minigts.explore.outcome import Outcome
 from minigts.explore.work import Exploration, SeedOfWork
+from minigts.providers.agent import ended
 from minigts.providers.base import Result
 from minigts.topology.read.load import parse
 
@@ -143,6 +144,20 @@ def test_a_seed_that_was_not_taken_is_refused(tmp_path: Path) -> None:
 def test_hosts_that_cannot_be_killed_are_told_of_beforehand() -> None:
     with pytest.raises(EnvironmentLacks, match="cannot kill or pause one host"):
         explored("true", "faults: {kill: {every: 1s, for: 1s}, length: 1min}")
+
+
+def test_a_host_that_this_machine_was_too_slow_for_says_nothing_about_the_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended.note(tmp_path, "b", "by the clock: it has not ended its turn for 600 s")
+    ended.note(tmp_path, "c", "by the clock: it asked for a time that has passed")
+    why = course.ended_by_slowness(tmp_path, ["a", "b", "c"])
+    assert why.startswith("b was ended by the clock: it has not ended its turn for 600 s")
+    assert course.ended_by_slowness(tmp_path, ["a", "c"]) == ""
+    monkeypatch.setattr(course, "ended_by_slowness", lambda *_: why)
+    found = explored("exit 1", "")
+    taken = course.take(SeedOfWork(number=1, exploration=found), "ring", lambda _: None)
+    assert (taken.outcome.verdict, taken.outcome.detail) == ("error", why)
 
 
 def test_a_fault_that_is_impossible_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,3 +133,23 @@ def test_a_hosts_clock_is_behind_the_labs_by_its_phase_and_its_pauses() -> None:
     assert clocks.lab_ns("b", 10**10) == 10**10 + phase_ns["b"]
     assert clocks.lab_ns("a", 4 * 10**9) == 4 * 10**9 + phase_ns["a"]
     assert clocks.lab_ns("a", 5 * 10**9) == 7 * 10**9 + phase_ns["a"]
+
+
+def test_a_hosts_clock_begins_anew_with_its_kernel() -> None:
+    plan = reseed.replicate(parse("name: pair\npair: {hosts: [a, b], link: {rtt: 2ms}}\n", "p.yaml", time="virtual"), 3)
+    phase_ns = round(reseed.phases_s(plan)["a"] * 1e9)
+    happened: list[Event] = [
+        {"event": "paused", "host": "a", "lab_s": 5.0},
+        {"event": "killed", "host": "a", "lab_s": 6.0},
+        {"event": "started", "host": "a", "lab_s": 8.0},
+        {"event": "paused", "host": "a", "lab_s": 9.0},
+        {"event": "resumed", "host": "a", "lab_s": 9.5},
+        {"event": "restarted", "host": "a", "lab_s": 20.0},
+    ]
+    clocks = HostClocks(plan, happened)
+    assert clocks.starts_ns("a") == [phase_ns, 8 * 10**9, 20 * 10**9]
+    assert [clocks.start_at("a", at_s * 10**9) for at_s in (0, 7, 8, 19, 20, 99)] == [0, 0, 1, 1, 2, 2]
+    assert clocks.lab_ns("a", 10**9, 0) == 10**9 + phase_ns
+    assert clocks.lab_ns("a", 10**9 - 1, 1) == 9 * 10**9 - 1
+    assert clocks.lab_ns("a", 10**9, 1) == 9_500_000_000
+    assert clocks.lab_ns("a", 10**9, 2) == 21 * 10**9

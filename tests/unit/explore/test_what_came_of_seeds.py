@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from minigts.errors import InputError
-from minigts.explore import folder, outcome, program, shrinking, timeline
+from minigts.explore import course, folder, outcome, program, replaying, shrinking, timeline
 from minigts.explore.outcome import Outcome
 from minigts.explore.program import Program
 from minigts.explore.variables import FAILURES
-from minigts.explore.work import Exploration
+from minigts.explore.work import Exploration, SeedOfWork
 from minigts.lab import events
 from minigts.topology.read.load import parse
 
@@ -131,8 +132,10 @@ def test_what_a_seed_was_shrunk_to_is_kept(tmp_path: Path, exploration: Explorat
     place = folder.create(tmp_path, exploration, datetime.now(UTC))
     folder.keep(place, Outcome(seed=2, verdict="failed", why="x"), {timeline.FILE: ""})
     assert folder.shrunk(place, 2) is None
-    folder.keep_shrunk(place, 2, (1, 4))
-    assert folder.shrunk(place, 2) == (1, 4)
+    folder.keep_shrunk(place, 2, {1: 0.5, 4: 2.25})
+    assert folder.shrunk(place, 2) == {1: 0.5, 4: 2.25}
+    (folder.of_seed(place, 2) / folder.SHRUNK).write_text('{"faults": [1, 4]}')
+    assert folder.shrunk(place, 2) == {1: None, 4: None}
 
 
 def test_another_folder_is_refused(tmp_path: Path) -> None:
@@ -159,3 +162,51 @@ def test_only_the_faults_that_are_needed_are_left(needed: set[int], left: tuple[
 
 def test_of_two_that_suffice_alone_one_is_left() -> None:
     assert shrinking.shrunk((1, 2, 3), lambda only: 1 in only or 3 in only) == (1,)
+
+
+def test_faults_are_made_shorter_as_long_as_it_fails() -> None:
+    tried: list[dict[int, float]] = []
+
+    def fails(lasting: Mapping[int, float]) -> bool:
+        tried.append(dict(lasting))
+        return lasting[1] >= 1 and lasting[3] >= 0.9
+
+    assert shrinking.shortened({1: 6.0, 3: 0.9}, fails) == {1: 1.5, 3: 0.9}
+    assert tried == [{1: 6.0, 3: 0.45}, {1: 3.0, 3: 0.9}, {1: 1.5, 3: 0.9}, {1: 0.75, 3: 0.9}]
+    assert shrinking.shortened({}, fails) == {}
+    assert shrinking.shortened({1: 0.2}, lambda _: True) == {1: 0.2}
+
+
+def test_a_seed_is_taken_with_faults_that_last_as_long_as_it_says(exploration: Exploration) -> None:
+    faults = "faults: {partition: {every: 5s, for: 1s to 3s}, length: 1min}\n"
+    exploration = exploration.model_copy(update={"faults": faults})
+    first, second, *_ = exploration.drawn(7)
+    job = SeedOfWork(number=7, exploration=exploration, only=(second.number,), lasting={second.number: 0.25})
+    assert job.faults == (second.model_copy(update={"for_s": 0.25}),)
+    assert SeedOfWork(number=7, exploration=exploration).faults[0] == first
+
+
+def test_shrinking_a_seed_leaves_faults_out_and_makes_them_shorter(
+    tmp_path: Path, exploration: Exploration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = "faults: {partition: {every: 20s, for: 4s}, length: 2min}\n"
+    exploration = exploration.model_copy(update={"faults": faults})
+    first, second, *_ = exploration.drawn(3)
+    failed = Outcome(seed=3, verdict="failed", why="# are lost")
+
+    def take(job: SeedOfWork, *_: object) -> course.Taken:
+        """Fails if the second fault lasts a second or more; in another way if the first is played alone."""
+        lasting = {fault.number: fault.for_s for fault in job.faults}
+        if lasting.get(second.number, 0) >= 1:
+            return course.Taken(failed, "", {})
+        other = {"verdict": "failed", "why": "it hangs"} if lasting.keys() == {first.number} else {"verdict": "passed"}
+        return course.Taken(failed.model_copy(update=other), "", {})
+
+    monkeypatch.setattr(course, "take", take)
+    place = folder.create(tmp_path, exploration, datetime.now(UTC))
+    folder.keep(place, failed, {timeline.FILE: ""})
+    said: list[str] = []
+    left = replaying.shrink(place, 3, said.append)
+    assert left == [f"{second.at_s:.6f} s: {second.in_words}, for 1 s"]
+    assert folder.shrunk(place, 3) == {second.number: 1.0}
+    assert said[-1] == f"try {len(said)}: faults {second.number} for 0.5 s of {len(exploration.drawn(3))}: passed"

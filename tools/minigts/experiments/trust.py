@@ -56,15 +56,18 @@ def _note(plan: Plan) -> Path:
 
 
 def _wants(prepared: Prepared, provider: str) -> Iterator[str]:
-    hosts = prepared.plan.hosts
-    for host in hosts:
-        yield from (f"{what}, for host {host.name}" for what in (*_of_software(host), *_of_containers(host)))
-    if prepared.plan.ways_out:
-        names = listed([host.name for host in prepared.plan.ways_out])
-        yield f"a way out to the networks of this machine, for {names}"
+    yield from of_plan(prepared.plan)
     made = registry.make(provider, Path("/nonexistent"), prepared.plan.time)
     if isinstance(made, OnThisMachine) and made.on_this_machine:
         yield from (f"the command `{line}`, as this machine's own root" for line in _commands(prepared))
+
+
+def of_plan(plan: Plan) -> Iterator[str]:
+    """What a lab of the plan would use of this machine, a line each: files, images, packages, ways out."""
+    for host in plan.hosts:
+        yield from (f"{what}, for host {host.name}" for what in (*_of_software(host), *_of_containers(host)))
+    if plan.ways_out:
+        yield f"a way out to the networks of this machine, for {listed([host.name for host in plan.ways_out])}"
 
 
 def _of_software(host: Host) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -18,27 +18,32 @@ from pathlib import Path
 
 from minigts import lab as labs
 from minigts.errors import EnvironmentLacks, MinigtsError
+from minigts.explore import host_files, host_logs, program, timeline
 from minigts.explore import outcome as outcomes
-from minigts.explore import program, timeline
+from minigts.explore.host_logs import Period
 from minigts.explore.outcome import Outcome
 from minigts.explore.player import Player
 from minigts.explore.work import SeedOfWork
-from minigts.lab import Lab, pcapng
+from minigts.lab import Lab, events, pcapng
 from minigts.lab.pcapng import Frame
 from minigts.machine.parallel import turn_of_this_thread
 from minigts.machine.progress import Progress
-from minigts.providers.agent import lending
+from minigts.providers.agent import ended, lending
 from minigts.providers.base import Tapped
+from minigts.providers.uml.clock.process import EPOCH_NS
 from minigts.results.folder import write
 from minigts.session import bring_up
 from minigts.topology.plan import reseed
 
-US_PER_S = 1e6
+US_PER_S, NS_PER_S = 1e6, 1e9
 LOGS = "logs"
+WARNINGS_S = 30.0
+BY_SLOWNESS = ("it has not ended its turn for", "nobody has read its control line for")
+"""What the clock says of a host that took too long by this machine's time."""
 BREAK_S, MOST_BREAKS = 0.1, 3000
 """How often, in seconds, and how many times at most the player's wait is ended until it knows that the test has ended.
 """
-MOST_LOG_BYTES = 256 << 10
+MOST_LOG_CHARACTERS = 256 << 10
 """How much of the end of each of a host's logs is kept."""
 
 
@@ -73,13 +78,15 @@ def take(seed: SeedOfWork, name: str, say: Progress) -> Taken:
 def lab_of(seed: SeedOfWork, name: str, say: Progress, kept: Callable[[], bool] = lambda: False) -> Iterator[Lab]:
     """A seed's lab, with its overlay and without a certificate; at the end it is taken down, unless `kept` says so."""
     asked = seed.exploration
-    request = bring_up.Request(asked.plan_of(seed.number), asked.provider, name, asked.overlay)
-    lab = bring_up.bring_up(bring_up.ready(request), say, certified=False).lab
-    try:
-        yield lab
-    finally:
-        if not kept():
-            labs.down(lab)
+    with tempfile.TemporaryDirectory(prefix="minigts-files-") as directory:
+        plan = host_files.laid(asked.plan_of(seed.number), asked.host_files, Path(directory).resolve() / "files")
+        request = bring_up.Request(plan, asked.provider, name, asked.overlay)
+        lab = bring_up.bring_up(bring_up.ready(request), say, certified=False).lab
+        try:
+            yield lab
+        finally:
+            if not kept():
+                labs.down(lab)
 
 
 def taken(lab: Lab, seed: SeedOfWork, say: Progress, stop: Stop | None = None, capture: Path | None = None) -> Taken:
@@ -92,6 +99,8 @@ def taken(lab: Lab, seed: SeedOfWork, say: Progress, stop: Stop | None = None, c
         with _captured(lab, capture):
             ran = _run(lab, seed, place, stop)
         verdict, detail = outcomes.judged(seed.exploration.test, ran.code, place, ran.stopped_by)
+        if verdict != "passed" and (slow := ended_by_slowness(lab.rundir, [each.name for each in lab.plan.machines])):
+            verdict, detail = "error", slow
         text = timeline.text_of(ran.entries)
         files = {
             timeline.FILE: text,
@@ -99,15 +108,21 @@ def taken(lab: Lab, seed: SeedOfWork, say: Progress, stop: Stop | None = None, c
             **{name: data.decode(errors="replace") for name, data in program.kept(place)},
         }
         if verdict != "passed" and stop is None:
-            files |= _logs(lab, place)
+            logs = _logs(lab, place)
+            files[host_logs.FILE] = _said(lab, seed, ran, logs)
+            files |= {
+                f"{LOGS}/{host}/{name}": text[-MOST_LOG_CHARACTERS:]
+                for host, found in logs.items()
+                for name, text in found.items()
+            }
     found = Outcome(
         seed=seed.number,
         verdict=verdict,
         why=outcomes.alike(detail),
         detail=detail[: outcomes.LONGEST_DETAIL],
         code=ran.code,
-        faults=len(seed.exploration.drawn(seed.number, seed.only)),
-        lab_s=round(ran.lab_s, 6),
+        faults=len(seed.faults),
+        lab_s=round(ran.period.seconds, 6),
         timeline_sha256=timeline.digest(text),
     )
     return Taken(found, text, files)
@@ -119,7 +134,7 @@ class _Ran:
 
     code: int | None
     stopped_by: str
-    lab_s: float
+    period: Period
     entries: list[timeline.Entry]
 
 
@@ -132,7 +147,7 @@ def _run(lab: Lab, seed: SeedOfWork, place: Path, stop: Stop | None) -> _Ran:
     with provider.together() as pool:
         begin_s, began = provider.now_s(), _in_ms(datetime.now(UTC))
         lab.note({"event": timeline.BEGUN})
-        player = Player(lab, asked.drawn(seed.number, seed.only), begin_s, limit)
+        player = Player(lab, seed.faults, begin_s, limit)
         pool.start(player.play)
         player.begun.wait()  # a call that has not begun would be called off at the test's end
         try:
@@ -149,8 +164,11 @@ def _run(lab: Lab, seed: SeedOfWork, place: Path, stop: Stop | None) -> _Ran:
                 pool.break_off()
                 if player.ended.wait(BREAK_S):
                     break
-    lab_s = end_s - begin_s if lab.time == "virtual" else (ended - began).total_seconds()
-    return _Ran(code, player.why if code is None else "", lab_s, entries)
+    if lab.time == "virtual":
+        period = Period(round(begin_s * NS_PER_S), round(end_s * NS_PER_S), EPOCH_NS)
+    else:
+        period = Period(round(began.timestamp() * NS_PER_S), round(ended.timestamp() * NS_PER_S), 0)
+    return _Ran(code, player.why if code is None else "", period, entries)
 
 
 def _in_ms(moment: datetime) -> datetime:
@@ -192,14 +210,33 @@ def _late_us(seed: int, act: int) -> int:
     return round(reseed.late_s(seed, "explore", act) * US_PER_S)
 
 
-def _logs(lab: Lab, place: Path) -> dict[str, str]:
-    """The ends of each machine's logs, by `logs/HOST/NAME`."""
-    found = {}
+def ended_by_slowness(rundir: Path, machines: Sequence[str]) -> str:
+    """Why the clock has ended a machine, if it did so because this machine was too slow, in words; else empty. The
+    lab's time has no part in that, so it says nothing about the test."""
+    found = (ended.in_words(rundir, name).removeprefix(": ") for name in machines)
+    return next((why for why in found if any(words in why for words in BY_SLOWNESS)), "")
+
+
+def _logs(lab: Lab, place: Path) -> dict[str, dict[str, str]]:
+    """Each machine's logs, by machine and file."""
+    found: dict[str, dict[str, str]] = {}
     for machine in lab.plan.machines:
         into = place / LOGS / machine.name
         with suppress(MinigtsError, OSError):
             lab.provider.diagnose(machine.name, into)
-            for file in sorted(into.iterdir()):
-                text = file.read_bytes()[-MOST_LOG_BYTES:].decode(errors="replace")
-                found[f"{LOGS}/{machine.name}/{file.name}"] = text
+            if lab.time == "virtual":
+                argv = host_logs.WARNINGS_ARGV
+                said = lab.provider.run(machine.name, argv, timeout_s=WARNINGS_S, check=False).stdout
+                (into / host_logs.WARNINGS).write_text(said, encoding="utf-8")
+        with suppress(OSError):
+            found[machine.name] = {
+                file.name: file.read_bytes().decode(errors="replace") for file in sorted(into.iterdir())
+            }
     return found
+
+
+def _said(lab: Lab, seed: SeedOfWork, ran: _Ran, logs: Mapping[str, Mapping[str, str]]) -> str:
+    """What the hosts said in the course, a line of JSON for each of their lines."""
+    drawn = seed.faults
+    clocks = host_logs.clocks(lab.plan, events.read(lab.rundir), drawn, ran.entries, ran.period)
+    return timeline.text_of(host_logs.entries(logs, clocks, ran.period))

@@ -16,7 +16,7 @@ from minigts.cluster import engine as engines
 from minigts.errors import EnvironmentLacks, MinigtsError
 from minigts.experiments import provenance, run_folders
 from minigts.experiments.run import RunProgress
-from minigts.explore import course, folder, on_worker
+from minigts.explore import course, folder, host_files, on_worker
 from minigts.explore import faults as plans
 from minigts.explore import outcome as outcomes
 from minigts.explore.outcome import Outcome
@@ -90,6 +90,7 @@ def checked(asked: Asked, say: Progress) -> Exploration:
         longest_s=asked.longest_s,
         parts=parts_here(provider, say),
         started=datetime.now(UTC).isoformat("T", "seconds"),
+        host_files=host_files.kept(asked.plan),
     )
 
 

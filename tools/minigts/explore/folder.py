@@ -20,7 +20,7 @@ from pathlib import Path
 
 from minigts import paths
 from minigts.errors import InputError, Problem
-from minigts.explore import timeline
+from minigts.explore import host_logs, timeline
 from minigts.explore.outcome import Outcome
 from minigts.explore.work import Exploration
 from minigts.language import documents
@@ -69,7 +69,7 @@ def keep(folder: Path, outcome: Outcome, files: Mapping[str, str]) -> None:
             shutil.rmtree(place)
         for name, text in files.items():
             write(inside(folder, FAILED, place.name, *name.split("/")), text)
-        entries = timeline.read(files.get(timeline.FILE, ""))
+        entries = timeline.merged(*(timeline.read(files.get(name, "")) for name in (timeline.FILE, host_logs.FILE)))
         text = "".join(f"{line}\n" for line in timeline.in_words(entries))
         write(inside(folder, FAILED, place.name, TIMELINE_TEXT), text)
     _append(inside(folder, SEEDS), outcome.model_dump_json() + "\n")
@@ -122,17 +122,21 @@ def recorded(folder: Path, seed: int) -> Mapping[str, str]:
     return {name: read_text(inside(folder, FAILED, place.name, name)) for name in names}
 
 
-def keep_shrunk(folder: Path, seed: int, only: tuple[int, ...]) -> None:
-    """Write which of a seed's faults suffice for its failure, by their numbers."""
-    write(inside(folder, FAILED, of_seed(folder, seed).name, SHRUNK), json.dumps({"faults": only}) + "\n")
+def keep_shrunk(folder: Path, seed: int, lasting: Mapping[int, float]) -> None:
+    """Write which of a seed's faults suffice for its failure, and how long they last in seconds, by their numbers."""
+    text = json.dumps({"faults": [*lasting], "for_s": {str(number): for_s for number, for_s in lasting.items()}})
+    write(inside(folder, FAILED, of_seed(folder, seed).name, SHRUNK), text + "\n")
 
 
-def shrunk(folder: Path, seed: int) -> tuple[int, ...] | None:
-    """The numbers of the faults that suffice for a seed's failure; None if it was not shrunk."""
+def shrunk(folder: Path, seed: int) -> dict[int, float | None] | None:
+    """The faults that suffice for a seed's failure, by their numbers, and how long they last in seconds, where that is
+    less than the seed draws; None if it was not shrunk."""
     path = inside(folder, FAILED, of_seed(folder, seed).name, SHRUNK)
     if not path.exists():
         return None
     try:
-        return tuple(int(number) for number in documents.document(read_bytes(path))["faults"])
-    except (ValueError, TypeError, KeyError) as error:
+        told = documents.document(read_bytes(path))
+        for_s = {int(number): float(seconds) for number, seconds in told.get("for_s", {}).items()}
+        return {int(number): for_s.get(int(number)) for number in told["faults"]}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError([Problem(str(path), 0, f"cannot be read: {error}")]) from error

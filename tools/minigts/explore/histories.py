@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
@@ -74,31 +74,51 @@ class Heard:
     told: Mapping[str, object]
 
 
+@dataclass(frozen=True)
+class _Start:
+    """A start of a host's kernel: when it was, and the pauses since then that are over, as when they began and how long
+    they lasted; all in nanoseconds of the lab's clock."""
+
+    at_ns: int
+    pauses: list[tuple[int, int]] = field(default_factory=list)
+
+
 class HostClocks:
-    """Turns times of hosts' clocks (CLOCK_MONOTONIC) into the lab's, in virtual time. A host's clock begins with the
-    lab's, is behind it by the phase that its replicate has drawn, and by each pause. `happened` are the lab's events.
-    In real time a host's clock is taken as it is."""
+    """Turns times of hosts' clocks (CLOCK_MONOTONIC) into the lab's, in virtual time. A host's clock begins with its
+    kernel, at first with the lab's and the phase that its replicate has drawn, and falls behind by each pause.
+    `happened` are the lab's events. In real time a host's clock is taken as it is."""
 
     def __init__(self, plan: Plan, happened: Iterable[Event]) -> None:
-        self._behind_ns = {name: round(phase_s * NS_PER_S) for name, phase_s in reseed.phases_s(plan).items()}
-        self._pauses: dict[str, list[tuple[int, int]]] = {}
-        """By host, the pauses that are over: when they began, and how long they lasted."""
+        phases_s = reseed.phases_s(plan) if plan.time == "virtual" else {}
+        self._starts = {each.name: [_Start(round(phases_s.get(each.name, 0.0) * NS_PER_S))] for each in plan.machines}
         begun: dict[str, int] = {}
         for event in happened:
             host, lab_s = str(event.get("host")), event.get("lab_s")
-            if not isinstance(lab_s, float | int):
+            if not isinstance(lab_s, float | int) or host not in self._starts:
                 continue
             at_ns = round(lab_s * NS_PER_S)
-            if event["event"] == "paused":
+            if event["event"] in ("started", "restarted"):
+                self._starts[host].append(_Start(at_ns))
+                begun.pop(host, None)
+            elif event["event"] == "paused":
                 begun[host] = at_ns
             elif event["event"] == "resumed" and host in begun:
                 since_ns = begun.pop(host)
-                self._pauses.setdefault(host, []).append((since_ns, at_ns - since_ns))
+                self._starts[host][-1].pauses.append((since_ns, at_ns - since_ns))
 
-    def lab_ns(self, host: str, own_ns: int) -> int:
-        """The lab's time at which the host's clock showed `own_ns`."""
-        at_ns = own_ns + self._behind_ns.get(host, 0)
-        for since_ns, lasted_ns in self._pauses.get(host, ()):
+    def starts_ns(self, host: str) -> list[int]:
+        """When the host's kernels were started, the first one first."""
+        return [start.at_ns for start in self._starts[host]]
+
+    def start_at(self, host: str, at_ns: int) -> int:
+        """The number of the start, from 0, of the kernel that ran, or runs last, at that time of the lab's clock."""
+        return max(0, sum(start.at_ns <= at_ns for start in self._starts[host]) - 1)
+
+    def lab_ns(self, host: str, own_ns: int, start: int = 0) -> int:
+        """The lab's time at which the clock of that start of the host showed `own_ns`."""
+        one = self._starts[host][start]
+        at_ns = own_ns + one.at_ns
+        for since_ns, lasted_ns in one.pauses:
             if at_ns >= since_ns:
                 at_ns += lasted_ns
         return at_ns

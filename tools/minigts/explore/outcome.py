@@ -33,7 +33,8 @@ class Outcome(BaseModel):
 
     seed: int
     verdict: Verdict
-    """`hung`: the test did not end in its time. `error`: the lab or the test could not be run."""
+    """`hung`: the test did not end in its time. `error`: the lab or the test could not be run,
+    or this machine was too slow for a host."""
     why: str = ""
     """What failed, without its numbers: seeds with the same are one group. Empty for one that passed."""
     detail: str = ""

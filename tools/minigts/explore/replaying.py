@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from minigts.errors import InputError
-from minigts.explore import course, folder, on_worker, program, shrinking, timeline
+from minigts.explore import course, folder, host_logs, on_worker, program, shrinking, timeline
 from minigts.explore.course import Stop, Taken
 from minigts.explore.exploration import parts_here
 from minigts.explore.outcome import Outcome
@@ -30,6 +30,9 @@ class Replayed:
     """Where its time line parts from the recorded one, in words; empty if the two are the same."""
     other_files: tuple[str, ...]
     """The test's own files that are not the same bytes as recorded."""
+    said: Sequence[timeline.Entry]
+    """What the hosts said, of which there is nothing for a seed that passes. When the replay is stopped, the hosts are
+    not asked, and it is what was recorded."""
 
 
 def found(place: Path, seed: int) -> tuple[Exploration, Outcome]:
@@ -56,14 +59,15 @@ def replay(
     *,
     stop: Stop | None,
     kept: bool,
-    only: tuple[int, ...] | None,
+    only: Mapping[int, float | None] | None,
     say: Progress,
     capture: Path | None = None,
 ) -> Replayed:
-    """Take a seed again. With `kept` its lab stays up at the end; with `capture` its frames are written to that
+    """Take a seed again, with `only` these faults, by their numbers, each as long as it says in seconds, or as it was
+    drawn. With `kept` its lab stays up at the end; with `capture` its frames are written to that
     file. Raises InputError, and what a lab raises."""
     exploration, outcome = found(place, seed)
-    job = SeedOfWork(number=seed, exploration=exploration, only=only)
+    job = _job(exploration, seed, only)
     name, whole = on_worker.lab_name(secrets.token_hex(3), seed), False
     with course.lab_of(job, name, say, kept=lambda: kept and whole) as lab:
         taken = course.taken(lab, job, say, stop, capture)
@@ -76,11 +80,23 @@ def replay(
     if only is None and stop is None:
         own = before.keys() - _OF_THE_MACHINE
         other = tuple(name for name in sorted(own) if before[name] != taken.files.get(name))
-    return Replayed(taken, name, exploration.plan.time, difference, other)
+    if stop is None:
+        said = timeline.read(taken.files.get(host_logs.FILE, ""))
+    else:
+        said = timeline.before(timeline.read(before.get(host_logs.FILE, "")), stop.at_s)
+    return Replayed(taken, name, exploration.plan.time, difference, other, said)
 
 
-_OF_THE_MACHINE = {program.OUTPUT, timeline.FILE}
-"""Files that are not compared byte for byte: pytest prints how long it took; the time line is compared by itself."""
+_OF_THE_MACHINE = {program.OUTPUT, timeline.FILE, host_logs.FILE}
+"""Files that are not compared byte for byte: pytest prints how long it took; a host's log may tell of this machine; the
+time line is compared by itself."""
+
+
+def _job(exploration: Exploration, seed: int, only: Mapping[int, float | None] | None) -> SeedOfWork:
+    if only is None:
+        return SeedOfWork(number=seed, exploration=exploration)
+    lasting = {number: for_s for number, for_s in only.items() if for_s is not None}
+    return SeedOfWork(number=seed, exploration=exploration, only=tuple(only), lasting=lasting)
 
 
 def _difference(outcome: Outcome, recorded: str | None, taken: Taken, stop: Stop | None) -> str:
@@ -94,36 +110,35 @@ def _difference(outcome: Outcome, recorded: str | None, taken: Taken, stop: Stop
 
 
 def _before(text: str, at_s: float) -> str:
-    """The time line before that moment, without the test's end."""
-    entries = timeline.read(text)
-    return timeline.text_of([each for each in entries if _at_s(each) < at_s and each["event"] != timeline.ENDED])
-
-
-def _at_s(entry: timeline.Entry) -> float:
-    at_s = entry["at_s"]
-    assert isinstance(at_s, float | int)
-    return float(at_s)
+    return timeline.text_of(timeline.before(timeline.read(text), at_s))
 
 
 def shrink(place: Path, seed: int, say: Progress) -> Sequence[str]:
-    """Find faults of a failing seed that suffice for its failure, keep their numbers, and return them in words. Raises
-    InputError for a seed that did not fail."""
+    """Find faults of a failing seed that suffice for its failure, and how short they may be; keep that, and return it
+    in words. Raises InputError for a seed that did not fail."""
     exploration, outcome = found(place, seed)
     if outcome.verdict not in ("failed", "hung"):
         raise InputError(f"{place}: seed {seed} {outcome.verdict}: only one that failed or hung can be shrunk")
     drawn = exploration.drawn(seed)
     campaign_id, tried = secrets.token_hex(3), 0
 
-    def fails(only: tuple[int, ...]) -> bool:
+    def fails(lasting: Mapping[int, float]) -> bool:
         nonlocal tried
         tried += 1
-        job = SeedOfWork(number=seed, exploration=exploration, only=only)
-        again = course.take(job, on_worker.lab_name(campaign_id, seed), lambda _: None).outcome
+        again = course.take(
+            _job(exploration, seed, lasting), on_worker.lab_name(campaign_id, seed), lambda _: None
+        ).outcome
         same = (again.verdict, again.why) == (outcome.verdict, outcome.why)
-        listed = ", ".join(map(str, only)) or "none"
+        listed = ", ".join(f"{number} for {for_s:g} s" for number, for_s in lasting.items()) or "none"
         say(f"try {tried}: faults {listed} of {len(drawn)}: {'it fails in the same way' if same else again.verdict}")
         return same
 
-    only = shrinking.shrunk([fault.number for fault in drawn], fails)
-    folder.keep_shrunk(place, seed, only)
-    return [f"{fault.at_s:.6f} s: {fault.in_words}, for {fault.for_s:g} s" for fault in drawn if fault.number in only]
+    whole_s = {fault.number: fault.for_s for fault in drawn}
+    only = shrinking.shrunk([*whole_s], lambda numbers: fails({number: whole_s[number] for number in numbers}))
+    lasting = shrinking.shortened({number: whole_s[number] for number in only}, fails)
+    folder.keep_shrunk(place, seed, lasting)
+    return [
+        f"{fault.at_s:.6f} s: {fault.in_words}, for {lasting[fault.number]:g} s"
+        for fault in drawn
+        if fault.number in lasting
+    ]

@@ -1,13 +1,13 @@
 """Leaves faults of a failing seed out, as long as it still fails in the same way.
 
 Each fault is left out in turn, the last one first, until none can be left out any more. What remains suffices for the
-failure, and none of it can be left out alone. Faults that are left out change what comes after them, so a smaller
-set may fail that this search does not find.
+failure, and none of it can be left out alone. Then each is made shorter, by half as long as the seed fails. Faults that
+are left out or shorter change what comes after them, so less may fail that this search does not find.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 Fails = Callable[[tuple[int, ...]], bool]
 """Whether the seed fails in the same way with only these faults, by their numbers."""
@@ -27,3 +27,22 @@ def shrunk(numbers: Sequence[int], fails: Fails) -> tuple[int, ...]:
                 left, again = fewer, True
         again &= len(left) > 1
     return left
+
+
+SHORTEST_S = 0.1
+"""A fault that lasts no longer than twice this is not made shorter."""
+FailsWith = Callable[[Mapping[int, float]], bool]
+"""Whether the seed fails in the same way when faults last so long, in seconds by their numbers."""
+
+
+def shortened(lasting: Mapping[int, float], fails: FailsWith) -> dict[int, float]:
+    """How long each of the faults has to last, in seconds: half of it is too short, or so short that it was not tried.
+    The seed is known to fail with `lasting`."""
+    found = dict(lasting)
+    for number in sorted(found, reverse=True):
+        while found[number] > 2 * SHORTEST_S:
+            shorter = {**found, number: round(found[number] / 2, 6)}
+            if not fails(shorter):
+                break
+            found = shorter
+    return found

@@ -21,6 +21,8 @@ Entry: TypeAlias = Mapping[str, object]
 FILE = "timeline.jsonl"
 NOTE = "note"
 """The event of a test's own note, whose `text` it is."""
+SAID = "said"
+"""The event of a line of a host's log, which host_logs reads: `host`, `log` and `text`."""
 BEGUN, ENDED = "test begun", "test ended"
 OF_THE_MACHINE = ("time", "lab_s")
 """Members of a lab's events that are no entries': the machine's time of day, and the clock that `at_s` comes from."""
@@ -49,9 +51,7 @@ def of_lab(rundir: Path, begin: float | datetime, end: float | datetime) -> list
 def _place(entry: Entry) -> tuple[float, int]:
     """Of the same moment, what the lab and the player note keeps its order. What the test notes comes after it, since
     two programs write in no fixed order."""
-    at_s = entry["at_s"]
-    assert isinstance(at_s, float)
-    return at_s, {BEGUN: 0, NOTE: 2, ENDED: 3}.get(str(entry["event"]), 1)
+    return _at_s(entry), {BEGUN: 0, NOTE: 2, ENDED: 3}.get(str(entry["event"]), 1)
 
 
 def _time_of_day(event: Entry) -> datetime | None:
@@ -59,6 +59,22 @@ def _time_of_day(event: Entry) -> datetime | None:
         return datetime.fromisoformat(str(event.get("time")))
     except ValueError:
         return None
+
+
+def merged(played: Sequence[Entry], said: Sequence[Entry]) -> list[Entry]:
+    """Both in the order of time; of the same moment, what was played comes first."""
+    return sorted([*played, *said], key=_at_s)
+
+
+def before(entries: Sequence[Entry], at_s: float) -> list[Entry]:
+    """The entries before that moment, without the test's end."""
+    return [each for each in entries if _at_s(each) < at_s and each["event"] != ENDED]
+
+
+def _at_s(entry: Entry) -> float:
+    at_s = entry["at_s"]
+    assert isinstance(at_s, float | int)
+    return float(at_s)
 
 
 def text_of(entries: Sequence[Entry]) -> str:
@@ -75,8 +91,11 @@ def digest(text: str) -> str:
 
 
 def in_words(entries: Sequence[Entry]) -> Iterator[str]:
-    """A line for each entry, for people: `  12.345678 s  cut: ams-bra`."""
+    """A line for each entry, for people: `  12.345678 s  cut: ams-bra`, and of a log `  12.5 s    ams valkey: …`."""
     for entry in entries:
+        if entry["event"] == SAID:
+            yield f"{entry['at_s']:12.6f} s    {entry.get('host')} {entry.get('log')}: {entry.get('text')}"
+            continue
         words = [str(entry["event"])]
         about = {name: value for name, value in entry.items() if name not in ("at_s", "event", "number")}
         if about:

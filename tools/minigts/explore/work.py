@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from minigts.explore import faults as plans
 from minigts.explore.faults import Fault
+from minigts.explore.host_files import HostFile
 from minigts.explore.program import Program
 from minigts.topology.plan.plan import Plan
 from minigts.topology.plan.reseed import replicate
@@ -42,14 +43,14 @@ class Exploration(BaseModel):
     parts: dict[str, str] = {}
     """The digests of image, kernel and clock of the labs; empty for a provider without such."""
     started: str
+    host_files: dict[str, HostFile] = {}
+    """The files of hosts that are kept, by their digests."""
 
-    def drawn(self, seed: int, only: tuple[int, ...] | None = None) -> tuple[Fault, ...]:
-        """The faults of a seed; with `only` those of these numbers."""
+    def drawn(self, seed: int) -> tuple[Fault, ...]:
+        """The faults of a seed."""
         if not self.faults:
             return ()
-        read = plans.parse(self.faults, "faults.yaml", self.plan)
-        found = plans.draw(read, self.plan, seed)
-        return found if only is None else tuple(fault for fault in found if fault.number in only)
+        return plans.draw(plans.parse(self.faults, "faults.yaml", self.plan), self.plan, seed)
 
     def plan_of(self, seed: int) -> Plan:
         """The plan of a seed's lab."""
@@ -66,11 +67,19 @@ class SeedOfWork(BaseModel):
     exploration: Exploration
     only: tuple[int, ...] | None = None
     """The numbers of the faults that are played; None: all that the seed draws."""
+    lasting: dict[int, float] = {}
+    """How long, in seconds, faults last instead, by their numbers."""
     performed_by: ClassVar[str] = "minigts.explore.on_worker:perform"
 
     @property
     def name(self) -> str:
         return f"seed {self.number}"
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The faults that are played."""
+        drawn = (each for each in self.exploration.drawn(self.number) if self.only is None or each.number in self.only)
+        return tuple(each.model_copy(update={"for_s": self.lasting.get(each.number, each.for_s)}) for each in drawn)
 
     @property
     def size(self) -> int:

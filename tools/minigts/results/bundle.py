@@ -16,7 +16,7 @@ import stat
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -83,8 +83,6 @@ def write(directory: Path, target: Path) -> tuple[crate.File, ...]:
     for run, found in zip(runs, manifests.values(), strict=True):
         if found.ended is None:
             raise InputError(f"{run}: the run has not ended; first: minigts run --resume {directory}")
-    if os.path.lexists(target):
-        raise InputError(f"{target}: is there already; name another file with -o")
     content = {
         f"{_place(directory, each)}/{path.relative_to(each).as_posix()}": path
         for each in runs
@@ -96,18 +94,28 @@ def write(directory: Path, target: Path) -> tuple[crate.File, ...]:
         for each in dict.fromkeys(above)
         for path in _files(each, OF_SEVERAL_RUNS, FOLDERS_OF_SEVERAL_RUNS)
     }
+    name = directory.resolve().name
+    return archive(target, content, lambda files: crate.metadata(name, manifests, files))
+
+
+def archive(
+    target: Path, content: Mapping[str, Path], metadata: Callable[[tuple[crate.File, ...]], str]
+) -> tuple[crate.File, ...]:
+    """Write the files of `content`, by their names in the bundle, to the new file `target`, with the metadata that
+    `metadata` makes of them; return them. Raises InputError where `target` exists, and for too much."""
+    if os.path.lexists(target):
+        raise InputError(f"{target}: is there already; name another file with -o")
     files = tuple(_listed(name, path) for name, path in sorted(content.items()))
     _hold_to_limits(target, files)
-    name = directory.resolve().name
     try:
-        with replacing(target) as made, zipfile.ZipFile(made, "w", allowZip64=False) as archive:
+        with replacing(target) as made, zipfile.ZipFile(made, "w", allowZip64=False) as packed:
             paths.users_file(made)
-            _add(archive, crate.METADATA, io.BytesIO(crate.metadata(name, manifests, files).encode()))
+            _add(packed, crate.METADATA, io.BytesIO(metadata(files).encode()))
             for each in files:
                 with content[each.name].open("rb") as source:
-                    _add(archive, each.name, source)
+                    _add(packed, each.name, source)
     except zipfile.LargeZipFile as error:
-        raise InputError(f"{directory}: is too large for one bundle: {error}") from error
+        raise InputError(f"{target}: the results are too large for one bundle: {error}") from error
     except OSError as error:
         raise MinigtsError(f"{target}: cannot be written: {error.strerror or error}") from error
     return files

@@ -57,7 +57,31 @@ def metadata(name: str, runs: Mapping[str, Manifest], files: Sequence[File]) -> 
     ended = max(run.ended or run.started for run in runs.values())
     experiments = ", ".join(dict.fromkeys(run.experiment.name for run in runs.values()))
     program = f"#minigts-{first.minigts}"
-    graph: list[dict[str, Any]] = [
+    measured = f"What minigts measured in its experiments {experiments}, and all that doing it again takes"
+    version = " ".join(part for part in (first.minigts, first.commit) if part)
+    graph = _graph(name, measured, ended, files, program, version)
+    graph[1]["mentions"] = _named(map(_action, runs))
+    parts: dict[str, dict[str, Any]] = {}
+    for folder, run in runs.items():
+        own = {word: f"#{word}-{facts.sha256[:16]}" for word, facts in run.parts.items()}
+        for word, facts in run.parts.items():
+            about = {"name": f"the hosts' {word}", "identifier": facts.key, "sha256": facts.sha256}
+            parts[own[word]] = {"@id": own[word], "@type": "SoftwareApplication", **about}
+        graph.append(_run(folder, run, program, [*own.values()], files))
+    graph += parts.values()
+    return _document(graph)
+
+
+def plain(name: str, about: str, version: str, moment: str, files: Sequence[File]) -> str:
+    """The metadata of a bundle without runs: what it is about in words, the version of minigts, and when it was."""
+    return _document(_graph(name, about, moment, files, f"#minigts-{version.replace(' ', '-')}", version))
+
+
+def _graph(
+    name: str, about: str, moment: str, files: Sequence[File], program: str, version: str
+) -> list[dict[str, Any]]:
+    """What the metadata of each bundle have: itself, its content, the program, the files."""
+    return [
         {
             "@id": METADATA,
             "@type": "CreativeWork",
@@ -68,28 +92,17 @@ def metadata(name: str, runs: Mapping[str, Manifest], files: Sequence[File]) -> 
             "@id": "./",
             "@type": "Dataset",
             "name": name,
-            "description": f"What minigts measured in its experiments {experiments}, and all that doing it again takes",
-            "datePublished": ended,
+            "description": about,
+            "datePublished": moment,
             "license": "as whoever made this bundle says; minigts itself has no say in that",
             "hasPart": _named(each.name for each in files),
-            "mentions": _named(map(_action, runs)),
         },
-        {
-            "@id": program,
-            "@type": "SoftwareApplication",
-            "name": "minigts",
-            "softwareVersion": " ".join(part for part in (first.minigts, first.commit) if part),
-        },
+        {"@id": program, "@type": "SoftwareApplication", "name": "minigts", "softwareVersion": version},
         *(_file(each) for each in files),
     ]
-    parts: dict[str, dict[str, Any]] = {}
-    for folder, run in runs.items():
-        own = {word: f"#{word}-{facts.sha256[:16]}" for word, facts in run.parts.items()}
-        for word, facts in run.parts.items():
-            about = {"name": f"the hosts' {word}", "identifier": facts.key, "sha256": facts.sha256}
-            parts[own[word]] = {"@id": own[word], "@type": "SoftwareApplication", **about}
-        graph.append(_run(folder, run, program, [*own.values()], files))
-    graph += parts.values()
+
+
+def _document(graph: list[dict[str, Any]]) -> str:
     context = [f"{PROFILE}/context", {"sha256": "https://schema.org/sha256"}]
     return json.dumps({"@context": context, "@graph": graph}, indent=1, ensure_ascii=False) + "\n"
 

@@ -50,12 +50,16 @@ class Course:
         of their operations. `histories.operations` says what clients print. In virtual time the times of the history
         are the lab's, whatever the phases of the hosts' clocks are, and whatever was paused. A client whose host fails
         has no further operations."""
+        began_ns = round(self._lab.now_s * histories.NS_PER_S)
         with self._lab.together() as pool:
             tasks = {host: pool.start(partial(self._heard, host, argv, timeout_s)) for host, argv in commands.items()}
             said = {host: task.result() for host, task in tasks.items()}
         clocks = HostClocks(self._lab.plan, events.read(self._lab._lab.rundir))
+        started = {host: clocks.start_at(host, began_ns) for host in commands}
         return histories.operations(
-            Heard(clocks.lab_ns(host, at_ns), host, told) for host, lines in said.items() for at_ns, told in lines
+            Heard(clocks.lab_ns(host, at_ns, started[host]), host, told)
+            for host, lines in said.items()
+            for at_ns, told in lines
         )
 
     def _heard(self, host: str, argv: Sequence[str], timeout_s: float) -> list[tuple[int, dict[str, object]]]:

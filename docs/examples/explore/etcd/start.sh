@@ -10,4 +10,4 @@ setsid etcd --name "$(hostname)" --data-dir /root/etcd \
   --initial-cluster "${members#,}" --initial-cluster-state new \
   --listen-peer-urls "http://$own:2380" --initial-advertise-peer-urls "http://$own:2380" \
   --listen-client-urls http://0.0.0.0:2379 --advertise-client-urls "http://$own:2379" \
-  </dev/null >>/root/etcd.log 2>&1 &
+  </dev/null >>/var/log/etcd.log 2>&1 &

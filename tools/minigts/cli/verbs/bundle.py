@@ -17,20 +17,24 @@ verb = Verb(EXPERIMENTS, 400)
 @verb.command()
 def bundle(
     directory: Annotated[
-        Path, typer.Argument(metavar="RESULTS", help="The folder of a run or a campaign.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="RESULTS", help="The folder of a run, a campaign or an exploration.", show_default=False
+        ),
     ],
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="The file to write.", show_default="RESULTS.zip"),
     ] = None,
 ) -> None:
-    """Put a run into one file for others. The same folder gives the same bytes.
+    """Put a run or an exploration into one file for others. The same folder gives the same bytes.
 
-    The file has the topology, experiment, raw data, certificate, report, and the checksums of image, kernel and clock.
-    Its metadata are those of an RO-Crate.
+    A run's file has the topology, experiment, raw data, certificate, report, and the checksums of image, kernel and
+    clock; an exploration's has all that a replay takes. Its metadata are those of an RO-Crate.
 
     Example:  minigts bundle results/multihop-20261121-100000
     """
+    from minigts.explore import bundling, folder
     from minigts.results import bundle as bundles
 
     if not directory.is_dir():
@@ -38,6 +42,9 @@ def bundle(
     target = output or Path(f"{directory.resolve().name}.zip")
     if not target.parent.is_dir():
         raise InputError(f"{target}: there is no directory {target.parent}")
-    files = bundles.write(directory, target)
-    console.note(f"{len(files)} files, {target.stat().st_size} bytes; elsewhere: minigts reproduce {target.name}")
+    if (directory / folder.EXPLORATION).is_file():
+        files, again = bundling.write(directory, target), f"minigts replay {target.name} --seed N --trust"
+    else:
+        files, again = bundles.write(directory, target), f"minigts reproduce {target.name}"
+    console.note(f"{len(files)} files, {target.stat().st_size} bytes; elsewhere: {again}")
     typer.echo(target)

@@ -20,7 +20,9 @@ verb = Verb(EXPERIMENTS, 374)
 
 @verb.command()
 def replay(
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A results folder of `minigts explore`.")],
+    results: Annotated[
+        Path, typer.Argument(metavar="RESULTS", help="A results folder of `minigts explore`, or a bundle of one.")
+    ],
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="The seed.")],
     until: Annotated[
         str | None,
@@ -32,9 +34,10 @@ def replay(
         typer.Option("--capture", metavar="FILE", help="Write all frames on all links to this pcapng file."),
     ] = None,
     shrink: Annotated[
-        bool, typer.Option("--shrink", help="Find faults of the seed that suffice for its failure.")
+        bool, typer.Option("--shrink", help="Find faults of the seed that suffice to fail, and how short they may be.")
     ] = False,
-    shrunk: Annotated[bool, typer.Option("--shrunk", help="Play only the faults that --shrink has found.")] = False,
+    shrunk: Annotated[bool, typer.Option("--shrunk", help="Play only what --shrink has found.")] = False,
+    trust: Annotated[bool, typer.Option("--trust", help="Allow a bundle's test to run on this machine.")] = False,
 ) -> None:
     """Have a seed of an exploration again: the same lab, the same test, the same faults at the same moments.
 
@@ -46,16 +49,22 @@ def replay(
 
     Example:  minigts replay results/explore-ring-20261127-170000 --seed 417
 
+    A bundle is unpacked in this directory, into a folder of its name. Its test is a program that runs on this machine
+    as you, so that takes --trust; without it, what would run is listed.
+
     --capture has every frame as it leaves a host, also those that links lose, with the lab's time to the nanosecond. No
     host notices, so the events are the same.
 
     Example:  minigts replay results/explore-ring-20261127-170000 --seed 417 --until 12.3s
     """
-    from minigts.explore import folder, replaying
+    from minigts.explore import bundling, folder, replaying
     from minigts.explore.course import Stop
 
     if shrink and (until is not None or keep or shrunk or capture is not None):
         raise InputError("replay: --shrink runs the seed many times: leave --until, --keep, --capture and --shrunk out")
+    if results.is_file():
+        results = bundling.unpack(results, Path.cwd(), trusted=trust)
+        console.note(f"the bundle's content is in {results.name}; from now on name that folder")
     exploration, outcome = replaying.found(results, seed)
     only = folder.shrunk(results, seed) if shrunk else None
     if shrunk and only is None:
@@ -93,7 +102,7 @@ def _show(again: Replayed, stopped: bool, *, keep: bool, shrunk: bool) -> int:
     """Print what came of the seed this time; return the exit code."""
     from minigts.explore import timeline
 
-    for line in timeline.in_words(timeline.read(again.taken.timeline)):
+    for line in timeline.in_words(timeline.merged(timeline.read(again.taken.timeline), again.said)):
         typer.echo(printable(line))
     if stopped or keep:
         console.note(f"lab {again.lab} is up and stands still; it is taken down by: minigts down {again.lab}")
