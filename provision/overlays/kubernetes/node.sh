@@ -11,6 +11,7 @@ readonly kubelet_credentials=$cluster/kubelet.conf
 readonly server=https://$LEADER_ADDRESS:6443
 readonly services=172.30.0.0/16
 readonly noted_rules=/run/minigts/rules.before
+readonly noted_tracking=/run/minigts/tracking.before
 readonly processor=/run/minigts/cpuinfo
 readonly kubernetes_programs=(kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet kubectl kubeadm)
 
@@ -20,6 +21,19 @@ note_rules() { [[ -e $noted_rules ]] || nft list ruleset >"$noted_rules"; }
 restore_rules() {
   { echo 'flush ruleset' && cat "$noted_rules"; } | nft -f -
   rm -f "$noted_rules"
+}
+
+# note_tracking: the kernel's own limits of connections before kube-proxy raises them.
+note_tracking() {
+  modprobe nf_conntrack
+  [[ -e $noted_tracking ]] || (cd /proc/sys/net/netfilter &&
+    grep . nf_conntrack_{buckets,max,tcp_timeout_close_wait,tcp_timeout_established}) >"$noted_tracking"
+}
+
+restore_tracking() {
+  local name value
+  while IFS=: read -r name value; do echo "$value" >"/proc/sys/net/netfilter/$name"; done <"$noted_tracking"
+  rm -f "$noted_tracking"
 }
 
 # One file, by the name of each program that is in it.
@@ -79,6 +93,7 @@ END
 
 # A host sends to a Service only where it knows a way; kube-proxy's rules then say another.
 start_proxy() {
+  note_tracking
   ip route replace "$services" dev lo src "$HOST_ADDRESS"
   credentials kube-proxy "$PROXY_TOKEN" >"$cluster/proxy.conf"
   proxy_settings >"$cluster/proxy.yaml"
@@ -91,7 +106,6 @@ apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
 clientConnection: {kubeconfig: $cluster/proxy.conf}
 clusterCIDR: $pods
-conntrack: {maxPerCore: 0, min: 0}
 hostnameOverride: $HOST_NAME
 mode: iptables
 END
@@ -100,6 +114,7 @@ END
 stop_node() {
   stop_daemon kubelet
   stop_daemon kube-proxy
+  [[ ! -e $noted_tracking ]] || restore_tracking
   umount /proc/cpuinfo 2>/dev/null || true
   ip route delete "$services" 2>/dev/null || true
 }
