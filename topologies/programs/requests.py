@@ -2,13 +2,13 @@
 
 requests.py [--every S] [--for S] [--timeout S] [--at S COMMAND] [--look-at S NODE] NAME=ADDRESS...
 
-NAME=ADDRESS is a Service's address, or pod:LABEL for the address of the pod with `app: LABEL`, on port 8080. Each request has a
-connection of its own, and is lost when no whole answer has come within the timeout.
+ADDRESS is a Service's address, or pod:LABEL for the address of the pod with `app: LABEL`, on port 8080. Each request
+has a connection of its own, and is lost when no whole answer has come within the timeout.
 
-For each NAME: `requests`; `lost`; `first_lost_s` and `last_lost_s`, when a lost one was sent, by this program's own time, 0 if none
-was; `connect_ms` and `answer_ms`, medians. `--at` runs a command of the shell meanwhile. `--look-at`, on the control plane, adds
-`not_ready_s`, since when the node's condition Ready is not True, and for each NAME `replaced_s` and `replacement_ready_s`, when the
-youngest pod of `app: NAME` was made and was ready; the API server has these by whole seconds.
+For each NAME: `requests`; `lost`; `first_lost_s` and `last_lost_s`, when a lost one was sent, by this program's own
+time, 0 if none was; `connect_ms` and `answer_ms`, medians. `--at` runs a command of the shell meanwhile. `--look-at`, on the
+control plane, adds `not_ready_s`, since when the node's condition Ready is not True, and for each NAME `replaced_s` and
+`replacement_ready_s`, when the youngest pod of `app: NAME` was made and was ready; the API server has whole seconds.
 """
 
 from __future__ import annotations
@@ -131,4 +131,4 @@ parser.add_argument("--timeout", type=float, default=1)
 parser.add_argument("--at", nargs=2, action="append", default=[])
 parser.add_argument("--look-at", nargs=2, action="append", default=[])
 parser.add_argument("services", nargs="+")
-print(json.dumps(asyncio.run(run(parser.parse_args()))))
+print(json.dumps(asyncio.run(run(parser.parse_args()))))  # noqa: T201
