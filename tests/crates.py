@@ -1,7 +1,13 @@
-"""The Rust programs' own tests are run by cargo, where there is one that is new enough and their crates can be had."""
+"""The Rust programs' own tests are run by cargo, where there is one that is new enough and their crates can be had.
+
+Their random cases are drawn by seeds that stay the same, so what passed passes again: for each change a crate's tests
+are run if a file of the crate, the compiler or a number of cases is another one than when they last passed here.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -18,6 +24,9 @@ CARGO = "cargo"
 OLDEST = (1, 85)
 """Debian 13's, with which the recipes in provision/ compile them."""
 FETCH_S = 120.0
+TEST_S = 900.0
+NUMBERS = ("CASES", "SCHEDULES", "LIES", "INPUTS", "SEED")
+"""What the environment may ask of a crate's tests."""
 Cargo = Callable[..., Completed]
 
 
@@ -36,7 +45,7 @@ def lacking() -> tuple[str, ...]:
 def of(crate: Path, config: pytest.Config) -> Cargo:
     """Runs `cargo VERB WORDS…` for a crate that has been fetched. Skips the test where it cannot be, or fails it under
     `--require=cargo`."""
-    env = {"CARGO_TARGET_DIR": str(paths.cache_root() / "cargo"), "CARGO_TERM_COLOR": "never"}
+    env = {"CARGO_TARGET_DIR": str(_built()), "CARGO_TERM_COLOR": "never", "CARGO_PROFILE_DEV_DEBUG": "0"}
 
     def run(verb: str, *words: str, timeout_s: float, check: bool = True) -> Completed:
         argv = [CARGO, verb, "--manifest-path", str(crate / "Cargo.toml"), *words]
@@ -49,3 +58,30 @@ def of(crate: Path, config: pytest.Config) -> Cargo:
         lack = pytest.fail if CARGO in config.getoption("--require") else pytest.skip
         lack(f"what {crate.name} uses cannot be fetched: {fetched.stderr.strip()[-200:]}")
     return run
+
+
+def own_tests(crate: Path, config: pytest.Config) -> None:
+    """Runs a crate's own tests; skips the test where they passed before as they are, but for `--nightly`."""
+    kept = _built() / "passed" / f"{crate.name}-{_key(crate)}"
+    if kept.exists() and not config.getoption("--nightly"):
+        pytest.skip(f"the tests of {crate.name} passed here with the same files: {kept.read_text().strip()}")
+    answer = of(crate, config)("test", "--offline", "--locked", timeout_s=TEST_S).stdout
+    passed = sum(map(int, re.findall(r"test result: ok\. (\d+) passed", answer)))
+    assert passed > 0, answer
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    paths.write_whole(kept, f"{passed} tests\n")
+
+
+def _built() -> Path:
+    """The directory of what cargo has compiled."""
+    return paths.cache_root() / "cargo"
+
+
+def _key(crate: Path) -> str:
+    """A digest of all on which the answer of the crate's tests depends."""
+    summed = hashlib.sha256(shell.run([CARGO, "--version", "--verbose"], timeout_s=60).stdout.encode())
+    for name in NUMBERS:
+        summed.update(f"{name}={os.environ.get(name)}\n".encode())
+    for file in sorted(each for each in crate.rglob("*") if each.is_file() and "target" not in each.parts):
+        summed.update(f"{file.relative_to(crate)} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return summed.hexdigest()[:16]

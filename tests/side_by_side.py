@@ -5,6 +5,8 @@ goes by the machine's own clock is marked `alone`, or has the lab in real time, 
 
 Each process keeps to a processor, and its labs with it: the kernels of one take turns most of the time, and to wake a
 process on another processor costs more than two processors gain.
+
+All processes import all test files. Each begins with others, so that one compiles a file, and the others find it done.
 """
 
 from __future__ import annotations
@@ -45,6 +47,22 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """Two for each processor, since each waits for its hosts a part of the time."""
     return min(WORKERS, 2 * len(PROCESSORS))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[pytest.CollectReport]:
+    report = yield
+    workers = getattr(collector.config, "workerinput", None)
+    if workers is not None and report.passed and any(isinstance(each, pytest.Module) for each in report.result):
+        number, count = int(workers["workerid"].removeprefix("gw")), workers["workercount"]
+        first = len(report.result) * number // count
+        report.result = [*report.result[first:], *report.result[:first]]
+    return report
+
+
+@pytest.hookimpl(specname="pytest_collection_modifyitems", tryfirst=True)
+def in_the_same_order(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path)
 
 
 @pytest.hookimpl(trylast=True)

@@ -32,7 +32,7 @@ def test_each_command_of_a_page_for_learning_or_doing_is_run_or_has_a_reason(pag
 @pytest.mark.parametrize(
     "name",
     [
-        name if name == "docs/routing-protocols.md" else pytest.param(name, marks=pytest.mark.nightly)
+        name if name == "docs/imports.md" else pytest.param(name, marks=pytest.mark.nightly)
         for name, plan in PLANS.items()
         if {command.words for command in commands(PROJECT / name)} - plan.not_run.keys()
     ],

@@ -101,14 +101,16 @@ def test_seeds_are_the_same_bytes_by_whom_ever_they_are_taken(program: Program, 
 
 
 def test_a_replay_stops_where_it_is_told_to(program: Program, traces: Traces, place: Path) -> None:
+    (place / "test_echoes.py").write_text(TEST.replace("range(25)", "range(8)"))
+    (place / "faults.yaml").write_text(FAULTS.replace("length: 20s", "length: 5s"))
     words = (str(place / "test_echoes.py"), "--faults", str(place / "faults.yaml"), "--seeds", "1-1", "--on", "here")
     made = explored(program, place, *words)
-    said = program.succeeds("replay", str(made), "--seed", "1", "--until", "3.5s")
+    said = program.succeeds("replay", str(made), "--seed", "1", "--until", "2.5s")
     (lab,) = json.loads(program.succeeds("status", "--json"))
     assert lab["name"].startswith("job-")
     entries = [line for line in said.splitlines() if " s  " in line]
     assert entries
-    assert all(float(line.split()[0]) <= 3.5 for line in entries)
+    assert all(float(line.split()[0]) <= 2.5 for line in entries)
     program.succeeds("down", lab["name"])
     assert not traces.left()
 

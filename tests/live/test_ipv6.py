@@ -175,6 +175,7 @@ def test_the_first_echo_over_two_hops_takes_three_round_trips_and_over_ipv4_two(
         pytest.param("mininet", "real", marks=pytest.mark.mininet),
     ],
 )
+@pytest.mark.nightly
 def test_in_real_time_it_crosses_two_hops_and_a_switch_as_well(make_lab: MakeLab, provider: str, time: str) -> None:
     """The echo's time is this machine's business; here that it arrives, and by which host."""
     lab = make_lab(

@@ -145,6 +145,7 @@ def test_routes_by_hand_or_by_protocol_losses_and_name_servers_are_as_declared(r
 @pytest.mark.parametrize(
     "provider", [pytest.param("uml", marks=pytest.mark.uml), pytest.param("mininet", marks=pytest.mark.mininet)]
 )
+@pytest.mark.nightly
 def test_in_real_time_it_is_the_same_lab(make_lab: MakeLab, provider: str) -> None:
     """The echo's time is this machine's business; here that all is set, and that it arrives."""
     text = (TOPOLOGIES / "ipv6-only.yaml").read_text()

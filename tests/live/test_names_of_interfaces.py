@@ -81,6 +81,7 @@ def test_a_name_that_an_interface_of_the_host_has_ends_up(make_lab: MakeLab, mon
 
 
 @pytest.mark.uml
+@pytest.mark.nightly
 def test_names_are_there_in_real_time(make_lab: MakeLab) -> None:
     lab = make_lab(FILE, time="real")
     has_every_name(lab)

@@ -18,6 +18,7 @@ from minigts.errors import MinigtsError
 from minigts.lab import Lab
 from minigts.lab.rundir import lab_named
 from minigts.overlays import Endpoint, policy
+from minigts.results import manifest as manifests
 
 ENFORCING = ("calico", "calico-node", "romana", "canal")
 """Of each kind one."""
@@ -132,3 +133,52 @@ def test_a_policy_outlives_restarts_power_cuts_and_a_kept_lab(
     program.succeeds("policy", "remove")
     program.succeeds("restart", "bra")
     assert (shown(), now()) == (None, dict.fromkeys(OF_CLOSED, True))
+
+
+EXPERIMENT = f"""\
+name: two
+title: Does the lab stay as it was?
+topology: {TOPOLOGIES / "pair.yaml"}
+overlays: [none, canal, vxlan-bare]
+seed: 3
+repetitions: 1
+measurements:
+  - {{name: latency, tool: ping, paths: [first-to-each], options: {{count: 1}}}}
+"""
+
+
+@pytest.mark.virtual
+@pytest.mark.nightly
+@pytest.mark.timeout(600)
+def test_a_run_on_a_lab_gives_it_back_with_its_overlay_and_its_policy(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in (("open.yaml", OPEN), ("two.yaml", EXPERIMENT)):
+        (tmp_path / name).write_text(text)
+    program.succeeds("up", str(TOPOLOGIES / "pair.yaml"), "--overlay", "canal")
+    program.succeeds("policy", "apply", str(tmp_path / "open.yaml"))
+    monkeypatch.setenv("MINIGTS_STATE", str(program.state))
+    lab = lab_named("pair")
+    before = overlays.joined(lab)
+    program.succeeds("run", str(tmp_path / "two.yaml"), "--lab", "pair", "--results", str(tmp_path / "results"))
+    (made,) = (tmp_path / "results").iterdir()
+    found = manifests.read(made).overlays
+    assert {name: facts.policy.get("name") for name, facts in found.items()} == {
+        "none": None,
+        "canal": None,
+        "vxlan-bare": None,
+    }
+    now = overlays.joined(lab)
+    assert before is not None and now is not None and now.name == before.name == "canal"
+    in_force = policy.in_force(lab)
+    assert in_force is not None and in_force.name == "open"
+    assert reaches(lab, now.endpoints()["ams"], now.endpoints()["bra"]) == {
+        "icmp": True,
+        "netserver": False,
+        "iperf3": True,
+    }
+    (tmp_path / "two.yaml").write_text(EXPERIMENT.replace("none, canal, vxlan-bare", "canal"))
+    told = program.run("run", str(tmp_path / "two.yaml"), "--lab", "pair", "--results", str(tmp_path / "results"))
+    assert (told.returncode, "leaving" in told.stderr, "joining again" in told.stderr) == (0, False, False)
+    (last,) = (each for each in (tmp_path / "results").iterdir() if each != made)
+    assert manifests.read(last).overlays["canal"].policy["name"] == "open"

@@ -20,6 +20,7 @@ from minigts.experiments.run import run_together
 from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
 from minigts.results.folder import exclusive
+from minigts.results.schema import Laid
 from minigts.topology.schedule import Moment
 
 PLAN = chain()
@@ -36,6 +37,9 @@ class Stage:
 
     def verify(self, overlay: str) -> str:
         return overlay
+
+    def laid(self, overlay: str) -> Laid:
+        return Laid()
 
     def leave(self, overlay: str) -> None: ...
 

@@ -16,28 +16,40 @@ import pytest
 from at_night import changed
 
 PROJECT = Path(__file__).parents[2]
-KILLS, SWARM, OTHER = "tests/live/test_kills.py::", "leaves_nothing[swarm]", "leaves_nothing[vxlan]"
+SWARM, OTHER = "leaves_nothing[swarm]", "leaves_nothing[vxlan]"
+TESTS = """
+import pytest
+def test_by_day(): pass
+@pytest.mark.nightly
+def test_by_night(): pass
+@pytest.mark.vagrant
+def test_on_machines(): pass
+"""
 
 
-def collected(*words: str) -> str:
-    argv = [sys.executable, "-m", "pytest", "--all-tests", "--collect-only", "-q", "-p", "no:cacheprovider", *words]
-    return subprocess.run(argv, cwd=PROJECT, check=True, capture_output=True, text=True).stdout
+def collected(folder: Path, *words: str) -> str:
+    argv = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *words]
+    return subprocess.run(argv, cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.mark.parametrize(
-    ("words", "kills", "other"),
-    [
-        (("tests/live",), False, False),
-        (("tests/live", "--nightly"), True, True),
-        (("tests/live/test_kills.py", "tests/live/test_overlays.py"), True, True),
-    ],
+    ("words", "late"),
+    [((), False), (("some",), False), (("--nightly",), True), (("some/test_some.py",), True)],
 )
 def test_a_nightly_test_runs_at_night_or_when_its_file_is_named(
-    words: tuple[str, ...], kills: bool, other: bool
+    words: tuple[str, ...], late: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other |= "vxlan" in changed(PROJECT / "provision" / "overlays")
-    shown = collected(*words)
-    assert (KILLS in shown, SWARM in shown, OTHER in shown) == (kills, True, other)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(str(PROJECT / part) for part in ("tools", "tests")))
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "test_some.py").write_text(TESTS)
+    shown = collected(tmp_path, "-p", "at_night", *words)
+    assert ("by_day" in shown, "by_night" in shown, "on_machines" in shown) == (True, late, late)
+
+
+def test_the_projects_own_tests_go_by_it() -> None:
+    other = "vxlan" in changed(PROJECT / "provision" / "overlays")
+    shown = collected(PROJECT, "--all-tests", "tests/live", "--ignore-glob=*/live/test_[!o]*")
+    assert (SWARM in shown, OTHER in shown) == (True, other)
 
 
 @pytest.fixture

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that act on a terminal instead of being shown: control characters except tab and line feed, characters
@@ -71,6 +72,21 @@ class CommandFailed(MinigtsError):
     def __init__(self, host: str, argv: Sequence[str], code: int, stdout: str, stderr: str) -> None:
         self.host, self.argv, self.code, self.stdout, self.stderr = host, tuple(argv), code, stdout, stderr
         super().__init__(self._describe())
+
+    def hiding(self, words: Collection[str]) -> Self:
+        """The same error with an ellipsis for each of these words, which are secrets."""
+        longest_first = sorted(filter(None, words), key=len, reverse=True)
+        pattern = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
+
+        def hidden(text: str) -> str:
+            return pattern.sub("\N{HORIZONTAL ELLIPSIS}", text)
+
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.argv = tuple(map(hidden, self.argv))
+        other.stdout, other.stderr = hidden(self.stdout), hidden(self.stderr)
+        other.args = (other._describe(),)
+        return other
 
     def _describe(self) -> str:
         where = f"on {self.host}: " if self.host else ""

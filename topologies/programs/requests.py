@@ -6,9 +6,10 @@ ADDRESS is a Service's address, or pod:LABEL for the address of the pod with `ap
 has a connection of its own, and is lost when no whole answer has come within the timeout.
 
 For each NAME: `requests`; `lost`; `first_lost_s` and `last_lost_s`, when a lost one was sent, by this program's own
-time, 0 if none was; `connect_ms` and `answer_ms`, medians. `--at` runs a command of the shell meanwhile. `--look-at`, on the
-control plane, adds `not_ready_s`, since when the node's condition Ready is not True, and for each NAME `replaced_s` and
-`replacement_ready_s`, when the youngest pod of `app: NAME` was made and was ready; the API server has whole seconds.
+time, 0 if none was; `connect_ms` and `answer_ms`, medians. `--at` runs a command of the shell meanwhile. `--look-at`,
+on the control plane, adds `not_ready_s`, since when the node's condition Ready is not True, and for each NAME
+`replaced_s` and `replacement_ready_s`, when the youngest pod of `app: NAME` was made and was ready; the API server
+has whole seconds.
 """
 
 from __future__ import annotations

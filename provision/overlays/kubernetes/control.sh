@@ -41,6 +41,7 @@ nodeRegistration: {name: $HOST_NAME, criSocket: "unix://$containerd_socket"}
 ---
 apiVersion: kubeadm.k8s.io/v1beta4
 kind: ClusterConfiguration
+dns: {imageRepository: docker.io/${dns_image%%/*}, imageTag: ${dns_image#*:}}
 encryptionAlgorithm: ECDSA-P256
 etcd: {external: {endpoints: ["http://127.0.0.1:2379"]}}
 kubernetesVersion: $(kubeadm version --output short)
@@ -99,6 +100,39 @@ apiserver_ready() { curl -skf -o /dev/null "$server/readyz"; }
 invite() {
   kubeadm init phase bootstrap-token --config "$cluster/kubeadm.yaml" >/dev/null
   objects | kubectl apply --filename - >/dev/null
+  [[ $CLUSTER_POLICIES != true ]] || rights_of_policies | kubectl apply --filename - >/dev/null
+  [[ $CLUSTER_DNS != true ]] || name_service | kubectl apply --filename - >/dev/null
+}
+
+rights_of_policies() {
+  cat <<END
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: kube-router, namespace: kube-system}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: kube-router}
+rules:
+  - {apiGroups: [""], resources: [namespaces, pods, nodes], verbs: [get, list, watch]}
+  - {apiGroups: [networking.k8s.io], resources: [networkpolicies], verbs: [get, list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: kube-router}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kube-router}
+subjects: [{kind: ServiceAccount, name: kube-router, namespace: kube-system}]
+END
+}
+
+# kubeadm's own, but for names outside the cluster: there is nobody to ask, and they do not exist. A Service that is
+# applied again has a version.
+name_service() {
+  local outside='.:53 {\n        template IN ANY . {\n            rcode NXDOMAIN\n        }\n    }'
+  local inside='cluster.local:53 in-addr.arpa:53 ip6.arpa:53 {'
+  kubeadm init phase addon coredns --config "$cluster/kubeadm.yaml" --print-manifest |
+    sed -e '/^ *forward \. /,/}/d' -e '/^ *loop$/d' -e '/^ *resourceVersion: "0"$/d' \
+      -e "s/^    \\.:53 {\$/    $outside\\n    $inside/"
 }
 
 objects() {
@@ -169,12 +203,15 @@ describe_cluster() {
   BOOTSTRAP_TOKEN=$(<"$cluster/token")
   CLUSTER_CA=$(base64 --wrap 0 "$authority")
   PROXY_TOKEN=$(kubectl create token kube-proxy --namespace kube-system --duration 8760h)
-  FLANNEL_TOKEN=
+  FLANNEL_TOKEN='' POLICIES_TOKEN=''
   [[ $VARIANT != flannel ]] || FLANNEL_TOKEN=$(kubectl create token flannel --namespace kube-system --duration 8760h)
+  [[ $CLUSTER_POLICIES != true ]] ||
+    POLICIES_TOKEN=$(kubectl create token kube-router --namespace kube-system --duration 8760h)
   echo "BOOTSTRAP_TOKEN=$BOOTSTRAP_TOKEN"
   echo "CLUSTER_CA=$CLUSTER_CA"
   echo "PROXY_TOKEN=$PROXY_TOKEN"
   echo "FLANNEL_TOKEN=$FLANNEL_TOKEN"
+  echo "POLICIES_TOKEN=$POLICIES_TOKEN"
 }
 
 wait_for_cluster() {
@@ -183,6 +220,7 @@ $(kubectl get nodes --output wide)
 $(kubectl get nodes --output json | jq -r '.items[] | .metadata.name as $node | .status.conditions[]? |
     select((.type == "Ready") != (.status == "True")) | "\($node): \(.reason): \(.message)"')"
   wait_for_workload minigts DaemonSet/measure
+  [[ $CLUSTER_DNS != true ]] || wait_for_workload kube-system Deployment/coredns
   apply_manifests
 }
 

@@ -11,11 +11,18 @@ readonly plugins=$PROGRAMS/plugins
 readonly network_settings=/run/minigts/cni
 readonly pause_image=minigts/pause:latest
 readonly measure_image=minigts/measure:latest
+readonly dns_image=minigts/coredns:built
 readonly own_images=/srv/kubernetes/images # the user's, by `files:` of a topology
+
+loaded_root=/var/lib/minigts/images.loaded
 
 # A daemon written in Go clears its memory in a thread that spins; see docker.sh.
 settled=()
 [[ $CLOCK != virtual ]] || settled=(env GODEBUG=gcstoptheworld=2)
+
+# PROXY_MODE, CLUSTER_DNS and CLUSTER_POLICIES: what the topology says under `kubernetes:`.
+eval "$(jq -r '.kubernetes | @sh "PROXY_MODE=\(.proxy) CLUSTER_DNS=\(.dns) CLUSTER_POLICIES=\(.policies)"' \
+  "${HOST_JSON:-$OVERLAYS/../host.json}")"
 
 # containers COMMAND…: containerd's own client, among Kubernetes' containers.
 containers() { "$PROGRAMS/ctr" --address "$containerd_socket" --namespace k8s.io "$@"; }
@@ -52,6 +59,7 @@ END
 import_images() {
   local file
   if ! has_image "$pause_image" || ! has_image "$measure_image"; then make_images; fi
+  [[ $CLUSTER_DNS != true ]] || has_image "$dns_image" || make_dns_image
   for file in "$own_images"/*; do
     [[ ! -e $file ]] || containers images import "$file" >/dev/null || fatal "containerd takes no image from $file"
   done
@@ -68,6 +76,46 @@ make_images() {
   rm -rf "$place"
 }
 
+# CoreDNS alone, which is one static file.
+make_dns_image() {
+  local place=/var/lib/minigts/images.kubernetes
+  rm -rf "$place"
+  mkdir -p "$place"
+  tar -c --numeric-owner --owner=0 --group=0 --mtime=@0 -C "$PROGRAMS" coredns >"$place/layer.tar"
+  write_image "$place" "$dns_image" '["/coredns"]'
+  rm -rf "$place"
+}
+
+# load, has: as in ../containers.sh, into containerd, where IMAGE_TAG stands beside the names that the file gives.
+# shellcheck disable=SC2153
+load() {
+  local place=$loaded_root name="docker.io/library/$IMAGE_NAME:latest"
+  if [[ $IMAGE_KIND == filesystem ]]; then
+    rm -rf "$place"
+    mkdir -p "$place"
+    uncompressed "$IMAGE_FILE" >"$place/layer.tar"
+    write_image "$place" "$IMAGE_NAME:latest" null
+    rm -rf "$place"
+    containers images tag --force "$name" "docker.io/$IMAGE_TAG" >/dev/null
+  else
+    containers images import --index-name "docker.io/$IMAGE_TAG" "$IMAGE_FILE" >/dev/null ||
+      fatal "containerd takes no such image"
+  fi
+  rm -f "$IMAGE_FILE"
+}
+
+has() { ! has_image "$IMAGE_TAG" || echo HAS=yes; }
+
+# uncompressed FILE: an image's layer is known by the hash of its plain bytes.
+uncompressed() {
+  case $(head -c 6 "$1" | od -An -tx1 | tr -d ' ') in
+  1f8b*) gzip -dc "$1" ;;
+  fd377a585a00) xz -dc "$1" ;;
+  425a68*) bzip2 -dc "$1" ;;
+  *) cat "$1" ;;
+  esac
+}
+
 has_image() { containers images ls --quiet | grep -Fx "docker.io/$1" >/dev/null; }
 
 # measuring_files: the directory that Docker's store has for the measuring container's image, which is one layer.
@@ -78,7 +126,7 @@ measuring_files() {
   echo "/var/lib/docker/overlay2/$(<"$store/layerdb/sha256/${layer#sha256:}/cache-id")/diff"
 }
 
-# write_image DIRECTORY NAME COMMAND: of the files in layer.tar, in the format of `docker save`, and into containerd.
+# write_image DIRECTORY NAME COMMAND: COMMAND as JSON, null for none; of the files in layer.tar, in the format of `docker save`, and into containerd.
 write_image() {
   local layer
   layer=$(sha256sum <"$1/layer.tar")

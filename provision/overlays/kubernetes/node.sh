@@ -10,6 +10,8 @@ readonly kubelet_root=/var/lib/kubelet
 readonly kubelet_credentials=$cluster/kubelet.conf
 readonly server=https://$LEADER_ADDRESS:6443
 readonly services=172.30.0.0/16
+readonly name_server=172.30.0.10 # kubeadm's choice: the tenth address
+readonly policies_credentials=$cluster/policies.conf
 readonly noted_rules=/run/minigts/rules.before
 readonly noted_tracking=/run/minigts/tracking.before
 readonly processor=/run/minigts/cpuinfo
@@ -89,6 +91,7 @@ failSwapOn: false
 resolvConf: ""
 rotateCertificates: true
 END
+  [[ $CLUSTER_DNS != true ]] || printf '%s\n' "clusterDNS: [$name_server]" 'clusterDomain: cluster.local'
 }
 
 # A host sends to a Service only where it knows a way; kube-proxy's rules then say another.
@@ -107,12 +110,34 @@ kind: KubeProxyConfiguration
 clientConnection: {kubeconfig: $cluster/proxy.conf}
 clusterCIDR: $pods
 hostnameOverride: $HOST_NAME
-mode: iptables
+mode: $PROXY_MODE
 END
+}
+
+# start_policies: on a node that has its address from the kubelet, as kube-router needs it. POLICIES_TOKEN, in phase join,
+# is of its account.
+take_policies_token() {
+  [[ $CLUSTER_POLICIES != true ]] || credentials kube-router "$POLICIES_TOKEN" >"$policies_credentials"
+}
+
+start_policies() {
+  [[ $CLUSTER_POLICIES == true ]] || return 0
+  start_daemon kube-router "${settled[@]}" "$PROGRAMS/kube-router" --kubeconfig "$policies_credentials" \
+    --hostname-override "$HOST_NAME" --service-cluster-ip-range "$services"
+  wait_until 60 policies_stand || fatal "kube-router has set no rules: $(tail -n 5 "$(daemon_log kube-router)")"
+}
+
+policies_stand() { iptables --list-rules KUBE-NWPLCY-DEFAULT &>/dev/null; }
+
+# remove_sets: of addresses, which kube-router leaves; after the rules that use them.
+remove_sets() {
+  local name
+  for name in $(ipset list -name); do ipset destroy "$name"; done
 }
 
 stop_node() {
   stop_daemon kubelet
+  stop_daemon kube-router
   stop_daemon kube-proxy
   [[ ! -e $noted_tracking ]] || restore_tracking
   umount /proc/cpuinfo 2>/dev/null || true

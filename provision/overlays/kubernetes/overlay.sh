@@ -4,6 +4,8 @@
 
 # shellcheck source=provision/overlays/kubernetes/control.sh
 source "$OVERLAYS/kubernetes/control.sh"
+# shellcheck source=provision/overlays/kubernetes/pods.sh
+source "$OVERLAYS/kubernetes/pods.sh"
 
 install() {
   note_rules
@@ -12,7 +14,7 @@ install() {
   import_images
 }
 
-# Prints what a node needs to join: BOOTSTRAP_TOKEN, CLUSTER_CA, PROXY_TOKEN and FLANNEL_TOKEN.
+# Prints what a node needs to join: BOOTSTRAP_TOKEN, CLUSTER_CA, PROXY_TOKEN, FLANNEL_TOKEN and POLICIES_TOKEN.
 join() {
   if is_leader; then
     start_control_plane
@@ -23,6 +25,7 @@ join() {
   start_network
   start_kubelet
   start_proxy
+  take_policies_token
 }
 
 # The leader waits for the whole cluster, and then each host for its own pod.
@@ -30,6 +33,7 @@ start() {
   network_ready
   if is_leader; then wait_for_cluster; fi
   describe_measuring_pod
+  start_policies
 }
 
 leave() {
@@ -40,6 +44,7 @@ leave() {
   stop_containerd
   remove_traces
   restore_rules
+  [[ $CLUSTER_POLICIES != true ]] || remove_sets
 }
 
 describe_measuring_pod() {

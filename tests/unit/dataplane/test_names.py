@@ -75,6 +75,13 @@ def test_without_routes_a_name_has_the_neighbours_address() -> None:
         assert list(names.differences(served, served.host(host), f"nameserver 127.0.0.1\n{known}\n")) == []
 
 
+@pytest.mark.parametrize(("links", "known"), [("2ms 20ms", 0), ("20ms 2ms", 1)])
+def test_of_two_segments_to_a_neighbour_the_name_has_the_one_of_the_path(links: str, known: int) -> None:
+    both = ", ".join(f"{{ends: [a, b], rtt: {rtt}}}" for rtt in links.split())
+    twice = plan(f"name: twice\nrouting: neighbours\nhosts: {{a: , b: }}\nlinks: [{both}]\n")
+    assert f"{twice.host('b').ports[known].address} b\n" in names.hosts_file(twice, twice.host("a"))
+
+
 def test_another_word_is_refused_with_its_line() -> None:
     with pytest.raises(InputError, match=r"three.yaml:5: dns: 'maybe' does not say whether each host has a name serv"):
         plan(dns="maybe")

@@ -107,6 +107,25 @@ def test_routes_that_are_gone_or_lead_elsewhere_are_differences_and_others_are_n
     assert [each.text for each in found(routes)] == texts
 
 
+@pytest.mark.parametrize("kind", ["local", "broadcast", "multicast", "anycast"])
+def test_a_route_of_the_kernels_own_kind_is_none_of_the_plans(kind: str) -> None:
+    assert found(f"{ROUTES}{kind} 10.20.1.7 dev eth2 table local\n") == []
+
+
+@pytest.mark.parametrize(("gone", "more"), [(4, ""), (5, " and 1 more")])
+def test_four_routes_that_are_gone_are_named_and_of_more_the_number(gone: int, more: str) -> None:
+    plan = parse("name: line\nchain: {hosts: [m, h1, h2, h3, h4, h5, h6]}\n", "line.yaml")
+    host, port = plan.host("m"), plan.host("m").ports[0]
+    shown = [_device("lo", [("inet", host.address, 32)])]
+    shown += [_device(port.name, [("inet", port.address, port.prefix)]), _device(f"ifb-{port.name}", [])]
+    near = f"{plan.links[0].subnet} dev {port.name} proto kernel scope link src {port.address}"
+    far = [f"{route.to} via {route.via} dev {port.name} src {host.address}" for route in plan.routes_of("m")]
+    text = "\n".join([near, *far[gone:]]) + "\n--routes of IPv6--\n--forwarding--\n1\n1\n"
+    texts = [each.text for each in reached.differences(plan, host, reached.read(shown, text), host.ports)]
+    named = ", ".join(route.to.removesuffix("/32") for route in plan.routes_of("m")[:4])
+    assert texts == [f"{gone} routes are gone to {named}{more}"]
+
+
 def test_what_setting_again_would_leave_is_undone() -> None:
     diverting, blackhole = "10.20.0.0/28 via 10.20.1.2 dev eth2", "blackhole 10.255.0.1"
     routes = f"{without('10.255.0.1 ')}{diverting}\n{blackhole}\n"

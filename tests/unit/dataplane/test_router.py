@@ -106,6 +106,14 @@ def test_a_segment_whose_far_end_is_cut_off_is_still_reached_by_the_near_one() -
     assert ways == {chain.hosts[1].address: {"eth1"}, chain.links[1].subnet: {"eth1"}}
 
 
+def test_ospf_adds_what_a_far_segment_costs_its_router_and_bgp_does_not() -> None:
+    links = "{ends: [a, b], cost: 10}, {ends: [a, c], cost: 20}, {ends: [b, c], cost: {to: 30, from: 5}}"
+    near = {"ospf": "eth2", "bgp": "eth1"}
+    for routing, port in near.items():
+        made = parse(f"name: x\nrouting: {routing}\nhosts: {{a: , b: , c: }}\nlinks: [{links}]\n", "three.yaml")
+        assert router.expected(made, made.host("a")).of_ipv4[made.links[2].subnet] == {port}
+
+
 def test_what_a_host_shows_is_held_against_the_plan() -> None:
     ways = router.expected(ring("ospf"), ring("ospf").host("a"))
     right = lines_of(ways)

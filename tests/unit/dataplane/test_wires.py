@@ -226,7 +226,7 @@ def test_a_rate_that_is_not_there_and_one_that_should_not_be_are_named() -> None
 )
 def test_what_a_queue_or_a_loss_takes_is_declared(outgoing: Shaping, expected: int) -> None:
     state = WireState(wire.wire_for(outgoing), frames=100, bytes=100_000, dropped=3, lost=4)
-    assert wire.undeclared_losses(PORT.model_copy(update={"outgoing": outgoing}), state) == expected
+    assert wire.undeclared_losses(PORT.model_copy(update={"outgoing": outgoing}), state, modelled=False) == expected
 
 
 def test_what_a_host_had_no_room_for_is_declared_by_a_model_of_its_processor_alone() -> None:

@@ -31,7 +31,7 @@ from minigts.providers.base import Result
 from minigts.report import render
 from minigts.results import manifest as manifests
 from minigts.results import store
-from minigts.results.schema import RawSample, Side
+from minigts.results.schema import Laid, RawSample, Side
 from minigts.topology.schedule import Moment
 
 PROJECT = Path(__file__).parents[3]
@@ -81,6 +81,9 @@ class Stage:
 
     def verify(self, overlay: str) -> str:
         return self._seen.pop(0) if self._seen else "vxlan"
+
+    def laid(self, overlay: str) -> Laid:
+        return Laid()
 
     def leave(self, overlay: str) -> None:
         self.calls.append(f"leave {overlay}")

@@ -22,6 +22,7 @@ from minigts.overlays import Endpoint
 from minigts.providers.base import Result
 from minigts.results import manifest as manifests
 from minigts.results import store
+from minigts.results.schema import Laid, PartFacts
 from minigts.topology.schedule import Moment
 
 PLAN = chain()
@@ -37,6 +38,7 @@ class Overlays:
         self.calls: list[str] = []
         self.recording: Recorder = CALM
         self._join = join or (lambda overlay: endpoints(PLAN, overlay))
+        self.with_ = Laid()
 
     def join(self, overlay: str) -> Mapping[str, Endpoint]:
         self.calls.append(f"join {overlay}")
@@ -47,6 +49,9 @@ class Overlays:
 
     def verify(self, overlay: str) -> str:
         return f"{overlay} as ever"
+
+    def laid(self, overlay: str) -> Laid:
+        return self.with_
 
     def second(self, host: str) -> Endpoint:
         raise InputError(f"no second container on {host}")
@@ -236,6 +241,16 @@ def test_an_overlay_without_an_endpoint_is_said_by_name(tmp_path: Path) -> None:
     begin(tmp_path, ONE_OVERLAY, PLAN)
     with pytest.raises(MinigtsError, match="overlay none has no endpoint on ams"):
         go(tmp_path, Replay(), Overlays(lambda _: {}))
+
+
+def test_the_manifest_says_what_the_overlay_was_laid_with(tmp_path: Path) -> None:
+    begin(tmp_path, ONE_OVERLAY, PLAN)
+    overlays = Overlays()
+    overlays.with_ = Laid(programs=PartFacts(key="flanneld", sha256="0" * 64), policy={"name": "shop"})
+    go(tmp_path, Replay(), overlays)
+    found = manifests.read(tmp_path).overlays["none"]
+    assert (found.programs, found.policy) == (overlays.with_.programs, {"name": "shop"})
+    assert found.endpoints["lon"].mtu == 1500
 
 
 def test_facts_that_joining_put_into_the_manifest_are_kept(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from minigts.cluster.jobs import record_jobs, split
 from minigts.experiments import prepare, reproduction, run_folders
 from minigts.results import manifest as manifests
 from minigts.results import store
-from minigts.results.schema import Labs, Manifest, RawSample
+from minigts.results.schema import Labs, Manifest, OverlayFacts, PartFacts, RawSample
 
 EXPERIMENT = """\
 name: {name}
@@ -78,6 +78,37 @@ def test_a_run_in_one_new_lab_of_its_own_says_nothing_of_it(tmp_path: Path) -> N
     assert '"labs"' not in (directory / "manifest.json").read_text()
     measured(directory, 10, 70.5, 131)
     assert reproduction.explanations(directory, again(directory)) == ()
+
+
+def laid(programs: str = "", policy: str = "") -> dict[str, OverlayFacts]:
+    part = PartFacts(key="ab" * 8, sha256=programs * 64) if programs else None
+    return {"ebpf": OverlayFacts(programs=part, policy={"name": policy, "rules": []} if policy else {})}
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "says"),
+    [
+        (laid("1", "shop"), laid("1", "shop"), ()),
+        (laid(), laid("1"), ()),
+        (
+            laid("1"),
+            laid("2"),
+            ("some: its set of programs for overlay ebpf has the same recipe, abababababababab, and other bytes: "
+             "1111111111111111 there, 2222222222222222 here",),
+        ),
+        (laid("", "shop"), laid(), ("some: the policy in force on overlay ebpf was shop; here it is none",)),
+    ],
+)  # fmt: skip
+def test_other_programs_of_an_overlay_and_another_policy_are_said(
+    tmp_path: Path, there: dict[str, OverlayFacts], here: dict[str, OverlayFacts], says: tuple[str, ...]
+) -> None:
+    (directory,) = begun(tmp_path)
+    run_folders.record_labs([directory], lent=False)
+    measured(directory, 10, 70.5, 131)
+    change(directory, overlays=there)
+    copy = again(directory)
+    change(copy, overlays=here)
+    assert reproduction.explanations(directory, copy) == says
 
 
 def test_a_run_that_is_split_into_jobs_says_how_many(tmp_path: Path) -> None:

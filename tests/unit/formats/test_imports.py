@@ -1099,6 +1099,7 @@ DECLARED_ELSEWHERE: Mapping[str, tuple[str, str]] = {
     "expect": ("pair: {link: {rtt: 1ms}}\nexpect: [{latency: as-declared}]", "expect"),
     "tolerances": ("pair: {}\ntolerances: {rtt: 1ms}", "tolerances"),
     "dns": ("pair: {}\ndns: true", "dns of t"),
+    "kubernetes": ("pair: {}\nkubernetes: {proxy: nftables}", "kubernetes of t"),
     "gateway": ("pair: {}\nhosts: {h3: {gateway: true}}\nlinks: [{ends: [h2, h3]}]", "gateway of h3"),
     "containers": ("pair: {}\ndefaults: {host: {containers: [{name: c, image: c.tar}]}}", "containers of h1"),
     "packages": ("pair: {}\ndefaults: {host: {packages: [curl]}}", "software and containers of h1, h2"),

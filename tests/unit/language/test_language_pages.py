@@ -67,6 +67,7 @@ LANGUAGES = {
             "links[].": LinkSpec,
             "schedule[].": Step,
             "expect[].": topology.Expect,
+            "kubernetes.": topology.KubernetesSpec,
             "tolerances.": topology.ToleranceSpec,
         },
         lambda text: topologies.parse(text, "reference"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ from minigts import overlays, paths
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.overlays import catalogue
 from minigts.overlays.host_file import facts_for
-from minigts.topology.plan.plan import Plan
+from minigts.topology.plan.plan import Plan, to_json
 from minigts.topology.read.load import load, parse
 
 PROJECT = paths.project_root()
@@ -33,7 +36,8 @@ def cluster() -> Plan:
 
 def said_by(plan: Plan, host: str, command: str, place: Path, overlay: str = "kubernetes") -> str:
     """What a function of the overlay's scripts prints on that host; the scripts are only read."""
-    facts = facts_for(plan, plan.host(host), overlays.find(overlay), "/programs", "docker")
+    programs = str(place / "programs")
+    facts = facts_for(plan, plan.host(host), overlays.find(overlay), programs, "docker")
     (place / "host.json").write_text(facts.model_dump_json())
     argv = ["bash", "-c", f'set -- true; source "$0"; {command}', str(SCRIPTS / "phase.sh")]
     settings = {"PATH": "/usr/bin:/bin", "HOST_JSON": str(place / "host.json")}
@@ -164,3 +168,116 @@ def test_a_long_build_that_fails_says_where_its_log_is(tmp_path: Path, monkeypat
 def test_a_bad_declaration_says_where(tmp_path: Path, before: str, after: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         in_folder(tmp_path, BUILT.replace(before, after, 1))
+
+
+@pytest.mark.parametrize(("written", "mode"), [("", "iptables"), ("kubernetes: {proxy: nftables}\n", "nftables")])
+def test_kube_proxy_has_the_mode_of_the_topology(tmp_path: Path, written: str, mode: str) -> None:
+    plan = parse(f"name: x\n{written}pair: {{}}\n", "x.yaml")
+    (settings,) = objects(plan, "h2", "proxy_settings", tmp_path)
+    assert settings["mode"] == mode
+    assert ('"proxy"' in to_json(plan)) == bool(written)
+
+
+@pytest.mark.parametrize(("written", "servers"), [("", None), ("kubernetes: {dns: true}\n", ["172.30.0.10"])])
+def test_pods_ask_coredns_where_the_topology_has_it(tmp_path: Path, written: str, servers: list[str] | None) -> None:
+    plan = parse(f"name: x\n{written}pair: {{}}\n", "x.yaml")
+    (settings,) = objects(plan, "h2", "kubelet_settings", tmp_path)
+    assert settings.get("clusterDNS") == servers
+
+
+KUBEADM = """\
+kubeadm() { cat <<'END'
+  resourceVersion: "0"
+spec:
+---
+data:
+  Corefile: |
+    .:53 {
+        prometheus :9153
+        forward . /etc/resolv.conf {
+           max_concurrent 1000
+        }
+        cache 30 {
+           disable success cluster.local
+        }
+        loop
+        reload
+    }
+END
+}
+"""
+
+
+def test_coredns_asks_nobody_outside_the_lab(cluster: Plan, tmp_path: Path) -> None:
+    (first, second) = yaml.safe_load_all(said_by(cluster, "plane", f"{KUBEADM}name_service", tmp_path))
+    assert first == {"spec": None}
+    words = " ".join(second["data"]["Corefile"].split())
+    outside = ".:53 { template IN ANY . { rcode NXDOMAIN } } "
+    inside = "cluster.local:53 in-addr.arpa:53 ip6.arpa:53 { prometheus :9153 cache 30 { disable success cluster.local "
+    assert words == outside + inside + "} reload }"
+
+
+POLICIES = """\
+credentials() { :; }
+start_daemon() { echo "started $*"; }
+wait_until() { :; }
+start_policies
+"""
+
+
+def test_kube_router_enforces_policies_where_the_topology_says_so(cluster: Plan, tmp_path: Path) -> None:
+    plan = parse("name: x\nkubernetes: {policies: true}\npair: {}\n", "x.yaml")
+    started = said_by(plan, "h2", POLICIES, tmp_path)
+    assert "/kube-router --kubeconfig /etc/kubernetes/policies.conf --hostname-override h2" in started
+    assert said_by(cluster, "worker1", POLICIES, tmp_path) == ""
+
+
+def test_its_account_may_read_and_nothing_else(cluster: Plan, tmp_path: Path) -> None:
+    made = objects(cluster, "plane", "rights_of_policies", tmp_path)
+    (role,) = [each for each in made if each["kind"] == "ClusterRole"]
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
+
+
+def test_what_a_cluster_is_set_to_is_told_to_no_other_overlay(cluster: Plan) -> None:
+    facts = facts_for(cluster, cluster.hosts[0], overlays.find("swarm"), "", "docker")
+    assert "kubernetes" not in facts.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("proxy", "message"),
+    [
+        ("ipvs", "2: kubernetes.proxy: kube-proxy's mode ipvs keeps sets .* write iptables or nftables"),
+        ("nftable", "2: kubernetes.proxy: 'nftable' is not a mode of kube-proxy: .*did you mean 'nftables'"),
+    ],
+)
+def test_a_mode_that_there_is_not_is_refused(proxy: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse(f"name: x\nkubernetes: {{proxy: {proxy}}}\npair: {{}}\n", "x.yaml")
+
+
+RECORDING = """\
+#!/bin/bash
+echo "$*" >>"$0.asked"
+for word; do [[ $word != */image.tar ]] || tar -xf "$word" -C "${0%/*}"; done
+"""
+
+
+def test_a_root_file_system_becomes_an_image_whose_layer_has_its_hash(
+    cluster: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs, kept = tmp_path / "programs", tmp_path / "kept"
+    programs.mkdir()
+    (programs / "ctr").write_text(RECORDING)
+    (programs / "ctr").chmod(0o755)
+    (tmp_path / "root.tar.gz").write_bytes(gzip.compress(b"files"))
+    words = f"IMAGE_FILE={tmp_path}/root.tar.gz IMAGE_KIND=filesystem IMAGE_NAME=web IMAGE_TAG=minigts/image:k"
+    said_by(cluster, "plane", f"loaded_root={kept}; {words}; load", tmp_path)
+    (entry,) = json.loads((programs / "manifest.json").read_text())
+    assert entry["RepoTags"] == ["web:latest"]
+    configuration = json.loads((programs / "config.json").read_text())
+    assert configuration["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(b'files').hexdigest()}"]
+    assert configuration["config"] == {"Entrypoint": None}
+    tagged = (programs / "ctr.asked").read_text().splitlines()[-1]
+    assert tagged.endswith("images tag --force docker.io/library/web:latest docker.io/minigts/image:k")
+    assert not (tmp_path / "root.tar.gz").exists()
+    assert not kept.exists()

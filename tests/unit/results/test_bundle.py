@@ -426,6 +426,21 @@ class MadeOfParts:
         return self._directories
 
 
+def test_an_overlays_programs_have_the_digest_of_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINIGTS_CACHE", str(tmp_path))
+    place = tmp_path / "programs" / "0123456789abcdef"
+    place.mkdir(parents=True)
+    (place / "flanneld").write_text("one")
+    one = provenance.programs(place.name)
+    (place / "flanneld").write_text("another")
+    other = provenance.programs(place.name)
+    assert one is not None and other is not None
+    assert (one.key, other.key) == (place.name, place.name)
+    assert one.sha256 != other.sha256
+    assert provenance.programs("") is None
+    assert provenance.programs("fedcba9876543210") is None
+
+
 def test_the_packages_are_those_of_the_part_that_has_their_list(tmp_path: Path) -> None:
     kernel, image = tmp_path / "kernel", tmp_path / "image"
     for directory in (kernel, image):

@@ -29,7 +29,7 @@ from minigts.providers.real_time import RealTime
 from minigts.report import chart_choice, render
 from minigts.report.read import read
 from minigts.results import store
-from minigts.results.schema import RawSample, Side
+from minigts.results.schema import Laid, RawSample, Side
 from minigts.results.tables import SAMPLE_COLUMNS, SERIES_COLUMNS, SUMMARY_COLUMNS
 from minigts.tools import command
 from minigts.tools.base import ParseError, PathUnderTest, Service
@@ -254,6 +254,9 @@ class Stage:
 
     def verify(self, overlay: str) -> str:
         return overlay
+
+    def laid(self, overlay: str) -> Laid:
+        return Laid()
 
     def leave(self, overlay: str) -> None: ...
 

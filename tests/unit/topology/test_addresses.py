@@ -217,6 +217,11 @@ def test_the_overlays_blocks_are_free_where_no_overlay_is_laid(subnet: str) -> N
         parse(BLOCK.format("vxlan", subnet), "b.yaml")
 
 
+def test_the_longest_text_of_a_block_is_one() -> None:
+    text = "name: x\nhosts: {a: , b: }\nlinks: [{ends: [a, b], subnet: 192.168.100.128/25}]\n"
+    assert parse(text, "long.yaml").links[0].subnet == "192.168.100.128/25"
+
+
 def test_the_hosts_own_block_is_never_free() -> None:
     with pytest.raises(InputError, match=r"which is kept for the hosts' own addresses"):
         parse(BLOCK.format("none", "10.255.7.0/24"), "b.yaml")

@@ -285,6 +285,35 @@ def test_every_key_that_a_lab_cannot_honour_is_named_with_a_reason(tmp_path: Pat
     assert problem.message == f"services.web.{key}: {compose_file._REFUSED[key]}"
 
 
+OF_THE_SPECIFICATION = """
+annotations attach blkio_config build cap_add cap_drop cgroup cgroup_parent command configs container_name cpu_count
+cpu_percent cpu_period cpu_quota cpu_rt_period cpu_rt_runtime cpu_shares cpus cpuset credential_spec depends_on deploy
+develop device_cgroup_rules devices dns dns_opt dns_search domainname entrypoint env_file environment expose extends
+external_links extra_hosts gpus group_add healthcheck hostname image init ipc isolation label_file labels links logging
+mac_address mem_limit mem_reservation mem_swappiness memswap_limit models network_mode networks oom_kill_disable
+oom_score_adj pid pids_limit platform ports post_start pre_stop privileged profiles provider pull_policy read_only
+restart runtime scale secrets security_opt shm_size stdin_open stop_grace_period stop_signal storage_opt sysctls tmpfs
+tty ulimits use_api_socket user userns_mode uts volumes volumes_from working_dir
+"""
+"""The keys of a service by the Compose Specification."""
+
+
+@pytest.mark.parametrize("key", OF_THE_SPECIFICATION.split())
+def test_no_key_of_the_specification_is_unknown(tmp_path: Path, key: str) -> None:
+    try:
+        plan_of(tmp_path, f"services:\n  web:\n    image: redis:7\n    {key}: something\n")
+    except InputError as told:
+        assert "unknown key" not in str(told)
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"), [("logging", "the engine keeps a container's output"), ("tty", "a container has no terminal")]
+)
+def test_what_a_lab_does_instead_is_said(tmp_path: Path, key: str, reason: str) -> None:
+    with pytest.raises(InputError, match=f"services.web.{key}: {reason}"):
+        plan_of(tmp_path, f"{WEB}    {key}: something\n")
+
+
 @pytest.mark.parametrize(
     ("compose", "line", "words"),
     [
@@ -328,6 +357,16 @@ def test_every_key_that_a_lab_cannot_honour_is_named_with_a_reason(tmp_path: Pat
             "services.web.depends_on.web.condition: 'service_healthy': a lab starts services in order",
         ),
         (f"{WEB}    depends_on: {{web: {{required: false}}}}\n", 4, "depends_on.web.required: only true is possible"),
+        (
+            f"{WEB}    depends_on: {{two: {{restart: true}}}}\n  two: {{image: x}}\n",
+            4,
+            "depends_on.two.restart: only false is possible",
+        ),
+        (
+            f"{WEB}    volumes: [{{type: bind, source: ./x, target: /x, consistency: cached}}]\n",
+            4,
+            r"services.web.volumes\[0\].consistency: no key 'consistency'",
+        ),
         (f"{WEB}    networks: [other]\n", 4, "services.web.networks: no network 'other'"),
         (
             f"{WEB}    networks: {{default: {{ipv4_address: 10.0.0.1}}}}\n",

@@ -210,6 +210,7 @@ OF_FILE = {
     "defaults": ("defaults: {host: {memory: 1GB}}", "refused"),
     "overlay": ("overlay: swarm", "overlay"),
     "groups": ("groups: {one: [ams, bra]}", "refused"),
+    "kubernetes": ("kubernetes: {proxy: nftables}", "refused"),
     "chain": ("chain: {hosts: [lon, par]}\n", "added"),
     "pair": ("pair: {hosts: [lon, par]}\n", "added"),
     "star": ("star: {centre: lon, clients: [par]}\n", "added"),

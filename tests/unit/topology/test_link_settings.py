@@ -218,7 +218,7 @@ def test_the_schema_knows_the_nested_settings() -> None:
 def test_what_is_of_one_time_is_refused_in_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     of_virtual = tuple(replace(each, only="virtual") if each.word == "slot" else each for each in LINK_SETTINGS)
     monkeypatch.setattr(link_settings, "LINK_SETTINGS", of_virtual)
-    ways = (Shaping(slot_ms=1), Shaping())
+    ways = (Shaping(slot_ms=1), Shaping(), Shaping(slot_ms=2))
     message = "slot exists only in virtual time, and this lab runs in real time"
-    assert [*link_settings.untimely(ways, "real")] == [message]
+    assert [*link_settings.untimely(ways, "real")] == [message, message]
     assert [*link_settings.untimely(ways, "virtual")] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from pathlib import Path
 
@@ -91,6 +92,22 @@ def test_what_a_link_does_not_say_comes_of_its_list(tmp_path: Path) -> None:
     way, back = ways(planned(tmp_path, "delay: {to: 30ms, from: 40ms}, jitter: {sd: 2ms, table: delays.txt}"))
     assert (way.delay_ms, back.delay_ms, way.jitter_ms, back.jitter_ms) == (30, 40, 2, 2)
     assert way.jitter_table == back.jitter_table
+
+
+@pytest.mark.parametrize(
+    ("table", "delay_ms", "source"), [("delays.txt", 11.46, "file"), ("own.dist", 8.85, "measured")]
+)
+def test_a_list_takes_the_place_of_the_sites_delay_and_a_table_without_unit_does_not(
+    tmp_path: Path, table: str, delay_ms: float, source: str
+) -> None:
+    (tmp_path / "delays.txt").write_text(LISTED)
+    (tmp_path / "own.dist").write_text("-8192 0 8192\n")
+    hosts = "hosts: {a: {location: AMS}, b: {location: BRA}}"
+    link = f"{{ends: [a, b], jitter: {{sd: 1ms, table: {table}}}}}"
+    (tmp_path / "sites.yaml").write_text(f"name: x\ndelays: sites\n{hosts}\nlinks: [{link}]\n")
+    plan = load(tmp_path / "sites.yaml", time="virtual")
+    assert [way.delay_ms for way in ways(plan)] == [delay_ms, delay_ms]
+    assert plan.links[0].delay_from == source
 
 
 def test_two_directions_may_have_two_files(tmp_path: Path) -> None:
@@ -216,6 +233,9 @@ def test_netem_is_told_where_its_table_is_and_the_scale(tmp_path: Path) -> None:
     assert told_ms == pytest.approx(sd_ms * 9.9499 / 3.99988, rel=1e-4)
     assert f"{told_ms * 1000:.3f}us 0.0000000% distribution {'../' * 8}run/minigts/{name} rate" in script
     assert f"distribution {'../' * 8}run/minigts/{name} " in shaping.delays_again([port], 0.0)
+    delay = {"delay": port.incoming.delay_ms / 1000, "jitter": told_ms / 1000}
+    netem = {"kind": "netem", "dev": "ifb-eth1", "root": True, "options": {"limit": 1000, "delay": delay}}
+    assert shaping.read_back(port, json.dumps([netem])).settings["jitter_ms"] == pytest.approx(sd_ms)
 
 
 def test_the_median_may_be_as_far_from_the_mean_as_the_tables(tmp_path: Path) -> None:

@@ -251,6 +251,14 @@ def test_other_shapes_are_refused(written: str) -> None:
         parse(text().replace("  a: \n", f"  a: {{routes: {written}}}\n"), "d.yaml")
 
 
+def test_a_ring_on_the_way_to_a_segment_is_refused() -> None:
+    """Host b sends what goes to the segment behind c back to a, whose best way there is by b."""
+    links = "links: [{ends: [a, b]}, {ends: [b, c]}, {ends: [c, d]}]"
+    text = f"name: x\nhosts: {{a: , b: {{routes: {{10.20.2.0/24: a}}}}, c: , d: }}\n{links}\n"
+    with pytest.raises(InputError, match=r"packets to 10\.20\.2\.0/24 would go in a ring: b -> a -> b"):
+        parse(text, "ring.yaml")
+
+
 def test_a_default_way_out_is_one() -> None:
     file = "name: g\ntime: real\nhosts: {a: {gateway: true, routes: {0.0.0.0/0: b}}, b: }\nlinks: [{ends: [a, b]}]\n"
     with pytest.raises(InputError, match=r"a has a `gateway:`"):

@@ -350,3 +350,9 @@ def test_a_segment_of_a_thousand_hosts_gets_room_for_them() -> None:
     assert {link.subnet for link in plan.links} == {"10.20.0.0/22"}
     assert plan.path("h0", "h998").rtt_ms == 4
     assert plan.switches[0].address == "10.20.3.232"
+
+
+def test_a_plan_of_other_routing_forgets_the_paths_that_it_had() -> None:
+    plan = made("chain: {hosts: [a, b, c]}")
+    assert plan.path("a", "c").reachable
+    assert not plan.model_copy(update={"routing": "neighbours"}).path("a", "c").reachable

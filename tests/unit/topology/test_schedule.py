@@ -116,6 +116,7 @@ def test_what_cannot_be_played_is_refused_with_its_place(step: str, says: str) -
         ("a.csv", "seconds,rate\n1,20mbit\n1,3mbit\n", "line 3: 1 s: times must ascend"),
         ("a.csv", "seconds,rate\nnan,20mbit\n", "line 2: nan s: times must ascend"),
         ("a.csv", "seconds,rate\n", "has no points"),
+        ("a.up", "", "has no points"),
         ("a.up", "10\nx\n", "line 2: 'x' is no millisecond"),
         ("a.up", "10\n5\n", "line 2: 5 ms is before the line above"),
     ],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from path_cells import cell
 from typer.testing import CliRunner
@@ -112,7 +112,12 @@ def followed(plan: Plan, source: str, target: str) -> set[tuple[str, ...]]:
     return found
 
 
+FEWER_HOPS = Small(3, ((0, 1, (1, 1), (1, 1)), (0, 2, (1, 1), (1, 1)), (1, 2, (1, 1), (2, 2))))
+"""Between the last two, two links cost as much as one that the file names later."""
+
+
 @settings(max_examples=60, deadline=None)
+@example(graph=FEWER_HOPS, ecmp=False, costs=True)
 @given(graph=graphs(), ecmp=st.booleans(), costs=st.booleans())
 def test_the_ways_and_figures_of_a_plan_are_those_of_all_best_paths(graph: Small, ecmp: bool, costs: bool) -> None:
     plan = parse(graph.topology(ecmp=ecmp, costs=costs), "s.yaml", time="virtual")

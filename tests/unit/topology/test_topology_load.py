@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,17 @@ def test_every_shorthand_of_the_model_is_known_where_shorthands_are_listed() -> 
     of_the_model = [key for key, field in Topology.model_fields.items() if "Shorthand: " in (field.description or "")]
     assert of_the_model == [*SHORTHANDS]
     assert {"hosts", "switches", *SHORTHANDS} == recognised.OURS
+
+
+@pytest.mark.parametrize(
+    ("written", "good"),
+    [("0.3ms + 2%".ljust(40), True), ("0.3ms + 2%".ljust(41), False), ("[0.2ms]", False), ("0.2ms + 1ms", False)],
+)
+def test_a_tolerance_is_a_time_and_a_share_in_a_short_text(written: str, good: bool) -> None:
+    text = written if written.startswith("[") else f'"{written}"'
+    with nullcontext() if good else pytest.raises(InputError, match="is not a tolerance of round trips: write it as"):
+        plan = parse(f"name: x\nchain: {{hosts: 2}}\ntolerances: {{rtt: {text}}}\n", "x.yaml")
+        assert (plan.tolerances.rtt_ms, plan.tolerances.rtt_percent) == (0.3, 2.0)
 
 
 def test_overlay_is_free_when_no_names_are_given() -> None:

@@ -43,6 +43,12 @@ def test_a_host_behind_a_trunk_has_an_interface_in_each_vlan() -> None:
     assert "dev eth1\n" not in script.replace("address replace", "dev")
 
 
+def test_subnets_are_in_the_order_of_the_vlans_numbers() -> None:
+    text = "links: [{ends: [a, s], vlans: [30, 4, 200]}, {ends: [b, s], vlan: 200}, {ends: [c, s], vlan: 4}]"
+    trunk, *_ = made(f"hosts: {{a: , b: , c: }}\nswitches: {{s: }}\n{text}").links
+    assert dict(trunk.segments) == {4: "10.20.0.0/24", 30: "10.20.1.0/24", 200: "10.20.2.0/24"}
+
+
 def test_packets_go_between_vlans_by_the_router_alone() -> None:
     assert VLANS.path("staff1", "staff2").links == ("staff1-s1", "s1-s2", "staff2-s2")
     assert VLANS.path("staff2", "guest2").links == (

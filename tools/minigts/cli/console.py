@@ -229,10 +229,15 @@ def amount(size_bytes: int, seconds: float) -> str:
 
 def show_log(heading: str, file: Path) -> None:
     """Print a text file below a heading; control characters are printed as escapes."""
-    print(f"==> {printable(heading)} <==")
     with file.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            print(printable(line.rstrip("\n")))
+        show_text(heading, lines)
+
+
+def show_text(heading: str, lines: Iterable[str]) -> None:
+    """As `show_log`, for the lines of a text."""
+    print(f"==> {printable(heading)} <==")
+    for line in lines:
+        print(printable(line.rstrip("\n")))
 
 
 def print_json(document: object) -> None:

@@ -12,11 +12,19 @@ if TYPE_CHECKING:
     from minigts.overlays import Endpoint
 
 
+def is_pod(name: str) -> bool:
+    """Whether it is the name of a pod, which no host or container of a topology has."""
+    return name.startswith("pod/")
+
+
 def into_container(lab: Lab, name: str) -> tuple[str, dict[str, tuple[str, ...]]]:
     """The host of a container, and by host the command that runs another one in the container. `name` is a container of
-    the topology, or a host, which stands for its measuring container. Raises InputError when there is none."""
-    from minigts.overlays import containers
+    the topology, a pod, or a host, which stands for its measuring container. Raises InputError when there is none."""
+    from minigts.overlays import containers, pods
 
+    if is_pod(name):
+        pod = pods.running(lab, name)
+        return pod.host, {pod.host: pod.prefix}
     if any(host.name == name for host in lab.plan.hosts):
         return name, into_containers(lab, [name])
     place = containers.find(lab, name)
@@ -31,8 +39,11 @@ def into_containers(lab: Lab, hosts: Sequence[str]) -> dict[str, tuple[str, ...]
 def container_network(lab: Lab, name: str) -> tuple[str, tuple[str, ...]]:
     """The host of a container, and the command that runs a program of the host in the container's network. `name` is as
     in `into_container`. Raises InputError when there is none."""
-    from minigts.overlays import containers
+    from minigts.overlays import containers, pods
 
+    if is_pod(name):
+        pod = pods.running(lab, name)
+        return pod.host, pod.network
     if any(host.name == name for host in lab.plan.hosts):
         return name, container_of(lab, name).network
     place = containers.find(lab, name)

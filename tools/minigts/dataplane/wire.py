@@ -146,7 +146,7 @@ def _difference(name: str, is_: Any, should: Any) -> str:
     return f"{word} is {there}, should be {wanted}"
 
 
-def undeclared_losses(port: Port, state: WireState, *, modelled: bool = False) -> int:
+def undeclared_losses(port: Port, state: WireState, *, modelled: bool) -> int:
     """The number of frames from `port` that got lost although the plan declares neither a loss nor a queue for them,
     nor, if it is `modelled`, a processor, for which only a limited number of frames waits.
     """

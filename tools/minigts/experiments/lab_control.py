@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePosixPath
 
 from minigts import lab as labs
 from minigts import overlays
+from minigts.experiments import provenance
 from minigts.experiments.guard import Drops
 from minigts.experiments.model import Links
 from minigts.fidelity.host_load import Recording, recording
@@ -17,10 +19,29 @@ from minigts.lab import Lab, Settings, queues, schedule_player
 from minigts.lab.links import link_named
 from minigts.machine.proc import family, used_s
 from minigts.machine.progress import Progress
-from minigts.overlays import Endpoint
+from minigts.overlays import Endpoint, policy
 from minigts.providers.base import OwnProcesses
+from minigts.results.schema import Laid
 from minigts.tools.options import size_bytes
 from minigts.topology.schedule import Moment
+
+
+@contextmanager
+def overlay_kept(lab: Lab, say: Progress) -> Iterator[str | None]:
+    """Yields the name of the overlay that the lab has now. If another one has taken its place when the context closes,
+    it is joined again, with the policy that was in force."""
+    before, rules = overlays.joined(lab), policy.in_force(lab)
+    name = None if before is None or not before.ends else before.name
+    try:
+        yield name
+    finally:
+        now = overlays.joined(lab)
+        if name is not None and (now is None or now.name != name or not now.ends):
+            say(f"{name}: joining again, as before the run")
+            overlays.join(lab, name, say)
+        if rules is not None and policy.in_force(lab) is None:
+            say(f"{name}: policy {rules.name} again")
+            policy.apply(lab, rules)
 
 
 @dataclass(frozen=True)
@@ -29,6 +50,8 @@ class RealLabControl:
 
     lab: Lab
     say: Progress
+    kept: str | None = None
+    """The overlay that the lab had before, which stays."""
 
     @cached_property
     def drops(self) -> Drops:
@@ -45,8 +68,16 @@ class RealLabControl:
     def verify(self, overlay: str) -> str:
         return json.dumps(overlays.verify(self.lab, self.say), sort_keys=True)
 
-    def leave(self, _overlay: str) -> None:
-        overlays.leave(self.lab, self.say)
+    def laid(self, _overlay: str) -> Laid:
+        now, rules = overlays.joined(self.lab), policy.in_force(self.lab)
+        return Laid(
+            programs=provenance.programs(PurePosixPath(now.programs).name) if now else None,
+            policy={} if rules is None else rules.model_dump(mode="json", by_alias=True, exclude_unset=True),
+        )
+
+    def leave(self, overlay: str) -> None:
+        if overlay != self.kept:
+            overlays.leave(self.lab, self.say)
 
     def second(self, host: str) -> Endpoint:
         return overlays.second_container(self.lab, host)

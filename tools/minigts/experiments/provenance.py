@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from minigts.artifacts import checksums
+from minigts.artifacts import checksums, overlay_programs
 from minigts.machine.progress import Progress
 from minigts.providers.base import Provenance, Provider
 from minigts.results.schema import PartFacts
@@ -25,6 +25,14 @@ def parts(provider: Provider, say: Progress) -> dict[str, PartFacts]:
         say(f"computing the digest of the {word}")
         found[word] = PartFacts(key=_key(directory), sha256=checksums.total(checksums.entries(directory)))
     return found
+
+
+def programs(key: str) -> PartFacts | None:
+    """An overlay's own programs by their key; None where there is no such key, or they are not on this machine."""
+    directory = overlay_programs.store() / key
+    if not key or not directory.is_dir():
+        return None
+    return PartFacts(key=key, sha256=checksums.total(checksums.entries(directory)))
 
 
 def packages(provider: Provider) -> dict[str, str]:
@@ -49,7 +57,7 @@ def differences(
     """A line for each part that differs here from `there`, where a run was made; none when all are the same."""
     if not there:
         return ("it does not say which image, kernel and clock it was made with",)
-    lines = [_difference(word, own, here.get(word)) for word, own in there.items() if own != here.get(word)]
+    lines = [difference(word, own, here.get(word)) for word, own in there.items() if own != here.get(word)]
     names = sorted(packages_there.keys() | packages_here.keys()) if packages_there and packages_here else []
     changed = [name for name in names if packages_there.get(name) != packages_here.get(name)]
     if changed:
@@ -61,7 +69,8 @@ def differences(
     return tuple(lines)
 
 
-def _difference(word: str, there: PartFacts, here: PartFacts | None) -> str:
+def difference(word: str, there: PartFacts, here: PartFacts | None) -> str:
+    """How a part differs here, in a sentence."""
     if here is None:
         return f"its {word} is {there.key} ({there.sha256[:16]}); here none is built"
     if here.key == there.key:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from minigts.providers.base import Prepares
 from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.folder import OF_A_FILE, inside, plain, read_bytes
-from minigts.results.schema import BESIDE, EXPERIMENT, TOPOLOGY, Labs, Manifest, PartFacts
+from minigts.results.schema import BESIDE, EXPERIMENT, TOPOLOGY, Labs, Manifest, OverlayFacts, PartFacts
 
 _SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 
@@ -114,11 +115,24 @@ def explanations(first: Path, second: Path) -> tuple[str, ...]:
             lines.append(f"{name}: {missing} of its {len(samples)} samples have no result there")
         if original.claims_sha256 not in ((), tuple(claim.digest for claim in original.experiment.claims)):
             lines.append(f"{name}: its claims were changed after the run")
+        for overlay, there in original.overlays.items():
+            lines += [f"{name}: {line}" for line in _laid_otherwise(overlay, there, here.overlays.get(overlay))]
         if original.labs != here.labs:
             lines.append(f"{name}: it was measured {_labs_in_words(original.labs)}; here {_labs_in_words(here.labs)}")
         elif original.experiment.replicates == 1 and _clock_went_back(directory, original):
             lines.append(f"{name}: its samples are from several labs, as the time at which each began shows")
     return tuple(lines)
+
+
+def _laid_otherwise(overlay: str, there: OverlayFacts, here: OverlayFacts | None) -> Iterator[str]:
+    """What an overlay was laid with there, and was not here."""
+    if here is None:
+        return
+    if there.programs is not None and there.programs != here.programs:
+        yield provenance.difference(f"set of programs for overlay {overlay}", there.programs, here.programs)
+    if there.policy != here.policy:
+        first, second = (plain(str(each.policy.get("name", "none"))) for each in (there, here))
+        yield f"the policy in force on overlay {overlay} was {first}; here it is {second}"
 
 
 def _labs_in_words(labs: Labs | None) -> str:

@@ -211,7 +211,7 @@ class _RunFolder:
         self, overlay: str, endpoints: Mapping[str, Endpoint], provider: Provider, watch: _Watch, clock: _Clock
     ) -> bool:
         """Take the missing samples over `overlay`. False when it has to be joined again."""
-        manifest = self._with_overlay(overlay, endpoints, watch.seen)
+        manifest = self._with_overlay(overlay, endpoints, watch)
         sampler = Sampler(self.directory, manifest, provider, watch.stage, endpoints, self.log)
         try:
             for batch in batches(manifest.experiment, self.pending(overlay)):
@@ -227,12 +227,14 @@ class _RunFolder:
             sampler.put_links_back()
         return True
 
-    def _with_overlay(self, overlay: str, endpoints: Mapping[str, Endpoint], seen: str) -> Manifest:
-        """The manifest with the overlay's endpoints, which is written before the first sample over them."""
+    def _with_overlay(self, overlay: str, endpoints: Mapping[str, Endpoint], watch: _Watch) -> Manifest:
+        """The manifest with the overlay's endpoints and what it was laid with, written before the first sample over
+        them."""
         manifest = manifests.read(self.directory)
         facts = OverlayFacts(
+            **dict(watch.stage.laid(overlay)),
             endpoints={host: EndpointFacts(address=end.address, mtu=end.mtu) for host, end in endpoints.items()},
-            verify=seen,
+            verify=watch.seen,
         )
         skipped = {name: reason for name, reason in manifest.skipped.items() if name != overlay}
         changed = manifest.model_copy(

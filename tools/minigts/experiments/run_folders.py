@@ -14,7 +14,7 @@ import minigts
 from minigts import overlays, paths
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem
 from minigts.experiments import provenance, run, time_limits
-from minigts.experiments.lab_control import RealLabControl
+from minigts.experiments.lab_control import RealLabControl, overlay_kept
 from minigts.experiments.prepare import Prepared
 from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.measure import certify
@@ -164,11 +164,13 @@ def _taken_off(certificate: Certificate) -> dict[str, str]:
 
 
 def take(directories: Sequence[Path], lab: Lab, say: Progress, on_progress: run.OnProgress) -> tuple[run.Outcome, ...]:
-    """Take every sample that the directories lack on this lab."""
+    """Take every sample that the directories lack on this lab. Afterwards it has the overlay and the policy that it had
+    before."""
     names = [each.name for each in directories]
     lab.note({"event": "run begun", "results": names})
     try:
-        return run.run_together(directories, lab.provider, RealLabControl(lab, say), on_progress)
+        with overlay_kept(lab, say) as kept:
+            return run.run_together(directories, lab.provider, RealLabControl(lab, say, kept), on_progress)
     finally:
         lab.note({"event": "run ended", "results": names})
 

@@ -39,7 +39,7 @@ from minigts.overlays import Endpoint
 from minigts.providers.base import Provider, Result
 from minigts.results import manifest as manifests
 from minigts.results import store
-from minigts.results.schema import Manifest, RawSample, Side
+from minigts.results.schema import Laid, Manifest, RawSample, Side
 from minigts.tools.base import ParseError
 from minigts.topology.plan.elements import Path as PathOfPlan
 from minigts.topology.schedule import Moment
@@ -64,6 +64,10 @@ class LabControl(Protocol):
 
     def verify(self, overlay: str) -> str:
         """Prove its data path, and return what was seen, in a text that changes only with the data path."""
+        ...
+
+    def laid(self, overlay: str) -> Laid:
+        """What the overlay that is joined was laid with."""
         ...
 
     def leave(self, overlay: str) -> None: ...

@@ -11,6 +11,7 @@
     memory: {leader_mb: 1000, host_mb: 500}     # the least memory of each network's first host, and of every other
     policy: nftables            # the hosts' nftables enforce policies; `itself`: its phase policy does; default: none
     containers: NETWORK         # the engine's network that the user's own containers join; default: they cannot
+    pods: true                  # its containers are pods of Kubernetes; default: false
     second: true                # it can have a second container on a host; default: false
     kernel_modules: [NAME, …]   # modules that it needs and not every host's kernel has
     variants:                   # the first has the folder's name, another is, for instance, `flannel-udp`
@@ -148,6 +149,7 @@ class Declaration(_Part):
     memory: Memory | None = None
     policy: Annotated[PolicyBy, choice("a way to enforce policies", *get_args(PolicyBy))] | None = None
     containers: str = ""
+    pods: bool = False
     second: bool = False
     reroutes: bool = False
     """Whether it finds another way when a link is cut, over hosts and links of its own network."""

@@ -6,12 +6,13 @@ provision/overlays/host.sh reads it.
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from minigts.overlays.catalogue import Engine, Overlay
 from minigts.overlays.teams import UNDERLAY, team_of
-from minigts.topology.plan.elements import Host
+from minigts.topology.plan.elements import Host, Kubernetes
 from minigts.topology.plan.plan import Plan
 from minigts.topology.time import Time
 
@@ -76,6 +77,8 @@ class HostFacts(_Part):
     policy: str
     patience_s: int = 1
     """How long a phase waits for an answer to an echo request."""
+    kubernetes: Annotated[Kubernetes | None, Field(exclude_if=lambda each: each is None)] = None
+    """Only for an overlay whose containers are pods."""
 
 
 QUICK_MS = 900.0
@@ -136,6 +139,7 @@ def facts_for(
         kernel_modules=overlay.kernel_modules,
         policy=overlay.declaration.policy or "",
         patience_s=patience_s,
+        kubernetes=plan.kubernetes if overlay.declaration.pods else None,
     )
 
 

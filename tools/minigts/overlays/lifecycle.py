@@ -440,10 +440,11 @@ def _leaders_first(lab: Lab, now: Joined, phase: str) -> dict[str, dict[str, str
 
 
 def run_on(lab: Lab) -> containers.RunPhase:
-    """A function that runs phases of the overlay. Raises InputError unless an overlay with a place for containers is
-    joined."""
+    """A function that runs phases of the overlay. Raises InputError unless an overlay with a place for containers or
+    pods is joined."""
     now = joined(lab)
-    if now is None or not now.ends or not catalogue.find(now.name).declaration.containers:
+    declared = None if now is None or not now.ends else catalogue.find(now.name).declaration
+    if declared is None or not (declared.containers or declared.pods):
         what = (
             "nothing is joined" if now is None else f"overlay {now.name} is joined, which has no place for containers"
         )

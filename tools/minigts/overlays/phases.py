@@ -18,6 +18,8 @@ from minigts.topology.plan.elements import Host
 FILE = "overlay.json"
 IN_HOST = PurePosixPath("/run/minigts")
 PHASE_TIMEOUT_S = 180.0
+SECRET = re.compile(r"(^|_)(KEY|SECRET|TOKEN)$")
+"""The names of a phase's variables whose values no message shows."""
 ENTER = ("nsenter", "--all", "--root", "--wd", "--target")
 
 
@@ -104,10 +106,11 @@ def run_phase(
     try:
         result = lab.provider.run(host.name, argv, timeout_s=timeout_s)
     except CommandFailed as error:
+        failed = error.hiding([value for key, value in words.items() if SECRET.search(key)])
         if error.code == EnvironmentLacks.exit_code:
             now = joined(lab)
-            raise EnvironmentLacks(f"{now.name if now else 'overlay'}: {error.stderr.strip()}") from error
-        raise
+            raise EnvironmentLacks(f"{now.name if now else 'overlay'}: {failed.stderr.strip()}") from None
+        raise failed from None
     lines = [line.partition("=") for line in result.stdout.splitlines() if "=" in line]
     return {key: value for key, _, value in lines}
 

@@ -332,6 +332,10 @@ def _settings(manifest: Manifest | None) -> Iterator[tuple[tuple[str, str], str]
     for overlay, facts in manifest.overlays.items():
         mtus = {str(endpoint.mtu) for endpoint in facts.endpoints.values()}
         yield ("lab", f"MTU of {overlay}"), ", ".join(sorted(mtus))
+        if facts.programs is not None:
+            yield ("version", f"programs of {overlay}"), facts.programs.sha256[:16]
+        if facts.policy:
+            yield ("lab", f"policy on {overlay}"), str(facts.policy.get("name"))
 
 
 def _topology(manifest: Manifest) -> Iterator[tuple[tuple[str, str], str]]:

@@ -55,7 +55,25 @@ class EndpointFacts(_Part):
     mtu: Annotated[int, Field(ge=68, le=65535)]
 
 
-class OverlayFacts(_Part):
+class PartFacts(_Part):
+    """A part that a lab was made of: the key of its recipe, and the digest of what was built
+    (artifacts/checksums.py)."""
+
+    key: Annotated[str, Field(max_length=100)]
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class Laid(_Part):
+    """What an overlay was laid with."""
+
+    programs: Annotated[PartFacts | None, Field(exclude_if=lambda programs: programs is None)] = None
+    """Its own programs, by the key of their recipe, or of their content where the user supplied them; None where it has
+    none, and in older folders."""
+    policy: Annotated[dict[str, JsonValue], Field(exclude_if=lambda policy: not policy)] = {}
+    """The policy that was in force on it, as its file says; empty without one, and in older folders."""
+
+
+class OverlayFacts(Laid):
     """An overlay as it was measured: its endpoints by host, and the output of its verify script."""
 
     endpoints: dict[str, EndpointFacts] = {}
@@ -70,14 +88,6 @@ class Guard(_Part):
     absent: tuple[str, ...] = ()
     tainted: int = 0
     repeated: int = 0
-
-
-class PartFacts(_Part):
-    """A part from which the lab's hosts were started: the key of its recipe, and the digest of what was built
-    (artifacts/checksums.py)."""
-
-    key: Annotated[str, Field(max_length=100)]
-    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class LeftOut(_Part):

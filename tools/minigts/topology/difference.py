@@ -27,6 +27,7 @@ ANEW: Mapping[str, str] = {
     "ipv4": "hosts get their addresses as they boot",
     "time": "a lab's clock is chosen as it comes up",
     "dns": "hosts start their name servers as they boot",
+    "kubernetes": "every node gets it as the overlay is joined",
     "groups": "every overlay is laid over its group's hosts together",
     "subnets": "the addresses of all links follow from it",
     "seed": "the random numbers of all links follow from it",

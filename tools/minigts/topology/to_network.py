@@ -32,6 +32,7 @@ def network_of(plan: Plan) -> Network:
         ("expect", bool(plan.expect)),
         ("tolerances", plan.tolerances != Tolerances()),
         ("dns", plan.dns),
+        ("kubernetes", plan.kubernetes != elements.Kubernetes()),
     ):
         if there:
             notes.add(what, plan.name, "no other format has it")

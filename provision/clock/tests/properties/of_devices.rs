@@ -1,7 +1,8 @@
 //! What is put into a kernel's buffers is in them, and what the kernel puts out is taken as it is, however its memory is cut
 //! into buffers.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 use nix::sys::socket::MsgFlags;
@@ -11,7 +12,7 @@ use crate::for_all;
 use crate::kernel::{
     read_with, vhost, write_with, Kernel, Read, Shared, AVAILABLE, BUFFERS, QUEUE, USED,
 };
-use crate::rings::{Delivery, QUEUE_SIZE};
+use crate::rings::{Delivery, LONGEST_FRAME, QUEUE_SIZE};
 use crate::script::Chance;
 
 const MEMORY: usize = 4 << 20;
@@ -22,27 +23,42 @@ const MORE: u64 = 1;
 struct Wired {
     device: Device,
     memory: Shared,
-    _kernel: OwnedFd,
+    kernel: OwnedFd,
+}
+
+impl Wired {
+    /// What the device answers, or why it takes the message for a lie.
+    fn told(&mut self, request: u32, payload: &[u8], files: &[RawFd]) -> io::Result<Vec<u8>> {
+        let message = vhost(request, payload);
+        write_with(&self.kernel, &message, files, MsgFlags::empty()).expect("room");
+        assert!(matches!(self.device.receive()?, Event::Settled));
+        let mut answer = [0; 64];
+        let Read::Bytes(count) = read_with(&self.kernel, &mut answer, MsgFlags::MSG_DONTWAIT).0
+        else {
+            panic!("no answer");
+        };
+        assert_eq!(answer[..4], request.to_ne_bytes());
+        assert_eq!(answer[4..8], (1u32 | 4).to_ne_bytes(), "version 1, a reply");
+        assert_eq!(answer[8..12], (count as u32 - 12).to_ne_bytes());
+        Ok(answer[12..count].to_vec())
+    }
 }
 
 fn wired(kind: Kind) -> Wired {
     let (ours, theirs) = UnixStream::pair().expect("sockets");
     let kernel = OwnedFd::from(ours);
-    let (mut device, memory) = (Device::new(kind, theirs.into()), Shared::new(MEMORY));
+    let mut wired = Wired {
+        device: Device::new(kind, theirs.into()),
+        memory: Shared::new(MEMORY),
+        kernel,
+    };
     for (request, payload) in Kernel::setup(MEMORY as u64, true) {
-        let file = [memory.file.as_raw_fd()];
+        let file = [wired.memory.file.as_raw_fd()];
         let files = if request == 5 { &file[..] } else { &[] };
-        let message = vhost(request, &payload);
-        write_with(&kernel, &message, files, MsgFlags::empty()).expect("room");
-        assert!(matches!(device.receive(), Ok(Event::Settled)));
-        let answered = read_with(&kernel, &mut [0; 64], MsgFlags::MSG_DONTWAIT).0;
-        assert_eq!(answered, Read::Bytes(20));
+        let answer = wired.told(request, &payload, files).expect("no lie");
+        assert_eq!(answer, [0; 8]);
     }
-    Wired {
-        device,
-        memory,
-        _kernel: kernel,
-    }
+    wired
 }
 
 fn card() -> Wired {
@@ -94,6 +110,46 @@ fn chains(chance: &mut Chance, sizes: &[u64]) -> Vec<Chain> {
         chains.push((0..parts).map(part).collect());
     }
     chains
+}
+
+#[test]
+fn a_queue_goes_on_where_the_kernel_says() {
+    let mut card = card();
+    for (queue, base) in [(0u32, 5u32), (1, 250)] {
+        let pair = [queue.to_ne_bytes(), base.to_ne_bytes()].concat();
+        card.told(10, &pair, &[]).expect("no lie");
+        let asked = [queue.to_ne_bytes(), [0; 4]].concat();
+        assert_eq!(card.told(11, &asked, &[]).expect("no lie"), pair);
+    }
+}
+
+#[test]
+fn a_region_of_memory_that_is_told_of_and_not_sent_is_a_lie() {
+    let mut card = card();
+    let region = [0u64, MEMORY as u64, 0, 0].map(u64::to_ne_bytes).concat();
+    for count in [0u32, 2] {
+        let head = [count.to_ne_bytes(), [0; 4]].concat();
+        let file = [card.memory.file.as_raw_fd()];
+        let table = [&head[..], &region, &region].concat();
+        assert!(card.told(5, &table, &file).is_err(), "{count} of 1");
+    }
+}
+
+#[test]
+fn the_longest_frame_is_taken_and_one_byte_more_is_a_lie() {
+    for (more, taken) in [(0, true), (1, false)] {
+        let Wired {
+            mut device, memory, ..
+        } = card();
+        let length = NET_HEADER + LONGEST_FRAME + more;
+        describe(&memory, QUEUE, &[vec![(BUFFERS, length)]], 0);
+        memory.put(QUEUE + AVAILABLE + 2, &1u16.to_le_bytes());
+        let output = device.rings.take_output(None);
+        assert_eq!(output.is_ok(), taken);
+        if let Ok(frames) = output {
+            assert_eq!(frames[0].len(), LONGEST_FRAME);
+        }
+    }
 }
 
 #[test]

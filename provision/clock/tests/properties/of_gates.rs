@@ -93,6 +93,16 @@ fn step(chance: &mut Chance, gate: &mut Gate, clients: &mut [Client]) {
 }
 
 #[test]
+fn a_turn_is_as_busy_as_its_client_says() {
+    let mut gate = Gate::default();
+    gate.begin_turn(7);
+    for busy in [false, true, false] {
+        gate.set_busy(7, busy);
+        assert_eq!(gate.somebody_is_busy(), busy);
+    }
+}
+
+#[test]
 fn time_passes_when_somebody_waits_and_nobody_acts() {
     for_all(|chance| {
         let mut gate = Gate::default();

@@ -32,7 +32,8 @@ build_in_debian_root() {
     "${trust[@]}" \
     --customize-hook="copy-in ${here@Q} /tmp" \
     --customize-hook='mkdir "$1/tmp/built" && chroot "$1" /tmp/build/compile.sh /tmp/built' \
-    --customize-hook="copy-out /tmp/built/kubernetes /tmp/built/plugins /tmp/built/ctr ${output@Q}"
+    --customize-hook="copy-out /tmp/built/kubernetes /tmp/built/plugins /tmp/built/ctr ${output@Q}" \
+    --customize-hook="copy-out /tmp/built/coredns /tmp/built/kube-router ${output@Q}"
 }
 
 build() {

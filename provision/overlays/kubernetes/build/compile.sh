@@ -1,6 +1,6 @@
 #!/bin/bash
-# Compiles Kubernetes' programs into one, the network's plugins and containerd's client; all static, of Go alone. Prints a
-# line for each package that is compiled.
+# Compiles Kubernetes' programs into one, the network's plugins, containerd's client, CoreDNS and kube-router's
+# controller of policies; all static, of Go alone. Prints a line for each package that is compiled.
 #
 #   compile.sh OUTPUT        OUTPUT is an existing directory
 set -euo pipefail
@@ -61,3 +61,4 @@ mkdir -p "$output/plugins"
 compile_cluster
 compile plugins tool "$output/plugins/"
 compile client tool "$output/"
+compile addons ./... "$output/"

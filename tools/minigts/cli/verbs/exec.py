@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from minigts.cli import completion, console
-from minigts.cli.containers import into_container, into_containers
+from minigts.cli.containers import into_container, into_containers, is_pod
 from minigts.cli.options import AsJson, Inside, LabName, lab_with, opened_lab
 from minigts.cli.verbs import LABS, Verb
 from minigts.errors import CommandTimeout, HostFailed, InputError, MinigtsError
@@ -39,7 +39,7 @@ def execute(
         list[str],
         typer.Argument(
             metavar="[HOST] COMMAND...",
-            help="A host, unless --all; the command and its arguments.",
+            help="A host or pod, unless --all; the command and its arguments.",
             autocompletion=completion.host_or_nothing,
         ),
     ],
@@ -54,9 +54,12 @@ def execute(
     """Run a command on a host, and exit with its exit code. Options go before the host.
 
     With --all it runs on every host at once: each line of output begins with its host's name, and the exit code is the
-    highest of all. With --container it runs in a container.
+    highest of all. With --container it runs in a container. In a cluster of Kubernetes pod/NAME is a pod of the
+    namespace default, pod/NAMESPACE/NAME of another, with :CONTAINER where it is not to be the first.
 
     Example:  minigts exec ams -- ping -c 3 bra
+
+    Example:  minigts exec pod/web-0 -- ip address
 
     Example:  minigts exec --all -- ip -brief address
     """
@@ -66,6 +69,7 @@ def execute(
     command = command[1:] if command[:1] == ["--"] else command
     if not command or command[0].startswith("-"):
         raise InputError("exec: options go before the host, the command after it: minigts exec HOST -- ip address")
+    container = container or is_pod(named)
     opened = opened_lab(lab) if every or container else lab_with(named, lab)
     hosts = [host.name for host in opened.plan.hosts] if every else [named]
     prefixes = into_containers(opened, hosts) if container and every else {}

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from minigts.cli import completion, console
+from minigts.cli.containers import is_pod
 from minigts.cli.options import LabName, lab_with, one_of, writable
 from minigts.cli.verbs import LABS, Verb
+
+if TYPE_CHECKING:
+    from minigts.lab import Lab
 
 verb = Verb(LABS, 210)
 
@@ -19,7 +23,7 @@ def logs(
     host: Annotated[
         str | None,
         typer.Argument(
-            metavar="[HOST]", help="A host or switch. Default: all of the lab.", autocompletion=completion.hosts
+            metavar="[HOST]", help="A host, switch or pod. Default: all of the lab.", autocompletion=completion.hosts
         ),
     ] = None,
     lab: LabName = None,
@@ -33,7 +37,8 @@ def logs(
 ) -> None:
     """Show a host's console, its kernel's log, and the logs of its container engine and its overlay's programs.
 
-    A host that no longer answers has only its console. The host's agent writes to the console, too.
+    A host that no longer answers has only its console. The host's agent writes to the console, too. Of a pod, named
+    as for `exec`, it shows what its containers have written.
 
     Example:  minigts logs ams
 
@@ -43,6 +48,9 @@ def logs(
 
     from minigts import lab as labs
 
+    if host is not None and is_pod(host):
+        _logs_of_pod(labs.open_lab(lab), host, only, into)
+        return
     opened = labs.open_lab(lab) if host is None else lab_with(host, lab, also_off=True)
     names = [each.name for each in opened.plan.machines] if host is None else [host]
     with tempfile.TemporaryDirectory(dir=opened.rundir, prefix="logs.") as directory:
@@ -58,3 +66,19 @@ def logs(
         for name, file in found:
             if only in (None, file.stem):
                 console.show_log(f"{name}: {file.name}", file)
+
+
+def _logs_of_pod(lab: Lab, word: str, only: str | None, into: Path | None) -> None:
+    from minigts.overlays import pods
+
+    pod, container = pods.find(lab, word)
+    if only is not None:
+        container = one_of("container", only, [one.name for one in pod.containers])
+    for name, text in pods.logs(lab, pod, container).items():
+        if into is None:
+            console.show_text(f"{pod.full_name}: {name}", text.splitlines())
+        else:
+            place = writable(into / f"{pod.namespace}.{pod.name}", "--into")
+            (place / f"{name}.log").write_text(text, encoding="utf-8")
+    if into is not None:
+        console.note(f"the logs of {pod.full_name} are in {into}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from minigts.cli import console
-from minigts.cli.containers import into_container
+from minigts.cli.containers import into_container, is_pod
 from minigts.cli.options import Host, Inside, LabName, lab_with, opened_lab
 from minigts.cli.verbs import LABS, Verb
 
@@ -14,7 +14,7 @@ verb = Verb(LABS, 190)
 
 @verb.command()
 def shell(host: Host, lab: LabName = None, container: Inside = False) -> None:
-    """Open a shell on a host, as root; with --container in a container.
+    """Open a shell on a host, as root; with --container in a container. pod/NAME is a pod, as for `exec`.
 
     Leave it with exit or ctrl-d.
 
@@ -24,6 +24,7 @@ def shell(host: Host, lab: LabName = None, container: Inside = False) -> None:
     """
     from minigts.lab import provisioning
 
+    container = container or is_pod(host)
     opened = opened_lab(lab) if container else lab_with(host, lab)
     if container:
         host, prefixes = into_container(opened, host)

@@ -109,18 +109,20 @@ def marked(rundir: Path) -> list[int]:
     return [found.pid for found in _of_lab(rundir)]
 
 
-def end(rundir: Path, patience_s: float = 5.0) -> list[str]:
-    """End the lab's supervisor, then its remaining processes. Returns one sentence for each that could not be ended."""
+def end(rundir: Path, patience_s: float = 5.0, killed_s: float = 30.0) -> list[str]:
+    """End the lab's supervisor, in `patience_s` by itself or else killed, then its remaining processes. A process that
+    is killed ends when it next has a processor: it has `killed_s`. Returns one sentence for each that could not be
+    ended."""
     remove(rundir / LAUNCH)
     first = _supervisor(rundir)
     if first is not None:
         send_marked(first, signal.SIGTERM, MARK, str(rundir))
         if not _gone([first], patience_s):
             send_marked(first, signal.SIGKILL, MARK, str(rundir))
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + killed_s
     while left := _of_lab(rundir):
         _kill(left, rundir)
-        if not _gone(left, min(1.0, patience_s)) and time.monotonic() > deadline:
+        if not _gone(left, min(1.0, killed_s)) and time.monotonic() > deadline:
             return [f"process {process.pid} does not end" for process in left if process.runs]
     remove(rundir / _RECORD)
     return []

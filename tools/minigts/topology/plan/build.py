@@ -16,6 +16,7 @@ from minigts.topology.plan.elements import (
     Group,
     Host,
     HostPort,
+    Kubernetes,
     Link,
     OnVlan,
     Port,
@@ -28,7 +29,7 @@ from minigts.topology.plan.elements import (
 from minigts.topology.plan.path_totals import link_figures, queue_bytes, with_derived
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.draft import DEFAULT_CPUS, Draft, DraftHost, DraftLink
-from minigts.topology.read.model import ToleranceSpec, Topology
+from minigts.topology.read.model import KubernetesSpec, ToleranceSpec, Topology
 from minigts.topology.routes import ipv6, segments
 from minigts.topology.routes.addresses import assign, host_address, mac
 from minigts.topology.routes.paths import with_costs
@@ -65,6 +66,7 @@ def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Pla
         time=time,
         overlay=topology.overlay,
         groups=tuple(Group(name=name, hosts=hosts) for name, hosts in (topology.groups or {}).items()),
+        kubernetes=_kubernetes(topology.kubernetes),
         hosts=hosts,
         switches=switches,
         links=links,
@@ -104,6 +106,10 @@ def _processor(written: ProcessorSpec | None) -> Processor | None:
     if written is None or not (written.frame or written.byte or written.call):
         return None
     return Processor(frame_ns=written.frame, byte_ns=written.byte, call_ns=written.call)
+
+
+def _kubernetes(written: KubernetesSpec | None) -> Kubernetes:
+    return Kubernetes() if written is None else Kubernetes(**written.model_dump())
 
 
 def _tolerances(written: ToleranceSpec | None) -> Tolerances:

@@ -396,6 +396,17 @@ class Tolerances(Frozen):
     loss_points: Percent = 0.1
 
 
+class Kubernetes(Frozen):
+    """How a cluster of Kubernetes is set up, where an overlay is one: the file's `kubernetes:`."""
+
+    proxy: Literal["iptables", "nftables"] = "iptables"
+    """The mode of kube-proxy."""
+    dns: bool = False
+    """Whether CoreDNS runs, so that pods find Services by their names."""
+    policies: bool = False
+    """Whether NetworkPolicy objects are enforced, by kube-router."""
+
+
 class Group(Frozen):
     """Hosts with an overlay of their own, which the first of them leads."""
 

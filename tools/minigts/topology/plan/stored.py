@@ -26,7 +26,7 @@ from minigts.topology.fields import (
 )
 from minigts.topology.host_settings import untimely_hosts
 from minigts.topology.link_settings import untimely
-from minigts.topology.plan.elements import Frozen, Group, Host, HostPort, Link, OnVlan, Switch, Tolerances
+from minigts.topology.plan.elements import Frozen, Group, Host, HostPort, Kubernetes, Link, OnVlan, Switch, Tolerances
 from minigts.topology.routes import ipv6, own_routes
 from minigts.topology.routes import ipv6 as v6
 from minigts.topology.routes.addresses import DEFAULT_SUBNETS
@@ -53,6 +53,8 @@ class Stored(Frozen):
     overlay: Name
     groups: Annotated[tuple[Group, ...], Field(max_length=MOST_HOSTS)] = ()
     """Groups with an overlay each; without groups one overlay spans all hosts. A host is in one group at the most."""
+    kubernetes: Annotated[Kubernetes, Field(exclude_if=lambda each: each == Kubernetes())] = Kubernetes()
+    """The defaults are not stored."""
     hosts: Annotated[tuple[Host, ...], Field(min_length=1, max_length=MOST_HOSTS)]
     switches: Annotated[tuple[Switch, ...], Field(max_length=MOST_HOSTS)] = ()
     links: Annotated[tuple[Link, ...], Field(max_length=MOST_LINKS)]

@@ -152,6 +152,34 @@ class ToleranceSpec(Spec):
     )
 
 
+IPVS = (
+    "kube-proxy's mode ipvs keeps sets of addresses for which the hosts' kernel has no module (ip_set_bitmap_port, "
+    "ip_set_hash_ipportip, ip_set_hash_ipportnet): write iptables or nftables"
+)
+
+
+def _proxy(value: object) -> object:
+    if value == "ipvs":
+        raise ValueError(IPVS)
+    return value
+
+
+class KubernetesSpec(Spec):
+    """How a cluster of Kubernetes is set up."""
+
+    proxy: Annotated[
+        Literal["iptables", "nftables"],
+        choice("a mode of kube-proxy", "iptables", "nftables"),
+        BeforeValidator(_proxy),
+    ] = Field("iptables", description="The mode of kube-proxy: iptables or nftables. Default: iptables.")
+    dns: Annotated[bool, *truth("CoreDNS runs in the cluster")] = Field(
+        False, description="true: CoreDNS runs, and pods find Services by their names. Default: false."
+    )
+    policies: Annotated[bool, *truth("NetworkPolicy objects are enforced")] = Field(
+        False, description="true: kube-router enforces NetworkPolicy objects on every node. Default: false."
+    )
+
+
 class Topology(Spec):
     """A minigts topology: hosts, the links between them, and what must hold."""
 
@@ -211,6 +239,11 @@ class Topology(Spec):
     ring: Ring | None = Field(None, description="Shorthand: hosts in a ring.")
     clos: Clos | None = Field(None, description="Shorthand: hosts on leaves, and every leaf on every spine.")
     overlay: Name = Field("none", description="The overlay that is up by default; experiments may choose others.")
+    kubernetes: KubernetesSpec | None = Field(
+        None,
+        description="How a cluster of Kubernetes is set up, where an overlay is one. "
+        "Default: {proxy: iptables, dns: false, policies: false}.",
+    )
     groups: dict[Name, _Members] | None = Field(
         None,
         description="Groups of two hosts or more, by names of your own. Each group gets an overlay of its own. "

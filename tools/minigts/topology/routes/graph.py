@@ -22,6 +22,8 @@ class Edge:
 
     ends: tuple[int, int]
     rtt_ms: float
+    cost: int | None = None
+    """The link's own cost, which then takes the place of round trip and hops."""
 
 
 @dataclass(frozen=True)
@@ -68,16 +70,19 @@ class Graph:
 
 
 def costs(edges: Sequence[Edge]) -> list[int]:
-    """The exact cost of each link: RTT in ns, hops, set of segments. The path with the lowest sum is the best.
+    """The exact cost of each link: RTT in ns and hops, or its own cost; set of segments. The path with the lowest sum
+    is the best.
 
-    The lowest RTT wins, then fewer hops, then the path whose latest segment in the file comes earliest. The last rule
-    leaves no two paths equal, so that the path back is the path there, and all hosts on it agree.
+    The lowest RTT wins, then fewer hops, or the lowest sum of the links' own costs; then the path whose latest segment
+    in the file comes earliest. The last rule leaves no two paths equal, so that the path back is the path there, and
+    all hosts on it agree.
     """
     return [_cost(edges, index) for index in range(len(edges))]
 
 
 def _cost(edges: Sequence[Edge], index: int) -> int:
-    return (hop_cost(edges[index].rtt_ms) << len(edges)) + (1 << index)
+    edge = edges[index]
+    return ((hop_cost(edge.rtt_ms) if edge.cost is None else edge.cost) << len(edges)) + (1 << index)
 
 
 def hop_cost(rtt_ms: float) -> int:

@@ -251,7 +251,7 @@ def with_costs(
 
 
 def _as_edge(edge: _Edge) -> Edge:
-    return Edge(edge.nodes, edge.link.rtt_ms if edge.link.cost is None else float(edge.link.cost))
+    return Edge(edge.nodes, edge.link.rtt_ms, edge.link.cost)
 
 
 def edges_of(hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link]) -> tuple[_Edge, ...]:

@@ -1,0 +1,154 @@
+"""NetworkPolicy objects on a cluster whose topology asks for them: what they deny and allow, by pods, ports and
+namespaces, at both ends of a connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from live.conftest import brought_up, quiet
+from minigts import overlays
+from minigts.lab import Lab
+from minigts.overlays import pods
+from minigts.topology.read.load import parse
+
+pytestmark = [pytest.mark.virtual, pytest.mark.compiled, pytest.mark.nightly, pytest.mark.timeout(1800)]
+LIMIT_S = 300.0
+TOPOLOGY = """\
+name: policies
+overlay: kubernetes
+kubernetes: {policies: true, dns: true}
+defaults: {host: {memory: 1GB}}
+pair: {hosts: [plane, worker], link: {rtt: 10ms, rate: 100mbit}}
+"""
+POD = """\
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, namespace: {namespace}, labels: {{role: {role}}}}}
+spec:
+  nodeName: {node}
+  terminationGracePeriodSeconds: 0
+  containers: [{{name: main, image: minigts/measure, imagePullPolicy: IfNotPresent}}]
+"""
+PODS = {
+    "shop/web": ("web", "worker"),
+    "shop/friend": ("friend", "plane"),
+    "shop/near": ("friend", "worker"),
+    "shop/stranger": ("stranger", "plane"),
+    "other/friend": ("friend", "plane"),
+}
+"""By namespace and name: a label, and the node."""
+NETPERF, IPERF3 = 12865, 5201
+"""On which every one of these pods listens."""
+POLICY = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {{name: {}, namespace: {}}}\nspec: {}\n"
+DENIED = POLICY.format("closed", "shop", "{podSelector: {matchLabels: {role: web}}, policyTypes: [Ingress]}")
+FRIENDS = POLICY.format(
+    "friends",
+    "shop",
+    "{podSelector: {matchLabels: {role: web}}, policyTypes: [Ingress], ingress: [{from: [{podSelector: "
+    "{matchLabels: {role: friend}}}], ports: [{protocol: TCP, port: 12865}]}]}",
+)
+OTHERS = POLICY.format(
+    "others",
+    "shop",
+    "{podSelector: {matchLabels: {role: web}}, policyTypes: [Ingress], ingress: [{from: [{namespaceSelector: "
+    "{matchLabels: {kubernetes.io/metadata.name: other}}}]}]}",
+)
+MUTE = POLICY.format("mute", "other", "{podSelector: {}, policyTypes: [Egress]}")
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    plan = parse(TOPOLOGY, "policies.yaml", known_overlays=overlays.known(), time="virtual")
+    yield from brought_up(plan, "policies", tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def cluster(lab: Lab) -> Lab:
+    """With these pods, and no policy."""
+    overlays.join(lab, "kubernetes", quiet)
+    made = "".join(
+        POD.format(name=full.partition("/")[2], namespace=full.partition("/")[0], role=role, node=node)
+        for full, (role, node) in PODS.items()
+    )
+    for namespace in ("shop", "other"):
+        kubectl(lab, "create", "namespace", namespace)
+    kubectl(lab, "apply", "-f", "-", stdin=made)
+    for namespace in ("shop", "other"):
+        kubectl(lab, "-n", namespace, "wait", "--for=condition=Ready", "pods", "--all", "--timeout=60s")
+    return lab
+
+
+def kubectl(lab: Lab, *words: str, stdin: str = "") -> str:
+    return lab.provider.run("plane", ["kubectl", *words], timeout_s=LIMIT_S, stdin=stdin.encode()).stdout
+
+
+def comes_to(lab: Lab, source: str, port: int, *, let_through: bool) -> bool:
+    """Whether that pod's connections to `web` come to be let through, or not. kube-router sets its rules some tenths of
+    a second after a policy is there."""
+    address = kubectl(lab, "-n", "shop", "get", "pod", "web", "-o", "jsonpath={.status.podIP}")
+    inside = pods.running(lab, f"pod/{source}")
+    connect = f"{'' if let_through else '!'} nc -z -w 1 {address} {port}"
+    again = f"for i in $(seq 20); do {connect} && exit; sleep 0.2; done; exit 1"
+    argv = [*inside.network, "bash", "-c", again]
+    return lab.provider.run(inside.host, argv, timeout_s=LIMIT_S, check=False).code == 0
+
+
+def reached(lab: Lab, wanted: dict[tuple[str, int], bool]) -> dict[tuple[str, int], bool]:
+    """Of each pod and port: whether it is as wanted, in the end."""
+    return {
+        (source, port): let if comes_to(lab, source, port, let_through=let) else not let
+        for (source, port), let in wanted.items()
+    }
+
+
+EVERYBODY = {(source, NETPERF): True for source in PODS if source != "shop/web"}
+
+
+def test_without_a_policy_everybody_is_let_in(cluster: Lab) -> None:
+    assert reached(cluster, EVERYBODY) == EVERYBODY
+
+
+def test_a_policy_without_a_rule_lets_nobody_in(cluster: Lab) -> None:
+    kubectl(cluster, "apply", "-f", "-", stdin=DENIED)
+    wanted = dict.fromkeys(EVERYBODY, False)
+    assert reached(cluster, wanted) == wanted
+
+
+def test_rules_let_in_by_pods_and_ports(cluster: Lab) -> None:
+    kubectl(cluster, "apply", "-f", "-", stdin=FRIENDS)
+    wanted = {
+        ("shop/friend", NETPERF): True,
+        ("shop/near", NETPERF): True,
+        ("shop/friend", IPERF3): False,
+        ("shop/stranger", NETPERF): False,
+        ("other/friend", NETPERF): False,
+    }
+    assert reached(cluster, wanted) == wanted
+
+
+def test_rules_let_in_by_namespaces(cluster: Lab) -> None:
+    kubectl(cluster, "apply", "-f", "-", stdin=OTHERS)
+    wanted = {("other/friend", NETPERF): True, ("other/friend", IPERF3): True, ("shop/stranger", NETPERF): False}
+    assert reached(cluster, wanted) == wanted
+
+
+def test_a_policy_keeps_a_namespaces_pods_from_speaking(cluster: Lab) -> None:
+    kubectl(cluster, "apply", "-f", "-", stdin=MUTE)
+    wanted = {("other/friend", NETPERF): False, ("shop/friend", NETPERF): True}
+    assert reached(cluster, wanted) == wanted
+
+
+def test_once_the_policies_are_gone_everybody_is_let_in(cluster: Lab) -> None:
+    kubectl(cluster, "delete", "networkpolicies", "--all", "-n", "shop")
+    kubectl(cluster, "delete", "networkpolicies", "--all", "-n", "other")
+    assert reached(cluster, EVERYBODY) == EVERYBODY
+
+
+def test_it_leaves_no_rule_and_no_set(cluster: Lab) -> None:
+    overlays.leave(cluster, quiet)
+    for host in ("plane", "worker"):
+        said = cluster.provider.run(host, ["sh", "-c", "iptables-save; ipset list -name"], timeout_s=LIMIT_S).stdout
+        assert "KUBE" not in said
