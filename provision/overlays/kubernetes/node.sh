@@ -13,6 +13,7 @@ readonly services=172.30.0.0/16
 readonly name_server=172.30.0.10 # kubeadm's choice: the tenth address
 readonly policies_credentials=$cluster/policies.conf
 readonly noted_rules=/run/minigts/rules.before
+readonly noted_tracking=/run/minigts/tracking.before
 readonly processor=/run/minigts/cpuinfo
 readonly kubernetes_programs=(kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet kubectl kubeadm)
 
@@ -22,6 +23,19 @@ note_rules() { [[ -e $noted_rules ]] || nft list ruleset >"$noted_rules"; }
 restore_rules() {
   { echo 'flush ruleset' && cat "$noted_rules"; } | nft -f -
   rm -f "$noted_rules"
+}
+
+# note_tracking: the kernel's own limits of connections before kube-proxy raises them.
+note_tracking() {
+  modprobe nf_conntrack
+  [[ -e $noted_tracking ]] || (cd /proc/sys/net/netfilter &&
+    grep . nf_conntrack_{buckets,max,tcp_timeout_close_wait,tcp_timeout_established}) >"$noted_tracking"
+}
+
+restore_tracking() {
+  local name value
+  while IFS=: read -r name value; do echo "$value" >"/proc/sys/net/netfilter/$name"; done <"$noted_tracking"
+  rm -f "$noted_tracking"
 }
 
 # One file, by the name of each program that is in it.
@@ -82,6 +96,7 @@ END
 
 # A host sends to a Service only where it knows a way; kube-proxy's rules then say another.
 start_proxy() {
+  note_tracking
   ip route replace "$services" dev lo src "$HOST_ADDRESS"
   credentials kube-proxy "$PROXY_TOKEN" >"$cluster/proxy.conf"
   proxy_settings >"$cluster/proxy.yaml"
@@ -94,7 +109,6 @@ apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
 clientConnection: {kubeconfig: $cluster/proxy.conf}
 clusterCIDR: $pods
-conntrack: {maxPerCore: 0, min: 0}
 hostnameOverride: $HOST_NAME
 mode: $PROXY_MODE
 END
@@ -125,6 +139,7 @@ stop_node() {
   stop_daemon kubelet
   stop_daemon kube-router
   stop_daemon kube-proxy
+  [[ ! -e $noted_tracking ]] || restore_tracking
   umount /proc/cpuinfo 2>/dev/null || true
   ip route delete "$services" 2>/dev/null || true
 }

@@ -123,6 +123,8 @@ ALL_PASSES = {"ams_too_much": 4, "bra_too_much": 5, "lju_too_much": 5}
 CELLS = "before: 12, after: 4, dropped: 420B"
 SWITCH = {"connected": 1, "first_packet": 16.04, "lju_answers": 0, "lju_tcp": 1, "mil_answers": 3}
 HOLE = {"largest_payload": 1372, "arrived": 262144}
+NODE = {"lost": 0, "elsewhere": 2, "seconds": 20, "gone": 1}
+TIMERS = "until: 52, renewed: 10, patience: 300"
 ROUND_TRIPS = "first: 56.2ms, later: 16.03ms, flows: 2"
 DELAYS = "droptail: 219.6ms, managed: 22.4ms"
 MANAGED = {"under_load": 22.4, "tcp": 9.52}
@@ -183,6 +185,14 @@ OVERLAY = {"container_mtu": 1450, "from_host": 47.88, "from_container": 46.13, "
         (12, "1400", "largest: 1472, segment: 1348", HOLE, "lju is behind the black hole"),
         (12, "1372", "largest: 1372, segment: 1360", HOLE, "the timestamps take 12 bytes more"),
         (12, "1372", "largest: 1372, segment: 1348", HOLE | {"arrived": 0}, "or let its TCP probe"),
+        (23, "45", TIMERS, NODE, ""),
+        (23, "45", "until: 300, renewed: 10, patience: 300", NODE, "that is when the pod is replaced"),
+        (23, "45", "until: 52, renewed: 40, patience: 300", NODE, "renewed four times as often"),
+        (23, "45", "until: 52, renewed: 10, patience: 20", NODE, "read the pod's tolerations"),
+        (23, "45", TIMERS, NODE | {"elsewhere": 1}, "is your app.yaml applied"),
+        (23, "45", TIMERS, NODE | {"seconds": 300}, "that is Kubernetes' own"),
+        (23, "45", TIMERS, NODE | {"gone": 0}, "cut its link"),
+        (23, "45", TIMERS, NODE | {"lost": 9}, "so many are lost"),
         (8, "16ms", "first: 16.03ms, later: 16.03ms, flows: 2", SWITCH, "the first after 60 s"),
         (9, "220ms", DELAYS, MANAGED, ""),
         (9, "20ms", "droptail: 20ms, managed: 22.4ms", MANAGED, "TCP has to send while the queue is as it was"),
