@@ -119,7 +119,7 @@ def test_a_replay_stops_where_it_is_told_to(program: Program, traces: Traces, pl
 def test_a_command_may_be_a_script_that_waits_for_several_hosts(program: Program, place: Path) -> None:
     made = explored(program, place, str(place / "check.sh"), "--seeds", "2", "--on", "here")
     assert [(each.verdict, each.detail) for each in folder.outcomes(made).values()] == [("passed", "")] * 2
-    assert all(3 < each.lab_s < 5 for each in folder.outcomes(made).values())
+    assert all(3 < each.lab_s < 10 for each in folder.outcomes(made).values())
 
 
 @pytest.mark.nightly
