@@ -60,15 +60,13 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[pytest.C
     return report
 
 
-@pytest.hookimpl(specname="pytest_collection_modifyitems", tryfirst=True)
-def in_the_same_order(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """All processes have the same order, whatever file each has begun with. Files with a test that has the machine to
+    itself come last, among the short ones: it waits until what runs beside it has ended, and a lab's test may take
+    minutes. Virtual machines' tests are skipped where there are none."""
     items.sort(key=lambda item: item.path)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with a test that has the machine to itself come last, among the short ones: it waits until what runs beside
-    it has ended, and a lab's test may take minutes. Virtual machines' tests are skipped where there are none."""
+    yield
     last = {item.path for item in items if _is_alone(item) and item.get_closest_marker("vagrant") is None}
     items.sort(key=lambda item: item.path in last)
 
