@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict
 
 from minigts.errors import InputError, MinigtsError, reading_from
 from minigts.lab import Lab
+from minigts.language import documents
 from minigts.language.problems import did_you_mean
 from minigts.overlays import catalogue
 from minigts.overlays.phases import IN_HOST, joined, run_phase
@@ -105,7 +106,7 @@ def known(lab: Lab) -> list[Pod]:
 
 def _pod(host: str, name: str, text: str) -> Pod:
     with reading_from(host, "what it says of its pods"):
-        facts = TypeAdapter(_Facts).validate_json(text)
+        facts = _Facts.model_validate(documents.document(text))
         namespace, own = name.split("/")
     return Pod(namespace, own, facts.node, facts.uid, facts.unscheduled, facts.containers)
 
