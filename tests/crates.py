@@ -6,7 +6,6 @@ are run if a file of the crate, the compiler or a number of cases is another one
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -60,12 +59,12 @@ def of(crate: Path, config: pytest.Config) -> Cargo:
     return run
 
 
-def own_tests(crate: Path, config: pytest.Config) -> None:
-    """Runs a crate's own tests; skips the test where they passed before as they are, but for `--nightly`."""
+def own_tests(cargo: Cargo, crate: Path, config: pytest.Config) -> None:
+    """Has cargo run a crate's own tests; skips the test where they passed before as they are, but for `--nightly`."""
     kept = _built() / "passed" / f"{crate.name}-{_key(crate)}"
     if kept.exists() and not config.getoption("--nightly"):
         pytest.skip(f"the tests of {crate.name} passed here with the same files: {kept.read_text().strip()}")
-    answer = of(crate, config)("test", "--offline", "--locked", timeout_s=TEST_S).stdout
+    answer = cargo("test", "--offline", "--locked", timeout_s=TEST_S).stdout
     passed = sum(map(int, re.findall(r"test result: ok\. (\d+) passed", answer)))
     assert passed > 0, answer
     kept.parent.mkdir(parents=True, exist_ok=True)
@@ -79,9 +78,7 @@ def _built() -> Path:
 
 def _key(crate: Path) -> str:
     """A digest of all on which the answer of the crate's tests depends."""
-    summed = hashlib.sha256(shell.run([CARGO, "--version", "--verbose"], timeout_s=60).stdout.encode())
-    for name in NUMBERS:
-        summed.update(f"{name}={os.environ.get(name)}\n".encode())
-    for file in sorted(each for each in crate.rglob("*") if each.is_file() and "target" not in each.parts):
-        summed.update(f"{file.relative_to(crate)} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
-    return summed.hexdigest()[:16]
+    asked = [f"{name}={os.environ.get(name)}\n" for name in NUMBERS]
+    compiler = shell.run([CARGO, "--version", "--verbose"], timeout_s=60).stdout
+    files = sorted(each for each in crate.rglob("*") if each.is_file() and "target" not in each.parts)
+    return paths.content_key(((str(file.relative_to(crate)), file) for file in files), "".join([compiler, *asked]))

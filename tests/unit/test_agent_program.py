@@ -36,8 +36,8 @@ def program(cargo: crates.Cargo) -> Path:
     return paths.cache_root() / "cargo" / "debug" / "agent"
 
 
-def test_the_agents_own_tests_pass(request: pytest.FixtureRequest) -> None:
-    crates.own_tests(CRATE, request.config)
+def test_the_agents_own_tests_pass(cargo: crates.Cargo, request: pytest.FixtureRequest) -> None:
+    crates.own_tests(cargo, CRATE, request.config)
 
 
 def test_both_sides_know_the_same_frames() -> None:

@@ -14,7 +14,14 @@ FOR_EACH_CHANGE = {"CASES": 25, "SCHEDULES": 10}
 """Random cases of each property, and schedules beside the model; `.ci/run nightly` asks for more."""
 
 
-def test_the_clocks_own_tests_pass(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def cargo(request: pytest.FixtureRequest) -> crates.Cargo:
+    return crates.of(CRATE, request.config)
+
+
+def test_the_clocks_own_tests_pass(
+    cargo: crates.Cargo, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, number in FOR_EACH_CHANGE.items():
         monkeypatch.setenv(name, os.environ.get(name, str(number)))
-    crates.own_tests(CRATE, request.config)
+    crates.own_tests(cargo, CRATE, request.config)
