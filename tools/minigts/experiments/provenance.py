@@ -23,16 +23,14 @@ def parts(provider: Provider, say: Progress) -> dict[str, PartFacts]:
     found = {}
     for word, directory in provider.made_of().items():
         say(f"computing the digest of the {word}")
-        found[word] = PartFacts(key=_key(directory), sha256=checksums.total(checksums.entries(directory)))
+        found[word] = _facts(directory)
     return found
 
 
 def programs(key: str) -> PartFacts | None:
     """An overlay's own programs by their key; None where there is no such key, or they are not on this machine."""
     directory = overlay_programs.store() / key
-    if not key or not directory.is_dir():
-        return None
-    return PartFacts(key=key, sha256=checksums.total(checksums.entries(directory)))
+    return _facts(directory) if key and directory.is_dir() else None
 
 
 def packages(provider: Provider) -> dict[str, str]:
@@ -79,6 +77,10 @@ def difference(word: str, there: PartFacts, here: PartFacts | None) -> str:
             f"{here.sha256[:16]} here"
         )
     return f"its {word} is of another recipe: {there.key} there, {here.key} here"
+
+
+def _facts(directory: Path) -> PartFacts:
+    return PartFacts(key=_key(directory), sha256=checksums.total(checksums.entries(directory)))
 
 
 def _key(directory: Path) -> str:
