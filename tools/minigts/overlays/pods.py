@@ -41,17 +41,7 @@ class Container(_Part):
     """running; ended with code 1; waits: ErrImageNeverPull: …"""
 
 
-class _Facts(_Part):
-    """A line of phase `pods`, after NAMESPACE/NAME=."""
-
-    node: str
-    uid: str
-    unscheduled: str
-    containers: tuple[Container, ...]
-
-
-@dataclass(frozen=True)
-class Pod:
+class Pod(_Part):
     """A pod. `node` is the host that it is on; empty while it is on none, and `unscheduled` says why."""
 
     namespace: str
@@ -105,10 +95,10 @@ def known(lab: Lab) -> list[Pod]:
 
 
 def _pod(host: str, name: str, text: str) -> Pod:
+    """The pod of a line of phase `pods`, NAMESPACE/NAME=JSON, where the JSON has the rest."""
     with reading_from(host, "what it says of its pods"):
-        facts = _Facts.model_validate(documents.document(text))
         namespace, own = name.split("/")
-    return Pod(namespace, own, facts.node, facts.uid, facts.unscheduled, facts.containers)
+        return Pod.model_validate({**documents.document(text), "namespace": namespace, "name": own})
 
 
 def find(lab: Lab, word: str) -> tuple[Pod, str]:
