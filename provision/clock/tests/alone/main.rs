@@ -309,6 +309,33 @@ fn a_processor_has_a_thousand_frames_wait_and_loses_the_rest() {
     running.end();
 }
 
+/// A card has 256 buffers. What finds none waits for 16 turns of a kernel that gives none back.
+#[test]
+fn frames_wait_for_room_and_are_lost_where_a_kernel_makes_none() {
+    let running = Running::new("vain", &pair(Value::Null, None));
+    let (sends, hears) = running.boot_both();
+    sends.flood(300, 60);
+    sends.rest(None);
+    hears.rest(None);
+    let mut client = running.clock.client();
+    let lost_by = |until: u64, client: &mut Client| {
+        sleep(client, until);
+        counted(client, "overrun")
+    };
+    let turns = thread::spawn(move || {
+        hears.turn();
+        while hears.kernel.time() < 25 * MS {
+            hears.rest(Some(hears.kernel.time() + MS));
+            hears.turn();
+        }
+        hears.rest(None);
+    });
+    assert_eq!(lost_by(9 * MS, &mut client), 0);
+    assert_eq!(lost_by(30 * MS, &mut client), 44);
+    turns.join().expect("it has turns");
+    running.end();
+}
+
 /// 16 MiB may be under way, and 8 times what leaves during the delay, 5 kB: 256 frames that take 64 KiB each.
 #[test]
 fn that_a_link_has_no_more_room_is_told_once() {
