@@ -19,7 +19,7 @@ use serde_json::{json, Value};
 
 use kernel::{
     has_unread, read_with, vhost, write, Card, Client, Clock, Kernel, Read, AVAILABLE, BUFFERS,
-    HELLO, QUEUE, USED,
+    HELLO, NOTES, QUEUE, USED,
 };
 
 const EPOCH_NS: u64 = 1_000_000_000_000_000_000;
@@ -36,6 +36,9 @@ const STDOUT: u8 = 5;
 const EXIT: u8 = 7;
 const WAIT: u8 = 9;
 const PACE: u8 = 10;
+// Of the page that a kernel shares with the clock.
+const DUE_COUNT: usize = NOTES + 12;
+const DUE_TAKEN: usize = NOTES + 16;
 const CHANNEL: u32 = 5;
 /// Behind the buffers for input, the one frame that is sent again and again.
 const OUTPUT: usize = BUFFERS + 256 * 2048;
@@ -333,6 +336,31 @@ fn frames_wait_for_room_and_are_lost_where_a_kernel_makes_none() {
     assert_eq!(lost_by(9 * MS, &mut client), 0);
     assert_eq!(lost_by(30 * MS, &mut client), 44);
     turns.join().expect("it has turns");
+    running.end();
+}
+
+/// As of a kernel that has its interrupts off, and looks again by its timer.
+#[test]
+fn frames_that_a_kernel_was_to_look_at_and_did_not_are_there_in_its_next_turn() {
+    let running = Running::new("due", &pair(Value::Null, None));
+    let (sends, hears) = running.boot_both();
+    let used = || u16::from_le_bytes(hears.cards[1].memory.get(USED + 2));
+    sends.rest(Some(2 * MS));
+    hears.rest(Some(6 * MS));
+    let mut client = running.clock.client();
+    let sleeps = thread::spawn(move || sleep(&mut client, 20 * MS));
+    sends.turn();
+    sends.flood(3, 60);
+    sends.rest(None);
+    hears.turn();
+    let (due, at) = (hears.kernel.page().get(DUE_COUNT), hears.kernel.time());
+    assert_eq!((u32::from_ne_bytes(due), used()), (3, 0));
+    hears.kernel.page().put(DUE_TAKEN, &0u32.to_ne_bytes());
+    hears.rest(Some(at + 2 * MS));
+    hears.turn();
+    assert_eq!(used(), 3);
+    hears.rest(None);
+    sleeps.join().expect("the lab's time goes on");
     running.end();
 }
 

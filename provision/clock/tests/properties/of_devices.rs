@@ -14,6 +14,7 @@ use crate::kernel::{
 };
 use crate::rings::{Delivery, LONGEST_FRAME, QUEUE_SIZE};
 use crate::script::Chance;
+use crate::socket::Outbox;
 
 const MEMORY: usize = 4 << 20;
 const NET_HEADER: usize = 12;
@@ -167,6 +168,43 @@ fn the_longest_frame_is_taken_and_one_byte_more_is_a_lie() {
             assert_eq!(frames[0].len(), LONGEST_FRAME);
         }
     }
+}
+
+/// Eight times the same chain of 128 buffers of one byte: no honest kernel's, and the most pieces that are taken.
+#[test]
+fn a_frame_is_put_into_1024_pieces_and_no_more() {
+    for (more, taken) in [(0, true), (1, false)] {
+        let Wired {
+            mut device, memory, ..
+        } = card();
+        let chain = (0..128).map(|at| (BUFFERS + at, 1)).collect();
+        describe(&memory, 0, &[chain], WRITABLE);
+        memory.put(AVAILABLE + 2, &9u16.to_le_bytes());
+        let frame = vec![0; 1024 - NET_HEADER + more];
+        assert_eq!(device.rings.put_input(&frame).is_ok(), taken);
+    }
+}
+
+/// As whoever reads a control line slowly: what has gone is said to have gone.
+#[test]
+fn what_waits_for_a_slow_reader_goes_when_there_is_room() {
+    let (ours, theirs) = UnixStream::pair().expect("sockets");
+    let (ours, theirs) = (OwnedFd::from(ours), OwnedFd::from(theirs));
+    let text: Vec<u8> = (0..4_000_000u32).map(|at| at as u8).collect();
+    let mut outbox = Outbox::default();
+    outbox.send(ours.as_raw_fd(), &text).expect("open");
+    assert!(outbox.waiting() > 0);
+    let (mut came, mut piece) = (Vec::new(), vec![0; 100_000]);
+    while came.len() < text.len() {
+        let before = outbox.waiting();
+        let Read::Bytes(count) = read_with(&theirs, &mut piece, MsgFlags::MSG_DONTWAIT).0 else {
+            panic!("nothing comes");
+        };
+        came.extend_from_slice(&piece[..count]);
+        let gone = outbox.flush(ours.as_raw_fd()).expect("open");
+        assert_eq!(gone, outbox.waiting() < before);
+    }
+    assert!(came == text);
 }
 
 #[test]

@@ -8,6 +8,8 @@ use crate::wire::{Arrivals, Counts, Settings, Wire, LEAST_NS, SHORTEST_FRAME};
 const ALL: u64 = 1 << 32;
 const NS_PER_S: u128 = 1_000_000_000;
 const HEADER: usize = 14;
+/// Thirty years: the longest delay that a link may have.
+const LONGEST_NS: u64 = 1_000_000_000 * 1_000_000_000;
 
 fn share(chance: &mut Chance) -> u64 {
     match chance.below(4) {
@@ -92,6 +94,75 @@ fn bits_between(one: &[u8], other: &[u8]) -> u32 {
     assert_eq!(one.len(), other.len());
     let pairs = one.iter().zip(other);
     pairs.map(|(one, other)| (one ^ other).count_ones()).sum()
+}
+
+#[test]
+fn settings_are_refused_beyond_their_bounds_and_not_at_them() {
+    let none = Settings::default();
+    let (rate_bps, peak_bps) = (Some(1000), Some(1000));
+    let at = [
+        Settings {
+            delay_ns: LONGEST_NS,
+            jitter_ns: LONGEST_NS,
+            slot_ns: LONGEST_NS,
+            ..none.clone()
+        },
+        Settings {
+            jitter_correlation: ALL,
+            ..none.clone()
+        },
+        Settings {
+            rate_bps: Some(1),
+            ..none.clone()
+        },
+        Settings {
+            rate_bps,
+            peak_bps,
+            ..none.clone()
+        },
+    ];
+    let beyond = [
+        Settings {
+            delay_ns: LONGEST_NS + 1,
+            ..none.clone()
+        },
+        Settings {
+            jitter_ns: LONGEST_NS + 1,
+            ..none.clone()
+        },
+        Settings {
+            slot_ns: LONGEST_NS + 1,
+            ..none.clone()
+        },
+        Settings {
+            jitter_correlation: ALL + 1,
+            ..none.clone()
+        },
+        Settings {
+            rate_bps: Some(0),
+            ..none.clone()
+        },
+        Settings {
+            rate_bps,
+            peak_bps: Some(999),
+            ..none.clone()
+        },
+        Settings {
+            rate_bps: None,
+            peak_bps,
+            ..none.clone()
+        },
+        Settings {
+            jitter_distribution: 5,
+            ..none
+        },
+    ];
+    for settings in at {
+        assert_eq!(settings.check(), Ok(()), "{settings:?}");
+    }
+    for settings in beyond {
+        assert!(settings.check().is_err(), "{settings:?}");
+    }
 }
 
 #[test]
