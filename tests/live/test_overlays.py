@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from at_night import changed
 from live import overlay_settings, test_policy
 from live.conftest import MakeLab, quiet, skip_without_programs
 from live.program import Program
@@ -17,6 +16,7 @@ from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab
 from minigts.topology.read.load import load, parse
 from minigts.topology.routes import ipv6
+from touched import changed
 
 pytestmark = [pytest.mark.virtual, pytest.mark.compiled]
 

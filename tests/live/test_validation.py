@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from at_night import changed
 from live.program import Program
 from minigts import paths
+from touched import changed
 
 pytestmark = pytest.mark.virtual
 FOLDER = paths.project_root() / "experiments" / "validation"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from at_night import changed, is_touched
+from touched import changed, is_touched
 
 PROJECT = Path(__file__).parents[2]
 SWARM, OTHER = "leaves_nothing[swarm]", "leaves_nothing[vxlan]"
