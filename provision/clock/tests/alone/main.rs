@@ -364,6 +364,36 @@ fn a_frame_that_a_kernel_was_to_look_at_and_did_not_is_there_in_its_next_turn() 
     running.end();
 }
 
+/// It may take a turn for each frame, however many turns it may take otherwise: ten thousand.
+#[test]
+fn a_kernel_has_turns_for_all_frames_of_a_window() {
+    let running = Running::new("many", &pair(Value::Null, Some(1_000_000_000)));
+    let (sends, hears) = running.boot_both();
+    sends.rest(Some(2 * MS));
+    hears.rest(Some(6 * MS));
+    let mut client = running.clock.client();
+    let sleeps = thread::spawn(move || sleep(&mut client, 20 * MS));
+    sends.turn();
+    sends.flood(3000, 60);
+    sends.rest(None);
+    let mut seen = 0;
+    while seen < 3000 {
+        hears.turn();
+        let page = hears.kernel.page();
+        let due = u32::from_ne_bytes(page.get(DUE_COUNT));
+        assert!(due > 0, "{seen} frames");
+        seen += due;
+        page.put(DUE_TAKEN, &due.to_ne_bytes());
+        hears.cards[1]
+            .memory
+            .put(USED + 2, &(seen as u16).to_le_bytes());
+        hears.cards[1].give_back();
+        hears.rest((seen < 3000).then_some(6 * MS));
+    }
+    sleeps.join().expect("the lab's time goes on");
+    assert_eq!(running.end(), Vec::<String>::new());
+}
+
 /// 16 MiB may be under way, and 8 times what leaves during the delay, 5 kB: 256 frames that take 64 KiB each.
 #[test]
 fn that_a_link_has_no_more_room_is_told_once() {

@@ -125,6 +125,23 @@ fn a_queue_goes_on_where_the_kernel_says() {
 }
 
 #[test]
+fn messages_that_wait_for_no_answer_may_come_one_behind_the_other() {
+    let (ours, theirs) = UnixStream::pair().expect("sockets");
+    let mut device = Device::new(Kind::Console, theirs.into());
+    let asks = |request, payload: &[u8]| {
+        let mut message = vhost(request, payload);
+        message[4..8].copy_from_slice(&1u32.to_ne_bytes());
+        message
+    };
+    let size = [0u32, 16].map(u32::to_ne_bytes).concat();
+    let messages = [asks(16, &[0; 8]), asks(8, &size), asks(8, &size)].concat();
+    write_with(&ours.into(), &messages, &[], MsgFlags::empty()).expect("room");
+    for _ in 0..3 {
+        assert!(matches!(device.receive(), Ok(Event::Settled)));
+    }
+}
+
+#[test]
 fn a_card_has_two_queues() {
     assert_eq!(
         card().told(17, &[], &[]).expect("no lie"),
