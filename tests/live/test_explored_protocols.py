@@ -1,5 +1,5 @@
-"""Further examples of docs/explore.md: routers of OSPF and BGP whose links flap, and Docker Swarm's comparisons of
-tables that cross."""
+"""Further examples of docs/explore.md: routers of OSPF and BGP whose links flap, leases of flannel, and Docker Swarm's
+comparisons of tables that cross."""
 
 from __future__ import annotations
 
@@ -28,11 +28,9 @@ def explored(program: Program, results: Path, topology: str, seeds: str) -> tupl
     return made, list(folder.outcomes(made).values())
 
 
-@pytest.mark.parametrize("protocol", ["ospf", "bgp"])
-def test_routers_find_other_ways_in_the_time_that_their_timers_allow(
-    program: Program, traces: Traces, tmp_path: Path, protocol: str
-) -> None:
-    _, found = explored(program, tmp_path, f"routing/square-{protocol}.yaml", "1")
+@pytest.mark.parametrize("topology", ["routing/square-ospf.yaml", "routing/square-bgp.yaml", "flannel/flannel.yaml"])
+def test_what_is_promised_holds(program: Program, traces: Traces, tmp_path: Path, topology: str) -> None:
+    _, found = explored(program, tmp_path, topology, "1")
     assert [(each.verdict, each.detail) for each in found] == [("passed", "")]
     assert not traces.left()
 
