@@ -11,9 +11,10 @@ from pathlib import Path
 
 from minigts import api
 from minigts.errors import HostFailed
-from minigts.explore import histories, judges, variables
+from minigts.explore import histories, judges, timeline, variables
 from minigts.explore.histories import Heard, HostClocks, Operation, RegisterVerdict, SetVerdict
 from minigts.explore.judges import BankVerdict, ListVerdict, QueueVerdict
+from minigts.explore.timeline import Entry
 from minigts.lab import events
 from minigts.machine.lines import Lines
 
@@ -36,6 +37,15 @@ class Course:
     def now_s(self) -> float:
         """The lab's time in seconds."""
         return self._lab.now_s
+
+    @property
+    def happened(self) -> list[Entry]:
+        """What faults and commands have done to the lab since the test began, as `minigts events` prints it: `event`,
+        what it is about, and in virtual time `lab_s`, the moment on the scale of `now_s`."""
+        found: list[Entry] = []
+        for event in events.read(self._lab._lab.rundir):
+            found = [] if event["event"] == timeline.BEGUN else [*found, event]
+        return found
 
     def sleep(self, seconds: float) -> None:
         """Let the lab's time pass."""

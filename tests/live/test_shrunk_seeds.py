@@ -1,0 +1,58 @@
+"""`minigts replay --shrink` on kernels: of a failing seed's faults one is left, and it is as short as can be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from live.program import Program, Traces
+from minigts.explore import folder
+from minigts.explore.faults import draw, parse
+from minigts.topology.read.load import parse as parse_topology
+
+pytestmark = [pytest.mark.virtual, pytest.mark.nightly, pytest.mark.timeout(1800)]
+PATIENCE_S, SEED = 1500.0, 1
+PAIR = "name: pair\nlinks: [{ends: [a, b]}, {ends: [b, c]}]\nhosts: {a: , b: , c: }\n"
+FAULTS = """
+faults:
+  loss: {every: 3s, for: 3s to 5s, loss: 100%, of: [a-b]}
+  slow-link: {every: 3s, for: 1s to 2s, delay: 50ms}
+  length: 10s
+  at_most: 2
+"""
+TEST = """
+def test_echoes(lab):
+    lost = [
+        number for number in range(12)
+        if lab.host("a").run("ping", "-c", "1", "-W", "0.9", lab.host("b").address, check=False).code
+        or lab.sleep(1)
+    ]
+    assert not lost, f"{len(lost)} echoes are lost"
+"""
+
+
+def test_one_fault_is_left_and_half_of_it_would_be_too_short(program: Program, traces: Traces, tmp_path: Path) -> None:
+    for name, text in (("pair.yaml", PAIR), ("faults.yaml", FAULTS), ("test_echoes.py", TEST)):
+        (tmp_path / name).write_text(text)
+    files = (str(tmp_path / "pair.yaml"), str(tmp_path / "test_echoes.py"), "--faults", str(tmp_path / "faults.yaml"))
+    started = program.start("explore", *files, "--seeds", "1", "--on", "here", "--results", str(tmp_path / "results"))
+    said, told = started.communicate(timeout=PATIENCE_S)
+    assert started.returncode == 1, said + told
+    made = Path(said.strip().splitlines()[-1])
+    started = program.start("replay", str(made), "--seed", str(SEED), "--shrink")
+    said, told = started.communicate(timeout=PATIENCE_S)
+    assert started.returncode == 0, said + told
+    found = folder.shrunk(made, SEED)
+    plan = parse_topology(PAIR, "pair.yaml", time="virtual")
+    drawn = {fault.number: fault for fault in draw(parse(FAULTS, "faults.yaml", plan), plan, SEED)}
+    assert found is not None
+    ((number, for_s),) = found.items()
+    assert drawn[number].kind == "loss"
+    assert for_s is not None
+    assert for_s < drawn[number].for_s / 2, "an echo is lost within a second"
+    assert len(drawn) > 2
+    started = program.start("replay", str(made), "--seed", str(SEED), "--shrunk")
+    said, told = started.communicate(timeout=PATIENCE_S)
+    assert "echoes are lost" in said + told
+    assert not traces.left()
