@@ -5,6 +5,8 @@
 # shellcheck source=provision/overlays/kubernetes/images.sh
 source "$OVERLAYS/kubernetes/images.sh"
 
+readonly cluster=/etc/kubernetes
+readonly pods=172.31.0.0/16
 readonly underlay=underlay
 readonly flannel=/run/minigts/flannel
 

@@ -4,8 +4,6 @@
 # shellcheck source=provision/overlays/daemons.sh
 source "$OVERLAYS/daemons.sh"
 
-readonly cluster=/etc/kubernetes
-readonly pods=172.31.0.0/16
 readonly containerd_root=/var/lib/minigts/containerd
 readonly containerd_state=/run/minigts/containerd
 readonly containerd_socket=$containerd_state/containerd.sock
