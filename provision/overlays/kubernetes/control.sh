@@ -5,13 +5,13 @@
 # shellcheck source=provision/overlays/kubernetes/node.sh
 source "$OVERLAYS/kubernetes/node.sh"
 
-readonly etcd_root=/var/lib/minigts/etcd
 readonly pki=$cluster/pki
 readonly ready_s=150
 readonly manifests=/srv/kubernetes/manifests # the user's, by `files:` of a topology
 
 start_control_plane() {
-  make_certificates
+  local known=no
+  if [[ -e $cluster/admin.conf ]]; then known=yes; else make_certificates; fi
   start_store
   start_daemon kube-apiserver "${settled[@]}" kube-apiserver "${apiserver_options[@]}"
   wait_until 120 apiserver_ready || fatal "the API server is not ready: $(tail -n 5 "$(daemon_log kube-apiserver)")"
@@ -20,10 +20,12 @@ start_control_plane() {
   mkdir -p /root/.kube
   ln -sf "$cluster/admin.conf" /root/.kube/config
   invite
+  [[ $known == no ]] || take_away_lost_nodes
 }
 
+# The certificate that a host has may be of a cluster whose control plane is gone.
 make_certificates() {
-  [[ ! -e $cluster/admin.conf ]] || return 0
+  [[ ! -e $authority ]] || forget_cluster
   mkdir -p "$cluster"
   kubeadm token generate >"$cluster/token"
   cluster_settings >"$cluster/kubeadm.yaml"
@@ -188,6 +190,14 @@ spec:
 END
 }
 
+# Of hosts that the lab no longer has.
+take_away_lost_nodes() {
+  local node
+  for node in $(kubectl get nodes --output name); do
+    [[ " $HOST_NAME ${PEER_NAMES[*]} " == *" ${node#node/} "* ]] || kubectl delete "$node" >/dev/null
+  done
+}
+
 # node NAME INDEX
 node() {
   cat <<END
@@ -204,7 +214,7 @@ describe_cluster() {
   CLUSTER_CA=$(base64 --wrap 0 "$authority")
   PROXY_TOKEN=$(kubectl create token kube-proxy --namespace kube-system --duration 8760h)
   FLANNEL_TOKEN='' POLICIES_TOKEN=''
-  [[ $VARIANT != flannel ]] || FLANNEL_TOKEN=$(kubectl create token flannel --namespace kube-system --duration 8760h)
+  [[ $VARIANT != flannel* ]] || FLANNEL_TOKEN=$(kubectl create token flannel --namespace kube-system --duration 8760h)
   [[ $CLUSTER_POLICIES != true ]] ||
     POLICIES_TOKEN=$(kubectl create token kube-router --namespace kube-system --duration 8760h)
   echo "BOOTSTRAP_TOKEN=$BOOTSTRAP_TOKEN"
@@ -248,5 +258,4 @@ $(kubectl --namespace "$1" get events --field-selector type!=Normal,reason!=Miss
 stop_control_plane() {
   local name
   for name in kube-scheduler kube-controller-manager kube-apiserver etcd; do stop_daemon "$name"; done
-  rm -rf "$etcd_root"
 }

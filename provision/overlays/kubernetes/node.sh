@@ -7,6 +7,7 @@ source "$OVERLAYS/kubernetes/network.sh"
 
 readonly authority=$cluster/pki/ca.crt
 readonly kubelet_root=/var/lib/kubelet
+readonly etcd_root=/var/lib/minigts/etcd
 readonly kubelet_credentials=$cluster/kubelet.conf
 readonly server=https://$LEADER_ADDRESS:6443
 readonly services=172.30.0.0/16
@@ -52,8 +53,12 @@ name_processors_speed() {
 }
 
 # take_invitation, on a host that joins: the cluster's certificate, and credentials by which the kubelet asks for its own.
+# Those that it has may be of a cluster whose control plane is gone.
 take_invitation() {
-  [[ ! -e $authority ]] || return 0
+  if [[ -e $authority ]]; then
+    [[ $(base64 --wrap 0 "$authority") != "$CLUSTER_CA" ]] || return 0
+    forget_cluster
+  fi
   mkdir -p "$cluster/pki"
   base64 -d <<<"$CLUSTER_CA" >"$authority"
   credentials bootstrap "$BOOTSTRAP_TOKEN" >"$cluster/bootstrap-kubelet.conf"
@@ -154,6 +159,9 @@ remove_traces() {
     rm -f "$file"
   done
   for name in "${kubernetes_programs[@]}"; do rm -f "/usr/local/bin/$name"; done
-  rm -rf "$kubelet_root" "$cluster" "$processor" /root/.kube /var/log/pods /var/log/containers /run/flannel
+  rm -rf "$processor" /root/.kube /var/log/pods /var/log/containers /run/flannel
   find /sys/fs/cgroup/kubepods -depth -type d -exec rmdir {} + 2>/dev/null || true
 }
+
+# forget_cluster: a host's part of it, on its disk.
+forget_cluster() { rm -rf "$kubelet_root" "$cluster" "$etcd_root"; }

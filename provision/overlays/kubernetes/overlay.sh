@@ -36,6 +36,7 @@ start() {
   start_policies
 }
 
+# With AGAIN the next control plane has this one's objects, and nodes keep their certificates.
 leave() {
   stop_network
   stop_node
@@ -43,6 +44,7 @@ leave() {
   remove_pods
   stop_containerd
   remove_traces
+  [[ -n ${AGAIN:-} ]] || forget_cluster
   restore_rules
   [[ $CLUSTER_POLICIES != true ]] || remove_sets
 }

@@ -5,16 +5,19 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
 import subprocess
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import yaml
 
 from minigts import overlays, paths
 from minigts.errors import EnvironmentLacks, InputError
-from minigts.overlays import catalogue
+from minigts.lab import Lab
+from minigts.overlays import Joined, catalogue, edit
 from minigts.overlays.host_file import facts_for
 from minigts.topology.plan.plan import Plan, to_json
 from minigts.topology.read.load import load, parse
@@ -68,12 +71,36 @@ def test_a_group_is_a_cluster_of_its_own(tmp_path: Path) -> None:
     assert f"https://{plan.host('h3').address}:6443" in said_by(plan, "h4", "credentials kube-proxy x", tmp_path)
 
 
-@pytest.mark.parametrize(("overlay", "mtu"), [("kubernetes", 1500), ("kubernetes-flannel", 1450)])
+@pytest.mark.parametrize(
+    ("overlay", "mtu"),
+    [
+        ("kubernetes", 1500),
+        ("kubernetes-flannel", 1450),
+        ("kubernetes-flannel-host-gw", 1500),
+        ("kubernetes-flannel-wireguard", 1420),
+    ],
+)
 def test_pods_have_the_block_of_their_host_and_its_mtu(cluster: Plan, tmp_path: Path, overlay: str, mtu: int) -> None:
     said = said_by(cluster, "worker2", "network_configuration", tmp_path, overlay)
     (plugin,) = yaml.safe_load(said)["plugins"]
     assert (plugin["type"], plugin["mtu"]) == ("bridge", mtu)
     assert plugin["ipam"]["ranges"] == [[{"subnet": "172.31.2.0/24"}]]
+
+
+def test_with_calicos_data_path_a_pod_has_no_bridge(cluster: Plan, tmp_path: Path) -> None:
+    said = said_by(cluster, "worker2", "network_configuration", tmp_path, "kubernetes-calico")
+    (plugin,) = yaml.safe_load(said)["plugins"]
+    assert (plugin["type"], plugin["mtu"]) == ("ptp", 1480)
+    assert plugin["ipam"]["ranges"] == [[{"subnet": "172.31.2.0/24"}]]
+    assert plugin["ipam"]["routes"] == [{"dst": "0.0.0.0/0"}]
+
+
+def test_every_node_announces_its_block_to_every_other_through_the_tunnel(cluster: Plan, tmp_path: Path) -> None:
+    said = said_by(cluster, "plane", 'bgp_configuration "$(host_block)"', tmp_path, "kubernetes-calico")
+    others = [cluster.host(name).address for name in ("worker1", "worker2")]
+    assert "route 172.31.0.0/24 blackhole;" in said
+    assert re.findall("neighbor (.*) as 64512", said) == others
+    assert re.findall(r'route (.*)/32 via (.*) dev "tunl0" onlink', said) == [(each, each) for each in others]
 
 
 @pytest.mark.parametrize(
@@ -107,6 +134,43 @@ def test_hosts_with_too_little_memory_are_refused(memory: str, message: str) -> 
         overlays.require_fit(plan, "kubernetes")
     assert refused.value.exit_code == 2
     overlays.require_fit(plan, "swarm")
+
+
+def joined_by(links: str, more: str = "") -> Plan:
+    """Hosts of one letter, and a switch `s` where a link leads to it."""
+    ends = [link.split("-") for link in links.split()]
+    hosts = ", ".join(f"{host}: {{memory: 1GB}}" for host in sorted({each for pair in ends for each in pair} - {"s"}))
+    written = ", ".join(f"{{ends: [{', '.join(pair)}]}}" for pair in ends)
+    switches = "switches: {s: }\n" if "s" in links else ""
+    return parse(f"name: x\nhosts: {{{hosts}}}\n{switches}links: [{written}]\n{more}", "x")
+
+
+PAIRS = "groups: {left: [a, b], right: [c, d]}\n"
+
+
+@pytest.mark.parametrize(
+    ("links", "more"), [("a-b", ""), ("a-s b-s c-s", ""), ("a-b a-s b-s c-s", ""), ("a-b b-c c-d", PAIRS)]
+)
+def test_flannel_sends_packets_as_they_are_over_one_segment(links: str, more: str) -> None:
+    overlays.require_fit(joined_by(links, more), "kubernetes-flannel-host-gw")
+
+
+@pytest.mark.parametrize(
+    ("links", "more", "whom"), [("a-b b-c", "", "c is on none with a"), ("a-b b-c b-d", PAIRS, "d is on none with c")]
+)
+def test_a_host_that_is_no_neighbour_is_no_node_without_encapsulation(links: str, more: str, whom: str) -> None:
+    plan = joined_by(links, more)
+    with pytest.raises(InputError, match=f"needs all hosts on one segment, .* in topology x {whom}") as refused:
+        overlays.require_fit(plan, "kubernetes-flannel-host-gw")
+    assert refused.value.exit_code == 2
+    overlays.require_fit(plan, "kubernetes-flannel")
+
+
+def test_flanneld_sends_by_the_interface_behind_which_every_other_host_is(tmp_path: Path) -> None:
+    plan = joined_by("a-b a-s b-s c-s")
+    (port,) = [port for port in plan.host("b").ports if "s" in port.link]
+    said = said_by(plan, "b", "choose_segment; echo $interface $address", tmp_path, "kubernetes-flannel-host-gw")
+    assert said.split() == [port.name, port.address]
 
 
 def test_a_change_of_a_build_that_it_runs_too_makes_its_programs_others(
@@ -183,6 +247,28 @@ def test_pods_ask_coredns_where_the_topology_has_it(tmp_path: Path, written: str
     plan = parse(f"name: x\n{written}pair: {{}}\n", "x.yaml")
     (settings,) = objects(plan, "h2", "kubelet_settings", tmp_path)
     assert settings.get("clusterDNS") == servers
+
+
+LOST = """\
+kubectl() { if [[ $1 == get ]]; then printf 'node/%s\\n' plane gone worker1 worker2; else echo "$*" >&2; fi; }
+take_away_lost_nodes 2>&1
+"""
+
+
+def test_a_node_whose_host_the_lab_no_longer_has_is_taken_away(cluster: Plan, tmp_path: Path) -> None:
+    assert said_by(cluster, "plane", LOST, tmp_path) == "delete node/gone\n"
+
+
+def test_an_altered_lab_that_does_not_fit_is_refused_before_the_cluster_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    after = parse("name: x\nhosts: {a: {memory: 1GB}, b: {memory: 300MB}}\nlinks: [{ends: [a, b]}]\n", "x")
+    monkeypatch.setattr(edit, "joined", lambda _: Joined(name="kubernetes", programs=""))
+    monkeypatch.setattr(edit, "require_alterable", lambda *_: None)
+    monkeypatch.setattr(edit, "leave", lambda *_, **__: pytest.fail("left"))
+    lab = cast(Lab, SimpleNamespace(read_record=lambda: SimpleNamespace(off=frozenset())))
+    with pytest.raises(InputError, match="needs 500 MB on host b"):
+        edit.alter(lab, after, lambda _: None)
 
 
 KUBEADM = """\

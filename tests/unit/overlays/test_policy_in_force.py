@@ -157,7 +157,7 @@ def test_another_overlay_ends_it_and_says_so(lab: Lab) -> None:
 
 
 def test_leaving_ends_it_unless_the_overlay_comes_back(lab: Lab) -> None:
-    overlays.leave(lab, quiet, keeping_policy=True)
+    overlays.leave(lab, quiet, to_join_again=True)
     assert status(lab)["policy"] is None
     overlays.join(lab, "calico", quiet)
     assert (len(told_rules()), status(lab)["policy"]) == (3, "closed")
@@ -167,7 +167,7 @@ def test_leaving_ends_it_unless_the_overlay_comes_back(lab: Lab) -> None:
 
 def test_a_host_that_is_gone_is_in_no_rule_and_a_new_one_in_no_group(lab: Lab) -> None:
     """As `add host` and `remove host` have it, which leave the overlay and join it again."""
-    overlays.leave(lab, quiet, keeping_policy=True)
+    overlays.leave(lab, quiet, to_join_again=True)
     text = "name: three\nchain: {hosts: [ams, lju, new], link: {rtt: 10ms}}\n"
     after = parse(text, "three.yaml")
     record = lab.read_record()

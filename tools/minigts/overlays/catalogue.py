@@ -25,6 +25,7 @@ An overlay without variants has `data_path: {encapsulation: …}` instead. A var
     overhead_bytes: by how much a container's MTU is smaller than the links'; default: the encapsulation's headers
     mtu: a container's MTU in bytes, instead of overhead_bytes
     prove_encryption: true, when `verify` has to search the links for readable words
+    one_segment: true, when all hosts of a network must be on one segment
     kernel_modules: as above
 """
 
@@ -82,6 +83,8 @@ class DataPath(_Part):
     overhead_bytes: int | None = Field(default=None, ge=0, le=200)
     mtu: int | None = Field(default=None, ge=576, le=65535)
     prove_encryption: bool = False
+    one_segment: bool = False
+    """Whether all hosts of a network must be on one segment."""
     kernel_modules: tuple[str, ...] = ()
 
     @model_validator(mode="after")

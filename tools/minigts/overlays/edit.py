@@ -7,7 +7,7 @@ from minigts.errors import InputError
 from minigts.lab import Lab, Record, edit
 from minigts.lab.edit import Started
 from minigts.machine.progress import Progress
-from minigts.overlays.lifecycle import follow, join, leave
+from minigts.overlays.lifecycle import follow, join, leave, require_fit
 from minigts.overlays.phases import FILE, Joined, joined
 from minigts.overlays.teams import UNDERLAYS
 from minigts.topology.plan.plan import Plan
@@ -15,13 +15,15 @@ from minigts.topology.plan.plan import Plan
 
 def alter(lab: Lab, after: Plan, progress: Progress, *, altered: bool = True) -> tuple[Lab, Started]:
     """As `lab.edit.alter`, with the overlay left before and joined after it; return the altered lab and the names
-    of machines that were started. Raises InputError also where a machine is off and the overlay is not plain hosts.
+    of machines that were started. Raises InputError also where a machine is off and the overlay is not plain hosts, or
+    the overlay does not fit the altered lab.
     """
     record = lab.read_record()
     require_alterable(lab, record)
     overlay, off = joined(lab), record.off
     if overlay is not None and not off:
-        leave(lab, progress, keeping_policy=True)
+        require_fit(after, overlay.name)
+        leave(lab, progress, to_join_again=True)
     started = edit.alter(lab, after, progress, altered=altered)
     now = lab.reopened
     if overlay is not None and off:

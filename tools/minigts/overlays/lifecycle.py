@@ -86,7 +86,8 @@ def require_engine(provider: Provider, name: str) -> None:
 
 def require_fit(plan: Plan, name: str) -> None:
     """Raises InputError when overlay `name` does not fit the plan: it uses a version of IP of which hosts have no
-    addresses, or it has too few addresses for them, or addresses that a link has, or hosts have too little memory."""
+    addresses, or it has too few addresses for them, or addresses that a link has, or hosts have too little memory, or
+    are not on one segment."""
     if name not in UNDERLAYS and plan.hosts[-1].index >= MOST_HOSTS:
         more = f"topology {plan.name} has {plan.hosts[-1].index + 1}: bring it up without one, --overlay none"
         raise InputError(f"an overlay has addresses for {MOST_HOSTS} hosts, and {more}")
@@ -101,6 +102,7 @@ def require_fit(plan: Plan, name: str) -> None:
         raise InputError(f"overlay {name!r} uses IPv6, and topology {plan.name} has none: write `ipv6: true` there")
     if name in catalogue.known():  # that there is no such overlay is said elsewhere
         _require_memory(plan, catalogue.find(name))
+        _require_one_segment(plan, catalogue.find(name))
 
 
 def _require_memory(plan: Plan, overlay: Overlay) -> None:
@@ -115,6 +117,20 @@ def _require_memory(plan: Plan, overlay: Overlay) -> None:
                     f"overlay {overlay.name!r} needs {needed_mb} MB on host {host.name}{what} which has "
                     f"{host.memory_mb} MB in topology {plan.name}: write `memory: {needed_mb}MB` there"
                 )
+
+
+def _require_one_segment(plan: Plan, overlay: Overlay) -> None:
+    if not overlay.data_path.one_segment:
+        return
+    for leader, *others in teams(plan, overlay.name):
+        near = list(plan.neighbours(leader))
+        around = [{other for port, other, _ in near if port == own} for own in leader.on_segments]
+        apart = min(([each for each in others if each not in segment] for segment in around), key=len, default=others)
+        if apart:
+            raise InputError(
+                f"overlay {overlay.name!r} needs all hosts on one segment, two with a link or several around a switch, "
+                f"and in topology {plan.name} {apart[0].name} is on none with {leader.name}"
+            )
 
 
 def _join(lab: Lab, overlay: Overlay, record: Record, progress: Progress) -> dict[str, Endpoint]:
@@ -326,14 +342,14 @@ def _parts(names: Collection[str], links: Iterable[tuple[str, str]]) -> list[set
     return [*{id(part): part for part in part_of.values()}.values()]
 
 
-def leave(lab: Lab, progress: Progress, *, keeping_policy: bool = False) -> None:
-    """Leave the overlay that is joined, or whose joining was interrupted. Its policy is dropped; with `keeping_policy`
-    it is in force again once this overlay is joined again."""
+def leave(lab: Lab, progress: Progress, *, to_join_again: bool = False) -> None:
+    """Leave the overlay that is joined, or whose joining was interrupted. Its policy is dropped; with `to_join_again`
+    it is in force again once this overlay is joined again, and what its users have made of it may stay."""
     with exclusive(lab.rundir):
         _required(lab)
         if (now := joined(lab)) is not None:
-            _leave(lab, now, progress)
-            if not keeping_policy:
+            _leave(lab, now, progress, to_join_again=to_join_again)
+            if not to_join_again:
                 policy.drop(lab, progress)
 
 
@@ -345,9 +361,10 @@ def _required(lab: Lab) -> Record:
     return record
 
 
-def _leave(lab: Lab, now: Joined, progress: Progress) -> None:
+def _leave(lab: Lab, now: Joined, progress: Progress, *, to_join_again: bool = False) -> None:
     progress(f"{now.name}: leaving")
-    _on_all(lab, now, "leave")
+    words = {"AGAIN": "yes"} if to_join_again else {}
+    lab.on_each(members_of(lab, now), lambda host: run_phase(lab, "leave", host, words))
     containers.forget(lab)
     (lab.rundir / FILE).unlink()
     lab.note({"event": "left", "overlay": now.name})

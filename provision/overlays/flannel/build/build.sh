@@ -1,6 +1,5 @@
 #!/bin/bash
-# Builds flanneld from its Go module, at the version in go.mod and with the hashes in go.sum: by this machine's Go and C
-# compiler, or, where they are absent or too old, by Debian's in a root of its own that is gone afterwards.
+# Builds flanneld from its Go module, as ../../../go.sh has it; by this machine's Go only where there is a C compiler, too.
 #
 #   build.sh OUTPUT        OUTPUT is an existing, empty directory
 #
@@ -8,30 +7,11 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=provision/debian.sh
-source "$here/../../../debian.sh"
+# shellcheck source=provision/go.sh
+source "$here/../../../go.sh"
 
-readonly output=$1
-readonly go_suite=sid
-readonly certificates=/etc/ssl/certs/ca-certificates.crt
-
-# Go 1.21 and later fetches the version that go.mod names, unless it was told not to; an older one cannot read go.mod.
-machine_will_do() {
-  command -v cc >/dev/null && command -v go >/dev/null && (cd "$here" && go list -m) &>/dev/null
-}
-
-# This machine's certificates go along: they may name an authority that is its own.
-# shellcheck disable=SC2016
-build_in_debian_root() {
-  local -a trust=()
-  [[ ! -r $certificates ]] || trust=(--customize-hook="upload $certificates $certificates")
-  TMPDIR=/var/tmp make_debian_root - --format=null --include=golang-go,gcc,libc6-dev,ca-certificates \
-    --setup-hook="upload ${here@Q}/apt-preferences /etc/apt/preferences.d/go" \
-    --setup-hook="$(add_suite "$go_suite")" \
-    "${trust[@]}" \
-    --customize-hook="copy-in ${here@Q} /tmp" \
-    --customize-hook='chroot "$1" /tmp/build/compile.sh /tmp' \
-    --customize-hook="copy-out /tmp/flanneld ${output@Q}"
-}
-
-if machine_will_do; then "$here/compile.sh" "$output"; else build_in_debian_root; fi
+if command -v cc >/dev/null && go_will_do "$here"; then
+  "$here/compile.sh" "$1"
+else
+  compile_by_debians_go "$here" "$1" gcc,libc6-dev flanneld
+fi
