@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, get_args
 
 from bench import memory, stage
 from minigts import lab as labs
@@ -35,6 +35,7 @@ from minigts.session.bring_up import Request, bring_up, ready
 from minigts.topology.plan import reseed
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import load
+from minigts.topology.time import Time
 
 LINKS_OF_A_SWITCH = 30
 """Below what a machine can have in virtual time; one of them leads to the first switch."""
@@ -165,6 +166,7 @@ def main() -> None:
     arguments = stage.parser(__doc__, "kubernetes.yaml")
     arguments.add_argument("--ups", type=int, default=20)
     arguments.add_argument("--overlay", default="kubernetes")
+    arguments.add_argument("--time", choices=get_args(Time), default="virtual")
     arguments.add_argument(
         "--nodes", nargs="+", type=int, default=[], help="clusters of so many nodes, one after another"
     )
@@ -182,7 +184,7 @@ def main() -> None:
         return done
 
     if not chosen.nodes:
-        plan = stage.plan_of(chosen.topology)
+        plan = load(chosen.topology, known_overlays=overlays.known(), time=chosen.time)
         for number in range(1, chosen.ups + 1):
             note(plan.name, reseed.replicate(plan, number))
     for nodes in chosen.nodes:
@@ -190,11 +192,11 @@ def main() -> None:
             (Path(place) / "servers.yaml").write_text(MANIFEST.format(replicas=nodes * chosen.pods))
             file = Path(place) / "bench.yaml"
             file.write_text(topology(nodes, chosen.pods, chosen.worker_mb, chosen.plane_mb))
-            if note(f"{nodes} nodes", load(file, known_overlays=overlays.known())).failed:
+            if note(f"{nodes} nodes", load(file, known_overlays=overlays.known(), time=chosen.time)).failed:
                 break
     show(found)
     written: dict[str, Any] = {what: [asdict(each) for each in ups] for what, ups in found.items()}
-    figures.write(chosen.out, {"overlay": chosen.overlay, "ups": written})
+    figures.write(chosen.out, {"overlay": chosen.overlay, "time": chosen.time, "ups": written})
 
 
 if __name__ == "__main__":
