@@ -6,7 +6,8 @@ ADDRESS is a Service's address, or pod:LABEL for the address of the pod with `ap
 has a connection of its own, and is lost when no whole answer has come within the timeout.
 
 For each NAME: `requests`; `lost`; `first_lost_s` and `last_lost_s`, when a lost one was sent, by this program's own
-time, 0 if none was; `connect_ms` and `answer_ms`, medians. `--at` runs a command of the shell meanwhile. `--look-at`,
+time, 0 if none was; `lost_spans_s`, the first and last of those that were lost one after another; `connect_ms` and
+`answer_ms`, medians. `--at` runs a command of the shell meanwhile. `--look-at`,
 on the control plane, adds `not_ready_s`, since when the node's condition Ready is not True, and for each NAME
 `replaced_s` and `replacement_ready_s`, when the youngest pod of `app: NAME` was made and was ready; the API server
 has whole seconds.
@@ -77,9 +78,21 @@ async def requests(address: str, options: argparse.Namespace, began: float) -> d
         "lost": len(lost),
         "first_lost_s": lost[0] if lost else 0,
         "last_lost_s": lost[-1] if lost else 0,
+        "lost_spans_s": spans(lost, options.every),
         "connect_ms": median([opened for _, opened, _ in done if opened is not None] or [0]),
         "answer_ms": median([answer for _, _, answer in done if answer is not None] or [0]),
     }
+
+
+def spans(moments: list[float], every: float) -> list[list[float]]:
+    """The first and the last of each run of moments that are `every` apart, give or take a half."""
+    found: list[list[float]] = []
+    for moment in moments:
+        if found and moment - found[-1][1] < 1.5 * every:
+            found[-1][1] = moment
+        else:
+            found.append([moment, moment])
+    return found
 
 
 async def command(moment: float, line: str, began: float) -> None:
@@ -132,4 +145,5 @@ parser.add_argument("--timeout", type=float, default=1)
 parser.add_argument("--at", nargs=2, action="append", default=[])
 parser.add_argument("--look-at", nargs=2, action="append", default=[])
 parser.add_argument("services", nargs="+")
-print(json.dumps(asyncio.run(run(parser.parse_args()))))  # noqa: T201
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(run(parser.parse_args()))))  # noqa: T201

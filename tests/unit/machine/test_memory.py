@@ -106,6 +106,12 @@ def test_hosts_that_find_room_are_let_in() -> None:
         memory.require_memory(kernels(60), ["none", "swarm"], [limit(60 * each_mb - 1)])
 
 
+def test_a_variant_takes_what_its_family_takes_and_no_less_than_the_dearest() -> None:
+    one = kernels(2)[0]
+    assert one.takes_mb("kubernetes-flannel") == one.takes_mb("kubernetes") > one.takes_mb("libnetwork-etcd")
+    assert one.takes_mb("swarm-encrypted") == one.takes_mb("libnetwork-etcd") > one.takes_mb("swarm")
+
+
 def test_120_hosts_with_docker_do_not_fit_into_24_gb_and_bare_they_do() -> None:
     there = [limit(12_000, name="this machine's memory"), limit(24_000)]
     with pytest.raises(EnvironmentLacks) as refused:
