@@ -394,6 +394,21 @@ fn a_kernel_has_turns_for_all_frames_of_a_window() {
     assert_eq!(running.end(), Vec::<String>::new());
 }
 
+#[test]
+fn a_kernel_that_takes_its_memory_away_is_ended_and_told_of() {
+    let running = Running::new("taken", &alone());
+    let guest = running.boot(0, 0);
+    guest.rest(None);
+    guest.cards[0].memory.shorten(0);
+    guest.line(&[frame(RUN, b"{}"), wait_for_end()].concat(), 64);
+    let (read, _) = read_with(&guest.kernel.calendar, &mut [0; 16], MsgFlags::empty());
+    assert_eq!(read, Read::Gone);
+    let said = running.end();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].starts_with("alone: "), "{said:?}");
+    assert!(said[0].contains("memory"), "{said:?}");
+}
+
 /// 16 MiB may be under way, and 8 times what leaves during the delay, 5 kB: 256 frames that take 64 KiB each.
 #[test]
 fn that_a_link_has_no_more_room_is_told_once() {
