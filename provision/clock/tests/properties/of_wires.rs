@@ -97,6 +97,17 @@ fn bits_between(one: &[u8], other: &[u8]) -> u32 {
 }
 
 #[test]
+fn the_longest_delay_and_the_longest_jitter_add_up() {
+    let settings = Settings {
+        delay_ns: LONGEST_NS,
+        jitter_ns: LONGEST_NS,
+        ..Settings::default()
+    };
+    let longest = Wire::new(settings).longest_ns();
+    assert!(longest > LONGEST_NS / 2 * 3, "{longest}");
+}
+
+#[test]
 fn settings_are_refused_beyond_their_bounds_and_not_at_them() {
     let none = Settings::default();
     let (rate_bps, peak_bps) = (Some(1000), Some(1000));
