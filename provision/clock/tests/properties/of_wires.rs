@@ -98,13 +98,16 @@ fn bits_between(one: &[u8], other: &[u8]) -> u32 {
 
 #[test]
 fn the_longest_delay_and_the_longest_jitter_add_up() {
-    let settings = Settings {
-        delay_ns: LONGEST_NS,
-        jitter_ns: LONGEST_NS,
-        ..Settings::default()
-    };
-    let longest = Wire::new(settings).longest_ns();
-    assert!(longest > LONGEST_NS / 2 * 3, "{longest}");
+    for jitter_distribution in 0..4 {
+        let settings = Settings {
+            delay_ns: LONGEST_NS,
+            jitter_ns: LONGEST_NS,
+            jitter_distribution,
+            ..Settings::default()
+        };
+        let longest = Wire::new(settings).longest_ns();
+        assert!(longest > LONGEST_NS / 2 * 3, "{longest}");
+    }
 }
 
 #[test]
