@@ -123,7 +123,7 @@ def rules_of_nftables(text: str) -> tuple[int, int]:
 
 
 def by_iptables() -> bool:
-    return urllib.request.urlopen(f"{PROXY}/proxyMode").read() == b"iptables"
+    return bool(urllib.request.urlopen(f"{PROXY}/proxyMode").read() == b"iptables")
 
 
 def rules() -> tuple[dict[str, float], list[str]]:
