@@ -15,8 +15,7 @@
 #   verify   proves the data path to PEER, another host's ADDRESS. Prints ENCAPSULATION, and prints the same again for as
 #            long as the data path is the same: an experiment takes a difference for a fall-back. LARGEST, in a lab with a
 #            black hole, is what of MTU passes
-#   leave    on all hosts at once: nothing of the overlay remains. AGAIN=yes where it is joined again at once, since a host or
-#            link comes or goes: what its users have made of it may stay
+#   leave    on all hosts at once: nothing of the overlay remains
 #   second   one more container beside the measuring one, where overlay.yaml says that there is one; prints what start does
 #   policy   the network itself enforces POLICY from now on, where overlay.yaml says that it does; empty: none
 #

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # Sourced by overlay.sh: the network that joins the pods of all nodes.
 
-# shellcheck source=provision/overlays/bgp.sh
-source "$OVERLAYS/bgp.sh"
+# shellcheck source=provision/overlays/kubernetes/bgp.sh
+source "$OVERLAYS/kubernetes/bgp.sh"
 # shellcheck source=provision/overlays/kubernetes/flannel.sh
 source "$OVERLAYS/kubernetes/flannel.sh"
 # shellcheck source=provision/overlays/kubernetes/calico.sh

@@ -37,7 +37,8 @@ start() {
   start_policies
 }
 
-# With AGAIN the next control plane has this one's objects, and nodes keep their certificates.
+# AGAIN=yes where the cluster is joined again at once, since a host or link comes or goes: then the control plane keeps its
+# objects, and nodes their certificates.
 leave() {
   stop_network
   stop_node

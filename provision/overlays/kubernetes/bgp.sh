@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# Sourced by overlays whose hosts announce their blocks of addresses to each other by BGP, as Calico has it: one autonomous
-# system, a full mesh of sessions between the hosts' own addresses.
+# Sourced by network.sh: the host announces its block of addresses to every other by BGP, as Calico has it: one autonomous
+# system, a full mesh of sessions between the hosts' own addresses. As ../calico/overlay.sh has it, of which no other overlay gets
+# a file: what lies on hosts of plain labs stays as it was.
 
 # shellcheck source=provision/overlays/bird.sh
 source "$OVERLAYS/bird.sh"
