@@ -164,16 +164,20 @@ PLANS = {
                 "minigts replay results/explore-my-20261127-160112 --seed 417",
                 "minigts replay results/explore-my-20261127-160112 --seed 417 --until 12.3s",
                 "cd docs/examples/explore",
-                "minigts explore sentinel.yaml test_sentinel.py::test_no_acknowledged_write_is_lost "
-                "--faults faults.yaml --seeds 8",
+                "minigts explore sentinel.yaml valkey/test_sentinel.py::test_no_acknowledged_write_is_lost "
+                "--faults valkey/faults.yaml --seeds 8",
                 "minigts replay results/explore-sentinel-20261127-164158 --seed 1 --shrink",
                 "minigts replay results/explore-sentinel-20261127-164158 --seed 1 --shrunk",
-                "minigts explore etcd.yaml test_etcd.py::test_etcd_keeps_its_promise --faults faults.yaml --seeds 1000",
+                "minigts explore etcd.yaml etcd/test_etcd.py::test_etcd_keeps_its_promise "
+                "--faults etcd/faults.yaml --seeds 1000",
+                "minigts explore etcd-watch.yaml etcd-watch/test_watch.py --faults etcd-watch/faults.yaml --seeds 1",
+                "minigts explore postgresql.yaml postgresql/test_standby.py::test_an_asynchronous_standby_has_all "
+                "--faults postgresql/faults.yaml --seeds 4",
                 "minigts bundle results/explore-my-20261127-160112",
                 "minigts replay explore-my-20261127-160112.zip --seed 417 --trust",
             ),
-            f"{OTHER_TEST}tests/live/test_explored_seeds.py, test_replayed_often.py, test_valkey_example.py or "
-            "test_etcd_example.py",
+            f"{OTHER_TEST}tests/live/test_explored_seeds.py, test_replayed_often.py, test_valkey_example.py, "
+            "test_etcd_example.py, test_etcd_watch_example.py or test_postgresql_example.py",
         ),
     ),
     "docs/kubernetes.md": Plan(

@@ -11,7 +11,7 @@ from live.program import PROJECT, Program, Traces
 from minigts.explore import folder
 
 pytestmark = [pytest.mark.virtual, pytest.mark.nightly, pytest.mark.timeout(1800)]
-EXAMPLE = PROJECT / "docs" / "examples" / "explore" / "etcd"
+EXAMPLE = PROJECT / "docs" / "examples" / "explore"
 PATIENCE_S = 800.0
 
 
@@ -19,9 +19,9 @@ def outcome(program: Program, results: Path, test: str) -> tuple[str, str]:
     """The verdict on seed 1, and why."""
     words = (
         str(EXAMPLE / "etcd.yaml"),
-        f"{EXAMPLE / 'test_etcd.py'}::{test}",
+        f"{EXAMPLE / 'etcd' / 'test_etcd.py'}::{test}",
         "--faults",
-        str(EXAMPLE / "faults.yaml"),
+        str(EXAMPLE / "etcd" / "faults.yaml"),
     )
     started = program.start("explore", *words, "--seeds", "1", "--on", "here", "--results", str(results))
     said, told = started.communicate(timeout=PATIENCE_S)

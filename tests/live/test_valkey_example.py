@@ -23,13 +23,14 @@ def explored(program: Program, results: Path, *words: str) -> Path:
 
 
 def test_without_faults_both_promises_hold(program: Program, traces: Traces, tmp_path: Path) -> None:
-    made = explored(program, tmp_path, str(EXAMPLE / "test_sentinel.py"), "--seeds", "1")
+    made = explored(program, tmp_path, str(EXAMPLE / "valkey" / "test_sentinel.py"), "--seeds", "1")
     assert [(each.verdict, each.detail) for each in folder.outcomes(made).values()] == [("passed", "")]
     assert not traces.left()
 
 
 def test_a_partition_loses_acknowledged_writes(program: Program, traces: Traces, tmp_path: Path) -> None:
-    words = (str(EXAMPLE / "test_sentinel.py"), "--faults", str(EXAMPLE / "faults.yaml"), "--seeds", "1")
+    faults = ("--faults", str(EXAMPLE / "valkey" / "faults.yaml"))
+    words = (str(EXAMPLE / "valkey" / "test_sentinel.py"), *faults, "--seeds", "1")
     made = explored(program, tmp_path, *words)
     (outcome,) = folder.outcomes(made).values()
     assert outcome.verdict == "failed"

@@ -1,63 +1,22 @@
 """client.py SECONDS [serializable]: asks the etcd member on this host every 0.1 s. It reads, writes or swaps a register
 that all clients share, another one every 5 s, and after every fourth such request it adds a value to a set, which is
-all keys below writes/. Prints a line of JSON when it asks, and one when it is answered. With `serializable` its reads
-are such.
+all keys below writes/. With `serializable` its reads are such.
 
 client.py members: prints the set."""
 
-import json
 import random
-import socket
 import sys
 import time
-from collections.abc import Callable
 
-from etcd import Member, Refused
+from etcd import Member
+from history import Refused, ask, values
 
 EVERY_S, REGISTER_S = 0.1, 5.0
 
 
-def tell(**what: object) -> None:
-    sys.stdout.write(json.dumps({"at": time.monotonic_ns(), **what}) + "\n")
-    sys.stdout.flush()
-
-
-def asked(do: Callable[[], dict[str, object]]) -> None:
-    try:
-        tell(answer="ok", **do())
-    except Refused:
-        tell(answer="fail")
-    except OSError:
-        tell(answer="info")
-
-
-def write(member: Member, key: str, value: str) -> dict[str, object]:
+def written(member: Member, key: str, value: str) -> dict[str, object]:
     member.put(key, value)
     return {}
-
-
-def main() -> None:
-    member, chance, number = Member(), random.SystemRandom(), 0
-    begin, host, last, serializable = time.monotonic(), socket.gethostname(), None, sys.argv[2:] == ["serializable"]
-    while (passed := time.monotonic() - begin) < float(sys.argv[1]):
-        number += 1
-        key, value = f"register-{int(passed / REGISTER_S)}", f"{host}-{number}"
-        match chance.choice(("read", "read", "write", "cas")):
-            case "read":
-                tell(op="read", key=key)
-                asked(lambda key=key: {"value": member.get(key, serializable)})
-            case "write":
-                tell(op="write", key=key, value=value)
-                asked(lambda key=key, value=value: write(member, key, value))
-            case _:
-                last = held_by(member, key)
-                tell(op="cas", key=key, value=value, **{"from": last})
-                asked(lambda key=key, value=value, last=last: {"held": member.swap(key, last, value)})
-        time.sleep(EVERY_S)
-        if number % 4 == 0:
-            tell(op="add", value=value)
-            asked(lambda value=value: write(member, f"writes/{value}", value))
-            time.sleep(EVERY_S)
 
 
 def held_by(member: Member, key: str) -> str | None:
@@ -66,6 +25,25 @@ def held_by(member: Member, key: str) -> str | None:
         return member.get(key)
     except (Refused, OSError):
         return None
+
+
+def main() -> None:
+    member, chance, begin_s = Member(), random.SystemRandom(), time.monotonic()
+    serializable = sys.argv[2:] == ["serializable"]
+    for number, value in enumerate(values(float(sys.argv[1]), EVERY_S), start=1):
+        key = f"register-{int((time.monotonic() - begin_s) / REGISTER_S)}"
+        match chance.choice(("read", "read", "write", "cas")):
+            case "read":
+                ask(lambda key=key: {"value": member.get(key, serializable)}, op="read", key=key)
+            case "write":
+                ask(lambda key=key, value=value: written(member, key, value), op="write", key=key, value=value)
+            case _:
+                last = held_by(member, key)
+                swap = {"op": "cas", "key": key, "value": value, "from": last}
+                ask(lambda key=key, value=value, last=last: {"held": member.swap(key, last, value)}, **swap)
+        if number % 4 == 0:
+            time.sleep(EVERY_S)
+            ask(lambda value=value: written(member, f"writes/{value}", value), op="add", value=value)
 
 
 if sys.argv[1] == "members":

@@ -2,12 +2,10 @@
 
 import socket
 
+from history import Refused
+
 SENTINEL, TIMEOUT_S = ("127.0.0.1", 26379), 1.0
 Address = tuple[str, int]
-
-
-class Refused(Exception):
-    """Valkey answers by an error, such as a replica to a write."""
 
 
 class Connection:
@@ -28,7 +26,7 @@ class Connection:
             raise ConnectionError("it has gone")
         kind, rest = line[:1], line[1:]
         if kind == b"-":
-            raise Refused(rest.decode())
+            raise Refused(rest.decode())  # such as by a replica that was asked to write
         if kind == b"*":
             return [self._answer() for _ in range(int(rest))]
         if kind == b"$":
@@ -56,18 +54,20 @@ class Client:
     def __init__(self) -> None:
         self._connection: Connection | None = None
 
-    def ask(self, *words: str) -> tuple[str, object]:
-        """`ok` and the answer; `fail` where it was not done, `info` where nobody knows whether it was."""
+    def ask(self, *words: str) -> object:
+        """Its answer. Raises Refused where nothing was done, OSError where nobody knows."""
         try:
             self._connection = self._connection or Connection(master())
-        except (OSError, Refused):
-            return "fail", None
+        except OSError as error:
+            raise Refused(str(error)) from error
         try:
-            return "ok", self._connection.ask(*words)
-        except Refused:  # it is a replica now
-            outcome = "fail"
-        except OSError:
-            outcome = "info"
-        self._connection.close()
-        self._connection = None
-        return outcome, None
+            return self._connection.ask(*words)
+        except (Refused, OSError):
+            self._connection.close()
+            self._connection = None
+            raise
+
+    def done(self, *words: str) -> dict[str, object]:
+        """As `ask`, where its answer says no more than that it was done."""
+        self.ask(*words)
+        return {}
