@@ -3,14 +3,17 @@
 What runs for each change covers each room, each verb and each mechanism of an overlay. The rest takes longer than a
 person waits: all overlays, most laws of validation, kills, escapes, the package, a plain user, real time, Mininet,
 virtual machines, and most of what takes more than twenty seconds. `.ci/run nightly` and `./minigts test --nightly` run
-everything. A file that the command line names is run whole. An overlay whose folder has just changed, and a law whose
-file has, are tried for each change, too.
+everything. A file that the command line names is run whole. What has just changed is tried for each change, too: an
+overlay whose folder has, a law whose file has, and tests marked `touched` with the paths that they are about. Of these
+the paths are given from the top of the project; the test's own file is always one of them.
 """
 
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,8 @@ from minigts.providers import registry
 from wanted import wanted
 
 NIGHTLY = "nightly"
+TOUCHED = "touched"
+PROJECT = Path(__file__).parents[1]
 MARKERS = (NIGHTLY, *(name for name in registry.names() if name != "uml"))
 RECENTLY = timedelta(hours=4)
 """As long as commits gather before they are pushed: what was pushed earlier was tried then."""
@@ -30,6 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{NIGHTLY}: takes too long to run for each change; --nightly runs it")
+    config.addinivalue_line("markers", f"{TOUCHED}(path, …): is run for a change of one of these paths, and at night")
 
 
 @pytest.hookimpl(trylast=True)
@@ -44,22 +50,36 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_at_night(item: pytest.Item) -> bool:
-    return any(item.get_closest_marker(name) for name in MARKERS)
+    if any(item.get_closest_marker(name) for name in MARKERS):
+        return True
+    about = item.get_closest_marker(TOUCHED)
+    return about is not None and not is_touched([item.path, *about.args], changed_files(PROJECT))
+
+
+def is_touched(paths: Iterable[str | Path], files: Iterable[str]) -> bool:
+    """Whether one of the files is one of these paths, or lies in one that is a folder; all from the project's top."""
+    places = [PROJECT / path for path in paths]
+    return any((PROJECT / file).is_relative_to(place) for file in files for place in places)
 
 
 def changed(parent: Path) -> set[str]:
-    """The names of the files and folders in `parent` that the working tree has changed, or commits of the last four
-    hours before HEAD. Empty where git knows nothing of them: then all of them are as they were released."""
+    """The names of the files and folders in `parent` that have just changed (`changed_files`)."""
+    return {file.split("/")[0] for file in changed_files(parent)}
+
+
+@cache
+def changed_files(folder: Path) -> frozenset[str]:
+    """The files below `folder`, by their paths from there, that the working tree has changed, or commits of the last
+    four hours before HEAD. Empty where git knows nothing of them: then all of them are as they were released."""
     try:
-        latest = datetime.fromisoformat(_git(parent, "log", "-1", "--format=%cI"))
+        latest = datetime.fromisoformat(_git(folder, "log", "-1", "--format=%cI"))
         since = (latest - RECENTLY).isoformat()
-        committed = _git(parent, "log", f"--since={since}", "--format=", "--name-only", "--relative", "--", ".")
-        uncommitted = _git(parent, "diff", "HEAD", "--name-only", "--relative", "--", ".")
-        added = _git(parent, "ls-files", "--others", "--exclude-standard", "--", ".")
+        committed = _git(folder, "log", f"--since={since}", "--format=", "--name-only", "--relative", "--", ".")
+        uncommitted = _git(folder, "diff", "HEAD", "--name-only", "--relative", "--", ".")
+        added = _git(folder, "ls-files", "--others", "--exclude-standard", "--", ".")
     except (OSError, subprocess.CalledProcessError, ValueError):
-        return set()
-    files = (*committed.splitlines(), *uncommitted.splitlines(), *added.splitlines())
-    return {file.split("/")[0] for file in files}
+        return frozenset()
+    return frozenset((*committed.splitlines(), *uncommitted.splitlines(), *added.splitlines()))
 
 
 def _git(folder: Path, *words: str) -> str:

@@ -13,6 +13,8 @@ from live.conftest import MakeLab
 from live.program import PATIENCE_S, TOPOLOGIES, Program, until
 from minigts.lab import Lab
 
+pytestmark = pytest.mark.touched("tools/minigts/lab/ssh.py", "provision/agent")
+
 SIZE_BYTES = 1_000_000
 LIMIT_S = 120
 

@@ -13,7 +13,7 @@ import pytest
 from live.program import Program, Traces
 from minigts.explore import folder, timeline
 
-pytestmark = [pytest.mark.virtual, pytest.mark.timeout(1100)]
+pytestmark = [pytest.mark.touched("tools/minigts/explore"), pytest.mark.virtual, pytest.mark.timeout(1100)]
 PATIENCE_S = 500.0
 RING = "name: ring\nring: {hosts: [a, b, c], link: {rtt: 2ms, rate: 100mbit, loss: 2%}}\n"
 FAULTS = """

@@ -13,7 +13,7 @@ from minigts.lessons import breaks
 from minigts.lessons.break_kinds import KINDS
 from minigts.lessons.model import lesson
 
-pytestmark = [pytest.mark.virtual, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.touched("tools/minigts/lessons"), pytest.mark.virtual, pytest.mark.timeout(900)]
 ROW = """
 name: faults
 hosts: {a: , b: , c: , d: }

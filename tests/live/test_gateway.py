@@ -18,7 +18,11 @@ import pytest
 from live.program import PATIENCE_S, PROJECT, Program, Traces, processes_of, until
 from minigts.providers import gateway
 
-pytestmark = [pytest.mark.uml, pytest.mark.skipif(gateway.program() is None, reason=f"no {gateway.PROGRAM} here")]
+pytestmark = [
+    pytest.mark.touched("tools/minigts/providers/gateway.py", "tools/minigts/providers/uml/run/slirp.py"),
+    pytest.mark.uml,
+    pytest.mark.skipif(gateway.program() is None, reason=f"no {gateway.PROGRAM} here"),
+]
 
 TOPOLOGY = """
 name: out

@@ -11,7 +11,7 @@ from live.program import Program, Traces
 from live.test_explored_seeds import RING, explored
 from minigts.explore import host_logs, timeline
 
-pytestmark = [pytest.mark.virtual, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.touched("tools/minigts/explore"), pytest.mark.virtual, pytest.mark.timeout(600)]
 FAULTS = """
 faults:
   clock-skew: {every: 3s, for: 2s, of: [a]}

@@ -36,6 +36,8 @@ assert before[5:100] == open(name, "rb").read()[5:100]
 """
 FORKED = """
 import os
+
+pytestmark = pytest.mark.touched("provision/kernel")
 mine = bytearray(b"a" * 300_000)
 child = os.fork()
 if child == 0:

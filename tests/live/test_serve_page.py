@@ -21,7 +21,12 @@ from live.program import TOPOLOGIES, Program
 from minigts.lab import Lab, edit
 from minigts.topology.edit import with_host
 
-pytestmark = [pytest.mark.browser, pytest.mark.virtual, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.touched("tools/minigts/serve"),
+    pytest.mark.browser,
+    pytest.mark.virtual,
+    pytest.mark.timeout(600),
+]
 
 ENDED_S = 120.0
 SHELLS_ENDED = "while ls /dev/pts | grep -q '^[0-9]'; do sleep 0.1; done"

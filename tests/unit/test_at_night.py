@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from at_night import changed
+from at_night import changed, is_touched
 
 PROJECT = Path(__file__).parents[2]
 SWARM, OTHER = "leaves_nothing[swarm]", "leaves_nothing[vxlan]"
@@ -24,6 +24,8 @@ def test_by_day(): pass
 def test_by_night(): pass
 @pytest.mark.vagrant
 def test_on_machines(): pass
+@pytest.mark.touched("tools/no-such-room")
+def test_of_a_room(): pass
 """
 
 
@@ -43,7 +45,25 @@ def test_a_nightly_test_runs_at_night_or_when_its_file_is_named(
     (tmp_path / "some").mkdir()
     (tmp_path / "some" / "test_some.py").write_text(TESTS)
     shown = collected(tmp_path, "-p", "at_night", *words)
-    assert ("by_day" in shown, "by_night" in shown, "on_machines" in shown) == (True, late, late)
+    names = ("by_day", "by_night", "on_machines", "of_a_room")
+    assert [name in shown for name in names] == [True, late, late, late]
+
+
+@pytest.mark.parametrize(
+    ("file", "touched"),
+    [
+        ("tools/minigts/explore/faults.py", True),
+        ("tests/live/test_explored_seeds.py", True),
+        ("requirements.lock", True),
+        ("requirements.lock.old", False),
+        ("tools/minigts/explorer.py", False),
+        ("tools/minigts", False),
+    ],
+)
+def test_a_test_is_touched_by_what_it_is_about_and_by_its_own_file(file: str, touched: bool) -> None:
+    paths = [PROJECT / "tests/live/test_explored_seeds.py", "tools/minigts/explore", "requirements.lock"]
+    assert is_touched(paths, ["README.md", file]) == touched
+    assert not is_touched(paths, [])
 
 
 def test_the_projects_own_tests_go_by_it() -> None:

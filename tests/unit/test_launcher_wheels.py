@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 from test_launcher import launch, parts
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [
+    pytest.mark.touched("minigts", "requirements.lock", "requirements-dev.lock", "tools/minigts/release"),
+    pytest.mark.timeout(600),
+]
 NOWHERE = {
     "MINIGTS_CACHE": "",
     "PIP_INDEX_URL": "http://127.0.0.1:9/",

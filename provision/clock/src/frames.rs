@@ -1,4 +1,4 @@
-//! Finds the frames on a host's control line as their bytes pass by (tools/minigts/providers/agent/wire.py). A frame is a head
+//! Finds the frames on a host's control line as their bytes pass by (tools/minigts/providers/agent/protocol.py). A frame is a head
 //! and its payload.
 
 use std::collections::HashMap;

@@ -21,6 +21,8 @@ use crate::orders::{Captured, Topology};
 
 /// How long a kernel may take until its agent greets, by the lab's time: 300 s.
 const LONGEST_BOOT_NS: u64 = 300 * 1_000_000_000;
+/// The length of a window while somebody sits at a terminal: what is typed comes to its host after the window.
+const PACED_NS: u64 = 10_000_000;
 
 /// A kernel that is no longer on the clock. Its sockets are open until this is dropped.
 pub struct Ended {
@@ -173,9 +175,13 @@ impl Scheduler {
     /// Open a window from `start` to where a host could hear of another, or a client is to act.
     fn open_window(&mut self, start: u64, wakeup: Option<u64>) {
         self.end_overdue_boots(start);
+        let longest = match self.gate.is_paced() {
+            true => self.links.least_ns().min(PACED_NS),
+            false => self.links.least_ns(),
+        };
         let end = wakeup
             .unwrap_or(u64::MAX)
-            .min(start.saturating_add(self.links.least_ns()));
+            .min(start.saturating_add(longest));
         self.window = Some(end);
         let has_something_to_do = |host: &Option<Host>| {
             let next = host.as_ref().and_then(Host::next);

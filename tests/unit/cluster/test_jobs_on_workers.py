@@ -27,6 +27,8 @@ from minigts.experiments.run import RunProgress
 from minigts.lab import lifecycle
 from minigts.lab.rundir import all_labs, exclusive, lab_named
 
+pytestmark = pytest.mark.touched("tools/minigts/cluster")
+
 EXPERIMENT = """\
 name: some
 title: Some jobs

@@ -17,6 +17,8 @@ from minigts.errors import EnvironmentLacks, InputError
 from minigts.providers.uml.build import export, image, kernel_build
 from minigts.release import folder, materials
 
+pytestmark = pytest.mark.touched("tools/minigts/release", "pyproject.toml", "requirements.lock")
+
 WHEEL, PARTS = f"minigts-{minigts.__version__}-py3-none-any.whl", f"minigts-{minigts.__version__}-parts-x86_64.tar.gz"
 
 

@@ -21,6 +21,7 @@ from minigts import paths
 from minigts.errors import InputError
 from minigts.lab.lab import Lab
 from minigts.lab.record import KEPT, RECORD
+from minigts.machine import locks
 
 MARKER = "minigts-lab"
 """The first file that is made in a run directory: a directory without it and without lab.json is no lab."""
@@ -125,7 +126,7 @@ def exclusive(rundir: Path) -> Iterator[None]:
 
     The lock ends with the process that holds it, and its file with the lab. It cannot be nested.
     """
-    path = rundir.parent / f".{rundir.name}.lock"
+    path = _lock_of(rundir)
     with _locked(path):
         try:
             yield
@@ -137,17 +138,11 @@ def exclusive(rundir: Path) -> Iterator[None]:
 
 def is_locked(rundir: Path) -> bool:
     """Whether a command, or another thread of this process, holds the lock of a lab now."""
-    try:
-        lock = os.open(rundir.parent / f".{rundir.name}.lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(lock)
-    return False
+    return locks.is_locked(_lock_of(rundir))
+
+
+def _lock_of(rundir: Path) -> Path:
+    return rundir.parent / f".{rundir.name}.lock"
 
 
 def _locked(path: Path) -> IO[bytes]:

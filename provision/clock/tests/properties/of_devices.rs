@@ -124,6 +124,23 @@ fn a_queue_goes_on_where_the_kernel_says() {
 }
 
 #[test]
+fn a_card_has_two_queues() {
+    assert_eq!(
+        card().told(17, &[], &[]).expect("no lie"),
+        2u64.to_ne_bytes()
+    );
+}
+
+/// With its head of 12 bytes it has 4 KiB.
+#[test]
+fn the_longest_message_is_taken_and_one_byte_more_is_a_lie() {
+    for (bytes, taken) in [(4084, true), (4085, false)] {
+        let told = card().told(10, &vec![0; bytes], &[]);
+        assert_eq!(told.is_ok(), taken, "{bytes} bytes");
+    }
+}
+
+#[test]
 fn a_region_of_memory_that_is_told_of_and_not_sent_is_a_lie() {
     let mut card = card();
     let region = [0u64, MEMORY as u64, 0, 0].map(u64::to_ne_bytes).concat();

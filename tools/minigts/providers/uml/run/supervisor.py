@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import json
 import os
 import resource
@@ -28,7 +27,7 @@ from typing import Any, TypeAlias
 
 from minigts import paths
 from minigts.errors import MinigtsError
-from minigts.machine import affinity, cgroups, contained, shell
+from minigts.machine import affinity, cgroups, contained, locks, shell
 from minigts.machine.contained import Namespaces
 from minigts.providers.agent import ended, lab_processes, protocol
 from minigts.providers.agent.agent_line import Host, Process
@@ -193,7 +192,7 @@ class Kernels:
             console.close()
 
     def _stop_or_continue(self) -> None:
-        wanted = _is_locked(frozen(self._rundir))
+        wanted = locks.is_locked(frozen(self._rundir))
         if wanted != self._stopped:
             self._stopped = wanted
             for host in self._running.values():
@@ -269,21 +268,6 @@ class Kernels:
 
     def _ends_of(self, name: str) -> list[socket.socket]:
         return [] if self._clock is not None else [self._ends[name, port.mac] for port in self._machines[name].ports]
-
-
-def _is_locked(path: Path) -> bool:
-    """Whether a process holds a lock on the file."""
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(file)
-    return False
 
 
 def _throw_away(end: socket.socket) -> None:
