@@ -35,8 +35,8 @@ memory, and its share of the supervisor. Measured by
 
     bench/run memory --overlays none bridge calico mesh romana ovs swarm libnetwork-etcd
 
-on six hosts of chain6, a lab for each, ten seconds after Docker, the overlay and a container were up on every host. That
-of `kubernetes` is a worker with three pods, by `bench/run cluster --nodes 2 --pods 2 --worker-mb 512`.
+on six hosts of chain6, a lab for each, ten seconds after Docker, the overlay and a container were up on every host.
+That of `kubernetes` is a worker with three pods, by `bench/run cluster --nodes 2 --pods 2 --worker-mb 512`.
 """
 DEAREST_MB = 171
 """The figure for overlays that were not measured: the largest that was. A variant of one that takes more has that."""
