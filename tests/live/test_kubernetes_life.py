@@ -115,9 +115,8 @@ def test_names_and_policies_hold_over_flannel(life: Program) -> None:
     assert holds(life) == HELD
 
 
-@pytest.mark.parametrize("host", ["worker", "plane"])
-def test_they_hold_after_a_power_cut(life: Program, host: str) -> None:
-    done(life, "restart", host)
+def test_they_hold_after_a_workers_power_cut(life: Program) -> None:
+    done(life, "restart", "worker")
     assert ready(life) == {"plane": "Ready", "worker": "Ready"}
     assert holds(life) == HELD
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from minigts.lab import Lab
 from minigts.machine import proc
 
+pytestmark = pytest.mark.touched("provision/kernel")
 LIMIT_S = 120.0
 MIB = 1 << 20
 LARGE = "/usr/bin/containerd"
@@ -36,8 +39,6 @@ assert before[5:100] == open(name, "rb").read()[5:100]
 """
 FORKED = """
 import os
-
-pytestmark = pytest.mark.touched("provision/kernel")
 mine = bytearray(b"a" * 300_000)
 child = os.fork()
 if child == 0:

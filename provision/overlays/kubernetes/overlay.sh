@@ -12,7 +12,6 @@ install() {
   install_programs
   start_containerd
   import_images
-  give_memory_back
 }
 
 # Prints what a node needs to join: BOOTSTRAP_TOKEN, CLUSTER_CA, PROXY_TOKEN, FLANNEL_TOKEN and POLICIES_TOKEN.
@@ -49,13 +48,6 @@ leave() {
   [[ -n ${AGAIN:-} ]] || forget_cluster
   restore_rules
   [[ $CLUSTER_POLICIES != true ]] || remove_sets
-}
-
-# give_memory_back: what programs and images were written through. Most of it is never read again, and this machine would
-# hold it for as long as the lab is up.
-give_memory_back() {
-  sync
-  echo 1 >/proc/sys/vm/drop_caches
 }
 
 describe_measuring_pod() {
