@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from ipaddress import IPv4Network
 from itertools import combinations
@@ -158,7 +158,7 @@ def _join(lab: Lab, overlay: Overlay, record: Record, progress: Progress) -> dic
     # Written before the first script runs, so that an interrupted join can be left.
     write(lab, now)
     progress(f"{overlay.name}: installing on {where}")
-    _on_all(lab, now, "install")
+    _on_all(lab, now, "install", {})
     progress(f"{overlay.name}: joining")
     _leaders_first(lab, now, "join")
     progress(f"{overlay.name}: starting the measuring ends")
@@ -175,7 +175,7 @@ def _join(lab: Lab, overlay: Overlay, record: Record, progress: Progress) -> dic
 def _start_to_leave(lab: Lab, before: Joined, record: Record) -> None:
     """Prepare leaving on hosts that were all restarted: the overlay does not run, but its state is on their disks."""
     _put_scripts(lab, catalogue.find(before.name), record, before.programs, members_of(lab, before))
-    _on_all(lab, before, "install")
+    _on_all(lab, before, "install", {})
 
 
 def rejoin(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
@@ -363,8 +363,7 @@ def _required(lab: Lab) -> Record:
 
 def _leave(lab: Lab, now: Joined, progress: Progress, *, to_join_again: bool = False) -> None:
     progress(f"{now.name}: leaving")
-    words = {"AGAIN": "yes"} if to_join_again else {}
-    lab.on_each(members_of(lab, now), lambda host: run_phase(lab, "leave", host, words))
+    _on_all(lab, now, "leave", {"AGAIN": "yes"} if to_join_again else {})
     containers.forget(lab)
     (lab.rundir / FILE).unlink()
     lab.note({"event": "left", "overlay": now.name})
@@ -439,8 +438,8 @@ def _that_are_on(record: Record, hosts: Sequence[Host]) -> list[Host]:
     return [host for host in hosts if host.name not in record.silent]
 
 
-def _on_all(lab: Lab, now: Joined, phase: str) -> dict[str, dict[str, str]]:
-    return lab.on_each(members_of(lab, now), lambda host: run_phase(lab, phase, host, {}))
+def _on_all(lab: Lab, now: Joined, phase: str, words: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    return lab.on_each(members_of(lab, now), lambda host: run_phase(lab, phase, host, words))
 
 
 def _leaders_first(lab: Lab, now: Joined, phase: str) -> dict[str, dict[str, str]]:

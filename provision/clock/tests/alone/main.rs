@@ -18,16 +18,14 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use serde_json::{json, Value};
 
 use kernel::{
-    has_unread, read_with, vhost, write, Card, Client, Clock, Kernel, Read, AVAILABLE, BUFFERS,
-    HELLO, NOTES, QUEUE, USED,
+    ask, has_unread, read_with, sleep, vhost, write, Card, Client, Clock, Kernel, Read, AVAILABLE,
+    BUFFERS, DUE_COUNT, DUE_TAKEN, HELLO, NO_TURN, QUEUE, USED,
 };
 
 const EPOCH_NS: u64 = 1_000_000_000_000_000_000;
 const MS: u64 = 1_000_000;
 const MOST_DATA: u64 = 1 << 30;
 const PATIENCE_S: i64 = 60;
-/// What one client does on its own, beside which no other has a turn.
-const NO_TURN: u64 = 0;
 // Of include/uapi/linux/um_timetravel.h.
 const GET_TIME_OF_DAY: u32 = 8;
 // Kinds of frames on a control line (src/frames.rs).
@@ -36,9 +34,6 @@ const STDOUT: u8 = 5;
 const EXIT: u8 = 7;
 const WAIT: u8 = 9;
 const PACE: u8 = 10;
-// Of the page that a kernel shares with the clock.
-const DUE_COUNT: usize = NOTES + 12;
-const DUE_TAKEN: usize = NOTES + 16;
 const CHANNEL: u32 = 5;
 /// Behind the buffers for input, the one frame that is sent again and again.
 const OUTPUT: usize = BUFFERS + 256 * 2048;
@@ -202,20 +197,6 @@ impl Guest {
         }
         heard
     }
-}
-
-fn ask(client: &mut Client, question: Value) -> Value {
-    let answer = client.ask(question).expect("the clock answers");
-    assert_eq!(answer.get("error"), None);
-    answer
-}
-
-fn sleep(client: &mut Client, until_ns: u64) {
-    let answer = ask(
-        client,
-        json!({"op": "sleep", "until_ns": until_ns, "turn": NO_TURN}),
-    );
-    assert_eq!(answer["now_ns"], json!(until_ns));
 }
 
 /// What the first host's wire has counted.

@@ -24,6 +24,9 @@ pub const START: u32 = 1;
 pub const WAIT: u32 = 3;
 pub const OWN: usize = 4096;
 pub const NOTES: usize = OWN + 128;
+pub const SENT_COUNT: usize = NOTES + 8;
+pub const DUE_COUNT: usize = NOTES + 12;
+pub const DUE_TAKEN: usize = NOTES + 16;
 pub const PAGE: usize = NOTES + 24 + 16 * 256 * 2;
 pub const HELLO: &[u8] = b"\x00minigts agent 1\x00";
 pub const QUEUE: usize = 0x10000;
@@ -31,6 +34,8 @@ pub const AVAILABLE: usize = 0x2000;
 pub const USED: usize = 0x4000;
 pub const BUFFERS: usize = 0x80000;
 const QUEUE_ENTRIES: u32 = 256;
+/// What one client does on its own, beside which no other has a turn.
+pub const NO_TURN: u64 = 0;
 
 pub struct Clock {
     pub process: Child,
@@ -113,6 +118,20 @@ impl Client {
         self.answers.read_line(&mut line).ok()?;
         serde_json::from_str(&line).ok()
     }
+}
+
+/// What the clock answers; it has to be no error.
+pub fn ask(client: &mut Client, question: Value) -> Value {
+    let answer = client.ask(question).expect("the clock answers");
+    assert_eq!(answer.get("error"), None);
+    answer
+}
+
+/// Let the lab's time come to `until_ns`, at which it stands again.
+pub fn sleep(client: &mut Client, until_ns: u64) {
+    let question = json!({"op": "sleep", "until_ns": until_ns, "turn": NO_TURN});
+    let answer = ask(client, question);
+    assert_eq!(answer["now_ns"], json!(until_ns), "{answer}");
 }
 
 fn pair(kind: SockType) -> (OwnedFd, OwnedFd) {

@@ -9,8 +9,8 @@ use nix::sys::socket::{socketpair, AddressFamily, MsgFlags, SockFlag, SockType};
 use crate::device::{Device, Kind};
 use crate::host::Host;
 use crate::kernel::{
-    read_with, vhost, write, write_with, Kernel, Read, Shared, AVAILABLE, BUFFERS, HELLO, NOTES,
-    OWN, PAGE, QUEUE, START, USED,
+    read_with, vhost, write, write_with, Kernel, Read, Shared, AVAILABLE, BUFFERS, DUE_COUNT,
+    DUE_TAKEN, HELLO, NOTES, OWN, PAGE, QUEUE, SENT_COUNT, START, USED,
 };
 use crate::scheduler::{Progress, Scheduler};
 use crate::traffic::Heard;
@@ -26,9 +26,6 @@ const CONSOLE: usize = 0;
 // On the page.
 const FREE_UNTIL: usize = 8;
 const TIME: usize = 16;
-const SENT_COUNT: usize = NOTES + 8;
-const DUE_COUNT: usize = NOTES + 12;
-const DUE_TAKEN: usize = NOTES + 16;
 const SENT: usize = NOTES + 24;
 const NOTE: usize = 16;
 const DUE: usize = SENT + NOTE * ENTRIES as usize;

@@ -7,8 +7,8 @@ use std::thread::{self, JoinHandle};
 use nix::sys::socket::{shutdown, MsgFlags, Shutdown};
 
 use crate::kernel::{
-    read_with, vhost, write, Card, Clock, Kernel, Read, AVAILABLE, BUFFERS, HELLO, NOTES, QUEUE,
-    USED,
+    read_with, vhost, write, Card, Clock, Kernel, Read, AVAILABLE, BUFFERS, DUE_COUNT, DUE_TAKEN,
+    HELLO, NOTES, QUEUE, SENT_COUNT, USED,
 };
 use crate::script::{Chance, Entry, Frame, Script};
 
@@ -20,9 +20,6 @@ const NET_HEADER: usize = 12;
 // On the page.
 const FREE_UNTIL: usize = 8;
 const TIME: usize = 16;
-const SENT_COUNT: usize = NOTES + 8;
-const DUE_COUNT: usize = NOTES + 12;
-const DUE_TAKEN: usize = NOTES + 16;
 const SENT: usize = NOTES + 24;
 const NOTE: usize = 16;
 const DUE: usize = SENT + NOTE * ENTRIES as usize;

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
 
-use kernel::Client;
+use kernel::{ask, sleep, Client};
 use reference::{Host, Lab, Processor};
 use script::{Chance, Entry, Script, MS};
 use wire::{Counts, Settings};
@@ -31,8 +31,6 @@ use wire::{Counts, Settings};
 const ALL: u64 = 1 << 32;
 const MOST_DATA: u64 = 1 << 30;
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What one client does on its own, beside which no other has a turn.
-const NO_TURN: u64 = 0;
 
 /// Of a host: what each port sends into, and (host, port) at the other end.
 type Ports = Vec<(Settings, (usize, usize))>;
@@ -244,13 +242,6 @@ fn by_the_model(schedule: &Schedule) -> Seen {
     }
 }
 
-/// Let the lab's time come to `now`, at which it stands again.
-fn sleep(client: &mut Client, now: u64) {
-    let question = json!({"op": "sleep", "until_ns": now, "turn": NO_TURN});
-    let answer = client.ask(question).expect("the clock answers");
-    assert_eq!(answer["now_ns"], json!(now), "{answer}");
-}
-
 /// Until the clock says so of a host: it hears of a kernel that ends, or starts, when it comes to that.
 fn until(client: &mut Client, host: usize, state: &str) {
     let began = Instant::now();
@@ -258,12 +249,6 @@ fn until(client: &mut Client, host: usize, state: &str) {
         assert!(began.elapsed() < PATIENCE, "host {host} is never {state}");
         thread::sleep(Duration::from_micros(200));
     }
-}
-
-fn ask(client: &mut Client, question: Value) -> Value {
-    let answer = client.ask(question).expect("the clock answers");
-    assert_eq!(answer.get("error"), None);
-    answer
 }
 
 fn wires(client: &mut Client) -> Vec<(Counts, u64)> {
