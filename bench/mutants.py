@@ -53,6 +53,7 @@ NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 """A program with a fault may signal other processes; in this namespace it sees only its own."""
 OURS = ("minigts", "bench", "faults", "called")
 RECORDING_S = 1800.0
+CACHE = "cache"
 WAITS = 10
 """The wall-clock limit of a trial as a multiple of its processor limit: other programs may be busy, and tests wait."""
 NOT_SWAPPED = 75
@@ -71,6 +72,16 @@ class Trial:
     fault: str
     noticed: bool
     seconds: float
+
+
+@dataclass(frozen=True)
+class Room:
+    name: str
+    tests: list[Path]
+    """The files of its tests, from the project's top."""
+    possible: int
+    """How many faults it can be given."""
+    chosen: list[tuple[Path, Fault]]
 
 
 def main() -> None:
@@ -133,25 +144,37 @@ def _bench(given: argparse.Namespace) -> None:
         importlib.import_module(name)
     given.out.mkdir(parents=True, exist_ok=True)
     out = given.out.resolve()
-    rows = []
+    asked = [_asked(room, given) for room in given.rooms]
     with tempfile.TemporaryDirectory(prefix="minigts-mutants-") as scratch:
         copy = Path(scratch) / "checkout"
         shutil.copytree(stage.PROJECT, copy, ignore=LEFT_OUT, symlinks=True)
-        for room in given.rooms:
-            files = [_test_files()[name] for name in given.tests] or _tests_of(room)
-            possible, chosen = _chosen(room, given)
-            trials = list(_tried(copy, room, files, chosen, given.limit))
-            noticed = sum(each.noticed for each in trials)
-            rows.append((room, *map(str, (possible, len(trials), noticed)), f"{noticed / max(1, len(trials)):.0%}"))
-            document = {
-                "room": room,
-                "possible": possible,
-                "seed": given.seed,
-                "trials": [vars(each) for each in trials],
-            }
-            name = f"mutants-{room.replace('/', '-')}.json"
-            paths.write_whole(out / name, json.dumps(document, indent=1) + "\n")
+        _lend_environments(Path(scratch) / CACHE)
+        trials: dict[str, list[Trial]] = {each.name: [] for each in asked}
+        for room, trial in _tried(copy, asked, given.limit):
+            trials[room].append(trial)
+            _keep(out, next(each for each in asked if each.name == room), given.seed, trials[room])
+    rows = []
+    for room in asked:
+        tried, noticed = len(trials[room.name]), sum(each.noticed for each in trials[room.name])
+        rows.append((room.name, *map(str, (room.possible, tried, noticed)), f"{noticed / max(1, tried):.0%}"))
     tables.show_table("", COLUMNS, rows)
+
+
+def _lend_environments(cache: Path) -> None:
+    """Tests that start the launcher have the virtual environments of this machine, and nothing else of its cache."""
+    cache.mkdir()
+    for each in paths.cache_root().glob("venv-*"):
+        (cache / each.name).symlink_to(each)
+
+
+def _asked(name: str, given: argparse.Namespace) -> Room:
+    files = [_test_files()[file] for file in given.tests] or _tests_of(name)
+    return Room(name, files, *_chosen(name, given))
+
+
+def _keep(out: Path, room: Room, seed: int, trials: Sequence[Trial]) -> None:
+    document = {"room": room.name, "possible": room.possible, "seed": seed, "trials": [vars(each) for each in trials]}
+    paths.write_whole(out / f"mutants-{room.name.replace('/', '-')}.json", json.dumps(document, indent=1) + "\n")
 
 
 def _modules(room: str) -> list[Path]:
@@ -197,33 +220,39 @@ def _is_python(module: Path, fault: Fault) -> bool:
     return True
 
 
-def _tried(
-    copy: Path, room: str, files: Sequence[Path], chosen: Sequence[tuple[Path, Fault]], limit_s: float
-) -> Iterator[Trial]:
-    """The trial of each fault: in a process that has collected the tests where that is possible, otherwise in a new
-    one."""
-    console.note(f"{room}: {len(files)} files of tests, without a fault")
+def _tried(copy: Path, rooms: Sequence[Room], limit_s: float) -> Iterator[tuple[str, Trial]]:
+    """The trial of each fault, with its room: in a process that has collected the tests of all rooms where that is
+    possible, otherwise in a new one."""
+    console.note(f"{len(_files_of(rooms))} files of tests, without a fault")
     answers, tell = os.pipe()
     child = os.fork()
     if child == 0:
-        _end_with(partial(_in_one_session, copy, room, files, chosen, limit_s, tell))
+        _end_with(partial(_in_one_session, copy, rooms, limit_s, tell))
     os.close(tell)
     later = []
     with open(answers, encoding="utf-8") as lines:  # noqa: PTH123 - a pipe's end
-        for line, (module, fault) in zip(lines, chosen, strict=False):
+        for line, (room, module, fault) in zip(lines, _every(rooms), strict=False):
             tests, noticed, seconds, allowed_s = json.loads(line)
             if noticed is None:
-                later.append((module, fault, tests, allowed_s))
+                later.append((room, module, fault, tests, allowed_s))
             else:
-                yield _said_of(module, fault, noticed, seconds)
+                yield room.name, _said_of(module, fault, noticed, seconds)
     if os.waitpid(child, 0)[1]:
         said = _said(copy).read_text(errors="replace")[-2000:]
-        raise SystemExit(f"{room}: without any fault its tests fail, or take more than {RECORDING_S:g} s\n{said}")
-    console.note(f"{room}: {len(later)} faults take a new process each")
-    for module, fault, tests, allowed_s in later:
+        raise SystemExit(f"without any fault the tests fail, or take more than {RECORDING_S:g} s\n{said}")
+    console.note(f"{len(later)} faults take a new process each")
+    for room, module, fault, tests, allowed_s in later:
         begun = time.monotonic()
         noticed = _notices(copy, module, fault, tests, allowed_s)
-        yield _said_of(module, fault, noticed, time.monotonic() - begun)
+        yield room.name, _said_of(module, fault, noticed, time.monotonic() - begun)
+
+
+def _files_of(rooms: Iterable[Room]) -> list[Path]:
+    return sorted({file for room in rooms for file in room.tests})
+
+
+def _every(rooms: Iterable[Room]) -> Iterator[tuple[Room, Path, Fault]]:
+    return ((room, module, fault) for room in rooms for module, fault in room.chosen)
 
 
 def _said_of(module: Path, fault: Fault, noticed: bool, seconds: float) -> Trial:
@@ -237,9 +266,7 @@ def _said_of(module: Path, fault: Fault, noticed: bool, seconds: float) -> Trial
     return trial
 
 
-def _in_one_session(
-    copy: Path, room: str, files: Sequence[Path], chosen: Sequence[tuple[Path, Fault]], limit_s: float, tell: int
-) -> int:
+def _in_one_session(copy: Path, rooms: Sequence[Room], limit_s: float, tell: int) -> int:
     """In the fork: collect the tests, run them once to see what they call, and try each fault in a fork of that.
 
     Tells a line of each fault: its tests, whether they notice it, or null where that takes a new process, the seconds
@@ -250,7 +277,7 @@ def _in_one_session(
     from called import Calls, Loop, Recorder, all_pass  # noqa: PLC0415
 
     recorder = Recorder(copy / PACKAGE)
-    names = [each.relative_to(PACKAGE.parent).with_suffix("") for each in _modules(room)]
+    names = [each.relative_to(PACKAGE.parent).with_suffix("") for room in rooms for each in _modules(room.name)]
     recorder.import_all(".".join(name.parts).removesuffix(".__init__") for name in names)
 
     def recorded(session: pytest.Session) -> int:
@@ -264,21 +291,22 @@ def _in_one_session(
             raise session.Failed(session.shouldfail)
         session.config.pluginmanager.unregister(recorder)
         calls = Calls(**json.loads(_recording(copy).read_text()))
-        for module, fault in chosen:
-            answer = _quick_trial(copy, session, calls, module, fault, limit_s)
+        for room, module, fault in _every(rooms):
+            answer = _quick_trial(copy, session, calls, room, module, fault, limit_s)
             os.write(tell, (json.dumps(answer) + "\n").encode())
 
-    return _pytest(files, recorder, Loop(body))
+    return _pytest(_files_of(rooms), recorder, Loop(body))
 
 
 def _quick_trial(
-    copy: Path, session: pytest.Session, calls: Calls, module: Path, fault: Fault, limit_s: float
+    copy: Path, session: pytest.Session, calls: Calls, room: Room, module: Path, fault: Fault, limit_s: float
 ) -> tuple[list[str], bool | None, float, float]:
     from called import all_pass, function_at, in_a_body, swap  # noqa: PLC0415
 
     source, begun = (stage.PROJECT / module).read_bytes(), time.monotonic()
     function = function_at(source, fault.line, str(module.relative_to(PACKAGE)))
-    tests = calls.tests_of(function)
+    own = {str(file) for file in room.tests}
+    tests = [test for test in calls.tests_of(function) if test.split("::", maxsplit=1)[0] in own]
     allowed_s = limit_s + sum(calls.seconds[test] for test in tests)
     if function is None or not tests or not in_a_body(source, fault.line):
         return tests, None if tests else False, 0.0, allowed_s
@@ -370,7 +398,7 @@ def _enter(copy: Path) -> None:
         "PYTHONPATH": str(copy / "tools"),
         "PYTHONDONTWRITEBYTECODE": "1",
         "HYPOTHESIS_STORAGE_DIRECTORY": str(copy.parent / "hypothesis"),
-        "MINIGTS_CACHE": str(copy.parent / "cache"),
+        "MINIGTS_CACHE": str(copy.parent / CACHE),
         "MINIGTS_STATE": str(copy.parent / "state"),
         "MINIGTS_DATA": str(copy.parent / "data"),
     }

@@ -103,6 +103,11 @@ class Recorder:
         self.calls.seconds[item.nodeid] = round(time.monotonic() - begun, 4)
         return result
 
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """What is wrong with a test, which pytest itself says at the end only."""
+        if report.failed:
+            sys.stderr.write(f"{report.nodeid}: {report.longreprtext}\n")
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
         with self._noted(self.calls.of_files.setdefault(_file_of(item.nodeid), [])):

@@ -38,7 +38,7 @@ from minigts.experiments.claim_language import (
 )
 from minigts.experiments.figure_language import EXPERIMENT, PLACES, TIME, Figure, Known, unknown_words
 from minigts.language import validation
-from minigts.language.fields import Strict, choice, matching, truth, unknown, whole, written
+from minigts.language.fields import MADE, Strict, choice, matching, truth, unknown, whole, written
 from minigts.language.formula import formula
 from minigts.language.problems import Finding, Location, Misplaced, listed, shown
 from minigts.language.quantities import OFFERED_MBIT, whole_number
@@ -330,7 +330,7 @@ def _measurement_of(tool: Tool) -> type[_Measurement]:
         "tool": (Literal[tool.name], Field(description="The tool that measures.")),
         "options": (tool.options, Field(default=options, description="The options of the tool.")),
     }
-    return create_model("".join(parts), __base__=_Measurement, __module__=__name__, **fields)
+    return create_model("".join(parts), __base__=_Measurement, __module__=__name__, __cls_kwargs__=MADE, **fields)
 
 
 _EVERY = {**TOOLS, **OPEN}

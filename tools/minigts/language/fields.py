@@ -15,9 +15,16 @@ from minigts.language.quantities import LARGEST_NUMBER, Quantity, Words, plain_n
 
 
 class Strict(BaseModel):
-    """The base of a language's models: frozen, without unknown keys, with fields described by their docstrings."""
+    """The base of a language's models: frozen, without unknown keys, with fields described by their docstrings. Each is
+    built when it is first used, so that a verb starts without those it does not read."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", serialize_by_alias=True, use_attribute_docstrings=True, defer_build=True
+    )
+
+
+MADE = {"use_attribute_docstrings": False}
+"""For a model that `create_model` makes (`__cls_kwargs__`): pydantic looks long for its source, which is not there."""
 
 
 def quantity(kind: Quantity, *, whole: bool = False) -> tuple[BeforeValidator, WithJsonSchema]:

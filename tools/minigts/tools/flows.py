@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, create_model, model_validator
 
-from minigts.language.fields import Strict, matching, unknown, whole
+from minigts.language.fields import MADE, Strict, matching, unknown, whole
 from minigts.language.problems import Finding, Misplaced, listed, shown
 from minigts.language.validation import keys
 from minigts.tools import iperf3_tcp, iperf3_udp, netperf_rr, netperf_stream, ping, traffic
@@ -134,7 +134,7 @@ def _flow_of(tool: Tool) -> type[_Flow]:
         ),
     }
     parts = (part.capitalize() for part in tool.name.split("-"))
-    return create_model(f"{''.join(parts)}Flow", __base__=_Flow, __module__=__name__, **fields)
+    return create_model(f"{''.join(parts)}Flow", __base__=_Flow, __module__=__name__, __cls_kwargs__=MADE, **fields)
 
 
 FLOWS: Mapping[str, type[_Flow]] = {name: _flow_of(tool) for name, tool in FLOWING.items()}

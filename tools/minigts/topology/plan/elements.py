@@ -46,7 +46,7 @@ from minigts.topology.sysctls import MOST_SETTINGS, Sysctl
 
 
 class Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 _UNLESS_NONE = Field(exclude_if=lambda value: value is None)

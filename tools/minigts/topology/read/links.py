@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, create_model, model
 
 from minigts.language import interface_names
 from minigts.language.blocks import MAC, OWN_MACS
-from minigts.language.fields import matching, quantity, whole
+from minigts.language.fields import MADE, matching, quantity, whole
 from minigts.language.problems import Finding, Misplaced, shown
 from minigts.language.quantities import TIME_MS
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, LEAST_MTU, MOST_MTU, NAME, NAME_HINT, SMALLEST_SEGMENT
@@ -139,7 +139,7 @@ if TYPE_CHECKING:
         delay: Read | None = None
 
 else:
-    _EachWay = create_model("_EachWay", __base__=_RoundTrip, **_keys())
+    _EachWay = create_model("_EachWay", __base__=_RoundTrip, __cls_kwargs__=MADE, **_keys())
 
 
 class LinkSettings(_EachWay):
