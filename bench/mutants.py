@@ -54,6 +54,8 @@ NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 OURS = ("minigts", "bench", "faults", "called")
 RECORDING_S = 1800.0
 CACHE = "cache"
+FOR_THE_BENCH = ("MINIGTS_LOCK", "MINIGTS_MODULE")
+"""What `bench/run` tells the launcher, which a launcher that a test starts is not to hear."""
 WAITS = 10
 """The wall-clock limit of a trial as a multiple of its processor limit: other programs may be busy, and tests wait."""
 NOT_SWAPPED = 75
@@ -78,7 +80,9 @@ class Trial:
 class Room:
     name: str
     tests: list[Path]
-    """The files of its tests, from the project's top."""
+    """The files of tests for a fault in what runs while the package is imported, which concerns every test."""
+    callers: list[Path]
+    """Those for other faults: of these the tests that call the function. Both from the project's top."""
     possible: int
     """How many faults it can be given."""
     chosen: list[tuple[Path, Fault]]
@@ -100,6 +104,11 @@ def main() -> None:
     arguments.add_argument("--line", type=int, help="only faults in this line of a module")
     arguments.add_argument(
         "--tests", nargs="+", default=[], metavar="FILE", help="the tests to run, instead of those that import the room"
+    )
+    arguments.add_argument(
+        "--every-test",
+        action="store_true",
+        help="try each fault by all unit tests that call its function, those of other rooms, too: slower",
     )
     arguments.add_argument(
         "--limit",
@@ -151,8 +160,8 @@ def _bench(given: argparse.Namespace) -> None:
         _lend_environments(Path(scratch) / CACHE)
         trials: dict[str, list[Trial]] = {each.name: [] for each in asked}
         for room, trial in _tried(copy, asked, given.limit):
-            trials[room].append(trial)
-            _keep(out, next(each for each in asked if each.name == room), given.seed, trials[room])
+            trials[room.name].append(trial)
+            _keep(out, room, given.seed, trials[room.name])
     rows = []
     for room in asked:
         tried, noticed = len(trials[room.name]), sum(each.noticed for each in trials[room.name])
@@ -169,7 +178,7 @@ def _lend_environments(cache: Path) -> None:
 
 def _asked(name: str, given: argparse.Namespace) -> Room:
     files = [_test_files()[file] for file in given.tests] or _tests_of(name)
-    return Room(name, files, *_chosen(name, given))
+    return Room(name, files, sorted(_test_files().values()) if given.every_test else files, *_chosen(name, given))
 
 
 def _keep(out: Path, room: Room, seed: int, trials: Sequence[Trial]) -> None:
@@ -220,7 +229,7 @@ def _is_python(module: Path, fault: Fault) -> bool:
     return True
 
 
-def _tried(copy: Path, rooms: Sequence[Room], limit_s: float) -> Iterator[tuple[str, Trial]]:
+def _tried(copy: Path, rooms: Sequence[Room], limit_s: float) -> Iterator[tuple[Room, Trial]]:
     """The trial of each fault, with its room: in a process that has collected the tests of all rooms where that is
     possible, otherwise in a new one."""
     console.note(f"{len(_files_of(rooms))} files of tests, without a fault")
@@ -236,7 +245,7 @@ def _tried(copy: Path, rooms: Sequence[Room], limit_s: float) -> Iterator[tuple[
             if noticed is None:
                 later.append((room, module, fault, tests, allowed_s))
             else:
-                yield room.name, _said_of(module, fault, noticed, seconds)
+                yield room, _said_of(module, fault, noticed, seconds)
     if os.waitpid(child, 0)[1]:
         said = _said(copy).read_text(errors="replace")[-2000:]
         raise SystemExit(f"without any fault the tests fail, or take more than {RECORDING_S:g} s\n{said}")
@@ -244,11 +253,11 @@ def _tried(copy: Path, rooms: Sequence[Room], limit_s: float) -> Iterator[tuple[
     for room, module, fault, tests, allowed_s in later:
         begun = time.monotonic()
         noticed = _notices(copy, module, fault, tests, allowed_s)
-        yield room.name, _said_of(module, fault, noticed, time.monotonic() - begun)
+        yield room, _said_of(module, fault, noticed, time.monotonic() - begun)
 
 
 def _files_of(rooms: Iterable[Room]) -> list[Path]:
-    return sorted({file for room in rooms for file in room.tests})
+    return sorted({file for room in rooms for file in (*room.tests, *room.callers)})
 
 
 def _every(rooms: Iterable[Room]) -> Iterator[tuple[Room, Path, Fault]]:
@@ -305,7 +314,8 @@ def _quick_trial(
 
     source, begun = (stage.PROJECT / module).read_bytes(), time.monotonic()
     function = function_at(source, fault.line, str(module.relative_to(PACKAGE)))
-    own = {str(file) for file in room.tests}
+    everywhere = function is None or function in calls.of_import
+    own = {str(file) for file in (room.tests if everywhere else room.callers)}
     tests = [test for test in calls.tests_of(function) if test.split("::", maxsplit=1)[0] in own]
     allowed_s = limit_s + sum(calls.seconds[test] for test in tests)
     if function is None or not tests or not in_a_body(source, fault.line):
@@ -402,6 +412,8 @@ def _enter(copy: Path) -> None:
         "MINIGTS_STATE": str(copy.parent / "state"),
         "MINIGTS_DATA": str(copy.parent / "data"),
     }
+    for name in FOR_THE_BENCH:
+        os.environ.pop(name, None)
     sys.dont_write_bytecode = True
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(os.open(_said(copy), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), 1)
