@@ -1,19 +1,19 @@
-"""NetworkPolicy objects on a cluster whose topology asks for them: what they deny and allow, by pods, ports and
-namespaces, at both ends of a connection."""
+"""NetworkPolicy objects on a cluster whose topology asks for them, over each network: what they deny and allow, by
+pods, ports and namespaces, at both ends of a connection, and between pods of one node."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from live.conftest import brought_up, quiet
 from minigts import overlays
 from minigts.lab import Lab
-from minigts.overlays import pods
+from minigts.overlays import joined, pods, policy
 from minigts.topology.read.load import parse
 
-pytestmark = [pytest.mark.virtual, pytest.mark.compiled, pytest.mark.nightly, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.virtual, pytest.mark.compiled, pytest.mark.nightly, pytest.mark.timeout(3600)]
 LIMIT_S = 300.0
 TOPOLOGY = """\
 name: policies
@@ -65,10 +65,13 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     yield from brought_up(plan, "policies", tmp_path_factory)
 
 
-@pytest.fixture(scope="module")
-def cluster(lab: Lab) -> Lab:
-    """With these pods, and no policy."""
-    overlays.join(lab, "kubernetes", quiet)
+NETWORKS = [name for name in overlays.known() if overlays.find(name).declaration.pods]
+
+
+@pytest.fixture(scope="module", params=NETWORKS)
+def cluster(lab: Lab, request: pytest.FixtureRequest) -> Lab:
+    """Over that network, with these pods, and no policy."""
+    overlays.join(lab, request.param, quiet)
     made = "".join(
         POD.format(name=full.partition("/")[2], namespace=full.partition("/")[0], role=role, node=node)
         for full, (role, node) in PODS.items()
@@ -145,6 +148,45 @@ def test_once_the_policies_are_gone_everybody_is_let_in(cluster: Lab) -> None:
     kubectl(cluster, "delete", "networkpolicies", "--all", "-n", "shop")
     kubectl(cluster, "delete", "networkpolicies", "--all", "-n", "other")
     assert reached(cluster, EVERYBODY) == EVERYBODY
+
+
+FILE = """\
+name: shop
+default: deny
+groups: {web: [plane], store: [worker]}
+rules: [{allow: {from: web, to: store, protocol: tcp, ports: [12865]}}]
+"""
+
+
+def opens(lab: Lab, prefix: Sequence[str], host: str, target: str, port: int) -> bool:
+    """Whether that network's connection to the measuring pod on `target` is let through."""
+    now = joined(lab)
+    assert now is not None
+    argv = [*prefix, "nc", "-z", "-w", "1", now.endpoints()[target].address, str(port)]
+    return lab.provider.run(host, argv, timeout_s=LIMIT_S, check=False).code == 0
+
+
+def test_a_file_of_minigts_becomes_objects_about_the_measuring_pods(cluster: Lab) -> None:
+    """They are in force once `apply` ends; and users' pods and nodes are none of theirs."""
+    now = joined(cluster)
+    assert now is not None
+    measuring = {host: end.network for host, end in now.endpoints().items()}
+    friend = pods.running(cluster, "pod/shop/friend")
+
+    def seen() -> tuple[bool, ...]:
+        return (
+            opens(cluster, measuring["plane"], "plane", "worker", NETPERF),
+            opens(cluster, measuring["plane"], "plane", "worker", IPERF3),
+            opens(cluster, measuring["worker"], "worker", "plane", NETPERF),
+            opens(cluster, friend.network, friend.host, "worker", IPERF3),
+            opens(cluster, [], "plane", "worker", IPERF3),
+        )
+
+    assert seen() == (True, True, True, True, True)
+    policy.apply(cluster, policy.parse(FILE, "shop.yaml", ["plane", "worker"]))
+    assert seen() == (True, False, False, True, True)
+    policy.remove(cluster)
+    assert seen() == (True, True, True, True, True)
 
 
 def test_it_leaves_no_rule_and_no_set(cluster: Lab) -> None:

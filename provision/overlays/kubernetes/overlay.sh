@@ -6,6 +6,8 @@
 source "$OVERLAYS/kubernetes/control.sh"
 # shellcheck source=provision/overlays/kubernetes/pods.sh
 source "$OVERLAYS/kubernetes/pods.sh"
+# shellcheck source=provision/overlays/kubernetes/policy.sh
+source "$OVERLAYS/kubernetes/policy.sh"
 
 install() {
   note_rules
@@ -28,9 +30,11 @@ join() {
   take_policies_token
 }
 
-# The leader waits for the whole cluster, and then each host for its own pod.
+# The leader waits for the whole cluster, and then each host for its own pod. ABSENT, where this host joins again: the names
+# of hosts that are off, or have not joined again; nobody waits for them.
 start() {
   network_ready
+  ! joined_before || wait_for_what_is_said_of_pods
   if is_leader; then wait_for_cluster; fi
   describe_measuring_pod
   start_policies
@@ -48,6 +52,29 @@ leave() {
   [[ -n ${AGAIN:-} ]] || forget_cluster
   restore_rules
   [[ $CLUSTER_POLICIES != true && $PROXY_MODE != ipvs ]] || remove_sets
+}
+
+# joined_before: whether this host was a node before its containerd was started.
+joined_before() { [[ $kubelet_credentials -ot $containerd_state/config.toml ]]; }
+
+# After a power cut the API server says of this node's pods what they were before it, until the kubelet has said otherwise.
+wait_for_what_is_said_of_pods() {
+  wait_until "$(left_s)" no_pod_is_said_to_run_that_does_not || fatal "the kubelet has not told what became of its pods:
+$(own_pods | jq -r '.items[] | "\(.metadata.namespace)/\(.metadata.name)"')"
+}
+
+no_pod_is_said_to_run_that_does_not() {
+  local said running id
+  running=" $(containers tasks ls --quiet | tr '\n' ' ') "
+  said=$(own_pods | jq -r '.items[].status.containerStatuses[]? | select(.state.running).containerID |
+    sub("containerd://"; "")') || return
+  for id in $said; do [[ $running == *" $id "* ]] || return; done
+}
+
+# own_pods: asked with the kubelet's own credentials, which show it this node's pods alone.
+own_pods() {
+  kubectl --kubeconfig "$kubelet_credentials" get pods --all-namespaces --field-selector "spec.nodeName=$HOST_NAME" \
+    --output json
 }
 
 describe_measuring_pod() {

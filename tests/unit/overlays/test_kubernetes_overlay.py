@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import re
+import shlex
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -310,6 +311,35 @@ def test_coredns_asks_nobody_outside_the_lab(cluster: Plan, tmp_path: Path) -> N
     assert words == outside + inside + "} reload }"
 
 
+SAID = """\
+own_pods() {{ printf '%s' '{{"items": [{{"status": {{"containerStatuses": [
+  {{"containerID": "containerd://ended", "state": {{"terminated": {{}}}}}},
+  {{"containerID": "containerd://one", "state": {{"running": {{}}}}}}]}}}}, {{"status": {{}}}}]}}'; }}
+containers() {{ printf '%s\\n' {tasks}; }}
+if no_pod_is_said_to_run_that_does_not; then echo true; else echo old; fi
+"""
+
+
+@pytest.mark.parametrize(("tasks", "expected"), [("one two", "true"), ("two", "old"), ("", "old")])
+def test_a_node_that_joins_again_waits_until_its_pods_are_not_said_to_run_as_before(
+    cluster: Plan, tmp_path: Path, tasks: str, expected: str
+) -> None:
+    assert said_by(cluster, "worker1", SAID.format(tasks=tasks), tmp_path) == f"{expected}\n"
+
+
+WAYS = "ways() { echo 172.31.2.0/24; }; ABSENT='%s'; if every_block_has_a_way; then echo all; else echo lacking; fi"
+NODES = "kubectl() { echo $* >&2; }; apply_manifests() { :; }; ABSENT='%s'; wait_for_cluster 2>&1"
+
+
+def test_nobody_waits_for_a_node_that_is_off(cluster: Plan, tmp_path: Path) -> None:
+    assert said_by(cluster, "plane", WAYS % "", tmp_path) == "lacking\n"
+    assert said_by(cluster, "plane", WAYS % "worker1", tmp_path) == "all\n"
+    assert said_by(cluster, "plane", WAYS % "worker1 worker2", tmp_path) == "all\n"
+    assert said_by(cluster, "plane", NODES % "worker1", tmp_path).count("worker2") == 1
+    assert "node plane worker2 --timeout" in said_by(cluster, "plane", NODES % "worker1", tmp_path)
+    assert "node plane worker1 worker2 --timeout" in said_by(cluster, "plane", NODES % "", tmp_path)
+
+
 POLICIES = """\
 credentials() { :; }
 start_daemon() { echo "started $*"; }
@@ -323,6 +353,46 @@ def test_kube_router_enforces_policies_where_the_topology_says_so(cluster: Plan,
     started = said_by(plan, "h2", POLICIES, tmp_path)
     assert "/kube-router --kubeconfig /etc/kubernetes/policies.conf --hostname-override h2" in started
     assert said_by(cluster, "worker1", POLICIES, tmp_path) == ""
+
+
+def test_a_policy_becomes_a_networkpolicy_of_each_measuring_pod(cluster: Plan, tmp_path: Path) -> None:
+    rule = {"from": ["plane"], "ports": [{"protocol": "TCP", "port": 80, "endPort": 80}]}
+    text = json.dumps({"plane": [], "worker1": [rule, {"from": ["worker2"], "ports": []}], "worker2": []})
+    said = said_by(cluster, "plane", f"mark=m POLICY={shlex.quote(text)}; network_policies", tmp_path)
+    made = {each["metadata"]["name"]: each["spec"] for each in map(json.loads, said.splitlines())}
+    assert set(made) == {"minigts-m-plane", "minigts-m-worker1", "minigts-m-worker2"}
+    spec = made["minigts-m-worker1"]
+    assert spec["podSelector"] == {"matchLabels": {"minigts/host": "worker1"}}
+    others, ports, everything = spec["ingress"]
+    blocks = [each["ipBlock"] for each in others["from"] if "ipBlock" in each]
+    assert blocks[0] == {"cidr": "0.0.0.0/0", "except": ["172.31.0.0/16"]}
+    assert [each["cidr"] for each in blocks[1:]] == ["172.31.0.0/31", "172.31.1.0/31", "172.31.2.0/31"]
+    assert ports["ports"] == rule["ports"]
+    assert ports["from"][0]["podSelector"]["matchExpressions"][0]["values"] == ["plane"]
+    assert "ports" not in everything
+    assert len(made["minigts-m-plane"]["ingress"]) == 1
+
+
+RULES = """\
+iptables-save() {{ printf '%s\\n' '-A X -m comment --comment "run through nw policy {known}" -j Y' '-A X -j Z'; }}
+mark={mark}
+if kube_router_has; then echo has; else echo waits; fi
+"""
+
+
+@pytest.mark.parametrize(
+    ("known", "mark", "expected"),
+    [
+        ("minigts-m-worker1", "m", "has"),
+        ("minigts-old-worker1", "m", "waits"),
+        ("minigts-m-worker1", "", "waits"),
+        ("a-users-own", "", "has"),
+    ],
+)
+def test_a_node_waits_until_its_kube_router_has_this_policy_and_no_other(
+    cluster: Plan, tmp_path: Path, known: str, mark: str, expected: str
+) -> None:
+    assert said_by(cluster, "worker1", RULES.format(known=known, mark=mark), tmp_path) == f"{expected}\n"
 
 
 def test_its_account_may_read_and_nothing_else(cluster: Plan, tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_an_overlay_is_its_folder_and_each_further_variant_a_name_of_its_own(tmp
         ("engines:", "data_path: {encapsulation: none}\nengines:", "either `variants:` or, without any, `data_path:"),
         ("engines:", "programs: {}\nengines:", "2: programs: programs are either `built: true` or `supplied:"),
         ("engines:", "programs: {built: true}\nengines:", "2: programs.built: there is no .*net/build/build.sh"),
-        ("engines:", "policy: iptables\nengines:", "2: policy: .* write nftables or itself"),
+        ("engines:", "policy: iptables\nengines:", "2: policy: .* write nftables, itself or objects"),
         ("engines:", "extends: othr\nengines:", "2: extends: no folder 'othr'; did you mean 'other'?"),
         ("  slow", "  Slow One", "5: variants.'Slow One': 'Slow One' is no variant's name: write small letters"),
         ("engines: [", "engines: [[", "overlay.yaml:"),

@@ -19,7 +19,7 @@ from minigts.lab import Lab
 from minigts.lab.record import Record
 from minigts.lab.rundir import MARKER, lab_named
 from minigts.overlays import containers, pods
-from minigts.overlays.phases import run_phase
+from minigts.overlays.phases import Joined, run_phase, write
 from minigts.providers import registry
 from minigts.providers.base import Result
 from minigts.topology.read.load import parse
@@ -124,6 +124,13 @@ def test_without_a_cluster_there_are_no_pods() -> None:
     done = CliRunner().invoke(app, ["exec", "pod/web-0", "--", "true"])
     assert "nothing is joined: minigts up --overlay kubernetes" in done.output
     assert done.exit_code == 2
+
+
+def test_a_cluster_that_is_being_joined_has_no_pods_yet(lab: Lab) -> None:
+    write(lab, Joined(name="kubernetes", programs=""))
+    with pytest.raises(MinigtsError, match="overlay kubernetes is being joined, or its joining ended early") as caught:
+        pods.control_planes(lab)
+    assert caught.value.exit_code == 2
 
 
 @pytest.mark.usefixtures("cluster")

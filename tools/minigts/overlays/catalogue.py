@@ -9,7 +9,8 @@
                                 # cores, about how many lines its log has, MB that it needs in /var/tmp; `also:` names
                                 # other folders whose build it runs, too
     memory: {leader_mb: 1000, host_mb: 500}     # the least memory of each network's first host, and of every other
-    policy: nftables            # the hosts' nftables enforce policies; `itself`: its phase policy does; default: none
+    policy: nftables            # the hosts' nftables enforce policies; `itself`: its phase policy does; `objects`: that
+                                # makes them NetworkPolicy objects of Kubernetes; default: none
     containers: NETWORK         # the engine's network that the user's own containers join; default: they cannot
     pods: true                  # its containers are pods of Kubernetes; default: false
     second: true                # it can have a second container on a host; default: false
@@ -55,7 +56,7 @@ from minigts.topology.routes import ipv6
 
 Encapsulation = Literal["none", "ipip", "vxlan", "udp", "esp", "wireguard", "ipv6", "vxlan6", "wireguard6"]
 Engine = Literal["docker", "namespace"]
-PolicyBy = Literal["nftables", "itself"]
+PolicyBy = Literal["nftables", "itself", "objects"]
 
 OVER_IPV6 = ("ipv6", "vxlan6", "wireguard6")
 """Encapsulations over IPv6: none, VXLAN and WireGuard."""

@@ -137,11 +137,11 @@ def _join(lab: Lab, overlay: Overlay, record: Record, progress: Progress) -> dic
     before = joined(lab)
     all_anew = before is not None and {host.name for host in members_of(lab, before)} <= record.unjoined
     if before is not None and before.name == overlay.name and before.ends and not all_anew:
-        for host in sorted(record.unjoined):
-            before, record = _rejoin(lab, before, record, host, progress)
+        before, record = _rejoin_all(lab, before, record, record.unjoined, progress)
         lacking = containers.lacking(lab, before.name, members_of(lab, before))
         _bring_containers_up(lab, before, record, lacking, progress)
         return before.endpoints()
+    after = record.model_copy(update={"unjoined": frozenset[str]()})
     programs = overlay.programs(progress)
     if before is not None and all_anew and before.name != overlay.name:
         _start_to_leave(lab, before, record)
@@ -163,11 +163,11 @@ def _join(lab: Lab, overlay: Overlay, record: Record, progress: Progress) -> dic
     _leaders_first(lab, now, "join")
     progress(f"{overlay.name}: starting the measuring ends")
     now = with_ends(now, _leaders_first(lab, now, "start"))
-    _wait_until_connected(lab, now, record, rules=policy.kept_on_disks(lab, now.name))
+    _wait_until_connected(lab, now, after, rules=policy.kept_on_disks(lab, now.name))
     write(lab, now)
     policy.enforce(lab, now, members, progress)
-    _bring_containers_up(lab, now, record, members, progress)
-    lab.write(record.model_copy(update={"unjoined": frozenset()}), record)
+    _bring_containers_up(lab, now, after, members, progress)
+    lab.write(after, record)
     lab.note({"event": "joined", "overlay": now.name})
     return now.endpoints()
 
@@ -181,6 +181,7 @@ def _start_to_leave(lab: Lab, before: Joined, record: Record) -> None:
 def rejoin(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
     """Join a restarted host to the overlay again; return the measuring ends once every end reaches every other.
 
+    With the leader of a network, the hosts that could not join again without it do so; and before a host, its leader.
     The other hosts are left alone, except that the leader runs phase `join` for its variables. It does nothing for a
     switch, nor without an overlay.
     """
@@ -189,13 +190,27 @@ def rejoin(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
         if now is None or not now.ends or name not in now.ends:
             lab.write(record.model_copy(update={"unjoined": record.unjoined - {name}}), record)
             return {}
-        return _rejoin(lab, now, record, name, progress)[0].endpoints()
+        team = team_of(lab.plan, now.name, name)
+        waiting = record.unjoined.intersection(team.names if name == team.leader.name else (team.leader.name,))
+        return _rejoin_all(lab, now, record, {name} | (waiting - record.silent), progress)[0].endpoints()
+
+
+def _rejoin_all(
+    lab: Lab, now: Joined, record: Record, names: Collection[str], progress: Progress
+) -> tuple[Joined, Record]:
+    """As `_rejoin`, for these hosts, the leaders first."""
+    leaders = {team.leader.name for team in teams(lab.plan, now.name)}
+    for name in sorted(names, key=lambda name: (name not in leaders, name)):
+        now, record = _rejoin(lab, now, record, name, progress)
+    return now, record
 
 
 def _rejoin(lab: Lab, now: Joined, record: Record, name: str, progress: Progress) -> tuple[Joined, Record]:
-    """As `rejoin`; return the overlay and the lab's record after it. The caller holds the lab's lock."""
+    """As `rejoin` for one host; return the overlay and the lab's record after it. The caller holds the lab's lock."""
     progress(f"{now.name}: joining {name} again")
-    host, leader = lab.plan.host(name), team_of(lab.plan, now.name, name).leader
+    after = record.model_copy(update={"unjoined": record.unjoined - {name}})
+    host, team = lab.plan.host(name), team_of(lab.plan, now.name, name)
+    leader, absent = team.leader, " ".join(name for name in team.names if name in after.silent | after.unjoined)
     _put_scripts(lab, catalogue.find(now.name), record, now.programs, [host])
     run_phase(lab, "install", host, {})
     # Before its container starts, so that no connection comes to stand that the policy denies.
@@ -203,15 +218,15 @@ def _rejoin(lab: Lab, now: Joined, record: Record, name: str, progress: Progress
     words = run_phase(lab, "join", leader, {})
     if host != leader:
         run_phase(lab, "join", host, words)
-    end = run_phase(lab, "start", host, {} if host == leader else now.ends[leader.name])
+    known = {**({} if host == leader else now.ends[leader.name]), **({"ABSENT": absent} if absent else {})}
+    end = run_phase(lab, "start", host, known)
     before, now = now, with_ends(now, {**now.ends, name: end})
     write(lab, now)
     same = before.endpoints()[name].address == now.endpoints()[name].address
-    knowing = [host] if same else _that_are_on(record, members_of(lab, now))
+    knowing = [host] if same else _taking_part(after, members_of(lab, now))
     policy.enforce(lab, now, knowing, progress)
-    _wait_until_connected(lab, now, record, rules=policy.in_force(lab))
-    _bring_containers_up(lab, now, record, [host], progress)
-    after = record.model_copy(update={"unjoined": record.unjoined - {name}})
+    _wait_until_connected(lab, now, after, rules=policy.in_force(lab))
+    _bring_containers_up(lab, now, after, [host], progress)
     lab.write(after, record)
     return now, after
 
@@ -231,7 +246,7 @@ def _bring_containers_up(lab: Lab, now: Joined, record: Record, hosts: Sequence[
         peers = " ".join(address for name, address in addresses.items() if owners[name] in near)
         run_phase(lab, "reach", host, {**now.ends[host.name], "PEERS": peers}, timeout_s)
 
-    lab.on_each(members_of(lab, now), wait)
+    lab.on_each(_taking_part(record, members_of(lab, now)), wait)
     for line in containers.launch(lab, hosts, lambda host: team_of(lab.plan, now.name, host.name), run):
         progress(line)
 
@@ -248,7 +263,7 @@ def _serve_names(lab: Lab, now: Joined, record: Record) -> None:
         server = " ".join(names.server_argv(way_out=host.gateway))
         run_phase(lab, "names", host, {**now.ends[host.name], "NAME_SERVER": server})
 
-    lab.on_each(_that_are_on(record, members_of(lab, now)), serve)
+    lab.on_each(_taking_part(record, members_of(lab, now)), serve)
 
 
 def second_container(lab: Lab, host: str) -> Endpoint:
@@ -270,7 +285,7 @@ def follow(lab: Lab, before: Joined, progress: Progress) -> dict[str, Endpoint]:
     """
     with exclusive(lab.rundir):
         members, record = members_of(lab, before), lab.read_record()
-        on = _that_are_on(record, members)
+        on = [host for host in members if host.name not in record.silent]
         _put_scripts(lab, catalogue.find(before.name), record, before.programs, on)
         ends = lab.on_each(on, lambda host: run_phase(lab, "start", host, {}))
         kept = {host.name: before.ends[host.name] for host in members if host.name in before.ends}
@@ -376,25 +391,29 @@ def _wait_until_connected(
     apart: Collection[frozenset[str]] | None = None,
     rules: policy.Policy | None = None,
 ) -> None:
-    """Wait until every end reaches every other of its network, except the pairs `apart`; None: those whose path has a
-    link that is cut or loses everything. With `rules` in force no end waits for one that it may not ping. Plain hosts
-    of a lab in mode neighbours are not waited for: they reach only neighbours.
+    """Wait until every end reaches every other of its network, except those on hosts that do not take part, and the
+    pairs `apart`; None: those whose path has a link that is cut or loses everything. With `rules` in force no end waits
+    for one that it may not ping. Plain hosts of a lab in mode neighbours are not waited for: they reach only
+    neighbours.
     """
     if now.name in UNDERLAYS and lab.plan.routing == "neighbours":
         return
     timeout_s = _reach_timeout_s(lab, record)
     without = _without_their_path(lab.plan, record) if apart is None else apart
+    members = _taking_part(record, members_of(lab, now))
+    present = {host.name for host in members}
 
     def wait(host: Host) -> None:
         team = team_of(lab.plan, now.name, host.name).names
-        others = [peer for peer in team if peer != host.name and frozenset((peer, host.name)) not in without]
+        pairs = {peer: frozenset((peer, host.name)) for peer in team if peer in present and peer != host.name}
+        others = [peer for peer, pair in pairs.items() if pair not in without]
         if rules is not None:
             others = [peer for peer in others if policy.lets_ping(rules, host.name, peer, team)]
         peers = " ".join(now.ends[peer]["ADDRESS"] for peer in others)
         named = " ".join(f"{peer}={now.ends[peer]['ADDRESS']}" for peer in team)
         run_phase(lab, "reach", host, {**now.ends[host.name], "PEERS": peers, "NAMES": named}, timeout_s)
 
-    lab.on_each(_that_are_on(record, members_of(lab, now)), wait)
+    lab.on_each(members, wait)
 
 
 def _without_their_path(plan: Plan, record: Record) -> set[frozenset[str]]:
@@ -434,8 +453,9 @@ def _put_programs(lab: Lab, host: Host, programs: Path) -> None:
         lab.provider.run(host.name, ["mv", "-T", str(arriving), str(target)], timeout_s=PHASE_TIMEOUT_S)
 
 
-def _that_are_on(record: Record, hosts: Sequence[Host]) -> list[Host]:
-    return [host for host in hosts if host.name not in record.silent]
+def _taking_part(record: Record, hosts: Sequence[Host]) -> list[Host]:
+    """Those that are on, and have joined the overlay again since they were restarted."""
+    return [host for host in hosts if host.name not in record.silent | record.unjoined]
 
 
 def _on_all(lab: Lab, now: Joined, phase: str, words: Mapping[str, str]) -> dict[str, dict[str, str]]:

@@ -77,7 +77,13 @@ class PodContainer:
 def control_planes(lab: Lab) -> dict[str, str]:
     """The host with the control plane of each host's cluster. Raises InputError when no cluster is joined."""
     now = joined(lab)
-    if now is None or not now.ends or not catalogue.find(now.name).declaration.pods:
+    has_pods = now is not None and catalogue.find(now.name).declaration.pods
+    if now is not None and has_pods and not now.ends:
+        raise InputError(
+            f"lab {lab.name}: overlay {now.name} is being joined, or its joining ended early: then `minigts up` "
+            "with the topology joins it"
+        )
+    if now is None or not has_pods:
         what = "nothing is joined" if now is None else f"overlay {now.name} is joined, which has no pods"
         raise InputError(f"lab {lab.name}: {what}: minigts up --overlay kubernetes")
     return {name: team.leader.name for team in teams(lab.plan, now.name) for name in team.names}

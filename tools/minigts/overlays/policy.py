@@ -35,9 +35,9 @@ from minigts.language.source import Language, read_text
 from minigts.language.tree import read_tree
 from minigts.language.validation import read_model
 from minigts.machine.progress import Progress
-from minigts.overlays import catalogue
+from minigts.overlays import catalogue, policy_objects
 from minigts.overlays.phases import Endpoint, Joined, joined, members_of, run_phase
-from minigts.overlays.teams import team_of
+from minigts.overlays.teams import team_of, teams
 from minigts.topology.plan.elements import Host
 
 FILE = "policy.json"
@@ -273,6 +273,8 @@ def apply(lab: Lab, policy: Policy) -> None:
             )
         if not _enforces_itself(name):
             _require_nftables(lab)
+        for team in teams(lab.plan, name) if _by_objects(name) else ():
+            _require_objects(lab, policy, team.names)
         # Written before the first host is told, so that no host has rules that the record does not have.
         kept = InForce(overlay=name, policy=policy)
         lab.put(FILE, kept.model_dump_json(by_alias=True, exclude_none=True, indent=1) + "\n")
@@ -351,7 +353,9 @@ def _enforce(lab: Lab, now: Joined, policy: Policy, hosts: Sequence[Host]) -> No
     def tell(host: Host) -> None:
         network = _network(lab, now.name, host.name)
         if _enforces_itself(now.name):
-            run_phase(lab, "policy", host, {"POLICY": document(policy, network)})
+            rules = document(policy, network)
+            told = policy_objects.document(policy.name, rules, network) if _by_objects(now.name) else rules
+            run_phase(lab, "policy", host, {"POLICY": told})
         else:
             _nft(lab, host, ruleset(policy, {each: ends[each] for each in network}, host.name))
 
@@ -365,7 +369,22 @@ def _network(lab: Lab, overlay: str, host: str) -> tuple[str, ...]:
 
 def _enforces_itself(overlay: str) -> bool:
     """Whether the overlay enforces policies itself; otherwise its hosts filter by nftables."""
-    return catalogue.find(overlay).declaration.policy == "itself"
+    return catalogue.find(overlay).declaration.policy != "nftables"
+
+
+def _by_objects(overlay: str) -> bool:
+    """Whether a policy becomes NetworkPolicy objects of Kubernetes."""
+    return catalogue.find(overlay).declaration.policy == "objects"
+
+
+def _require_objects(lab: Lab, policy: Policy, network: Sequence[str]) -> None:
+    """Raises InputError where the lab's clusters enforce no NetworkPolicy, or none can hold this policy."""
+    if not lab.plan.kubernetes.policies:
+        raise InputError(
+            f"the clusters of lab {lab.name} enforce no NetworkPolicy: write `kubernetes: {{policies: true}}` in the "
+            "topology"
+        )
+    policy_objects.document(policy.name, document(policy, network), network)
 
 
 def _nft(lab: Lab, host: Host, rules: str) -> None:

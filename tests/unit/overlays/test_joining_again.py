@@ -1,0 +1,130 @@
+"""Hosts that were restarted join the overlay again: in which order, who is waited for, and whom a leader can lack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from fake_provider import FakeProvider
+from minigts import overlays
+from minigts.lab import Lab
+from minigts.lab.record import Record
+from minigts.lab.rundir import MARKER, lab_named
+from minigts.providers import registry
+from minigts.providers.base import Result
+from minigts.topology.read.load import parse
+
+PLAN = parse("name: three\nchain: {hosts: [plane, bra, ams], link: {rtt: 10ms}}\n", "three.yaml")
+ADDRESSES = {"plane": "172.31.0.1", "bra": "172.31.0.2", "ams": "172.31.0.3"}
+TOLD: list[tuple[str, str]] = []
+"""The phases that hosts were told, in order."""
+WORDS: dict[tuple[str, str], dict[str, str]] = {}
+"""The variables of each host's last phase of a name."""
+
+
+class Telling(FakeProvider):
+    """It notes phases, and answers as hosts do whose phases succeed."""
+
+    def run(
+        self,
+        host: str,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        check: bool = True,
+        stdin: bytes = b"",
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> Result:
+        stdout = ""
+        if argv[0] == "env":
+            TOLD.append((host, argv[-1]))
+            WORDS[host, argv[-1]] = dict(word.split("=", 1) for word in argv[1:-2])
+            if argv[-1] == "start":
+                stdout = f"ADDRESS={ADDRESSES[host]}\nMTU=1480\nENTER=7\n"
+        return Result(host, tuple(argv), 0, stdout, "", 0.0)
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
+    monkeypatch.setitem(registry._PROVIDERS, "fake", Telling)
+    made = lab_named("three")
+    made.rundir.mkdir(parents=True)
+    (made.rundir / MARKER).touch()
+    made.write(Record(provider="fake", created=datetime.now(UTC), plan_sha256=made.write_plan(PLAN), state="up"))
+    made.provider.up(PLAN, quiet)
+    overlays.join(made, "calico", quiet)
+    TOLD.clear()
+    WORDS.clear()
+    return made
+
+
+def quiet(_text: str) -> None:
+    pass
+
+
+def set_to(lab: Lab, **fields: frozenset[str]) -> None:
+    record = lab.read_record()
+    lab.write(record.model_copy(update=fields), record)
+
+
+def joined_again() -> list[str]:
+    return [host for host, phase in TOLD if phase == "start"]
+
+
+def waited_for() -> dict[str, set[str]]:
+    """By each host that was told to wait: the hosts for which."""
+    names = {address: name for name, address in ADDRESSES.items()}
+    return {
+        host: {names[address] for address in words["PEERS"].split()}
+        for (host, phase), words in WORDS.items()
+        if phase == "reach"
+    }
+
+
+def test_nobody_waits_for_a_host_that_has_not_joined_again(lab: Lab) -> None:
+    set_to(lab, unjoined=frozenset({"bra", "ams"}))
+    overlays.rejoin(lab, "ams", quiet)
+    assert joined_again() == ["ams"]
+    assert waited_for() == {"plane": {"ams"}, "ams": {"plane"}}
+    assert lab.read_record().unjoined == {"bra"}
+
+
+def test_links_settle_without_a_host_that_has_not_joined_again(lab: Lab) -> None:
+    set_to(lab, unjoined=frozenset({"bra"}))
+    overlays.settle(lab, quiet)
+    assert waited_for() == {"plane": {"ams"}, "ams": {"plane"}}
+
+
+def test_with_their_leader_the_hosts_that_could_not_join_without_it_do(lab: Lab) -> None:
+    set_to(lab, unjoined=frozenset({"plane", "bra"}))
+    overlays.rejoin(lab, "plane", quiet)
+    assert joined_again() == ["plane", "bra"]
+    assert lab.read_record().unjoined == set()
+
+
+def test_a_host_that_is_off_is_left_out_though_its_leader_comes_back(lab: Lab) -> None:
+    set_to(lab, unjoined=frozenset({"plane", "bra"}), off=frozenset({"bra"}))
+    overlays.rejoin(lab, "plane", quiet)
+    assert joined_again() == ["plane"]
+    assert lab.read_record().unjoined == {"bra"}
+
+
+@pytest.mark.parametrize("command", ["rejoin", "join"])
+def test_a_leader_joins_before_the_others(lab: Lab, command: str) -> None:
+    set_to(lab, unjoined=frozenset({"plane", "ams"}))
+    if command == "rejoin":
+        overlays.rejoin(lab, "ams", quiet)
+    else:
+        overlays.join(lab, "calico", quiet)
+    assert joined_again() == ["plane", "ams"]
+
+
+def test_a_leader_is_told_who_does_not_take_part(lab: Lab) -> None:
+    set_to(lab, unjoined=frozenset({"plane", "bra", "ams"}), off=frozenset({"bra"}))
+    overlays.rejoin(lab, "plane", quiet)
+    assert WORDS["plane", "start"]["ABSENT"] == "bra ams"
+    assert "ABSENT" not in WORDS["plane", "reach"]
