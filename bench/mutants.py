@@ -65,6 +65,8 @@ MORE: dict[str, tuple[str, ...]] = {
     "topology": ("test_bad_files.py",),
 }
 """Unit tests that concern a room without importing it."""
+NOT_FORKED = ("test_jobs_on_workers.py",)
+"""Dask's workers do not start in a fork of a process."""
 COLUMNS = ("room", ">faults possible", ">tried", ">noticed", ">share")
 
 
@@ -178,7 +180,7 @@ def _lend_environments(cache: Path) -> None:
 
 def _asked(name: str, given: argparse.Namespace) -> Room:
     files = [_test_files()[file] for file in given.tests] or _tests_of(name)
-    return Room(name, files, sorted(_test_files().values()) if given.every_test else files, *_chosen(name, given))
+    return Room(name, files, _every_test() if given.every_test else files, *_chosen(name, given))
 
 
 def _keep(out: Path, room: Room, seed: int, trials: Sequence[Trial]) -> None:
@@ -203,6 +205,10 @@ def _tests_of(room: str) -> list[Path]:
         for file in _test_files().values()
         if file.name in MORE.get(name, ()) or own.search((stage.PROJECT / file).read_text(encoding="utf-8"))
     ]
+
+
+def _every_test() -> list[Path]:
+    return sorted(file for name, file in _test_files().items() if name not in NOT_FORKED)
 
 
 def _test_files() -> dict[str, Path]:
