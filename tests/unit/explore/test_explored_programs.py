@@ -9,7 +9,7 @@ from threading import Event, Timer
 import pytest
 
 from minigts.errors import InputError
-from minigts.explore import program
+from minigts.explore import forked, program
 from minigts.explore.program import OUTPUT, WORK
 from minigts.machine.proc import stat_fields
 
@@ -104,6 +104,17 @@ def test_pytest_is_loaded_once_and_each_test_begins_alike(here: Path) -> None:
         assert (("1 passed" in said), ("1 failed" in said)) == (seed == 1, seed == 2)
         assert not (place / WORK / "__pycache__").exists()
     assert told[0]["random"] != told[1]["random"]
+
+
+def test_without_pytest_the_output_says_so(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "other").mkdir()
+    (here / "other" / "pytest.py").write_text('raise ImportError("there is none")\n')
+    monkeypatch.setattr(forked, "_idle", [])
+    monkeypatch.setenv("PYTHONPATH", str(here / "other"))
+    test = program.read(["test_mine.py"], [])
+    place = laid(test, here / "course")
+    assert program.run(test, place, program.environment(place, "lab", 1), Event()) == 1
+    assert (place / OUTPUT).read_text().splitlines()[-1] == "ImportError: there is none"
 
 
 def test_a_pytest_that_is_stopped_leaves_nothing_and_the_next_one_runs(here: Path) -> None:

@@ -110,11 +110,10 @@ class _Forking:
 
 
 def _load() -> None:
-    for name in LOADED:
-        importlib.import_module(name)
-    for found in entry_points(group="pytest11"):
-        with suppress(Exception):  # pytest says what is wrong with a plugin
-            importlib.import_module(found.module)
+    """Load what can be loaded. What is wrong with the rest is said by each pytest that is started."""
+    for name in (*LOADED, *(found.module for found in entry_points(group="pytest11"))):
+        with suppress(Exception):
+            importlib.import_module(name)
     if "_hypothesis_pytestplugin" in sys.modules:
         importlib.import_module("hypothesis")  # which its plugin imports at the end of any run
     gc.freeze()  # else the first collection in each child would copy every page
@@ -122,8 +121,6 @@ def _load() -> None:
 
 def _become(request: Mapping[str, Any]) -> NoReturn:
     """Run pytest in this new process."""
-    import pytest  # noqa: PLC0415
-
     output = os.open(request["output"], os.O_WRONLY | os.O_APPEND)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -134,6 +131,8 @@ def _become(request: Mapping[str, Any]) -> NoReturn:
     sys.path.insert(0, request["cwd"])
     sys.argv = ["pytest", *request["words"]]
     sys.dont_write_bytecode = True
+    import pytest  # noqa: PLC0415
+
     sys.exit(pytest.main())
 
 
