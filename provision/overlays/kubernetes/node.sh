@@ -14,7 +14,7 @@ readonly services=172.30.0.0/16
 readonly name_server=172.30.0.10 # kubeadm's choice: the tenth address
 readonly policies_credentials=$cluster/policies.conf
 readonly noted_rules=/run/minigts/rules.before
-readonly noted_tracking=/run/minigts/tracking.before
+readonly noted_settings=/run/minigts/settings.before
 readonly processor=/run/minigts/cpuinfo
 readonly kubernetes_programs=(kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet kubectl kubeadm)
 
@@ -26,17 +26,18 @@ restore_rules() {
   rm -f "$noted_rules"
 }
 
-# note_tracking: the kernel's own limits of connections before kube-proxy raises them.
-note_tracking() {
+# note_settings: the kernel's own, of connections and of virtual servers, before kube-proxy sets others.
+note_settings() {
+  local -a names=(netfilter/nf_conntrack_{buckets,max,tcp_timeout_close_wait,tcp_timeout_established})
   modprobe nf_conntrack
-  [[ -e $noted_tracking ]] || (cd /proc/sys/net/netfilter &&
-    grep . nf_conntrack_{buckets,max,tcp_timeout_close_wait,tcp_timeout_established}) >"$noted_tracking"
+  [[ $PROXY_MODE != ipvs ]] || names+=(ipv4/vs/{conntrack,expire_nodest_conn,expire_quiescent_template})
+  [[ -e $noted_settings ]] || (cd /proc/sys/net && grep . "${names[@]}") >"$noted_settings"
 }
 
-restore_tracking() {
+restore_settings() {
   local name value
-  while IFS=: read -r name value; do echo "$value" >"/proc/sys/net/netfilter/$name"; done <"$noted_tracking"
-  rm -f "$noted_tracking"
+  while IFS=: read -r name value; do echo "$value" >"/proc/sys/net/$name"; done <"$noted_settings"
+  rm -f "$noted_settings"
 }
 
 # One file, by the name of each program that is in it.
@@ -101,7 +102,7 @@ END
 
 # A host sends to a Service only where it knows a way; kube-proxy's rules then say another.
 start_proxy() {
-  note_tracking
+  note_settings
   ip route replace "$services" dev lo src "$HOST_ADDRESS"
   credentials kube-proxy "$PROXY_TOKEN" >"$cluster/proxy.conf"
   proxy_settings >"$cluster/proxy.yaml"
@@ -134,7 +135,7 @@ start_policies() {
 
 policies_stand() { iptables --list-rules KUBE-NWPLCY-DEFAULT &>/dev/null; }
 
-# remove_sets: of addresses, which kube-router leaves; after the rules that use them.
+# remove_sets: of addresses, which kube-router and kube-proxy leave; after the rules that use them.
 remove_sets() {
   local name
   for name in $(ipset list -name); do ipset destroy "$name"; done
@@ -144,7 +145,8 @@ stop_node() {
   stop_daemon kubelet
   stop_daemon kube-router
   stop_daemon kube-proxy
-  [[ ! -e $noted_tracking ]] || restore_tracking
+  [[ $PROXY_MODE != ipvs ]] || kube-proxy --cleanup &>/dev/null || warn "kube-proxy does not take its virtual servers away"
+  [[ ! -e $noted_settings ]] || restore_settings
   umount /proc/cpuinfo 2>/dev/null || true
   ip route delete "$services" 2>/dev/null || true
 }

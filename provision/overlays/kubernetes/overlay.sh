@@ -47,7 +47,7 @@ leave() {
   remove_traces
   [[ -n ${AGAIN:-} ]] || forget_cluster
   restore_rules
-  [[ $CLUSTER_POLICIES != true ]] || remove_sets
+  [[ $CLUSTER_POLICIES != true && $PROXY_MODE != ipvs ]] || remove_sets
 }
 
 describe_measuring_pod() {

@@ -234,7 +234,14 @@ def test_a_bad_declaration_says_where(tmp_path: Path, before: str, after: str, m
         in_folder(tmp_path, BUILT.replace(before, after, 1))
 
 
-@pytest.mark.parametrize(("written", "mode"), [("", "iptables"), ("kubernetes: {proxy: nftables}\n", "nftables")])
+@pytest.mark.parametrize(
+    ("written", "mode"),
+    [
+        ("", "iptables"),
+        ("kubernetes: {proxy: nftables}\n", "nftables"),
+        ("kubernetes: {proxy: ipvs}\n", "ipvs"),
+    ],
+)
 def test_kube_proxy_has_the_mode_of_the_topology(tmp_path: Path, written: str, mode: str) -> None:
     plan = parse(f"name: x\n{written}pair: {{}}\n", "x.yaml")
     (settings,) = objects(plan, "h2", "proxy_settings", tmp_path)
@@ -332,7 +339,7 @@ def test_what_a_cluster_is_set_to_is_told_to_no_other_overlay(cluster: Plan) -> 
 @pytest.mark.parametrize(
     ("proxy", "message"),
     [
-        ("ipvs", "2: kubernetes.proxy: kube-proxy's mode ipvs keeps sets .* write iptables or nftables"),
+        ("ipv", "2: kubernetes.proxy: 'ipv' is not a mode of kube-proxy: .*did you mean 'ipvs'"),
         ("nftable", "2: kubernetes.proxy: 'nftable' is not a mode of kube-proxy: .*did you mean 'nftables'"),
     ],
 )

@@ -399,7 +399,7 @@ class Tolerances(Frozen):
 class Kubernetes(Frozen):
     """How a cluster of Kubernetes is set up, where an overlay is one: the file's `kubernetes:`."""
 
-    proxy: Literal["iptables", "nftables"] = "iptables"
+    proxy: Literal["iptables", "nftables", "ipvs"] = "iptables"
     """The mode of kube-proxy."""
     dns: bool = False
     """Whether CoreDNS runs, so that pods find Services by their names."""

@@ -152,26 +152,12 @@ class ToleranceSpec(Spec):
     )
 
 
-IPVS = (
-    "kube-proxy's mode ipvs keeps sets of addresses for which the hosts' kernel has no module (ip_set_bitmap_port, "
-    "ip_set_hash_ipportip, ip_set_hash_ipportnet): write iptables or nftables"
-)
-
-
-def _proxy(value: object) -> object:
-    if value == "ipvs":
-        raise ValueError(IPVS)
-    return value
-
-
 class KubernetesSpec(Spec):
     """How a cluster of Kubernetes is set up."""
 
     proxy: Annotated[
-        Literal["iptables", "nftables"],
-        choice("a mode of kube-proxy", "iptables", "nftables"),
-        BeforeValidator(_proxy),
-    ] = Field("iptables", description="The mode of kube-proxy: iptables or nftables. Default: iptables.")
+        Literal["iptables", "nftables", "ipvs"], choice("a mode of kube-proxy", "iptables", "nftables", "ipvs")
+    ] = Field("iptables", description="The mode of kube-proxy: iptables, nftables or ipvs. Default: iptables.")
     dns: Annotated[bool, *truth("CoreDNS runs in the cluster")] = Field(
         False, description="true: CoreDNS runs, and pods find Services by their names. Default: false."
     )
