@@ -44,12 +44,12 @@ class Forked:
         self._code: int | None = None
 
     def poll(self) -> int | None:
-        with suppress(subprocess.TimeoutExpired):
+        with suppress(TimeoutError):
             return self.wait(0.0)
         return None
 
     def wait(self, timeout_s: float | None = None) -> int:
-        """Its exit code, negative for a signal's number. Raises subprocess.TimeoutExpired."""
+        """Its exit code, negative for a signal's number. Raises TimeoutError."""
         if self._code is None:
             self._code = self._forking.answer(timeout_s)
             _idle.append(self._forking)
@@ -93,9 +93,9 @@ class _Forking:
         self.process.stdin.flush()
 
     def answer(self, timeout_s: float | None) -> int:
-        """The next number. Raises subprocess.TimeoutExpired; MinigtsError when the process has ended."""
+        """The next number. Raises TimeoutError; MinigtsError when the process has ended."""
         if not select([self._answers], [], [], timeout_s)[0]:
-            raise subprocess.TimeoutExpired("pytest", timeout_s or 0.0)
+            raise TimeoutError("it has not ended")
         said = self._answers.readline()
         if not said.endswith(b"\n"):
             raise MinigtsError("the process that starts pytest has ended")
@@ -133,7 +133,7 @@ def _become(request: Mapping[str, Any]) -> NoReturn:
     sys.dont_write_bytecode = True
     import pytest  # noqa: PLC0415
 
-    sys.exit(pytest.main())
+    raise SystemExit(pytest.main())
 
 
 def main() -> None:
@@ -144,9 +144,7 @@ def main() -> None:
         os.dup2(nothing, number)
     _load()
     for line in requests:
-        child = os.fork()
-        with suppress(OSError):  # both set it, so that whoever is first may rely on it
-            os.setpgid(child, child)
+        child = shell.fork()
         if not child:
             os.close(answers)
             requests.close()

@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from subprocess import Popen
 from threading import Event
 from typing import IO
 
@@ -176,14 +175,16 @@ def run(test: Program, place: Path, variables: Mapping[str, str], stopped: Event
             raise InputError(f"{test.words[0]}: cannot be started: {error.strerror or error}") from error
         try:
             while not stopped.is_set() and time.monotonic() < deadline:
-                with suppress(subprocess.TimeoutExpired):
+                with suppress(subprocess.TimeoutExpired, TimeoutError):
                     return process.wait(LOOK_S)
             return None
         finally:
             shell.kill_group(process)
 
 
-def _started(test: Program, place: Path, variables: Mapping[str, str], output: IO[bytes]) -> Forked | Popen[bytes]:
+def _started(
+    test: Program, place: Path, variables: Mapping[str, str], output: IO[bytes]
+) -> Forked | subprocess.Popen[bytes]:
     if test.is_pytest:
         return forked.start(test.pytest_words(), output=place / OUTPUT, env=variables, cwd=place / WORK)
     return shell.start(test.argv(), output=output, env=variables, cwd=place / WORK)

@@ -166,6 +166,14 @@ def start(
     )
 
 
+def fork() -> int:
+    """Fork this process, which may have one thread only; returns 0 in the child, which leads a process group of its own."""
+    child = os.fork()
+    with contextlib.suppress(OSError):  # both set it, so that whoever is first may rely on it
+        os.setpgid(child, child)
+    return child
+
+
 class Leader(Protocol):
     """The first process of a group of its own: subprocess.Popen, or what has these of it."""
 
