@@ -167,7 +167,7 @@ def start(
 
 
 def fork() -> int:
-    """Fork this process, which may have one thread only; returns 0 in the child, which leads a process group of its own."""
+    """Fork this process, which may have one thread only. The child, where this returns 0, leads a process group."""
     child = os.fork()
     with contextlib.suppress(OSError):  # both set it, so that whoever is first may rely on it
         os.setpgid(child, child)
