@@ -6,34 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from live.program import PROJECT, Program, Traces
-from minigts.explore import folder
+from live.explored import EXAMPLES, one_seed
+from live.program import Program, Traces
 
 pytestmark = [pytest.mark.virtual, pytest.mark.nightly, pytest.mark.timeout(1800)]
-EXAMPLE = PROJECT / "docs" / "examples" / "explore"
-PATIENCE_S = 800.0
-SEED = 1
-
-
-def outcome(program: Program, results: Path, *words: str) -> tuple[str, str]:
-    """The verdict on the seed, and why."""
-    asked = ("explore", str(EXAMPLE / "etcd-watch.yaml"), str(EXAMPLE / "etcd-watch" / "test_watch.py"), *words)
-    started = program.start(*asked, "--seeds", f"{SEED}-{SEED}", "--on", "here", "--results", str(results))
-    said, told = started.communicate(timeout=PATIENCE_S)
-    assert started.returncode in (0, 1), said + told
-    (found,) = folder.outcomes(Path(said.strip().splitlines()[-1])).values()
-    return found.verdict, found.detail
+TOPOLOGY, TEST = EXAMPLES / "etcd-watch.yaml", str(EXAMPLES / "etcd-watch" / "test_watch.py")
 
 
 def test_a_watch_is_told_of_what_was_before_it(program: Program, traces: Traces, tmp_path: Path) -> None:
-    verdict, why = outcome(program, tmp_path, "--faults", str(EXAMPLE / "etcd-watch" / "faults.yaml"))
-    assert verdict == "failed"
-    assert "watches were told of revisions before the one they began at" in why
+    found = one_seed(program, tmp_path, TOPOLOGY, TEST, EXAMPLES / "etcd-watch" / "faults.yaml")
+    assert found.verdict == "failed"
+    assert "watches were told of revisions before the one they began at" in found.detail
     assert not traces.left()
 
 
 def test_without_faults_each_watch_begins_where_it_was_asked_to(
     program: Program, traces: Traces, tmp_path: Path
 ) -> None:
-    assert outcome(program, tmp_path) == ("passed", "")
+    found = one_seed(program, tmp_path, TOPOLOGY, TEST)
+    assert (found.verdict, found.detail) == ("passed", "")
     assert not traces.left()

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from live.explored import EXAMPLES, explored, one_seed
 from live.program import PROJECT, Program, Traces
-from minigts.explore import folder, host_logs
+from minigts.explore import host_logs
 
 pytestmark = [pytest.mark.virtual, pytest.mark.nightly, pytest.mark.timeout(3600)]
-EXAMPLE = PROJECT / "docs" / "examples" / "explore" / "compose"
+EXAMPLE = EXAMPLES / "compose"
 MAKE_IMAGE = PROJECT / "docs" / "examples" / "own-programs" / "make-image.sh"
-PATIENCE_S = 1500.0
 OF_HOSTS = """
 faults:
   partition: {every: 15s, for: 1s to 4s, of: [a, b]}
@@ -27,7 +27,7 @@ faults:
   heal: 5s before the end
   at_most: 2
 """
-SEED = "1"
+SEED = 1
 NONE_FAILED = """
 
 def test_every_fault_could_be_played(lab):
@@ -48,20 +48,11 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "walk"
 
 
-def explored(program: Program, place: Path, faults: str, seed: str) -> Path:
-    files = (str(place / "orders.yaml"), str(place / "test_orders.py"), "--faults", str(place / faults))
-    seeds = ("--seeds", f"{seed}-{seed}", "--on", "here", "--results", str(place / "results"))
-    started = program.start("explore", *files, *seeds)
-    said, told = started.communicate(timeout=PATIENCE_S)
-    assert started.returncode in (0, 1), said + told
-    return Path(said.strip().splitlines()[-1])
-
-
 def test_a_link_that_flaps_loses_orders_that_are_written_later(program: Program, traces: Traces, place: Path) -> None:
-    made = explored(program, place, "faults.yaml", "1")
-    (found,) = folder.outcomes(made).values()
-    assert found.verdict == "failed"
-    assert "acknowledged orders are lost" in found.detail
+    files = (place / "orders.yaml", place / "test_orders.py")
+    made, found = explored(program, place / "results", *files, "--seeds", "1", faults=place / "faults.yaml")
+    assert found[1].verdict == "failed"
+    assert "acknowledged orders are lost" in found[1].detail
     assert "was not written: timed out" in (made / "failed" / "000001" / host_logs.FILE).read_text()
     assert not traces.left()
 
@@ -74,6 +65,6 @@ def test_orders_that_are_written_first_survive_what_happens_to_hosts(
     test = place / "test_orders.py"
     test.write_text(test.read_text().replace("SETTLING_S = 8080, 40, 15", "SETTLING_S = 8080, 40, 120") + NONE_FAILED)
     (place / "hosts.yaml").write_text(OF_HOSTS)
-    made = explored(program, place, "hosts.yaml", SEED)
-    assert [(each.verdict, each.detail) for each in folder.outcomes(made).values()] == [("passed", "")]
+    found = one_seed(program, place / "results", place / "orders.yaml", str(test), place / "hosts.yaml", SEED)
+    assert (found.verdict, found.detail) == ("passed", "")
     assert not traces.left()

@@ -11,7 +11,7 @@ import pytest
 
 from live.program import PROJECT, Program, Traces
 from live.test_campaign_on_workers import scheduler, worker
-from live.test_explored_seeds import FAULTS, TEST, explored
+from live.test_explored_seeds import FAULTS, TEST, of_echoes
 from live.test_replayed_often import START, WITH_A_FILE
 from minigts.explore import folder, timeline
 
@@ -22,7 +22,7 @@ def test_a_worker_that_has_nothing_takes_the_same_bytes(program: Program, traces
     for name, text in (("ring.yaml", WITH_A_FILE), ("faults.yaml", FAULTS), ("test_echoes.py", TEST), START):
         (tmp_path / name).write_text(text)
     words = (str(tmp_path / "test_echoes.py"), "--faults", str(tmp_path / "faults.yaml"), "--seeds", "2")
-    here = explored(program, tmp_path, *words, "--on", "here")
+    here = of_echoes(program, tmp_path, *words, "--on", "here")
 
     for name in ("tools", "provision"):
         shutil.copytree(PROJECT / name, tmp_path / "copy" / name)
@@ -38,7 +38,7 @@ def test_a_worker_that_has_nothing_takes_the_same_bytes(program: Program, traces
     with ExitStack() as stack:
         address = stack.enter_context(scheduler())
         stack.enter_context(worker(address, tmp_path / "dask", tmp_path / "copy" / "tools", **elsewhere))
-        there = explored(program, tmp_path, *words, "--on", address)
+        there = of_echoes(program, tmp_path, *words, "--on", address)
 
     assert {each.name for each in (tmp_path / "other" / "cache").iterdir()} >= {"images", "kernels", "clocks"}
     ours, theirs = folder.outcomes(here), folder.outcomes(there)

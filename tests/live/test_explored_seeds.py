@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from live.explored import explored
 from live.program import Program, Traces
 from minigts.explore import folder, timeline
 
 pytestmark = [pytest.mark.touched("tools/minigts/explore"), pytest.mark.virtual, pytest.mark.timeout(1100)]
-PATIENCE_S = 500.0
 RING = "name: ring\nring: {hosts: [a, b, c], link: {rtt: 2ms, rate: 100mbit, loss: 2%}}\n"
 FAULTS = """
 faults:
@@ -71,19 +71,17 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def explored(program: Program, place: Path, *words: str) -> Path:
+def of_echoes(program: Program, place: Path, *words: str) -> Path:
     """The results folder of an exploration, all of whose seeds were taken."""
-    started = program.start("explore", str(place / "ring.yaml"), *words, "--results", str(place / "results"))
-    said, told = started.communicate(timeout=PATIENCE_S)
-    assert started.returncode in (0, 1), said + told
-    return Path(said.strip().splitlines()[-1])
+    made, _ = explored(program, place / "results", place / "ring.yaml", *words, on=None)
+    return made
 
 
 @pytest.mark.nightly
 def test_seeds_are_the_same_bytes_by_whom_ever_they_are_taken(program: Program, traces: Traces, place: Path) -> None:
     words = (str(place / "test_echoes.py"), "--faults", str(place / "faults.yaml"), "--seeds", "2")
-    first = explored(program, place, *words, "--on", "here")
-    second = explored(program, place, *words, "--on", "local:2")
+    first = of_echoes(program, place, *words, "--on", "here")
+    second = of_echoes(program, place, *words, "--on", "local:2")
     one, other = folder.outcomes(first), folder.outcomes(second)
     assert [each.timeline_sha256 for each in one.values()] == [each.timeline_sha256 for each in other.values()]
     assert [each.detail for each in one.values()] == [each.detail for each in other.values()]
@@ -104,7 +102,7 @@ def test_a_replay_stops_where_it_is_told_to(program: Program, traces: Traces, pl
     (place / "test_echoes.py").write_text(TEST.replace("range(25)", "range(8)"))
     (place / "faults.yaml").write_text(FAULTS.replace("length: 20s", "length: 5s"))
     words = (str(place / "test_echoes.py"), "--faults", str(place / "faults.yaml"), "--seeds", "1-1", "--on", "here")
-    made = explored(program, place, *words)
+    made = of_echoes(program, place, *words)
     said = program.succeeds("replay", str(made), "--seed", "1", "--until", "2.5s")
     (lab,) = json.loads(program.succeeds("status", "--json"))
     assert lab["name"].startswith("job-")
@@ -117,14 +115,14 @@ def test_a_replay_stops_where_it_is_told_to(program: Program, traces: Traces, pl
 
 @pytest.mark.nightly
 def test_a_command_may_be_a_script_that_waits_for_several_hosts(program: Program, place: Path) -> None:
-    made = explored(program, place, str(place / "check.sh"), "--seeds", "2", "--on", "here")
+    made = of_echoes(program, place, str(place / "check.sh"), "--seeds", "2", "--on", "here")
     assert [(each.verdict, each.detail) for each in folder.outcomes(made).values()] == [("passed", "")] * 2
     assert all(3 < each.lab_s < 10 for each in folder.outcomes(made).values())
 
 
 @pytest.mark.nightly
 def test_an_exploration_that_was_ended_goes_on(program: Program, place: Path) -> None:
-    made = explored(program, place, str(place / "in-turn.sh"), "--seeds", "2", "--on", "here")
+    made = of_echoes(program, place, str(place / "in-turn.sh"), "--seeds", "2", "--on", "here")
     lines = (made / folder.SEEDS).read_text().splitlines(keepends=True)
     (made / folder.SEEDS).write_text(lines[0] + lines[1][:20])
     said = program.run("explore", "--resume", str(made), "--on", "here")
@@ -157,14 +155,14 @@ def test_the_times_of_clients_on_several_hosts_are_the_labs(program: Program, pl
     (place / "test_clocks.py").write_text(CLOCKS)
     (place / "pauses.yaml").write_text(PAUSES)
     words = (str(place / "test_clocks.py"), "--faults", str(place / "pauses.yaml"), "--seeds", "3-4", "--on", "here")
-    made = explored(program, place, *words)
+    made = of_echoes(program, place, *words)
     assert [(each.verdict, each.detail) for each in folder.outcomes(made).values()] == [("passed", "")] * 2
     assert all(each.faults for each in folder.outcomes(made).values())
 
 
 @pytest.mark.nightly
 def test_two_captures_of_a_seed_are_the_same_bytes(program: Program, place: Path, tmp_path: Path) -> None:
-    made = explored(program, place, str(place / "in-turn.sh"), "--seeds", "1", "--on", "here")
+    made = of_echoes(program, place, str(place / "in-turn.sh"), "--seeds", "1", "--on", "here")
     for name in ("one.pcapng", "other.pcapng"):
         program.succeeds("replay", str(made), "--seed", "1", "--capture", str(tmp_path / name))
     one = (tmp_path / "one.pcapng").read_bytes()

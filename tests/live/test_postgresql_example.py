@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from live.program import PROJECT, Program, Traces
-from minigts.explore import folder
+from live.explored import EXAMPLES, one_seed
+from live.program import Program, Traces
 
-pytestmark = [pytest.mark.virtual, pytest.mark.nightly, pytest.mark.timeout(1800)]
-EXAMPLE = PROJECT / "docs" / "examples" / "explore"
-PATIENCE_S = 1200.0
+pytestmark = [pytest.mark.virtual, pytest.mark.nightly, pytest.mark.timeout(2400)]
 SEED = 2
 """The link between the two is lost when the primary ends."""
 
@@ -26,14 +24,9 @@ SEED = 2
     ],
 )
 def test_what_a_standby_has(program: Program, traces: Traces, tmp_path: Path, test: str, verdict: str) -> None:
-    words = (str(EXAMPLE / "postgresql.yaml"), f"{EXAMPLE / 'postgresql' / 'test_standby.py'}::{test}")
-    faults = ("--faults", str(EXAMPLE / "postgresql" / "faults.yaml"))
-    started = program.start(
-        "explore", *words, *faults, "--seeds", f"{SEED}-{SEED}", "--on", "here", "--results", str(tmp_path)
-    )
-    said, told = started.communicate(timeout=PATIENCE_S)
-    assert started.returncode in (0, 1), said + told
-    (found,) = folder.outcomes(Path(said.strip().splitlines()[-1])).values()
+    words = f"{EXAMPLES / 'postgresql' / 'test_standby.py'}::{test}"
+    faults = EXAMPLES / "postgresql" / "faults.yaml"
+    found = one_seed(program, tmp_path, EXAMPLES / "postgresql.yaml", words, faults, SEED)
     assert found.verdict == verdict, found.detail
     assert verdict == "passed" or "acknowledged writes are lost" in found.detail
     assert not traces.left()

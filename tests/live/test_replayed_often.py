@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from live.explored import PATIENCE_S, explored
 from live.program import Program, Traces
-from live.test_explored_seeds import FAULTS, PATIENCE_S, RING, TEST
-from minigts.explore import folder
+from live.test_explored_seeds import FAULTS, RING, TEST
 
 pytestmark = [pytest.mark.virtual, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
@@ -25,7 +25,7 @@ def words(tmp_path: Path) -> list[str]:
     for name, text in (("ring.yaml", WITH_A_FILE), ("faults.yaml", FAULTS), ("test_echoes.py", TEST), START):
         (tmp_path / name).write_text(text)
     files = [str(tmp_path / name) for name in ("ring.yaml", "test_echoes.py")]
-    return [*files, "--faults", str(tmp_path / "faults.yaml"), "--results", str(tmp_path / "results")]
+    return [*files, "--faults", str(tmp_path / "faults.yaml")]
 
 
 def replayed(program: Program, made: Path, *words: str) -> str:
@@ -38,14 +38,12 @@ def replayed(program: Program, made: Path, *words: str) -> str:
 def test_a_failure_comes_again_whatever_is_beside_it(
     program: Program, traces: Traces, words: list[str], tmp_path: Path
 ) -> None:
-    started = program.start("explore", *words, "--seeds", "1-1", "--on", "here")
-    said, told = started.communicate(timeout=PATIENCE_S)
-    assert started.returncode == 1, said + told
-    made = Path(said.strip().splitlines()[-1])
-    assert [each.verdict for each in folder.outcomes(made).values()] == ["failed"]
+    made, found = explored(program, tmp_path / "results", *words, "--seeds", "1-1")
+    assert [each.verdict for each in found.values()] == ["failed"]
 
     alone = replayed(program, made)
-    beside = program.start("explore", *words, "--seeds", "2-3", "--on", "local:2")
+    others = ("--seeds", "2-3", "--on", "local:2", "--results", str(tmp_path / "results"))
+    beside = program.start("explore", *words, *others)
     assert replayed(program, made) == alone
     beside.communicate(timeout=PATIENCE_S)
     (tmp_path / "tmp").mkdir()

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from live.explored import PATIENCE_S, explored
 from live.program import Program, Traces
 from minigts.explore import folder
 from minigts.explore.faults import draw, parse
 from minigts.topology.read.load import parse as parse_topology
 
 pytestmark = [pytest.mark.virtual, pytest.mark.nightly, pytest.mark.timeout(1800)]
-PATIENCE_S, SEED = 1500.0, 1
+SEED = 1
 PAIR = "name: pair\nlinks: [{ends: [a, b]}, {ends: [b, c]}]\nhosts: {a: , b: , c: }\n"
 FAULTS = """
 faults:
@@ -35,11 +36,9 @@ def test_echoes(lab):
 def test_one_fault_is_left_and_half_of_it_would_be_too_short(program: Program, traces: Traces, tmp_path: Path) -> None:
     for name, text in (("pair.yaml", PAIR), ("faults.yaml", FAULTS), ("test_echoes.py", TEST)):
         (tmp_path / name).write_text(text)
-    files = (str(tmp_path / "pair.yaml"), str(tmp_path / "test_echoes.py"), "--faults", str(tmp_path / "faults.yaml"))
-    started = program.start("explore", *files, "--seeds", "1", "--on", "here", "--results", str(tmp_path / "results"))
-    said, told = started.communicate(timeout=PATIENCE_S)
-    assert started.returncode == 1, said + told
-    made = Path(said.strip().splitlines()[-1])
+    words = (tmp_path / "pair.yaml", tmp_path / "test_echoes.py", "--seeds", str(SEED))
+    made, of_seeds = explored(program, tmp_path / "results", *words, faults=tmp_path / "faults.yaml")
+    assert of_seeds[SEED].verdict == "failed"
     started = program.start("replay", str(made), "--seed", str(SEED), "--shrink")
     said, told = started.communicate(timeout=PATIENCE_S)
     assert started.returncode == 0, said + told

@@ -113,6 +113,9 @@ class BrokenOff(MinigtsError):
 class HostFailed(MinigtsError):
     """A host did not come up, or went away. The message carries its console's last lines."""
 
+    stdout = ""
+    """What the command that the host ran had printed until then."""
+
 
 @contextlib.contextmanager
 def reading_from(host: str, what: str) -> Iterator[None]:

@@ -21,7 +21,7 @@ from live.program import until
 from minigts.cluster import dispatch, engine, worker
 from minigts.cluster.dispatch import Outcome
 from minigts.cluster.jobs import Job, split
-from minigts.errors import EnvironmentLacks, InputError
+from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.experiments import prepare, run_folders
 from minigts.experiments.run import RunProgress
 from minigts.lab import lifecycle
@@ -75,6 +75,16 @@ def test_what_is_left_of_a_job_is_taken_down_on_its_own_machine_alone(monkeypatc
     assert not worker.remove_labs("abcdef", True)
     assert not worker.remove_labs("abcdef", False)
     assert [each.name for each in all_labs()] == [theirs]
+
+
+def test_why_a_lab_could_not_be_taken_down_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = left_of_a_job()
+
+    def fail(lab: object) -> None:
+        raise ExceptionGroup("it is not down", [MinigtsError(f"process {number} does not end") for number in (7, 8)])
+
+    monkeypatch.setattr(worker.labs, "down", fail)
+    assert worker.remove_labs("abcdef", True) == f"{name}: process 7 does not end, process 8 does not end"
 
 
 def test_a_scheduler_that_is_begun_here_hears_nobody_without_its_key_and_serves_no_pages() -> None:

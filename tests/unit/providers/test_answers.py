@@ -291,6 +291,21 @@ def test_who_reads_too_slowly_is_told(rundir: Path, agent: Agent, monkeypatch: p
         run(rundir, "yes", on_output=lambda _: time.sleep(0.02))
 
 
+def test_what_was_printed_before_a_host_went_away_is_there(rundir: Path, agent: Agent) -> None:
+    agent.greet()
+
+    def go() -> None:
+        agent.take_until_end_of_input()
+        agent.say(protocol.STDOUT, b"one\nt")
+        agent.say(protocol.STDERR, b"wrong\n")
+        agent.line.shutdown(socket.SHUT_RDWR)
+
+    beside(go)
+    with pytest.raises(HostFailed, match="host ams went away") as failed:
+        run(rundir)
+    assert failed.value.stdout == "one\nt"
+
+
 @pytest.mark.parametrize("said", [b"", b"{", b"[]", b'{"code": "0"}', b'{"code": 1e99}', b'{"code": -1}', b"9" * 5000])
 def test_an_end_that_is_none_is_one_error(rundir: Path, agent: Agent, said: bytes) -> None:
     agent.greet()

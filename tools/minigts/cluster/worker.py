@@ -194,7 +194,8 @@ def remove_labs(campaign_id: str, of_the_dead: bool) -> str:
         try:
             labs.down(lab_named(each.name))
         except (MinigtsError, ExceptionGroup, OSError) as error:
-            wrong.append(f"{each.name}: {error}")
+            parts = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
+            wrong.append(f"{each.name}: {', '.join(map(str, parts))}")
     return "; ".join(wrong)
 
 

@@ -124,6 +124,7 @@ def taken(lab: Lab, seed: SeedOfWork, say: Progress, stop: Stop | None = None, c
         faults=len(seed.faults),
         lab_s=round(ran.period.seconds, 6),
         timeline_sha256=timeline.digest(text),
+        notes=tuple(note[: outcomes.LONGEST_WHY] for note in timeline.notes(ran.entries)[: outcomes.MOST_NOTES]),
     )
     return Taken(found, text, files)
 

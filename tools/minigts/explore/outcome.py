@@ -19,6 +19,8 @@ from minigts.language import documents
 
 Verdict = Literal["passed", "failed", "hung", "error"]
 LONGEST_WHY, LONGEST_DETAIL = 200, 4000
+MOST_NOTES = 20
+"""How many of a test's notes an outcome has, each of at most LONGEST_WHY characters."""
 LARGEST_OUTPUT_BYTES = 1 << 20
 """How much of the end of a test's output is kept."""
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-f]{12,}\b|[0-9]+(?:\.[0-9]+)?")
@@ -49,6 +51,8 @@ class Outcome(BaseModel):
     """How long the seed took by this machine's clock, its lab's start and end included; 0 for a replay."""
     timeline_sha256: str = ""
     """The digest of its time line, which in virtual time is the same each time."""
+    notes: tuple[str, ...] = ()
+    """The test's own notes; of one that passed nothing else is kept."""
 
     @property
     def is_bad(self) -> bool:

@@ -17,11 +17,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Event
+from typing import IO
 
 from pydantic import BaseModel, ConfigDict
 
 from minigts import paths
 from minigts.errors import InputError, Problem
+from minigts.explore import forked
+from minigts.explore.forked import Forked
 from minigts.explore.variables import COURSE, FAILURES, LAB, SEED
 from minigts.machine import shell
 
@@ -65,13 +68,15 @@ class Program(BaseModel):
         return " ".join(self.words)
 
     def argv(self) -> list[str]:
-        """The command that runs it in its folder."""
-        if not self.is_pytest:
-            first = self.words[0]
-            return [f"./{first}" if first in self.files else first, *self.words[1:]]
+        """The command that runs it in its folder, if it is one."""
+        first = self.words[0]
+        return [f"./{first}" if first in self.files else first, *self.words[1:]]
+
+    def pytest_words(self) -> list[str]:
+        """The words of pytest that runs it in its folder, if it is a pytest file."""
         quiet = ("-q", "--color=no", "-p", "no:cacheprovider", "-p", "no:randomly")
         ignored = ("-W", "ignore:Module already imported so cannot be rewritten:pytest.PytestAssertRewriteWarning")
-        return [sys.executable, "-m", "pytest", "-p", "minigts.testing.plugin", *quiet, *ignored, *self.words]
+        return ["-p", "minigts.testing.plugin", *quiet, *ignored, *self.words]
 
     def lay(self, place: Path) -> None:
         """Write its files into the folder WORK below `place`, and a program `minigts` into BIN."""
@@ -165,16 +170,24 @@ def run(test: Program, place: Path, variables: Mapping[str, str], stopped: Event
     deadline = time.monotonic() + GIVEN_UP_S
     with (place / OUTPUT).open("wb") as output:
         try:
-            process = shell.start(test.argv(), output=output, env=variables, cwd=place / WORK)
+            process = _started(test, place, variables, output)
         except OSError as error:
             raise InputError(f"{test.words[0]}: cannot be started: {error.strerror or error}") from error
         try:
             while not stopped.is_set() and time.monotonic() < deadline:
-                with suppress(subprocess.TimeoutExpired):
+                with suppress(subprocess.TimeoutExpired, TimeoutError):
                     return process.wait(LOOK_S)
             return None
         finally:
             shell.kill_group(process)
+
+
+def _started(
+    test: Program, place: Path, variables: Mapping[str, str], output: IO[bytes]
+) -> Forked | subprocess.Popen[bytes]:
+    if test.is_pytest:
+        return forked.start(test.pytest_words(), output=place / OUTPUT, env=variables, cwd=place / WORK)
+    return shell.start(test.argv(), output=output, env=variables, cwd=place / WORK)
 
 
 def kept(place: Path) -> Iterator[tuple[str, bytes]]:

@@ -71,6 +71,11 @@ def before(entries: Sequence[Entry], at_s: float) -> list[Entry]:
     return [each for each in entries if _at_s(each) < at_s and each["event"] != ENDED]
 
 
+def notes(entries: Sequence[Entry]) -> list[str]:
+    """The test's own notes."""
+    return [str(each.get("text")) for each in entries if each["event"] == NOTE]
+
+
 def _at_s(entry: Entry) -> float:
     at_s = entry["at_s"]
     assert isinstance(at_s, float | int)

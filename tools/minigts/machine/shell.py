@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from minigts.errors import BrokenOff, CommandFailed, CommandTimeout, EnvironmentLacks
 from minigts.machine import proc
@@ -166,13 +166,35 @@ def start(
     )
 
 
-def kill_group(leader: subprocess.Popen[bytes]) -> None:
+def fork() -> int:
+    """Fork this process, which may have one thread only. The child, where this returns 0, leads a process group."""
+    child = os.fork()
+    with contextlib.suppress(OSError):  # both set it, so that whoever is first may rely on it
+        os.setpgid(child, child)
+    return child
+
+
+class Leader(Protocol):
+    """The first process of a group of its own: subprocess.Popen, or what has these of it."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def stdin(self) -> IO[bytes] | None: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self) -> int: ...
+
+
+def kill_group(leader: Leader) -> None:
     """Kill the processes of a group that `start` has started in a session of its own; return when none of them runs."""
     _end_group(leader, 0.0)
     leader.wait()
 
 
-def _end_group(leader: subprocess.Popen[bytes], patience_s: float) -> None:
+def _end_group(leader: Leader, patience_s: float) -> None:
     """Close the group's lifeline and return when none of its processes runs any more."""
     if leader.stdin is not None:
         leader.stdin.close()
@@ -181,7 +203,7 @@ def _end_group(leader: subprocess.Popen[bytes], patience_s: float) -> None:
         time.sleep(0.02)
 
 
-def _reaches_group(leader: subprocess.Popen[bytes], number: int) -> bool:
+def _reaches_group(leader: Leader, number: int) -> bool:
     leader.poll()  # a leader that has ended counts as a member until it has been waited for
     try:
         os.killpg(leader.pid, number)

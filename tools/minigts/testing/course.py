@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -74,14 +73,11 @@ class Course:
 
     def _heard(self, host: str, argv: Sequence[str], timeout_s: float) -> list[tuple[int, dict[str, object]]]:
         """The lines of a client, each with its host's time."""
-        pieces, found = Lines(), list[tuple[int, dict[str, object]]]()
-
-        def take(piece: bytes) -> None:
-            found.extend(histories.line_of(host, line) for line in pieces.feed(piece))
-
-        with suppress(HostFailed):
-            self._lab.host(host).run(argv, timeout_s=timeout_s, check=False, on_output=take)
-        return found
+        try:
+            said = self._lab.host(host).run(argv, timeout_s=timeout_s, check=False).stdout
+        except HostFailed as error:
+            said = error.stdout
+        return [histories.line_of(host, line) for line in Lines().feed(said.encode())]
 
     def check_registers(self, history: Iterable[Operation]) -> RegisterVerdict:
         """Whether a history of reads, writes and compare-and-sets is linearizable: `holds`, `verdict`, `keys`. If it is

@@ -1,8 +1,8 @@
-"""client.py SECONDS [serializable]: asks the etcd member on this host every 0.1 s. It reads, writes or swaps a register
-that all clients share, another one every 5 s, and after every fourth such request it adds a value to a set, which is
-all keys below writes/. With `serializable` its reads are such.
+"""client.py SECONDS [serializable]: waits until the etcd member on this host answers, and asks it every 0.1 s. It
+reads, writes or swaps a register that all clients share, another one every 5 s, and after every fourth such request it
+adds a value to a set, which is all keys below writes/. With `serializable` its reads are such.
 
-client.py members: prints the set."""
+client.py members: prints the set, once the member answers."""
 
 import random
 import sys
@@ -27,8 +27,19 @@ def held_by(member: Member, key: str) -> str | None:
         return None
 
 
+def the_set(member: Member) -> list[str]:
+    """The set, as soon as the member knows of a leader."""
+    while True:
+        try:
+            return member.below("writes/")
+        except (Refused, OSError):
+            time.sleep(EVERY_S)
+
+
 def main() -> None:
-    member, chance, begin_s = Member(), random.SystemRandom(), time.monotonic()
+    member, chance = Member(), random.SystemRandom()
+    the_set(member)
+    begin_s = time.monotonic()
     serializable = sys.argv[2:] == ["serializable"]
     for number, value in enumerate(values(float(sys.argv[1]), EVERY_S), start=1):
         key = f"register-{int((time.monotonic() - begin_s) / REGISTER_S)}"
@@ -47,6 +58,6 @@ def main() -> None:
 
 
 if sys.argv[1] == "members":
-    sys.stdout.write("\n".join(Member().below("writes/")) + "\n")
+    sys.stdout.write("\n".join(the_set(Member())) + "\n")
 else:
     main()

@@ -84,7 +84,7 @@ def run(
     kept = _Kept(host, argv, is_streamed=on_output is not None)
     ended: protocol.Ended | None = None
     patience = Patience(host, argv[0], conditions or Conditions(), limit_s=timeout_s + GRACE_S)
-    with contextlib.closing(_Line(_connect(rundir, host, conditions), patience, on_look)) as line:
+    with contextlib.closing(_Line(_connect(rundir, host, conditions), patience, on_look)) as line, kept.on_failure():
         line.send(*_request(argv, timeout_s, None), *_inputs(stdin))
         if turn is not None:
             line.send(_wait(turn, for_end=on_output is None))
@@ -101,8 +101,8 @@ def run(
                     on_output(frame.payload)
                 if turn is not None:
                     line.send(_wait(turn, for_end=False))
-    if ended is None:
-        raise _gone(rundir, host, argv, conditions)
+        if ended is None:
+            raise _gone(rundir, host, argv, conditions)
     if (lack := kept.lack(ended)) is not None:
         raise HostFailed(f"host {host} cannot start `{argv[0]}`: {lack}{_why(rundir, host, conditions)}")
     return kept.result(ended, timeout_s, time.monotonic() - started, check=check)
@@ -294,6 +294,15 @@ class _Kept:
         self._is_cut |= len(frame.payload) > room
         if self._is_cut and not self._is_streamed:
             raise OutputTooLong(self._host, self._argv, self._most_bytes)
+
+    @contextlib.contextmanager
+    def on_failure(self) -> Iterator[None]:
+        """A context in which an error of the host gets what the command has printed."""
+        try:
+            yield
+        except HostFailed as error:
+            error.stdout = self._said[protocol.STDOUT].decode(errors="replace")
+            raise
 
     def lack(self, ended: protocol.Ended) -> str | None:
         """What the host's kernel lacked to start the command, from its agent's error such as `true: Resource
