@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from live.explored import explored
 from live.program import Program, Traces
-from live.test_explored_seeds import RING, explored
+from live.test_explored_seeds import RING
 from minigts.explore import host_logs, timeline
 
 pytestmark = [pytest.mark.touched("tools/minigts/explore"), pytest.mark.virtual, pytest.mark.timeout(600)]
@@ -48,10 +49,8 @@ def test_which_fails(lab, course):
 def test_hosts_words_stand_at_the_labs_time(program: Program, traces: Traces, tmp_path: Path) -> None:
     for name, text in (("ring.yaml", RING), ("faults.yaml", FAULTS), ("test_marks.py", TEST)):
         (tmp_path / name).write_text(text)
-    faults = str(tmp_path / "faults.yaml")
-    made = explored(
-        program, tmp_path, str(tmp_path / "test_marks.py"), "--faults", faults, "--seeds", "1", "--on", "here"
-    )
+    test, faults = tmp_path / "test_marks.py", tmp_path / "faults.yaml"
+    made, _ = explored(program, tmp_path / "results", tmp_path / "ring.yaml", test, "--seeds", "1", faults=faults)
     seed = made / "failed" / "000001"
     played = timeline.read((seed / timeline.FILE).read_text())
     assert {"fault", "started", "resumed"} <= {entry["event"] for entry in played}

@@ -24,6 +24,7 @@ from typing import IO, Any, NoReturn
 
 from minigts import paths
 from minigts.errors import MinigtsError
+from minigts.language import documents
 from minigts.machine import shell
 
 LOADED = ("minigts.testing.plugin", "minigts.testing.tested_lab", "minigts.testing.course")
@@ -148,7 +149,7 @@ def main() -> None:
         if not child:
             os.close(answers)
             requests.close()
-            _become(json.loads(line))
+            _become(documents.document(line))
         os.write(answers, b"%d\n" % child)
         _, status = os.waitpid(child, 0)
         os.write(answers, b"%d\n" % os.waitstatus_to_exitcode(status))

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Literal, TypedDict
 
 from minigts.errors import InputError
+from minigts.language import documents
 
 Action = Literal["allow", "deny"]
 LAST_PORT = 65535
@@ -46,14 +47,19 @@ def document(name: str, rules: str, hosts: Collection[str]) -> str:
 
     Raises InputError for a policy that no NetworkPolicy can hold.
     """
-    policy: Rules = json.loads(rules)
-    let_through: dict[str, list[dict[str, object]]] = {}
+    policy: Rules = documents.document(rules)
+    let_through: dict[str, list[dict[str, list[object]]]] = {}
     for target in hosts:
-        sources: dict[str, list[str]] = {}
+        allowed: list[dict[str, list[object]]] = []
         for source in hosts:
-            if source != target and (ports := _ports(name, policy, source, target)) is not None:
-                sources.setdefault(json.dumps(ports), []).append(source)
-        let_through[target] = [{"from": names, "ports": json.loads(ports)} for ports, names in sources.items()]
+            if source == target or (ports := _ports(name, policy, source, target)) is None:
+                continue
+            same = next((each for each in allowed if each["ports"] == ports), None)
+            if same is None:
+                allowed.append({"from": [source], "ports": [*ports]})
+            else:
+                same["from"].append(source)
+        let_through[target] = allowed
     return json.dumps(let_through)
 
 
