@@ -316,13 +316,12 @@ def _in_one_session(copy: Path, rooms: Sequence[Room], limit_s: float, tell: int
 def _quick_trial(
     copy: Path, session: pytest.Session, calls: Calls, room: Room, module: Path, fault: Fault, limit_s: float
 ) -> tuple[list[str], bool | None, float, float]:
-    from called import all_pass, function_at, in_a_body, swap  # noqa: PLC0415
+    from called import all_pass, file_of, function_at, in_a_body, swap  # noqa: PLC0415
 
     source, begun = (stage.PROJECT / module).read_bytes(), time.monotonic()
     function = function_at(source, fault.line, str(module.relative_to(PACKAGE)))
-    everywhere = function is None or function in calls.of_import
-    own = {str(file) for file in (room.tests if everywhere else room.callers)}
-    tests = [test for test in calls.tests_of(function) if test.split("::", maxsplit=1)[0] in own]
+    own = {str(file) for file in (room.tests if calls.is_everywhere(function) else room.callers)}
+    tests = [test for test in calls.tests_of(function) if file_of(test) in own]
     allowed_s = limit_s + sum(calls.seconds[test] for test in tests)
     if function is None or not tests or not in_a_body(source, fault.line):
         return tests, None if tests else False, 0.0, allowed_s
@@ -398,9 +397,9 @@ def _end_group(group: int) -> None:
 def _run(copy: Path, tests: Sequence[str]) -> int:
     """In the fork: run these tests of the copy, up to the first failure."""
     _enter(copy)
-    from called import Only  # noqa: PLC0415
+    from called import Only, file_of  # noqa: PLC0415
 
-    return _pytest(dict.fromkeys(test.split("::")[0] for test in tests), Only(tests))
+    return _pytest(dict.fromkeys(map(file_of, tests)), Only(tests))
 
 
 def _enter(copy: Path) -> None:

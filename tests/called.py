@@ -42,19 +42,21 @@ class Calls:
         """Whether something that tests have as it was made, a constant of theirs or a fixture's, may come from it."""
         return function in self.of_import or any(function in called for called in self.of_files.values())
 
+    def is_everywhere(self, function: Function | None) -> bool:
+        """Whether every test calls it. None is a line of no function."""
+        return function is None or function in self.of_import
+
     def tests_of(self, function: Function | None) -> list[str]:
         """The tests that may notice a fault there, by file, the quickest file first. None is a line of no function."""
-        everywhere = function is None or function in self.of_import
+        everywhere = self.is_everywhere(function)
         files = {file for file, called in self.of_files.items() if function in called}
         found = [
-            test
-            for test, called in self.of_tests.items()
-            if everywhere or function in called or _file_of(test) in files
+            test for test, called in self.of_tests.items() if everywhere or function in called or file_of(test) in files
         ]
         price: dict[str, float] = {}
         for test in found:
-            price[_file_of(test)] = price.get(_file_of(test), 0.0) + self.seconds[test]
-        return sorted(found, key=lambda test: (price[_file_of(test)], _file_of(test)))
+            price[file_of(test)] = price.get(file_of(test), 0.0) + self.seconds[test]
+        return sorted(found, key=lambda test: (price[file_of(test)], file_of(test)))
 
 
 def in_a_body(source: bytes, line: int) -> bool:
@@ -110,7 +112,7 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
-        with self._noted(self.calls.of_files.setdefault(_file_of(item.nodeid), [])):
+        with self._noted(self.calls.of_files.setdefault(file_of(item.nodeid), [])):
             return (yield)
 
     @pytest.hookimpl(wrapper=True)
@@ -202,5 +204,5 @@ class Only:
         items[:] = sorted(chosen, key=lambda each: self._place[each.nodeid])
 
 
-def _file_of(test: str) -> str:
+def file_of(test: str) -> str:
     return test.split("::", maxsplit=1)[0]

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from fake_lab import fake_lab
 from fake_provider import FakeProvider
 from minigts.cli.app import app
 from minigts.errors import HostFailed
 from minigts.lab.lab import Lab
-from minigts.lab.record import Record
-from minigts.lab.rundir import MARKER, lab_named
 from minigts.overlays import catalogue
 from minigts.overlays.phases import Joined
 from minigts.overlays.teams import UNDERLAYS
-from minigts.providers import registry
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
 
@@ -38,21 +35,7 @@ class Altering(FakeProvider):
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
-    monkeypatch.setitem(registry._PROVIDERS, "fake", Altering)
-    made = lab_named("three")
-    made.rundir.mkdir(parents=True)
-    (made.rundir / MARKER).touch()
-    record = Record(
-        provider="fake",
-        created=datetime.now(UTC),
-        plan_sha256=made.write_plan(PLAN),
-        state="up",
-        off=frozenset({"bra"}),
-    )
-    made.write(record)
-    made.provider.up(PLAN, lambda _: None)
-    return made
+    return fake_lab(PLAN, tmp_path / "state", monkeypatch, Altering, off=frozenset({"bra"}))
 
 
 def everything(lab: Lab) -> dict[str, bytes]:

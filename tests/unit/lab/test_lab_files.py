@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
-from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from fake_lab import fake_lab
 from fake_provider import FakeProvider
 from minigts.cli.app import app
 from minigts.cli.verbs import exec as exec_verb
 from minigts.lab.lab import Lab
-from minigts.lab.record import Record
-from minigts.lab.rundir import MARKER, lab_named
 from minigts.overlays.phases import Joined
-from minigts.providers import registry
 from minigts.topology.read.load import parse
 
 PROJECT = Path(__file__).parents[3]
@@ -26,15 +23,8 @@ PLAN = parse("name: two\npair: {hosts: [ams, bra], link: {rtt: 10ms}}\n", "two.y
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
-    monkeypatch.setitem(registry._PROVIDERS, "fake", FakeProvider)
     monkeypatch.chdir(tmp_path)
-    made = lab_named("two")
-    made.rundir.mkdir(parents=True)
-    (made.rundir / MARKER).touch()
-    digest = made.write_plan(PLAN)
-    made.write(Record(provider="fake", created=datetime.now(UTC), plan_sha256=digest, state="up"))
-    made.provider.up(PLAN, lambda _: None)
+    made = fake_lab(PLAN, tmp_path / "state", monkeypatch)
     for host in ("ams", "bra"):
         (on(made, host) / "srv" / "data").mkdir(parents=True)
         (on(made, host) / "root").mkdir()

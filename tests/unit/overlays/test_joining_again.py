@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from fake_provider import FakeProvider
+from fake_lab import Answering, fake_lab
 from minigts import overlays
 from minigts.lab import Lab
-from minigts.lab.record import Record
-from minigts.lab.rundir import MARKER, lab_named
-from minigts.providers import registry
-from minigts.providers.base import Result
 from minigts.topology.read.load import parse
 
 PLAN = parse("name: three\nchain: {hosts: [plane, bra, ams], link: {rtt: 10ms}}\n", "three.yaml")
@@ -25,37 +20,22 @@ WORDS: dict[tuple[str, str], dict[str, str]] = {}
 """The variables of each host's last phase of a name."""
 
 
-class Telling(FakeProvider):
+class Telling(Answering):
     """It notes phases, and answers as hosts do whose phases succeed."""
 
-    def run(
-        self,
-        host: str,
-        argv: Sequence[str],
-        *,
-        timeout_s: float,
-        check: bool = True,
-        stdin: bytes = b"",
-        on_output: Callable[[bytes], None] | None = None,
-    ) -> Result:
+    def answer(self, host: str, argv: Sequence[str], stdin: bytes) -> tuple[int, str]:
         stdout = ""
         if argv[0] == "env":
             TOLD.append((host, argv[-1]))
             WORDS[host, argv[-1]] = dict(word.split("=", 1) for word in argv[1:-2])
             if argv[-1] == "start":
                 stdout = f"ADDRESS={ADDRESSES[host]}\nMTU=1480\nENTER=7\n"
-        return Result(host, tuple(argv), 0, stdout, "", 0.0)
+        return 0, stdout
 
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
-    monkeypatch.setitem(registry._PROVIDERS, "fake", Telling)
-    made = lab_named("three")
-    made.rundir.mkdir(parents=True)
-    (made.rundir / MARKER).touch()
-    made.write(Record(provider="fake", created=datetime.now(UTC), plan_sha256=made.write_plan(PLAN), state="up"))
-    made.provider.up(PLAN, quiet)
+    made = fake_lab(PLAN, tmp_path / "state", monkeypatch, Telling)
     overlays.join(made, "calico", quiet)
     TOLD.clear()
     WORDS.clear()

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from fake_provider import FakeProvider
+from fake_lab import Answering, fake_lab
 from minigts import overlays
 from minigts.artifacts.container_images import Image
 from minigts.cli.app import app
 from minigts.errors import CommandFailed, CommandTimeout, MinigtsError
 from minigts.lab import Lab
-from minigts.lab.record import Record
-from minigts.lab.rundir import MARKER, lab_named
 from minigts.overlays import containers, pods
 from minigts.overlays.phases import Joined, run_phase, write
-from minigts.providers import registry
-from minigts.providers.base import Result
 from minigts.topology.read.load import parse
 
 TEXT = """\
@@ -40,19 +35,10 @@ ran: list[tuple[str, tuple[str, ...]]] = []
 """What ran on hosts, besides phases."""
 
 
-class Cluster(FakeProvider):
+class Cluster(Answering):
     """It answers as a control plane and as nodes that have these pods."""
 
-    def run(
-        self,
-        host: str,
-        argv: Sequence[str],
-        *,
-        timeout_s: float,
-        check: bool = True,
-        stdin: bytes = b"",
-        on_output: Callable[[bytes], None] | None = None,
-    ) -> Result:
+    def answer(self, host: str, argv: Sequence[str], stdin: bytes) -> tuple[int, str]:
         code, stdout = 0, ""
         if argv[-1] == "pods":
             assert host == "plane"
@@ -68,20 +54,14 @@ class Cluster(FakeProvider):
         elif argv[0] in ("bash", "sh", "kubectl"):
             ran.append((host, tuple(argv)))
             code, stdout = (0, LOG) if argv[0] != "sh" or argv[-2] == "/var/log/pods/default_web-0_u/web" else (2, "")
-        return Result(host, tuple(argv), code, stdout, "", 0.0)
+        return code, stdout
 
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     """Over which no overlay is laid yet."""
-    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
-    monkeypatch.setitem(registry._PROVIDERS, "fake", Cluster)
     monkeypatch.setattr(overlays.Overlay, "programs", lambda *_: None)
-    made = lab_named("three")
-    made.rundir.mkdir(parents=True)
-    (made.rundir / MARKER).touch()
-    made.write(Record(provider="fake", created=datetime.now(UTC), plan_sha256=made.write_plan(PLAN), state="up"))
-    made.provider.up(PLAN, lambda _: None)
+    made = fake_lab(PLAN, tmp_path / "state", monkeypatch, Cluster)
     ran.clear()
     return made
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from fake_provider import FakeProvider
+from fake_lab import Answering, fake_lab
 from minigts import overlays
 from minigts.cli.app import app
 from minigts.errors import CommandFailed, HostFailed, MinigtsError
 from minigts.lab import Lab
 from minigts.lab.keep import as_kept
-from minigts.lab.record import Record
-from minigts.lab.rundir import MARKER, lab_named
 from minigts.overlays import policy
-from minigts.providers import registry
-from minigts.providers.base import Result
 from minigts.topology.read.load import parse
 
 PLAN = parse("name: three\nchain: {hosts: [ams, bra, lju], link: {rtt: 10ms}}\n", "three.yaml")
@@ -39,19 +34,10 @@ REACHED: dict[str, str] = {}
 ADDRESSES: dict[str, str] = {}
 
 
-class Telling(FakeProvider):
+class Telling(Answering):
     """It notes phases and rules, and answers as hosts do whose phases succeed."""
 
-    def run(
-        self,
-        host: str,
-        argv: Sequence[str],
-        *,
-        timeout_s: float,
-        check: bool = True,
-        stdin: bytes = b"",
-        on_output: Callable[[bytes], None] | None = None,
-    ) -> Result:
+    def answer(self, host: str, argv: Sequence[str], stdin: bytes) -> tuple[int, str]:
         stdout = ""
         if argv[0] == "nft" and stdin:
             TOLD.append((host, stdin.decode()))
@@ -63,18 +49,12 @@ class Telling(FakeProvider):
                 REACHED[host] = next(word for word in argv if word.startswith("PEERS=")).removeprefix("PEERS=")
             if argv[-1] == "verify":
                 raise CommandFailed(host, argv, 1, "", "no answer")
-        return Result(host, tuple(argv), 0, stdout, "", 0.0)
+        return 0, stdout
 
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
-    monkeypatch.setitem(registry._PROVIDERS, "fake", Telling)
-    made = lab_named("three")
-    made.rundir.mkdir(parents=True)
-    (made.rundir / MARKER).touch()
-    made.write(Record(provider="fake", created=datetime.now(UTC), plan_sha256=made.write_plan(PLAN), state="up"))
-    made.provider.up(PLAN, quiet)
+    made = fake_lab(PLAN, tmp_path / "state", monkeypatch, Telling)
     ADDRESSES.update({name: f"172.31.0.{index}" for index, name in enumerate(HOSTS, 1)})
     overlays.join(made, "calico", quiet)
     policy.apply(made, policy.parse(CLOSED, "closed.yaml", HOSTS))

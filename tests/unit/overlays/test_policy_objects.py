@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from fake_provider import FakeProvider
+from fake_lab import Answering, fake_lab
 from minigts import overlays
 from minigts.errors import InputError
 from minigts.lab import Lab
-from minigts.lab.record import Record
-from minigts.lab.rundir import MARKER, lab_named
 from minigts.overlays import policy, policy_objects
-from minigts.providers import registry
-from minigts.providers.base import Result
 from minigts.topology.read.load import parse
 
 HOSTS = ("ams", "bra", "mil")
@@ -99,37 +94,22 @@ TOLD: dict[str, str] = {}
 """By host: what its phase `policy` was told last."""
 
 
-class Node(FakeProvider):
+class Node(Answering):
     """It answers as a node whose phases succeed."""
 
-    def run(
-        self,
-        host: str,
-        argv: Sequence[str],
-        *,
-        timeout_s: float,
-        check: bool = True,
-        stdin: bytes = b"",
-        on_output: Callable[[bytes], None] | None = None,
-    ) -> Result:
+    def answer(self, host: str, argv: Sequence[str], stdin: bytes) -> tuple[int, str]:
         assert argv[0] != "nft"
         if argv[-1] == "policy":
             TOLD[host] = next(word for word in argv if word.startswith("POLICY=")).removeprefix("POLICY=")
         stdout = "ADDRESS=172.31.0.2\nMTU=1500\nENTER=7\n" if argv[-1] == "start" else ""
-        return Result(host, tuple(argv), 0, stdout, "", 0.0)
+        return 0, stdout
 
 
 def cluster(place: Path, monkeypatch: pytest.MonkeyPatch, more: str) -> Lab:
     text = f"name: three\n{more}defaults: {{host: {{memory: 1GB}}}}\nchain: {{hosts: [ams, bra, mil]}}\n"
     plan = parse(text, "three.yaml")
-    monkeypatch.setenv("MINIGTS_STATE", str(place / "state"))
-    monkeypatch.setitem(registry._PROVIDERS, "fake", Node)
     monkeypatch.setattr(overlays.Overlay, "programs", lambda *_: None)
-    made = lab_named("three")
-    made.rundir.mkdir(parents=True)
-    (made.rundir / MARKER).touch()
-    made.write(Record(provider="fake", created=datetime.now(UTC), plan_sha256=made.write_plan(plan), state="up"))
-    made.provider.up(plan, lambda _: None)
+    made = fake_lab(plan, place / "state", monkeypatch, Node)
     overlays.join(made, "kubernetes", lambda _: None)
     TOLD.clear()
     return made

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from fake_provider import FakeProvider
+from fake_lab import Answering, fake_lab
 from minigts.cli.app import app
 from minigts.lab.lab import Lab
-from minigts.lab.record import Record
-from minigts.lab.rundir import MARKER, lab_named
-from minigts.providers import registry
-from minigts.providers.base import Result
 from minigts.providers.uml.run import console as consoles
 from minigts.providers.uml.run.console import STARTED, Console
 from minigts.topology.read.load import parse
@@ -74,7 +69,7 @@ def test_a_kernel_that_has_touched_all_its_memory_is_told_of(tmp_path: Path, kil
     assert consoles.memory_in_use(8, 128, tmp_path) == ""
 
 
-class Starved(FakeProvider):
+class Starved(Answering):
     """Its kernel ends some processes while a command runs."""
 
     ended: tuple[str, ...] = ("old[1]",)
@@ -82,32 +77,15 @@ class Starved(FakeProvider):
     def ended_for_memory(self, host: str) -> tuple[str, ...]:
         return self.ended
 
-    def run(
-        self,
-        host: str,
-        argv: Sequence[str],
-        *,
-        timeout_s: float,
-        check: bool = True,
-        stdin: bytes = b"",
-        on_output: Callable[[bytes], None] | None = None,
-    ) -> Result:
+    def answer(self, host: str, argv: Sequence[str], stdin: bytes) -> tuple[int, str]:
         Starved.ended = (*Starved.ended, *argv)
-        return Result(host, tuple(argv), 137, "", "", 0.0)
+        return 137, ""
 
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
-    monkeypatch.setitem(registry._PROVIDERS, "fake", Starved)
     monkeypatch.setattr(Starved, "ended", ("old[1]",))
-    made = lab_named("one")
-    made.rundir.mkdir(parents=True)
-    (made.rundir / MARKER).touch()
-    digest = made.write_plan(PLAN)
-    made.write(Record(provider="fake", created=datetime.now(UTC), plan_sha256=digest, state="up"))
-    made.provider.up(PLAN, lambda _: None)
-    return made
+    return fake_lab(PLAN, tmp_path / "state", monkeypatch, Starved)
 
 
 @pytest.mark.parametrize(("number", "others"), [(1, 0), (3, 0), (7, 4)])

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from fake_provider import FakeProvider
+from fake_lab import fake_lab
 from minigts.cli.app import app
 from minigts.errors import CommandTimeout
 from minigts.lab.lab import Lab
-from minigts.lab.record import Record
-from minigts.lab.rundir import MARKER, lab_named
 from minigts.providers import registry
 from minigts.providers.agent.provider import AgentProvider
 from minigts.topology.read.load import parse
@@ -26,14 +23,7 @@ PLAN = parse("name: two\npair: {hosts: [ams, bra], link: {rtt: 10ms}}\n", "two.y
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     """Of fake hosts, each of which has run a command, and is not configured: that would be this machine."""
-    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
-    monkeypatch.setitem(registry._PROVIDERS, "fake", FakeProvider)
-    made = lab_named("two")
-    made.rundir.mkdir(parents=True)
-    (made.rundir / MARKER).touch()
-    digest = made.write_plan(PLAN)
-    made.write(Record(provider="fake", created=datetime.now(UTC), plan_sha256=digest, state="up"))
-    made.provider.up(PLAN, lambda _: None)
+    made = fake_lab(PLAN, tmp_path / "state", monkeypatch)
     for host in PLAN.hosts:
         made.provider.run(host.name, ["echo", f"this is {host.name}"], timeout_s=20)
     return made

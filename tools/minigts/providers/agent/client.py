@@ -295,27 +295,30 @@ class _Kept:
         if self._is_cut and not self._is_streamed:
             raise OutputTooLong(self._host, self._argv, self._most_bytes)
 
+    def _text(self, kind: int) -> str:
+        return self._said[kind].decode(errors="replace")
+
     @contextlib.contextmanager
     def on_failure(self) -> Iterator[None]:
         """A context in which an error of the host gets what the command has printed."""
         try:
             yield
         except HostFailed as error:
-            error.stdout = self._said[protocol.STDOUT].decode(errors="replace")
+            error.stdout = self._text(protocol.STDOUT)
             raise
 
     def lack(self, ended: protocol.Ended) -> str | None:
         """What the host's kernel lacked to start the command, from its agent's error such as `true: Resource
         temporarily unavailable (os error 11)`; None if the command started or does not exist there.
         """
-        said = self._said[protocol.STDERR].decode(errors="replace")
+        said = self._text(protocol.STDERR)
         if ended.code != NOT_STARTED or not said.startswith(f"{self._argv[0]}: "):
             return None
         return next((lack for number, lack in LACKS.items() if said.endswith(f" (os error {number})\n")), None)
 
     def result(self, ended: protocol.Ended, timeout_s: float, seconds: float, *, check: bool) -> Result:
         """The command's result, with a mark where its output was cut. Raises CommandTimeout, CommandFailed."""
-        out, err = (self._said[kind].decode(errors="replace") for kind in (protocol.STDOUT, protocol.STDERR))
+        out, err = self._text(protocol.STDOUT), self._text(protocol.STDERR)
         err += CUT_MARK.format(self._most_bytes) if self._is_cut else ""
         if ended.timeout:
             raise CommandTimeout(self._host, self._argv, timeout_s, out, err)
