@@ -1,7 +1,7 @@
 """Which tests run at night only: those marked `nightly`, and those of providers other than uml.
 
-What runs for each change covers each room, each verb and each mechanism of an overlay. The rest takes longer than a
-person waits: all overlays, most laws of validation, kills, escapes, the package, a plain user, real time, Mininet,
+What runs for each change covers each room and each mechanism of an overlay. The rest takes longer than a person waits:
+all overlays, most laws of validation, kills, escapes, the package, a plain user, real time, Mininet,
 virtual machines, and most of what takes more than twenty seconds. `.ci/run nightly` and `./minigts test --nightly` run
 everything. A file that the command line names is run whole. What has just changed is tried for each change, too: an
 overlay whose folder has, a law whose file has, and tests marked `touched` with the paths that they are about. Of these

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 from fuzzing import Subject, mutate_text
@@ -104,7 +105,7 @@ def _files(folder: Path) -> tuple[bytes, ...]:
 
 def _others_files() -> tuple[bytes, ...]:
     """Ours, as other tools write them, and a graph with coordinates."""
-    networks = [network_of(_PLANS[f"topologies/{name}.yaml"]) for name in ("pair", "star", "switched", "chain6")]
+    networks = [network_of(_plan(f"topologies/{name}.yaml")) for name in ("pair", "star", "switched", "chain6")]
     written = [detect.WRITERS[kind](each).text.encode() for each in networks for kind in ("containerlab", "netlab")]
     return (*written, GRAPHML.encode(), GML.encode())
 
@@ -184,7 +185,7 @@ def _experiment(data: bytes) -> None:
     for experiment in (read, *scales):
         again = Manifest.model_validate_json(_manifest(experiment).model_dump_json(indent=1, by_alias=True))
         assert again.experiment == experiment
-    samples = matrix(read, _PLANS.get(read.topology, _PLANS["topologies/chain6.yaml"]))
+    samples = matrix(read, _plan(read.topology if read.topology in _TOPOLOGIES else "topologies/chain6.yaml"))
     assert all(re.fullmatch(r"[A-Za-z0-9.,%=_-]+", sample.id) for sample in samples)
     for sample in samples[:3]:
         read.measurement(sample.measurement).under(sample.condition)
@@ -195,7 +196,7 @@ def _manifest(experiment: Experiment) -> Manifest:
         minigts="0",
         experiment=experiment,
         topology_sha256="",
-        plan=_PLANS["topologies/pair.yaml"],
+        plan=_plan("topologies/pair.yaml"),
         provider="uml",
         machine=Hardware(cpu="", cores=1, memory_mb=1, kernel=""),
         samples_planned=0,
@@ -203,7 +204,12 @@ def _manifest(experiment: Experiment) -> Manifest:
     )
 
 
-_PLANS = {f"topologies/{path.name}": topologies.load(path) for path in (PROJECT / "topologies").glob("*.yaml")}
+_TOPOLOGIES = {f"topologies/{path.name}" for path in (PROJECT / "topologies").glob("*.yaml")}
+
+
+@cache
+def _plan(topology: str) -> Plan:
+    return topologies.load(PROJECT / topology)
 
 
 def _mutate_experiment(seed: bytes, others: Sequence[bytes], chance: random.Random) -> bytes:

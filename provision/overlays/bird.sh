@@ -16,8 +16,9 @@ start_bird() {
   fi
 }
 
-# spread_block_by_ospf INTERFACES: this host's block of addresses becomes known to all hosts, from neighbour to neighbour;
-# INTERFACES is BIRD's pattern for those that lead to them.
+# spread_block_by_ospf INTERFACES: this host's block of addresses becomes known to the other hosts of its network, from
+# neighbour to neighbour; INTERFACES is the pattern, BIRD's and the shell's, of those that lead to them. A network has an
+# instance of its own, so that two of a lab with groups do not hear each other on one segment.
 spread_block_by_ospf() {
   start_bird <<END
 protocol static {
@@ -25,16 +26,34 @@ protocol static {
   route $(host_block) blackhole;
 }
 protocol ospf v2 {
+  instance id $(ospf_instance);
   ecmp no;
   ipv4 {
     import where net ~ [$routes+];
     export where source = RTS_STATIC;
   };
   area 0 {
+    $(interfaces_to_several "$1")
     interface "$1" { type ptp; hello 1; dead 4; };
   };
 }
 END
+}
+
+# ospf_instance: the least of the network's host numbers; 64 is that of the hosts' own routes.
+ospf_instance() {
+  local least
+  least=$(printf '%s\n' "$HOST_INDEX" "${PEER_INDEXES[@]}" | sort -n | head -n 1)
+  echo $((least < 64 ? least : least + 1))
+}
+
+# interfaces_to_several PATTERN: behind a switch there are several neighbours, who elect one to speak for the segment.
+interfaces_to_several() {
+  local interface
+  printf '%s\n' "${LINK_INTERFACES[@]}" | sort | uniq -d | while read -r interface; do
+    # shellcheck disable=SC2053 # a pattern
+    [[ $interface != $1 ]] || echo "interface \"$interface\" { type broadcast; hello 1; dead 4; wait 2; };"
+  done
 }
 
 # Only the overlay's own routes go to the kernel; the underlay's stay what the plan made them.

@@ -8,10 +8,10 @@
 #   HOST_ADDRESS_V6, PEER_ADDRESSES_V6      the hosts' IPv6 addresses; empty in a lab without IPv6
 #   LEADER_ADDRESS                          the first of those
 #   PEER_NAMES, PEER_ADDRESSES, PEER_INDEXES    the others of them, in their order
-#   LINK_INTERFACES, LINK_ADDRESSES, LINK_PEERS, LINK_PEER_ADDRESSES, LINK_NUMBERS
+#   LINK_INTERFACES, LINK_ADDRESSES, LINK_PEERS, LINK_PEER_ADDRESSES
 #                                           what this host's links lead to: its end, the neighbour's name and address
-#                                           there, the link's number; through a switch, every host behind it; those of
-#                                           other networks left out
+#                                           there; through a switch, every host behind it; those of other networks left
+#                                           out
 #   LINK_MTU                                the smallest of the lab's links
 #   HOST_ENGINE                             docker, or namespace: see namespace.sh
 #   CLOCK                                   real, or virtual
@@ -37,7 +37,6 @@ eval "$(jq -r '@sh "
   LINK_ADDRESSES=(\([.links[].address]))
   LINK_PEERS=(\([.links[].peer]))
   LINK_PEER_ADDRESSES=(\([.links[].peer_address]))
-  LINK_NUMBERS=(\([.links[].number]))
   LINK_MTU=\(.link_mtu)
   HOST_ENGINE=\(.engine)
   CLOCK=\(.clock)

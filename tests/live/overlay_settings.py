@@ -19,9 +19,9 @@ ENGINES = dict.fromkeys(("vxlan", "ovs", "mesh", "calico", "calico-never", "roma
 ROUTED = ("calico", "calico-cross-subnet", "calico-never", "mesh", "romana", "wireguard", "ebpf")
 """Whose container asks for a gateway that nobody is: its host answers, and at once."""
 TUNNELS = {"vxlan": "vxlan0", "vxlan-bare": "vxlan0", "mesh": "mesh-eth1"}
-NUMBERS = {"vxlan0": 4096, "mesh-eth1": 5000}
+NUMBERS = {"vxlan0": 4096, "mesh-eth1": 5032}
 MTUS = {"vxlan0": 1450, "mesh-eth1": 1410}
-"""Of a VXLAN; the mesh counts its links from 5000."""
+"""Of a VXLAN; the mesh gives each pair of hosts 32 numbers from 5000, and the pair of hosts 0 and 1 is its second."""
 
 
 def are_as_they_should_be(lab: Lab, overlay: str) -> None:

@@ -13,7 +13,7 @@ from minigts.fidelity.measure import LOSES_ALL, certify
 from minigts.lab import Lab
 from minigts.lab.links import link_carrier
 
-pytestmark = pytest.mark.virtual
+pytestmark = [pytest.mark.touched("tools/minigts/dataplane", "tools/minigts/fidelity"), pytest.mark.virtual]
 
 FAR = """
 name: far

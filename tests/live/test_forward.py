@@ -20,7 +20,10 @@ from minigts.lab import Lab, relay
 from minigts.overlays import Endpoint
 from minigts.topology.read.load import load
 
-pytestmark = pytest.mark.virtual
+pytestmark = [
+    pytest.mark.touched("tools/minigts/lab/relay.py", "tools/minigts/lab/forwarding.py", "provision/agent"),
+    pytest.mark.virtual,
+]
 PORT = 4711
 SIZE_BYTES = 3_000_000
 SHOUT = """

@@ -17,7 +17,10 @@ import pytest
 from live.program import TOPOLOGIES, Program, Traces
 from minigts.results import bundle
 
-pytestmark = pytest.mark.virtual
+pytestmark = [
+    pytest.mark.touched("tools/minigts/experiments", "tools/minigts/results", "tools/minigts/artifacts"),
+    pytest.mark.virtual,
+]
 PATIENCE_S = 300.0
 SHORT = f"""\
 name: short

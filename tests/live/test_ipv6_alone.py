@@ -21,6 +21,8 @@ from minigts.lab.calibration import probe
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import load, parse
 
+pytestmark = pytest.mark.touched("tools/minigts/topology/routes", "tools/minigts/dataplane", "tools/minigts/fidelity")
+
 LIMIT_S = 60.0
 PROTOCOL = """name: by-protocol
 ipv6: true

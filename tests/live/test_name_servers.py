@@ -17,7 +17,11 @@ from minigts.dataplane import names
 from minigts.lab import Lab
 from minigts.overlays import Endpoint, containers
 
-pytestmark = [pytest.mark.virtual, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.touched("tools/minigts/dataplane/names.py", "provision/overlays/containers.sh"),
+    pytest.mark.virtual,
+    pytest.mark.timeout(600),
+]
 
 TOPOLOGY = """\
 name: named

@@ -12,6 +12,10 @@ from minigts.fidelity import measure, mending
 from minigts.lab.lab import Lab
 from minigts.language import interface_names
 
+pytestmark = pytest.mark.touched(
+    "tools/minigts/language/interface_names.py", "tools/minigts/dataplane", "tools/minigts/fidelity"
+)
+
 LONG = "a-name-that-has-more-than-fifteen-letters"
 FILE = f"""name: named-interfaces
 hosts: {{a: , b: , c: }}

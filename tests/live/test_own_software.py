@@ -11,6 +11,10 @@ from live.program import Program
 from minigts import lab as labs
 from minigts.errors import HostFailed, InputError
 
+pytestmark = pytest.mark.touched(
+    "tools/minigts/lab/provisioning.py", "tools/minigts/lab/files.py", "provision/packages"
+)
+
 SERVER = """#!/usr/bin/python3
 import http.server, os, sys
 os.chdir(sys.argv[1])

@@ -13,7 +13,7 @@ from live.program import PATIENCE_S, Program
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
 
-pytestmark = pytest.mark.virtual
+pytestmark = [pytest.mark.touched("provision/image", "tools/minigts/cli/verbs/exec.py"), pytest.mark.virtual]
 
 NC = "nc -l 5001 >/tmp/got & sleep 0.1; echo hello | nc -N ams 5001; wait; cat /tmp/got; rm /tmp/got"
 NUTTCP = "nuttcp -S; sleep 0.1; nuttcp -T1 ams"

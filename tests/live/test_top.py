@@ -10,6 +10,8 @@ import pytest
 from minigts import lab as labs
 from minigts.lab import Lab, usage
 
+pytestmark = pytest.mark.touched("tools/minigts/lab/usage.py", "tools/minigts/lab/metrics.py")
+
 COUNT, FRAME_BYTES, ARP_BYTES, LOST = 100, 1014, 42, 5
 LIMIT_S = 60.0
 

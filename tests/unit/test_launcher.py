@@ -23,7 +23,10 @@ from minigts.providers import registry
 
 PROJECT = Path(__file__).parents[2]
 PARTS = ("minigts", "requirements.lock", "requirements-dev.lock", "provision/install-packages.sh")
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [
+    pytest.mark.touched("minigts", "requirements.lock", "requirements-dev.lock", "tools/minigts/cli"),
+    pytest.mark.timeout(600),
+]
 
 
 def launch(

@@ -45,10 +45,8 @@ give_one_address() {
 
 # sleeve_address HOST: where its router is found, by those next to it.
 sleeve_address() {
-  local number=$HOST_INDEX peer
-  for peer in "${!PEER_NAMES[@]}"; do
-    [[ ${PEER_NAMES[peer]} != "$1" ]] || number=${PEER_INDEXES[peer]}
-  done
+  local number
+  number=$(index_of "$1")
   echo "$sleeve_addresses.$((number / 256)).$((number % 256))"
 }
 

@@ -23,6 +23,8 @@ from minigts.providers.agent import ended
 from minigts.providers.base import Result
 from minigts.topology.read.load import parse
 
+pytestmark = pytest.mark.touched("tools/minigts/explore")
+
 ON = tc_hosts.TcHosts.name
 RING = parse("name: ring\nring: {hosts: [a, b, c], link: {rtt: 2ms, rate: 100mbit}}\n", "ring.yaml", time="real")
 FAULTS = """

@@ -69,6 +69,8 @@ PRINTING = """
 import json, os, random, sys
 from pathlib import Path
 
+pytestmark = pytest.mark.touched("tools/minigts/explore")
+
 def test_it(tmp_path):
     told = {
         "loaded": "minigts.api" in sys.modules, "beside": sorted(os.listdir()), "path": sys.path[0], "hash": hash("a"),

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -96,6 +97,19 @@ def test_a_process_gets_its_share_and_no_more() -> None:
         assert share <= 0.30
     finally:
         assert cgroups.remove("minigts-test-share") == []
+
+
+@pytest.mark.skipif(isinstance(HERE, str), reason=f"{HERE}")
+def test_a_group_whose_process_is_about_to_end_is_waited_for() -> None:
+    assert isinstance(HERE, Place)
+    group = HERE.make("minigts-test-busy", 0.25)
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as staying:
+        (group / cgroups.MEMBERS).write_text(str(staying.pid))
+        left = cgroups.remove("minigts-test-busy")
+        assert len(left) == 1
+        assert left[0].endswith("cannot be removed: Device or resource busy")
+        Timer(0.3, staying.communicate).start()
+        assert cgroups.remove("minigts-test-busy", patience_s=60.0) == []
 
 
 def test_groups_of_a_lab_are_known_by_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -254,7 +254,6 @@ def test_phases_know_their_host_and_its_links(tmp_path: Path) -> None:
     assert seen["LINK_INTERFACES"] == " ".join(f"'{port.name}'" for port in second.ports)
     assert seen["LINK_PEERS"] == f"'{first.name}' '{third.name}'"
     assert seen["LINK_PEER_ADDRESSES"] == f"'{first.ports[0].address}' '{third.ports[0].address}'"
-    assert seen["LINK_NUMBERS"] == "'0' '1'"
     assert seen["VARIANT"] == "'wireguard'"
     assert seen["KERNEL_MODULES"] == "'wireguard'"
     assert seen["PROGRAMS"] == r"'/var/lib/a b'\''c'"

@@ -11,8 +11,10 @@ processes clone(2) fails with EAGAIN.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +26,7 @@ host that has used up its quota stands still for the rest of a period; a short p
 MEMBERS = "cgroup.procs"
 MEMORY_FILES = {1: "memory.limit_in_bytes", 2: "memory.max"}
 PROCESSES_FILE = "pids.max"
+BUSY_PAUSE_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -75,20 +78,34 @@ def prefix(rundir: Path) -> str:
 
 
 def remove(
-    prefix: str, proc: Path = Path("/proc/self"), controllers: Sequence[str] = ("cpu", "memory", "pids")
+    prefix: str,
+    proc: Path = Path("/proc/self"),
+    controllers: Sequence[str] = ("cpu", "memory", "pids"),
+    patience_s: float = 0.0,
 ) -> list[str]:
-    """Remove the controllers' groups whose names begin with `prefix` and whose processes have ended. Returns one
+    """Remove the controllers' groups whose names begin with `prefix` and whose processes have ended. A group is busy
+    while a process that was killed gives back its memory: all together are waited for `patience_s`. Returns one
     sentence for each that could not be removed."""
-    left = []
+    left, until = [], time.monotonic() + patience_s
     for found in (place for controller in controllers for place in candidates(proc, controller)):
         for group in sorted(found.parent.glob(f"{prefix}*")):
             try:
-                group.rmdir()
+                _remove(group, until)
             except FileNotFoundError:
                 continue  # in version 2 one group may have several limits
             except OSError as error:
                 left.append(f"control group {group} cannot be removed: {error.strerror}")
     return left
+
+
+def _remove(group: Path, until: float) -> None:
+    while True:
+        try:
+            return group.rmdir()
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() >= until:
+                raise
+        time.sleep(BUSY_PAUSE_S)
 
 
 def join(group: Path) -> int:

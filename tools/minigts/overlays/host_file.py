@@ -40,8 +40,6 @@ class LinkEnd(_Part):
     address: str
     peer: str
     peer_address: str
-    number: int
-    """The link's number, the same at both ends."""
 
 
 class HostFacts(_Part):
@@ -97,7 +95,6 @@ def facts_for(
 ) -> HostFacts:
     """The content of host.json on `host` for `overlay`; `programs` is the directory with the overlay's own programs."""
     team = team_of(plan, overlay.name, host.name)
-    number = {link.name: link.index for link in plan.links}
     link_mtu = min((port.mtu for other in plan.hosts for port in other.ports), default=ETHERNET_MTU)
     return HostFacts(
         name=host.name,
@@ -122,7 +119,6 @@ def facts_for(
                 address=plan.seen_as(port.address),
                 peer=peer.name,
                 peer_address=plan.seen_as(far.address),
-                number=number[port.link],
             )
             for port, peer, far in plan.neighbours(host)
             if peer in team

@@ -13,6 +13,8 @@ from minigts.providers.base import DoctorFinding, Share
 from minigts.topology.plan.plan import Plan
 
 REMEDY = "run minigts as root, where root may make control groups with a quota"
+EMPTY_S = 10.0
+"""How long the processes of a lab that was taken down may take to leave its groups."""
 
 
 def finding() -> DoctorFinding:
@@ -63,7 +65,7 @@ def _found(place: cgroups.Place | str) -> cgroups.Place:
 def remove(rundir: Path) -> list[str]:
     """Remove a lab's groups, whose names follow from its run directory; return what could not be removed, one sentence
     each."""
-    return cgroups.remove(cgroups.prefix(rundir))
+    return cgroups.remove(cgroups.prefix(rundir), patience_s=EMPTY_S)
 
 
 def _named(plan: Plan) -> str:
