@@ -6,11 +6,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
+from time import sleep
 
 import pytest
+from typer.testing import CliRunner
 
+from fake_lab import fake_lab
 from minigts import lab as labs
+from minigts.cli.app import app
+from minigts.lab.rundir import exclusive
+from minigts.topology.read.load import parse
 
 PROGRAM = Path(__file__).parents[1] / "racing_lab.py"
 LIMIT_S = 400.0
@@ -56,3 +64,21 @@ def test_up_down_exec_link_and_status_of_one_lab_at_once(tmp_path: Path, monkeyp
     for lab in labs.all_labs():
         labs.down(lab)
     assert [path.name for path in (tmp_path / "labs").iterdir()] == []
+
+
+def test_down_says_that_it_waits_for_another_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = parse("name: pair\nhosts: {a: , b: }\nlinks: [{ends: [a, b]}]\n", "pair.yaml")
+    lab, going = fake_lab(plan, tmp_path, monkeypatch), Event()
+
+    def other() -> None:
+        with exclusive(lab.rundir):
+            going.set()
+            sleep(0.5)
+
+    with ThreadPoolExecutor() as pool:
+        pool.submit(other)
+        going.wait()
+        done = CliRunner().invoke(app, ["down", "--all"])
+    said = ["another command is at work on lab pair; waiting until it has ended", "lab pair is down"]
+    assert (done.exit_code, done.stderr.splitlines()) == (0, said)
+    assert not lab.rundir.exists()

@@ -34,6 +34,7 @@ def down(
     Example:  minigts down --keep
     """
     from minigts import lab as labs
+    from minigts.lab.rundir import is_locked
 
     if every and (lab or named):
         raise InputError("name a lab, or say --all; not both")
@@ -41,6 +42,8 @@ def down(
     failures: list[Exception] = []
     for each in labs.running(doomed) if every and keep else doomed:
         try:
+            if is_locked(each.rundir):
+                console.note(f"another command is at work on lab {each.name}; waiting until it has ended")
             done = _keep(each) if keep else _down(each)
         except Exception as error:  # one lab's failure must not keep the others up
             failures.append(error)
