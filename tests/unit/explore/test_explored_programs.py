@@ -13,6 +13,8 @@ from minigts.explore import forked, program
 from minigts.explore.program import OUTPUT, WORK
 from minigts.machine.proc import stat_fields
 
+pytestmark = pytest.mark.touched("tools/minigts/explore")
+
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -68,8 +70,6 @@ def test_one_that_is_stopped_leaves_nothing(here: Path) -> None:
 PRINTING = """
 import json, os, random, sys
 from pathlib import Path
-
-pytestmark = pytest.mark.touched("tools/minigts/explore")
 
 def test_it(tmp_path):
     told = {
