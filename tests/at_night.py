@@ -10,6 +10,9 @@ the paths are given from the top of the project; the test's own file is always o
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
+
 import pytest
 
 from minigts.providers import registry
@@ -35,14 +38,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--nightly"):
         return
     named = {place for place in wanted(config) if place.is_file()}
-    left = [item for item in items if item.path not in named and _is_at_night(item)]
+    left = {item for item in items if item.path not in named and _is_at_night(item)}
     if left:
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if item not in set(left)]
+        config.hook.pytest_deselected(items=[item for item in items if item in left])
+        items[:] = [item for item in items if item not in left]
 
 
 def _is_at_night(item: pytest.Item) -> bool:
     if any(item.get_closest_marker(name) for name in MARKERS):
         return True
     about = item.get_closest_marker(TOUCHED)
-    return about is not None and not is_touched([item.path, *about.args], changed_files(PROJECT))
+    return about is not None and not _has_just_changed(item.path, *about.args)
+
+
+@cache
+def _has_just_changed(*places: str | Path) -> bool:
+    return is_touched(places, changed_files(PROJECT))

@@ -1,4 +1,5 @@
-"""What reads the code and runs none of it: style of Python and shell, and static types. In seconds, before any test.
+"""What reads code and pages, and runs no test: style of Python and shell, static types, and the documentation's links.
+In seconds, before any test; as many at once as there are processors.
 
 `.ci/run` begins with it, in the environment that tests have; `nox -s lint types` is the same for developers, and
 `.pre-commit-config.yaml` has a part of it before each commit: names of checks as arguments run those alone.
@@ -12,14 +13,16 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 from minigts import paths
 
 PROJECT = Path(__file__).parents[1]
+PAGES = "docs/site/build"
 
-
-NAMES = ("ruff", "shellcheck", "shfmt", "mypy")
+NAMES = ("ruff", "shellcheck", "shfmt", "mypy", "pages")
 
 
 def commands() -> list[Sequence[str]]:
@@ -30,11 +33,12 @@ def commands() -> list[Sequence[str]]:
     scripts = shell_files()
     module = (sys.executable, "-m")
     return [
+        (*module, "mypy"),
+        ("shellcheck", *scripts),
+        (PAGES, "--check"),
         (*module, "ruff", "check"),
         (*module, "ruff", "format", "--check"),
-        ("shellcheck", *scripts),
         ("shfmt", "-i", "2", "-d", *scripts),
-        (*module, "mypy"),
     ]
 
 
@@ -46,7 +50,25 @@ def shared_names() -> list[str]:
 
 def program(argv: Sequence[str]) -> str:
     """Of `NAMES`, what a command runs."""
+    if argv[0] == PAGES:
+        return "pages"
     return argv[2] if argv[0] == sys.executable else argv[0]
+
+
+class Said(NamedTuple):
+    ok: bool
+    text: str
+
+
+def _run(argv: Sequence[str], environment: dict[str, str]) -> Said:
+    name, begun = program(argv), time.monotonic()
+    try:
+        done = subprocess.run(argv, check=False, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    except FileNotFoundError:
+        return Said(True, f"{name}: left out, it is not installed; apt-get install {name}\n")
+    ok = done.returncode == 0
+    ended = f"{name}: {'passed' if ok else 'FAILED'}, {time.monotonic() - begun:.0f} s\n"
+    return Said(ok, done.stdout.decode(errors="replace") + ended)
 
 
 def main(wanted: Sequence[str] = ()) -> None:
@@ -58,17 +80,11 @@ def main(wanted: Sequence[str] = ()) -> None:
         print(f"{name}: several test files have this name, which pytest does not take", file=sys.stderr)  # noqa: T201
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # mypy knows its own way
     environment.setdefault("MYPY_CACHE_DIR", str(paths.cache_root() / "mypy"))  # a new checkout has none of its own
-    for argv in commands():
-        name, begun = program(argv), time.monotonic()
-        if wanted and name not in wanted:
-            continue
-        try:
-            code = subprocess.run(argv, check=False, env=environment).returncode
-        except FileNotFoundError:
-            print(f"{name}: left out, it is not installed; apt-get install {name}", file=sys.stderr)  # noqa: T201
-            continue
-        print(f"{name}: {'passed' if code == 0 else 'FAILED'}, {time.monotonic() - begun:.0f} s", file=sys.stderr)  # noqa: T201
-        wrong += [name] if code else []
+    chosen = [argv for argv in commands() if not wanted or program(argv) in wanted]
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as several:
+        for argv, said in zip(chosen, several.map(lambda argv: _run(argv, environment), chosen), strict=True):
+            print(said.text, end="", file=sys.stderr)  # noqa: T201
+            wrong += [] if said.ok else [program(argv)]
     sys.exit(1 if wrong else 0)
 
 

@@ -15,17 +15,19 @@ from pathlib import Path
 import pytest
 
 from minigts import paths
+from minigts.overlays import catalogue
 from minigts.providers import registry
 from wanted import wanted
 
 COMPILED = "compiled"
 LIVE, UNIT = (Path(__file__).parent / name for name in ("live", "unit"))
 COMPILE = """
-from minigts.artifacts import overlay_programs
-from minigts.overlays import catalogue
+import sys
 
-for recipe in sorted(catalogue.scripts().glob("*/build")):
-    overlay_programs.ensure(recipe, lambda _: None)
+from minigts import overlays
+
+for name in sys.argv[1:]:
+    overlays.find(name).programs(lambda _: None)
 """
 
 
@@ -40,13 +42,22 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     late = {item.path for item in items if item.get_closest_marker(COMPILED) is not None}
-    items.sort(key=lambda item: (item.path.is_relative_to(UNIT), item.path in late))
+    units = {path for path in {item.path for item in items} if path.is_relative_to(UNIT)}
+    items.sort(key=lambda item: (item.path in units, item.path in late))
+
+
+def _overlays(*, at_night: bool) -> list[str]:
+    """Those with programs to compile that are tried in this run, one of each folder."""
+    from live import of_each_change  # noqa: PLC0415 -- only the process that starts the others asks
+
+    names = sorted(recipe.parent.name for recipe in catalogue.scripts().glob("*/build"))
+    return [name for name in names if at_night or of_each_change.has(name)]
 
 
 def _compile(config: pytest.Config) -> None:
     environment = {**os.environ, "PYTHONPATH": str(paths.project_root() / "tools")}
     compiler = subprocess.Popen(
-        [sys.executable, "-P", "-c", COMPILE],
+        [sys.executable, "-P", "-c", COMPILE, *_overlays(at_night=config.getoption("--nightly"))],
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -7,11 +7,13 @@ Each process keeps to a processor, and its labs with it: the kernels of one take
 process on another processor costs more than two processors gain.
 
 All processes import all test files. Each begins with others, so that one compiles a file, and the others find it done.
+Nothing that is collected is garbage before the tests have ended, so that nobody looks for some among it.
 """
 
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import tempfile
 from collections.abc import Iterator
@@ -47,6 +49,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """Two for each processor, since each waits for its hosts a part of the time."""
     return min(WORKERS, 2 * len(PROCESSORS))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

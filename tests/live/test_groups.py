@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from live.conftest import quiet
+from live.measured import echoed
 from live.test_overlays import state
 from minigts import lab as labs
 from minigts import overlays
@@ -49,11 +50,6 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         lab = labs.up(parse(PAIRS, "pairs.yaml", time="virtual"), "uml", None, quiet)
         yield lab
         labs.down(lab)
-
-
-def echoed(lab: Lab, source: Endpoint, address: str) -> bool:
-    argv = [*source.network, "ping", "-c", "2", "-W", "1", "-q", address]
-    return lab.provider.run(source.host, argv, timeout_s=120, check=False).code == 0
 
 
 @pytest.fixture(scope="module")

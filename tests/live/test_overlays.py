@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from live import overlay_settings, test_policy
+from live import of_each_change, overlay_settings, test_policy
 from live.conftest import MakeLab, quiet, skip_without_programs
 from live.program import Program
 from minigts import lab as labs
@@ -16,7 +16,6 @@ from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab
 from minigts.topology.read.load import load, parse
 from minigts.topology.routes import ipv6
-from touched import changed
 
 pytestmark = [pytest.mark.virtual, pytest.mark.compiled]
 
@@ -97,23 +96,15 @@ def lowest_rtt_ms(lab: Lab, source: overlays.Endpoint, target: overlays.Endpoint
     return float(said.splitlines()[-1].split(" = ")[1].split("/")[0])
 
 
-# One for each mechanism runs for each change, and those whose folder has just changed; all of them at night. The chain
-# below has mesh, and `test_ipv6` tunnels without a container's engine, WireGuard's too.
-OF_EACH_CHANGE = {"swarm", "flannel", "ovs", "ipvlan", "calico", "ebpf"}
 OF_THEIR_OWN = {"kubernetes"}
 """Overlays whose hosts need more memory than the pair's; `test_kubernetes_cluster` tries them."""
-CHANGED = changed(overlays.catalogue.scripts())
-
-
-def is_of_each_change(name: str) -> bool:
-    return name in OF_EACH_CHANGE or any(folder.name in CHANGED for folder in overlays.find(name).folders)
 
 
 # swarm first, and then the encrypted one: what it left in Docker's store, the next overlay would bring back.
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if is_of_each_change(name) else pytest.mark.nightly)
+        pytest.param(name, marks=() if of_each_change.has(name) else pytest.mark.nightly)
         for name in sorted(overlays.known(), key=lambda name: (not name.startswith("swarm"), name))
         if overlays.find(name).folder.name not in OF_THEIR_OWN
     ],

@@ -12,7 +12,6 @@ from urllib.parse import urljoin
 from urllib.request import Request, urlopen
 
 import pytest
-from matplotlib.image import imread
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from live.conftest import MakeLab, quiet
@@ -65,6 +64,8 @@ def browser(browser_program: str) -> Iterator[Browser]:
 
 def lit_below(row: Locator) -> bool:
     """Whether pixels under the middle of a terminal's row are lit, near its first letter."""
+    from matplotlib.image import imread  # noqa: PLC0415 -- half a second, when tests are collected
+
     drawn = imread(BytesIO(row.screenshot()), format="png")
     return bool(drawn[len(drawn) // 2 :, :12, :3].max() > 0.3)
 

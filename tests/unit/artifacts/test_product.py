@@ -127,6 +127,20 @@ def test_who_has_it_does_not_wait_for_a_build_of_another(product: Product) -> No
         assert product.ensure(lambda _: None) == ready
 
 
+def test_in_a_store_of_several_recipes_a_build_waits_for_no_other_s_and_leaves_its_directory_alone(
+    product: Product,
+) -> None:
+    own = replace(product, shares_store=True)
+    (own.store / "building-other").mkdir(parents=True)
+    (own.store / "building-killed").mkdir()
+    with (own.store / "other.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        ready = own.ensure(lambda _: None)
+    assert sorted(path.name for path in own.store.iterdir()) == sorted(
+        [ready.name, f"{ready.name}.lock", "building-other", "other.lock"]
+    )
+
+
 def test_it_can_be_removed(product: Product) -> None:
     product.ensure(lambda _: None)
     product.remove()

@@ -15,7 +15,6 @@ from urllib.request import urlopen
 
 import cloudpickle
 import pytest
-from distributed import Client, KilledWorker, Security
 
 from live.program import until
 from minigts.cluster import dispatch, engine, worker
@@ -88,6 +87,8 @@ def test_why_a_lab_could_not_be_taken_down_is_told(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_scheduler_that_is_begun_here_hears_nobody_without_its_key_and_serves_no_pages() -> None:
+    from distributed import Client, Security  # noqa: PLC0415 -- half a second, when tests are collected
+
     with engine.opened("local:1", lambda _: None) as opened:
         scheduler = urlsplit(opened.client.scheduler.address)
         assert (scheduler.scheme, scheduler.hostname) == ("tls", "127.0.0.1")
@@ -157,7 +158,9 @@ class Killed:
 
     status = "error"
 
-    def exception(self) -> KilledWorker:
+    def exception(self) -> Exception:
+        from distributed import KilledWorker  # noqa: PLC0415 -- as above
+
         return KilledWorker("job", "tcp://127.0.0.1:1", engine.MOST_DEATHS - 1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from scipy import stats
+import scipy
 
 from minigts.experiments import decidable, prepare
 from minigts.experiments.prepare import Prepared
@@ -40,9 +40,11 @@ def test_so_many_repetitions_decide_claims_that_are_tested_together(words: list[
 def test_nothing_is_clearer_than_the_clearest(samples: int) -> None:
     low, high = list(range(samples)), list(range(samples, 2 * samples))
     assert clearest_rank(samples) == pytest.approx(
-        stats.mannwhitneyu(low, high, alternative="less", method="exact").pvalue
+        scipy.stats.mannwhitneyu(low, high, alternative="less", method="exact").pvalue
     )
-    assert clearest_sign(samples) == pytest.approx(stats.binomtest(samples, samples, alternative="greater").pvalue)
+    assert clearest_sign(samples) == pytest.approx(
+        scipy.stats.binomtest(samples, samples, alternative="greater").pvalue
+    )
 
 
 @pytest.mark.parametrize("file", EXPERIMENTS, ids=lambda file: file.stem)

@@ -24,7 +24,7 @@ name: row
 hosts: {a: , b: , c: , d: }
 links: [{ends: [a, b], rtt: 4ms, rate: 100mbit}, {ends: [b, c], rtt: 4ms, rate: 100mbit}, {ends: [c, d], rtt: 4ms}]
 """
-EXERCISES = [each.number for each in all_lessons() if each.lesson.find]
+EXERCISES = list(range(13, 23))
 SEEDS = [f"student-{number}" for number in range(200)]
 
 
@@ -85,7 +85,7 @@ def test_an_exercise_draws_of_its_kinds_and_its_page_names_them(number: int) -> 
 
 
 def test_there_are_ten_exercises() -> None:
-    assert len(EXERCISES) == 10
+    assert [each.number for each in all_lessons() if each.lesson.find] == EXERCISES
 
 
 def handed(tmp_path: Path, what: str, where: str) -> folder.Work:

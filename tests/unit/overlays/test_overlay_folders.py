@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -305,6 +307,25 @@ def test_programs_are_built_once(recipe: Path, tmp_path: Path) -> None:
     assert (tmp_path / "runs").read_text() == "run\n"
 
 
+def test_programs_are_built_while_those_of_another_overlay_are(recipe: Path, tmp_path: Path) -> None:
+    other = recipe.with_name("other")
+    other.mkdir()
+    (other / "build.sh").write_text(
+        f"#!/bin/sh\ntouch {tmp_path}/begun\nwhile [ ! -e {tmp_path}/enough ]; do sleep 0.1; done\n"
+    )
+    (other / "build.sh").chmod(0o755)
+    building = threading.Thread(target=overlay_programs.ensure, args=(other, lambda _: None))
+    building.start()
+    while not (tmp_path / "begun").exists():
+        time.sleep(0.01)
+    try:
+        assert (overlay_programs.ensure(recipe, lambda _: None) / "program").exists()
+    finally:
+        (tmp_path / "enough").touch()
+        building.join(30)
+    assert (overlay_programs.store() / overlay_programs.key(other)).is_dir()
+
+
 def test_changed_recipe_is_built_anew(recipe: Path) -> None:
     first = overlay_programs.ensure(recipe, lambda _: None)
     (recipe / "go.sum").write_text("another")
@@ -317,7 +338,7 @@ def test_failed_build_keeps_nothing_and_says_why(recipe: Path, tmp_path: Path) -
 
     with pytest.raises(MinigtsError, match="no compiler"):
         overlay_programs.ensure(recipe, lambda _: None)
-    assert [path.name for path in (tmp_path / "cache" / "programs").iterdir()] == ["lock"]
+    assert [path.suffix for path in (tmp_path / "cache" / "programs").iterdir()] == [".lock"]
 
 
 @pytest.mark.parametrize(("rtt", "seconds"), [("20ms", 1), ("900ms", 1), ("950ms", 2), ("4s", 8)])

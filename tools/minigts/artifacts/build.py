@@ -7,7 +7,6 @@ for a product.
 
 from __future__ import annotations
 
-import fcntl
 import shutil
 import threading
 import time
@@ -16,12 +15,12 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
 from minigts.artifacts import overlay_programs
 from minigts.artifacts.build_errors import cause, sources
 from minigts.errors import BrokenOff, CommandFailed, EnvironmentLacks
 from minigts.machine import shell
+from minigts.machine.locks import held
 from minigts.machine.progress import Progress
 
 BUILD_TIMEOUT_S = 14400.0
@@ -29,7 +28,6 @@ WORK_DIRECTORY = Path("/var/tmp")
 """The directory in which recipes unpack and compile."""
 REPORTS = 10
 """The most reports of progress in one build."""
-LOOK_EVERY_S = 0.2
 FAILED_LOG = "failed-build.log"
 
 
@@ -53,6 +51,8 @@ class Product:
     """About how many such lines there are."""
     parts: tuple[str, ...] = ()
     """The recipe's files and directories in the folder, and `../` files; empty means all of the folder."""
+    shares_store: bool = False
+    """Whether the store holds products of other recipes, too: each then has a lock of its own."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Further environment variables of the recipe, which do not change its key."""
 
@@ -76,7 +76,9 @@ class Product:
         if ready is not None:  # without the lock, which another build may hold
             return ready
         self.store.mkdir(parents=True, exist_ok=True)
-        with self._only_builder(progress, broken_off):
+        lock = overlay_programs.lock_of(self._ready()) if self.shares_store else self.store / "lock"
+        waiting = f"waiting for another minigts to finish building the {self.name}"
+        with held(lock, lambda: progress(waiting), broken_off):
             return self.present() or self._build(progress, broken_off)
 
     def remove(self) -> None:
@@ -94,7 +96,7 @@ class Product:
         return self.store / self.key
 
     def _build(self, progress: Progress, broken_off: threading.Event | None) -> Path:
-        for left in self.store.glob("building-*"):
+        for left in overlay_programs.left_by_killed_builds(self._ready()):
             shutil.rmtree(left)
         lacking = self.lack_of_room()
         if lacking:
@@ -126,20 +128,6 @@ class Product:
         kept.write_bytes(log.read_bytes() if log.exists() else error.stdout.encode())
         why = cause(error.stdout, f"{self.work_mb} MB in {WORK_DIRECTORY}")
         return f"the {self.name} could not be built: {why}\nThe log: {kept}"
-
-    @contextmanager
-    def _only_builder(self, progress: Progress, broken_off: threading.Event | None) -> Iterator[None]:
-        """A context for one build at a time; its lock ends with the process that holds it."""
-        with (self.store / "lock").open("w") as lock:
-            waits = False
-            while not _is_ours(lock):
-                if not waits:
-                    progress(f"waiting for another minigts to finish building the {self.name}")
-                waits = True
-                if broken_off is not None and broken_off.is_set():
-                    raise BrokenOff("broken off")
-                time.sleep(LOOK_EVERY_S)
-            yield
 
     @contextmanager
     def _watched(self, log: Path, progress: Progress) -> Iterator[None]:
@@ -177,14 +165,6 @@ def time_left(elapsed_s: float, steps: int, of: int) -> str:
     """`about 4 min`, or `less than a minute`: for the steps that are left, where those until now took `elapsed_s`."""
     minutes = round(elapsed_s * max(0, of - steps) / steps / 60)
     return f"about {minutes} min" if minutes else "less than a minute"
-
-
-def _is_ours(lock: IO[str]) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 @contextmanager

@@ -2,19 +2,20 @@
 
 An overlay's folder may have a folder `build` with a script `build.sh OUTPUT`, which writes to the directory OUTPUT what
 every host gets. The programs are in `<cache root>/programs/<hash of the folder build>`; they are built beside that
-directory and moved there when complete.
+directory and moved there when complete. Each recipe has a lock of its own: nobody waits for another overlay's programs,
+some of which take ten minutes.
 """
 
 from __future__ import annotations
 
-import fcntl
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from minigts import paths
 from minigts.errors import CommandFailed, MinigtsError
 from minigts.machine import shell
+from minigts.machine.locks import held, is_locked
 from minigts.machine.progress import Progress
 
 BUILD_TIMEOUT_S = 1800.0
@@ -30,19 +31,31 @@ def ensure(recipe: Path, progress: Progress) -> Path:
 
     Raises MinigtsError when they cannot be built; then nothing is kept.
     """
-    programs = store()
-    ready = programs / key(recipe)
+    ready = store() / key(recipe)
     if ready.is_dir():
         return ready
-    programs.mkdir(parents=True, exist_ok=True)
-    with (programs / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        for left in programs.glob("building-*"):  # left by a crash, since this process holds the lock
+    ready.parent.mkdir(parents=True, exist_ok=True)
+    name = f"programs of {recipe.parent.name}"
+    with held(lock_of(ready), lambda: progress(f"waiting for another minigts to finish building the {name}")):
+        for left in left_by_killed_builds(ready):
             shutil.rmtree(left)
         if not ready.is_dir():
-            progress(f"building the programs of {recipe.parent.name}; once, some minutes")
+            progress(f"building the {name}; once, some minutes")
             _build(recipe, ready)
     return ready
+
+
+def lock_of(ready: Path) -> Path:
+    """The lock of whoever builds that directory, beside it."""
+    return ready.with_name(f"{ready.name}.lock")
+
+
+def left_by_killed_builds(ready: Path) -> Iterator[Path]:
+    """Directories that no build works in. Asked by whoever holds the lock of `ready`."""
+    for place in ready.parent.glob("building-*"):
+        name = place.name.removeprefix("building-")
+        if name == ready.name or not is_locked(lock_of(ready.with_name(name))):
+            yield place
 
 
 def key(recipe: Path, parts: Sequence[str] = ()) -> str:

@@ -213,21 +213,33 @@ class Numbered:
         return parse(self.topology(seed), f"lesson {self.number}", known_overlays=overlays.known())
 
 
+def numbers() -> list[int]:
+    """Of all lessons, as their files' names have them."""
+    return sorted(_number(file) for file in _files())
+
+
 def all_lessons() -> tuple[Numbered, ...]:
     """All lessons by number. Raises InputError for a file that is no lesson."""
-    files = (paths.project_root() / FOLDER).glob("[0-9]*-*.yaml")
-    return tuple(sorted((_read(file) for file in files), key=lambda each: each.number))
+    return tuple(_read(file) for file in sorted(_files(), key=_number))
 
 
 def lesson(number: int) -> Numbered:
     """The lesson of that number. Raises InputError when there is none."""
     found = sorted((paths.project_root() / FOLDER).glob(f"{number}-*.yaml")) if number >= 0 else []
     if not found:
-        known = ", ".join(str(each.number) for each in all_lessons())
+        known = ", ".join(str(each) for each in numbers())
         raise InputError(f"no lesson {number}; lessons are {known}: minigts lesson lists them")
     return _read(found[0])
 
 
+def _files() -> Iterator[Path]:
+    return (paths.project_root() / FOLDER).glob("[0-9]*-*.yaml")
+
+
+def _number(file: Path) -> int:
+    return int(file.name.partition("-")[0])
+
+
 def _read(file: Path) -> Numbered:
     read = read_model(read_tree(read_text(file, LANGUAGE), str(file), LANGUAGE), str(file), Lesson, lambda _lesson: ())
-    return Numbered(int(file.name.partition("-")[0]), read, file.with_suffix(".md"))
+    return Numbered(_number(file), read, file.with_suffix(".md"))

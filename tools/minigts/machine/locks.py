@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import fcntl
 import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
+
+from minigts.errors import BrokenOff
+
+LOOK_EVERY_S = 0.2
 
 
 def is_locked(path: Path) -> bool:
@@ -21,3 +30,25 @@ def is_locked(path: Path) -> bool:
     finally:
         os.close(file)
     return False
+
+
+@contextmanager
+def held(path: Path, waits: Callable[[], None], broken_off: threading.Event | None = None) -> Iterator[None]:
+    """A context for one process or thread at a time, which makes the file `path`. It calls `waits` once before it waits
+    for another. Raises BrokenOff when another thread sets `broken_off` meanwhile."""
+    with path.open("w") as lock:
+        if not _is_ours(lock):
+            waits()
+            while not _is_ours(lock):
+                if broken_off is not None and broken_off.is_set():
+                    raise BrokenOff("broken off")
+                time.sleep(LOOK_EVERY_S)
+        yield
+
+
+def _is_ours(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

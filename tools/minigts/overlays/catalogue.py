@@ -224,6 +224,7 @@ def _long_build(folder: Path, build: LongBuild) -> Product:
         step="",
         steps=build.parts,
         parts=("", *(f"../../{name}/build" for name in build.also)),
+        shares_store=True,
     )
 
 

@@ -6,7 +6,6 @@ renamed when complete, so that an interrupted build is never taken for an image.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -19,6 +18,7 @@ from minigts.artifacts import build_errors, sources
 from minigts.artifacts.build_errors import FULL, cause
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
 from minigts.machine import shell
+from minigts.machine.locks import held
 from minigts.machine.progress import Progress
 from minigts.providers import system_packages
 from minigts.providers.agent import client, lab_processes
@@ -285,10 +285,5 @@ def _say_store(place: Path) -> None:
 @contextmanager
 def only_builder(images: Path, progress: Progress) -> Iterator[None]:
     """A context for one build at a time; its lock ends with the process that holds it."""
-    with (images / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress("waiting for another minigts to finish building the image")
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    with held(images / "lock", lambda: progress("waiting for another minigts to finish building the image")):
         yield
