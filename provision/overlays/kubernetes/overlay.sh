@@ -60,21 +60,20 @@ joined_before() { [[ $kubelet_credentials -ot $containerd_state/config.toml ]]; 
 # After a power cut the API server says of this node's pods what they were before it, until the kubelet has said otherwise.
 wait_for_what_is_said_of_pods() {
   wait_until "$(left_s)" no_pod_is_said_to_run_that_does_not || fatal "the kubelet has not told what became of its pods:
-$(own_pods | jq -r '.items[] | "\(.metadata.namespace)/\(.metadata.name)"')"
+$(own_pods --all-namespaces | jq -r '.items[] | "\(.metadata.namespace)/\(.metadata.name)"')"
 }
 
 no_pod_is_said_to_run_that_does_not() {
   local said running id
   running=" $(containers tasks ls --quiet | tr '\n' ' ') "
-  said=$(own_pods | jq -r '.items[].status.containerStatuses[]? | select(.state.running).containerID |
+  said=$(own_pods --all-namespaces | jq -r '.items[].status.containerStatuses[]? | select(.state.running).containerID |
     sub("containerd://"; "")') || return
   for id in $said; do [[ $running == *" $id "* ]] || return; done
 }
 
-# own_pods: asked with the kubelet's own credentials, which show it this node's pods alone.
+# own_pods [OPTION…]: asked with the kubelet's own credentials, which show it this node's pods alone.
 own_pods() {
-  kubectl --kubeconfig "$kubelet_credentials" get pods --all-namespaces --field-selector "spec.nodeName=$HOST_NAME" \
-    --output json
+  kubectl --kubeconfig "$kubelet_credentials" get pods "$@" --field-selector "spec.nodeName=$HOST_NAME" --output json
 }
 
 describe_measuring_pod() {
@@ -95,11 +94,9 @@ find_measuring_pod() {
   [[ -n $id ]]
 }
 
-# measuring_pod: ADDRESS CONTAINER, once it is ready. Asked with the kubelet's own credentials, which show it this node's
-# pods alone.
+# measuring_pod: ADDRESS CONTAINER, once it is ready.
 measuring_pod() {
-  kubectl --kubeconfig "$kubelet_credentials" get pods --namespace minigts --selector app=measure \
-    --field-selector "spec.nodeName=$HOST_NAME" --output json |
+  own_pods --namespace minigts --selector app=measure |
     jq -r '.items[] | select(.metadata.deletionTimestamp == null) | .status | select(.containerStatuses[0].ready) |
       "\(.podIP) \(.containerStatuses[0].containerID | sub("containerd://"; ""))"'
 }
