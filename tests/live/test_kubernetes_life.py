@@ -160,6 +160,13 @@ def test_a_copy_of_the_lab_has_the_cluster_with_its_objects(life: Program) -> No
     holds(life, "--lab", "life")
 
 
+def test_a_lab_that_was_taken_down_and_kept_has_its_cluster_again(life: Program) -> None:
+    done(life, "down", "life", "--keep")
+    done(life, "up", "life.yaml")
+    assert ready(life) == BOTH
+    holds(life)
+
+
 def test_a_cluster_that_was_left_is_made_anew(life: Program) -> None:
     done(life, "up", "life.yaml", "--overlay", "none")
     assert "overlay none is joined, which has no pods" in done(life, "kubectl", "get", "nodes", code=2)

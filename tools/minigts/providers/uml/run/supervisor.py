@@ -141,7 +141,8 @@ class Kernels:
         self._consoles: dict[str, Console] = {}
         self._stopped = False
         self._mourned = set[str]()
-        """The hosts whose kernels have ended and were examined for a panic."""
+        """The hosts of whose kernels it is recorded why they ended. One that the clock drops may panic before it is
+        killed, which is no reason."""
         self._serving: list[asyncio.Task[None]] = []
 
     def _make_ends(self) -> None:
@@ -245,6 +246,7 @@ class Kernels:
 
     def _end_for(self, host: Host, by: str, why: str) -> None:
         if self._running.get(host.name) is host:
+            self._mourned.add(host.name)
             self._note_end(host.name, f"{by}: {why}")
             host.process.kill()
 

@@ -1,0 +1,67 @@
+"""Why a kernel ended, as its supervisor records it. Programs in the kernels' place say what one says on its console."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from minigts.providers.agent import ended
+from minigts.providers.uml.run.command_line import GuestKernel
+from minigts.providers.uml.run.supervisor import Kernels, Launch
+
+PANIC = "echo 'Kernel panic - not syncing: time-travel external link is broken'"
+WATCHED_S = 20.0
+
+
+@pytest.fixture
+def rundir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """It is the supervisor's working directory."""
+    (tmp_path / "hosts" / "ams").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def why(rundir: Path, program: str, meanwhile: Callable[[Kernels], None]) -> str:
+    """What is recorded of a host whose kernel is this program, once it has ended. `meanwhile` is called after the
+    program's output has come."""
+
+    async def watch() -> None:
+        launch = Launch(
+            rundir, rundir / "base", (GuestKernel("ams", 64, (), number=3),), (), None, ("sh", "-c", program)
+        )
+        kernels = Kernels(launch, rundir)
+        try:
+            kernels.start_all()
+            await _until(lambda: bool(kernels._consoles["ams"].panic()))
+            meanwhile(kernels)
+            attending = asyncio.create_task(kernels.attend())
+            await _until(lambda: kernels._running["ams"].process.poll() is not None)
+            await asyncio.sleep(0.5)  # looked at more than once
+            attending.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await attending
+        finally:
+            await kernels.end_all()
+
+    asyncio.run(watch())
+    return ended.log(rundir, "ams").read_text()
+
+
+async def _until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(WATCHED_S):
+        while not true():
+            await asyncio.sleep(0.02)
+
+
+def test_one_that_panics_says_why(rundir: Path) -> None:
+    said = why(rundir, PANIC, lambda _: None)
+    assert said == "ams was ended by its own kernel, which panicked: time-travel external link is broken\n"
+
+
+def test_one_that_panics_since_the_clock_has_dropped_it_was_ended_by_the_clock(rundir: Path) -> None:
+    said = why(rundir, f"{PANIC}; exec sleep 60", lambda kernels: kernels._lost(3, "it has not ended its turn for 600 s"))
+    assert said == "ams was ended by the clock: it has not ended its turn for 600 s\n"
