@@ -113,7 +113,8 @@ def brought_up(plan: Plan, overlay: str) -> Up:
         family = memory.family(memory.supervisor_of(lab), memory.children())
         machine_s, processor_s = time.monotonic() - started, sum(map(used_s, family)) + time.process_time() - own_s
         lab = Lab(lab.rundir)
-        lab_s, held = lab.provider.now_s(), held_mib(lab)
+        lab_s = lab.provider.now_s() if plan.time == "virtual" else machine_s
+        held = held_mib(lab)
         plane = plan.hosts[0].name
         return Up(
             round(lab_s, 1),
