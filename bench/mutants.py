@@ -66,7 +66,7 @@ MORE: dict[str, tuple[str, ...]] = {
 }
 """Unit tests that concern a room without importing it."""
 NOT_FORKED = ("test_jobs_on_workers.py",)
-"""Dask's workers do not start in a fork of a process."""
+"""Dask's workers do not start in a fork of a process, and are waited for."""
 COLUMNS = ("room", ">faults possible", ">tried", ">noticed", ">share")
 
 
@@ -254,7 +254,9 @@ def _tried(copy: Path, rooms: Sequence[Room], limit_s: float) -> Iterator[tuple[
                 yield room, _said_of(module, fault, noticed, seconds)
     if os.waitpid(child, 0)[1]:
         said = _said(copy).read_text(errors="replace")[-2000:]
-        raise SystemExit(f"without any fault the tests fail, or take more than {RECORDING_S:g} s\n{said}")
+        raise SystemExit(f"without any fault all tests fail, or they take more than {RECORDING_S:g} s\n{said}")
+    for test in _left_out(copy).read_text().splitlines():
+        console.note(f"left out, since it fails without a fault: {test}")
     console.note(f"{len(later)} faults take a new process each")
     for room, module, fault, tests, allowed_s in later:
         begun = time.monotonic()
@@ -289,16 +291,18 @@ def _in_one_session(copy: Path, rooms: Sequence[Room], limit_s: float, tell: int
     """
     _enter(copy)
     sys.dont_write_bytecode = False  # the trials in new processes read what is compiled here, and write none
-    from called import Calls, Loop, Recorder, all_pass  # noqa: PLC0415
+    from called import Calls, Loop, Recorder, failing  # noqa: PLC0415
 
     recorder = Recorder(copy / PACKAGE)
     names = [each.relative_to(PACKAGE.parent).with_suffix("") for room in rooms for each in _modules(room.name)]
     recorder.import_all(".".join(name.parts).removesuffix(".__init__") for name in names)
 
     def recorded(session: pytest.Session) -> int:
-        passed = all_pass(session)
+        left_out = failing(session)
+        recorder.calls.forget(left_out)
         _recording(copy).write_text(json.dumps(recorder.calls.document()))
-        return 0 if passed else 1
+        _left_out(copy).write_text("".join(f"{test}\n" for test in left_out))
+        return 0 if recorder.calls.of_tests else 1
 
     def body(session: pytest.Session) -> None:
         if not _passes(partial(recorded, session), RECORDING_S):
@@ -437,6 +441,11 @@ def _pytest(files: Iterable[object], *plugins: object) -> int:
 def _recording(copy: Path) -> Path:
     """The file with the functions that each test has called."""
     return copy.parent / "calls.json"
+
+
+def _left_out(copy: Path) -> Path:
+    """The file with the tests that fail without a fault."""
+    return copy.parent / "left-out"
 
 
 def _said(copy: Path) -> Path:

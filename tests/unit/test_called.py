@@ -100,6 +100,12 @@ def test_a_fault_is_tried_by_whoever_calls_it(said: list[str], line: str, tests:
     assert sorted(test.split("::")[1] for test in found) == tests
 
 
+def test_one_that_fails_without_a_fault_is_asked_about_none() -> None:
+    calls = Calls({"a::1": ["f"], "b::1": ["f"]}, seconds={"a::1": 1.0, "b::1": 1.5})
+    calls.forget(["b::1", "c::1"])
+    assert calls.tests_of("f") == ["a::1"]
+
+
 def test_of_the_files_the_quickest_is_first() -> None:
     calls = Calls({"a::1": ["f"], "b::1": ["f"], "a::2": ["f"]}, seconds={"a::1": 1.0, "a::2": 1.0, "b::1": 1.5})
     assert calls.tests_of("f") == ["b::1", "a::1", "a::2"]

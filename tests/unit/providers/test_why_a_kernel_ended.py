@@ -63,5 +63,7 @@ def test_one_that_panics_says_why(rundir: Path) -> None:
 
 
 def test_one_that_panics_since_the_clock_has_dropped_it_was_ended_by_the_clock(rundir: Path) -> None:
-    said = why(rundir, f"{PANIC}; exec sleep 60", lambda kernels: kernels._lost(3, "it has not ended its turn for 600 s"))
+    said = why(
+        rundir, f"{PANIC}; exec sleep 60", lambda kernels: kernels._lost(3, "it has not ended its turn for 600 s")
+    )
     assert said == "ams was ended by the clock: it has not ended its turn for 600 s\n"
