@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 import synthetic
 
+from minigts.report import chart as drawing
 from minigts.report import chart_choice, render
 from minigts.report.chart_model import Chart
 from minigts.report.page import result_tables
@@ -223,3 +225,13 @@ def test_every_kind_is_drawn(tmp_path: Path, kind: synthetic.Kind) -> None:
     names = {chart.name for chart in chart_choice.charts(read(tmp_path / "run"))}
     assert {*names, "topology"} == {path.stem for path in (tmp_path / "run" / "figures").glob("*.svg")}
     assert all(f'id="{name}"' in page.read_text() for name in names)
+
+
+def test_long_names_of_panels_stay_beside_their_panels(tmp_path: Path) -> None:
+    made = charts(tmp_path, KINDS["udp-sweep"])["udp-by-rate"]
+    long = tuple(replace(panel, label=f"{panel.label}, which takes many more words") for panel in made.panels)
+    figure = drawing.draw(replace(made, panels=long))
+    figure.canvas.draw()
+    boxes = [axes.yaxis.label.get_window_extent() for axes in figure.axes]
+    assert len(boxes) == 3
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))

@@ -47,11 +47,13 @@ def draw(chart: Chart) -> Figure:
         return _draw_distributions(chart)
     heights = [2.5, *(1.35 for _ in chart.panels[1:])]
     rows = -(-len({each.label for panel in chart.panels for each in _drawn(chart, panel)}) // 3)
-    with style.sheet(sum(heights) + 0.75 + 0.2 * rows, chart.asked.style) as figure:
+    whole = sum(heights) + 0.75 + 0.2 * rows
+    with style.sheet(whole, chart.asked.style) as figure:
         grid = figure.subplots(len(chart.panels), 1, sharex=True, squeeze=False, height_ratios=heights)
         panels = list(grid[:, 0])
-        for axes, panel in zip(panels, chart.panels, strict=True):
+        for axes, panel, height in zip(panels, chart.panels, heights, strict=True):
             _panel(axes, chart, panel)
+            _name_y_axis(axes, chart, panel, style.letters_up(figure, height / whole))
         _x_axis(panels[-1], chart, style.letters_across(figure))
         _marks(panels, chart)
         style.legend(figure, panels, [each.label for panel in chart.panels for each in _drawn(chart, panel)])
@@ -277,9 +279,12 @@ def _x_axis(axes: Axes, chart: Chart, letters: int) -> None:
     axes.set_xlabel(asked.label or chart.x_label)
 
 
+def _name_y_axis(axes: Axes, chart: Chart, panel: Panel, letters: int) -> None:
+    axes.set_ylabel(textwrap.fill(chart.asked.axis(panel.column).label or panel.label, letters))
+
+
 def _y_axis(axes: Axes, chart: Chart, panel: Panel) -> None:
     asked = chart.asked.axis(panel.column)
-    axes.set_ylabel(asked.label or panel.label)
     axes.grid(axis="y")
     axes.tick_params(length=3)
     points = [point for series in panel.series for point in series.points]

@@ -161,6 +161,12 @@ def letters_across(figure: Figure) -> int:
     return max(8, round(LETTERS_ACROSS * width / WIDTH_INCH * POINTS / points))
 
 
+def letters_up(figure: Figure, share: float) -> int:
+    """The number of letters that fit along the height of a panel, which has that share of its figure."""
+    per_inch = letters_across(figure) / float(figure.get_figwidth())
+    return max(12, round(share * float(figure.get_figheight()) * per_inch))
+
+
 def note_size() -> float:
     """The size of the smallest letters, those of notes inside a panel; to be asked inside a sheet."""
     import matplotlib  # noqa: PLC0415
