@@ -112,10 +112,12 @@ def ready(program: Program, *lab: str) -> dict[str, str]:
 
 
 def holds(program: Program, *lab: str) -> None:
-    """Names are known and the policy is in force: the friend is let in, and the stranger is not."""
+    """Names are known and the policy is in force: the friend is let in, and the stranger is not. kube-proxy runs on."""
     done(program, "kubectl", *lab, "wait", "--for=condition=Ready", "pods", "--all", "--timeout=90s")
     for pod, wanted in (("friend", "-eq"), ("stranger", "-ne")):
         done(program, "exec", *lab, f"pod/{pod}", "--", "sh", "-c", ASK.format(wanted=wanted))
+    for host in BOTH:
+        done(program, "exec", *lab, host, "--", "pgrep", "-x", "kube-proxy")
 
 
 BOTH = {"plane": "Ready", "worker": "Ready"}
@@ -123,6 +125,14 @@ BOTH = {"plane": "Ready", "worker": "Ready"}
 
 def test_names_and_policies_hold_over_flannel(life: Program) -> None:
     holds(life)
+
+
+def test_a_check_names_a_program_that_has_ended(life: Program) -> None:
+    done(life, "check", "--quick", "--overlay")
+    done(life, "exec", "worker", "--", "pkill", "-x", "kube-proxy")
+    assert "kube-proxy has ended" in done(life, "check", "--quick", "--overlay", code=1)
+    done(life, "restart", "worker")
+    done(life, "check", "--quick", "--overlay")
 
 
 @pytest.mark.parametrize("host", ["worker", "plane"])

@@ -100,8 +100,10 @@ END
   [[ $CLUSTER_DNS != true ]] || printf '%s\n' "clusterDNS: [$name_server]" 'clusterDomain: cluster.local'
 }
 
-# A host sends to a Service only where it knows a way; kube-proxy's rules then say another.
+# A host sends to a Service only where it knows a way; kube-proxy's rules then say another. One that runs ends as soon as
+# somebody writes its settings, even the same: the control plane's is left alone when another host joins again.
 start_proxy() {
+  ! daemon_runs kube-proxy || return 0
   note_settings
   ip route replace "$services" dev lo src "$HOST_ADDRESS"
   credentials kube-proxy "$PROXY_TOKEN" >"$cluster/proxy.conf"

@@ -54,6 +54,19 @@ leave() {
   [[ $CLUSTER_POLICIES != true && $PROXY_MODE != ipvs ]] || remove_sets
 }
 
+verify() {
+  every_daemon_runs
+  prove_data_path
+}
+
+every_daemon_runs() {
+  local record name
+  for record in "$daemons"/*.pid; do
+    name=$(basename "$record" .pid)
+    daemon_runs "$name" || fatal "$name has ended: $(tail -n 3 "$(daemon_log "$name")")"
+  done
+}
+
 # joined_before: whether this host was a node before its containerd was started.
 joined_before() { [[ $kubelet_credentials -ot $containerd_state/config.toml ]]; }
 
