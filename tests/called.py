@@ -12,7 +12,7 @@ import importlib
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
@@ -162,26 +162,23 @@ class Loop:
         return True
 
 
-def all_pass(session: pytest.Session, tests: Iterable[str] | None = None) -> bool:
-    """Run these of the collected tests, or all, up to the first that fails."""
+def all_pass(session: pytest.Session, tests: Iterable[str]) -> bool:
+    """Run these of the collected tests, up to the first that fails."""
     by_name = {item.nodeid: item for item in session.items}
-    items = session.items if tests is None else [by_name[test] for test in tests]
-    for item, following in zip_longest(items, items[1:]):
-        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-        if session.testsfailed:
-            return False
-    return True
+    return next(_failing(session, [by_name[test] for test in tests]), None) is None
 
 
 def failing(session: pytest.Session) -> list[str]:
     """Run all collected tests; the names of those that fail."""
-    found = []
-    for item, following in zip_longest(session.items, session.items[1:]):
+    return list(_failing(session, session.items))
+
+
+def _failing(session: pytest.Session, items: Sequence[pytest.Item]) -> Iterator[str]:
+    for item, following in zip_longest(items, items[1:]):
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed:
-            found.append(item.nodeid)
+            yield item.nodeid
             session.testsfailed, session.shouldfail = 0, False
-    return found
 
 
 def swap(file: Path, source: bytes) -> int:

@@ -16,11 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from minigts.artifacts import overlay_programs
+from minigts.artifacts import builders, overlay_programs
 from minigts.artifacts.build_errors import cause, sources
 from minigts.errors import BrokenOff, CommandFailed, EnvironmentLacks
 from minigts.machine import shell
-from minigts.machine.locks import held
 from minigts.machine.progress import Progress
 
 BUILD_TIMEOUT_S = 14400.0
@@ -76,9 +75,8 @@ class Product:
         if ready is not None:  # without the lock, which another build may hold
             return ready
         self.store.mkdir(parents=True, exist_ok=True)
-        lock = overlay_programs.lock_of(self._ready()) if self.shares_store else self.store / "lock"
-        waiting = f"waiting for another minigts to finish building the {self.name}"
-        with held(lock, lambda: progress(waiting), broken_off):
+        lock = builders.lock_of(self._ready()) if self.shares_store else self.store / "lock"
+        with builders.only_builder(lock, self.name, progress, broken_off):
             return self.present() or self._build(progress, broken_off)
 
     def remove(self) -> None:
@@ -96,7 +94,7 @@ class Product:
         return self.store / self.key
 
     def _build(self, progress: Progress, broken_off: threading.Event | None) -> Path:
-        for left in overlay_programs.left_by_killed_builds(self._ready()):
+        for left in builders.left_by_killed_builds(self._ready()):
             shutil.rmtree(left)
         lacking = self.lack_of_room()
         if lacking:

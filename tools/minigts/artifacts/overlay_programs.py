@@ -9,13 +9,13 @@ some of which take ten minutes.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from minigts import paths
+from minigts.artifacts import builders
 from minigts.errors import CommandFailed, MinigtsError
 from minigts.machine import shell
-from minigts.machine.locks import held, is_locked
 from minigts.machine.progress import Progress
 
 BUILD_TIMEOUT_S = 1800.0
@@ -36,26 +36,13 @@ def ensure(recipe: Path, progress: Progress) -> Path:
         return ready
     ready.parent.mkdir(parents=True, exist_ok=True)
     name = f"programs of {recipe.parent.name}"
-    with held(lock_of(ready), lambda: progress(f"waiting for another minigts to finish building the {name}")):
-        for left in left_by_killed_builds(ready):
+    with builders.only_builder(builders.lock_of(ready), name, progress):
+        for left in builders.left_by_killed_builds(ready):
             shutil.rmtree(left)
         if not ready.is_dir():
             progress(f"building the {name}; once, some minutes")
             _build(recipe, ready)
     return ready
-
-
-def lock_of(ready: Path) -> Path:
-    """The lock of whoever builds that directory, beside it."""
-    return ready.with_name(f"{ready.name}.lock")
-
-
-def left_by_killed_builds(ready: Path) -> Iterator[Path]:
-    """Directories that no build works in. Asked by whoever holds the lock of `ready`."""
-    for place in ready.parent.glob("building-*"):
-        name = place.name.removeprefix("building-")
-        if name == ready.name or not is_locked(lock_of(ready.with_name(name))):
-            yield place
 
 
 def key(recipe: Path, parts: Sequence[str] = ()) -> str:

@@ -9,16 +9,15 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from minigts import paths
-from minigts.artifacts import build_errors, sources
+from minigts.artifacts import build_errors, builders, sources
 from minigts.artifacts.build_errors import FULL, cause
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
 from minigts.machine import shell
-from minigts.machine.locks import held
 from minigts.machine.progress import Progress
 from minigts.providers import system_packages
 from minigts.providers.agent import client, lab_processes
@@ -282,8 +281,6 @@ def _say_store(place: Path) -> None:
     shutil.rmtree(rundir)
 
 
-@contextmanager
-def only_builder(images: Path, progress: Progress) -> Iterator[None]:
+def only_builder(images: Path, progress: Progress) -> AbstractContextManager[None]:
     """A context for one build at a time; its lock ends with the process that holds it."""
-    with held(images / "lock", lambda: progress("waiting for another minigts to finish building the image")):
-        yield
+    return builders.only_builder(images / "lock", "image", progress)
