@@ -56,7 +56,7 @@ RECORDING_S = 1800.0
 CACHE = "cache"
 FOR_THE_BENCH = ("MINIGTS_LOCK", "MINIGTS_MODULE")
 """What `bench/run` tells the launcher, which a launcher that a test starts is not to hear."""
-WAITS = 10
+WAITS = 3
 """The wall-clock limit of a trial as a multiple of its processor limit: other programs may be busy, and tests wait."""
 NOT_SWAPPED = 75
 """The exit code of a trial that needs a new process, because its fault is outside of functions."""

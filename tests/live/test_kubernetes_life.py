@@ -198,7 +198,7 @@ def test_hosts_come_and_go_and_the_clusters_objects_stay(life: Program) -> None:
 
 def test_a_host_with_too_little_memory_is_refused_and_nothing_changes(life: Program) -> None:
     said = done(life, "add", "host", "small", "worker", "rtt=6ms", "memory=300MB", code=2)
-    assert "needs 500 MB on host small" in said
+    assert "needs 400 MB on host small" in said
     assert ready(life) == BOTH
 
 

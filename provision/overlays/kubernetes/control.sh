@@ -6,7 +6,7 @@
 source "$OVERLAYS/kubernetes/node.sh"
 
 readonly pki=$cluster/pki
-readonly ready_s=150
+readonly ready_s=$((150 * times))
 readonly manifests=/srv/kubernetes/manifests # the user's, by `files:` of a topology
 
 start_control_plane() {
@@ -14,7 +14,7 @@ start_control_plane() {
   if [[ -e $cluster/admin.conf ]]; then known=yes; else make_certificates; fi
   start_store
   start_daemon kube-apiserver "${settled[@]}" kube-apiserver "${apiserver_options[@]}"
-  wait_until 120 apiserver_ready || fatal "the API server is not ready: $(tail -n 5 "$(daemon_log kube-apiserver)")"
+  await kube-apiserver 120 apiserver_ready || fatal "the API server is not ready: $(tail -n 5 "$(daemon_log kube-apiserver)")"
   start_daemon kube-controller-manager "${settled[@]}" kube-controller-manager "${controller_options[@]}"
   start_daemon kube-scheduler "${settled[@]}" kube-scheduler "${scheduler_options[@]}"
   mkdir -p /root/.kube
@@ -56,7 +56,7 @@ start_store() {
   mkdir -p "$etcd_root"
   start_daemon etcd "${settled[@]}" etcd --data-dir "$etcd_root" --listen-client-urls http://127.0.0.1:2379 \
     --advertise-client-urls http://127.0.0.1:2379 --listen-peer-urls http://127.0.0.1:2380 --log-level warn
-  wait_until 60 store_answers || fatal "etcd did not start: $(tail -n 5 "$(daemon_log etcd)")"
+  await etcd 60 store_answers || fatal "etcd did not start: $(tail -n 5 "$(daemon_log etcd)")"
 }
 
 store_answers() { curl -sf -o /dev/null http://127.0.0.1:2379/health; }

@@ -16,6 +16,11 @@ readonly own_images=/srv/kubernetes/images # the user's, by `files:` of a topolo
 
 loaded_root=/var/lib/minigts/images.loaded
 
+# times: what is waited for has so many times the time that it takes in virtual time. In real time a machine that is busy,
+# or emulates its hosts' processors, makes all of it late.
+times=1
+[[ $CLOCK == virtual ]] || times=8
+
 # A daemon written in Go clears its memory in a thread that spins; see docker.sh.
 settled=()
 [[ $CLOCK != virtual ]] || settled=(env GODEBUG=gcstoptheworld=2)
@@ -23,6 +28,16 @@ settled=()
 # PROXY_MODE, CLUSTER_DNS and CLUSTER_POLICIES: what the topology says under `kubernetes:`.
 eval "$(jq -r '.kubernetes | @sh "PROXY_MODE=\(.proxy) CLUSTER_DNS=\(.dns) CLUSTER_POLICIES=\(.policies)"' \
   "${HOST_JSON:-$OVERLAYS/../host.json}")"
+
+# await NAME SECONDS COMMAND…: until the command succeeds, for so many seconds of virtual time, and no longer than the daemon
+# NAME runs.
+await() {
+  local name=$1 seconds=$2
+  shift 2
+  wait_until $((seconds * times)) done_or_ended "$name" "$@" && daemon_runs "$name"
+}
+
+done_or_ended() { "${@:2}" || ! daemon_runs "$1"; }
 
 # containers COMMAND…: containerd's own client, among Kubernetes' containers.
 containers() { "$PROGRAMS/ctr" --address "$containerd_socket" --namespace k8s.io "$@"; }
@@ -32,7 +47,7 @@ start_containerd() {
   mkdir -p "$containerd_state" "$network_settings"
   containerd_settings >"$containerd_state/config.toml"
   start_daemon containerd "${settled[@]}" containerd --config "$containerd_state/config.toml"
-  wait_until 60 containerd_answers || fatal "containerd did not start: $(tail -n 5 "$(daemon_log containerd)")"
+  await containerd 60 containerd_answers || fatal "containerd did not start: $(tail -n 5 "$(daemon_log containerd)")"
 }
 
 containerd_answers() { containers version &>/dev/null; }
@@ -63,6 +78,13 @@ import_images() {
   for file in "$own_images"/*; do
     [[ ! -e $file ]] || containers images import "$file" >/dev/null || fatal "containerd takes no image from $file"
   done
+  forget_what_was_written
+}
+
+# Images are written three times over, and of that hardly anything is read again: it would stay in the host's memory.
+forget_what_was_written() {
+  sync
+  echo 1 >/proc/sys/vm/drop_caches
 }
 
 # Both images have the measuring container's files, of which there is one copy.

@@ -35,7 +35,7 @@ network_configuration() {
 }
 
 # Until the block of every other host but ABSENT has a way; one for all of them where WireGuard sends by a pod's address.
-network_ready() { wait_until 60 every_block_has_a_way || fatal "only these blocks have a way: $(ways)"; }
+network_ready() { wait_until $((60 * times)) every_block_has_a_way || fatal "only these blocks have a way: $(ways)"; }
 
 every_block_has_a_way() {
   local -a absent

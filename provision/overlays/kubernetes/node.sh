@@ -132,7 +132,7 @@ start_policies() {
   [[ $CLUSTER_POLICIES == true ]] || return 0
   start_daemon kube-router "${settled[@]}" "$PROGRAMS/kube-router" --kubeconfig "$policies_credentials" \
     --hostname-override "$HOST_NAME" --service-cluster-ip-range "$services"
-  wait_until 60 policies_stand || fatal "kube-router has set no rules: $(tail -n 5 "$(daemon_log kube-router)")"
+  await kube-router 60 policies_stand || fatal "kube-router has set no rules: $(tail -n 5 "$(daemon_log kube-router)")"
 }
 
 policies_stand() { iptables --list-rules KUBE-NWPLCY-DEFAULT &>/dev/null; }

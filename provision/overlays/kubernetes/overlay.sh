@@ -92,7 +92,7 @@ own_pods() {
 describe_measuring_pod() {
   local address='' id=''
   wait_until "$(left_s)" find_measuring_pod || fatal "the measuring pod on this node does not run: $(measuring_pod)"
-  wait_until 30 servers_listen "$id" || fatal "the servers in the measuring pod do not listen"
+  wait_until $((30 * times)) servers_listen "$id" || fatal "the servers in the measuring pod do not listen"
   echo "ADDRESS=$address"
   echo "MTU=$(mtu_with "$address" <<<"$(nsenter --target "$id" --net ip -4 address)")"
   echo "ENTER=$id"

@@ -14,7 +14,7 @@ policy() {
     fi
     kubectl delete networkpolicies --namespace "$measuring" --selector "minigts/mark,minigts/mark!=$mark" >/dev/null
   fi
-  wait_until 60 kube_router_has || fatal "kube-router does not enforce the policy: $(tail -n 5 "$(daemon_log kube-router)")"
+  await kube-router 60 kube_router_has || fatal "kube-router does not enforce the policy: $(tail -n 5 "$(daemon_log kube-router)")"
 }
 
 # Each has its node's name as a label, by which a policy can mean it.

@@ -124,8 +124,8 @@ def test_settings_of_a_nodes_daemons_are_yaml(
     [
         ("h1: {memory: 900MB}, h2: {memory: 600MB}", "1000 MB on host h1, the first of its network, which has 900 MB"),
         (
-            "h1: {memory: 1GB}, h2: {memory: 400MB}",
-            "500 MB on host h2 which has 400 MB in topology x: write `memory: 500",
+            "h1: {memory: 1GB}, h2: {memory: 300MB}",
+            "400 MB on host h2 which has 300 MB in topology x: write `memory: 400",
         ),
     ],
 )
@@ -275,7 +275,7 @@ def test_an_altered_lab_that_does_not_fit_is_refused_before_the_cluster_is_left(
     monkeypatch.setattr(edit, "require_alterable", lambda *_: None)
     monkeypatch.setattr(edit, "leave", lambda *_, **__: pytest.fail("left"))
     lab = cast(Lab, SimpleNamespace(read_record=lambda: SimpleNamespace(off=frozenset())))
-    with pytest.raises(InputError, match="needs 500 MB on host b"):
+    with pytest.raises(InputError, match="needs 400 MB on host b"):
         edit.alter(lab, after, lambda _: None)
 
 
@@ -343,9 +343,27 @@ def test_nobody_waits_for_a_node_that_is_off(cluster: Plan, tmp_path: Path) -> N
 POLICIES = """\
 credentials() { :; }
 start_daemon() { echo "started $*"; }
-wait_until() { :; }
+await() { :; }
 start_policies
 """
+
+
+AWAIT = """\
+wait_until() { echo "$1 s"; "${@:2}"; }
+daemon_runs() { [[ $1 == api ]]; }
+answers() { [[ $1 == yes ]]; }
+await api 60 answers yes && await api 60 answers no || echo 'not ready'
+await other 60 answers no || echo 'has ended'
+"""
+
+
+@pytest.mark.parametrize(("time", "waited"), [("virtual", "60 s"), ("real", "480 s")])
+def test_what_is_waited_for_has_more_time_on_a_busy_machine_and_none_once_its_program_has_ended(
+    tmp_path: Path, time: str, waited: str
+) -> None:
+    plan = parse(f"name: x\ntime: {time}\npair: {{}}\n", "x.yaml")
+    said = said_by(plan, "h1", AWAIT, tmp_path)
+    assert said.splitlines() == [waited, waited, "not ready", waited, "has ended"]
 
 
 def test_kube_router_enforces_policies_where_the_topology_says_so(cluster: Plan, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from minigts.errors import EnvironmentLacks, InputError
 from minigts.providers import supported
 from minigts.providers.base import Result
 from minigts.providers.mininet.provider import MininetProvider
-from minigts.providers.uml.build import image, package_images
+from minigts.providers.uml.build import image, layers, package_images
 from minigts.providers.uml.build.image import Image
 from minigts.providers.uml.provider import launch_of
 from minigts.providers.uml.run.command_line import GuestKernel
@@ -187,16 +187,16 @@ def test_a_layer_is_the_changed_copy_and_nothing_that_made_it_is_left(
     layer.mkdir()
     said: list[str] = []
 
-    def changed(place: Path, boot: Path, change: Callable[..., str], what: str) -> str:
+    def changed(place: Path, boot: Path, change: Callable[[layers.Put, layers.Run], None], what: str) -> None:
         assert (boot, what) == (ready.boot, "packages")
-        assert (place / package_images.ROOT).read_bytes() == b"the image"
-        (place / package_images.ROOT).write_bytes(b"the image and curl")
-        return "curl 8.0\n"
+        assert (place / layers.ROOT).read_bytes() == b"the image"
+        (place / layers.ROOT).write_bytes(b"the image and curl")
+        change(lambda _source, _target: None, lambda _argv, _stdin: "curl 8.0\n")
 
-    monkeypatch.setattr(package_images, "changed", changed)
+    monkeypatch.setattr(layers, "_changed", changed)
     package_images._install(["curl"], ready, layer, said.append)
-    assert sorted(path.name for path in layer.iterdir()) == sorted([package_images.ROOT, package_images.VERSIONS])
-    assert ((layer / package_images.ROOT).read_bytes(), ready.root.read_bytes()) == (
+    assert sorted(path.name for path in layer.iterdir()) == sorted([layers.ROOT, package_images.VERSIONS])
+    assert ((layer / layers.ROOT).read_bytes(), ready.root.read_bytes()) == (
         b"the image and curl",
         b"the image",
     )
@@ -210,7 +210,7 @@ def test_a_disk_without_room_is_said_before_anything_is_copied(
     ready.directory.mkdir(parents=True)
     ready.root.write_bytes(b"the image")
     monkeypatch.setattr(
-        package_images.shutil, "disk_usage", lambda _: SimpleNamespace(free=(package_images.SPARE_MB << 20) - 1)
+        layers.shutil, "disk_usage", lambda _: SimpleNamespace(free=(package_images.SPARE_MB << 20) - 1)
     )
     with pytest.raises(
         EnvironmentLacks, match=rf"{package_images.SPARE_MB} MB in .*; {package_images.SPARE_MB - 1} MB are free"

@@ -7,6 +7,7 @@ order.
 from minigts.overlays.catalogue import Overlay, find, known
 from minigts.overlays.edit import alter, finish, require_alterable
 from minigts.overlays.lifecycle import (
+    carry,
     join,
     leave,
     own_containers,
@@ -28,6 +29,7 @@ __all__ = [
     "Joined",
     "Overlay",
     "alter",
+    "carry",
     "find",
     "finish",
     "join",

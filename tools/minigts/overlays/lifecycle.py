@@ -29,7 +29,6 @@ from minigts.overlays.host_file import facts_for, largest_carried, patience_s
 from minigts.overlays.phases import (
     FILE,
     IN_HOST,
-    PHASE_TIMEOUT_S,
     Endpoint,
     Joined,
     endpoint_of,
@@ -40,12 +39,13 @@ from minigts.overlays.phases import (
     write,
 )
 from minigts.overlays.teams import UNDERLAYS, team_of, teams
-from minigts.providers.base import Provider
+from minigts.providers.base import CarriesPrograms, Provider
 from minigts.topology.plan.elements import Host
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes import ipv6
 
 PROGRAMS_IN_HOST = PurePosixPath("/var/lib/minigts/programs")
+MOVE_TIMEOUT_S = 180.0
 MOST_HOSTS = 250
 """The most hosts of an overlay: its host's number is one byte of most containers' addresses."""
 
@@ -70,6 +70,15 @@ def require(plan: Plan, provider: Provider, name: str) -> None:
     require_fit(plan, name)
     require_engine(provider, name)
     containers.require(plan, provider, name)
+
+
+def carry(provider: Provider, name: str, progress: Progress) -> None:
+    """Let the hosts of a lab that `provider` is to start have the programs of overlay `name` from their start, where it
+    can. Programs that there are not yet are built or copied now. Raises EnvironmentLacks, MinigtsError."""
+    if isinstance(provider, CarriesPrograms):
+        programs = catalogue.find(name).programs(progress)
+        if programs is not None:
+            provider.carry(programs, PROGRAMS_IN_HOST)
 
 
 def require_engine(provider: Provider, name: str) -> None:
@@ -153,7 +162,7 @@ def _join(lab: Lab, overlay: Overlay, record: Record, progress: Progress) -> dic
     where = f"{len(members)} hosts{f' in {len(lab.plan.groups)} groups' if lab.plan.groups else ''}"
     _put_scripts(lab, overlay, record, now.programs, members)
     if programs is not None:
-        progress(f"{overlay.name}: handing its programs to {where}")
+        progress(f"{overlay.name}: seeing that {where} have its programs")
         lab.on_each(members, lambda host: _put_programs(lab, host, programs))
     # Written before the first script runs, so that an interrupted join can be left.
     write(lab, now)
@@ -239,12 +248,12 @@ def _bring_containers_up(lab: Lab, now: Joined, record: Record, hosts: Sequence[
         _serve_names(lab, now, record)
     if not addresses:
         return
-    owners, timeout_s = {name: name.rpartition(".")[2] for name in addresses}, _reach_timeout_s(lab, record)
+    owners, more_s = {name: name.rpartition(".")[2] for name in addresses}, _asking_takes_s(lab, record)
 
     def wait(host: Host) -> None:
         near = team_of(lab.plan, now.name, host.name).names
         peers = " ".join(address for name, address in addresses.items() if owners[name] in near)
-        run_phase(lab, "reach", host, {**now.ends[host.name], "PEERS": peers}, timeout_s)
+        run_phase(lab, "reach", host, {**now.ends[host.name], "PEERS": peers}, more_s)
 
     lab.on_each(_taking_part(record, members_of(lab, now)), wait)
     for line in containers.launch(lab, hosts, lambda host: team_of(lab.plan, now.name, host.name), run):
@@ -398,7 +407,7 @@ def _wait_until_connected(
     """
     if now.name in UNDERLAYS and lab.plan.routing == "neighbours":
         return
-    timeout_s = _reach_timeout_s(lab, record)
+    more_s = _asking_takes_s(lab, record)
     without = _without_their_path(lab.plan, record) if apart is None else apart
     members = _taking_part(record, members_of(lab, now))
     present = {host.name for host in members}
@@ -411,7 +420,7 @@ def _wait_until_connected(
             others = [peer for peer in others if policy.lets_ping(rules, host.name, peer, team)]
         peers = " ".join(now.ends[peer]["ADDRESS"] for peer in others)
         named = " ".join(f"{peer}={now.ends[peer]['ADDRESS']}" for peer in team)
-        run_phase(lab, "reach", host, {**now.ends[host.name], "PEERS": peers, "NAMES": named}, timeout_s)
+        run_phase(lab, "reach", host, {**now.ends[host.name], "PEERS": peers, "NAMES": named}, more_s)
 
     lab.on_each(members, wait)
 
@@ -447,10 +456,10 @@ def _put_scripts(lab: Lab, overlay: Overlay, record: Record, programs: str, host
 def _put_programs(lab: Lab, host: Host, programs: Path) -> None:
     """Copy the overlay's programs to a host, unless it has them."""
     target = PROGRAMS_IN_HOST / programs.name
-    if lab.provider.run(host.name, ["test", "-d", str(target)], timeout_s=PHASE_TIMEOUT_S, check=False).code != 0:
+    if lab.provider.run(host.name, ["test", "-d", str(target)], timeout_s=MOVE_TIMEOUT_S, check=False).code != 0:
         arriving = target.with_name("arriving")
         lab.provider.put(host.name, programs, arriving)
-        lab.provider.run(host.name, ["mv", "-T", str(arriving), str(target)], timeout_s=PHASE_TIMEOUT_S)
+        lab.provider.run(host.name, ["mv", "-T", str(arriving), str(target)], timeout_s=MOVE_TIMEOUT_S)
 
 
 def _taking_part(record: Record, hosts: Sequence[Host]) -> list[Host]:
@@ -493,6 +502,6 @@ def own_containers(lab: Lab) -> list[dict[str, str]]:
     return containers.states(lab, partial(run_phase, lab))
 
 
-def _reach_timeout_s(lab: Lab, record: Record) -> float:
-    """The time limit of phase `reach`, which asks all hosts in turn, each over an RTT of perhaps seconds."""
-    return PHASE_TIMEOUT_S + 2 * (patience_s(plan_now(lab.plan, record)) - 1) * len(lab.plan.hosts)
+def _asking_takes_s(lab: Lab, record: Record) -> float:
+    """What phase `reach` may take beyond other phases: it asks all hosts in turn, each over an RTT of perhaps seconds."""
+    return 2 * (patience_s(plan_now(lab.plan, record)) - 1) * len(lab.plan.hosts)

@@ -87,6 +87,16 @@ class OwnProcesses(Protocol):
 
 
 @runtime_checkable
+class CarriesPrograms(Protocol):
+    """A provider whose hosts can have programs from their start, without a copy on each host's own disk."""
+
+    def carry(self, programs: Path, place: PurePosixPath) -> None:
+        """Let the hosts of a lab that the next `up` starts have the directory `programs` below `place`, where that is
+        worth it. `programs` has a digest of its content for a name."""
+        ...
+
+
+@runtime_checkable
 class Restarts(Protocol):
     """A provider that can start one host again while the others run on."""
 

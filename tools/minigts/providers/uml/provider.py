@@ -26,7 +26,16 @@ from minigts.providers.agent.patience import Conditions
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.base import DoctorFinding, Share, Supports
 from minigts.providers.uml import doctor, facts, memory
-from minigts.providers.uml.build import export, image, kernel_build, package_images, provenance, user_images
+from minigts.providers.uml.build import (
+    export,
+    image,
+    kernel_build,
+    layers,
+    package_images,
+    program_images,
+    provenance,
+    user_images,
+)
 from minigts.providers.uml.build.kernel_build import FullKernel
 from minigts.providers.uml.run import booting, command_line, confinement, console, disks, slirp, transfer
 from minigts.providers.uml.run.command_line import ONE_PROCESSOR, GuestKernel, Port
@@ -65,6 +74,7 @@ class UmlProvider(AgentProvider):
         },
     )
     _share = Share()
+    _carried: tuple[Path, PurePosixPath] | None = None
 
     def missing(self) -> list[str]:
         return command_line.missing() + image.missing()
@@ -97,6 +107,9 @@ class UmlProvider(AgentProvider):
     def limit_to(self, share: Share) -> None:
         self._share = share
 
+    def carry(self, programs: Path, place: PurePosixPath) -> None:
+        self._carried = (programs, place)
+
     def up(self, plan: Plan, progress: Progress) -> None:
         names = [machine.name for machine in plan.machines]
         starts = lab_processes.supervisor(self.rundir) is None
@@ -105,7 +118,7 @@ class UmlProvider(AgentProvider):
             gateway.require(plan)
             self.require_room(plan, [memory.BARE])  # the caller checks the room for overlays
             kept = disks.read(self.rundir)
-            launch = self._launch(plan, progress)
+            launch = self._launch(plan, progress, None if kept is None else kept.programs)
             if kept is not None:
                 disks.require_fit(kept, launch, self.rundir)
                 launch = going_on(launch, kept)
@@ -120,11 +133,21 @@ class UmlProvider(AgentProvider):
             lab_processes.end(self.rundir)
             raise
 
-    def _launch(self, plan: Plan, progress: Progress) -> Launch:
-        """What the supervisor is to start for the plan; missing parts and layers are built now."""
+    def _launch(self, plan: Plan, progress: Progress, kept_programs: str | None) -> Launch:
+        """What the supervisor is to start for the plan; missing parts and layers are built now. `kept_programs` is the
+        layer's key that a kept lab's disks are on; None for a new lab."""
         ready, full = image.ensure(progress), kernel_build.present()
+        boot = ready.boot if full is None else full.directory
+        return self._launch_on(plan, ready, boot, progress, kept_programs)
+
+    def _launch_on(
+        self, plan: Plan, ready: image.Image, boot: Path, progress: Progress, kept_programs: str | None
+    ) -> Launch:
         layered = {**package_images.roots(plan, ready, progress), **user_images.roots(plan, ready, progress)}
-        return launch_of(plan, ready, ready.boot if full is None else full.directory, layered)
+        programs = kept_programs or ""
+        if kept_programs is None and self._carried is not None:
+            programs = program_images.layer(*self._carried, ready, progress)
+        return launch_of(plan, ready, boot, layered, programs)
 
     def _tell_what_is_built_in(self, names: Sequence[str], full: FullKernel) -> None:
         """Copy the list of built-in modules to hosts, so that `modprobe` of one succeeds. Kernels with hostfs get the
@@ -379,8 +402,9 @@ def _limited(launch: Launch, groups: Mapping[str, Path]) -> Launch:
     return replace(launch, machines=tuple(machines))
 
 
-def launch_of(plan: Plan, ready: image.Image, boot: Path, layered: Mapping[str, Path]) -> Launch:
-    """The launch of a plan on an image. `layered` holds the file systems of machines that do not start from the image.
+def launch_of(plan: Plan, ready: image.Image, boot: Path, layered: Mapping[str, Path], programs: str = "") -> Launch:
+    """The launch of a plan on an image. `layered` holds the file systems of machines that do not start from the image,
+    and `programs` is the key of the layer from which all other hosts start; empty for none.
 
     Raises EnvironmentLacks.
     """
@@ -390,13 +414,17 @@ def launch_of(plan: Plan, ready: image.Image, boot: Path, layered: Mapping[str, 
             one.name,
             one.memory_mb,
             _ports(plan, one),
-            base=str(layered.get(one.name, "")),
+            base=str(layered.get(one.name, _base(plan, one, programs))),
             way_out=program if one in plan.ways_out else "",
             number=number,
         )
         for number, one in enumerate(plan.machines)
     )
-    return Launch(boot, ready.root, machines, _links(plan))
+    return Launch(boot, ready.root, machines, _links(plan), programs=programs)
+
+
+def _base(plan: Plan, one: Machine, programs: str) -> str:
+    return str(layers.root(programs)) if programs and one in plan.hosts else ""
 
 
 def altered(launch: Launch, plan: Plan) -> Launch:
@@ -406,7 +434,13 @@ def altered(launch: Launch, plan: Plan) -> Launch:
     machines = tuple(
         replace(before[one.name], ports=_ports(plan, one))
         if one.name in before
-        else GuestKernel(one.name, one.memory_mb, _ports(plan, one), number=next(numbers))
+        else GuestKernel(
+            one.name,
+            one.memory_mb,
+            _ports(plan, one),
+            base=_base(plan, one, launch.programs),
+            number=next(numbers),
+        )
         for one in plan.machines
     )
     return replace(launch, machines=machines, links=_links(plan))

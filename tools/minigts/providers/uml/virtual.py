@@ -20,11 +20,11 @@ from minigts.machine.progress import Progress
 from minigts.providers.agent import client, lab_processes, lent_turn
 from minigts.providers.agent.patience import Conditions
 from minigts.providers.base import Result, SentFrame, Supports, Tap
-from minigts.providers.uml.build import build_all, package_images, provenance, user_images
+from minigts.providers.uml.build import build_all, provenance
 from minigts.providers.uml.clock import client as clock_client
 from minigts.providers.uml.clock import tap as clock_tap
 from minigts.providers.uml.clock.process import ClockOrder, layout
-from minigts.providers.uml.provider import UmlProvider, launch_of
+from minigts.providers.uml.provider import UmlProvider
 from minigts.providers.uml.run import booting
 from minigts.providers.uml.run.supervisor import Launch
 from minigts.topology.plan import reseed
@@ -192,7 +192,7 @@ class VirtualUmlProvider(UmlProvider):
         names = {machine.number: machine.name for machine in launch.machines}
         return _Tap(clock_tap.ClockTap(self.rundir), names, launch.clock.epoch_ns)
 
-    def _launch(self, plan: Plan, progress: Progress) -> Launch:
+    def _launch(self, plan: Plan, progress: Progress, kept_programs: str | None) -> Launch:
         ready = build_all.ensure(progress)
         order = ClockOrder(
             program=str(ready.clock.program),
@@ -200,11 +200,8 @@ class VirtualUmlProvider(UmlProvider):
             processors={host.name: host.processor.model_dump() for host in plan.hosts if host.processor is not None},
             seed=1 + plan.replicate,
         )
-        layered = {
-            **package_images.roots(plan, ready.image, progress),
-            **user_images.roots(plan, ready.image, progress),
-        }
-        return replace(launch_of(plan, ready.image, ready.kernel.directory, layered), clock=order)
+        launch = self._launch_on(plan, ready.image, ready.kernel.directory, progress, kept_programs)
+        return replace(launch, clock=order)
 
     def _lay(self, plan: Plan, launch: Launch) -> None:
         assert launch.clock is not None, "it has virtual time"

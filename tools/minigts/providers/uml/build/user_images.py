@@ -6,18 +6,16 @@ files of this machine.
 
 from __future__ import annotations
 
-import contextlib
-import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from minigts import paths
 from minigts.artifacts import container_images
-from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError, Problem
-from minigts.machine import shell
+from minigts.errors import CommandFailed, InputError, MinigtsError, Problem
 from minigts.machine.progress import Progress
-from minigts.providers.uml.build import image, package_images
+from minigts.providers.uml.build import layers
 from minigts.providers.uml.build.image import Image
+from minigts.providers.uml.build.layers import Put, Run
 from minigts.topology.plan.plan import Plan
 from minigts.topology.software import Root
 
@@ -68,40 +66,15 @@ def _misplaced(root: Root, message: str) -> InputError:
 def _layer(own: container_images.Image, ready: Image, progress: Progress) -> Path:
     recipe = [paths.project_root() / "provision" / "guests" / name for name in RECIPE]
     key = paths.content_key(((path.name, path) for path in recipe), f"{ready.directory.name} {own.key}")
-    made = paths.cache_root() / "layers" / key / package_images.ROOT
-    if made.exists():
-        return made
-    made.parents[1].mkdir(parents=True, exist_ok=True)
-    with image.only_builder(made.parents[1], progress):
-        if not made.exists():
-            made.parent.mkdir(exist_ok=True)
-            try:
-                _make(made, own, recipe, ready, progress)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    made.parent.rmdir()
-                raise
-    return made
+    more_mb = (3 * own.path.stat().st_size >> 20) + 1
 
+    def install(put: Put, run: Run) -> None:
+        run(["mkdir", "-p", str(ON_HOST)], b"")
+        for path in recipe:
+            put(path, ON_HOST / path.name)
+        put(own.path, ON_HOST / "image.tar")
+        run(["bash", str(ON_HOST / "install.sh"), str(ON_HOST)], b"")
 
-def _make(made: Path, own: container_images.Image, recipe: Sequence[Path], ready: Image, progress: Progress) -> None:
-    needed_mb = (ready.root.stat().st_blocks * 512 + 3 * own.path.stat().st_size >> 20) + 1
-    if (free_mb := shutil.disk_usage(made.parent).free >> 20) < needed_mb:
-        raise EnvironmentLacks(f"hosts of {own.path} take {needed_mb} MB in {made.parent}; {free_mb} MB are free")
-    progress(f"making {own.path} a host's root, once")
-    with package_images.made_beside(made.parent / "made") as place:
-        shell.run(
-            ["cp", "--sparse=always", "--reflink=auto", str(ready.root), str(place / package_images.ROOT)],
-            timeout_s=600,
-        )
-
-        def install(put: package_images.Put, run: package_images.Run) -> str:
-            run(["mkdir", "-p", str(ON_HOST)], b"")
-            for path in recipe:
-                put(path, ON_HOST / path.name)
-            put(own.path, ON_HOST / "image.tar")
-            return run(["bash", str(ON_HOST / "install.sh"), str(ON_HOST)], b"")
-
-        package_images.changed(place, ready.boot, install, f"root of {own.path}")
-        (place / package_images.ROOT).rename(made)
-    shutil.rmtree(made.parent / "made")
+    return layers.ensure(
+        key, ready, install, f"the root of {own.path}", more_mb, progress, f"making {own.path} a host's root, once"
+    )

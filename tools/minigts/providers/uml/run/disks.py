@@ -32,6 +32,8 @@ class Kept(BaseModel):
     image_bytes: int
     image_s: int
     """The time at which the image's file was written, in whole seconds since 1970."""
+    programs: str = Field(default="", pattern="^([0-9a-f]{16})?$")
+    """The key of the layer with an overlay's programs on which the disks of its hosts are; empty without one."""
     time_ns: int | None = Field(default=None, ge=0, le=_LATEST_NS)
     """The time of day in the lab, in nanoseconds since 1970; None if the lab uses this machine's."""
 
@@ -45,7 +47,13 @@ class Kept(BaseModel):
 def kept_of(launch: Launch, time_ns: int | None) -> Kept:
     """The note about the disks of a lab that was started by `launch`."""
     image = launch.base.stat()
-    return Kept(image=launch.base.parent.name, image_bytes=image.st_size, image_s=int(image.st_mtime), time_ns=time_ns)
+    return Kept(
+        image=launch.base.parent.name,
+        image_bytes=image.st_size,
+        image_s=int(image.st_mtime),
+        programs=launch.programs,
+        time_ns=time_ns,
+    )
 
 
 def write(kept: Kept, directory: Path) -> None:
@@ -71,6 +79,8 @@ def require_fit(kept: Kept, launch: Launch, rundir: Path) -> None:
         trouble = f"are of image {kept.image}, and hosts now have image {now.image}"
     elif now != kept:
         trouble = f"are of an image {kept.image} that has been built again since, with other bytes"
+    elif gone := [each.name for each in launch.machines if not launch.base_of(each).is_file()]:
+        trouble = f"are of a copy of the image that is no longer in the cache: that of {', '.join(gone)}"
     elif lacking := [each.name for each in launch.machines if not (rundir / each.disk).is_file()]:
         trouble = f"are not all there: {', '.join(lacking)} has none"
     else:

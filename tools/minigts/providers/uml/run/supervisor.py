@@ -80,6 +80,8 @@ class Launch:
     """The clock that carries the links and gives the kernels their time; None if they use this machine's time."""
     instead: tuple[str, ...] = ()
     """A command to run instead of each kernel, with the descriptor of its control line as last argument; else empty."""
+    programs: str = ""
+    """The key of the layer with an overlay's programs, from which hosts start that have no layer of their own."""
 
     def base_of(self, machine: GuestKernel) -> Path:
         """The file system that a machine starts from."""
@@ -97,7 +99,15 @@ class Launch:
         )
         links = tuple(((a[0], a[1]), (b[0], b[1])) for a, b in raw["links"])
         clock = None if raw["clock"] is None else ClockOrder(**raw["clock"])
-        return cls(Path(raw["boot_directory"]), Path(raw["base"]), machines, links, clock, tuple(raw["instead"]))
+        return cls(
+            Path(raw["boot_directory"]),
+            Path(raw["base"]),
+            machines,
+            links,
+            clock,
+            tuple(raw["instead"]),
+            raw.get("programs", ""),
+        )
 
     def write(self, path: Path) -> None:
         content = {
@@ -107,6 +117,7 @@ class Launch:
             "links": self.links,
             "clock": None if self.clock is None else asdict(self.clock),
             "instead": self.instead,
+            "programs": self.programs,
         }
         paths.write_whole(path, json.dumps(content))
 
