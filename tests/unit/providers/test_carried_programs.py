@@ -1,4 +1,4 @@
-"""Layers with an overlay's programs: made once, for programs worth it, and the same for as long as a lab's disks are."""
+"""Layers with an overlay's programs: made once, for programs worth it, and the same as long as a lab's disks are."""
 
 from __future__ import annotations
 

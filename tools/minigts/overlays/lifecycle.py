@@ -503,5 +503,5 @@ def own_containers(lab: Lab) -> list[dict[str, str]]:
 
 
 def _asking_takes_s(lab: Lab, record: Record) -> float:
-    """What phase `reach` may take beyond other phases: it asks all hosts in turn, each over an RTT of perhaps seconds."""
+    """What phase `reach` may take beyond others: it asks all hosts in turn, each over an RTT of perhaps seconds."""
     return 2 * (patience_s(plan_now(lab.plan, record)) - 1) * len(lab.plan.hosts)

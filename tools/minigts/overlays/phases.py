@@ -19,8 +19,8 @@ from minigts.topology.time import Time
 FILE = "overlay.json"
 IN_HOST = PurePosixPath("/run/minigts")
 PHASE_TIMEOUT_S: Mapping[Time, float] = {"virtual": 180.0, "real": 1800.0}
-"""What ends a phase that hangs; the scripts' own limits are shorter, and say more. In real time a machine that is busy, or
-emulates its hosts' processors, makes a phase late."""
+"""What ends a phase that hangs; the scripts' own limits are shorter, and say more. In real time a machine that is busy,
+or emulates its hosts' processors, makes a phase late."""
 SECRET = re.compile(r"(^|_)(KEY|SECRET|TOKEN)$")
 """The names of a phase's variables whose values no message shows."""
 ENTER = ("nsenter", "--all", "--root", "--wd", "--target")
@@ -101,8 +101,8 @@ def members_of(lab: Lab, now: Joined) -> list[Host]:
 
 
 def run_phase(lab: Lab, phase: str, host: Host, words: Mapping[str, str], more_s: float = 0.0) -> dict[str, str]:
-    """Run a phase of the overlay on one host; return its KEY=VALUE lines. `words` are variables for it. It may take `more_s`
-    seconds beyond the limit of every phase."""
+    """Run a phase of the overlay on one host; return its KEY=VALUE lines. `words` are variables for it. It may take
+    `more_s` seconds beyond the limit of every phase."""
     settings = [f"{key}={value}" for key, value in words.items()]
     argv = ["env", *settings, str(IN_HOST / "overlays" / "phase.sh"), phase]
     try:
