@@ -3,12 +3,13 @@ does each fault."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
+from fake_lab import fake_lab
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.lab import Lab
 from minigts.lessons import breaks, folder, grades, model
@@ -74,6 +75,26 @@ def test_hosts_that_share_this_machines_kernel_are_not_broken(row: Plan) -> None
     lab = cast("Lab", SimpleNamespace(provider=SimpleNamespace(name="mininet"), plan=row))
     with pytest.raises(EnvironmentLacks, match="share this machine's kernel"):
         breaks.break_(lab, "ana")
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    return fake_lab(parse(ROW, "row.yaml", time="real"), tmp_path / "state", monkeypatch)
+
+
+def test_a_lab_that_was_never_broken_has_nothing_to_mend(lab: Lab) -> None:
+    with pytest.raises(InputError, match="lab row was not broken: minigts break --seed NAME"):
+        breaks.mend(lab)
+
+
+def test_a_broken_lab_is_mended_once_where_it_was_broken(lab: Lab, tmp_path: Path) -> None:
+    broken = breaks.Broken(seed="ana", kinds=(), what="mtu", where="b", undo='echo mended >>"$HOME/done"\n')
+    lab.put(breaks.FILE, broken.model_dump_json())
+    breaks.mend(lab)
+    breaks.mend(lab)
+    lab.provider.get("b", PurePosixPath("/done"), tmp_path / "done")
+    assert (tmp_path / "done").read_text() == "mended\n"
+    assert breaks.required(lab).mended
 
 
 @pytest.mark.parametrize("number", EXERCISES)

@@ -10,10 +10,13 @@ import pytest
 from fake_lab import Answering, fake_lab
 from minigts import overlays
 from minigts.lab import Lab
+from minigts.machine.progress import Progress
+from minigts.topology.edit import with_host
+from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
 
 PLAN = parse("name: three\nchain: {hosts: [plane, bra, ams], link: {rtt: 10ms}}\n", "three.yaml")
-ADDRESSES = {"plane": "172.31.0.1", "bra": "172.31.0.2", "ams": "172.31.0.3"}
+ADDRESSES = {"plane": "172.31.0.1", "bra": "172.31.0.2", "ams": "172.31.0.3", "lon": "172.31.0.4"}
 TOLD: list[tuple[str, str]] = []
 """The phases that hosts were told, in order."""
 WORDS: dict[tuple[str, str], dict[str, str]] = {}
@@ -91,6 +94,32 @@ def test_a_host_that_is_off_is_left_out_though_its_leader_comes_back(lab: Lab) -
     overlays.rejoin(lab, "plane", quiet)
     assert joined_again() == ["plane"]
     assert lab.read_record().unjoined == {"bra"}
+
+
+class Altered(Telling):
+    """Hosts come and go without being started."""
+
+    def require_room_for(self, plan: Plan) -> None:
+        pass
+
+    def alter(self, plan: Plan, progress: Progress) -> frozenset[str]:
+        before = {path.name for path in (self.rundir / "hosts").iterdir()}
+        self.up(plan, progress)
+        return frozenset(host.name for host in plan.hosts) - before
+
+
+def test_plain_hosts_that_are_on_are_measured_again_when_one_is_added_while_another_is_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = fake_lab(PLAN, tmp_path / "state", monkeypatch, Altered)
+    overlays.join(lab, "none", quiet)
+    set_to(lab, off=frozenset({"bra"}))
+    TOLD.clear()
+    now, _ = overlays.alter(lab, with_host(PLAN, "lon", "ams", {"rtt": "4ms"}), quiet)
+    assert sorted(joined_again()) == ["ams", "lon", "plane"]
+    joined = overlays.joined(now)
+    assert joined is not None
+    assert {name: end.address for name, end in joined.endpoints().items()} == ADDRESSES
 
 
 @pytest.mark.parametrize("command", ["rejoin", "join"])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
+from fake_lab import fake_lab
 from minigts.errors import InputError, MinigtsError
 from minigts.lab import Lab
 from minigts.overlays import containers
@@ -116,6 +117,18 @@ class Hosts:
 def test_what_cannot_be_is_said_before_anything_is_started(plan: Plan, engine: str, overlay: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
         containers.require(plan, cast("Provider", Hosts(engine)), overlay)
+
+
+def test_a_file_on_a_host_gets_other_content_in_place_of_what_it_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = fake_lab(parse("name: x\nhosts: {a: }\n", "x.yaml"), tmp_path / "state", monkeypatch)
+    file = PurePosixPath("/run/minigts/names/containers")
+    (tmp_path / "before").write_text("10.0.0.1 cache.a\n10.0.0.3 web.c\n")
+    lab.provider.put("a", tmp_path / "before", file)
+    containers.fill(lab, lab.plan.host("a"), file, "10.0.0.2 cache.b\n")
+    lab.provider.get("a", file, tmp_path / "now")
+    assert (tmp_path / "now").read_text() == "10.0.0.2 cache.b\n"
 
 
 ENGINE = "#!/bin/sh\necho 'Error: No such image: shop/web:1' >&2\nexit 1\n"

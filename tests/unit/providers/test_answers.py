@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -360,6 +361,52 @@ def test_a_host_that_its_user_holds_is_waited_for(rundir: Path, agent: Agent) ->
         held.clear()
         with pytest.raises(HostFailed):
             running.result()
+
+
+@pytest.fixture
+def passing(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Lets time pass for who waits, without waiting."""
+    now_s = [1000.0]
+    monkeypatch.setattr(patience, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+
+    def let_pass(seconds: float) -> None:
+        now_s[0] += seconds
+
+    return let_pass
+
+
+def wait_for_a_host_that_is_held(
+    passing: Callable[[float], None], before: Callable[[patience.Patience], None]
+) -> patience.Patience:
+    """Of a host that has greeted, `before` what it did then; it was held for long, and goes on now."""
+    held = [True]
+    waits = patience.Patience("ams", "true", Conditions(is_held=lambda: held[0]))
+    waits.greeted(True)
+    before(waits)
+    passing(10 * patience.SILENT_S)
+    assert not waits.look()
+    held[0] = False
+    return waits
+
+
+def test_what_a_host_owed_when_it_was_held_it_owes_from_when_it_goes_on(passing: Callable[[float], None]) -> None:
+    waits = wait_for_a_host_that_is_held(passing, patience.Patience.owes)
+    passing(0.9 * patience.SILENT_S)
+    assert not waits.look()
+    passing(0.2 * patience.SILENT_S)
+    with pytest.raises(HostFailed, match=r"it has read nothing for 0.6 s"):
+        waits.look()
+
+
+def test_one_that_owed_nothing_when_it_was_held_is_asked_before_it_is_given_up(
+    passing: Callable[[float], None],
+) -> None:
+    waits = wait_for_a_host_that_is_held(passing, patience.Patience.heard)
+    passing(2 * patience.SILENT_S)
+    assert waits.look()
+    passing(2 * patience.SILENT_S)
+    with pytest.raises(HostFailed, match=r"it has read nothing for 0.6 s"):
+        waits.look()
 
 
 def test_one_whose_kernel_somebody_has_stopped_is_named(rundir: Path, agent: Agent) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 from pathlib import Path
 from typing import Literal
 
@@ -39,6 +41,21 @@ def test_a_control_group_bounds_processes(tmp_path: Path) -> None:
     (proc / "self" / "cgroup").write_text("0::/lab\n")
     (proc / "self" / "mountinfo").write_text(f"30 20 0:26 / {group.parent} rw - cgroup2 cgroup2 rw\n")
     assert limits.ProcessLimit(f"pids.max of the control group {group}", 60, 100) in limits.process_limits(proc)
+
+
+@pytest.mark.parametrize(("limit", "free"), [(100, 95), (5, 0), (3, 0)])
+def test_a_users_own_limit_counts_their_threads_and_leaves_none_once_it_is_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, free: int
+) -> None:
+    for pid, user, threads in ((7, 1000, 4), (8, 1000, 1), (9, 0, 50)):
+        (tmp_path / f"{pid}").mkdir()
+        status = f"Uid:\t{user}\t{user}\t{user}\t{user}\nThreads:\t{threads}\n"
+        (tmp_path / f"{pid}" / "status").write_text(status)
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    monkeypatch.setattr(resource, "getrlimit", {resource.RLIMIT_NPROC: (limit, limit)}.__getitem__)
+    assert limits.process_limits(tmp_path) == (
+        limits.ProcessLimit("this user's limit of processes (ulimit -u)", free, limit),
+    )
 
 
 def test_the_program_says_how_many() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 import socket
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import pytest
 from minigts import lab as labs
 from minigts.cli import console
 from minigts.errors import HostFailed
+from minigts.providers.agent import lab_processes
 from minigts.providers.vagrant import definition, prerequisites, ssh_supervisor
 from minigts.providers.vagrant import relay as module
 from minigts.providers.vagrant.definition import Definition
@@ -186,6 +189,28 @@ def test_a_launch_is_read_as_it_was_written(tmp_path: Path) -> None:
     launch = ssh_supervisor.Launch({"ams": "10.255.240.7"}, "/key", "/known", "minigts", ("a", "b"))
     launch.write(tmp_path / "launch.json")
     assert ssh_supervisor.Launch.read(tmp_path / "launch.json") == launch
+
+
+def test_the_supervisor_connects_to_each_machine_and_ends_with_its_connections(tmp_path: Path) -> None:
+    for name in ("ams", "bra"):
+        (tmp_path / "hosts" / name).mkdir(parents=True)
+    os.mkfifo(tmp_path / "connected")
+    told = f'for word; do case $word in root@*) echo "$word" >{tmp_path}/connected ;; esac; done'
+    program(tmp_path, "connect", f"{told}\nexec sleep 1000")
+    addresses = {"ams": "10.255.240.7", "bra": "10.255.240.8"}
+    launch = ssh_supervisor.Launch(addresses, "/key", "/known", "minigts", (str(tmp_path / "connect"),))
+    launch.write(tmp_path / lab_processes.LAUNCH)
+    connected = b""
+    with (tmp_path / "connected").open("r+b", buffering=0) as pipe:
+        ssh_supervisor.start(tmp_path)
+        try:
+            while connected.count(b"\n") < len(addresses):
+                assert select.select([pipe], [], [], 30)[0], (tmp_path / "ssh_supervisor.log").read_text()
+                connected += pipe.read(4096)
+        finally:
+            assert lab_processes.end(tmp_path) == []
+    assert sorted(connected.decode().split()) == [f"root@{address}" for address in addresses.values()]
+    assert lab_processes.marked(tmp_path) == []
 
 
 def relay(port: int, data: bytes) -> subprocess.CompletedProcess[bytes]:

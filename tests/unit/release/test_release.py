@@ -15,7 +15,8 @@ import minigts
 from minigts import paths
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.providers.uml.build import export, image, kernel_build
-from minigts.release import folder, materials
+from minigts.release import documents, folder, materials
+from minigts.release.materials import Material
 
 pytestmark = pytest.mark.touched("tools/minigts/release", "pyproject.toml", "requirements.lock")
 
@@ -26,7 +27,8 @@ def quiet(_text: str) -> None: ...
 
 
 def released(place: Path) -> Path:
-    folder.build(place, quiet, uncommitted=True)
+    files = folder.build(place, quiet, uncommitted=True)
+    assert files == tuple(sorted(place.iterdir()))
     return place
 
 
@@ -59,6 +61,30 @@ def test_it_has_package_parts_documents_and_sums_and_the_second_has_the_same_byt
     with tarfile.open(tmp_path / "one" / PARTS) as parts:
         assert parts.getnames()[0] == export.INDEX
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "one", "two"]
+
+
+def test_its_materials_are_a_bill_that_tools_for_cyclonedx_read() -> None:
+    """What the specification requires (cyclonedx.org/docs/1.6/json): of a bill its format and version, and of the
+    product and each component a type and a name."""
+    bill = json.loads(documents.bill("1.2.3", [Material("deb", "bash", "5.2.37-2+b10", "image")]))
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    product, (bash,) = bill["metadata"]["component"], bill["components"]
+    assert (product["type"], product["name"], product["version"]) == ("application", "minigts", "1.2.3")
+    assert (bash["type"], bash["name"], bash["version"]) == ("library", "bash", "5.2.37-2+b10")
+
+
+def test_its_origin_is_a_statement_that_tools_for_in_toto_read() -> None:
+    """What the specification requires of every statement (in-toto attestation v1, statement.md) and of a predicate of
+    SLSA 1.0."""
+    statement = json.loads(documents.origin({"one.whl": "0" * 64}, {"images/key": "1" * 64}, "c0ffee-dirty", "1.2.3"))
+    assert statement["_type"] == "https://in-toto.io/Statement/v1"
+    assert statement["predicateType"] == "https://slsa.dev/provenance/v1"
+    assert statement["subject"] == [{"name": "one.whl", "digest": {"sha256": "0" * 64}}]
+    definition, run = statement["predicate"]["buildDefinition"], statement["predicate"]["runDetails"]
+    assert definition["buildType"] and definition["externalParameters"] and run["builder"]["id"]
+    source, part = definition["resolvedDependencies"]
+    assert (source["digest"], source["annotations"]) == ({"gitCommit": "c0ffee"}, {"uncommitted": True})
+    assert part == {"name": "images/key", "digest": {"sha256": "1" * 64}}
 
 
 @pytest.mark.parametrize("tags", [[], ["before-the-course"], [f"v{minigts.__version__}", "v1", "latest"]])

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import random
+import socket
 import zlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from minigts.dataplane import interfaces
-from minigts.errors import InputError
+from minigts.errors import HostFailed, InputError
 from minigts.lab.record import Record
+from minigts.providers.agent import sockets
 from minigts.providers.uml.build.image import Image
-from minigts.providers.uml.clock.process import ClockOrder, layout
+from minigts.providers.uml.clock.process import SOCKET, ClockOrder, layout
 from minigts.providers.uml.provider import altered, launch_of
+from minigts.providers.uml.virtual import VirtualUmlProvider
 from minigts.topology.edit import with_host, with_link, without_host, without_link
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import load, parse
@@ -217,6 +222,35 @@ def test_a_machine_keeps_the_number_that_the_clock_knows_it_by(tmp_path: Path) -
     assert [host["name"] for host in laid["hosts"]] == ["a", "", "c", "d"]
     assert laid["hosts"][1]["ports"] == []
     assert laid["links"] == [[(0, 0), (2, 0)], [(2, 1), (3, 0)]]
+
+
+def test_the_clock_is_told_the_wires_of_the_links_that_are_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    longer = with_host(PLAN, "d", "c", {"rtt": "6ms"})
+    every = tuple({"host": one.name, "port": at, "wire": {}} for one in longer.machines for at in range(len(one.ports)))
+    order = ClockOrder(program="", wires=every, processors={})
+    replace(launch_of(longer, Image(tmp_path), tmp_path, {}), clock=order).write(tmp_path / "launch.json")
+    (tmp_path / "hosts").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with sockets.listening(SOCKET) as listener, ThreadPoolExecutor(1) as pool:
+        told = pool.submit(one_request, listener)
+        with pytest.raises(HostFailed, match="the lab's supervisor does not answer"):  # here there is none
+            VirtualUmlProvider(tmp_path).alter(PLAN, lambda _: None)
+        request = told.result()
+    assert (request["op"], [host["name"] for host in request["hosts"]]) == ("set_topology", ["a", "b", "c"])
+    delays_ms = {(one["host"], one["port"]): one["wire"]["delay_ns"] / 1e6 for one in request["wires"]}
+    assert delays_ms == {(0, 0): 5, (1, 0): 5, (1, 1): 10, (2, 0): 10}
+
+
+def one_request(listener: socket.socket) -> dict[str, Any]:
+    """Take a request in place of a lab's clock, and agree to it."""
+    listener.settimeout(10)
+    connection, _ = listener.accept()
+    with connection, connection.makefile("rwb") as line:
+        request: dict[str, Any] = json.loads(line.readline())
+        line.write(b"{}\n")
+    return request
 
 
 def test_to_be_altered_is_no_restart_of_all() -> None:
