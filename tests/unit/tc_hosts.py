@@ -257,7 +257,7 @@ class TcHosts(RealTime):
         ]
         if any(each.get("loss-random", {}).get("loss", 0) == 1 for each in held):
             return json.dumps({"sent": count, "rtts_us": []})
-        network.echoes[_answering(network.plan, address)] += count
+        network.echoes[answering(network.plan, address)] += count
         delays_ms = sum(each.get("delay", {}).get("delay", 0) * 1000 for each in held)
         rtt_us = 1000 * (delays_ms + 2 * len(path) * network.surplus_ms)
         return json.dumps({"sent": count, "rtts_us": [rtt_us] * count})
@@ -318,7 +318,7 @@ def _path(plan: Plan, source: str, address: str) -> tuple[str, ...]:
     return plan.path(source, target.name).links
 
 
-def _answering(plan: Plan, address: str) -> str:
+def answering(plan: Plan, address: str) -> str:
     own = {host.address: host.name for host in plan.hosts}
     return (own | {port.address: host.name for host in plan.hosts for port in host.ports})[address]
 

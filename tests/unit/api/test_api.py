@@ -7,16 +7,54 @@ from pathlib import Path
 
 import pytest
 import tc_hosts
+from experiment_lab import recorded
 
 from minigts import api, overlays
 from minigts import lab as labs
 from minigts.errors import InputError, MinigtsError
 from minigts.fidelity import measure
 from minigts.lab import Change, Lab, Settings, events
+from minigts.providers import registry
+from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
 
 TEXT = "name: chain\nchain: {hosts: 3, link: {rtt: 10ms, rate: 50mbit}}\n"
 ON = tc_hosts.TcHosts.name
+
+
+class ServingHosts(tc_hosts.TcHosts):
+    """Hosts to which others can be added, and with servers of iperf3, each for one client."""
+
+    name = "serving-hosts"
+
+    def __init__(self, rundir: Path) -> None:
+        super().__init__(rundir)
+        self.servers: set[tuple[str, str]] = set()
+        """By host and port."""
+
+    def require_room_for(self, plan: Plan) -> None:
+        """There is room for any."""
+
+    def alter(self, plan: Plan, progress: Callable[[str], None]) -> frozenset[str]:
+        network = tc_hosts.NETWORKS[self.rundir]
+        ports = {machine.name: machine.ports for machine in network.plan.machines}
+        started = frozenset(each.name for each in plan.machines if ports.get(each.name) != each.ports)
+        for host in started.union(ports.keys() - {machine.name for machine in plan.machines}):
+            self.restart(host)
+        network.plan = network.begun = plan
+        return started
+
+    def _answer(self, network: tc_hosts.Network, host: str, argv: list[str], stdin: str) -> str:
+        match argv:
+            case ["sh", "-c", measure.SERVE, port]:
+                self.servers.add((host, port))
+                return ""
+            case ["iperf3", "-c", address, "-p", port, *_]:
+                server = (tc_hosts.answering(network.plan, address), port)
+                if server in self.servers:
+                    self.servers.remove(server)
+                    return recorded("iperf3.18-tcp.json")
+        return super()._answer(network, host, argv, stdin)
 
 
 def quiet(_text: str) -> None:
@@ -26,6 +64,7 @@ def quiet(_text: str) -> None:
 @pytest.fixture(autouse=True)
 def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tc_hosts.use(monkeypatch, tmp_path)
+    monkeypatch.setitem(registry._PROVIDERS, ServingHosts.name, ServingHosts)
 
 
 @pytest.fixture
@@ -59,7 +98,10 @@ def meddle(lab: Lab) -> None:
     overlays.leave(lab, quiet)
 
 
-def test_a_borrowed_lab_is_given_back_as_it_was(lab: Lab) -> None:
+@pytest.mark.parametrize("certified", [True, False])
+def test_a_borrowed_lab_is_given_back_as_it_was(lab: Lab, certified: bool) -> None:
+    if not certified:
+        (lab.rundir / measure.FILE).unlink()
     before = state(lab)
     with api.open_lab("chain").given_back() as lent:
         assert lent.name == lab.name
@@ -145,6 +187,21 @@ def test_nothing_comes_back_over_a_link_that_was_cut(lab: Lab) -> None:
     assert "7 lost" in str(measured)
 
 
+def test_what_tcp_reaches_is_held_against_the_links_or_the_hosts_buffers_where_those_carry_less() -> None:
+    labs.up(parse("name: long\npair: {link: {rtt: 100ms, rate: 1gbit}}\n", "long.yaml"), ServingHosts.name, None, quiet)
+    lab = api.open_lab()
+    flow = lab.throughput("h1", "h2")
+    assert flow.mbit == pytest.approx(170.847)
+    # Linux's send buffer of 4 MiB, of which payload is at least half, once in a round trip.
+    assert (flow.least_mbit, flow.ceiling_mbit) == pytest.approx((4194304 * 4 / 1e5, 4194304 * 8 / 1e5))
+    assert flow.reaches_ceiling
+    lab.link("h1", "h2").change(rate="100mbit")
+    slower = lab.throughput("h1", "h2")
+    assert slower.ceiling_mbit == pytest.approx(100 * 1448 / 1514)
+    assert slower.least_mbit is None
+    assert not slower.reaches_ceiling
+
+
 def test_a_change_is_recorded_shown_and_gone_when_the_link_is_mended(lab: Lab) -> None:
     link = api.open_lab().link("h2", "h1")
     link.change(delay="20ms", jitter="1ms", loss="5%", rate="10mbit")
@@ -157,6 +214,27 @@ def test_a_change_is_recorded_shown_and_gone_when_the_link_is_mended(lab: Lab) -
     assert len({port.outgoing.seed, port.incoming.seed, other.outgoing.seed, other.incoming.seed} - {None}) == 4
     link.mend()
     assert labs.changed_links(lab.plan, lab.read_record()) == {}
+
+
+def test_hosts_and_links_come_and_go_and_each_call_returns_the_lab_as_it_is_then() -> None:
+    with api.up(TEXT, provider=ServingHosts.name) as three:
+        four = three.add_host("h4", "h3", rtt="6ms")
+        assert four.rtt("h1", "h4").as_expected
+        ring = four.add_link("h4", "h1", rtt="4ms")
+        row = ring.remove_link("h4-h3")
+        again = row.remove_host("h4")
+        seen = [[*(link.name for link in each.plan.links)] for each in (three, four, ring, row, again)]
+        assert seen == [
+            ["h1-h2", "h2-h3"],
+            ["h1-h2", "h2-h3", "h4-h3"],
+            ["h1-h2", "h2-h3", "h4-h3", "h4-h1"],
+            ["h1-h2", "h2-h3", "h4-h1"],
+            ["h1-h2", "h2-h3"],
+        ]
+        assert [host.name for host in again.hosts] == ["h1", "h2", "h3"]
+        assert again.rtt("h1", "h3").as_expected
+        with pytest.raises(InputError, match="no host 'h4'"):
+            again.host("h4")
 
 
 @pytest.mark.parametrize(

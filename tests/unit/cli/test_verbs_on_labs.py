@@ -18,6 +18,7 @@ from live.program import until
 from minigts import lab as labs
 from minigts.cli.app import app
 from minigts.lab import Lab, events
+from minigts.lessons import breaks
 from minigts.providers import registry
 from minigts.providers.base import Result
 from minigts.topology.read.load import parse
@@ -154,6 +155,36 @@ def test_where_no_provider_works_that_is_the_error(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["compare", "--providers", str(tmp_path / "pair.yaml"), "--on", Absent.name])
     assert (done.exit_code, labs.all_labs()) == (3, [])
     assert "none of these providers works here" in done.stderr
+
+
+@pytest.fixture
+def broken(lab: Lab) -> None:
+    found = breaks.Broken(seed="ana", kinds=("mtu",), what="mtu", where="h2", undo="ip link set eth1 mtu 1500")
+    lab.put(breaks.FILE, found.model_dump_json())
+
+
+@pytest.mark.usefixtures("broken")
+@pytest.mark.parametrize(
+    ("answer", "code", "says"),
+    [
+        (("mtu", "h2"), 0, ["ok  what: mtu", "ok  where: h2"]),
+        (("mtu", "h1"), 1, ["ok  what: mtu", "no  where: h1"]),
+        (("ttl", "h2"), 1, ["no  what: ttl", "ok  where: h2"]),
+        (("ttl", "h1"), 1, ["no  what: ttl", "no  where: h1"]),
+    ],
+)
+def test_each_half_of_an_answer_is_judged(answer: tuple[str, str], code: int, says: list[str]) -> None:
+    done = CliRunner().invoke(app, ["break", "--answer", *answer])
+    assert (done.exit_code, done.stdout.splitlines()) == (code, says)
+
+
+@pytest.mark.usefixtures("broken")
+@pytest.mark.parametrize(
+    ("answer", "says"), [(("mtus", "h1"), "did you mean 'mtu'"), (("mtu", "h3"), "no host 'h3'; hosts are h1, h2")]
+)
+def test_words_that_no_answer_can_be_are_refused(answer: tuple[str, str], says: str) -> None:
+    done = CliRunner().invoke(app, ["break", "--answer", *answer])
+    assert (done.exit_code, says in done.stderr) == (2, True), done.output
 
 
 SQUARE = """name: square

@@ -100,6 +100,18 @@ def test_verdicts(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert "47.0 of 47.8" in " ".join(shown.split())
 
 
+def test_of_a_dry_run_the_tools_are_left_out_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "echoes.yaml"
+    file.write_text(
+        f"name: echoes\ntitle: Echoes\ntopology: {FOLDER / 'pair.yaml'}\noverlays: [mesh-sleeve-encrypted]\nseed: 1\n"
+        "repetitions: 3\nmeasurements:\n  - {name: transactions, tool: netperf-rr, paths: [first-to-last]}\n"
+    )
+    wide, narrow = (seen(["run", "--dry-run", str(file)], width, monkeypatch) for width in (80, 60))
+    assert re.search(r"^ *mesh-sleeve-encrypted +transactions +netperf-rr +3 *$", wide, re.MULTILINE)
+    assert re.search(r"^ *mesh-sleeve-encrypted +transactions +3 *$", narrow, re.MULTILINE)
+    assert "no room for: tool;" in narrow
+
+
 def test_what_has_no_room_at_all_stands_below_each_other() -> None:
     columns = ("link", *(f">figure {number}" for number in range(12)))
     shown = printed(columns, [("ams-bra", *(f"{number}123.45 Mbit/s" for number in range(12)))], 80)

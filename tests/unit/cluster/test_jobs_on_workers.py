@@ -171,6 +171,41 @@ def test_a_job_that_workers_die_of_is_given_to_no_other(jobs: Sequence[Job]) -> 
     assert has_done.outcome.failed == {jobs[0].name: "3 workers died while they had it"}
 
 
+@pytest.mark.timeout(LIMIT_S)
+def test_a_job_is_given_up_once_three_workers_have_died_of_it(
+    jobs: Sequence[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deaths = tmp_path / "deaths"
+
+    def call(name: str, *_words: object) -> str:
+        from distributed import get_worker  # noqa: PLC0415
+        from distributed.utils import sync  # noqa: PLC0415
+
+        if name != "perform":
+            return ""
+        dying = get_worker()
+
+        async def die() -> None:
+            """All that a scheduler sees of a worker's death. These workers are threads of the test's own process."""
+            dying.batched_stream.comm.abort()
+
+        with deaths.open("a") as file:
+            file.write(f"{dying.name}\n")
+        sync(dying.loop, die)
+        return '{"kind": "done"}'
+
+    def keep(job: Job, _files: Mapping[str, str]) -> None:
+        raise AssertionError(f"{job.name} was done by a worker that had died")
+
+    options = {"n_workers": 4, "threads_per_worker": 1, "processes": False, "dashboard_address": "127.0.0.1:0"}
+    file = engine.EngineFile(cluster="distributed.LocalCluster", options=options)
+    monkeypatch.setattr(dispatch, "_on_worker", lambda: call)
+    with engine.opened(file, lambda _: None) as opened:
+        outcome = dispatch.run_jobs(opened, jobs[:1], keep, lambda _: None, lambda _: None)
+    assert outcome.failed == {jobs[0].name: "3 workers died while they had it"}
+    assert len({*deaths.read_text().splitlines()}) == len(deaths.read_text().splitlines()) == 3
+
+
 def test_how_far_a_campaign_is_goes_by_the_samples_that_workers_tell_of(jobs: Sequence[Job]) -> None:
     seen: list[RunProgress] = []
     first, second, third = jobs

@@ -231,6 +231,14 @@ def test_an_experiment_and_a_sweep_are_run_from_python_as_by_the_command(
     assert labs.all_labs() == []
 
 
+def test_of_an_experiment_only_the_parts_that_are_named_are_run(place: Path) -> None:
+    both = json.loads((place / "alone.yaml").read_text())
+    (echoes,) = both["measurements"]
+    both.update(measurements=[echoes, {**echoes, "name": "again"}], claims=[{"latency": "as-declared", "of": "again"}])
+    found = api.run_experiment(both, provider=PingingHosts.name, time="real", only=["again"])
+    assert [(row.measurement, row.target) for row in found.summary] == [("again", "h2"), ("again", "h3")]
+
+
 def test_a_lab_that_fails_ends_none_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PingingHosts, "fails_with", 2)
     said: list[str] = []
@@ -260,6 +268,7 @@ def test_a_run_goes_on_on_the_provider_that_it_was_begun_on(place: Path, monkeyp
         ({"on": "nowhere"}, "--on nowhere: an engine is local"),
         ({"quick": True, "paper": True}, "--paper and --quick exclude each other"),
         ({"replicates": 5}, "in real time, where each repetition is an independent sample"),
+        ({"only": ["latencies"]}, "experiment alone has no latencies; it has latency, none"),
     ],
 )
 def test_what_the_command_refuses_is_refused_from_python(place: Path, asked: dict[str, object], why: str) -> None:

@@ -118,3 +118,13 @@ def test_of_very_many_pairs_the_first_are_shown_and_the_rest_counted() -> None:
     shown = CliRunner().invoke(app, ["plan", str(TOPOLOGIES / "chain21.yaml")]).stdout
     assert shown.count(" – ") == 66
     assert "144 further pairs: minigts plan --json FILE" in shown
+
+
+def test_of_very_many_hosts_and_links_the_first_are_shown_and_the_rest_counted(tmp_path: Path) -> None:
+    (tmp_path / "row.yaml").write_text("name: row\nchain: {hosts: 69}\n")
+    shown = CliRunner().invoke(app, ["plan", str(tmp_path / "row.yaml")]).stdout
+    rows = [line.split("\t")[0] for line in shown.splitlines()]
+    assert (rows.count("h66"), rows.count("h67")) == (1, 0)
+    assert (rows.count("h66-h67"), rows.count("h67-h68")) == (1, 0)
+    assert "3 further machines: minigts plan --json FILE" in rows
+    assert "2 further links: minigts plan --json FILE" in rows
