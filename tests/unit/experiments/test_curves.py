@@ -88,6 +88,19 @@ def test_a_formula_without_a_value_is_undecided() -> None:
     assert word == "undecided" and "it divides by 0" in detail
 
 
+@pytest.mark.parametrize(
+    ("formula", "word", "said"),
+    [
+        ("0.5", "held", "98 % of 0.5 Mbit/s by the formula"),
+        ("0", "undecided", "the formula gives 0 Mbit/s"),
+        ("-1", "undecided", "the formula gives -1 Mbit/s"),
+    ],
+)
+def test_a_figure_is_held_against_any_value_above_0(formula: str, word: str, said: str) -> None:
+    found, detail = verdict({**WINDOW, "formula": formula, "unit": "Mbit/s"}, exact(0.49))
+    assert found == word and said in detail
+
+
 SLOPE = {"throughput": "slope", "by": "window", "range": "0.95 to 1.05"}
 
 

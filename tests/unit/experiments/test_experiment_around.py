@@ -278,6 +278,25 @@ def test_a_server_is_started_on_its_port_when_the_one_before_has_ended(tmp_path:
     assert waits.wait(timeout=60) == 0
 
 
+@pytest.mark.parametrize(
+    ("measurement", "limit_s"),
+    [
+        ("tool: iperf3-tcp, options: {duration: 5s}", 3 * 5.3805 + 15),
+        ("tool: iperf3-tcp, options: {duration: 5s}, watch: [cpu]", 3 * 7.3805 + 15),
+        ("tool: command, options: {run: x, find: x, unit: ms, label: x, duration: 1s, timeout: 1min}", 60 + 10),
+    ],
+    ids=["by its length", "with what is watched around", "after its own timeout"],
+)
+def test_a_client_has_three_times_its_time_and_15_s_until_it_is_given_up(measurement: str, limit_s: float) -> None:
+    """TCP takes 0.25 s to start and six round trips of 21.75 ms beside its 5 s; counters are watched 1 s longer at each
+    end. A program with a timeout of its own is not ended from outside before that."""
+    asked = experiment(f"  - {{name: x, paths: [{{from: ams, to: bra}}], {measurement}}}\n")
+    ends = endpoints(PLAN, "none")
+    around = Surroundings(PLAN, ends, lambda host: ends[host], 0.004)
+    todo = procedure(asked.measurement("x").under(""), matrix(asked, PLAN)[0], around)
+    assert todo.client.limit_s == pytest.approx(limit_s)
+
+
 def test_counters_of_both_hosts_are_sampled_beside(tmp_path: Path) -> None:
     [directory], _, _ = go(tmp_path, Stage(), experiment(TCP.replace("}}", "}, watch: [cpu]}")))
     row = rows(directory)[0]

@@ -12,6 +12,7 @@ import pytest
 import tc_hosts
 
 from minigts import lab as labs
+from minigts import overlays
 from minigts.errors import EnvironmentLacks, HostFailed, InputError
 from minigts.explore import course, exploration, folder, replaying, timeline
 from minigts.explore import program as programs
@@ -59,9 +60,9 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tc_hosts.register(monkeypatch)
 
 
-def explored(script: str, faults: str = FAULTS, longest_s: float = 60.0) -> Exploration:
+def explored(script: str, faults: str = FAULTS, longest_s: float = 60.0, overlay: str | None = None) -> Exploration:
     test = programs.read(["sh", "-c", script], [])
-    asked = Asked("ring", RING, ON, test, 1, 3, longest_s, faults)
+    asked = Asked("ring", RING, ON, test, 1, 3, longest_s, faults, overlay=overlay)
     return exploration.checked(asked, lambda _: None)
 
 
@@ -97,6 +98,14 @@ def test_at_the_end_every_link_is_as_declared(tmp_path: Path) -> None:
         record = lab.read_record()
         assert (record.cut, record.changed) == (frozenset(), {})
     assert taken.outcome.verdict == "passed"
+
+
+@pytest.mark.parametrize(("asked", "has"), [("swarm", "swarm"), (None, RING.overlay)])
+def test_the_lab_of_a_seed_has_the_overlay_asked_for_else_its_topologys(asked: str | None, has: str) -> None:
+    found = explored("true", "", overlay=asked)
+    with course.lab_of(SeedOfWork(number=1, exploration=found), "ring", lambda _: None) as lab:
+        joined = overlays.joined(lab)
+    assert joined is not None and joined.name == has
 
 
 def test_a_test_that_does_not_end_hangs(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from minigts.errors import InputError
 from minigts.explore import faults
-from minigts.explore.faults import APART_S, OF_A_HOST, Fault
+from minigts.explore.faults import APART_S, OF_A_HOST, OF_A_LINK, Fault
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
 
@@ -120,6 +120,24 @@ def test_what_is_wrong_is_said_with_its_line(plan: Plan, text: str, line: int, s
         faults.parse(text, "faults.yaml", plan)
     assert f"faults.yaml:{line}: " in str(refused.value)
     assert says in str(refused.value)
+
+
+ALONE = parse("name: one\nhosts: {a: }\n", "one.yaml", time="virtual")
+
+
+def of_one_kind(kind: str) -> str:
+    return f"faults:\n  {kind}: {{every: 20s, for: 5s}}\n  length: 10min\n"
+
+
+@pytest.mark.parametrize("kind", OF_A_HOST)
+def test_a_host_without_links_has_faults_of_its_own(kind: str) -> None:
+    assert {fault.machines for fault in drawn(ALONE, 1, of_one_kind(kind))} == {("a",)}
+
+
+@pytest.mark.parametrize("kind", OF_A_LINK)
+def test_a_lab_without_links_has_no_faults_of_links(kind: str) -> None:
+    with pytest.raises(InputError, match=rf"faults\.yaml:2: faults\.{kind}: the lab has no links"):
+        drawn(ALONE, 1, of_one_kind(kind))
 
 
 def test_a_fault_is_told_in_words() -> None:

@@ -81,6 +81,14 @@ def test_a_time_line_has_what_is_the_same_each_time(tmp_path: Path) -> None:
     assert [*timeline.in_words(entries)][1] == "    2.250000 s  cut: b"
 
 
+def test_before_a_moment_is_what_came_earlier_without_the_tests_end() -> None:
+    """Of a replay that stops at that moment, the end of the test is where it was stopped."""
+    begun, cut = {"at_s": 0.0, "event": timeline.BEGUN}, {"at_s": 2.0, "event": "cut", "link": "a"}
+    whole, ended = {"at_s": 4.0, "event": "whole", "link": "a"}, {"at_s": 3.0, "event": timeline.ENDED, "code": 1}
+    assert timeline.before([begun, cut, ended, whole], 4.0) == [begun, cut]
+    assert timeline.before([begun, cut, ended, whole], 4.5) == [begun, cut, whole]
+
+
 def test_in_real_time_it_goes_by_this_machines_clock(tmp_path: Path) -> None:
     before = datetime.now(UTC)
     events.note(tmp_path, [{"event": "note", "text": "now"}], None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import tc_hosts
 from experiment_lab import recorded
 
+from fake_lab import Answering, fake_lab
 from minigts import lab as labs
 from minigts.lab import Lab, usage
 from minigts.lab.usage import Carried, Reading, Used
@@ -66,15 +68,34 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
 
 
 BEFORE = Reading(
-    at_ns={"ams": 0, "bra": 0},
+    at_ns={"ams": 7 * SECOND_NS, "bra": 7 * SECOND_NS},
     carried={("ams", "ams-bra"): Carried(1000, 10, 1, 2, marked=1), ("bra", "ams-bra"): Carried(500, 5, 0, 0)},
     used={"ams": Used((10, 100), (1, 4)), "bra": Used((10, 100), (1, 4))},
 )
 AFTER = Reading(
-    at_ns={"ams": 2 * SECOND_NS, "bra": 2 * SECOND_NS},
+    at_ns={"ams": 9 * SECOND_NS, "bra": 9 * SECOND_NS},
     carried={("ams", "ams-bra"): Carried(1_251_000, 1010, 4, 4, marked=8), ("bra", "ams-bra"): Carried(500, 5, 0, 0)},
     used={"ams": Used((60, 300), (3, 4)), "bra": Used((10, 300), (1, 4))},
 )
+
+
+class OfOneKernel(Answering):
+    """Hosts that cannot be restarted alone."""
+
+    def answer(self, host: str, argv: Sequence[str], stdin: bytes) -> tuple[int, str]:
+        return (0, COUNTERS) if argv[-1] == usage.COUNTERS else (127, "")
+
+
+def test_a_host_shows_what_it_uses_where_it_has_a_kernel_of_its_own(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of hosts that share a kernel, each would show what all of them use."""
+    reading = usage.read(lab)
+    assert [load.host for load in usage.between(lab, reading, reading).loads] == ["ams", "bra"]
+    together = fake_lab(lab.plan, tmp_path / "shared", monkeypatch, OfOneKernel)
+    reading = usage.read(together)
+    found = usage.between(together, reading, reading)
+    assert ([flow.source for flow in found.flows], found.loads) == (["ams", "bra"], ())
 
 
 def test_rates_are_by_the_labs_seconds(lab: Lab) -> None:
@@ -99,6 +120,14 @@ def test_time_that_stood_still_gives_no_rates(lab: Lab) -> None:
     found = usage.between(lab, BEFORE, replace(AFTER, at_ns=BEFORE.at_ns))
     assert found.seconds == 0
     assert {flow.mbit for flow in found.flows} == {0.0}
+
+
+def test_a_lab_whose_hosts_are_all_off_does_nothing(lab: Lab) -> None:
+    before, record = usage.read(lab), lab.read_record()
+    lab.write(record.model_copy(update={"off": frozenset({"ams", "bra"})}), record)
+    off = usage.read(lab)
+    nothing = usage.Activity(seconds=0, flows=(), loads=())
+    assert usage.between(lab, before, off) == usage.between(lab, off, off) == nothing
 
 
 def test_a_link_that_is_cut_is_down(lab: Lab) -> None:

@@ -127,6 +127,16 @@ def test_a_kept_lab_that_does_not_come_up_is_kept_as_before(lab: Lab, state: Pat
     assert (lab.read_state() == "kept", contents(lab)) == (True, OWN)
 
 
+def test_a_kept_lab_is_not_begun_on_a_machine_that_lacks_something(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    labs.keep(lab, quiet)
+    with monkeypatch.context() as lacking:
+        lacking.setattr(KeepingHosts, "missing", lambda _: ["passt is not installed", "no /dev/shm"])
+        with pytest.raises(EnvironmentLacks, match=r"^passt is not installed\nno /dev/shm$"):
+            up()
+    assert (lab.read_state(), contents(lab), lab.rundir in tc_hosts.NETWORKS) == ("kept", OWN, False)
+    assert contents(up()) == OWN
+
+
 @pytest.mark.parametrize("moment", ["note", "down"])
 def test_keep_killed_leaves_a_lab_that_comes_up_with_its_disks(lab: Lab, moment: str, state: Path) -> None:
     KeepingHosts.dies_at = moment

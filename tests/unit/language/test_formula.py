@@ -28,6 +28,7 @@ def test_mathis_gives_bytes_a_second() -> None:
         ("  (1 + 1)  ", 2),
         (7, 7),
         ("1e3 / 8", 125),
+        ("2." + "0" * 298, 2),
     ],
 )
 def test_arithmetic(written: object, value: float) -> None:

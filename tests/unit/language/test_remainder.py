@@ -6,7 +6,9 @@ import pytest
 
 from minigts.errors import InputError
 from minigts.experiments.load import parse
+from minigts.explore import faults
 from minigts.overlays import policy
+from minigts.topology.read import load as topology
 
 HEAD = """\
 name: mine
@@ -82,6 +84,18 @@ def test_places_are_those_of_the_file_though_entries_are_left_out() -> None:
     found = lines(text.replace("name: echoes,", "name: echoes, over: [none, x], together: perhaps,"))
     assert found[:2] == [(8, "measurements[0]"), (10, "measurements[2].together")]
     assert (13, "claims[1].of") in found
+
+
+def test_a_default_that_does_not_fit_is_told_beside_a_refused_value() -> None:
+    """The place of that finding is nowhere in the file."""
+    far = topology.parse("name: far\npair: {link: {delay: 9500ms}}\n", "far.yaml", time="virtual")
+    text = "faults:\n  slow-link: {every: 20s, for: 5s}\n  kill: {every: 9s, for: 5s, of: [[h1]]}\n  length: 1min\n"
+    with pytest.raises(InputError) as found:
+        faults.parse(text, "faults.yaml", far)
+    assert [(each.line, each.message.partition(": ")[0]) for each in found.value.problems] == [
+        (2, "faults.slow-link.delay"),
+        (3, "faults.kill.of[0]"),
+    ]
 
 
 def test_other_languages_are_checked_so_too() -> None:

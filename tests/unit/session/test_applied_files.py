@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
+import shutil
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
 
 import pytest
 import tc_hosts
@@ -15,9 +17,11 @@ from minigts.cli.app import app
 from minigts.errors import InputError
 from minigts.lab import Lab, edit
 from minigts.lab.record import NEXT_PLAN
+from minigts.providers import registry
 from minigts.topology.difference import difference, with_settings_of
 from minigts.topology.edit import with_host, with_link
-from minigts.topology.read.load import parse
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.load import load, parse
 from minigts.topology.read.model import Defaults
 from minigts.topology.renumber import renumbered
 
@@ -117,6 +121,54 @@ def test_another_share_is_refused_before_anything_changes(lab: Lab) -> None:
     before = everything(lab)
     assert "a share is set as a lab comes up" in up(SLOWER, "--processors", "1", code=2)
     assert everything(lab) == before
+
+
+class EditingHosts(tc_hosts.TcHosts):
+    """See `providers.base.Edits`. What is put on a host lies in the host's folder, which outlives a restart."""
+
+    name = "editing-hosts"
+
+    def put(self, host: str, source: Path, target: PurePosixPath) -> None:
+        super().put(host, source, target)
+        place = self.rundir / "hosts" / host / str(target).lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, place, dirs_exist_ok=True)
+        else:
+            shutil.copy2(source, place)
+
+    def require_room_for(self, plan: Plan) -> None:
+        pass
+
+    def alter(self, plan: Plan, progress: Callable[[str], None]) -> frozenset[str]:
+        network = tc_hosts.NETWORKS[self.rundir]
+        had = {machine.name: [port.mac for port in machine.ports] for machine in network.plan.machines}
+        started = {each.name for each in plan.machines if had.get(each.name) != [port.mac for port in each.ports]}
+        for name in started & had.keys():
+            self.restart(name)
+        network.plan = network.begun = plan
+        return frozenset(started)
+
+
+def test_a_new_host_gets_its_files_and_one_that_is_started_again_keeps_those_on_its_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tc_hosts.use(monkeypatch, tmp_path)
+    monkeypatch.setitem(registry._PROVIDERS, EditingHosts.name, EditingHosts)
+    (tmp_path / "words.txt").write_text("as brought\n")
+    text = "name: copied\ntime: real\ndefaults: {host: {files: [{source: words.txt, target: /srv/}]}}\n"
+
+    def plan_of(hosts: str) -> Plan:
+        Path("copied.yaml").write_text(f"{text}chain: {{hosts: [{hosts}]}}\n")
+        return load(Path("copied.yaml"))
+
+    lab = labs.up(plan_of("ams, bra"), EditingHosts.name, None, quiet)
+    (lab.rundir / "hosts" / "bra" / "srv" / "words.txt").write_text("edited on bra\n")
+    started = edit.alter(lab, renumbered(plan_of("ams, bra, par"), lab.plan), quiet)
+    assert started == {"bra", "par"}, "bra has a port more"
+    held = {path.parents[1].name: path.read_text() for path in lab.rundir.glob("hosts/*/srv/words.txt")}
+    assert held == {"ams": "as brought\n", "bra": "edited on bra\n", "par": "as brought\n"}
 
 
 class Interrupted(Exception):

@@ -134,7 +134,7 @@ class Load:
 @dataclass(frozen=True)
 class Activity:
     seconds: float
-    """Seconds of the lab's clock between the readings."""
+    """Seconds of the lab's clock between the readings; 0 where no machine was on at both."""
     flows: tuple[Flow, ...]
     loads: tuple[Load, ...]
 
@@ -197,7 +197,7 @@ def between(lab: Lab, before: Reading, after: Reading) -> Activity:
             )
     order = {link.name: index for index, link in enumerate(lab.plan.links)}
     loads = tuple(_load(lab, name, before.used[name], used) for name, used in after.used.items() if name in both)
-    return Activity(max(seconds.values()), tuple(sorted(flows, key=lambda flow: order[flow.link])), loads)
+    return Activity(max(seconds.values(), default=0.0), tuple(sorted(flows, key=lambda flow: order[flow.link])), loads)
 
 
 def one_way_ms(direction: Shaping, carried: Carried) -> float:
