@@ -263,6 +263,23 @@ class TcHosts(RealTime):
         return json.dumps({"sent": count, "rtts_us": [rtt_us] * count})
 
 
+class EditedHosts(TcHosts):
+    """See `providers.base.Edits`."""
+
+    def require_room_for(self, plan: Plan) -> None:
+        """There is room for any."""
+
+    def alter(self, plan: Plan, progress: Callable[[str], None]) -> frozenset[str]:
+        network = NETWORKS[self.rundir]
+        had = {machine.name: [port.mac for port in machine.ports] for machine in network.plan.machines}
+        has = {machine.name: [port.mac for port in machine.ports] for machine in plan.machines}
+        for name in had:
+            if has.get(name) != had[name]:
+                self.restart(name)
+        network.plan = network.begun = plan
+        return frozenset(name for name in has if has[name] != had.get(name))
+
+
 def _address(address: str, prefix: int) -> dict[str, Any]:
     return {"family": "inet", "local": address, "prefixlen": prefix, "scope": "global"}
 

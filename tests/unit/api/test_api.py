@@ -15,15 +15,14 @@ from minigts.errors import InputError, MinigtsError
 from minigts.fidelity import measure
 from minigts.lab import Change, Lab, Settings, events
 from minigts.providers import registry
-from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
 
 TEXT = "name: chain\nchain: {hosts: 3, link: {rtt: 10ms, rate: 50mbit}}\n"
 ON = tc_hosts.TcHosts.name
 
 
-class ServingHosts(tc_hosts.TcHosts):
-    """Hosts to which others can be added, and with servers of iperf3, each for one client."""
+class ServingHosts(tc_hosts.EditedHosts):
+    """With servers of iperf3, each for one client."""
 
     name = "serving-hosts"
 
@@ -31,18 +30,6 @@ class ServingHosts(tc_hosts.TcHosts):
         super().__init__(rundir)
         self.servers: set[tuple[str, str]] = set()
         """By host and port."""
-
-    def require_room_for(self, plan: Plan) -> None:
-        """There is room for any."""
-
-    def alter(self, plan: Plan, progress: Callable[[str], None]) -> frozenset[str]:
-        network = tc_hosts.NETWORKS[self.rundir]
-        ports = {machine.name: machine.ports for machine in network.plan.machines}
-        started = frozenset(each.name for each in plan.machines if ports.get(each.name) != each.ports)
-        for host in started.union(ports.keys() - {machine.name for machine in plan.machines}):
-            self.restart(host)
-        network.plan = network.begun = plan
-        return started
 
     def _answer(self, network: tc_hosts.Network, host: str, argv: list[str], stdin: str) -> str:
         match argv:

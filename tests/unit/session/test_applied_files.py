@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -123,10 +122,10 @@ def test_another_share_is_refused_before_anything_changes(lab: Lab) -> None:
     assert everything(lab) == before
 
 
-class EditingHosts(tc_hosts.TcHosts):
-    """See `providers.base.Edits`. What is put on a host lies in the host's folder, which outlives a restart."""
+class FilingHosts(tc_hosts.EditedHosts):
+    """What is put on a host lies in the host's folder, which outlives a restart."""
 
-    name = "editing-hosts"
+    name = "filing-hosts"
 
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:
         super().put(host, source, target)
@@ -137,25 +136,13 @@ class EditingHosts(tc_hosts.TcHosts):
         else:
             shutil.copy2(source, place)
 
-    def require_room_for(self, plan: Plan) -> None:
-        pass
-
-    def alter(self, plan: Plan, progress: Callable[[str], None]) -> frozenset[str]:
-        network = tc_hosts.NETWORKS[self.rundir]
-        had = {machine.name: [port.mac for port in machine.ports] for machine in network.plan.machines}
-        started = {each.name for each in plan.machines if had.get(each.name) != [port.mac for port in each.ports]}
-        for name in started & had.keys():
-            self.restart(name)
-        network.plan = network.begun = plan
-        return frozenset(started)
-
 
 def test_a_new_host_gets_its_files_and_one_that_is_started_again_keeps_those_on_its_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     tc_hosts.use(monkeypatch, tmp_path)
-    monkeypatch.setitem(registry._PROVIDERS, EditingHosts.name, EditingHosts)
+    monkeypatch.setitem(registry._PROVIDERS, FilingHosts.name, FilingHosts)
     (tmp_path / "words.txt").write_text("as brought\n")
     text = "name: copied\ntime: real\ndefaults: {host: {files: [{source: words.txt, target: /srv/}]}}\n"
 
@@ -163,7 +150,7 @@ def test_a_new_host_gets_its_files_and_one_that_is_started_again_keeps_those_on_
         Path("copied.yaml").write_text(f"{text}chain: {{hosts: [{hosts}]}}\n")
         return load(Path("copied.yaml"))
 
-    lab = labs.up(plan_of("ams, bra"), EditingHosts.name, None, quiet)
+    lab = labs.up(plan_of("ams, bra"), FilingHosts.name, None, quiet)
     (lab.rundir / "hosts" / "bra" / "srv" / "words.txt").write_text("edited on bra\n")
     started = edit.alter(lab, renumbered(plan_of("ams, bra, par"), lab.plan), quiet)
     assert started == {"bra", "par"}, "bra has a port more"
