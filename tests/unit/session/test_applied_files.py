@@ -119,6 +119,15 @@ def test_another_share_is_refused_before_anything_changes(lab: Lab) -> None:
     assert everything(lab) == before
 
 
+def test_while_a_host_does_not_answer_nothing_changes(lab: Lab) -> None:
+    network = tc_hosts.NETWORKS[lab.rundir]
+    answering = tuple(host for host in network.plan.hosts if host.name != "mil")
+    network.plan = network.plan.model_copy(update={"hosts": answering})
+    before, times = everything(lab), network.set
+    assert "mil does not answer, so nothing was changed: minigts restart mil" in up(SLOWER, code=2)
+    assert (everything(lab), network.set) == (before, times)
+
+
 class Interrupted(Exception):
     """Stands for SIGKILL: nothing catches it."""
 
