@@ -155,6 +155,8 @@ class TcHosts(RealTime):
                 return self._probe(network, host, address, int(count))
             case ["sh", "-euc", usage.COUNTERS]:
                 return self._counters(network, host)
+            case ["cat"]:
+                return stdin
             case ["cat", "/proc/net/snmp"]:
                 return f"Icmp: InMsgs InErrors InEchos\nIcmp: 0 0 {network.echoes[host]}\n"
             case ["env", *_, program, "start"] if program.endswith("/phase.sh"):
@@ -273,8 +275,8 @@ class EditedHosts(TcHosts):
         network = NETWORKS[self.rundir]
         had = {machine.name: [port.mac for port in machine.ports] for machine in network.plan.machines}
         has = {machine.name: [port.mac for port in machine.ports] for machine in plan.machines}
-        for name in had:
-            if has.get(name) != had[name]:
+        for name, macs in had.items():
+            if has.get(name) != macs:
                 self.restart(name)
         network.plan = network.begun = plan
         return frozenset(name for name in has if has[name] != had.get(name))

@@ -152,6 +152,18 @@ def test_a_lab_that_up_brings_up_goes_down_with_its_block_and_another_stays(lab:
     assert [each.name for each in api.all_labs()] == ["chain"]
 
 
+def test_a_lab_is_the_same_lab_whoever_is_told_of_its_progress(lab: Lab) -> None:
+    told = api.open_lab(say=lambda _: None)
+    assert told == api.open_lab()
+    assert repr(told) == repr(api.open_lab())
+
+
+def test_a_command_reads_what_it_is_given_and_otherwise_nothing(lab: Lab) -> None:
+    host = api.open_lab().host("h1")
+    assert host.run("cat", stdin="for it\n").stdout == "for it\n"
+    assert host.run("cat").stdout == ""
+
+
 def test_what_is_expected_follows_what_is_set_of_the_links(lab: Lab) -> None:
     opened = api.open_lab()
     opened.link("h3", "h2").mend()

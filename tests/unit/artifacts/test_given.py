@@ -54,6 +54,13 @@ def plain_archive(place: Path) -> None:
     place.write_bytes(archive({f"weave-2.8.1/bin/{name}": name.encode() for name in WANTED}, "gz"))
 
 
+def in_pieces(place: Path) -> None:
+    """As bgzip compresses: piece by piece, and the last one is empty."""
+    whole = archive({f"weave-2.8.1/bin/{name}": name.encode() for name in WANTED})
+    pieces = (whole[:1000], whole[1000:], b"")
+    place.write_bytes(b"".join(gzip.compress(piece) for piece in pieces))
+
+
 def docker_image(place: Path) -> None:
     first = archive({"home/weave/weaver": b"weaver", "etc/passwd": b""})
     second = archive({"usr/bin/weaveutil": b"weaveutil"})
@@ -106,7 +113,7 @@ def refusal(place: Path | str, content: bytes | None, monkeypatch: pytest.Monkey
     return reason
 
 
-@pytest.mark.parametrize("make", [directory, plain_archive, docker_image, oci_image, release, linked])
+@pytest.mark.parametrize("make", [directory, plain_archive, in_pieces, docker_image, oci_image, release, linked])
 def test_programs_are_taken_from(make: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert callable(make)
     make(tmp_path / "place")

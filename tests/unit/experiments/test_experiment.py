@@ -245,6 +245,17 @@ def test_a_sender_without_a_limit_offers_more_than_the_links_carry_where_its_cal
     assert expected == (None if rate_mbit is None else pytest.approx(100 * 1472 / 1514))
 
 
+@pytest.mark.parametrize(("tool", "options"), [(iperf3_udp, {"rate": "100%"}), (netperf_stream, {"protocol": "udp"})])
+def test_of_datagrams_those_are_expected_that_the_links_do_not_lose(tool: ModuleType, options: dict[str, str]) -> None:
+    expected = []
+    for loss in ("0%", "10%"):
+        text = f"name: x\npair: {{hosts: [a, b], link: {{rtt: 1ms, rate: 100mbit, loss: {loss}}}}}\n"
+        path = parse_topology(text, "t.yaml").path("a", "b")
+        way = PathUnderTest("10.0.0.1", 1500, 1500, path)
+        expected.append(tool.predicted(tool.TOOL.options(**options), way))
+    assert expected == pytest.approx([100 * 1472 / 1514, 90 * 1472 / 1514])
+
+
 @pytest.mark.parametrize("tool", [iperf3_udp, netperf_stream])
 def test_where_nothing_limits_a_sender_it_is_refused(tool: ModuleType) -> None:
     way = PathUnderTest("10.0.0.1", 1500, 1500, chain(rate_mbit=None).path("ams", "lon"), calls_are_free=True)

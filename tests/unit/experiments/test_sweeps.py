@@ -295,6 +295,9 @@ def test_a_sweeps_tables_say_what_varied_and_there_is_one_of_all(experiment: Pat
     assert sweeps.write_together(top, labs_of(top)) == ("all-samples.csv", "all-summary.csv")
     whole = table(top / "all-samples.csv")
     assert whole == [row for directory in labs_of(top) for row in table(directory / "samples.csv")]
+    own = [(directory / "samples.csv").read_bytes().splitlines(keepends=True) for directory in labs_of(top)]
+    joined = (top / "all-samples.csv").read_bytes().splitlines(keepends=True)
+    assert joined == [*own[0], *(line for lines in own[1:] for line in lines[1:])]
     assert [(row["chain.hosts"], row["chain.link.delay"]) for row in whole[:: 2 * 3]] == [
         (hosts, delay) for hosts in "23" for delay in ("1ms", "2ms")
     ]

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from minigts import api
 from minigts.errors import MinigtsError
-from minigts.explore import histories
+from minigts.explore import histories, variables
 from minigts.explore.histories import Heard, HostClocks, Operation
+from minigts.lab import Lab
 from minigts.lab.events import Event
+from minigts.testing.course import FIGURE, Course
 from minigts.topology.plan import reseed
 from minigts.topology.read.load import parse
 
@@ -76,6 +79,18 @@ def test_what_is_not_linearizable_is_drawn(tmp_path: Path) -> None:
     found = histories.of_registers(history, quiet, figure=tmp_path / "figure.html")
     assert found.keys == ("k",)
     assert "<html" in (tmp_path / "figure.html").read_text()
+
+
+def test_the_test_of_a_seed_finds_that_figure_in_its_courses_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "course").mkdir()
+    monkeypatch.setenv(variables.COURSE, str(tmp_path / "course"))
+    course = Course(api.Lab(Lab(tmp_path / "none")), tmp_path)
+    assert course.check_registers([one("write", "1", 0, 1), one("read", "1", 2, 3)]).holds
+    assert list(course.folder.iterdir()) == []
+    assert not course.check_registers([one("write", "1", 0, 1), one("read", "0", 2, 3)]).holds
+    assert "<html" in (tmp_path / "course" / FIGURE).read_text()
 
 
 @pytest.mark.parametrize(

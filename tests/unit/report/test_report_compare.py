@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -136,6 +137,23 @@ def test_the_page_says_it_too(run: Path, tmp_path: Path) -> None:
     assert "corrected by Holm" in text
     assert text.count("<svg") == 1
     assert "<script" not in text
+
+
+def test_an_interval_is_drawn_from_its_lower_end_to_its_upper_end(run: Path, tmp_path: Path) -> None:
+    found = compare(run, synthetic.write(tmp_path / "b", scaled("swarm", 0.9)))
+    rates = [figure for figure in found.figures if figure.column == "value"]
+    text = shown.page(replace(found, figures=tuple(rates)), tmp_path / "page.html").read_text()
+    lines = re.findall(r'LineCollection_\d+">\s*<path d="M ([\d.]+) \S+\s+L ([\d.]+) ', text)
+    drawn = [(float(low), float(high)) for low, high in lines]
+    ratios = [figure.difference.ratio for figure in rates]
+    ends = [(ratio.low, ratio.high) for ratio in ratios if ratio is not None]
+    middles = [ratio.value for ratio in ratios if ratio is not None]
+    assert len(drawn) == len(ends) == 4
+    least, most = min(range(4), key=middles.__getitem__), max(range(4), key=middles.__getitem__)
+    points_each = (drawn[most][0] - drawn[least][0]) / (ends[most][0] - ends[least][0])
+    for (left, right), (low, high) in zip(drawn, ends, strict=True):
+        assert left == pytest.approx(drawn[least][0] + points_each * (low - ends[least][0]), abs=0.01)
+        assert right == pytest.approx(left + points_each * (high - low), abs=0.01)
 
 
 @pytest.fixture(scope="module")

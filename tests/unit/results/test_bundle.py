@@ -314,7 +314,19 @@ def empty(place: Path) -> Path:
     return place
 
 
-@pytest.mark.parametrize("make", [Path, directory, fifo, empty])
+def text(place: Path) -> Path:
+    place.write_text("not packed at all\n" * 100)
+    return place
+
+
+def cut_at_its_end(place: Path) -> Path:
+    with zipfile.ZipFile(place, "w") as archive:
+        archive.writestr("results/samples.csv", b"x")
+    place.write_bytes(place.read_bytes()[:-10])
+    return place
+
+
+@pytest.mark.parametrize("make", [Path, directory, fifo, empty, text, cut_at_its_end])
 def test_what_is_no_bundle_is_one_error(tmp_path: Path, make: Callable[[Path], Path]) -> None:
     with pytest.raises(InputError, match=r"cannot be read|no regular file|no ZIP archive"):
         unpack(make(tmp_path / "bundle.zip"))

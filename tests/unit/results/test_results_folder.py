@@ -26,6 +26,7 @@ from minigts.report import render
 from minigts.report.read import read
 from minigts.results import folder, manifest, store
 from minigts.results.schema import Manifest
+from minigts.session import campaign
 
 HERE = Path(__file__).parents[1]
 TOOLS = HERE.parents[1] / "tools"
@@ -106,6 +107,15 @@ def test_a_campaign_and_a_run_in_it_are_not_resumed_at_once(begun: Path) -> None
         pass
     with run_folders.locked(campaign), pytest.raises(InputError, match="another run"), run_folders.locked(begun):
         pass
+
+
+def test_a_run_that_is_resumed_has_its_folder_alone_and_a_dry_run_looks_at_it_meanwhile(begun: Path) -> None:
+    asked, notes = campaign.Asked(resume=begun), list[str]()
+    with campaign.opened(asked, notes.append):
+        with pytest.raises(InputError, match="another run is writing here"), campaign.opened(asked, notes.append):
+            pass
+        with campaign.opened(asked, notes.append, dry=True) as seen:
+            assert seen.directories == (begun,)
 
 
 def test_two_runs_at_once_take_each_sample_once(begun: Path) -> None:

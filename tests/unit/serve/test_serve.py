@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -328,6 +331,51 @@ def test_a_lesson_is_told_to_the_page(tmp_path: Path) -> None:
     )
     assert (status, headers["Content-Type"]) == (200, "text/html; charset=utf-8")
     assert "<code>topology.yaml</code>" in text
+
+
+TWO = "name: lesson-1\npair: {hosts: [ams, bra], link: {rtt: 2ms, rate: 50mbit}}\n"
+TOLD_S = 60.0
+
+
+@asynccontextmanager
+async def opened(session: aiohttp.ClientSession, access: Access) -> AsyncIterator[Callable[[], Awaitable[Any]]]:
+    """A page that is open: what gives the next message that it is told."""
+    own = f"http://127.0.0.1:{access.port}"
+    offered = ("minigts", f"minigts.token.{access.token}")
+    async with session.ws_connect(f"{own}/live", protocols=offered, origin=own) as page:
+        yield lambda: page.receive_json(timeout=TOLD_S)
+
+
+def test_a_page_is_told_of_the_lab_the_experiments_and_the_lessons_as_it_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tc_hosts.use(monkeypatch, tmp_path)
+    lab = labs.up(parse(TWO, "two.yaml"), tc_hosts.TcHosts.name, None, lambda _: None)
+
+    async def look(session: aiohttp.ClientSession, access: Access) -> tuple[int, Mapping[str, str], str]:
+        async with opened(session, access) as told:
+            return 101, {}, json.dumps([await told() for _ in range(3)])
+
+    of_lab, of_runs, of_lessons = json.loads(served(tmp_path, look, lab)[2])
+    assert (of_lab["kind"], of_runs["kind"]) == ("topology", "runs")
+    assert of_lessons == {"kind": "lessons", "names": lessons.names(), "own": "1-delay-adds-up"}
+
+
+def test_a_page_is_told_why_its_lab_cannot_be_read_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tc_hosts.use(monkeypatch, tmp_path)
+    lab = labs.up(parse(TWO, "two.yaml"), tc_hosts.TcHosts.name, None, lambda _: None)
+
+    async def look() -> dict[str, Any]:
+        with bound("127.0.0.1", 0) as listening:
+            access = Access("127.0.0.1", listening.getsockname()[1])
+            serving = Server(lab, access, tmp_path, 0.01).serving(listening, lambda _: None)
+            async with serving, aiohttp.ClientSession() as session, opened(session, access) as told:
+                del tc_hosts.NETWORKS[lab.rundir]
+                while (message := await told())["kind"] != "problem":
+                    assert message["kind"] in {"topology", "runs", "lessons", "now"}
+                return dict(message)
+
+    assert asyncio.run(look())["text"] in {"host ams is not running", "host bra is not running"}
 
 
 def test_prometheus_is_told_the_lab_s_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

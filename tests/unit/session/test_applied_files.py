@@ -158,6 +158,15 @@ def test_a_new_host_gets_its_files_and_one_that_is_started_again_keeps_those_on_
     assert held == {"ams": "as brought\n", "bra": "edited on bra\n", "par": "as brought\n"}
 
 
+def test_while_a_host_does_not_answer_nothing_changes(lab: Lab) -> None:
+    network = tc_hosts.NETWORKS[lab.rundir]
+    answering = tuple(host for host in network.plan.hosts if host.name != "mil")
+    network.plan = network.plan.model_copy(update={"hosts": answering})
+    before, times = everything(lab), network.set
+    assert "mil does not answer, so nothing was changed: minigts restart mil" in up(SLOWER, code=2)
+    assert (everything(lab), network.set) == (before, times)
+
+
 class Interrupted(Exception):
     """Stands for SIGKILL: nothing catches it."""
 

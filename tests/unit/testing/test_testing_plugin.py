@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tc_hosts
 
 import python_packages
 from minigts import api
+from minigts.errors import HostFailed
 from minigts.providers import registry
+from minigts.providers.base import Result
 
 pytest_plugins = ["pytester"]
 
@@ -173,6 +177,46 @@ def test_a_failure_shows_what_was_measured_and_the_consoles(run: Run, monkeypatc
             "*minigts: console of h1*",
         ]
     )
+
+
+@pytest.mark.parametrize("measure", ["rtt", "throughput"])
+def test_when_a_host_fails_while_it_measures_the_consoles_of_both_ends_are_shown(
+    run: Run, monkeypatch: pytest.MonkeyPatch, measure: str
+) -> None:
+    works = tc_hosts.TcHosts.run
+
+    def diagnose(_self: object, host: str, into: Path) -> None:
+        into.mkdir(parents=True)
+        (into / "console.log").write_text(f"{host}: Kernel panic\n")
+
+    def fails(self: tc_hosts.TcHosts, host: str, argv: Sequence[str], **more: Any) -> Result:
+        if any("iperf3" in word for word in argv) or argv[0].endswith("/probe"):
+            raise HostFailed(f"host {host} is not running")
+        return works(self, host, argv, **more)
+
+    lab = api.up(CHAIN, provider=ON)
+    monkeypatch.setattr(tc_hosts.TcHosts, "diagnose", diagnose)
+    monkeypatch.setattr(tc_hosts.TcHosts, "run", fails)
+    done = run(f"def test_it({measure}):\n    {measure}('h1', 'h3')\n")
+    lab.down()
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(
+        [
+            "E *HostFailed: host h* is not running",
+            "*minigts: console of h1*",
+            "console.log: h1: Kernel panic",
+            "*minigts: console of h3*",
+            "console.log: h3: Kernel panic",
+        ]
+    )
+
+
+def test_pytests_help_explains_each_option(run: Run) -> None:
+    _, _, ours = run("", "--help").stdout.str().partition("labs of minigts:\n")
+    options = re.split(r"\n  (?=--)", ours.partition("\n\n")[0])
+    explained = {option: rest for option, *rest in (each.split() for each in options)}
+    assert set(explained) >= {"--minigts=TOPOLOGY", "--minigts-on=PROVIDERS", "--minigts-fresh"}
+    assert [option for option, words in explained.items() if not words] == []
 
 
 def test_an_error_of_minigts_shows_the_users_line_and_none_of_ours(run: Run) -> None:

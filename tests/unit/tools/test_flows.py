@@ -189,3 +189,14 @@ def test_a_flow_without_a_result_is_named() -> None:
 
 def test_every_tool_that_a_flow_may_have_is_one_of_the_tools() -> None:
     assert {*flows.FLOWING} == {*TOOLS, traffic.TOOL.name}
+
+
+def test_each_figure_over_time_is_called_by_its_flow_and_what_it_is() -> None:
+    web = {"name": "web", "tool": "traffic", "options": {"sizes": "web-search", "load": "1mbit"}}
+    options = asked(ECHO, {**web, "start": "3s", "number": 2})
+    echo, _, second = options.members("a", "b")
+    found = flows.over_time([(echo, ECHOES), (second, '{"flows": [[0.5, 1000, 0.08]]}')])
+    assert found == {
+        "echo rtt_ms": [(0.0, 10.0), (1.0, 10.0), (2.0, 50.0), (3.0, 40.0)],
+        "web 2 completion_ms": [(3.5, 80.0)],
+    }

@@ -16,6 +16,7 @@ from minigts.errors import InputError
 from minigts.judge.tolerances import round_trip
 from minigts.lab import links
 from minigts.lab.record import Change, Record
+from minigts.session import plans
 from minigts.topology import own_delays
 from minigts.topology.difference import difference
 from minigts.topology.link_settings import Shaping
@@ -195,6 +196,18 @@ def test_the_texts_are_collected_for_results(tmp_path: Path) -> None:
     (tmp_path / "delays.txt").unlink()
     assert load(tmp_path / "own.yaml", beside=UserFiles(tmp_path, given=beside.texts)) == plan
     assert Plan.model_validate_json(plan.model_dump_json()) == plan
+
+
+def test_a_topology_that_is_no_file_has_its_files_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = planned(tmp_path, "jitter: {table: delays.txt}")
+    text = (tmp_path / "own.yaml").read_text()
+    monkeypatch.chdir(tmp_path)
+    assert plans.planned(text, time="virtual") == plan
+    (tmp_path / "delays.txt").unlink()
+    with pytest.raises(InputError, match=r"delays\.txt is not there"):
+        plans.planned(text, time="virtual")
 
 
 def test_another_list_is_a_change_of_the_link(tmp_path: Path) -> None:
