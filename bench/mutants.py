@@ -202,7 +202,7 @@ def _tests_of(room: str) -> list[Path]:
     )
     return [
         file
-        for file in _test_files().values()
+        for file in _every_test()
         if file.name in MORE.get(name, ()) or own.search((stage.PROJECT / file).read_text(encoding="utf-8"))
     ]
 
