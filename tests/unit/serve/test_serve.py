@@ -398,7 +398,8 @@ def test_prometheus_is_told_the_lab_s_metrics(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    "body", ['{"link": "a", "rate_mbit": 0}', '{"link": "a", "queue_bytes": 999}', '{"link": "a", "queue_bytes": 1000000001}']
+    "body",
+    ['{"link": "a", "rate_mbit": 0}', '{"link": "a", "queue_bytes": 999}', '{"link": "a", "queue_bytes": 1000000001}'],
 )
 def test_a_rate_or_queue_that_cannot_be_is_one_sentence(body: str, tmp_path: Path) -> None:
     def asking(session: aiohttp.ClientSession, access: Access) -> Awaitable[tuple[int, Mapping[str, str], str]]:
