@@ -41,6 +41,23 @@ def test_a_verb_of_another_program_names_ours(word: str, capsys: pytest.CaptureF
     assert f"minigts: no verb '{word}': {SPOKEN[word]}." in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("word", "ours"),
+    [
+        ("ps", "minigts status"),
+        ("inspect", "minigts status"),
+        ("destroy", "minigts down"),
+        ("deploy", "minigts up TOPOLOGY"),
+        ("ssh", "minigts shell HOST"),
+        ("graph", "minigts plan TOPOLOGY"),
+    ],
+)
+def test_who_knows_docker_containerlab_or_vagrant_is_led_to_our_verb(word: str, ours: str) -> None:
+    done = do(word)
+    assert (done.exit_code, done.stderr.startswith(f"minigts: no verb '{word}': ")) == (2, True)
+    assert ours in done.stderr
+
+
 def test_every_verb_on_a_lab_takes_its_name_by_lab() -> None:
     program = typer.main.get_command(app)
     takes = {

@@ -74,3 +74,32 @@ def test_refused_values_hide_neither_overlays_nor_the_topology(tmp_path: Path) -
     assert [line.partition(": ")[0] for line in lines] == places
     missing = said(tmp_path, refused.replace("TOPOLOGY", "nowhere.yaml"))
     assert [line.split(": ")[0] for line in missing] == ["odd.yaml:3", "odd.yaml:5", "odd.yaml:6", "odd.yaml:6"]
+
+
+AS_MANY_AS_CAN_BE = """\
+name: most
+title: As many samples as can be
+topology: TOPOLOGY
+seed: 1
+repetitions: 1
+overlays: [none]
+measurements:
+- name: many
+  tool: iperf3-udp
+  paths: [first-to-last]
+  cut: {link: bra-xyz, at: 1s, for: 1s}
+  vary:
+    duration: [DURATIONS]
+    rate: [RATES]
+    datagram: [SIZES]
+"""
+
+
+def test_the_most_samples_that_can_be_hide_no_unknown_link(tmp_path: Path) -> None:
+    """100 durations, 100 rates and 20 sizes are 200,000 samples."""
+    asked = AS_MANY_AS_CAN_BE.replace("DURATIONS", ", ".join(f"{number}s" for number in range(1, 101)))
+    asked = asked.replace("RATES", ", ".join(f"{number}mbit" for number in range(1, 101)))
+    asked = asked.replace("SIZES", ", ".join(f"{number}B" for number in range(100, 120)))
+    assert said(tmp_path, asked, TOPOLOGY.replace("1ms", "1ms, rate: 10mbit")) == [
+        "odd.yaml:11: measurements[0].cut: cut.link: no link 'bra-xyz'; links are ams-bra, bra-lon"
+    ]

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from minigts.language.quantities import LOSS_PERCENT, MEMORY_MB, RATE_MBIT, SIZE_BYTES, TIME_MS, Quantity
+from minigts.language.quantities import LOAD_PERCENT, LOSS_PERCENT, MEMORY_MB, RATE_MBIT, SIZE_BYTES, TIME_MS, Quantity
+from minigts.topology.read.load import parse
 
 
 @pytest.mark.parametrize(
@@ -41,6 +42,7 @@ def test_written_quantity_is_read(kind: Quantity, written: str, value: float) ->
         (RATE_MBIT, "100mbps", "unknown unit 'mbps'"),
         (TIME_MS, "-1ms", "out of range: a time is from 0ms to 10s"),
         (LOSS_PERCENT, "100.1%", "out of range: a loss is from 0% to 100%"),
+        (LOAD_PERCENT, "40.5%", "'40.5%' is no whole number: write a share as in 40%"),
         (SIZE_BYTES, "100kb", "unknown unit 'kb'"),
         (MEMORY_MB, "127MB", "from 128MB"),
         (TIME_MS, "1e3ms", "is not a time"),
@@ -56,6 +58,12 @@ def test_wrong_quantity_is_explained(kind: Quantity, written: object, message: s
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
         kind.parse(written)
     assert len(str(caught.value)) < 200
+
+
+def test_a_fraction_is_kept_in_a_time_and_rounded_where_whole_units_are_counted() -> None:
+    plan = parse("name: x\nhosts: {a: {memory: 1.3GB}, b: }\nlinks: [{ends: [a, b], rtt: 21.75ms}]\n", "x.yaml")
+    assert [host.memory_mb for host in plan.hosts] == [1331, 512]
+    assert [link.rtt_ms for link in plan.links] == [21.75]
 
 
 @pytest.mark.parametrize("kind", [TIME_MS, RATE_MBIT, LOSS_PERCENT, SIZE_BYTES, MEMORY_MB], ids=lambda kind: kind.what)

@@ -128,6 +128,15 @@ def test_memory_that_no_machine_has_is_refused_whatever_is_measured() -> None:
         memory.require_memory(kernels(2, "1024GB"), ["none"], [limit(20_000, 64_000, "a group"), limit(23_000)])
 
 
+@pytest.mark.parametrize(
+    ("hosts", "names"), [(3, "h1, h2, h3"), (4, "h1, h2, h3 and 1 more"), (9, "h1, h2, h3 and 6 more")]
+)
+def test_of_many_hosts_with_too_much_memory_three_are_named(hosts: int, names: str) -> None:
+    with pytest.raises(EnvironmentLacks) as refused:
+        memory.require_memory(kernels(hosts, "1024GB"), ["none"], [limit(20_000)])
+    assert str(refused.value).startswith(f"{names}: `memory: 1048576MB` is more than this machine has")
+
+
 def test_much_declared_memory_costs_its_description_from_the_beginning() -> None:
     (small, large) = (kernels(2, size)[0].takes_mb("none") for size in ("512MB", "8GB"))
     assert large - small == (8192 - 512) // 64

@@ -266,7 +266,11 @@ HEAD = "figures:\n  - of: udp\n"
         (HEAD + "    style: {height: 2m}\n", r"f\.yaml:3: .*style\.height: '2m' has an unknown unit 'm'"),
         (HEAD + "    style: {width: 2km}\n", r"f\.yaml:3: .*style\.width"),
         (HEAD + "    style: {width: 1mm}\n", r"f\.yaml:3: .*style\.width: '1mm' is out of range"),
-        (HEAD + "    style: {font: No Such Font}\n", r"f\.yaml:3: .*style\.font: no font 'No Such Font' is installed"),
+        (
+            HEAD + "    style: {font: No Such Font}\n",
+            r"f\.yaml:3: .*style\.font: no font 'No Such Font' is installed here; "
+            r"these need none: sans, serif, times, mono",
+        ),
         (HEAD + "    style: {font_size: 2}\n", r"f\.yaml:3: .*style\.font_size: letters of 2 points: from 4 to 40"),
         (HEAD + "    name: A B\n", r"f\.yaml:3: figures\[0\]\.name"),
         (HEAD + "    lines: [{at: 1, text: t, y: vaule}]\n", r"f\.yaml:3: figures\[0\]\.lines\[0\]\.y: no column"),

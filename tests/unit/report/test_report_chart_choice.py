@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 import synthetic
 
@@ -16,7 +18,11 @@ from minigts.report.page import result_tables
 from minigts.report.read import read
 from minigts.report.render import contents
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 KINDS = {kind.name: kind for kind in synthetic.KINDS}
+MANY_PATHS = tuple(("h1", f"h{number}", 1) for number in range(2, 12))
 BRANCH = (("h1", "h2", 1), ("h1", "h3", 2), ("h1", "h4", 2), ("h2", "h3", 1))
 
 
@@ -83,8 +89,7 @@ def test_every_point_is_of_one_row(tmp_path: Path, kind: synthetic.Kind) -> None
 
 
 def test_more_paths_than_series_can_show_are_markers_of_their_own(tmp_path: Path) -> None:
-    many = replace(KINDS["unfair"], paths=tuple(("h1", f"h{n}", 1) for n in range(2, 12)))
-    chart = charts(tmp_path, many)["tcp-by-congestion"]
+    chart = charts(tmp_path, replace(KINDS["unfair"], paths=MANY_PATHS))["tcp-by-congestion"]
     assert chart.scattered
     (series,) = chart.panels[0].series
     assert [point.path for point in series.points if point.x == 0] == [f"h1 → h{n}" for n in range(2, 12)]
@@ -163,6 +168,13 @@ def test_several_measurements_share_a_figure(tmp_path: Path) -> None:
     assert [row[0] for row in table.rows] == ["host-to-host", "within-own", "within-published"]
 
 
+def test_two_measurements_stand_beside_each_other_on_the_axis_that_is_asked_for(tmp_path: Path) -> None:
+    asked = [{"of": ["host-to-host", "within-own"], "x": "measurement"}]
+    chart = charts(tmp_path, replace(KINDS["places"], figures=asked))["host-to-host-by-measurement"]
+    assert [name for _, name in chart.ticks] == ["host-to-host", "within-own"]
+    assert [point.x for point in chart.panels[0].series[0].points] == [0, 1]
+
+
 def test_curves_of_several_measurements_start_at_their_own_first_hop(tmp_path: Path) -> None:
     (chart,) = charts(tmp_path, KINDS["window"]).values()
     assert chart.overlays == ("mesh",)
@@ -225,6 +237,79 @@ def test_every_kind_is_drawn(tmp_path: Path, kind: synthetic.Kind) -> None:
     names = {chart.name for chart in chart_choice.charts(read(tmp_path / "run"))}
     assert {*names, "topology"} == {path.stem for path in (tmp_path / "run" / "figures").glob("*.svg")}
     assert all(f'id="{name}"' in page.read_text() for name in names)
+
+
+def legend(figure: Figure) -> list[str]:
+    return [text.get_text() for each in figure.legends for text in each.get_texts()]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "labels"),
+    [
+        (
+            "offload",
+            "udp-by-datagram",
+            ["no overlay · offload on", "no overlay · offload off", "swarm · offload on", "swarm · offload off"],
+        ),
+        (
+            "window",
+            "tcp-by-hops",
+            ["tcp, congestion cubic", "tcp, congestion reno", "tcp-window", "tcp-queue", "tcp-gro"],
+        ),
+        ("cpu", "tcp-by-overlay", []),
+    ],
+)
+def test_the_legend_names_what_parts_the_series_and_the_axis_does_not(
+    tmp_path: Path, kind: str, name: str, labels: list[str]
+) -> None:
+    assert legend(drawing.draw(charts(tmp_path, KINDS[kind])[name])) == labels
+
+
+def predicted(chart: Chart) -> Chart:
+    """Its first panel, with a prediction for each point, a tenth above it."""
+    series = [
+        replace(each, points=tuple(replace(point, predicted=1.1 * point.value) for point in each.points))
+        for each in chart.panels[0].series
+    ]
+    return replace(chart, panels=(replace(chart.panels[0], series=tuple(series)),))
+
+
+def test_predictions_of_overlays_along_the_axis_have_one_name_in_the_legend(tmp_path: Path) -> None:
+    """Each overlay has its own ceiling, and its name stands on the axis."""
+    figure = drawing.draw(predicted(charts(tmp_path, KINDS["cpu"])["tcp-by-overlay"]))
+    assert legend(figure) == ["ceiling by the plan"]
+
+
+def test_a_prediction_of_one_series_bears_its_name(tmp_path: Path) -> None:
+    figure = drawing.draw(predicted(charts(tmp_path, KINDS["offload"])["udp-by-datagram"]))
+    assert legend(figure)[4:] == [f"expected by the plan, {label}" for label in legend(figure)[:4]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (KINDS["offload"], "udp-by-datagram"),
+        (KINDS["cpu"], "tcp-by-overlay"),
+        (replace(KINDS["unfair"], paths=MANY_PATHS), "tcp-by-congestion"),
+    ],
+    ids=["lines", "bars", "markers"],
+)
+def test_a_prediction_is_drawn_no_thicker_than_what_was_measured(
+    tmp_path: Path, kind: synthetic.Kind, name: str
+) -> None:
+    from matplotlib.artist import getp  # noqa: PLC0415
+    from matplotlib.container import ErrorbarContainer  # noqa: PLC0415
+
+    made = predicted(charts(tmp_path, kind)[name])
+    [panel] = drawing.draw(made).axes
+    of_the_plan = {
+        float(max(np.ravel(getp(drawn, "linewidth"))))
+        for drawn, label in zip(*panel.get_legend_handles_labels(), strict=True)
+        if label.startswith(made.tool.prediction.legend)
+    }
+    measured = [each[0] for each in panel.containers if isinstance(each, ErrorbarContainer) and each[0] is not None]
+    [thickness] = {float(getp(drawn, "linewidth")) for drawn in (*measured, *panel.patches)}
+    assert 0 < max(of_the_plan) <= thickness
 
 
 def test_long_names_of_panels_stay_beside_their_panels(tmp_path: Path) -> None:

@@ -131,6 +131,23 @@ def test_a_file_that_nobody_could_unpack_is_refused(run: Path, tmp_path: Path) -
     assert not (tmp_path / "a.zip").exists()
 
 
+def test_the_largest_file_that_is_packed_is_unpacked_again(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit holds for the file itself; with one byte less neither is done."""
+    large = run / "raw" / "large.json"
+    large.write_bytes(bytes(300_000))
+    just, less = bundle.Limits(file_bytes=300_000), bundle.Limits(file_bytes=299_999)
+    monkeypatch.setattr(bundle, "LIMITS", just)
+    bundle.write(run, tmp_path / "a.zip")
+    assert unpack(tmp_path / "a.zip", just)["raw/large.json"] == large.read_bytes()
+    with pytest.raises(InputError, match=r"'results/raw/large.json' has more than"):
+        unpack(tmp_path / "a.zip", less)
+    monkeypatch.setattr(bundle, "LIMITS", less)
+    with pytest.raises(InputError, match=r"results/raw/large.json has more"):
+        bundle.write(run, tmp_path / "b.zip")
+
+
 @pytest.mark.nightly
 def test_every_link_of_a_campaign_s_pages_leads_into_its_bundle(run: Path, tmp_path: Path) -> None:
     """Pages as `minigts report` makes them; a link to a folder leads to what is in it."""

@@ -171,7 +171,8 @@ def _reach(points: Sequence[Point]) -> list[list[float]]:
 
 
 def _predicted(axes: Axes, chart: Chart, drawn: Sequence[_Drawn]) -> None:
-    """The plan's predictions. Series with the same prediction share one mark."""
+    """The plan's predictions. Series with the same prediction share one mark, and so do in the legend all that have no
+    name there, since the axis names them."""
     what = chart.tool.prediction.legend
     sharing: dict[tuple[tuple[float, float], ...], list[_Drawn]] = {}
     for each in drawn:
@@ -180,8 +181,9 @@ def _predicted(axes: Axes, chart: Chart, drawn: Sequence[_Drawn]) -> None:
     sharing.pop((), None)
     for at, owners in sharing.items():
         alone = len(owners) == 1 and len(drawn) > 1
-        colour, dashes = (owners[0].look.colour, owners[0].look.dashes) if alone else (style.FAINT, style.SOLID)
-        label = f"{what}, {owners[0].label}" if alone else what
+        named = alone and bool(owners[0].label)
+        colour, dashes = (owners[0].look.colour, owners[0].look.dashes) if named else (style.FAINT, style.SOLID)
+        label = f"{what}, {owners[0].label}" if named else what
         if chart.scattered:
             axes.scatter(*zip(*sorted(set(at)), strict=True), marker="_", color=colour, linewidths=1.0, label=label)
         elif chart.bars or chart.x == "hops":
