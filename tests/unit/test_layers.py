@@ -183,9 +183,10 @@ def test_only_the_command_line_prints_and_exits() -> None:
     assert offenders(lambda module: printing.intersection(calls(module)), but=("cli", ON_A_HOST)) == {}
 
 
-BRING_UP = {"lab.up", "lab.bring_up", "lab.lifecycle.up", "lab.lifecycle.bring_up"}
+BRING_UP = {"lab.up", "lab.bring_up", "lab.lifecycle.up", "lab.lifecycle.bring_up", "overlays.lab_for"}
 BELOW_THE_DOOR = {
     "cluster/worker.py": "a job's lab, of bare hosts, on whatever machine the worker is",
+    "overlays/lifecycle.py": "bare hosts that have overlays' programs from their start",
     "experiments/provider_comparison.py": "measures what bringing bare hosts up takes",
 }
 

@@ -107,9 +107,22 @@ def test_hosts_that_find_room_are_let_in() -> None:
 
 
 def test_a_variant_takes_what_its_family_takes_and_no_less_than_the_dearest() -> None:
-    one = kernels(2)[0]
+    _, one = kernels(2)
     assert one.takes_mb("kubernetes-flannel") == one.takes_mb("kubernetes") > one.takes_mb("libnetwork-etcd")
     assert one.takes_mb("swarm-encrypted") == one.takes_mb("libnetwork-etcd") > one.takes_mb("swarm")
+
+
+def test_the_first_host_of_each_network_has_the_control_plane() -> None:
+    text = (
+        "name: x\ndefaults: {host: {memory: 1GB}}\nhosts: {a: {}, b: {}, c: {}, d: {}, e: {}}\nswitches: {s: {}}\n"
+        "links: [{ends: [a, s]}, {ends: [b, s]}, {ends: [c, s]}, {ends: [d, s]}, {ends: [e, s]}]\n"
+    )
+    groups = "groups: {one: [a, b], two: [d, c]}\n"
+    for more, leaders in (("", {"a"}), (groups, {"a", "d"})):
+        found = memory.kernels_of(parse(text + more, "x.yaml"))
+        dear = {each.name for each in found if each.takes_mb("kubernetes") > 800}
+        assert dear == leaders
+        assert len({each.takes_mb("swarm") for each in found if each.kind != "switch"}) == 1
 
 
 def test_120_hosts_with_docker_do_not_fit_into_24_gb_and_bare_they_do() -> None:

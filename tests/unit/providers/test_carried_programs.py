@@ -168,6 +168,5 @@ def test_an_overlays_programs_are_carried_by_providers_that_can(
     monkeypatch.setattr(UmlProvider, "carry", lambda _, *what: carried.append(what))
     monkeypatch.setattr(Overlay, "programs", lambda own, _say: programs if own.name == "flannel" else None)
     for provider in (MininetProvider(tmp_path), UmlProvider(tmp_path)):
-        for name in ("none", "flannel"):
-            overlays.carry(provider, name, lambda _: None)
+        overlays.carry(provider, ["none", "flannel"], lambda _: None)
     assert carried == [(programs, PLACE)]

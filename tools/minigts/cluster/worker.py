@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict
 
 import minigts
 from minigts import lab as labs
-from minigts import paths
+from minigts import overlays, paths
 from minigts.cluster.jobs import Job
 from minigts.errors import EnvironmentLacks, MinigtsError
 from minigts.experiments import run, run_folders
@@ -175,7 +175,8 @@ def lab_name(campaign_id: str, number: int | str, process: int | str) -> str:
 
 @contextmanager
 def _lab(job: Job, campaign_id: str, say: Progress) -> Iterator[Lab]:
-    made = labs.up(job.manifest.plan, job.manifest.provider, lab_name(campaign_id, job.number, os.getpid()), say)
+    name = lab_name(campaign_id, job.number, os.getpid())
+    made = overlays.lab_for(job.manifest.plan, job.manifest.provider, name, [job.overlay], say)
     try:
         yield made
     finally:

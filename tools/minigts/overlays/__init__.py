@@ -9,6 +9,7 @@ from minigts.overlays.edit import alter, finish, require_alterable
 from minigts.overlays.lifecycle import (
     carry,
     join,
+    lab_for,
     leave,
     own_containers,
     rejoin,
@@ -35,6 +36,7 @@ __all__ = [
     "join",
     "joined",
     "known",
+    "lab_for",
     "leave",
     "own_containers",
     "rejoin",

@@ -18,6 +18,7 @@ from ipaddress import IPv4Network
 from itertools import combinations
 from pathlib import Path, PurePosixPath
 
+from minigts import lab as labs
 from minigts.dataplane import names
 from minigts.errors import InputError, MinigtsError
 from minigts.lab import Lab, Record, dead_links, exclusive, losing_all, plan_now, routes, whole_paths
@@ -72,13 +73,22 @@ def require(plan: Plan, provider: Provider, name: str) -> None:
     containers.require(plan, provider, name)
 
 
-def carry(provider: Provider, name: str, progress: Progress) -> None:
-    """Let the hosts of a lab that `provider` is to start have the programs of overlay `name` from their start, where it
-    can. Programs that there are not yet are built or copied now. Raises EnvironmentLacks, MinigtsError."""
+def carry(provider: Provider, laid: Iterable[str], progress: Progress) -> None:
+    """Let the hosts of a lab that `provider` is to start have the programs of these overlays from their start; where it
+    can, and of several the largest. Programs that there are not yet are built or copied now. Raises EnvironmentLacks,
+    MinigtsError."""
     if isinstance(provider, CarriesPrograms):
-        programs = catalogue.find(name).programs(progress)
-        if programs is not None:
-            provider.carry(programs, PROGRAMS_IN_HOST)
+        for programs in dict.fromkeys(catalogue.find(name).programs(progress) for name in laid):
+            if programs is not None:
+                provider.carry(programs, PROGRAMS_IN_HOST)
+
+
+def lab_for(plan: Plan, provider: str, name: str, laid: Iterable[str], progress: Progress) -> Lab:
+    """Bring up a new lab without an overlay, on which these are to be joined. Raises what `lab.up` and `carry` do."""
+    lab = labs.wanted(plan, provider, name)
+    if not lab.rundir.is_dir():
+        carry(lab.provider, laid, progress)
+    return labs.bring_up(lab, progress)
 
 
 def require_engine(provider: Provider, name: str) -> None:

@@ -84,7 +84,7 @@ def bring_up(
     error says so. Raises what `lab.bring_up`, `current_certificate` and `overlays.join` raise.
     """
     if wanted.is_new and wanted.overlay is not None:
-        overlays.carry(wanted.lab.provider, wanted.overlay, say)
+        overlays.carry(wanted.lab.provider, [wanted.overlay], say)
     lab = labs.bring_up(wanted.lab, say, wanted.share)
     if wanted.defaults is not None:
         edit.keep_defaults(lab, wanted.defaults)
@@ -93,9 +93,10 @@ def bring_up(
 
 
 @contextmanager
-def bare(plan: Plan, provider: str, name: str, say: Progress) -> Iterator[Lab]:
-    """A lab of hosts and links without certificate and overlay; it is taken down at the end of the context."""
-    lab = labs.up(plan, provider, name, say)
+def bare(plan: Plan, provider: str, name: str, say: Progress, laid: Collection[str] = ()) -> Iterator[Lab]:
+    """A lab of hosts and links without certificate and overlay, for these overlays; it is taken down at the end of the
+    context."""
+    lab = overlays.lab_for(plan, provider, name, laid, say)
     try:
         yield lab
     finally:

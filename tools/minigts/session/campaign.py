@@ -7,7 +7,7 @@ told of the progress; the results are in results folders.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from minigts import lab as labs
+from minigts import overlays
 from minigts.cluster import dispatch, in_turn, merge_results
 from minigts.cluster import engine as engines
 from minigts.cluster.jobs import record_jobs, split
@@ -178,8 +179,8 @@ def require_room(prepared: Sequence[Prepared], provider: str) -> tuple[str, ...]
     wanted = prepare.overlays_by_plan(prepared)
     for time in dict.fromkeys(plan.time for plan, _ in wanted):
         labs.require_parts(registry.make(provider, Path(), time))
-    for plan, overlays in wanted:
-        bring_up.require_room(plan, registry.make(provider, Path(), plan.time), overlays)
+    for plan, laid in wanted:
+        bring_up.require_room(plan, registry.make(provider, Path(), plan.time), laid)
     return bring_up.as_root(registry.make(provider, Path()))
 
 
@@ -206,9 +207,9 @@ def measure(
 
 
 @contextmanager
-def lab_for(plan: Plan, means: Means, say: Progress) -> Iterator[Lab]:
-    """A lab of `plan`: the one that `means.lab` names, or a new one without overlay, which is taken down at the end
-    unless `means.keep` is set.
+def lab_for(plan: Plan, means: Means, say: Progress, laid: Collection[str] = ()) -> Iterator[Lab]:
+    """A lab of `plan`: the one that `means.lab` names, or a new one, without overlay, on which these are to be joined;
+    it is taken down at the end unless `means.keep` is set.
 
     Raises InputError when the named lab has other hosts, links, groups or time, or has links that are cut or changed:
     the results would be of another topology than their manifest says.
@@ -218,9 +219,9 @@ def lab_for(plan: Plan, means: Means, say: Progress) -> Iterator[Lab]:
         return
     name = f"{plan.name}-{os.getpid()}"
     if means.keep:
-        yield labs.up(plan, means.provider, name, say)
+        yield overlays.lab_for(plan, means.provider, name, laid, say)
         return
-    with bring_up.bare(plan, means.provider, name, say) as made:
+    with bring_up.bare(plan, means.provider, name, say, laid) as made:
         yield made
 
 
@@ -321,8 +322,14 @@ def _by_labs(
             names = ", ".join(each.name for each in own)
             if len(shared) > 1:
                 watcher.note(f"lab {number} of {len(shared)}: {names}")
+            laid = dict.fromkeys(
+                sample.overlay
+                for directory, each in zip(directories, prepared, strict=True)
+                for sample in each.samples
+                if directory in own
+            )
             try:
-                complete &= _in_one_lab(plan, own, means, watcher)
+                complete &= _in_one_lab(plan, own, [*laid], means, watcher)
             except (HostFailed, CommandFailed) as error:
                 if len(directories) == 1:
                     raise
@@ -337,11 +344,11 @@ def _by_labs(
     return complete
 
 
-def _in_one_lab(plan: Plan, directories: Sequence[Path], means: Means, watcher: Watcher) -> bool:
-    """Measure the runs of one topology in one lab; return whether every sample has a result."""
+def _in_one_lab(plan: Plan, directories: Sequence[Path], laid: Collection[str], means: Means, watcher: Watcher) -> bool:
+    """Measure the runs of one topology in one lab, over these overlays; return whether every sample has a result."""
     with ExitStack() as stack:
         with watcher.preparing() as say:
-            lab = stack.enter_context(lab_for(plan, means, say))
+            lab = stack.enter_context(lab_for(plan, means, say, laid))
             run_folders.record_labs(directories, lent=means.lab is not None)
             run_folders.describe_lab(directories, lab, say, fresh=means.lab is None)
         with watcher.measuring() as (step, on_progress):

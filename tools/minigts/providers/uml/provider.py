@@ -108,7 +108,8 @@ class UmlProvider(AgentProvider):
         self._share = share
 
     def carry(self, programs: Path, place: PurePosixPath) -> None:
-        self._carried = (programs, place)
+        if self._carried is None or program_images.size_of(programs) > program_images.size_of(self._carried[0]):
+            self._carried = (programs, place)
 
     def up(self, plan: Plan, progress: Progress) -> None:
         names = [machine.name for machine in plan.machines]
