@@ -157,8 +157,7 @@ write_image() {
     rootfs: {type: "layers", diff_ids: [$layer]}
   }' >"$1/config.json"
   jq -nc --arg name "$2" '[{Config: "config.json", RepoTags: [$name], Layers: ["layer.tar"]}]' >"$1/manifest.json"
-  tar -c -C "$1" manifest.json config.json layer.tar >"$1/image.tar"
-  containers images import "$1/image.tar" >/dev/null
+  tar -c -C "$1" manifest.json config.json layer.tar | containers images import - >/dev/null
 }
 
 # process_of CONTAINER: its first process.
