@@ -32,8 +32,8 @@ def launched(change: Callable[[Launch], Launch], monkeypatch: pytest.MonkeyPatch
     """As planned, but for the change."""
     as_planned = provider.launch_of
 
-    def launch(plan: Plan, ready: image.Image, boot: Path, layered: Mapping[str, Path]) -> Launch:
-        return change(as_planned(plan, ready, boot, layered))
+    def launch(plan: Plan, ready: image.Image, boot: Path, layered: Mapping[str, Path], programs: str) -> Launch:
+        return change(as_planned(plan, ready, boot, layered, programs))
 
     monkeypatch.setattr(provider, "launch_of", launch)
 

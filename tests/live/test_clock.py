@@ -43,8 +43,10 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     as_ordered = VirtualUmlProvider._launch
 
     def order(number: int) -> None:
-        def launch(self: VirtualUmlProvider, plan: Plan, progress: Callable[[str], None]) -> Launch:
-            ordered = as_ordered(self, plan, progress)
+        def launch(
+            self: VirtualUmlProvider, plan: Plan, progress: Callable[[str], None], kept_programs: str | None
+        ) -> Launch:
+            ordered = as_ordered(self, plan, progress, kept_programs)
             assert ordered.clock is not None
             return replace(ordered, clock=replace(ordered.clock, at_once=number))
 
