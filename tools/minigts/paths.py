@@ -190,6 +190,13 @@ def read_lines(path: Path, most_bytes: int) -> Iterator[bytes]:
             yield block + rest
 
 
+def size_bytes(path: Path) -> int:
+    """The size of a file, or of all files in a directory."""
+    if not path.is_dir():
+        return path.stat().st_size
+    return sum(each.lstat().st_size for each in path.rglob("*") if each.is_file() and not each.is_symlink())
+
+
 def content_key(files: Iterable[tuple[str, Path]], before: str = "") -> str:
     """The first 16 hexadecimal digits of the SHA-256 of the text `before` and the names and bytes of files, in this
     order. The cache keeps what is made of the files under this key."""

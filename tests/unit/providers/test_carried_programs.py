@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
+from typing import ClassVar
 
 import pytest
+import tc_hosts
 
 from minigts import overlays
-from minigts.errors import InputError
+from minigts.errors import EnvironmentLacks, InputError
+from minigts.lab import Lab
+from minigts.machine.progress import Progress
 from minigts.overlays.catalogue import Overlay
+from minigts.providers import registry
 from minigts.providers.mininet.provider import MininetProvider
 from minigts.providers.uml.build import layers, program_images
 from minigts.providers.uml.build.image import Image
@@ -167,6 +172,37 @@ def test_an_overlays_programs_are_carried_by_providers_that_can(
     carried: list[tuple[Path, PurePosixPath]] = []
     monkeypatch.setattr(UmlProvider, "carry", lambda _, *what: carried.append(what))
     monkeypatch.setattr(Overlay, "programs", lambda own, _say: programs if own.name == "flannel" else None)
-    for provider in (MininetProvider(tmp_path), UmlProvider(tmp_path)):
-        overlays.carry(provider, ["none", "flannel"], lambda _: None)
+    for provider in (MininetProvider(tmp_path / "lab"), UmlProvider(tmp_path / "lab")):
+        for name in ("none", "flannel"):
+            overlays.carry(Lab.known(tmp_path / "lab", PLAN, provider), name, lambda _: None)
     assert carried == [(programs, PLACE)]
+
+
+def test_a_lab_that_is_there_is_not_asked(tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(UmlProvider, "carry", lambda *_: pytest.fail("carried"))
+    monkeypatch.setattr(Overlay, "programs", lambda *_: programs)
+    overlays.carry(Lab.known(tmp_path, PLAN, UmlProvider(tmp_path)), "flannel", lambda _: None)
+
+
+class CarryingHosts(tc_hosts.TcHosts):
+    name = "carrying-hosts"
+    carried: ClassVar[list[Path]] = []
+
+    def carry(self, programs: Path, place: PurePosixPath) -> None:
+        self.carried.append(programs)
+
+
+def test_programs_that_cannot_be_had_keep_no_experiment_from_its_other_overlays(
+    tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def programs_of(overlay: Overlay, _say: Progress) -> Path:
+        if overlay.name == "weave":
+            raise EnvironmentLacks("weave needs programs of yours")
+        return programs
+
+    tc_hosts.use(monkeypatch, tmp_path)
+    monkeypatch.setitem(registry._PROVIDERS, CarryingHosts.name, CarryingHosts)
+    monkeypatch.setattr(Overlay, "programs", programs_of)
+    plan = parse("name: x\ntime: real\npair: {}\n", "x.yaml")
+    lab = overlays.lab_for(plan, CarryingHosts.name, "x", ["weave", "flannel"], lambda _: None)
+    assert (lab.read_state(), CarryingHosts.carried) == ("up", [programs])

@@ -14,6 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from minigts import paths
 from minigts.errors import InputError, MinigtsError, reading_from
 from minigts.lab import provisioning
 from minigts.lab.lab import Lab
@@ -103,14 +104,7 @@ def between(lab: Lab, source: There, target: There, *, recursive: bool) -> int:
     with tempfile.TemporaryDirectory(dir=lab.rundir, prefix="copy.") as place:
         arrived = get(lab, source, Path(place) / (source.path.name or "root"), recursive=recursive)
         put(lab, arrived, target, recursive=recursive)
-        return size_bytes(arrived)
-
-
-def size_bytes(path: Path) -> int:
-    """The size of a file, or of all files in a directory."""
-    if not path.is_dir():
-        return path.stat().st_size
-    return sum(each.lstat().st_size for each in path.rglob("*") if each.is_file() and not each.is_symlink())
+        return paths.size_bytes(arrived)
 
 
 def _require_recursive(name: str, directory: bool, recursive: bool) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from ipaddress import IPv4Network
 from itertools import combinations
@@ -73,21 +74,22 @@ def require(plan: Plan, provider: Provider, name: str) -> None:
     containers.require(plan, provider, name)
 
 
-def carry(provider: Provider, laid: Iterable[str], progress: Progress) -> None:
-    """Let the hosts of a lab that `provider` is to start have the programs of these overlays from their start; where it
-    can, and of several the largest. Programs that there are not yet are built or copied now. Raises EnvironmentLacks,
-    MinigtsError."""
-    if isinstance(provider, CarriesPrograms):
-        for programs in dict.fromkeys(catalogue.find(name).programs(progress) for name in laid):
-            if programs is not None:
-                provider.carry(programs, PROGRAMS_IN_HOST)
+def carry(lab: Lab, name: str, progress: Progress) -> None:
+    """Let the hosts of a lab that is to come up anew have the programs of overlay `name` from their start, where its
+    provider can. Programs that there are not yet are built or copied now. Raises EnvironmentLacks, MinigtsError."""
+    if isinstance(lab.provider, CarriesPrograms) and not lab.rundir.is_dir():
+        programs = catalogue.find(name).programs(progress)
+        if programs is not None:
+            lab.provider.carry(programs, PROGRAMS_IN_HOST)
 
 
 def lab_for(plan: Plan, provider: str, name: str, laid: Iterable[str], progress: Progress) -> Lab:
-    """Bring up a new lab without an overlay, on which these are to be joined. Raises what `lab.up` and `carry` do."""
+    """Bring up a new lab without an overlay, on which these are to be joined. That one's programs cannot be had is said
+    when it is joined, and keeps nobody from the others. Raises what `lab.up` raises."""
     lab = labs.wanted(plan, provider, name)
-    if not lab.rundir.is_dir():
-        carry(lab.provider, laid, progress)
+    for each in laid:
+        with suppress(MinigtsError):
+            carry(lab, each, progress)
     return labs.bring_up(lab, progress)
 
 

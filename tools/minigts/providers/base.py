@@ -92,7 +92,7 @@ class CarriesPrograms(Protocol):
 
     def carry(self, programs: Path, place: PurePosixPath) -> None:
         """Let the hosts of a lab that the next `up` starts have the directory `programs` below `place`, where that is
-        worth it; of several, one. `programs` has a digest of its content for a name."""
+        worth it; of several calls, the largest. `programs` has a digest of its content for a name."""
         ...
 
 

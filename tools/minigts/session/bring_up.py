@@ -83,8 +83,8 @@ def bring_up(
     A failure after the hosts are up takes a new lab down again; with `left_up` the lab stays up for inspection, and the
     error says so. Raises what `lab.bring_up`, `current_certificate` and `overlays.join` raise.
     """
-    if wanted.is_new and wanted.overlay is not None:
-        overlays.carry(wanted.lab.provider, [wanted.overlay], say)
+    if wanted.overlay is not None:
+        overlays.carry(wanted.lab, wanted.overlay, say)
     lab = labs.bring_up(wanted.lab, say, wanted.share)
     if wanted.defaults is not None:
         edit.keep_defaults(lab, wanted.defaults)

@@ -307,13 +307,9 @@ def _by_labs(
     folder: Path, directories: Sequence[Path], prepared: Sequence[Prepared], means: Means, watcher: Watcher
 ) -> bool:
     """Measure all runs, those of one topology in one lab; return whether every sample has a result."""
-    complete = True
+    complete, runs = True, dict(zip(directories, prepared, strict=True))
     with _telling_how_to_resume(folder, "nothing that was measured is lost", watcher):
-        replicated = [
-            directory
-            for directory, each in zip(directories, prepared, strict=True)
-            if each.samples and each.experiment.replicates > 1
-        ]
+        replicated = [directory for directory, each in runs.items() if each.samples and each.experiment.replicates > 1]
         shared = prepare.by_plan(
             [each for each in directories if each not in replicated],
             [each for each in prepared if not each.samples or each.experiment.replicates == 1],
@@ -322,14 +318,9 @@ def _by_labs(
             names = ", ".join(each.name for each in own)
             if len(shared) > 1:
                 watcher.note(f"lab {number} of {len(shared)}: {names}")
-            laid = dict.fromkeys(
-                sample.overlay
-                for directory, each in zip(directories, prepared, strict=True)
-                for sample in each.samples
-                if directory in own
-            )
+            laid = dict.fromkeys(sample.overlay for directory in own for sample in runs[directory].samples)
             try:
-                complete &= _in_one_lab(plan, own, [*laid], means, watcher)
+                complete &= _in_one_lab(plan, own, laid, means, watcher)
             except (HostFailed, CommandFailed) as error:
                 if len(directories) == 1:
                     raise
@@ -337,7 +328,7 @@ def _by_labs(
                 complete = False
         if replicated:
             complete &= _replicates(folder, replicated, watcher)
-    for directory, each in zip(directories, prepared, strict=True):
+    for directory, each in runs.items():
         # No sample was missing, or the lab failed before its tables could be written.
         if not each.samples or not (directory / SAMPLES).exists():
             watcher.outcome(run.finish(directory), directory)

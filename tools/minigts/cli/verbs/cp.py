@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from minigts import paths
 from minigts.cli import completion, console
 from minigts.cli.options import LabName, one_of, opened_lab, writable
 from minigts.cli.verbs import LABS, Verb
@@ -87,9 +88,9 @@ def _copy(lab: Lab, source: str, target: str, *, recursive: bool) -> int:
         return files.between(lab, from_there, to_there, recursive=recursive)
     if to_there is not None:
         files.put(lab, Path(source), to_there, recursive=recursive)
-        return files.size_bytes(Path(source))
+        return paths.size_bytes(Path(source))
     if from_there is not None:
-        return files.size_bytes(files.get(lab, from_there, Path(target), recursive=recursive))
+        return paths.size_bytes(files.get(lab, from_there, Path(target), recursive=recursive))
     host = lab.plan.hosts[0].name
     raise InputError(f"cp: neither {source} nor {target} is on a host: write HOST:PATH, as in {host}:/tmp/")
 
@@ -105,12 +106,12 @@ def _copy_all(lab: Lab, source: str, target: str, *, recursive: bool) -> int:
         lab.on_every_host(
             lambda host: files.put(lab, Path(source), There.of(host.name, target[1:]), recursive=recursive)
         )
-        return files.size_bytes(Path(source)) * len(lab.plan.hosts)
+        return paths.size_bytes(Path(source)) * len(lab.plan.hosts)
     folders = {host.name: writable(Path(target) / host.name, "cp") for host in lab.plan.hosts}
     got = lab.on_every_host(
         lambda host: files.get(lab, There.of(host.name, source[1:]), folders[host.name], recursive=recursive)
     )
-    return sum(map(files.size_bytes, got.values()))
+    return sum(map(paths.size_bytes, got.values()))
 
 
 def _there(lab: Lab, word: str) -> There | None:

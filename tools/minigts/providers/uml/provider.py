@@ -108,7 +108,7 @@ class UmlProvider(AgentProvider):
         self._share = share
 
     def carry(self, programs: Path, place: PurePosixPath) -> None:
-        if self._carried is None or program_images.size_of(programs) > program_images.size_of(self._carried[0]):
+        if self._carried is None or paths.size_bytes(programs) > paths.size_bytes(self._carried[0]):
             self._carried = (programs, place)
 
     def up(self, plan: Plan, progress: Progress) -> None:

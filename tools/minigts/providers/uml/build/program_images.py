@@ -24,7 +24,7 @@ DATED = "/usr/lib/os-release"
 def layer(programs: Path, place: PurePosixPath, ready: Image, progress: Progress) -> str:
     """The key of the layer on which the directory `programs` is below `place`, made now if necessary; empty when it is
     not worth one. Raises EnvironmentLacks, HostFailed."""
-    size = size_of(programs)
+    size = paths.size_bytes(programs)
     if size < LEAST_BYTES:
         return ""
     target = place / programs.name
@@ -38,8 +38,3 @@ def layer(programs: Path, place: PurePosixPath, ready: Image, progress: Progress
     said = f"putting programs of {size >> 20} MB into a copy of the image, once"
     layers.ensure(key, ready, change, "an overlay's programs", (size >> 20) + 1, progress, said)
     return key
-
-
-def size_of(programs: Path) -> int:
-    """In bytes."""
-    return sum(file.stat().st_size for file in programs.rglob("*") if file.is_file())
