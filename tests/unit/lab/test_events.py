@@ -17,6 +17,7 @@ from minigts import lab as labs
 from minigts.cli.app import app
 from minigts.errors import HostFailed
 from minigts.lab import Lab, events
+from minigts.providers import registry
 from minigts.topology.read.load import parse
 
 TEXT = "name: pair\npair: {link: {delay: 5ms, rate: 50mbit}}\n"
@@ -54,19 +55,31 @@ def test_each_change_is_told_once(lab: Lab, name: str) -> None:
     assert told(lab) == [*before, expected]
 
 
-def test_a_host_that_is_paused_is_told_and_can_be_given_up(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+class PausedHosts(tc_hosts.TcHosts):
+    """See `providers.base.Power`."""
+
+    name = "paused-hosts"
+
+    def kill(self, host: str) -> None: ...
+
+    def pause(self, host: str) -> None: ...
+
+    def resume(self, host: str) -> None: ...
+
+
+def test_a_host_that_is_paused_is_told_and_can_be_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def ended(_self: object, _host: str) -> None:
         raise HostFailed("its kernel has ended")
 
-    monkeypatch.setattr(tc_hosts.TcHosts, "kill", lambda _self, _host: None, raising=False)
-    monkeypatch.setattr(tc_hosts.TcHosts, "pause", lambda _self, _host: None, raising=False)
-    monkeypatch.setattr(tc_hosts.TcHosts, "resume", lambda _self, _host: None, raising=False)
+    tc_hosts.use(monkeypatch, tmp_path)
+    monkeypatch.setitem(registry._PROVIDERS, PausedHosts.name, PausedHosts)
+    lab = labs.up(parse(TEXT, "pair.yaml"), PausedHosts.name, None, lambda _: None)
     labs.pause(lab, "h2")
     assert lab.state_of_hosts()["h2"] == "paused"
     assert labs.dead_links(lab.plan, lab.read_record()) == {"h1-h2"}
     labs.resume(lab, "h2")
     assert [each["event"] for each in told(lab)[-2:]] == ["paused", "resumed"]
-    monkeypatch.setattr(tc_hosts.TcHosts, "resume", ended)
+    monkeypatch.setattr(PausedHosts, "resume", ended)
     labs.pause(lab, "h2")
     with pytest.raises(HostFailed):
         labs.resume(lab, "h2")
