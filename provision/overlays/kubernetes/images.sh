@@ -93,8 +93,9 @@ make_images() {
   rm -rf "$place"
   mkdir -p "$place"
   tar -c --sort=name --numeric-owner -C "$(measuring_files)" . >"$place/layer.tar"
-  write_image "$place" "$measure_image" '["/bin/sh", "-c", "netserver -4 && exec iperf3 -s -J >/dev/null 2>&1"]'
-  write_image "$place" "$pause_image" '["/usr/bin/sleep", "infinity"]'
+  write_images "$place" \
+    "$measure_image" '["/bin/sh", "-c", "netserver -4 && exec iperf3 -s -J >/dev/null 2>&1"]' \
+    "$pause_image" '["/usr/bin/sleep", "infinity"]'
   rm -rf "$place"
 }
 
@@ -104,7 +105,7 @@ make_dns_image() {
   rm -rf "$place"
   mkdir -p "$place"
   tar -c --numeric-owner --owner=0 --group=0 --mtime=@0 -C "$PROGRAMS" coredns >"$place/layer.tar"
-  write_image "$place" "$dns_image" '["/coredns"]'
+  write_images "$place" "$dns_image" '["/coredns"]'
   rm -rf "$place"
 }
 
@@ -116,7 +117,7 @@ load() {
     rm -rf "$place"
     mkdir -p "$place"
     uncompressed "$IMAGE_FILE" >"$place/layer.tar"
-    write_image "$place" "$IMAGE_NAME:latest" null
+    write_images "$place" "$IMAGE_NAME:latest" null
     rm -rf "$place"
     containers images tag --force "$name" "docker.io/$IMAGE_TAG" >/dev/null
   else
@@ -148,16 +149,24 @@ measuring_files() {
   echo "/var/lib/docker/overlay2/$(<"$store/layerdb/sha256/${layer#sha256:}/cache-id")/diff"
 }
 
-# write_image DIRECTORY NAME COMMAND: COMMAND as JSON, null for none; of the files in layer.tar, in the format of `docker save`, and into containerd.
-write_image() {
-  local layer
-  layer=$(sha256sum <"$1/layer.tar")
-  jq -nc --arg layer "sha256:${layer%% *}" --argjson command "$3" '{
-    architecture: "amd64", os: "linux", created: "2025-08-09T00:00:00Z", config: {Entrypoint: $command},
-    rootfs: {type: "layers", diff_ids: [$layer]}
-  }' >"$1/config.json"
-  jq -nc --arg name "$2" '[{Config: "config.json", RepoTags: [$name], Layers: ["layer.tar"]}]' >"$1/manifest.json"
-  tar -c -C "$1" manifest.json config.json layer.tar | containers images import - >/dev/null
+# write_images DIRECTORY [NAME COMMAND]…: images of the files in layer.tar, each with its command as JSON, null for none, into
+# containerd in the format of `docker save`.
+write_images() {
+  local place=$1 layer config
+  local -a configs=()
+  layer=$(sha256sum <"$place/layer.tar")
+  shift
+  while (($#)); do
+    config=config${#configs[@]}.json
+    configs+=("$config")
+    jq -nc --arg layer "sha256:${layer%% *}" --argjson command "$2" '{
+      architecture: "amd64", os: "linux", created: "2025-08-09T00:00:00Z", config: {Entrypoint: $command},
+      rootfs: {type: "layers", diff_ids: [$layer]}
+    }' >"$place/$config"
+    jq -nc --arg name "$1" --arg config "$config" '{Config: $config, RepoTags: [$name], Layers: ["layer.tar"]}'
+    shift 2
+  done | jq -sc . >"$place/manifest.json"
+  (cd "$place" && tar -c manifest.json config*.json layer.tar) | containers images import - >/dev/null
 }
 
 # process_of CONTAINER: its first process.

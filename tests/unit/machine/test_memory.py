@@ -108,7 +108,8 @@ def test_hosts_that_find_room_are_let_in() -> None:
 
 def test_a_variant_takes_what_its_family_takes_and_no_less_than_the_dearest() -> None:
     _, one = kernels(2)
-    assert one.takes_mb("kubernetes-flannel") == one.takes_mb("kubernetes") > one.takes_mb("libnetwork-etcd")
+    assert one.takes_mb("kubernetes-calico") == one.takes_mb("libnetwork-etcd") > one.takes_mb("kubernetes")
+    assert one.takes_mb("kubernetes-flannel") > one.takes_mb("kubernetes-calico")
     assert one.takes_mb("swarm-encrypted") == one.takes_mb("libnetwork-etcd") > one.takes_mb("swarm")
 
 

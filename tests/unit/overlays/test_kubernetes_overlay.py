@@ -455,7 +455,7 @@ def test_a_root_file_system_becomes_an_image_whose_layer_has_its_hash(
     said_by(cluster, "plane", f"loaded_root={kept}; {words}; load", tmp_path)
     (entry,) = json.loads((programs / "manifest.json").read_text())
     assert entry["RepoTags"] == ["web:latest"]
-    configuration = json.loads((programs / "config.json").read_text())
+    configuration = json.loads((programs / "config0.json").read_text())
     assert configuration["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(b'files').hexdigest()}"]
     assert configuration["config"] == {"Entrypoint": None}
     tagged = (programs / "ctr.asked").read_text().splitlines()[-1]
