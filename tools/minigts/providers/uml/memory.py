@@ -37,16 +37,16 @@ memory, and its share of the supervisor. Measured by
     bench/run memory --overlays none bridge calico mesh romana ovs swarm libnetwork-etcd
 
 on six hosts of chain6, a lab for each, ten seconds after Docker, the overlay and a container were up on every host.
-Those of `kubernetes` are the larger worker's with two pods of the user's, where hosts have the programs from their start.
-With SPARE_MEMORY they have room for what each node takes while all install at once, 208 to 213 MB:
+Those of `kubernetes` are the larger worker's with two pods of the user's, where hosts have the programs from their
+start. With SPARE_MEMORY they have room for what each node takes while all install at once, 208 to 213 MB:
 
     bench/run cluster --nodes 6 --pods 2 --worker-mb 512 --plane-mb 1000 --overlay kubernetes
 
 and, for the latter, `df /dev/shm` twice a second meanwhile.
 """
 LEADER_MB = {"kubernetes": 650}
-"""The same for the first host of each network, where it takes more: a control plane with up to 48 nodes. With 100 it has
-789 MB, for which SPARE_MEMORY has room."""
+"""The same for the first host of each network, where it takes more: a control plane with up to 48 nodes. With 100 it
+has 789 MB, for which SPARE_MEMORY leaves room."""
 DEAREST_MB = 171
 """The figure for overlays that were not measured: the largest that was. A variant of one that takes more has that."""
 MEASURED_AT_MB = 512
