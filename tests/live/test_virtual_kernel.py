@@ -6,6 +6,7 @@ Its root is this machine's own file system, read-only, by hostfs.
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -154,3 +155,20 @@ def test_a_disk_answers_in_no_time(tmp_path: Path) -> None:
     uptime = re.search(r"^(\d+\.\d+) \d+\.\d+$", said, re.MULTILINE)
     assert uptime is not None, said
     assert float(uptime[1]) < 0.5, said
+
+
+GROUP = "/sys/fs/cgroup/small"
+WRITTEN_FAST = f"""mount -t sysfs system /sys; mount -t cgroup2 groups /sys/fs/cgroup; mount -t ext4 /dev/ubda /mnt
+for each in 1 2 3 4 5 6 7 8; do dd if=/dev/zero of=/mnt/other bs=1M count=60; sync; sleep 0.3; done 2>/dev/null; sleep 9
+echo +memory +io >/sys/fs/cgroup/cgroup.subtree_control; mkdir {GROUP}; echo 32M >{GROUP}/memory.max"""
+"""After it the kernel takes the disk to be so fast that nobody who writes has to wait."""
+
+
+def test_a_program_may_write_more_than_its_group_holds(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    subprocess.run(["mke2fs", "-q", "-t", "ext4", str(disk), "1G"], check=True)
+    write = f"sh -c 'echo $$ >{GROUP}/cgroup.procs; exec dd if=/dev/zero of=/mnt/file bs=1M count=200'"
+    said = boot(tmp_path, f"{WRITTEN_FAST}\n{write}; echo ended $?; cat {GROUP}/memory.events", f"ubd0={disk}", "mem=1G")
+    found = dict(re.findall(r"^(ended|oom_kill|max) (\d+)$", said, re.MULTILINE))
+    assert (found["ended"], found["oom_kill"]) == ("0", "0"), said
+    assert int(found["max"]) > 0, "it never came to its limit"
