@@ -168,7 +168,9 @@ def test_a_program_may_write_more_than_its_group_holds(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     subprocess.run(["mke2fs", "-q", "-t", "ext4", str(disk), "1G"], check=True)
     write = f"sh -c 'echo $$ >{GROUP}/cgroup.procs; exec dd if=/dev/zero of=/mnt/file bs=1M count=200'"
-    said = boot(tmp_path, f"{WRITTEN_FAST}\n{write}; echo ended $?; cat {GROUP}/memory.events", f"ubd0={disk}", "mem=1G")
+    said = boot(
+        tmp_path, f"{WRITTEN_FAST}\n{write}; echo ended $?; cat {GROUP}/memory.events", f"ubd0={disk}", "mem=1G"
+    )
     found = dict(re.findall(r"^(ended|oom_kill|max) (\d+)$", said, re.MULTILINE))
     assert (found["ended"], found["oom_kill"]) == ("0", "0"), said
     assert int(found["max"]) > 0, "it never came to its limit"
