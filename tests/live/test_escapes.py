@@ -29,7 +29,7 @@ for place in "$@"; do
   umount /mnt/out 2>/dev/null
   mount -t hostfs -o "hostfs=$place" none /mnt/out || continue
   ls -A /mnt/out && echo "LISTED $place"
-  for file in SECRET .ssh/SECRET disk.cow console.log control.sock plan.json lab.json; do
+  for file in SECRET .ssh/SECRET disk/disk.cow console.log control.sock plan.json lab.json; do
     there=/mnt/out/$file
     head -c 100 "$there" && echo "READ $place $file"
     echo x >>"$there" && echo "WROTE $place $file"
@@ -126,23 +126,62 @@ def test_nor_its_neighbours(make_lab: MakeLab) -> None:
 
 
 @needs_landlock
-def test_in_its_own_directory_it_can_make_nothing_that_leads_elsewhere(make_lab: MakeLab, tmp_path: Path) -> None:
-    """What minigts opens there, it opens as the caller: a console that were a link would be written where it leads."""
-    lab = make_lab(PAIR, time="real")
-    target = tmp_path / "target"
-    target.write_text("untouched")
-    own = f"{DOTS}{str(lab.rundir / 'hosts' / 'a').lstrip('/')}"
-    script = f"""
-mkdir -p /mnt/out; mount -t hostfs -o hostfs={own} none /mnt/out; cd /mnt/out
-rm -f console.log control.sock again; mv console.log old
-for name in console.log control.sock again fresh; do ln -sf {target} $name; done
-ls -A
+@pytest.mark.parametrize("time", ["real", pytest.param("virtual", marks=pytest.mark.virtual)])
+def test_hostfs_stays_below_its_directory(time: Time, make_lab: MakeLab) -> None:
+    """By any way of writing `..`, and by a link: what a guest mounts is its own directory, or nothing."""
+    lab = make_lab(PAIR, time=time)
+    lab.provider.run("a", ["sync"], timeout_s=120)
+    shared = lab.rundir / "shared" / "a"
+    (shared / "link").symlink_to(lab.rundir)
+    before = states(lab.rundir / "hosts" / "b")
+    ways = ("..", "../", "./..", "returned/..", "returned/../..", "//..//..", f"{DOTS}proc/self/cwd", "link", "link/")
+    script = """
+mkdir -p /mnt/out
+for way in "$@"; do
+  mount -t hostfs -o "hostfs=$way" none /mnt/out && { echo "MOUNTED $way"; ls -A /mnt/out; umount /mnt/out; }
+done
+mount -t hostfs -o hostfs=returned none /mnt/out && echo its own
 """
-    said = lab.provider.run("a", ["bash", "-c", script], timeout_s=60).stdout.split()
-    assert {"control.sock", "disk.cow"} <= set(said)
-    assert not any(path.is_symlink() for path in lab.rundir.rglob("*"))
-    lab.provider.run("a", ["true"], timeout_s=120)
-    assert target.read_text() == "untouched"
+    said = lab.provider.run("a", ["bash", "-c", script, "bash", *ways], timeout_s=60).stdout
+    assert said == "its own\n"
+    assert states(lab.rundir / "hosts" / "b") == before
+
+
+MODES = r"""
+import os, sys
+for path in sys.argv[1:]:
+    try:
+        held = os.open(path, os.O_RDONLY)
+    except OSError as error:
+        print(path, "opens not:", error)
+        continue
+    for name, act in (
+        ("chmod", lambda: os.fchmod(held, 0)),
+        ("chown", lambda: os.fchown(held, 1, 1)),
+        ("utime", lambda: os.utime(held, (1, 1))),
+        ("setxattr", lambda: os.setxattr(held, "user.x", b"x")),
+    ):
+        try:
+            act()
+            print("DONE", name, path)
+        except OSError as error:
+            print(name, "refused:", error)
+"""
+
+
+@needs_landlock
+@pytest.mark.parametrize("time", ["real", pytest.param("virtual", marks=pytest.mark.virtual)])
+def test_no_mode_changes_by_what_a_guest_may_open(time: Time, make_lab: MakeLab) -> None:
+    """A guest may open what it mounts, and its kernel opens more; neither changes a mode, an owner or a time."""
+    lab = make_lab(PAIR, time=time)
+    (lab.rundir / "shared" / "a" / "given").write_text("x")
+    (lab.rundir / "shared" / "a" / "returned" / "there").write_text("x")
+    before = states(lab.rundir / "shared" / "a")
+    script = 'mkdir -p /mnt/in && mount -t hostfs none /mnt/in && cd /mnt/in && python3 -c "$0" "$@"'
+    places = ("given", ".", "returned", "returned/there")
+    said = lab.provider.run("a", ["bash", "-c", script, MODES, *places], timeout_s=60).stdout
+    assert "DONE" not in said and said.count("refused") == 16, said
+    assert states(lab.rundir / "shared" / "a") == before
 
 
 @needs_landlock

@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import itertools
 import os
+import secrets
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -18,6 +20,7 @@ from typing import IO, Any, Literal
 
 _CHUNK_BYTES = 1 << 20
 _LONGEST_LINE_BYTES = 10_000_000
+_NAMES_AT_ONCE = 10_000
 FILES = "MINIGTS_FILES"
 """The environment variable with further directories, separated by colons, from which topologies may take files."""
 UMASK = "MINIGTS_UMASK"
@@ -188,6 +191,72 @@ def read_lines(path: Path, most_bytes: int) -> Iterator[bytes]:
             if len(rest) == _LONGEST_LINE_BYTES:
                 raise OSError(f"{path.name} has a line of more than {_LONGEST_LINE_BYTES} bytes")
             yield block + rest
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a directory with all that is in it, or a file or link in its place; nothing where there is nothing.
+
+    What is in it may be a stranger's: no link is followed, directories may have any mode that their owner may change,
+    and lie as deep as they like. Raises OSError.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISDIR(path.lstat().st_mode):
+            path.unlink()
+            return
+        directory = _opened(path)
+        try:
+            _clear(directory)
+        finally:
+            os.close(directory)
+        path.rmdir()
+
+
+def _opened(path: str | Path, within: int | None = None) -> int:
+    """Open a directory, which is no link, after its owner may do anything in it; its mode may have forbidden even
+    that."""
+    held = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=within)
+    try:
+        with contextlib.suppress(PermissionError):
+            Path(f"/proc/self/fd/{held}").chmod(0o700)
+        return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=held)
+    finally:
+        os.close(held)
+
+
+def _clear(directory: int) -> None:
+    """Remove all that is in an open directory. Directories in its directories are moved up first, so that no more than
+    three are open at any depth."""
+    while names := _some_names(directory):
+        for name in names:
+            if not _remove_file(directory, name):
+                child = _opened(name, directory)
+                try:
+                    _move_directories_up(child, directory)
+                finally:
+                    os.close(child)
+                os.rmdir(name, dir_fd=directory)
+
+
+def _some_names(directory: int) -> list[str]:
+    with os.scandir(directory) as entries:
+        return [entry.name for entry in itertools.islice(entries, _NAMES_AT_ONCE)]
+
+
+def _move_directories_up(child: int, parent: int) -> None:
+    """Empty `child`: remove its files, and move its directories into `parent` under new names."""
+    while names := _some_names(child):
+        for name in names:
+            if not _remove_file(child, name):
+                os.close(_opened(name, child))  # only who may write to it may move it
+                os.rename(name, secrets.token_hex(16), src_dir_fd=child, dst_dir_fd=parent)
+
+
+def _remove_file(directory: int, name: str) -> bool:
+    """Whether it was no directory, and is gone."""
+    if stat.S_ISDIR(os.lstat(name, dir_fd=directory).st_mode):
+        return False
+    os.unlink(name, dir_fd=directory)
+    return True
 
 
 def size_bytes(path: Path) -> int:

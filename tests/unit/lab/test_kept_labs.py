@@ -268,7 +268,7 @@ def test_a_save_that_is_killed_leaves_nothing_behind_the_lab(
     """As by SIGKILL: what would clean up does not run."""
     KeepingHosts.dies_at = "note"
     with monkeypatch.context() as patch, pytest.raises(BrokenOff):
-        patch.setattr("minigts.lab.snapshots.shutil.rmtree", lambda *_args, **_options: None)
+        patch.setattr("minigts.lab.snapshots.paths.remove_tree", lambda *_args, **_options: None)
         labs.save(lab, "one", None, quiet)
     assert labs.all_saved() == []
     assert (lab.rundir / "saving").is_dir()
@@ -289,7 +289,7 @@ def test_a_restore_that_is_killed_is_no_lab_and_down_removes_it(
         raise BrokenOff
 
     with monkeypatch.context() as patch, pytest.raises(BrokenOff):
-        patch.setattr("minigts.lab.snapshots.shutil.rmtree", lambda *_args, **_options: None)
+        patch.setattr("minigts.lab.snapshots.paths.remove_tree", lambda *_args, **_options: None)
         patch.setattr("minigts.lab.snapshots.sparse.copy", die)
         labs.restore("one", None, quiet)
     (half,) = labs.all_labs()

@@ -13,7 +13,7 @@ from minigts.errors import InputError, MinigtsError
 from minigts.machine import sparse
 from minigts.providers.uml.clock.process import EPOCH_NS, ClockOrder
 from minigts.providers.uml.provider import going_on
-from minigts.providers.uml.run import disks
+from minigts.providers.uml.run import command_line, disks
 from minigts.providers.uml.run.command_line import GuestKernel
 from minigts.providers.uml.run.supervisor import Launch
 
@@ -56,8 +56,9 @@ def launch(tmp_path: Path) -> Launch:
 def rundir(tmp_path: Path, launch: Launch) -> Path:
     """Of a lab that was kept a minute after its beginning."""
     rundir = tmp_path / "labs" / "mine"
-    (rundir / "hosts" / "ams").mkdir(parents=True)
-    (rundir / "hosts" / "ams" / "disk.cow").touch()
+    disk = rundir / "hosts" / "ams" / command_line.DISK
+    disk.parent.mkdir(parents=True)
+    disk.touch()
     disks.write(disks.kept_of(launch, EPOCH_NS + 60 * 10**9), rundir)
     return rundir
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from minigts.providers.agent import ended
-from minigts.providers.uml.run.command_line import GuestKernel
+from minigts.providers.uml.run.command_line import GuestKernel, have_restarted
 from minigts.providers.uml.run.supervisor import Kernels, Launch
 
 PANIC = "echo 'Kernel panic - not syncing: time-travel external link is broken'"
@@ -67,3 +67,35 @@ def test_one_that_panics_since_the_clock_has_dropped_it_was_ended_by_the_clock(r
         rundir, f"{PANIC}; exec sleep 60", lambda kernels: kernels._lost(3, "it has not ended its turn for 600 s")
     )
     assert said == "ams was ended by the clock: it has not ended its turn for 600 s\n"
+
+
+def test_a_host_that_cannot_be_started_again_says_why_and_the_others_are_attended_to(rundir: Path) -> None:
+    """What its kernel has left in its directory stops no other: `bra` is started again while `ams` cannot be."""
+    (rundir / "hosts" / "bra").mkdir()
+    machines = (GuestKernel("ams", 64, (), number=3), GuestKernel("bra", 64, (), number=4))
+    launch = Launch(rundir, rundir / "base", machines, (), None, ("sh", "-c", "echo up; exec sleep 1000"))
+
+    async def watch() -> None:
+        kernels = Kernels(launch, rundir)
+        try:
+            kernels.start_all()
+            first = {name: host.process.pid for name, host in kernels._running.items()}
+            attending = asyncio.create_task(kernels.attend())
+            consoles = rundir / "consoles" / "ams"
+            consoles.rename(rundir / "elsewhere")
+            consoles.write_text("in the place of a directory")
+            for name in ("ams", "bra"):
+                have_restarted(rundir, name)
+                kernels._running[name].process.kill()
+            await _until(lambda: kernels._running["bra"].process.pid != first["bra"])
+            await _until(lambda: ended.log(rundir, "ams").exists())
+            assert not attending.done()
+            attending.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await attending
+        finally:
+            await kernels.end_all()
+
+    asyncio.run(watch())
+    assert "could not be started again: " in ended.log(rundir, "ams").read_text()
+    assert not ended.log(rundir, "bra").exists()

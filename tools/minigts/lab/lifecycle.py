@@ -345,7 +345,7 @@ def _remove(lab: Lab) -> None:
             problems.append(error)
     if problems:
         raise ExceptionGroup(f"lab {lab.name} is not down", problems)
-    shutil.rmtree(lab.rundir)
+    paths.remove_tree(lab.rundir)
 
 
 def _possible_providers(lab: Lab) -> list[Provider]:
@@ -361,7 +361,7 @@ def _keep_consoles(lab: Lab) -> None:
     kept = paths.state_root() / "failed" / checked_name(lab.name)
     if why_foreign(kept) is not None:
         return
-    shutil.rmtree(kept, ignore_errors=True)
+    paths.remove_tree(kept)
     kept.mkdir(parents=True, mode=0o700)
     (kept / MARKER).touch(mode=0o600)
     for file in _explaining(lab.rundir):

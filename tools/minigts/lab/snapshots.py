@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -81,13 +81,13 @@ def save(lab: Lab, name: str, overlay: str | None, progress: Progress) -> Saved:
         record, half = lab.read_record(), lab.rundir / HALF
         provider = keeping(lab, record)
         _refuse_taken(place)
-        shutil.rmtree(half, ignore_errors=True)
+        paths.remove_tree(half)
         half.mkdir(mode=0o700)
         try:
             progress("copying the hosts' disks")
             with _enough_room(half), _unchanging(lab, record, provider):
                 lab_time = provider.note(half)
-                _copy(lab.rundir, half, provider.disks())
+                _copy(lab.rundir, half, provider.disks().values())
             Lab(half).write(as_kept(lab.plan, record))
             saved = Saved(
                 name=name,
@@ -107,7 +107,7 @@ def save(lab: Lab, name: str, overlay: str | None, progress: Progress) -> Saved:
             half.rename(place)
         except BaseException as error:
             with noting_failures(error):
-                shutil.rmtree(half)
+                paths.remove_tree(half)
             raise
     return saved
 
@@ -134,7 +134,7 @@ def saved_named(name: str) -> Saved:
 
 def disk_bytes(saved: Saved) -> int:
     """The size of a saved lab's disks in bytes, without holes. Blocks that it shares with a lab are counted."""
-    return sum(map(sparse.occupied_bytes, (directory() / saved.name).glob("hosts/*/*")))
+    return sum(map(sparse.occupied_bytes, _disks(directory() / saved.name)))
 
 
 def delete(name: str) -> None:
@@ -143,10 +143,10 @@ def delete(name: str) -> None:
     if not os.path.lexists(place / FILE):
         saved_named(name)
     for left in directory().glob(f"{GOING}*"):  # of a delete that was killed
-        shutil.rmtree(left)
+        paths.remove_tree(left)
     going = place.with_name(f"{GOING}{name}")
     place.rename(going)  # so that a half-deleted folder is never read as a saved lab
-    shutil.rmtree(going)
+    paths.remove_tree(going)
 
 
 def restore(name: str, lab_name: str | None, progress: Progress) -> Lab:
@@ -169,13 +169,13 @@ def restore(name: str, lab_name: str | None, progress: Progress) -> Lab:
         try:
             progress("copying the hosts' disks")
             with _enough_room(lab.rundir):
-                _copy(place, lab.rundir, {path.parent.name: path for path in place.glob("hosts/*/*")})
+                _copy(place, lab.rundir, _disks(place))
             content = paths.read_whole(place / RECORD, LIMIT_BYTES)
             paths.write_whole(lab.rundir / RECORD, content)  # last, since the record makes the lab complete
             return Lab(lab.rundir)
         except BaseException as error:
             with noting_failures(error):
-                shutil.rmtree(lab.rundir)
+                paths.remove_tree(lab.rundir)
             raise
 
 
@@ -221,10 +221,15 @@ def _enough_room(place: Path) -> Iterator[None]:
         raise EnvironmentLacks(f"no room for the disks in {paths.state_root()}: {free_mb} MB are free") from error
 
 
-def _copy(source: Path, target: Path, disks: Mapping[str, Path]) -> None:
+def _disks(place: Path) -> list[Path]:
+    """The disks of a saved lab, which lie where they lay in its run directory."""
+    return sorted(path for path in (place / "hosts").rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def _copy(source: Path, target: Path, disks: Iterable[Path]) -> None:
     """Copy a lab's disks and JSON files, except LEFT_OUT."""
-    for host, disk in disks.items():
-        copy = target / "hosts" / host / disk.name
+    for disk in disks:
+        copy = target / disk.relative_to(source)
         copy.parent.mkdir(parents=True, mode=0o700)
         sparse.copy(disk, copy)
     for file in sorted(source.glob("*.json")):

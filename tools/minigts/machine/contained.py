@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import resource
 import signal
@@ -31,6 +32,8 @@ CLOSE_RANGE, ON_EXEC = 436, 4
 LAST_DESCRIPTOR = ctypes.c_uint(0xFFFFFFFF)
 LOOK_EVERY_S = 0.005
 NOT_STARTED = 127
+FIRST_PASSED = 3
+"""The number of the first descriptor that is passed on; the others follow it in order."""
 ASK = (
     f"import dataclasses, json; from {__name__} import namespaces; print(json.dumps(dataclasses.asdict(namespaces())))"
 )
@@ -170,22 +173,26 @@ def start(
 ) -> Contained:
     """Start a process that ends with this one, has no input, and leads a new session and group in new namespaces.
 
-    `env` is added to this process's environment. `before_exec` is called in the new process right before it executes
-    the program. The caller must have only one thread. Raises OSError.
+    The program has the descriptors `pass_fds` under the numbers from FIRST_PASSED on, in this order (`passed`): what
+    else this process has open does not show. `env` is added to this process's environment. `before_exec` is called in
+    the new process before it executes the program. The caller must have only one thread. Raises OSError.
     """
     environment = {**os.environ, **env}
     reading, writing = os.pipe()
 
     def become() -> None:
+        failure = writing
         try:
             shell.die_with_starter()
             os.setsid()
-            _arrange(output, pass_fds)
+            _arrange(output)
             os.chdir(cwd)
+            failure = _above(writing, len(pass_fds))
             before_exec()
+            _pass_on(pass_fds)
             os.execve(argv[0], list(argv), environment)
         except BaseException as error:
-            os.write(writing, f"{type(error).__name__}: {error}".encode(errors="replace"))
+            os.write(failure, f"{type(error).__name__}: {error}".encode(errors="replace"))
             raise
 
     try:
@@ -200,12 +207,27 @@ def start(
     return process
 
 
-def _arrange(output: int, pass_fds: Sequence[int]) -> None:
-    """Give the program /dev/null as input, `output` as output and errors, and `pass_fds`, and no other descriptors."""
+def passed(pass_fds: Sequence[int]) -> list[int]:
+    """The numbers of these descriptors in a program that `start` starts with them."""
+    return [FIRST_PASSED + place for place in range(len(pass_fds))]
+
+
+def _arrange(output: int) -> None:
+    """Give the program /dev/null as input, and `output` as output and errors."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     for place in (1, 2):
         os.dup2(output, place)
-    ctypes.CDLL(None).syscall(CLOSE_RANGE, 3, LAST_DESCRIPTOR, ON_EXEC)  # before Linux 5.11 it does nothing
-    for descriptor in pass_fds:
-        os.set_inheritable(descriptor, True)
+
+
+def _pass_on(pass_fds: Sequence[int]) -> None:
+    """Give the program `pass_fds` under the numbers that `passed` names, and no others but the first three."""
+    held = [_above(descriptor, len(pass_fds)) for descriptor in pass_fds]
+    ctypes.CDLL(None).syscall(CLOSE_RANGE, FIRST_PASSED, LAST_DESCRIPTOR, ON_EXEC)  # nothing before Linux 5.11
+    for descriptor, place in zip(held, passed(pass_fds), strict=True):
+        os.dup2(descriptor, place)
+
+
+def _above(descriptor: int, count: int) -> int:
+    """The same open file under a number above those of `count` descriptors that are passed on."""
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, FIRST_PASSED + count)

@@ -19,7 +19,6 @@ import json
 import os
 import re
 import resource
-import shutil
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -252,9 +251,5 @@ def _gone(processes: list[Process], patience_s: float) -> bool:
 
 def remove(path: Path) -> None:
     """Remove a file of the run directory, or a directory in its place."""
-    try:
-        path.unlink(missing_ok=True)
-    except IsADirectoryError:
-        shutil.rmtree(path)
-    except NotADirectoryError:
-        pass
+    with contextlib.suppress(NotADirectoryError):
+        paths.remove_tree(path)

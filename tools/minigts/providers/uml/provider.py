@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import itertools
-import shutil
+import os
 import signal
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,6 +48,8 @@ from minigts.topology.routes.addresses import GATEWAY_MAC
 MODULES = PurePosixPath("/usr/lib/modules")
 SYNC_TIMEOUT_S = 20.0
 STOP_DEADLINE_S = 10.0
+ARGUMENTS = "MINIGTS_KERNEL_ARGUMENTS"
+"""The environment variable with further arguments of each kernel, separated by blanks. For tests of minigts."""
 
 
 class UmlProvider(AgentProvider):
@@ -176,9 +178,7 @@ class UmlProvider(AgentProvider):
             super().get(host, source, target)
 
     def logs(self, host: str) -> Mapping[str, Path]:
-        before = self.rundir / "hosts" / host / paths.CONSOLE_LOG  # of a lab that an older minigts brought up
-        console = {paths.CONSOLE_LOG: before} if before.exists() else super().logs(host)
-        return {**console, ended.LOG: ended.log(self.rundir, host), slirp.LOG: slirp.log(self.rundir, host)}
+        return {**super().logs(host), ended.LOG: ended.log(self.rundir, host), slirp.LOG: slirp.log(self.rundir, host)}
 
     def _conditions(self, host: str) -> Conditions:
         command_line.require_not_paused(self.rundir, host)
@@ -216,7 +216,7 @@ class UmlProvider(AgentProvider):
             raise HostFailed("the lab's supervisor has ended")
         self._write_disk(host)
         lab_processes.remove(command_line.paused(self.rundir, host))
-        command_line.to_be_restarted(self.rundir, host).touch()
+        command_line.have_restarted(self.rundir, host)
         (self.rundir / "hosts" / host / paths.CONTROL_SOCKET).unlink(missing_ok=True)
         command_line.end(self.rundir, host)
         self._wait_until_up(host)
@@ -248,12 +248,12 @@ class UmlProvider(AgentProvider):
         self._tell_supervisor(after)
         for name in gone:
             for directory in ("hosts", "shared", "consoles"):
-                shutil.rmtree(self.rundir / directory / name, ignore_errors=True)
+                paths.remove_tree(self.rundir / directory / name)
         started = [*new, *(name for name in again if name in running)]
         progress(f"starting {', '.join(started)}" if started else "no host is started")
         for name in again:
             if name in running:
-                command_line.to_be_restarted(self.rundir, name).touch()
+                command_line.have_restarted(self.rundir, name)
         booting.wait(self, started, progress)
         full = kernel_build.present()
         if new and full is not None:
@@ -320,8 +320,9 @@ class UmlProvider(AgentProvider):
         return None
 
     def disks(self) -> Mapping[str, Path]:
-        found = (path for path in self.rundir.glob(f"hosts/*/{command_line.DISK}"))
-        return {path.parent.name: path for path in sorted(found) if path.is_file() and not path.is_symlink()}
+        hosts = sorted(path for path in (self.rundir / "hosts").glob("*") if path.is_dir())
+        found = {path.name: path / command_line.DISK for path in hosts}
+        return {host: path for host, path in found.items() if path.is_file() and not path.is_symlink()}
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
@@ -421,7 +422,8 @@ def launch_of(plan: Plan, ready: image.Image, boot: Path, layered: Mapping[str, 
         )
         for number, one in enumerate(plan.machines)
     )
-    return Launch(boot, ready.root, machines, _links(plan), programs=programs)
+    arguments = tuple(os.environ.get(ARGUMENTS, "").split())
+    return Launch(boot, ready.root, machines, _links(plan), programs=programs, arguments=arguments)
 
 
 def _base(plan: Plan, one: Machine, programs: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -40,13 +39,13 @@ def start(
     disks are kept and used. All processes are in the control groups `groups`.
     """
     lab_processes.end(rundir)
-    for directory in ("shared", "paused", "consoles"):
-        shutil.rmtree(rundir / directory, ignore_errors=True)
+    for directory in ("shared", "paused", "consoles", "again"):
+        paths.remove_tree(rundir / directory)
     ended.forget_all(rundir)
     if on_disks:
         _clear_but_disks(rundir, launch)
     else:
-        shutil.rmtree(rundir / "hosts", ignore_errors=True)
+        paths.remove_tree(rundir / "hosts")
     for machine in launch.machines:
         (rundir / "hosts" / machine.name).mkdir(parents=True, exist_ok=True)
     launch.write(rundir / lab_processes.LAUNCH)
@@ -69,10 +68,10 @@ def _enter(members: Sequence[int]) -> None:
 
 
 def _clear_but_disks(rundir: Path, launch: Launch) -> None:
-    disks = {rundir / machine.disk for machine in launch.machines}
+    disks = {(rundir / machine.disk).parent for machine in launch.machines}
     for path in rundir.glob("hosts/*/*"):
         if path not in disks:
-            lab_processes.remove(path)
+            paths.remove_tree(path)
 
 
 def wait(provider: AgentProvider, names: Sequence[str], progress: Progress) -> None:

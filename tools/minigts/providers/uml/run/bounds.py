@@ -17,8 +17,12 @@ from minigts.machine.contained import Namespaces
 
 PROCESSES = 1024
 """Processes and threads. Each program of a guest is one stub process here; a host that runs Docker has some thirty."""
-OPEN_FILES = 16_384
-"""Open files. A kernel holds one for each stub, and one for each file that its guest has read by hostfs."""
+OPEN_FILES = 4096
+"""Open files of each process; it was 16,384. A kernel holds up to three for each stub, and one for each file that its
+guest reads by hostfs. Linux lets a user have as many descriptors under way in sockets as one process may have open."""
+PENDING_SIGNALS = 1024
+"""Signals that wait and timers (timer_create(2)), of which a kernel has one. Linux counts all of the user's, or, in a
+user namespace, those in it."""
 PRIVATE_MB = 512
 """Private memory of each process; 19 MB were seen. A guest's memory is a mapped file and does not count."""
 STACK_BYTES = 8 << 20
@@ -42,6 +46,7 @@ class Bounds:
             (resource.RLIMIT_DATA, PRIVATE_MB << 20),
             (resource.RLIMIT_STACK, STACK_BYTES),
             (resource.RLIMIT_MSGQUEUE, 0),
+            (resource.RLIMIT_SIGPENDING, PENDING_SIGNALS),
             (resource.RLIMIT_MEMLOCK, 0),
             *([] if self.processes is None else [(resource.RLIMIT_NPROC, self.processes)]),
         ):

@@ -33,7 +33,8 @@ WITHOUT_SENT_INTERRUPTS = ("virtio_net.napi_tx=0",)
 """Switches off the interrupt after a frame was sent, since the clock takes a frame at the moment it is sent."""
 ONE_PROCESSOR = "a uml kernel has one processor"
 RETURNED = "returned"
-DISK = "disk.cow"
+DISK = "disk/disk.cow"
+"""A host's disk, relative to its directory; only the directory of the disk is open to its kernel."""
 RECORD, RECORD_LIMIT_BYTES = "kernels.json", 1 << 20
 HOSTFS = "init_hostfs"
 """The kernel's initialization of hostfs, by which a guest can mount a directory of this machine."""
@@ -183,8 +184,15 @@ def attached_to_clock(connection: Connection) -> list[str]:
 
 
 def to_be_restarted(rundir: Path, host: str) -> Path:
-    """The file that has the supervisor start a host's kernel again as soon as it has ended."""
-    return rundir / "hosts" / host / "again"
+    """The file that has the supervisor start a host's kernel again once it has ended; no guest can write there."""
+    return rundir / "again" / host
+
+
+def have_restarted(rundir: Path, host: str) -> None:
+    """Have the supervisor start a host's kernel again as soon as it has ended."""
+    told = to_be_restarted(rundir, host)
+    told.parent.mkdir(mode=0o700, exist_ok=True)
+    told.touch(mode=0o600)
 
 
 def console(host: str) -> str:

@@ -20,7 +20,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -82,6 +82,8 @@ class Launch:
     """A command to run instead of each kernel, with the descriptor of its control line as last argument; else empty."""
     programs: str = ""
     """The key of the layer with an overlay's programs, from which hosts start that have no layer of their own."""
+    arguments: tuple[str, ...] = ()
+    """Further arguments of each kernel."""
 
     def base_of(self, machine: GuestKernel) -> Path:
         """The file system that a machine starts from."""
@@ -107,6 +109,7 @@ class Launch:
             clock,
             tuple(raw["instead"]),
             raw.get("programs", ""),
+            tuple(raw.get("arguments", ())),
         )
 
     def write(self, path: Path) -> None:
@@ -118,6 +121,7 @@ class Launch:
             "clock": None if self.clock is None else asdict(self.clock),
             "instead": self.instead,
             "programs": self.programs,
+            "arguments": self.arguments,
         }
         paths.write_whole(path, json.dumps(content))
 
@@ -155,6 +159,7 @@ class Kernels:
         """The hosts of whose kernels it is recorded why they ended. One that the clock drops may panic before it is
         killed, which is no reason."""
         self._serving: list[asyncio.Task[None]] = []
+        self._reports = set[str]()
 
     def _make_ends(self) -> None:
         """Make both ends of each new link, and close those of links that no longer exist."""
@@ -178,15 +183,27 @@ class Kernels:
 
     async def attend(self) -> None:
         """Every 0.2 s: collect ended kernels, restart those that are to run again, and stop or continue all kernels as
-        clients ask by files."""
+        clients ask by files. What fails for one host is reported in supervisor.log, and no other host notices."""
         while True:
-            self._stop_or_continue()
-            self._alter()
-            for name, host in self._running.items():
-                self._consoles[name].take()
-                if host.process.poll() is not None:
-                    self._ended(name)
+            self._attempt("the lab", self._stop_or_continue)
+            self._attempt("the lab", self._alter)
+            for name in tuple(self._running):
+                self._attempt(name, partial(self._look_after, name))
             await asyncio.sleep(0.2)
+
+    def _attempt(self, whose: str, act: Callable[[], None]) -> None:
+        """Report an error of `act` once, however often it comes."""
+        try:
+            act()
+        except (OSError, MinigtsError) as error:
+            if (report := f"{whose}: {error}") not in self._reports:
+                self._reports.add(report)
+                sys.stderr.write(f"{report}\n")
+
+    def _look_after(self, name: str) -> None:
+        self._consoles[name].take()
+        if self._running[name].process.poll() is not None:
+            self._ended(name)
 
     async def end_all(self) -> None:
         for host in self._running.values():
@@ -271,13 +288,22 @@ class Kernels:
         asked = to_be_restarted(self._rundir, name)
         if asked.exists():
             asked.unlink()
-            self._start(name)
+            self._start_again(name)
             return
         if name not in self._mourned and (why := self._consoles[name].panic()):
             self._note_end(name, f"by its own kernel, which panicked: {why}")
         self._mourned.add(name)
         for end in self._ends_of(name):
             asyncio.get_running_loop().add_reader(end, _throw_away, end)
+
+    def _start_again(self, name: str) -> None:
+        """Start a host's kernel anew. If that fails, the host's record says why, for whoever waits for it."""
+        try:
+            self._start(name)
+        except (OSError, MinigtsError) as error:
+            self._mourned.add(name)
+            ended.note(self._rundir, name, f"and could not be started again: {error}")
+            raise
 
     def _ends_of(self, name: str) -> list[socket.socket]:
         return [] if self._clock is not None else [self._ends[name, port.mac] for port in self._machines[name].ports]
@@ -306,11 +332,13 @@ def _start_kernel(
     with ExitStack() as stack:
         stack.callback(theirs.close)
         if clock is None:
-            own, words = [theirs.fileno(), *links], attached(machine, theirs.fileno(), links)
+            own = [theirs.fileno(), *links]
+            control, *ports = contained.passed(own)
+            words = attached(machine, control, ports)
         else:
             connection = stack.enter_context(clock.connect(machine, theirs))
             own = connection.descriptors
-            words = attached_to_clock(connection)
+            words = attached_to_clock(replace(connection, descriptors=contained.passed(own)))
         members = [cgroups.join(Path(group)) for group in (machine.group, held.group) if group not in ("", None)]
         for member in members:
             stack.callback(os.close, member)
@@ -328,18 +356,22 @@ def _start_kernel(
                 before_exec=_each(*(partial(cgroups.enter, member) for member in members)),
             )
         else:
-            inherited, base = _inherited(machine, launch, rundir, stack), launch.base_of(machine)
+            opened, base = _inherited(machine, launch, rundir, stack), launch.base_of(machine)
+            pass_fds = (*own, *astuple(opened))
+            inherited = Directories(*contained.passed(pass_fds)[len(own) :])
             kernel = contained.start(
-                command_line(machine, base.name, words, inherited, hostfs=confinement.version() > 0),
+                command_line(
+                    machine, base.name, (*words, *launch.arguments), inherited, hostfs=confinement.version() > 0
+                ),
                 output=held.console.descriptor,
-                pass_fds=(*own, *astuple(inherited)),
+                pass_fds=pass_fds,
                 env={**environment, "LD_LIBRARY_PATH": ".", "TMPDIR": through(inherited.memory)},
                 cwd=launch.boot_directory,
                 inside=held.inside,
                 before_exec=_each(
                     *(partial(cgroups.enter, member) for member in members),
                     bounds.of(machine.memory_mb, base, held.inside).enter,
-                    confinement.prepare(_rules(machine, launch, rundir, inherited)),
+                    confinement.prepare(_rules(machine, launch, rundir, opened)),
                 ),
             )
         if clock is not None:
@@ -362,16 +394,16 @@ def _each(*acts: Callable[[], None]) -> Callable[[], None]:
 def _inherited(machine: GuestKernel, launch: Launch, rundir: Path, stack: ExitStack) -> Directories:
     """Open the directories that a kernel inherits; `stack` closes them."""
     # The pid file of an earlier kernel goes: it holds the same id, since each is the first process of its namespace.
-    shutil.rmtree(rundir / machine.own, ignore_errors=True)
-    for directory in (machine.own, machine.shared, machine.returned):
+    paths.remove_tree(rundir / machine.own)
+    for directory in (machine.own, machine.shared, machine.returned, str(Path(machine.disk).parent)):
         (rundir / directory).mkdir(parents=True, exist_ok=True)
     lent = rundir / machine.shared / LENT_MODULES
     if (launch.boot_directory / LENT_MODULES).is_dir() and not lent.exists():
         _lend(launch.boot_directory / LENT_MODULES, lent)
     memory = Path(tempfile.mkdtemp(prefix="minigts-", dir=memory_directory() or rundir))
-    paths = (rundir, launch.base_of(machine).parent, rundir / machine.shared, memory)
+    directories = (rundir, launch.base_of(machine).parent, rundir / machine.shared, memory)
     try:
-        return Directories(*(_opened(path, stack) for path in paths))
+        return Directories(*(_opened(path, stack) for path in directories))
     finally:
         memory.rmdir()  # unnamed files can still be made in it, but no others, so that nothing is ever left behind
 
@@ -394,11 +426,11 @@ def _opened(directory: Path, stack: ExitStack) -> int:
 
 def _rules(machine: GuestKernel, launch: Launch, rundir: Path, inherited: Directories) -> list[Rule]:
     """Rules for all files that a kernel of User-Mode Linux opens."""
-    host, base = rundir / "hosts" / machine.name, launch.base_of(machine)
+    base = launch.base_of(machine)
     return [
         confinement.may_run(launch.boot_directory),
         confinement.may_write(base) if machine.writes_base else confinement.may_read(base),
-        confinement.may_write(host),
+        confinement.may_write((rundir / machine.disk).parent),
         confinement.may_keep_house(rundir / machine.own),
         confinement.may_read(rundir / machine.shared),
         confinement.may_write(rundir / machine.returned),

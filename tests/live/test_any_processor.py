@@ -1,0 +1,110 @@
+"""In virtual time a host's kernel tells nothing of this machine's processor, and depends on nothing of it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from live.conftest import MakeLab
+from live.program import Program
+from minigts.lab import Lab
+from minigts.providers.uml.provider import ARGUMENTS
+
+pytestmark = [pytest.mark.uml, pytest.mark.virtual]
+
+PAIR = """name: alike
+hosts: {a: , b: }
+links: [{ends: [a, b], rtt: 4ms, rate: 20mbit}]
+"""
+EXPERIMENT = """name: short
+title: Round trips and a stream, over plain hosts and over Swarm
+topology: alike.yaml
+overlays: [none, swarm]
+seed: 2017
+repetitions: 1
+measurements:
+  - {name: latency, tool: netperf-rr, paths: [first-to-each], options: {transactions: 20}}
+  - {name: tcp, tool: iperf3-tcp, paths: [first-to-each], options: {duration: 2s}}
+"""
+AREAS = (2696, 11008)
+"""Bytes of what a processor with AVX-512, and one with AMX, keeps of a program's floating point."""
+AUXV = r"""
+import struct
+words = open("/proc/self/auxv", "rb").read()
+for kind, value in struct.iter_unpack("<2Q", words):
+    if kind in (15, 16, 26, 29, 30, 51):  # AT_PLATFORM, AT_HWCAP, AT_HWCAP2, 3, 4, AT_MINSIGSTKSZ
+        print(kind, hex(value) if kind != 15 else "named")
+"""
+FRAMES = r"""
+import ctypes, signal
+touched = []
+def note(number, frame):
+    touched.append(number)
+signal.signal(signal.SIGUSR1, note)
+for _ in range(1000):
+    signal.raise_signal(signal.SIGUSR1)
+values = [i / 7 for i in range(1000)]
+for _ in range(100):
+    signal.raise_signal(signal.SIGUSR1)
+    values = [value * 1.0000001 for value in values]
+print(len(touched), round(sum(values), 6))
+"""
+
+
+@pytest.fixture(scope="module")
+def lab(make_lab: MakeLab) -> Lab:
+    return make_lab(PAIR, time="virtual")
+
+
+def said(lab: Lab, *argv: str) -> str:
+    return lab.provider.run("a", argv, timeout_s=60).stdout
+
+
+def test_a_host_is_told_of_one_processor(lab: Lab) -> None:
+    lines = (line.split(":", 1) for line in said(lab, "cat", "/proc/cpuinfo").splitlines() if ":" in line)
+    told = {name.strip(): value.strip() for name, value in lines}
+    assert told["host"] == "one for all, in virtual time"
+    assert "avx" not in told["flags"].split()
+    assert {"fpu", "sse2", "lm"} <= set(told["flags"].split())
+    assert said(lab, "uname", "-m") == "x86_64\n"
+
+
+def test_its_programs_are_told_of_the_same(lab: Lab) -> None:
+    assert said(lab, "python3", "-c", AUXV).split("\n")[:-1] == ["16 0x7808171", "15 named"]
+
+
+def test_descriptors_on_the_command_line_are_numbered_from_3_on(lab: Lab) -> None:
+    """They do not follow what the supervisor has open: the second host's are those of the first."""
+    lines = [lab.provider.run(host, ["cat", "/proc/cmdline"], timeout_s=60).stdout for host in ("a", "b")]
+    assert "time-travel=ext:0:fd:3 " in lines[0]
+    alike = [line.replace("ext:1:", "ext:0:").replace("mac=", "") for line in lines]
+    different = [(one, other) for one, other in zip(alike[0].split(), alike[1].split(), strict=True) if one != other]
+    assert [one.split("=")[0] for one, _ in different] == ["minigts_seed"]
+
+
+def test_floating_point_survives_signals_and_forks(lab: Lab) -> None:
+    """The area has moved out of the task, and what a signal's frame keeps of it is cut."""
+    expected = subprocess.run(["python3", "-c", FRAMES], capture_output=True, text=True, check=True).stdout
+    assert said(lab, "python3", "-c", FRAMES) == expected
+    powers = "awk 'BEGIN { x = 1; for (i = 0; i < 100000; i++) x *= 1.00001; print x }'"
+    assert set(said(lab, "bash", "-c", f"for each in 1 2 3 4 5; do {powers} & done; wait").split()) == {"2.71827"}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("area", AREAS)
+def test_the_samples_are_those_of_a_processor_with_more_to_keep(area: int, tmp_path: Path) -> None:
+    (tmp_path / "alike.yaml").write_text(PAIR)
+    (tmp_path / "short.yaml").write_text(EXPERIMENT)
+    assert samples(tmp_path, "as-it-is", {}) == samples(tmp_path, "larger", {ARGUMENTS: f"minigts_fp={area}"})
+
+
+def samples(place: Path, name: str, environment: dict[str, str]) -> bytes:
+    program = Program(place / f"{name}-state", environment=environment, directory=place)
+    try:
+        program.succeeds("run", str(place / "short.yaml"), "--time", "virtual", "--results", str(place / name))
+    finally:
+        program.succeeds("down", "--all")
+    (found,) = place.glob(f"{name}/**/samples.csv")
+    return found.read_bytes()
