@@ -111,7 +111,7 @@ unsafe fn owned(head: &libc::msghdr) -> Vec<OwnedFd> {
     let mut part = libc::CMSG_FIRSTHDR(head);
     while let Some(own) = part.as_ref() {
         if (own.cmsg_level, own.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
-            let bytes = own.cmsg_len as usize - libc::CMSG_LEN(0) as usize;
+            let bytes = own.cmsg_len - libc::CMSG_LEN(0) as usize;
             let first: *const RawFd = libc::CMSG_DATA(part).cast();
             for index in 0..bytes / size_of::<RawFd>() {
                 descriptors.push(OwnedFd::from_raw_fd(first.add(index).read_unaligned()));
