@@ -14,6 +14,7 @@ import struct
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,10 @@ WIRE = {
     "seed": 1,
     **dict.fromkeys(("burst_begins", "burst_ends", "reorder", "duplicate", "corrupt", "slot_ns"), 0),
 }
+
+
+OF_A_KERNEL = Counter({"socket": 4, "/memfd:memory (deleted)": 2, "/memfd:calendar (deleted)": 1})
+"""The files that a clock has open for a kernel of these: its calendar, line, console and port, and what they share."""
 
 
 class Clock:
@@ -81,6 +86,15 @@ class Clock:
         """What it holds that is no file's."""
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) / 1024
+
+    def open_files(self) -> Counter[str]:
+        """How many files of each kind it has open."""
+        kinds: Counter[str] = Counter()
+        for file in Path(f"/proc/{self.process.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # it has just been closed
+                place = str(file.readlink())
+                kinds["socket" if place.startswith("socket:") else place] += 1
+        return kinds
 
     def end(self) -> None:
         self.control.close()
@@ -213,6 +227,14 @@ def two(clock: Clock) -> Iterator[tuple[Kernel, Kernel]]:
         yield honest, liar
     finally:
         clock.end()
+
+
+def require_open_files(clock: Clock, wanted: Counter[str]) -> None:
+    """It has those open, and no others; perhaps not yet, since it closes what somebody has just left."""
+    deadline = time.monotonic() + PATIENCE_S
+    while clock.open_files() != wanted and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert clock.open_files() == wanted
 
 
 def require_time_goes_on(clock: Clock, honest: Kernel) -> None:

@@ -94,6 +94,28 @@ def memory_that_is_a_disks(liar: Kernel) -> None:
         liar.port.say(lying.SET_MEM_TABLE, struct.pack("=II4Q", 1, 0, 0, 4096, 0, 0), [file.fileno()])
 
 
+def memory_that_is_a_device(liar: Kernel) -> None:
+    with Path("/dev/zero").open("rb") as file:
+        liar.port.say(lying.SET_MEM_TABLE, struct.pack("=II4Q", 1, 0, 0, 4096, 0, 0), [file.fileno()])
+
+
+def memory_beyond_any_hosts(liar: Kernel) -> None:
+    os.ftruncate(liar.port.file, 1 << 46)
+    liar.port.say(lying.SET_MEM_TABLE, struct.pack("=II4Q", 1, 0, 0, 1 << 46, 0, 0), [liar.port.file])
+
+
+def more_descriptors_than_fit(liar: Kernel) -> None:
+    liar.port.say(lying.SET_MEM_TABLE, struct.pack("=II4Q", 1, 0, 0, 4096, 0, 0), [liar.port.file] * 200)
+
+
+def output_for_which_it_does_not_wait(liar: Kernel) -> None:
+    frame = protocol.Frame(1, protocol.STDOUT, bytes(protocol.CHUNK)).encode()
+    liar.console.memory[BUFFER_AT : BUFFER_AT + len(frame)] = frame
+    for _ in range(60):  # 240 pieces, which fit into the queue even if the clock has taken none yet
+        liar.console.chain([(BUFFER_AT, len(frame), 0, 0)], times=4)
+        liar.console.kick(hears=False)
+
+
 def a_frame_of_twenty_megabytes(liar: Kernel) -> None:
     liar.port.chain([*((0, 1 << 20, 1, index + 1) for index in range(19)), (0, 1 << 20, 0, 0)])
     liar.port.kick()
@@ -171,6 +193,10 @@ LIES: dict[Callable[[Kernel], None], str] = {
     questions_whose_answers_it_does_not_read: "it does not read what it is told",
     memory_that_it_takes_away: "it has taken its memory away",
     memory_that_is_a_disks: "its memory is no file in this machine's memory",
+    memory_that_is_a_device: "its memory is no file in this machine's memory",
+    memory_beyond_any_hosts: "it told of 70368744177664 bytes of memory",
+    more_descriptors_than_fit: "it sent more than 8 descriptors at once",
+    output_for_which_it_does_not_wait: "it does not wait until what it has put out is read",
     a_frame_of_twenty_megabytes: "it sent more than 65557 bytes at once",
     a_frame_without_a_header: "it sent a frame of 13 bytes",
     a_chain_that_leads_back: "it sent more than 65557 bytes at once",
@@ -190,6 +216,7 @@ LIES: dict[Callable[[Kernel], None], str] = {
 @pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.__name__)
 def test_who_lies_is_ended_and_named_and_the_other_goes_on(lie: Callable[[Kernel], None], clock: Clock) -> None:
     with lying.two(clock) as (honest, liar):
+        without_it = clock.open_files() - lying.OF_A_KERNEL
         with contextlib.suppress(OSError):  # the clock closes its end
             lie(liar)
         lost = clock.lost()
@@ -199,6 +226,7 @@ def test_who_lies_is_ended_and_named_and_the_other_goes_on(lie: Callable[[Kernel
         assert clock.ask("hosts")["hosts"][1]["lost"] == lost["why"]
         lying.require_time_goes_on(clock, honest)
         assert clock.own_memory_mb() < MOST_MB
+        lying.require_open_files(clock, without_it)
 
 
 def test_its_page_cannot_be_made_shorter(clock: Clock) -> None:

@@ -10,8 +10,9 @@ import crates
 from minigts import paths
 
 CRATE = paths.project_root() / "provision" / "clock"
-FOR_EACH_CHANGE = {"CASES": 25, "SCHEDULES": 10}
-"""Random cases of each property, and schedules beside the model; `.ci/run nightly` asks for more."""
+FOR_EACH_CHANGE = {"CASES": 25, "SCHEDULES": 10, "STARTS": 100}
+"""Random cases of each property, schedules beside the model, and kernels that end in turn; `.ci/run nightly` asks for
+more."""
 
 
 @pytest.fixture

@@ -122,11 +122,11 @@ impl Calendar {
             seq: message.seq,
             time: u64::from(ID),
         };
-        let log = std::fs::File::options()
-            .write(true)
-            .open("/dev/null")
-            .or_else(|_| self.page.file().try_clone())?;
-        let descriptors = [self.page.file().as_raw_fd(), log.as_raw_fd()];
+        let log = std::fs::File::options().write(true).open("/dev/null");
+        let page = self.page.file().as_raw_fd();
+        // Where it may be opened, and where this process may open a file more; else the page again, which the kernel has anyway.
+        let log_number = log.as_ref().map_or(page, |log| log.as_raw_fd());
+        let descriptors = [page, log_number];
         socket::write_with_descriptors(self.socket.as_raw_fd(), &answer.encode(), &descriptors)
     }
 

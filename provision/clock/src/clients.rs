@@ -6,8 +6,10 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::sys::epoll::EpollTimeout;
 use nix::sys::socket::{accept4, SockFlag};
 
 use crate::host::{Host, State};
@@ -20,6 +22,10 @@ use crate::sources::{Interest, Source};
 const LONGEST_REQUEST: usize = 16 << 20;
 /// How many bytes of answers a client may leave unread. One that leaves more is disconnected.
 const MOST_UNREAD: usize = 64 << 20;
+/// How long new clients wait, at the most, until it is tried again whether there is a descriptor for them.
+const ACCEPT_AGAIN: Duration = Duration::from_secs(1);
+/// How many captured frames clients are told of at once.
+const MOST_CAPTURED: usize = 256;
 
 #[derive(Default)]
 pub struct Clients {
@@ -30,6 +36,10 @@ pub struct Clients {
     sleepers: Vec<Sleeper>,
     /// How many turns clients have been given.
     turns: u64,
+    /// When new clients are accepted again; None: they are. They wait where this process may open no more files.
+    again_at: Option<Instant>,
+    /// Whether it has been said that they wait, and none has been accepted since.
+    told_full: bool,
 }
 
 struct Client {
@@ -55,17 +65,36 @@ impl Clients {
     pub fn next_wakeup(&self) -> Option<u64> {
         self.sleepers.iter().map(|sleeper| sleeper.until).min()
     }
+
+    /// Something was closed, so that new clients may have room.
+    pub fn something_was_closed(&mut self) {
+        if let Some(at) = &mut self.again_at {
+            *at = Instant::now();
+        }
+    }
 }
 
 impl Server {
+    /// Accept a new client. It waits where there is no room for it, and the clock goes on.
     pub fn accept(&mut self) -> io::Result<()> {
         let number = match accept4(self.listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC) {
-            Err(Errno::ECONNABORTED | Errno::EINTR) => return Ok(()),
+            Err(Errno::ECONNABORTED | Errno::EINTR | Errno::EAGAIN) => return Ok(()),
+            Err(error @ (Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM | Errno::ENOBUFS)) => {
+                return self.accept_later(error)
+            }
             other => other?,
         };
         // SAFETY: accept4 has just made it.
         let socket = unsafe { <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(number) };
-        self.sources.add(&socket, Source::Client)?;
+        if let Err(error) = self.sources.add(&socket, Source::Client) {
+            let error = format!("it can watch no more clients: {error}");
+            eprintln!("clock: {error}");
+            if let Ok(text) = serde_json::to_vec(&Answer::Refused { error }) {
+                let _ = socket::write_some(number, &[&text[..], b"\n"].concat());
+            }
+            return Ok(());
+        }
+        self.clients.told_full = false;
         let client = Client {
             socket,
             turn: None,
@@ -75,6 +104,38 @@ impl Server {
         };
         self.clients.connections.insert(number, client);
         Ok(())
+    }
+
+    /// Let new clients wait until something is closed, or for a while: the limit may be another's, or be raised.
+    fn accept_later(&mut self, error: Errno) -> io::Result<()> {
+        if !std::mem::replace(&mut self.clients.told_full, true) {
+            eprintln!(
+                "clock: new clients wait until it may open more files: {}",
+                error.desc()
+            );
+        }
+        self.clients.again_at = Some(Instant::now() + ACCEPT_AGAIN);
+        self.sources.set_interest(&self.listener, Interest::Nothing)
+    }
+
+    /// Accept new clients again when they have waited for long enough. Returns how long to wait, at most `timeout`.
+    pub fn accept_again(&mut self, timeout: EpollTimeout) -> io::Result<EpollTimeout> {
+        let Some(at) = self.clients.again_at else {
+            return Ok(timeout);
+        };
+        let left = at.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            self.clients.again_at = None;
+            self.sources.set_interest(&self.listener, Interest::Input)?;
+            return Ok(timeout);
+        }
+        // Rounded up, so that it is not tried too early again and again.
+        let left_ms = left.as_millis() as i32 + 1;
+        let shorter = match i32::from(timeout) {
+            ..0 => left_ms,
+            ms => ms.min(left_ms),
+        };
+        Ok(EpollTimeout::try_from(shorter).unwrap_or(EpollTimeout::MAX))
     }
 
     /// Read a client's requests. They wait for the end of the window, but for one that asks what hosts are doing.
@@ -171,6 +232,15 @@ impl Server {
         }
         for fd in capturing {
             self.send_text(fd, &text)?;
+        }
+        Ok(())
+    }
+
+    /// The same in the midst of a window, as soon as there are many: a kernel sends as many in its turn as it likes.
+    pub fn tell_if_much_is_captured(&mut self) -> io::Result<()> {
+        let captured = self.scheduler.captured.as_ref();
+        if captured.is_some_and(|frames| frames.len() >= MOST_CAPTURED) {
+            self.tell_captured()?;
         }
         Ok(())
     }
@@ -312,6 +382,8 @@ impl Server {
             if let Some(turn) = client.turn {
                 self.scheduler.gate.end_turn(turn);
             }
+            drop(client);
+            self.clients.something_was_closed();
         }
     }
 }

@@ -108,11 +108,13 @@ impl Device {
             HEADER
         };
         let fd = self.socket.as_raw_fd();
-        let (count, descriptors) = match socket::read_with_descriptors(fd, &mut message[..piece])? {
+        let most = taken_away::MOST_REGIONS;
+        let came = match socket::read_with_descriptors(fd, &mut message[..piece], most)? {
             Received::Nothing => return Ok(Event::Nothing),
             Received::Closed => return Ok(Event::Closed),
             Received::Some(came) => came,
         };
+        let (count, descriptors) = (came.bytes, came.descriptors?);
         if count < HEADER {
             return Err(socket::part_of_a_message());
         }

@@ -24,6 +24,9 @@ pub const LONGEST_FRAME: usize = 65_535 + 14 + 8;
 const LONGEST_TEXT: usize = 1 << 16;
 /// How many pieces of a kernel's memory a frame may be put into. Of Linux's buffers, 45 hold the longest, in two pieces each.
 const MOST_PIECES: usize = 1024;
+/// How much memory a kernel may tell of, in bytes: as much as any host has (1 TiB, by tools/minigts/language/quantities.py), and as
+/// much again. There are addresses in this process for 64 such, and its own memory needs some, too.
+const MOST_MEMORY: u64 = 2 << 40;
 /// The queues' numbers.
 pub const INPUT: usize = 0;
 pub const OUTPUT: usize = 1;
@@ -64,7 +67,7 @@ impl Memory {
     /// Map a kernel's memory. Its file has to lie in this machine's memory, as all files do that a kernel makes for itself:
     /// what a disk or a program serves could be read as slowly as it likes.
     pub fn map(regions: Vec<Region>) -> io::Result<Memory> {
-        let mut ranges = Vec::new();
+        let (mut ranges, mut whole) = (Vec::new(), 0u64);
         for Region {
             address,
             size,
@@ -75,6 +78,10 @@ impl Memory {
             if !lies_in_memory(&file)? {
                 return Err(lie("its memory is no file in this machine's memory"));
             }
+            whole = size.saturating_add(whole);
+            if whole > MOST_MEMORY {
+                return Err(lie(format!("it told of {whole} bytes of memory")));
+            }
             let file = FileOffset::new(File::from(file), offset);
             ranges.push((GuestAddress(address), size as usize, Some(file)));
         }
@@ -83,6 +90,12 @@ impl Memory {
         let place = |region: &MmapRegion| (region.as_ptr() as usize, region.size());
         let regions = mapped.iter().map(|region| place(region)).collect();
         Ok(Memory { mapped, regions })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        taken_away::forget();
     }
 }
 
@@ -319,14 +332,17 @@ impl Rings {
     }
 }
 
+/// Whether it is a plain file in tmpfs: its pages are read at once, and nothing happens as they are.
 fn lies_in_memory(file: &OwnedFd) -> io::Result<bool> {
-    // SAFETY: statfs is plain numbers, which fstatfs fills.
+    // SAFETY: both are plain numbers, which fstat and fstatfs fill.
     unsafe {
-        let mut found: libc::statfs = std::mem::zeroed();
-        if libc::fstatfs(file.as_raw_fd(), &mut found) != 0 {
+        let mut kind: libc::stat = std::mem::zeroed();
+        let mut place: libc::statfs = std::mem::zeroed();
+        let fd = file.as_raw_fd();
+        if libc::fstat(fd, &mut kind) != 0 || libc::fstatfs(fd, &mut place) != 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(found.f_type == libc::TMPFS_MAGIC)
+        Ok(kind.st_mode & libc::S_IFMT == libc::S_IFREG && place.f_type == libc::TMPFS_MAGIC)
     }
 }
 

@@ -86,6 +86,7 @@ impl Server {
         loop {
             self.watchdog.step_begins(None);
             let timeout = self.advance()?;
+            let timeout = self.accept_again(timeout)?;
             self.watchdog
                 .somebody_has_a_turn(self.scheduler.somebody_has_a_turn());
             self.watchdog.step_ends();
@@ -98,6 +99,7 @@ impl Server {
                     return Ok(());
                 }
                 self.release_ended();
+                self.tell_if_much_is_captured()?;
             }
         }
     }
@@ -152,21 +154,31 @@ impl Server {
     }
 
     /// The supervisor has started a kernel, whose sockets come with the order. False when the supervisor has ended.
+    ///
+    /// Where this process may open no more files, or watch no more, that kernel is lost, and the others go on.
     fn take_order(&mut self) -> io::Result<bool> {
         let mut bytes = [0; LONGEST_ORDER];
-        let (count, descriptors) =
-            match socket::read_with_descriptors(self.control.as_raw_fd(), &mut bytes)? {
-                Received::Nothing => return Ok(true),
-                Received::Closed => return Ok(false),
-                Received::Some(received) => received,
-            };
-        let order: orders::Start = serde_json::from_slice(&bytes[..count])?;
-        let host = self.new_host(order.host, descriptors)?;
-        self.scheduler.start(order.host, host);
+        let (control, most) = (self.control.as_raw_fd(), socket::MOST_DESCRIPTORS);
+        let came = match socket::read_with_descriptors(control, &mut bytes, most)? {
+            Received::Nothing => return Ok(true),
+            Received::Closed => return Ok(false),
+            Received::Some(came) => came,
+        };
+        let order: orders::Start = serde_json::from_slice(&bytes[..came.bytes])?;
         self.starts[order.host] = Start {
             number: order.start,
             lost: None,
         };
+        match came
+            .descriptors
+            .and_then(|descriptors| self.new_host(order.host, descriptors))
+        {
+            Ok(host) => self.scheduler.start(order.host, host),
+            Err(error) => {
+                self.scheduler.start_in_vain(order.host);
+                self.report_lost(order.host, &error);
+            }
+        }
         Ok(true)
     }
 
@@ -188,6 +200,14 @@ impl Server {
         }
         let processor = spec.processor.clone();
         let host = Host::new(calendar, line, devices, processor, self.scheduler.now)?;
+        if let Err(error) = self.watch(index, &host) {
+            self.unwatch(&host);
+            return Err(error);
+        }
+        Ok(host)
+    }
+
+    fn watch(&mut self, index: usize, host: &Host) -> io::Result<()> {
         self.sources
             .add(host.calendar_fd(), Source::Calendar(index))?;
         self.sources.add(&host.line, Source::Line(index))?;
@@ -195,7 +215,16 @@ impl Server {
             self.sources
                 .add(device.fd(), Source::Device(index, number))?;
         }
-        Ok(host)
+        Ok(())
+    }
+
+    fn unwatch(&mut self, host: &Host) {
+        for fd in [host.calendar_fd(), &host.line] {
+            self.sources.remove(fd);
+        }
+        for device in &host.devices {
+            self.sources.remove(device.fd());
+        }
     }
 
     /// Watch the sockets of kernels that have ended no longer, and tell the supervisor of those that the clock has ended.
@@ -205,12 +234,9 @@ impl Server {
             if let Some(error) = why {
                 self.report_lost(index, &error);
             }
-            for fd in [host.calendar_fd(), &host.line] {
-                self.sources.remove(fd);
-            }
-            for device in &host.devices {
-                self.sources.remove(device.fd());
-            }
+            self.unwatch(&host);
+            drop(host);
+            self.clients.something_was_closed();
         }
     }
 

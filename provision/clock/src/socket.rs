@@ -2,16 +2,14 @@
 //!
 //! A kernel writes each of its messages by one call. So a part of a message is an error, and not the beginning of one.
 
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSlice};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
-use nix::sys::socket::{
-    recv, recvmsg, send, sendmsg, ControlMessage, ControlMessageOwned, MsgFlags, UnixAddr,
-};
+use nix::sys::socket::{recv, send, sendmsg, ControlMessage, MsgFlags, UnixAddr};
 
-/// How many descriptors may come with a message.
-const MOST_DESCRIPTORS: usize = 64;
+/// How many descriptors Linux lets a message have: SCM_MAX_FD.
+pub const MOST_DESCRIPTORS: usize = 253;
 
 /// What a read came to.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,35 +41,85 @@ pub fn read_message(fd: RawFd, bytes: &mut [u8]) -> io::Result<Received<()>> {
     })
 }
 
-/// Read one message, or as much of a stream as fits. Returns the number of bytes, and the descriptors that came with them.
+/// A message, or a piece of a stream, that may come with descriptors.
+#[derive(Debug)]
+pub struct Came {
+    pub bytes: usize,
+    /// An error if not all have come: there were more than might come, or this process may open no more files.
+    pub descriptors: io::Result<Vec<OwnedFd>>,
+}
+
+/// Read one message, or as much of a stream as fits, and up to `most` descriptors with it.
+///
+/// Linux opens descriptors here also where it then reports that there was no room for all. So whatever else the message is, each
+/// is owned before anything is judged, and closed unless somebody keeps it.
 pub fn read_with_descriptors(
     fd: RawFd,
     bytes: &mut [u8],
-) -> io::Result<Received<(usize, Vec<OwnedFd>)>> {
-    let mut space = nix::cmsg_space!([RawFd; MOST_DESCRIPTORS]);
-    let mut parts = [IoSliceMut::new(bytes)];
-    let flags = MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_DONTWAIT;
-    let received = match recvmsg::<UnixAddr>(fd, &mut parts, Some(&mut space), flags) {
+    most: usize,
+) -> io::Result<Received<Came>> {
+    let numbers = (most * size_of::<RawFd>()) as u32;
+    // SAFETY: the two compute lengths.
+    let (space, length) = unsafe { (libc::CMSG_SPACE(numbers), libc::CMSG_LEN(numbers)) };
+    // Of u64, so that it is aligned for a head.
+    let mut control = vec![0u64; (space as usize).div_ceil(size_of::<u64>())];
+    let mut part = libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
+    };
+    // SAFETY: a head without an address, whose pointers lead to what lives longer than it.
+    let mut head: libc::msghdr = unsafe { std::mem::zeroed() };
+    head.msg_iov = &mut part;
+    head.msg_iovlen = 1;
+    head.msg_control = control.as_mut_ptr().cast();
+    // Without the padding, where one more would have room.
+    head.msg_controllen = length as _;
+    let flags = libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT;
+    // SAFETY: the head leads to as many bytes as it says.
+    let count = match Errno::result(unsafe { libc::recvmsg(fd, &mut head, flags) }) {
         Err(Errno::EINTR | Errno::EAGAIN) => return Ok(Received::Nothing),
         Err(Errno::ECONNRESET) => return Ok(Received::Closed),
-        other => other?,
+        other => other? as usize,
     };
-    let mut descriptors = Vec::new();
-    for part in received.cmsgs()? {
-        if let ControlMessageOwned::ScmRights(numbers) = part {
-            // SAFETY: the kernel has just made these descriptors for this process.
-            descriptors.extend(
-                numbers
-                    .into_iter()
-                    .map(|number| unsafe { OwnedFd::from_raw_fd(number) }),
-            );
-        }
+    // SAFETY: recvmsg has just filled it.
+    let descriptors = unsafe { owned(&head) };
+    if count == 0 {
+        return Ok(Received::Closed);
     }
-    Ok(if received.bytes == 0 {
-        Received::Closed
-    } else {
-        Received::Some((received.bytes, descriptors))
-    })
+    let descriptors = match head.msg_flags & libc::MSG_CTRUNC {
+        0 => Ok(descriptors),
+        _ if descriptors.len() >= most => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("it sent more than {most} descriptors at once"),
+        )),
+        _ => Err(io::Error::other(
+            "the clock may open no more files, and needs its descriptors",
+        )),
+    };
+    Ok(Received::Some(Came {
+        bytes: count,
+        descriptors,
+    }))
+}
+
+/// All descriptors that have been opened here for a message, also for one of whose descriptors some are missing.
+///
+/// # Safety
+/// recvmsg(2) has filled the head, and nobody else has looked into it.
+unsafe fn owned(head: &libc::msghdr) -> Vec<OwnedFd> {
+    let mut descriptors = Vec::new();
+    let mut part = libc::CMSG_FIRSTHDR(head);
+    while let Some(own) = part.as_ref() {
+        if (own.cmsg_level, own.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+            let bytes = own.cmsg_len - libc::CMSG_LEN(0) as usize;
+            let first: *const RawFd = libc::CMSG_DATA(part).cast();
+            for index in 0..bytes / size_of::<RawFd>() {
+                descriptors.push(OwnedFd::from_raw_fd(first.add(index).read_unaligned()));
+            }
+        }
+        part = libc::CMSG_NXTHDR(head, part);
+    }
+    descriptors
 }
 
 /// The error for a message that did not come whole.
@@ -182,6 +230,66 @@ mod tests {
             read_message(ours.as_raw_fd(), &mut bytes).unwrap(),
             Received::Closed
         );
+    }
+
+    /// Whether all descriptors of the socket's other end are closed.
+    fn are_closed(other_end: &UnixStream) -> bool {
+        read_some(other_end.as_raw_fd(), &mut [0]).unwrap() == Received::Closed
+    }
+
+    #[test]
+    fn descriptors_are_closed_unless_they_are_kept() {
+        // As many as fit, one more, and as many as Linux lets a message have.
+        for (number, fits) in [(1, true), (8, true), (9, false), (MOST_DESCRIPTORS, false)] {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            let (kept, sent) = UnixStream::pair().unwrap();
+            let numbers = vec![sent.as_raw_fd(); number];
+            write_with_descriptors(theirs.as_raw_fd(), b"x", &numbers).unwrap();
+            drop(sent);
+            let came = read_with_descriptors(ours.as_raw_fd(), &mut [0; 9], 8).unwrap();
+            let Received::Some(Came {
+                bytes: 1,
+                descriptors,
+            }) = came
+            else {
+                panic!("{came:?}");
+            };
+            match descriptors {
+                Ok(came) => assert!(fits && came.len() == number),
+                Err(error) => assert!(
+                    !fits && error.to_string().contains("more than 8"),
+                    "{error}"
+                ),
+            }
+            assert!(are_closed(&kept));
+        }
+    }
+
+    #[test]
+    fn descriptors_of_a_message_without_bytes_are_closed() {
+        let flags = nix::sys::socket::SockFlag::empty();
+        let (family, kind) = (
+            nix::sys::socket::AddressFamily::Unix,
+            nix::sys::socket::SockType::SeqPacket,
+        );
+        let (ours, theirs) = nix::sys::socket::socketpair(family, kind, None, flags).unwrap();
+        let (kept, sent) = UnixStream::pair().unwrap();
+        write_with_descriptors(theirs.as_raw_fd(), b"", &[sent.as_raw_fd(); 3]).unwrap();
+        drop(sent);
+        let came = read_with_descriptors(ours.as_raw_fd(), &mut [0; 9], 8).unwrap();
+        assert!(matches!(came, Received::Closed));
+        assert!(are_closed(&kept));
+    }
+
+    #[test]
+    fn descriptors_that_nobody_asks_for_are_closed() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (kept, sent) = UnixStream::pair().unwrap();
+        write_with_descriptors(theirs.as_raw_fd(), &[7; 16], &[sent.as_raw_fd(); 99]).unwrap();
+        drop(sent);
+        let read = read_message(ours.as_raw_fd(), &mut [0; 16]).unwrap();
+        assert_eq!(read, Received::Some(()));
+        assert!(are_closed(&kept));
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub enum Interest {
     Input,
     /// Also for room to write.
     InputAndRoom,
+    /// For nothing at present.
+    Nothing,
 }
 
 pub struct Sources {
@@ -58,6 +60,7 @@ impl Sources {
         let flags = match interest {
             Interest::Input => EpollFlags::EPOLLIN,
             Interest::InputAndRoom => EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT,
+            Interest::Nothing => EpollFlags::empty(),
         };
         let mut event = EpollEvent::new(flags, fd.as_raw_fd() as u64);
         Ok(self.epoll.modify(fd, &mut event)?)

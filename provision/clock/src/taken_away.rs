@@ -40,6 +40,11 @@ pub fn touch(regions: &[(usize, usize)]) {
     }
 }
 
+/// Tell the handler that nothing is touched: what lies at those addresses may be something else from now on.
+pub fn forget() {
+    touch(&[]);
+}
+
 /// Whether any of it was not there since this was last called.
 pub fn was_any() -> bool {
     TAKEN_AWAY.load(Ordering::Relaxed) && TAKEN_AWAY.swap(false, Ordering::Relaxed)

@@ -7,8 +7,13 @@ use crate::device::Event;
 use crate::frames;
 use crate::host::{State, CONSOLE};
 use crate::orders::Captured;
+use crate::rings::QUEUE_SIZE;
 use crate::scheduler::Scheduler;
 use crate::socket::Received;
+
+/// How many bytes of a console's output may wait for the reader when there is more of it: as much as a queue has room for in an
+/// honest kernel, whose pieces are a page. An honest one waits, and has put out nothing more.
+const MOST_UNREAD: usize = QUEUE_SIZE as usize * 4096;
 
 /// What a message of a kernel's device leaves to be done.
 #[derive(Debug, PartialEq, Eq)]
@@ -70,6 +75,9 @@ impl Scheduler {
         host.count_message()?;
         match event {
             Event::Output if !host.is_busy() => Err(lie("it sent something, and has no turn")),
+            Event::Output if device == CONSOLE && host.unread.waiting() > MOST_UNREAD => {
+                Err(lie("it does not wait until what it has put out is read"))
+            }
             Event::Output if device == CONSOLE => Ok(Heard::Console),
             Event::Output => {
                 self.pass_on_output(index, device)?;

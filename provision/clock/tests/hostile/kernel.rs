@@ -98,6 +98,23 @@ impl Clock {
             << 10
     }
 
+    /// What it has told its supervisor of hosts that it has ended, since this was last called.
+    pub fn lost(&self) -> Vec<Value> {
+        let mut bytes = [0; 4096];
+        std::iter::from_fn(|| {
+            match read_with(&self.control, &mut bytes, MsgFlags::MSG_DONTWAIT).0 {
+                Read::Bytes(count) => Some(serde_json::from_slice(&bytes[..count]).unwrap()),
+                _ => None,
+            }
+        })
+        .collect()
+    }
+
+    /// Whether the clock has read the orders of its supervisor.
+    pub fn has_its_orders(&self) -> bool {
+        !has_unread(&self.control)
+    }
+
     pub fn end(mut self) {
         drop(self.control);
         self.process.wait().unwrap();
@@ -111,9 +128,16 @@ pub struct Client {
 
 impl Client {
     pub fn ask(&mut self, question: Value) -> Option<Value> {
-        self.stream
-            .write_all(format!("{question}\n").as_bytes())
-            .ok()?;
+        self.tell(question)?;
+        self.answer()
+    }
+
+    pub fn tell(&mut self, question: Value) -> Option<()> {
+        let line = format!("{question}\n");
+        self.stream.write_all(line.as_bytes()).ok()
+    }
+
+    pub fn answer(&mut self) -> Option<Value> {
         let mut line = String::new();
         self.answers.read_line(&mut line).ok()?;
         serde_json::from_str(&line).ok()

@@ -2,13 +2,14 @@
 //! the other kernels, its time never goes back, and it takes no more memory than it may.
 //!
 //! What is sent is right but for a part that chance picks: messages, the page, queues and frames in memory, descriptors.
-//! So much of it as the environment says: LIES (how many, else a few), SEED, and CLOCK, a program to try instead of the
-//! crate's own. The last line that is printed says what came of it.
+//! So much of it as the environment says: LIES (how many, else a few), STARTS (starts.rs), SEED, and CLOCK, a program to try
+//! instead of the crate's own. The last line that is printed says what came of it.
 
 // Other tests use more of kernel.rs.
 #![allow(dead_code)]
 
 mod kernel;
+mod starts;
 
 use std::collections::BTreeMap;
 use std::env;
