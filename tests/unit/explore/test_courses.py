@@ -20,9 +20,9 @@ from minigts.explore.course import Stop
 from minigts.explore.exploration import Asked
 from minigts.explore.outcome import Outcome
 from minigts.explore.work import Exploration, SeedOfWork
-from minigts.results import gate
 from minigts.providers.agent import ended
 from minigts.providers.base import Result
+from minigts.results import gate
 from minigts.topology.read.load import parse
 
 pytestmark = pytest.mark.touched("tools/minigts/explore")

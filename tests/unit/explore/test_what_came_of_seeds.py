@@ -15,8 +15,8 @@ from minigts.explore.outcome import Outcome
 from minigts.explore.program import Program
 from minigts.explore.variables import FAILURES
 from minigts.explore.work import Exploration, SeedOfWork
-from minigts.results import gate
 from minigts.lab import events
+from minigts.results import gate
 from minigts.topology.read.load import parse
 
 PAIR = parse("name: pair\npair: {link: {rtt: 2ms}}\n", "pair.yaml", time="virtual")

@@ -205,8 +205,34 @@ def test_a_fault_of_the_server_s_own_is_one_line(tmp_path: Path, monkeypatch: py
 
 
 NUMBERS = (
-    *("1e999", "-1e999", "NaN", "Infinity", "-Infinity", "1" * 5000, "-" + "9" * 400, "1e308", "1.5", "-0.0", "0", "-1"),
-    *("true", "null", '"5"', '""', "[]", "{}", "[1e999]", '{"a": 1e999}', str(2**63), str(2**64), "5e-324", '"\\ud800"'),
+    *(
+        "1e999",
+        "-1e999",
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "1" * 5000,
+        "-" + "9" * 400,
+        "1e308",
+        "1.5",
+        "-0.0",
+        "0",
+        "-1",
+    ),
+    *(
+        "true",
+        "null",
+        '"5"',
+        '""',
+        "[]",
+        "{}",
+        "[1e999]",
+        '{"a": 1e999}',
+        str(2**63),
+        str(2**64),
+        "5e-324",
+        '"\\ud800"',
+    ),
 )
 MESSAGES = {
     "/set": '{"link": "a-b", "delay_ms": 5, "loss_percent": 1, "rate_mbit": 10, "queue_bytes": 60000}',

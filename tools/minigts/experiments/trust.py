@@ -19,6 +19,7 @@ from minigts.topology.containers import is_file, is_path
 from minigts.topology.plan.elements import Host
 from minigts.topology.plan.plan import Plan
 
+
 def wants(prepared: Sequence[Prepared], provider: str) -> tuple[str, ...]:
     """What their labs would use of this machine, a line each: files, images, packages, ways out, commands on it."""
     return tuple(dict.fromkeys(line for each in prepared for line in _wants(each, provider)))

@@ -78,9 +78,7 @@ class Program(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     words: Annotated[tuple[Annotated[str, AfterValidator(_argument)], ...], Field(min_length=1, max_length=MOST_WORDS)]
-    files: Annotated[
-        dict[Annotated[str, AfterValidator(_file_name)], ProgramFile], Field(max_length=MOST_FILES)
-    ] = {}
+    files: Annotated[dict[Annotated[str, AfterValidator(_file_name)], ProgramFile], Field(max_length=MOST_FILES)] = {}
 
     @property
     def is_pytest(self) -> bool:

@@ -186,7 +186,9 @@ def _require_only(known: Collection[str], folder: Path) -> None:
     further = sorted(name for name in found if name not in known)
     linked = sorted(name for name, is_file in found.items() if name in known and not is_file)
     problems = [Problem(str(folder), 0, f"{shown(name)} is not listed in {SUMS}: remove it") for name in further]
-    problems += [Problem(str(folder), 0, f"{shown(name)} is no plain file: put the file itself there") for name in linked]
+    problems += [
+        Problem(str(folder), 0, f"{shown(name)} is no plain file: put the file itself there") for name in linked
+    ]
     if problems:
         more = [Problem(str(folder), 0, f"… and {len(problems) - _MOST_NAMED} more")] if problems[_MOST_NAMED:] else []
         raise InputError([*problems[:_MOST_NAMED], *more])

@@ -32,8 +32,8 @@ KEY_BYTES = 32
 _LINE = re.compile(rb"minigts-1 ([0-9a-f]{64})\n")
 REMEDY = "nothing was done; if you trust its author with that, add --trust"
 NOT_OURS = (
-    "it has no valid signature of yours: somebody else made it, or you did on another machine or with an older minigts, "
-    "or a file was edited"
+    "it has no valid signature of yours: somebody else made it, or you did on another machine or with an older "
+    "minigts, or a file was edited"
 )
 MOST_LINES, LONGEST_LINE = 200, 2000
 

@@ -73,6 +73,8 @@ def release_verify(
     for each in found:
         typer.echo(each)
     console.note(
-        f"{len(found)} files differ from what was built here" if found else "every file of the parts is as it was built here"
+        f"{len(found)} files differ from what was built here"
+        if found
+        else "every file of the parts is as it was built here"
     )
     raise typer.Exit(1 if found else 0)

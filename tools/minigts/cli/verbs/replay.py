@@ -37,7 +37,9 @@ def replay(
         bool, typer.Option("--shrink", help="Find faults of the seed that suffice to fail, and how short they may be.")
     ] = False,
     shrunk: Annotated[bool, typer.Option("--shrunk", help="Play only what --shrink has found.")] = False,
-    trust: Annotated[bool, typer.Option("--trust", help="Allow the test of a bundle, or of somebody else's folder, to run here.")] = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Allow the test of a bundle, or of somebody else's folder, to run here.")
+    ] = False,
 ) -> None:
     """Have a seed of an exploration again: the same lab, the same test, the same faults at the same moments.
 
