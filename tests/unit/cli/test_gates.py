@@ -1,4 +1,4 @@
-"""The page on safety says of every verb what it reads from elsewhere, what of that acts, and which gate is before it."""
+"""The page on safety says of every verb what it reads from elsewhere, what of it acts, and which gate is before it."""
 
 from __future__ import annotations
 
