@@ -29,7 +29,8 @@ from minigts.topology.read.load import parse
 
 PAIR = parse("name: pair\npair: {hosts: [a, b], link: {rtt: 2ms, rate: 100mbit}}\n", "pair.yaml", time="real")
 FAULTS = "faults: {partition: {every: 1s, for: 1s}, length: 1min}\n"
-MUTANTS_PER_FUZZ = 10
+SHARE = 100
+"""One folder for so many of `--fuzz`, since each is tried by a whole verb."""
 VERBS = (
     ("replay", "DIR", "--seed", "1"),
     ("replay", "DIR", "--seed", "2", "--until", "1s"),
@@ -199,12 +200,13 @@ def mutants(place: Path, into: Path, number: int) -> Iterator[tuple[Path, str]]:
         shutil.rmtree(mutant)
 
 
+@pytest.mark.timeout(3600)
 def test_damaged_folders_of_somebody_else_are_refused_and_nothing_of_them_acts(
     place: Path, tmp_path: Path, canary: Path, pytestconfig: pytest.Config
 ) -> None:
-    """`--fuzz 50000` for a tenth as many. Each verb refuses each; where the user would trust one, its files stay within
+    """`--fuzz 100000` for a thousand. Each verb refuses each; where the user would trust one, its files stay within
     the test's folder; and what is packed is refused, too."""
-    number = max(60, pytestconfig.getoption("fuzz") // MUTANTS_PER_FUZZ)
+    number = max(60, pytestconfig.getoption("fuzz") // SHARE)
     unsigned(place)
     (tmp_path / "mutants").mkdir()
     chance, taken = random.Random(57), 0
