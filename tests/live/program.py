@@ -16,6 +16,8 @@ from typing import Any
 
 PROJECT = Path(__file__).parents[2]
 TOPOLOGIES = PROJECT / "topologies"
+KEY = "folders.key"
+"""The file of the state directory with the key that signs results folders (results/gate.py)."""
 LIMIT_S = 240.0
 PATIENCE_S = 120.0
 """For what comes by itself, and soon where nothing else runs: nobody waits longer than it takes, and a busy machine has
@@ -131,8 +133,9 @@ class Traces:
         return new - _mapped_by_others(with_children(ours), new)
 
     def _files(self) -> list[Path]:
-        """Within the state directory, where the folder of labs may stay."""
-        return [path.relative_to(self.state) for path in self.state.rglob("*") if path != self.state / "labs"]
+        """Within the state directory, where the folder of labs and the key that signs results folders may stay."""
+        stays = (self.state / "labs", self.state / KEY)
+        return [path.relative_to(self.state) for path in self.state.rglob("*") if path not in stays]
 
 
 def kills_at_random(out: Path, *words: str) -> tuple[subprocess.CompletedProcess[str], list[dict[str, Any]]]:

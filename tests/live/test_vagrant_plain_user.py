@@ -10,6 +10,7 @@ import pytest
 from live.desktop import USER, Desktop, desktop, lacks
 from minigts.fidelity.certificate import Certificate
 from minigts.providers.vagrant import definition
+from minigts.results import gate
 
 pytestmark = [pytest.mark.vagrant, pytest.mark.timeout(1200)]
 TESTS_LIMIT_S = 1100.0
@@ -40,7 +41,7 @@ def left_in_libvirt(plain: Desktop) -> list[str]:
 
 def left_in_files(plain: Desktop) -> list[Path]:
     """Of the user's state and of Vagrant's directory: folders may stay, and Vagrant's own index of what there was."""
-    state = [path for path in plain.state.rglob("*") if not path.is_dir()]
+    state = [path for path in plain.state.rglob("*") if not path.is_dir() and path.name != gate.KEY]
     machines = [
         *(plain.project / ".vagrant").glob("machines/*/libvirt/id"),
         *plain.project.glob(".vagrant/minigts.json"),

@@ -106,7 +106,7 @@ def mutants(wholes: Sequence[Path], place: Path, chance: random.Random) -> Itera
         whole = chance.choice(wholes)
         folder = place / f"mutant-{number}"
         shutil.copytree(whole, folder)
-        done = tuple(_broken(folder, chance) for _ in range(chance.choice((1, 1, 1, 2, 3))))
+        done = tuple(broken_at_random(folder, chance) for _ in range(chance.choice((1, 1, 1, 2, 3))))
         yield Mutant(folder, done, whole)
         _remove(folder)
 
@@ -115,7 +115,7 @@ def _remove(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-def _broken(folder: Path, chance: random.Random) -> str:
+def broken_at_random(folder: Path, chance: random.Random) -> str:
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     if not files:
         return "nothing left"
@@ -298,7 +298,7 @@ def judge(mutant: Mutant, *, drawn: bool = False) -> Judgement:
             step()
             accepted |= name == "report"
         except MinigtsError as error:
-            wrong += [f"{name}: {reason}" for reason in _unfit(error)]
+            wrong += [f"{name}: {reason}" for reason in unfit(error)]
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
@@ -332,7 +332,7 @@ def _compared(mutant: Mutant) -> None:
     comparison_page.notes(found)
 
 
-def _unfit(error: MinigtsError) -> Iterator[str]:
+def unfit(error: MinigtsError) -> Iterator[str]:
     text = str(error)
     if not text:
         yield "an error without words"

@@ -202,6 +202,26 @@ def test_who_brings_labs_up_below_the_door_does_so(module: str) -> None:
     assert BRING_UP.intersection(called(PACKAGE / module))
 
 
+BEFORE_THE_GATE = {
+    "results.gate.own": {"session/campaign.py", "explore/exploration.py"},
+    "results.gate.sign": {"experiments/run_folders.py", "explore/folder.py"},
+    "results.gate.Trusted": set(),
+    "results.bundle.unpacked": {"cli/verbs/reproduce.py", "explore/bundling.py"},
+    "explore.work.SeedOfWork": set(),
+    "explore.folder.adopt": {"explore/bundling.py", "explore/permission.py"},
+    "experiments.run_folders.begin": {"session/campaign.py", "experiments/hardware.py"},
+    "experiments.run_folders.adopt": {"session/campaign.py"},
+    "experiments.run_folders.reopen": {"session/campaign.py"},
+}
+"""What says that something of a folder may act on this machine, or makes of it what acts; and the only ones who may say
+so. Whoever else wants it has to get it from `Examined.allowed` (results/gate.py)."""
+
+
+@pytest.mark.parametrize("name_of_it", BEFORE_THE_GATE)
+def test_only_the_gate_lets_a_folder_act(name_of_it: str) -> None:
+    assert {name(module) for module in MODULES if name_of_it in called(module)} == BEFORE_THE_GATE[name_of_it]
+
+
 OF_A_RUN_DIRECTORY = (
     paths.LAB,
     paths.PLAN,

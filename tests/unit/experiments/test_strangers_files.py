@@ -14,7 +14,7 @@ from minigts.cli.app import app
 from minigts.errors import InputError
 from minigts.experiments import derivation, prepare, run_folders, trust
 from minigts.providers.mininet import kernel
-from minigts.results import bundle
+from minigts.results import bundle, gate
 from minigts.results import manifest as manifests
 from minigts.topology.read.load import load
 
@@ -270,11 +270,35 @@ def test_commands_on_this_machine_are_listed(tmp_path: Path, monkeypatch: pytest
 
 def test_a_run_that_was_not_begun_here_is_not_gone_on_with_unasked(tmp_path: Path) -> None:
     directory = begun(tmp_path)
+    (directory / gate.SIGNATURE).rename(tmp_path / "kept")
     said = CliRunner().invoke(app, ["run", "--resume", str(directory)])
     assert (said.exit_code, "a way out" in said.output, "add --trust" in said.output) == (2, True, True)
-    _, prepared = run_folders.reopen(directory)
-    trust.remember(prepared, "uml")
-    assert trust.foreign(prepared) == ()
-    change(directory, take_a_key)
-    _, prepared = run_folders.reopen(directory)
-    assert len(trust.foreign(prepared)) == 1
+    assert "with an older minigts" in said.output
+    assert not (directory / gate.SIGNATURE).exists()
+    assert not is_own(directory)
+    run_folders.adopt([directory], run_folders.reopen(directory)[1], "uml")
+    assert is_own(directory)
+    assert (directory / gate.SIGNATURE).read_bytes() == (tmp_path / "kept").read_bytes()
+
+
+def is_own(directory: Path) -> bool:
+    directories, prepared = run_folders.reopen(directory)
+    return trust.reopened(directory, directories, prepared, manifests.read(directory).provider).is_own
+
+
+@pytest.mark.parametrize("key", ["plan", "experiment", "provider"])
+def test_a_run_s_folder_is_the_user_s_own_until_what_acts_is_changed(key: str, tmp_path: Path) -> None:
+    """Its results may be changed: a run that goes on changes them, too."""
+    directory = begun(tmp_path)
+    assert is_own(directory)
+    document = json.loads((directory / "manifest.json").read_text())
+    (directory / "manifest.json").write_text(json.dumps({**document, "tools": {"kernel": "7"}}))
+    assert is_own(directory)
+    if key == "provider":
+        document[key] = "vagrant"
+    elif key == "plan":
+        take_a_key(document[key])
+    else:
+        document[key]["measurements"][0]["options"]["count"] = 6
+    (directory / "manifest.json").write_text(json.dumps(document))
+    assert not is_own(directory)

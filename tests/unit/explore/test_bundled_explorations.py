@@ -102,7 +102,7 @@ def test_it_is_unpacked_where_it_is_trusted_and_is_the_same(place: Path, tmp_pat
     found = bundling.unpack(tmp_path / "a.zip", tmp_path / "elsewhere", trusted=True)
     assert found == tmp_path / "elsewhere" / "a"
     assert folder.read(found) == folder.read(place)
-    assert replaying.found(found, 2) == replaying.found(place, 2)
+    assert replaying.found(found, folder.read(found), 2) == replaying.found(place, folder.read(place), 2)
     assert folder.recorded(found, 2) == folder.recorded(place, 2)
     with pytest.raises(InputError, match="is there already"):
         bundling.unpack(tmp_path / "a.zip", tmp_path / "elsewhere", trusted=True)
@@ -117,7 +117,7 @@ def test_without_trust_what_it_would_do_is_listed_and_nothing_is_done(
     said = CliRunner().invoke(app, ["replay", str(tmp_path / "a.zip"), "--seed", "2"])
     assert said.exit_code == 2, said.output
     told = " ".join(said.stderr.split())
-    assert "run the test `check.sh` as you, with check.sh of the bundle" in told
+    assert "run the test `check.sh` as you, with check.sh of it" in told
     assert "/web, for host a" in told
     assert "start.sh, for" not in told
     assert "add --trust" in told

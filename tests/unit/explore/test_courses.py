@@ -22,6 +22,7 @@ from minigts.explore.outcome import Outcome
 from minigts.explore.work import Exploration, SeedOfWork
 from minigts.providers.agent import ended
 from minigts.providers.base import Result
+from minigts.results import gate
 from minigts.topology.read.load import parse
 
 pytestmark = pytest.mark.touched("tools/minigts/explore")
@@ -63,13 +64,13 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def explored(script: str, faults: str = FAULTS, longest_s: float = 60.0, overlay: str | None = None) -> Exploration:
     test = programs.read(["sh", "-c", script], [])
     asked = Asked("ring", RING, ON, test, 1, 3, longest_s, faults, overlay=overlay)
-    return exploration.checked(asked, lambda _: None)
+    return exploration.checked(asked, lambda _: None).content
 
 
 def test_seeds_are_taken_kept_and_grouped(tmp_path: Path) -> None:
     found = explored('sleep 1; [ "$MINIGTS_SEED" != 2 ] || { echo "lost 4 writes"; exit 1; }')
     place, watcher = folder.create(tmp_path, found, datetime.now(UTC)), Watcher()
-    exploration.run(place, found, None, watcher)
+    exploration.run(place, gate.own(found), None, watcher)
     assert watcher.notes == [exploration.NOT_AGAIN]
     assert watcher.seen == [(1, 1, 3), (2, 2, 3), (3, 3, 3)]
     ended = folder.outcomes(place)
@@ -85,7 +86,7 @@ def test_seeds_are_taken_kept_and_grouped(tmp_path: Path) -> None:
     began_s = {entry["number"]: entry["at_s"] for entry in entries if entry["event"] == "fault"}
     assert began_s
     assert {number for number, at_s in began_s.items() if at_s < drawn_s[number] - 0.01} == set()
-    exploration.run(place, found, None, watcher)
+    exploration.run(place, gate.own(found), None, watcher)
     assert len(watcher.seen) == 3, "all seeds were there"
 
 
@@ -134,8 +135,8 @@ def test_with_only_some_faults_the_others_do_not_come(tmp_path: Path) -> None:
 def test_a_replay_that_stops_leaves_the_lab(tmp_path: Path) -> None:
     found = explored("sleep 600", "faults: {partition: {every: 100ms, for: 10s}, length: 1min}", longest_s=2.0)
     place = folder.create(tmp_path, found, datetime.now(UTC))
-    exploration.run(place, found.model_copy(update={"last": 1}), None, Watcher())
-    again = replaying.replay(place, 1, stop=Stop(1.0), kept=True, only=None, say=lambda _: None)
+    exploration.run(place, gate.own(found.model_copy(update={"last": 1})), None, Watcher())
+    again = replaying.replay(place, gate.own(found), 1, stop=Stop(1.0), kept=True, only=None, say=lambda _: None)
     lab = labs.open_lab(again.lab)
     try:
         assert lab.read_record().cut, "the partition lasts"
@@ -147,9 +148,9 @@ def test_a_seed_that_was_not_taken_is_refused(tmp_path: Path) -> None:
     found = explored("true")
     place = folder.create(tmp_path, found, datetime.now(UTC))
     with pytest.raises(InputError, match="seed 2 has not been taken yet"):
-        replaying.found(place, 2)
+        replaying.found(place, found, 2)
     with pytest.raises(InputError, match="seed 9 is none of its seeds, 1 to 3"):
-        replaying.found(place, 9)
+        replaying.found(place, found, 9)
 
 
 def test_hosts_that_cannot_be_killed_are_told_of_beforehand() -> None:

@@ -134,7 +134,9 @@ def test_a_pytest_that_is_stopped_leaves_nothing_and_the_next_one_runs(here: Pat
 
 
 def test_what_the_test_leaves_in_its_folder_is_kept(here: Path) -> None:
-    test = program.read(["sh", "-c", 'echo one >"$MINIGTS_COURSE/history.jsonl"; mkdir "$MINIGTS_COURSE/other"'], [])
+    """But for folders, and for names that would act on a terminal."""
+    script = 'cd "$MINIGTS_COURSE"; echo one >history.jsonl; touch "$(printf "a\\033b")"; mkdir other'
+    test = program.read(["sh", "-c", script], [])
     place = laid(test, here / "course")
     program.run(test, place, program.environment(place, "lab", 1), Event())
     assert dict(program.kept(place)) == {"history.jsonl": b"one\n"}

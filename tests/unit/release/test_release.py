@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from providers import small_parts
+from typer.testing import CliRunner
 
 import minigts
 from minigts import paths
+from minigts.cli.app import app
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.providers.uml.build import export, image, kernel_build
 from minigts.release import documents, folder, materials
@@ -186,3 +190,69 @@ def test_the_documentation_in_it_is_of_its_commit(cache: Path, tmp_path: Path, m
             folder.build(tmp_path / "release", quiet)
     (tmp_path / "site" / "commit").write_text("c0ffee\n")
     folder.check_documentation("c0ffee")
+
+
+def small(place: Path, *names: str) -> Path:
+    """What matters of a release here: files, and their sums."""
+    place.mkdir()
+    for name in names or (WHEEL,):
+        (place / name).write_bytes(name.encode())
+    lines = (f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(place.iterdir()))
+    (place / folder.SUMS).write_text("".join(lines))
+    return place
+
+
+BESIDE: dict[str, Callable[[Path], object]] = {
+    "minigts-9.9.9-py3-none-any.whl": lambda path: path.write_bytes(b"another"),
+    "install.sh": lambda path: path.write_text("exit 1\n"),
+    ".hidden": lambda path: path.touch(),
+    "more": Path.mkdir,
+    "pipe": os.mkfifo,
+    "link.whl": lambda path: path.symlink_to(WHEEL),
+    "nowhere.whl": lambda path: path.symlink_to("/nonexistent"),
+    WHEEL.upper(): lambda path: path.write_bytes(WHEEL.encode()),
+    "sha256sums": lambda path: path.touch(),
+    "red\x1b[31m": lambda path: path.touch(),
+    os.fsdecode(b"\xff.whl"): lambda path: path.touch(),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_the_sums_do_not_list_is_named_and_refused(name: str, tmp_path: Path) -> None:
+    place = small(tmp_path / "one")
+    folder.check_sums(place)
+    BESIDE[name](place / name)
+    with pytest.raises(InputError) as refused:
+        folder.check_sums(place)
+    (problem,) = refused.value.problems
+    assert problem.message == f"{name!r} is not listed in SHA256SUMS: remove it"
+    said = CliRunner().invoke(app, ["release", "verify", str(place)])
+    assert (said.exit_code, said.output.count("\n")) == (2, 1)
+
+
+def test_many_further_files_are_one_error_of_some_lines(tmp_path: Path) -> None:
+    place = small(tmp_path / "one")
+    for number in range(1000):
+        (place / f"{number}.sh").touch()
+    said = CliRunner().invoke(app, ["release", "verify", str(place)])
+    assert (said.exit_code, said.output.count("\n")) == (2, 21)
+    assert "… and 980 more" in said.output
+
+
+@pytest.mark.parametrize("name", [WHEEL, folder.SIGNATURE])
+def test_a_listed_file_that_is_a_link_is_refused(name: str, tmp_path: Path) -> None:
+    place = small(tmp_path / "one")
+    (tmp_path / "elsewhere").write_bytes(WHEEL.encode())
+    (place / name).unlink(missing_ok=True)
+    (place / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match=f"'{name}' is no plain file: put the file itself there"):
+        folder.check_sums(place)
+
+
+@pytest.mark.parametrize("names", [("one.whl", "one.whl"), ("one.whl", "ONE.whl")])
+def test_names_that_are_one_file_on_some_file_systems_are_refused(names: tuple[str, str], tmp_path: Path) -> None:
+    place = small(tmp_path / "one", *set(names))
+    lines = (f"{hashlib.sha256(name.encode()).hexdigest()}  {name}\n" for name in names)
+    (place / folder.SUMS).write_text("".join(lines))
+    with pytest.raises(InputError, match=f"lists {names[0]!r}, {names[1]!r}: on some file systems these are one file"):
+        folder.check_sums(place)

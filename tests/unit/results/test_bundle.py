@@ -25,7 +25,7 @@ from minigts.errors import InputError
 from minigts.experiments import provenance, reproduction
 from minigts.providers.base import Provider
 from minigts.report import render
-from minigts.results import bundle, crate, manifest, sweeps
+from minigts.results import bundle, crate, gate, manifest, sweeps
 from minigts.results.schema import PartFacts
 
 SAMPLE = Path(__file__).parents[1] / "report_sample"
@@ -42,6 +42,7 @@ def run(tmp_path: Path) -> Path:
     shutil.copytree(SAMPLE, made)
     (made / "experiment.yaml").write_text(EXPERIMENT)
     (made / "run.lock").write_text("who ran it, and how")
+    gate.sign(made, b"what acts")
     (made / "notes.txt").write_text("of the user's own")
     (made / "raw").mkdir(exist_ok=True)
     (made / "raw" / "a.json").write_text("{}")
@@ -71,7 +72,8 @@ def test_a_run_gives_the_same_bytes_whenever_it_is_packed(run: Path, packed: Pat
 
 
 def test_what_comes_out_is_what_was_measured_and_nothing_that_lay_beside_it(run: Path, packed: Path) -> None:
-    wanted = {name: data for name, data in contents(run).items() if name not in ("run.lock", "notes.txt", "README.md")}
+    beside = ("run.lock", gate.SIGNATURE, "notes.txt", "README.md")
+    wanted = {name: data for name, data in contents(run).items() if name not in beside}
     assert unpack(packed) == wanted
     assert "raw/a.json" in wanted
     assert [path.name for path in packed.parent.iterdir() if path.name.startswith(".")] == []

@@ -10,12 +10,18 @@ import random
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import aiohttp
 import pytest
-from aiohttp import web
+import wired_hosts
+from aiohttp import WSMsgType, web
 
+from minigts import lab as labs
+from minigts.errors import InputError
 from minigts.lab import Lab
+from minigts.serve import terminals
 from minigts.serve.auth import Access
 from minigts.serve.server import LIMIT_BYTES, Server, bound
+from minigts.topology.read.load import parse
 
 Talk = Callable[[Access], Awaitable[list[bytes]]]
 ANSWER_S, NOTHING_S = 60.0, 0.5
@@ -196,3 +202,105 @@ def test_a_fault_of_the_server_s_own_is_one_line(tmp_path: Path, monkeypatch: py
     (answer,), said = talked(tmp_path, talk)
     assert code(answer) == 500
     assert said == ["a request was not answered: ZeroDivisionError: of its own"]
+
+
+NUMBERS = (
+    *(
+        "1e999",
+        "-1e999",
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "1" * 5000,
+        "-" + "9" * 400,
+        "1e308",
+        "1.5",
+        "-0.0",
+        "0",
+        "-1",
+    ),
+    *(
+        "true",
+        "null",
+        '"5"',
+        '""',
+        "[]",
+        "{}",
+        "[1e999]",
+        '{"a": 1e999}',
+        str(2**63),
+        str(2**64),
+        "5e-324",
+        '"\\ud800"',
+    ),
+)
+MESSAGES = {
+    "/set": '{"link": "a-b", "delay_ms": 5, "loss_percent": 1, "rate_mbit": 10, "queue_bytes": 60000}',
+    "/cut": '{"link": "a-b", "up": true}',
+    "/run": '{"experiment": "none"}',
+}
+SIZE = '{"rows": 24, "columns": 80}'
+
+
+def with_each_number(message: str) -> list[str]:
+    """The message with each of NUMBERS in the place of each of its values, and of the whole."""
+    values = {key: json.dumps(value) for key, value in json.loads(message).items()}
+    others = [{**values, key: number} for key in values for number in NUMBERS]
+    return [*NUMBERS, *("{" + ", ".join(f'"{key}": {value}' for key, value in each.items()) + "}" for each in others)]
+
+
+@pytest.mark.parametrize("path", MESSAGES)
+def test_any_number_in_any_place_of_a_request_is_a_sentence(path: str, tmp_path: Path) -> None:
+    """The lab is not there, so what could be is answered with 503; all else with 400."""
+    contents = with_each_number(MESSAGES[path])
+
+    async def talk(access: Access) -> list[bytes]:
+        return [await asked(access, body(access, path, each.encode())) for each in contents]
+
+    answers, said = talked(tmp_path, talk)
+    assert {code(each) for each in answers} <= {400, 503}
+    wrong = ("1e999", "NaN", "true", '"5"')
+    for content, answer in zip(contents, answers, strict=True):
+        if any(f'"delay_ms": {number}' in content for number in wrong):
+            assert code(answer) == 400, content
+    assert all(b"Traceback" not in each for each in answers)
+    assert said == []
+
+
+@pytest.mark.parametrize("text", with_each_number(SIZE))
+def test_a_terminal_s_size_is_two_whole_numbers(text: str) -> None:
+    with pytest.raises(InputError, match="a terminal's size is its rows, 1 to 500, and its columns, 1 to 1000"):
+        terminals.size(text)
+
+
+def test_a_terminal_s_size_of_any_number_closes_it_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
+    wired_hosts.register(monkeypatch)
+    plan = parse("name: two\nhosts: {a: , b: }\nlinks: [{ends: [a, b], delay: 1ms}]\ntime: virtual\n", "two.yaml")
+    lab, said = labs.up(plan, wired_hosts.WiredHosts.name, None, lambda _: None), list[str]()
+
+    async def closed(session: aiohttp.ClientSession, access: Access, text: str) -> tuple[WSMsgType, object, str]:
+        own, offered = f"http://127.0.0.1:{access.port}", ("minigts", f"minigts.token.{access.token}")
+        async with session.ws_connect(f"{own}/terminal/a", protocols=offered, origin=own) as socket:
+            await socket.send_str(text)
+            answer = await socket.receive(ANSWER_S)
+            return answer.type, answer.data, str(answer.extra)
+
+    async def run() -> list[tuple[WSMsgType, object, str]]:
+        with bound("127.0.0.1", 0) as listening:
+            access = Access("127.0.0.1", listening.getsockname()[1])
+            runner = Server(lab, access, tmp_path, 1.0).runner(said.append)
+            await runner.setup()
+            await web.SockSite(runner, listening).start()
+            try:
+                async with aiohttp.ClientSession() as session:
+                    return [await closed(session, access, text) for text in with_each_number(SIZE)]
+            finally:
+                await runner.cleanup()
+
+    for kind, number, why in asyncio.run(run()):
+        assert (kind, number) == (WSMsgType.CLOSE, aiohttp.WSCloseCode.INTERNAL_ERROR)
+        assert why.startswith("a terminal's size is its rows")
+    assert said == []

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 import minigts
 from minigts import overlays, paths
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem
-from minigts.experiments import provenance, run, time_limits
+from minigts.experiments import provenance, run, time_limits, trust
 from minigts.experiments.lab_control import RealLabControl, overlay_kept
 from minigts.experiments.prepare import Prepared
 from minigts.fidelity.certificate import Certificate
@@ -23,8 +23,8 @@ from minigts.language import documents
 from minigts.machine import shell
 from minigts.machine.progress import Progress
 from minigts.providers import registry
+from minigts.results import gate, store
 from minigts.results import manifest as manifests
-from minigts.results import store
 from minigts.results.folder import exclusive, inside, write
 from minigts.results.schema import CERTIFICATE, Labs, Manifest
 from minigts.tools import TOOLS
@@ -37,16 +37,18 @@ ASKING_TIMEOUT_S = 60.0
 def begin(results: Path, prepared: Sequence[Prepared], provider: str) -> tuple[Path, ...]:
     """Make a results directory for each experiment, with its manifest; several lie in the campaign's folder.
 
-    All that will be measured is written before anything is started, so that the run can be resumed.
+    All that will be measured is written before anything is started, so that the run can be resumed. The folders are
+    signed as the user's own; the manifest, which makes a folder a run's, is written last.
     """
     now = datetime.now(UTC)
     names = {each.experiment.name for each in prepared}
     folder = store.create(results, names.pop() if len(names) == 1 else "campaign", now)
     directories = [_directory(folder, each, alone=not names) for each in prepared]
     for directory, each in zip(directories, prepared, strict=True):
-        manifests.write(directory, manifest_of(each, provider))
+        gate.sign(directory, trust.signed(each, provider))
         for name, content in each.sources.items():
             write(inside(directory, *name.split("/")), content)
+        manifests.write(directory, manifest_of(each, provider))
     return tuple(directories)
 
 
@@ -80,6 +82,13 @@ def reopen(directory: Path) -> tuple[tuple[Path, ...], tuple[Prepared, ...]]:
     if not directories:
         raise InputError(f"{directory}: holds no run to resume; a run's folder has a {manifests.FILE}")
     return directories, tuple(_prepared_again(each) for each in directories)
+
+
+def adopt(directories: Sequence[Path], prepared: Sequence[Prepared], provider: str) -> None:
+    """Sign the folders of runs that the user trusts."""
+    for directory, each in zip(directories, prepared, strict=True):
+        if not gate.is_signed(directory, content := trust.signed(each, provider)):
+            gate.sign(directory, content)
 
 
 def _prepared_again(directory: Path) -> Prepared:

@@ -1,27 +1,23 @@
-"""What a lab uses of this machine beyond its own processes, and whether its user is known to have intended that.
+"""What a lab uses of this machine beyond its own processes: what a folder or a bundle from elsewhere asks for.
 
-A plan in a file from elsewhere may contain anything. Plans that were begun here are remembered by their digests.
+`results.gate` decides whether it gets that.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from minigts import paths
-from minigts.errors import InputError
 from minigts.experiments.prepare import Prepared
 from minigts.language.problems import listed
 from minigts.providers import registry
 from minigts.providers.base import OnThisMachine
+from minigts.results import gate
+from minigts.results.gate import Examined
 from minigts.tools.command import CommandOptions
 from minigts.topology.containers import is_file, is_path
 from minigts.topology.plan.elements import Host
 from minigts.topology.plan.plan import Plan
-
-BEGUN = "begun"
-"""The folder of the state directory with an empty file for each plan that was begun here, named by its digest."""
 
 
 def wants(prepared: Sequence[Prepared], provider: str) -> tuple[str, ...]:
@@ -29,37 +25,43 @@ def wants(prepared: Sequence[Prepared], provider: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(line for each in prepared for line in _wants(each, provider)))
 
 
-def require(prepared: Sequence[Prepared], provider: str, *, trusted: bool, whose: str) -> None:
-    """Raise InputError unless they use nothing of this machine, or are `trusted`. `whose` says where they come from."""
-    if not trusted and (lines := wants(prepared, provider)):
-        raise InputError("\n  ".join((f"{whose} would use, on this machine:", *lines)) + f"\n{REMEDY}")
+def signed(prepared: Prepared, provider: str) -> bytes:
+    """All of a run that would make this machine do something, as its folder's signature has it."""
+    parts = (provider, prepared.plan.model_dump_json(), prepared.experiment.model_dump_json(by_alias=True))
+    return "\n".join(("run", *parts)).encode("utf-8", "backslashreplace")
 
 
-REMEDY = "nothing was done; if you trust its author with that, add --trust"
-
-
-def remember(prepared: Sequence[Prepared], provider: str) -> None:
-    """Remember that they were begun here, if they use anything of this machine."""
-    for each in prepared:
-        if any(_wants(each, provider)):
-            _note(each.plan).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _note(each.plan).touch()
-
-
-def foreign(prepared: Sequence[Prepared]) -> tuple[Prepared, ...]:
-    """The experiments that were not begun here."""
-    return tuple(each for each in prepared if not _note(each.plan).exists())
-
-
-def _note(plan: Plan) -> Path:
-    return paths.state_root() / BEGUN / hashlib.sha256(plan.model_dump_json().encode()).hexdigest()
+def reopened(
+    place: Path, directories: Sequence[Path], prepared: Sequence[Prepared], provider: str
+) -> Examined[tuple[Prepared, ...]]:
+    """The runs of the results folder `place`, to be continued: it is the user's own if each of them is."""
+    is_own = all(
+        gate.is_signed(directory, signed(each, provider)) for directory, each in zip(directories, prepared, strict=True)
+    )
+    return Examined(place, tuple(prepared), is_own)
 
 
 def _wants(prepared: Prepared, provider: str) -> Iterator[str]:
-    yield from of_plan(prepared.plan)
-    made = registry.make(provider, Path("/nonexistent"), prepared.plan.time)
-    if isinstance(made, OnThisMachine) and made.on_this_machine:
-        yield from (f"the command `{line}`, as this machine's own root" for line in _commands(prepared))
+    yield from of_lab(prepared.plan, provider)
+    if _is_on_this_machine(prepared.plan, provider):
+        yield from map(_as_root, _measuring(prepared))
+
+
+def of_lab(plan: Plan, provider: str) -> Iterator[str]:
+    """As `of_plan`, with the commands that a lab of this provider would run on this machine itself."""
+    yield from of_plan(plan)
+    if _is_on_this_machine(plan, provider):
+        yield from (_as_root(command.text) for host in plan.hosts if host.software for command in host.software.run)
+
+
+def _is_on_this_machine(plan: Plan, provider: str) -> bool:
+    """Whether hosts are namespaces of this machine, so that their commands run on it."""
+    made = registry.make(provider, Path("/nonexistent"), plan.time)
+    return isinstance(made, OnThisMachine) and made.on_this_machine
+
+
+def _as_root(line: str) -> str:
+    return f"the command `{line}`, as this machine's own root"
 
 
 def of_plan(plan: Plan) -> Iterator[str]:
@@ -90,11 +92,8 @@ def _image(image: str) -> str:
     return f"the image {image}" if is_file(image) else f"the image {image}, of your engine or from its registry"
 
 
-def _commands(prepared: Prepared) -> Iterator[str]:
-    """The user's commands; where hosts are namespaces of this machine, they run on it."""
-    for host in prepared.plan.hosts:
-        if host.software is not None:
-            yield from (command.text for command in host.software.run)
+def _measuring(prepared: Prepared) -> Iterator[str]:
+    """The commands that the experiment has hosts run."""
     for measurement in prepared.experiment.measurements:
         options = measurement.options
         if isinstance(options, CommandOptions):

@@ -7,10 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from minigts.errors import InputError
-from minigts.experiments import trust
-from minigts.explore import folder, host_files
-from minigts.explore.work import Exploration
-from minigts.results import bundle, crate
+from minigts.explore import folder, permission
+from minigts.results import bundle, crate, gate
 from minigts.results.folder import inside
 
 LIMITS = replace(bundle.LIMITS, depth=6)
@@ -52,24 +50,7 @@ def unpack(file: Path, results: Path, *, trusted: bool) -> Path:
         raise InputError(f"{target}: is there already; the bundle was unpacked before: name that folder, not {file}")
     with bundle.unpacked(file, results, LIMITS) as found:
         exploration = folder.read(found)
-        if not trusted:
-            lines = [f"{file}: a replay would, on this machine:", *does(exploration), trust.REMEDY]
-            raise InputError("\n  ".join(lines[:-1]) + f"\n{lines[-1]}")
+        gate.of_bundle(file, exploration).allowed(permission.asks(exploration), trusted=trusted)
+        folder.adopt(found, exploration)
         found.rename(target)
     return target
-
-
-def does(exploration: Exploration) -> list[str]:
-    """What a replay does on this machine, outside of hosts, in words."""
-    files = ", ".join(sorted(exploration.test.files)) or "no files"
-    left = set(host_files.elsewhere(exploration.plan, exploration.host_files))
-    wanted = [line for line in trust.of_plan(exploration.plan) if not _is_kept(line, left)]
-    return [
-        f"run the test `{exploration.test.in_words}` as you, with {files} of the bundle",
-        *(f"use {line}" for line in wanted),
-    ]
-
-
-def _is_kept(line: str, left: set[str]) -> bool:
-    """Whether a line of `trust` is about a file that the exploration itself has."""
-    return line.startswith("the file or directory ") and not any(name in line for name in left)

@@ -31,7 +31,7 @@ from minigts.machine.progress import Progress
 from minigts.providers.agent import ended, lending
 from minigts.providers.base import Tapped
 from minigts.providers.uml.clock.process import EPOCH_NS
-from minigts.results.folder import write
+from minigts.results.folder import is_name, write
 from minigts.session import bring_up
 from minigts.topology.plan import reseed
 
@@ -231,7 +231,9 @@ def _logs(lab: Lab, place: Path) -> dict[str, dict[str, str]]:
                 (into / host_logs.WARNINGS).write_text(said, encoding="utf-8")
         with suppress(OSError):
             found[machine.name] = {
-                file.name: file.read_bytes().decode(errors="replace") for file in sorted(into.iterdir())
+                file.name: file.read_bytes().decode(errors="replace")
+                for file in sorted(into.iterdir())
+                if is_name(file.name)  # a host chooses the names of its programs' logs
             }
     return found
 

@@ -21,11 +21,13 @@ from minigts.explore import faults as plans
 from minigts.explore import outcome as outcomes
 from minigts.explore.outcome import Outcome
 from minigts.explore.program import Program
-from minigts.explore.work import Exploration, SeedOfWork
+from minigts.explore.work import Exploration, SeedOfWork, seed_of_work
 from minigts.language import documents
 from minigts.machine.progress import Progress
 from minigts.providers import registry, supported
 from minigts.providers.base import Power, Prepares, Provider, Restarts
+from minigts.results import gate
+from minigts.results.gate import Trusted
 from minigts.session import bring_up
 from minigts.topology.plan.plan import Plan
 
@@ -66,7 +68,7 @@ class Asked:
     overlay: str | None = None
 
 
-def checked(asked: Asked, say: Progress) -> Exploration:
+def checked(asked: Asked, say: Progress) -> Trusted[Exploration]:
     """The exploration, once all is checked that can be before a lab is started; parts of labs are built now. Raises
     InputError, EnvironmentLacks."""
     provider = registry.make(asked.provider, Path(), asked.plan.time)
@@ -76,7 +78,7 @@ def checked(asked: Asked, say: Progress) -> Exploration:
     bring_up.ready(bring_up.Request(asked.plan, asked.provider, _a_name(), asked.overlay))
     if isinstance(provider, Prepares):
         provider.prepare(say)
-    return Exploration(
+    made = Exploration(
         minigts=minigts.__version__,
         commit=run_folders.commit(),
         topology=asked.topology,
@@ -92,6 +94,7 @@ def checked(asked: Asked, say: Progress) -> Exploration:
         started=datetime.now(UTC).isoformat("T", "seconds"),
         host_files=host_files.kept(asked.plan),
     )
+    return gate.own(made)
 
 
 def parts_here(provider: Provider, say: Progress) -> dict[str, str]:
@@ -111,13 +114,14 @@ def _require_possible(faults: plans.Faults, provider: Provider) -> None:
         raise EnvironmentLacks(f"provider {provider.name} cannot kill or pause one host: leave these faults out")
 
 
-def run(place: Path, exploration: Exploration, engine: str | EngineFile | None, watcher: Watcher) -> None:
+def run(place: Path, allowed: Trusted[Exploration], engine: str | EngineFile | None, watcher: Watcher) -> None:
     """Take every seed that the folder lacks. However it ends, the seeds that have ended are kept. Raises MinigtsError
     when an engine is lost, and InputError when the test cannot be started."""
+    exploration = allowed.content
     left = folder.missing(place, exploration)
     if exploration.plan.time == "real":
         watcher.note(NOT_AGAIN)
-    jobs = [SeedOfWork(number=seed, exploration=exploration) for seed in left]
+    jobs = [seed_of_work(allowed, seed) for seed in left]
     if not jobs:
         return
     done = exploration.last - exploration.first + 1 - len(left)

@@ -1,6 +1,7 @@
 """The results folder of an exploration, which is written as seeds end.
 
     explore.json          what is explored: plan, test and its files, plan of faults, seeds; nothing else is needed
+    signature             that this user has made it on this machine (results/gate.py)
     faults.yaml, test/    the same for people
     seeds.jsonl           a line for each seed that has ended; a line that a crash has cut short is ignored
     failed/000417/        of a seed that did not pass: time line, output, files of the test, the hosts' logs
@@ -17,6 +18,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from minigts import paths
 from minigts.errors import InputError, Problem
@@ -24,8 +28,9 @@ from minigts.explore import host_logs, timeline
 from minigts.explore.outcome import Outcome
 from minigts.explore.work import Exploration
 from minigts.language import documents
-from minigts.results import store
-from minigts.results.folder import OF_A_FILE, inside, read_bytes, read_text, refused, write
+from minigts.results import gate, store
+from minigts.results.folder import inside, read_bytes, read_json, read_model, read_text, refused, validated, write
+from minigts.results.gate import Examined
 
 EXPLORATION, SEEDS, FAILED, FAULTS, TEST, SHRUNK = (
     "explore.json",
@@ -45,20 +50,41 @@ def create(results: Path, exploration: Exploration, now: datetime) -> Path:
         write(inside(folder, TEST, name), file.data)
     if exploration.faults:
         write(inside(folder, FAULTS), exploration.faults)
-    write(inside(folder, EXPLORATION), exploration.model_dump_json(indent=1) + "\n")
+    text = exploration.model_dump_json(indent=1) + "\n"
+    gate.sign(folder, signed(text))
+    write(inside(folder, EXPLORATION), text)
     return folder
 
 
+def signed(text: str) -> bytes:
+    """What the signature is of: all of explore.json, which never changes."""
+    return f"explore\n{text}".encode()
+
+
 def read(folder: Path) -> Exploration:
-    """What is explored there. Raises InputError for a folder that is no exploration's."""
+    """What is explored there, to be shown. Raises InputError for a folder that is no exploration's."""
+    return _read(folder)[0]
+
+
+def examine(folder: Path) -> Examined[Exploration]:
+    """What is explored there, and whether it is the user's own. Raises as `read`."""
+    exploration, text = _read(folder)
+    return gate.examine(folder, exploration, signed(text))
+
+
+def adopt(folder: Path, exploration: Exploration) -> None:
+    """Sign a folder that the user trusts, unless it was exchanged meanwhile. Raises MinigtsError."""
+    found, text = _read(folder)
+    if found == exploration:
+        gate.sign(folder, signed(text))
+
+
+def _read(folder: Path) -> tuple[Exploration, str]:
     path = inside(folder, EXPLORATION)
     if not path.is_file():
         raise InputError([Problem(str(folder), 0, f"is no folder of `minigts explore`: it has no {EXPLORATION}")])
-    try:
-        return documents.model(read_text(path), Exploration, OF_A_FILE)
-    except ValueError as error:
-        why = str(error).splitlines()[0]
-        raise InputError([Problem(str(path), 0, f"cannot be read: {why}")]) from error
+    value, text = read_json(path, raw=True)
+    return validated(path, Exploration, value, text), text
 
 
 def keep(folder: Path, outcome: Outcome, files: Mapping[str, str]) -> None:
@@ -122,6 +148,15 @@ def recorded(folder: Path, seed: int) -> Mapping[str, str]:
     return {name: read_text(inside(folder, FAILED, place.name, name)) for name in names}
 
 
+class _Shrunk(BaseModel):
+    """shrunk.json."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    faults: tuple[Annotated[int, Field(ge=0)], ...]
+    for_s: dict[int, Annotated[float, Field(ge=0)]] = {}
+
+
 def keep_shrunk(folder: Path, seed: int, lasting: Mapping[int, float]) -> None:
     """Write which of a seed's faults suffice for its failure, and how long they last in seconds, by their numbers."""
     text = json.dumps({"faults": [*lasting], "for_s": {str(number): for_s for number, for_s in lasting.items()}})
@@ -134,9 +169,5 @@ def shrunk(folder: Path, seed: int) -> dict[int, float | None] | None:
     path = inside(folder, FAILED, of_seed(folder, seed).name, SHRUNK)
     if not path.exists():
         return None
-    try:
-        told = documents.document(read_bytes(path))
-        for_s = {int(number): float(seconds) for number, seconds in told.get("for_s", {}).items()}
-        return {int(number): for_s.get(int(number)) for number in told["faults"]}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError([Problem(str(path), 0, f"cannot be read: {error}")]) from error
+    told = read_model(path, _Shrunk)
+    return {number: told.for_s.get(number) for number in told.faults}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import os
+import shlex
 import shutil
 import stat
 import subprocess
@@ -17,9 +18,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Event
-from typing import IO
+from typing import IO, Annotated
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from minigts import paths
 from minigts.errors import InputError, Problem
@@ -27,10 +28,11 @@ from minigts.explore import forked
 from minigts.explore.forked import Forked
 from minigts.explore.variables import COURSE, FAILURES, LAB, SEED
 from minigts.machine import shell
+from minigts.results.folder import LONGEST_NAME, is_name, write_new
 
 WORK, OUTPUT, BIN = "work", "output.txt", "bin"
 """In the folder of a course: the test's working directory, what it prints, programs for PATH."""
-MOST_FILES, LARGEST_FILE_BYTES = 200, 4 << 20
+MOST_FILES, LARGEST_FILE_BYTES, MOST_WORDS = 200, 4 << 20, 10_000
 LOOK_S = 0.05
 """How often it is looked, by this machine's clock, whether the test is to be stopped."""
 GIVEN_UP_S = 3600.0
@@ -38,12 +40,31 @@ GIVEN_UP_S = 3600.0
 MOST_HASHED = 2**32
 
 
+def _base64(text: str) -> str:
+    data = base64.b64decode(text, validate=True)
+    if len(data) > LARGEST_FILE_BYTES:
+        raise ValueError(f"a file of a test has at most {LARGEST_FILE_BYTES >> 20} MiB")
+    return text
+
+
+def _file_name(text: str) -> str:
+    if not is_name(text):
+        raise ValueError(f"{text[:LONGEST_NAME]!r} is no plain name of a file")
+    return text
+
+
+def _argument(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("no argument of a command has a null character")
+    return text
+
+
 class ProgramFile(BaseModel):
     """A file of the test: its content in base64, and whether it is a program."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    content: str
+    content: Annotated[str, AfterValidator(_base64)]
     program: bool = False
 
     @property
@@ -56,8 +77,8 @@ class Program(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    words: tuple[str, ...]
-    files: dict[str, ProgramFile] = {}
+    words: Annotated[tuple[Annotated[str, AfterValidator(_argument)], ...], Field(min_length=1, max_length=MOST_WORDS)]
+    files: Annotated[dict[Annotated[str, AfterValidator(_file_name)], ProgramFile], Field(max_length=MOST_FILES)] = {}
 
     @property
     def is_pytest(self) -> bool:
@@ -65,7 +86,7 @@ class Program(BaseModel):
 
     @property
     def in_words(self) -> str:
-        return " ".join(self.words)
+        return shlex.join(self.words)
 
     def argv(self) -> list[str]:
         """The command that runs it in its folder, if it is one."""
@@ -83,9 +104,7 @@ class Program(BaseModel):
         work = place / WORK
         work.mkdir()
         for name, file in self.files.items():
-            (work / name).write_bytes(file.data)
-            if file.program:
-                (work / name).chmod(0o755)
+            write_new(work, name, file.data, 0o755 if file.program else 0o644)
         if self.is_pytest and "pytest.ini" not in self.files:
             (work / "pytest.ini").write_text("[pytest]\n", encoding="ascii")
         (place / BIN).mkdir()
@@ -191,10 +210,10 @@ def _started(
 
 
 def kept(place: Path) -> Iterator[tuple[str, bytes]]:
-    """The files that the test has left in its course's folder, but for those of the course itself. Large ones, links
-    and folders are left out."""
+    """The files that the test has left in its course's folder, but for those of the course itself. Large ones, links,
+    folders and what has no plain name (`is_name`) are left out."""
     own = (OUTPUT, FAILURES)
     for path in sorted(place.iterdir())[:MOST_FILES]:
-        if path.name not in own and path.is_file() and not path.is_symlink():
+        if path.name not in own and is_name(path.name) and path.is_file() and not path.is_symlink():
             with suppress(OSError):
                 yield path.name, paths.read_whole(path, LARGEST_FILE_BYTES)

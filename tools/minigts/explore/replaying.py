@@ -12,9 +12,10 @@ from minigts.explore import course, folder, host_logs, on_worker, program, shrin
 from minigts.explore.course import Stop, Taken
 from minigts.explore.exploration import parts_here
 from minigts.explore.outcome import Outcome
-from minigts.explore.work import Exploration, SeedOfWork
+from minigts.explore.work import Exploration, seed_of_work
 from minigts.machine.progress import Progress
 from minigts.providers import registry
+from minigts.results.gate import Trusted
 from minigts.topology.time import Time
 
 
@@ -35,15 +36,14 @@ class Replayed:
     not asked, and it is what was recorded."""
 
 
-def found(place: Path, seed: int) -> tuple[Exploration, Outcome]:
-    """The exploration in a folder, and what came of a seed. Raises InputError for a seed that has not been taken."""
-    exploration = folder.read(place)
+def found(place: Path, exploration: Exploration, seed: int) -> Outcome:
+    """What came of a seed of the exploration in a folder. Raises InputError for a seed that has not been taken."""
     outcome = folder.outcomes(place).get(seed)
     if outcome is None:
         first, last = exploration.first, exploration.last
         what = "has not been taken yet" if first <= seed <= last else f"is none of its seeds, {first} to {last}"
         raise InputError(f"{place}: seed {seed} {what}")
-    return exploration, outcome
+    return outcome
 
 
 def other_parts(exploration: Exploration, say: Progress) -> list[str]:
@@ -55,6 +55,7 @@ def other_parts(exploration: Exploration, say: Progress) -> list[str]:
 
 def replay(
     place: Path,
+    allowed: Trusted[Exploration],
     seed: int,
     *,
     stop: Stop | None,
@@ -66,8 +67,8 @@ def replay(
     """Take a seed again, with `only` these faults, by their numbers, each as long as it says in seconds, or as it was
     drawn. With `kept` its lab stays up at the end; with `capture` its frames are written to that
     file. Raises InputError, and what a lab raises."""
-    exploration, outcome = found(place, seed)
-    job = _job(exploration, seed, only)
+    exploration = allowed.content
+    outcome, job = found(place, exploration, seed), seed_of_work(allowed, seed, only)
     name, whole = on_worker.lab_name(secrets.token_hex(3), seed), False
     with course.lab_of(job, name, say, kept=lambda: kept and whole) as lab:
         taken = course.taken(lab, job, say, stop, capture)
@@ -92,13 +93,6 @@ _OF_THE_MACHINE = {program.OUTPUT, timeline.FILE, host_logs.FILE}
 time line is compared by itself."""
 
 
-def _job(exploration: Exploration, seed: int, only: Mapping[int, float | None] | None) -> SeedOfWork:
-    if only is None:
-        return SeedOfWork(number=seed, exploration=exploration)
-    lasting = {number: for_s for number, for_s in only.items() if for_s is not None}
-    return SeedOfWork(number=seed, exploration=exploration, only=tuple(only), lasting=lasting)
-
-
 def _difference(outcome: Outcome, recorded: str | None, taken: Taken, stop: Stop | None) -> str:
     """Where the time line parts from the recorded one, up to `stop`."""
     if recorded is None:
@@ -113,10 +107,11 @@ def _before(text: str, at_s: float) -> str:
     return timeline.text_of(timeline.before(timeline.read(text), at_s))
 
 
-def shrink(place: Path, seed: int, say: Progress) -> Sequence[str]:
+def shrink(place: Path, allowed: Trusted[Exploration], seed: int, say: Progress) -> Sequence[str]:
     """Find faults of a failing seed that suffice for its failure, and how short they may be; keep that, and return it
     in words. Raises InputError for a seed that did not fail."""
-    exploration, outcome = found(place, seed)
+    exploration = allowed.content
+    outcome = found(place, exploration, seed)
     if outcome.verdict not in ("failed", "hung"):
         raise InputError(f"{place}: seed {seed} {outcome.verdict}: only one that failed or hung can be shrunk")
     drawn = exploration.drawn(seed)
@@ -126,7 +121,7 @@ def shrink(place: Path, seed: int, say: Progress) -> Sequence[str]:
         nonlocal tried
         tried += 1
         again = course.take(
-            _job(exploration, seed, lasting), on_worker.lab_name(campaign_id, seed), lambda _: None
+            seed_of_work(allowed, seed, lasting), on_worker.lab_name(campaign_id, seed), lambda _: None
         ).outcome
         same = (again.verdict, again.why) == (outcome.verdict, outcome.why)
         listed = ", ".join(f"{number} for {for_s:g} s" for number, for_s in lasting.items()) or "none"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from minigts.explore import faults as plans
 from minigts.explore.faults import Fault
 from minigts.explore.host_files import HostFile
 from minigts.explore.program import Program
+from minigts.results.gate import Trusted
 from minigts.topology.plan.plan import Plan
 from minigts.topology.plan.reseed import replicate
+from minigts.topology.plan.stored import HIGHEST_SEED
 from minigts.topology.time import Time
 
 BEGINNING_S = 10.0
@@ -35,10 +38,10 @@ class Exploration(BaseModel):
     test: Program
     faults: str = ""
     """The text of the file with the plan of faults; empty without one."""
-    first: int
-    last: int
+    first: Annotated[int, Field(ge=0, le=HIGHEST_SEED)]
+    last: Annotated[int, Field(ge=0, le=HIGHEST_SEED)]
     """The first and the last seed."""
-    longest_s: float
+    longest_s: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     """How long the test may take, by the lab's clock."""
     parts: dict[str, str] = {}
     """The digests of image, kernel and clock of the labs; empty for a provider without such."""
@@ -96,3 +99,14 @@ class SeedOfWork(BaseModel):
     @property
     def time(self) -> Time:
         return self.exploration.plan.time
+
+
+def seed_of_work(
+    exploration: Trusted[Exploration], number: int, only: Mapping[int, float | None] | None = None
+) -> SeedOfWork:
+    """A seed to be taken, which runs the exploration's test on a machine; with `only` these faults, by their numbers,
+    each as long as it says in seconds, or as it was drawn."""
+    if only is None:
+        return SeedOfWork(number=number, exploration=exploration.content)
+    lasting = {fault: for_s for fault, for_s in only.items() if for_s is not None}
+    return SeedOfWork(number=number, exploration=exploration.content, only=tuple(only), lasting=lasting)

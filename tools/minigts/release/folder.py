@@ -9,7 +9,8 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,15 +19,20 @@ from minigts import paths
 from minigts.artifacts import checksums
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem
 from minigts.experiments import run_folders
+from minigts.language.problems import listed as in_words
+from minigts.language.problems import shown
 from minigts.machine import shell
 from minigts.machine.progress import Progress
 from minigts.providers.uml.build import export, image
 from minigts.release import documents, materials
 
 SUMS, BILL, ORIGIN = "SHA256SUMS", "minigts.cdx.json", "minigts.provenance.json"
+SIGNATURE = f"{SUMS}.minisig"
 PARTS = "*-parts-x86_64.tar.gz"
 PACKAGING_TIMEOUT_S = 300.0
 _MOST_BYTES = 1 << 20
+_MOST_NAMED = 20
+"""The most files that one error names."""
 _LINE = re.compile(r"([0-9a-f]{64})  ([A-Za-z0-9][A-Za-z0-9._+-]{0,99})")
 """As sha256sum writes it."""
 
@@ -139,7 +145,7 @@ def verify(folder: Path) -> tuple[Difference, ...]:
     """Hold a release against its own sums, and its parts against those that this machine has built; return what differs
     in the latter, by file.
 
-    Raises InputError for a folder that is no release or whose files have other sums; EnvironmentLacks when a part is
+    Raises InputError for a folder that is no release, or has other files than its sums; EnvironmentLacks when a part is
     not built here.
     """
     check_sums(folder)
@@ -158,15 +164,34 @@ def verify(folder: Path) -> tuple[Difference, ...]:
 
 
 def check_sums(folder: Path) -> None:
-    """Hold a release's files against its sums. Raises InputError for a folder that is no release, or with other
-    files."""
-    for name, expected in sums(folder).items():
+    """Hold a release's files against its sums. Raises InputError for a folder that is no release, or with other files:
+    changed, missing or further ones."""
+    listed = sums(folder)
+    _require_only({*listed, SUMS, SIGNATURE}, folder)
+    for name, expected in listed.items():
         try:
-            own = _sum(folder / name)
+            with paths.open_regular(folder / name, os.O_NOFOLLOW) as file:
+                own = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise _refusal(folder, f"{name} cannot be read: {error.strerror or error}") from error
         if own != expected:
             raise _refusal(folder, f"{name} has the sum {own}, and {SUMS} says {expected}")
+
+
+def _require_only(known: Collection[str], folder: Path) -> None:
+    """Raise InputError, which names each file, folder and link there that nobody has signed: whoever is told that a
+    release is as it was built might install it."""
+    with os.scandir(folder) as entries:
+        found = {entry.name: entry.is_file(follow_symlinks=False) for entry in entries}
+    further = sorted(name for name in found if name not in known)
+    linked = sorted(name for name, is_file in found.items() if name in known and not is_file)
+    problems = [Problem(str(folder), 0, f"{shown(name)} is not listed in {SUMS}: remove it") for name in further]
+    problems += [
+        Problem(str(folder), 0, f"{shown(name)} is no plain file: put the file itself there") for name in linked
+    ]
+    if problems:
+        more = [Problem(str(folder), 0, f"… and {len(problems) - _MOST_NAMED} more")] if problems[_MOST_NAMED:] else []
+        raise InputError([*problems[:_MOST_NAMED], *more])
 
 
 def _by_name(part: export.Part) -> dict[str, str]:
@@ -192,7 +217,13 @@ def sums(folder: Path) -> dict[str, str]:
     if wrong or not found:
         where = wrong[0] if wrong else 0
         raise InputError([Problem(str(folder / SUMS), where, "a line is `SUM  NAME`, as sha256sum writes it")])
-    return {match[2]: match[1] for match in found.values() if match is not None}
+    listed = [(match[2], match[1]) for match in found.values() if match is not None]
+    names = Counter(name.lower() for name, _ in listed)
+    twice = [name for name, _ in listed if names[name.lower()] > 1]
+    if twice:
+        why = f"lists {in_words(twice)}: on some file systems these are one file, so each name stands once"
+        raise InputError([Problem(str(folder / SUMS), 0, why)])
+    return dict(listed)
 
 
 def _refusal(folder: Path, why: str) -> InputError:

@@ -19,7 +19,7 @@ from minigts.machine import shell
 from minigts.release import folder as releases
 
 PROGRAM = "minisign"
-SIGNATURE = f"{releases.SUMS}.minisig"
+SIGNATURE = releases.SIGNATURE
 TIMEOUT_S = 60.0
 """Deriving a key from its password takes minisign a second or two."""
 _PUBLIC = re.compile(r"RW[A-Za-z0-9+/]{54}")

@@ -39,6 +39,7 @@ LONGEST_NAME = 200
 """The longest name of a file in bytes: file systems allow 255, and a temporary name is longer."""
 MOST_PROBLEMS = 20
 LONGEST_MESSAGE = 300
+_NO_NAME = re.compile(f"[/\t\n]|{UNPRINTABLE.pattern}")
 _LEFT_OVER = re.compile(r"\..+\.([a-z0-9_]{8}|tmp)")
 """The names of temporary files that a killed writer leaves: those of paths.write_whole and of minigts 0.1."""
 _M = TypeVar("_M", bound=BaseModel)
@@ -59,13 +60,34 @@ def inside(folder: Path, *words: str) -> Path:
 
 def named(folder: Path, word: str) -> None:
     """Raise InputError unless `word` is a plain name of a file in `folder`."""
-    try:
-        length = len(os.fsencode(word))
-    except UnicodeEncodeError:
-        length = 0
-    if not 0 < length <= LONGEST_NAME or word in (".", "..") or "/" in word or "\0" in word:
+    if not is_name(word):
         shown = repr(word if len(word) <= LONGEST_NAME else f"{word[:LONGEST_NAME]}…")
         raise InputError([Problem(str(folder), 0, f"{shown} is no name of a file in a results folder")])
+
+
+def is_name(word: str) -> bool:
+    """Whether it is a plain name of a file, without a folder, `..` or characters that act on a terminal. Names from
+    archives and folders all go through this."""
+    if _NO_NAME.search(word) or word in (".", ".."):
+        return False
+    return 0 < len(os.fsencode(word)) <= LONGEST_NAME
+
+
+def write_new(folder: Path, name: str, content: bytes, mode: int = 0o644) -> None:
+    """Write a new file into the folder itself, never through a link. Raises InputError for what is no name,
+    MinigtsError where there is such a file or none can be written."""
+    named(folder, name)
+    try:
+        directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            with os.fdopen(os.open(name, flags, mode, dir_fd=directory), "wb") as file:
+                os.fchmod(file.fileno(), mode)
+                file.write(content)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        raise refused(folder / name, error) from error
 
 
 @contextlib.contextmanager

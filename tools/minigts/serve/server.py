@@ -44,7 +44,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class SetLink(BaseModel):
     """The request of a slider: None sets a field as declared, a missing field stays."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
     link: str
     delay_ms: float | None = Field(None, ge=0, le=LONGEST_DELAY_MS)
     loss_percent: float | None = Field(None, ge=0, le=MOST_LOSS_PERCENT)
@@ -53,13 +53,13 @@ class SetLink(BaseModel):
 
 
 class CutLink(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
     link: str
     up: bool
 
 
 class Run(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
     experiment: str
 
 

@@ -9,9 +9,10 @@ import json
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Annotated, Any
 
 from aiohttp import WSMsgType, web
+from pydantic import BaseModel, ConfigDict, Field
 
 from minigts.errors import InputError
 from minigts.lab import Lab, provisioning
@@ -22,6 +23,7 @@ from minigts.providers.base import Streams
 
 CHANNEL = 1
 MOST_ROWS, MOST_COLUMNS = 500, 1000
+OF_A_SIZE = documents.Bounds(elements=100, bytes=1000)
 MOST_LINE_BYTES = 1000
 ANSWER = re.compile(rb"icmp_seq=(\d{1,9}) (?:[a-z]{1,10}=\d{1,5} )?time=(\d{1,9}(?:\.\d{1,9})?) ms")
 UNANSWERED = re.compile(rb"no answer yet for icmp_seq=(\d{1,9})")
@@ -56,24 +58,30 @@ async def _payloads(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
                 yield frame.payload
 
 
-def size(text: str) -> tuple[int, int]:
-    """Rows and columns from the page's message: `{"rows": 24, "columns": 80}`. Raises InputError."""
+class Size(BaseModel):
+    """The page's message with a terminal's size, as whole numbers: `{"rows": 24, "columns": 80}`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    rows: Annotated[int, Field(ge=1, le=MOST_ROWS)]
+    columns: Annotated[int, Field(ge=1, le=MOST_COLUMNS)]
+
+
+def size(text: str) -> Size:
+    """The size in the page's message. Raises InputError."""
     try:
-        given = documents.document(text)
-        rows, columns = int(given["rows"]), int(given["columns"])
-    except (ValueError, TypeError, KeyError):
-        raise InputError("a terminal's size is its rows and columns") from None
-    if not (1 <= rows <= MOST_ROWS and 1 <= columns <= MOST_COLUMNS):
-        raise InputError(f"a terminal has 1 to {MOST_ROWS} rows and 1 to {MOST_COLUMNS} columns")
-    return rows, columns
+        return documents.model(text, Size, OF_A_SIZE)
+    except ValueError:
+        what = f"its rows, 1 to {MOST_ROWS}, and its columns, 1 to {MOST_COLUMNS}, as whole numbers"
+        raise InputError(f"a terminal's size is {what}") from None
 
 
 async def terminal(socket: web.WebSocketResponse, lab: Lab, host: str) -> None:
     """Connect a websocket to a shell on that host. Bytes are input and output; a text is the terminal's size, which is
     also the first message."""
-    rows_and_columns = size(str((await socket.receive()).data))
+    first = size(str((await socket.receive()).data))
     argv = await asyncio.to_thread(provisioning.shell_argv, lab, host)
-    async with _line(lab, host, argv, rows_and_columns) as (reader, writer):
+    async with _line(lab, host, argv, (first.rows, first.columns)) as (reader, writer):
 
         async def show() -> None:
             async for payload in _payloads(reader):
@@ -93,7 +101,8 @@ async def terminal(socket: web.WebSocketResponse, lab: Lab, host: str) -> None:
 def _frames(kind: WSMsgType, data: Any) -> list[protocol.Frame]:
     """The frames to the host for a message of the page. Raises InputError."""
     if kind == WSMsgType.TEXT:
-        return [protocol.Frame(CHANNEL, protocol.RESIZE, json.dumps(size(data)).encode())]
+        chosen = size(data)
+        return [protocol.Frame(CHANNEL, protocol.RESIZE, json.dumps([chosen.rows, chosen.columns]).encode())]
     if kind != WSMsgType.BINARY:
         return []
     pieces = (data[offset : offset + protocol.CHUNK] for offset in range(0, len(data), protocol.CHUNK))

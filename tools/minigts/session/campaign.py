@@ -30,8 +30,9 @@ from minigts.machine.progress import Progress
 from minigts.providers import DEFAULT, registry
 from minigts.providers.base import Prepares
 from minigts.report.read import is_sweep, labs_of
+from minigts.results import gate, sweeps
 from minigts.results import manifest as manifests
-from minigts.results import sweeps
+from minigts.results.gate import Trusted
 from minigts.results.schema import SAMPLES
 from minigts.session import bring_up
 from minigts.topology.plan.plan import Plan
@@ -97,6 +98,8 @@ class Opened:
     engine: str | EngineFile | None
     directories: tuple[Path, ...]
     """The results folders of a resumed campaign; a new one gets its folders when it begins."""
+    allowed: Trusted[tuple[Prepared, ...]] | None
+    """What may be measured; None for a `dry` run, which measures nothing."""
 
     def measure(self, results: Path, watcher: Watcher) -> Measured:
         """Run the campaign, in new folders below `results` unless it is resumed; see `measure`. Raises EnvironmentLacks
@@ -104,11 +107,12 @@ class Opened:
         if self.means.lab is None and (self.means.on is None or engines.is_here(self.means.on)):
             for line in require_room(self.prepared, self.means.provider):
                 watcher.note(line)
-        trust.remember(self.prepared, self.means.provider)
+        if self.allowed is None:
+            raise InputError("run: a dry run measures nothing")
         if self.directories:
-            return measure(self.directories, self.prepared, self.means, watcher, self.engine)
-        with begun(results, self.prepared, self.means.provider) as directories:
-            return measure(directories, self.prepared, self.means, watcher, self.engine)
+            return measure(self.directories, self.allowed, self.means, watcher, self.engine)
+        with begun(results, self.allowed, self.means.provider) as directories:
+            return measure(directories, self.allowed, self.means, watcher, self.engine)
 
 
 @dataclass(frozen=True)
@@ -134,14 +138,18 @@ def opened(asked: Asked, note: Progress, *, dry: bool = False) -> Iterator[Opene
     if means.lab is not None:
         time = time or _time_of(labs.checked_name(means.lab))
     directories: tuple[Path, ...] = ()
+    allowed: Trusted[tuple[Prepared, ...]] | None = None
     with ExitStack() as stack:
         if asked.resume is not None:
             if not dry:
                 stack.enter_context(run_folders.locked(asked.resume))
             directories, prepared = run_folders.reopen(asked.resume)
             means = replace(means, provider=_provider_again(directories, means.provider))
-            foreign, trusted = trust.foreign(prepared), asked.trusted or dry
-            trust.require(foreign, means.provider, trusted=trusted, whose=f"{asked.resume}: its labs")
+            found = trust.reopened(asked.resume, directories, prepared, means.provider)
+            if not dry:
+                allowed = found.allowed(trust.wants(prepared, means.provider), trusted=asked.trusted)
+                if asked.trusted:  # so that it is asked once
+                    run_folders.adopt(directories, prepared, means.provider)
         else:
             prepared = prepare.prepare_all(
                 prepare.files(asked.files),
@@ -152,18 +160,19 @@ def opened(asked: Asked, note: Progress, *, dry: bool = False) -> Iterator[Opene
                 provider=means.provider,
                 replicates=asked.replicates,
             )
+            allowed = gate.own(prepared)
             for line in prepare.passed_over(asked.files):
                 note(line)
         for line in (*prepare.left_out_in_words(prepared), *decidable.too_few_in_words(prepared, means.provider)):
             note(line)
         _require_possible(prepared, means)
-        yield Opened(prepared, means, engine, directories)
+        yield Opened(prepared, means, engine, directories, allowed)
 
 
 @contextmanager
-def begun(results: Path, prepared: Sequence[Prepared], provider: str) -> Iterator[tuple[Path, ...]]:
+def begun(results: Path, allowed: Trusted[tuple[Prepared, ...]], provider: str) -> Iterator[tuple[Path, ...]]:
     """Make new results folders, which no other run uses within the context."""
-    directories = run_folders.begin(results, prepared, provider)
+    directories = run_folders.begin(results, allowed.content, provider)
     with run_folders.locked(folder_of(directories)):
         yield directories
 
@@ -186,7 +195,7 @@ def require_room(prepared: Sequence[Prepared], provider: str) -> tuple[str, ...]
 
 def measure(
     directories: Sequence[Path],
-    prepared: Sequence[Prepared],
+    allowed: Trusted[tuple[Prepared, ...]],
     means: Means,
     watcher: Watcher,
     engine: str | EngineFile | None = None,
@@ -194,7 +203,7 @@ def measure(
     """Take every missing sample, in this process or by the engine's workers, and write the tables; the caller keeps
     other runs out. A failed lab ends a single run; in a campaign of several it is noted, and the others run on.
     """
-    folder = folder_of(directories)
+    folder, prepared = folder_of(directories), allowed.content
     watcher.note(_how_much(prepared))
     if engine is None:
         complete = _by_labs(folder, directories, prepared, means, watcher)

@@ -70,6 +70,9 @@ def explore(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the faults of the first seeds; start nothing.")
     ] = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="--resume: allow the test of a folder that you have not made here to run.")
+    ] = False,
 ) -> None:
     """Run a test under many seeds, each in a lab of its own, and say which seeds fail and how.
 
@@ -86,7 +89,7 @@ def explore(
     """
     from datetime import UTC, datetime
 
-    from minigts.explore import exploration, folder
+    from minigts.explore import exploration, folder, permission
     from minigts.results.folder import exclusive, make
 
     if resume is not None:
@@ -94,7 +97,7 @@ def explore(
             raise InputError(
                 "explore: --resume goes on with what its folder holds: leave topology, test and faults out"
             )
-        place, found = resume, folder.read(resume)
+        place, allowed = resume, permission.opened(resume, trusted=trust)
     else:
         asked = _asked(topology, test, seeds, faults, beside, longest, overlay, provider, time)
         if dry_run:
@@ -102,13 +105,14 @@ def explore(
             return
         engine_for(on, asked.plan.time)  # what is wrong with it is said before anything is built
         with console.progress() as say:
-            found = exploration.checked(asked, say)
+            allowed = exploration.checked(asked, say)
         make(results)
-        place = folder.create(results, found, datetime.now(UTC))
+        place = folder.create(results, allowed.content, datetime.now(UTC))
+    found = allowed.content
     engine = engine_for(on, found.plan.time)
     with exclusive(place), console.progress() as say:
         try:
-            exploration.run(place, found, engine, _OnScreen(say))
+            exploration.run(place, allowed, engine, _OnScreen(say))
         except BaseException:
             console.note(f"minigts: the seeds that have ended are kept; go on with: minigts explore --resume {place}")
             raise

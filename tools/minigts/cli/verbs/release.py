@@ -59,6 +59,8 @@ def release_verify(
 ) -> None:
     """Hold a release against its sums, and its parts against those built here from source; exit 1 if any file differs.
 
+    A file that the sums do not list is named, and refused. The package is not built again.
+
     Example:  minigts release verify release --public-key minisign.pub
     """
     from minigts.release import folder as release
@@ -71,6 +73,8 @@ def release_verify(
     for each in found:
         typer.echo(each)
     console.note(
-        f"{len(found)} files differ from what was built here" if found else "every file is as it was built here"
+        f"{len(found)} files differ from what was built here"
+        if found
+        else "every file of the parts is as it was built here"
     )
     raise typer.Exit(1 if found else 0)

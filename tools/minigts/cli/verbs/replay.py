@@ -37,7 +37,9 @@ def replay(
         bool, typer.Option("--shrink", help="Find faults of the seed that suffice to fail, and how short they may be.")
     ] = False,
     shrunk: Annotated[bool, typer.Option("--shrunk", help="Play only what --shrink has found.")] = False,
-    trust: Annotated[bool, typer.Option("--trust", help="Allow a bundle's test to run on this machine.")] = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Allow the test of a bundle, or of somebody else's folder, to run here.")
+    ] = False,
 ) -> None:
     """Have a seed of an exploration again: the same lab, the same test, the same faults at the same moments.
 
@@ -50,14 +52,15 @@ def replay(
     Example:  minigts replay results/explore-ring-20261127-170000 --seed 417
 
     A bundle is unpacked in this directory, into a folder of its name. Its test is a program that runs on this machine
-    as you, so that takes --trust; without it, what would run is listed.
+    as you, so that takes --trust; without it, what would run is listed. The same holds for a folder that you have not
+    made on this machine, or in which explore.json was edited.
 
     --capture has every frame as it leaves a host, also those that links lose, with the lab's time to the nanosecond. No
     host notices, so the events are the same.
 
     Example:  minigts replay results/explore-ring-20261127-170000 --seed 417 --until 12.3s
     """
-    from minigts.explore import bundling, folder, replaying
+    from minigts.explore import bundling, folder, permission, replaying
     from minigts.explore.course import Stop
 
     if shrink and (until is not None or keep or shrunk or capture is not None):
@@ -65,22 +68,23 @@ def replay(
     if results.is_file():
         results = bundling.unpack(results, Path.cwd(), trusted=trust)
         console.note(f"the bundle's content is in {results.name}; from now on name that folder")
-    exploration, outcome = replaying.found(results, seed)
+    allowed = permission.opened(results, trusted=trust)
+    outcome = replaying.found(results, allowed.content, seed)
     only = folder.shrunk(results, seed) if shrunk else None
     if shrunk and only is None:
         raise InputError(f"{results}: seed {seed} was not shrunk yet: minigts replay {results} --seed {seed} --shrink")
     stop = None if until is None else Stop(_moment_s(until))
     with console.progress() as say:
-        other = replaying.other_parts(exploration, say)
+        other = replaying.other_parts(allowed.content, say)
     if other:
         console.note(f"minigts: {', '.join(other)} of the labs are others here than they were, so events may be, too")
     console.note(f"recorded: {shown.in_words(outcome)}")
     with console.progress() as say:
         if shrink:
-            left = replaying.shrink(results, seed, say)
+            left = replaying.shrink(results, allowed, seed, say)
         else:
             again = replaying.replay(
-                results, seed, stop=stop, kept=keep or stop is not None, only=only, say=say, capture=capture
+                results, allowed, seed, stop=stop, kept=keep or stop is not None, only=only, say=say, capture=capture
             )
     if shrink:
         typer.echo("\n".join(left) or "no fault is needed: it fails without any")

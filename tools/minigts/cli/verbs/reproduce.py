@@ -53,7 +53,7 @@ def reproduce(
     from minigts.experiments import reproduction
     from minigts.experiments import trust as trusts
     from minigts.results import bundle as bundles
-    from minigts.results import folder
+    from minigts.results import folder, gate
     from minigts.session import campaign
 
     if taken is not None and not taken.is_dir():
@@ -62,11 +62,10 @@ def reproduce(
         stack.enter_context(folder.made(results))
         found = stack.enter_context(bundles.unpacked(file, results))
         original = reproduction.read(found, taken)
-        if dry_run:
-            for line in trusts.wants(original.prepared, original.provider):
-                console.note(f"it needs --trust for: {line}")
-        else:
-            trusts.require(original.prepared, original.provider, trusted=trust, whose=f"{file}: its labs")
+        wanted = trusts.wants(original.prepared, original.provider)
+        allowed = None if dry_run else gate.of_bundle(file, original.prepared).allowed(wanted, trusted=trust)
+        for line in wanted if dry_run else ():
+            console.note(f"it needs --trust for: {line}")
         for each in original.prepared:
             _tell(each.experiment.name, len(each.samples), each.plan.time, each.experiment.seed, original.provider)
         if not dry_run:
@@ -75,16 +74,15 @@ def reproduce(
             different = reproduction.differences(original, say, build=not dry_run)
         for line in different or ["program, image, kernel, clock and packages are the same here"]:
             console.note(f"minigts: {line}")
-        if dry_run:
+        if allowed is None:
             shown_findings.show_samples(original.prepared)
             return
-        trusts.remember(original.prepared, original.provider)
-        directories = stack.enter_context(campaign.begun(results, original.prepared, original.provider))
+        directories = stack.enter_context(campaign.begun(results, allowed, original.provider))
         together = campaign.folder_of(directories)
         first = found.rename(together.with_name(f"{together.name}-original"))
         console.note(f"the bundle's content is in {first}")
         means, watcher = campaign.Means(original.provider), OnScreen()
-        complete = campaign.measure(directories, original.prepared, means, watcher).complete
+        complete = campaign.measure(directories, allowed, means, watcher).complete
         show_report(together)
     held = complete
     if not complete:

@@ -61,7 +61,8 @@ def run(
     ] = None,
     results: Annotated[Path, typer.Option(metavar="DIR", help="The directory for results folders.")] = Path("results"),
     trust: Annotated[
-        bool, typer.Option("--trust", help="--resume: allow files and ways out to a run that began on another machine.")
+        bool,
+        typer.Option("--trust", help="--resume: allow what it lists to a run that you have not begun on this machine."),
     ] = False,
 ) -> None:
     """Run experiments: lab, overlays, measurements, figures, report; then the lab is taken down.
