@@ -207,8 +207,8 @@ def test_a_change_is_recorded_shown_and_gone_when_the_link_is_mended(lab: Lab) -
     (change,) = labs.changed_links(lab.plan, lab.read_record()).values()
     assert change.in_words == "delay 20 ms, jitter 1 ms, loss 5 %, rate 10 Mbit/s"
     assert measure.valid_certificate(lab) is None
-    port = labs.links.port_now(lab.plan.host("h1").ports[0], lab.read_record())
-    other = labs.links.port_now(lab.plan.host("h2").ports[0], lab.read_record())
+    port = labs.links.port_now(lab.plan, lab.plan.host("h1").ports[0], lab.read_record())
+    other = labs.links.port_now(lab.plan, lab.plan.host("h2").ports[0], lab.read_record())
     assert port.outgoing.queue_bytes == 75_000
     assert len({port.outgoing.seed, port.incoming.seed, other.outgoing.seed, other.incoming.seed} - {None}) == 4
     link.mend()

@@ -418,8 +418,8 @@ def differences(
 
 
 def arrivals_differ(port: Port, tc_json_text: str, emulator_overhead_ms: float) -> bool:
-    """Whether what a host shows of the frames that arrive at `port` differs from what `script` sets. Raises ValueError as
-    `differences` does."""
+    """Whether what a host shows of the frames that arrive at `port` differs from what `script` sets. Raises ValueError
+    as `differences` does."""
     return bool(_delay_differences(port, read_back(port, tc_json_text), emulator_overhead_ms))
 
 

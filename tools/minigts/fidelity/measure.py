@@ -131,8 +131,8 @@ def certify(lab: Lab, say: Progress, *, bringing_up: bool = False, extent: Exten
     directory. A `quick` one measures a sample of the links, and names it. Raises what `Provider.run` raises.
 
     Nothing is set. A link that is cut is named; neither it nor a path over it is measured. At the end links that use
-    random numbers begin them anew, unless a host's settings differ from the plan: in a lab that has just come up the same
-    ones, as if nothing had been sent, and later those of another setting.
+    random numbers begin them anew, unless a host's settings differ from the plan: in a lab that has just come up the
+    same ones, as if nothing had been sent, and later those of another setting.
 
     A lab is calibrated again only while it is being brought up, and if round trips are shorter than declared because
     the machine was busier during calibration.

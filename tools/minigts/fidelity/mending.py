@@ -42,7 +42,8 @@ def _mended(lab: Lab, machine: Host | Switch) -> list[str]:
         return []
     undoing = _undoing(lab, machine, record, shown)
     before, record = record, record.counting(links.drawn_on(lab, record, [machine]))
-    lab.write(record, before)
+    if record != before:
+        lab.write(record, before)
     links.set_wires(lab, record, [machine])
     try:
         links.run_script(lab.provider, machine, undoing)

@@ -191,7 +191,8 @@ def _settle(lab: Lab, record: Record) -> None:
         return
     unsettled = [machine for machine in lab.machines_on(record) if machine.name in record.unsettled]
     before, record = record, record.counting(links.drawn_on(lab, record, unsettled))
-    lab.write(record, before)
+    if record != before:
+        lab.write(record, before)
     links.set_wires(lab, record, unsettled)
     for machine in unsettled:
         configure(lab, machine, record)

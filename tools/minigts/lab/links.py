@@ -59,7 +59,8 @@ def port_now(plan: Plan, port: Port, record: Record) -> Port:
 
 
 def _drawn(plan: Plan, way: tuple[str, str], declared: Shaping, now: Shaping, record: Record) -> Shaping:
-    """A direction, a link and the end that sends, with the seed of its setting: as declared until it is set otherwise."""
+    """A direction, a link and the end that sends, with the seed of its setting: as declared until it is set
+    otherwise."""
     number = record.number_of(*way)
     if now.seed is None or (number == 0 and declared.seed is not None):
         return now
@@ -249,7 +250,8 @@ def script(
 def arrivals(
     plan: Plan, machine: Host | Switch, before: Record | None, record: Record, after: Sequence[Port]
 ) -> shaping.Arrivals:
-    """How the machine is to set what its ports `after`, by `record`, do to arriving frames; `before` as in `set_ports`."""
+    """How the machine is to set what its ports `after`, by `record`, do to arriving frames; `before` as in
+    `set_ports`."""
     names = {port.name for port in after}
     own = [port for port in machine.ports if port.name in names]
     was = {} if before is None else {port.name: port_now(plan, port, before).incoming for port in own}
@@ -568,8 +570,8 @@ def apply_record(
     lab: Lab, before: Record, record: Record, names: Collection[str], *, reading_back: bool = False
 ) -> None:
     """Set the ends of these links by `record`, in place of `before`; the caller holds the lab's lock. `reading_back`
-    takes time on the hosts, and prolongs a cut by it. A direction that is set otherwise gets the next number of a setting.
-    """
+    takes time on the hosts, and prolongs a cut by it. A direction that is set otherwise gets the next number of a
+    setting."""
     record = counted((lab.plan, before), (lab.plan, record), names)
     ends = [machine for machine in lab.plan.machines if any(port.link in names for port in machine.ports)]
     with settling(lab, before, record, [machine.name for machine in ends]):

@@ -20,21 +20,21 @@ def course(plan: Plan) -> int | str:
 
 
 def of_links(plan: Plan) -> str:
-    """The name of the draw of the lab's links. A lab that begins with a later repetition of a run has one of its own, since
-    it would otherwise lose what the first lab has lost."""
+    """The name of the draw of the lab's links. A lab that begins with a later repetition of a run has one of its own,
+    since it would otherwise lose what the first lab has lost."""
     replicate = f"/replicate {plan.replicate}" if plan.replicate else ""
     return f"{plan.seed}{replicate}" + (f"/repetition {plan.repetition}" if plan.repetition else "")
 
 
 def of_declared(seed: int, link: str, way: int) -> int:
-    """The seed of one direction of a link as the topology declares it: `way` is 1 from its first end to its second, and 0
-    back. A replicate's is made of it (`reseed`)."""
+    """The seed of one direction of a link as the topology declares it: `way` is 1 from its first end to its second, and
+    0 back. A replicate's is made of it (`reseed`)."""
     return zlib.crc32(f"{seed}/{link}/{way}".encode())
 
 
 def of_setting(plan: Plan, link: str, sender: str, number: int) -> int:
-    """The seed of the direction in which `sender` sends over a link, once that has been set `number` times otherwise than it
-    was. Raises KeyError for an unknown link."""
+    """The seed of the direction in which `sender` sends over a link, once that has been set `number` times otherwise
+    than it was. Raises KeyError for an unknown link."""
     way = int(plan.ends_of(link)[0] == sender)
     return zlib.crc32(f"{of_links(plan)}/{link}/{way}/setting {number}".encode())
 

@@ -74,8 +74,8 @@ def layout(order: ClockOrder, machines: Sequence[GuestKernel], links: Links) -> 
 
 
 def seed_of_kernel(lab: int, number: int, boots: int) -> int:
-    """The seed of the random numbers of a host's kernel. `lab` is the seed of ClockOrder, `number` the host's, and `boots`
-    says how often it was started before: otherwise a restarted host would draw the same numbers again."""
+    """The seed of the random numbers of a host's kernel. `lab` is the seed of ClockOrder, `number` the host's, and
+    `boots` says how often it was started before: otherwise a restarted host would draw the same numbers again."""
     return (boots << BOOTS_ABOVE) + lab * 1000 + number
 
 
