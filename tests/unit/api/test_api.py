@@ -15,6 +15,7 @@ from minigts.errors import InputError, MinigtsError
 from minigts.fidelity import measure
 from minigts.lab import Change, Lab, Settings, events
 from minigts.providers import registry
+from minigts.topology.plan.elements import Port
 from minigts.topology.read.load import parse
 
 TEXT = "name: chain\nchain: {hosts: 3, link: {rtt: 10ms, rate: 50mbit}}\n"
@@ -288,3 +289,20 @@ def test_there_are_no_containers_without_an_overlay(lab: Lab) -> None:
     overlays.leave(lab, quiet)
     with pytest.raises(MinigtsError, match="no overlay is joined on lab chain"):
         api.open_lab().container("h1")
+
+
+def test_a_link_that_is_removed_and_added_again_draws_others_than_the_one_before() -> None:
+    with api.up(TEXT, provider=ServingHosts.name) as three:
+        ring = three.add_link("h3", "h1", rtt="4ms", loss="5%")
+        port = ring.plan.host("h1").ports[-1]
+        first = recorded_port(ring, port).incoming.seed
+        again = ring.remove_link("h3-h1").add_link("h3", "h1", rtt="4ms", loss="5%")
+        port = again.plan.host("h1").ports[-1]
+        assert recorded_port(again, port).incoming.seed not in (None, first, port.incoming.seed)
+        shown = tc_hosts.NETWORKS[labs.open_lab(again.name).rundir].netem["h1", port.name]
+        assert shown["seed"] == recorded_port(again, port).incoming.seed
+
+
+def recorded_port(lab: api.Lab, port: Port) -> Port:
+    opened = labs.open_lab(lab.name)
+    return labs.links.port_now(opened.plan, port, opened.read_record())
