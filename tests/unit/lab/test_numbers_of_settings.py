@@ -124,25 +124,6 @@ def test_another_direction_goes_on(watched: Watched) -> None:
     assert watched.begun() == {"ams-bra from ams"}
 
 
-ACTS: Mapping[str, Callable[[Lab], object]] = {
-    "set": lambda lab: [set_loss(lab, each) for each in (9.0, None)],
-    "change": lambda lab: [
-        labs.replace_settings(lab, "ams", "bra", each) for each in (Change(loss_percent=9.0), Change())
-    ],
-    "cut and whole": lambda lab: [labs.set_links_up(lab, "ams", "bra", up=up) for up in (False, True)],
-    "partition and heal": lambda lab: [labs.partition(lab, [["ams"], ["bra", "lon"]]), labs.heal(lab)],
-    "experiment": lambda lab: [labs.set_for_experiment(lab, each) for each in (Settings(unlimited=True), DECLARED)],
-    "given back": lambda lab: _given_back(lab),
-    "links given back": lambda lab: _links_given_back(lab),
-    "schedule": lambda lab: list(
-        schedule_player.played(
-            lab, [Moment(at_s=0.0, link="ams-bra", update={"loss_percent": each}) for each in (9.0, None)]
-        )
-    ),
-    "certificate": lambda lab: measure.certify(lab, quiet),
-}
-
-
 def _given_back(lab: Lab) -> None:
     with api.open_lab(lab.name).given_back() as lent:
         lent.link("ams", "bra").change(loss="30%")
@@ -151,6 +132,25 @@ def _given_back(lab: Lab) -> None:
 def _links_given_back(lab: Lab) -> None:
     with api.open_lab(lab.name).links_given_back() as lent:
         lent.link("ams", "bra").change(loss="30%")
+
+
+ACTS: Mapping[str, Callable[[Lab], object]] = {
+    "set": lambda lab: [set_loss(lab, each) for each in (9.0, None)],
+    "change": lambda lab: [
+        labs.replace_settings(lab, "ams", "bra", each) for each in (Change(loss_percent=9.0), Change())
+    ],
+    "cut and whole": lambda lab: [labs.set_links_up(lab, "ams", "bra", up=up) for up in (False, True)],
+    "partition and heal": lambda lab: [labs.partition(lab, [["ams"], ["bra", "lon"]]), labs.heal(lab)],
+    "experiment": lambda lab: [labs.set_for_experiment(lab, each) for each in (Settings(unlimited=True), DECLARED)],
+    "given back": _given_back,
+    "links given back": _links_given_back,
+    "schedule": lambda lab: list(
+        schedule_player.played(
+            lab, [Moment(at_s=0.0, link="ams-bra", update={"loss_percent": each}) for each in (9.0, None)]
+        )
+    ),
+    "certificate": lambda lab: measure.certify(lab, quiet),
+}
 
 
 @pytest.mark.parametrize(

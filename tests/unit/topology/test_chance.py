@@ -1,4 +1,4 @@
-"""Every random number of a lab is made of the topology's seed, the replicate and what it is for, and of nothing else."""
+"""Every random number of a lab is made of its seed, its replicate and what it is for, and of nothing else."""
 
 from __future__ import annotations
 

@@ -105,14 +105,15 @@ def counted(before: tuple[Plan, Record], after: tuple[Plan, Record], names: Coll
     """The record of `after`, in which each direction that it sets otherwise than `before` does has the next number of a
     setting, and no direction has a lower one than before. `names` are the links that may differ; None: all."""
     was, now = (_directions(*each, names) for each in (before, after))
-    least = before[1].counting(way for way, shaping in now.items() if was.get(way, shaping) != shaping).times_set
-    given, record = after[1].times_set, after[1]
+    (_, old), (_, record) = before, after
+    changed = [way for way, shaping in now.items() if was.get(way, shaping) != shaping]
+    if not changed and record.times_set == old.times_set:
+        return record
+    least, given = old.counting(changed).times_set, record.times_set
     counts = {
-        link: {
-            end: max(each.get(link, {}).get(end, 0) for each in (least, given))
-            for end in {**least.get(link, {}), **given.get(link, {})}
-        }
+        link: {end: max(each.get(link, {}).get(end, 0) for each in (least, given)) for end in ends}
         for link in {**least, **given}
+        for ends in [{**least.get(link, {}), **given.get(link, {})}]
     }
     return record.model_copy(update={"times_set": counts})
 
