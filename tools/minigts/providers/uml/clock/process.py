@@ -10,7 +10,6 @@ import itertools
 import json
 import os
 import socket
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -48,10 +47,6 @@ class ClockOrder:
     """The time of day at which the lab begins, in nanoseconds since 1970."""
 
 
-BOOTS_ABOVE = 44
-"""The bits of a kernel's seed that lab and host have, of which none is as high as 2^33 and 1000."""
-
-
 Links: TypeAlias = "Sequence[tuple[tuple[str, int], tuple[str, int]]]"
 """For each link, the (machine, port index) of its two ends."""
 
@@ -73,12 +68,6 @@ def layout(order: ClockOrder, machines: Sequence[GuestKernel], links: Links) -> 
     }
 
 
-def seed_of_kernel(lab: int, number: int, boots: int) -> int:
-    """The seed of the random numbers of a host's kernel. `lab` is the seed of ClockOrder, `number` the host's, and
-    `boots` says how often it was started before: otherwise a restarted host would draw the same numbers again."""
-    return (boots << BOOTS_ABOVE) + lab * 1000 + number
-
-
 class Clock:
     """The running clock of a lab. It ends with the supervisor, or when it is closed."""
 
@@ -92,8 +81,6 @@ class Clock:
         self._order = order
         self._numbers = itertools.count(1)
         self._starts: dict[int, int] = {}
-        self._boots: Counter[int] = Counter()
-        """How often each host's kernel has been started before."""
         lab = {"epoch_ns": order.epoch_ns, "at_once": order.at_once, **layout(order, machines, links)}
         (rundir / LAB).write_text(json.dumps(lab))
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -126,9 +113,9 @@ class Clock:
             descriptors = [clocks[0], line.fileno(), *clocks[1:]]
             start = self._starts[number] = next(self._numbers)
             socket.send_fds(self._control, [json.dumps({"host": number, "start": start}).encode()], descriptors)
-            seed = seed_of_kernel(self._order.seed, number, self._boots[number])
-            self._boots[number] += 1
-            yield Connection(number, seed, call_ns, [theirs.fileno() for _, theirs in pairs])
+            yield Connection(
+                number, self._order.seed * 1000 + number, call_ns, [theirs.fileno() for _, theirs in pairs]
+            )
         finally:
             for pair in pairs:
                 for end in pair:
