@@ -100,7 +100,7 @@ class Rounds:
         shown = links.read_wires(self._lab) or {}
         for machine in self._lab.plan.machines:
             for port in machine.ports:
-                now = links.port_now(port, self._lab.read_record())
+                now = links.port_now(self._lab.plan, port, self._lab.read_record())
                 for text in wire.differences(now, shown[machine.name][port.name].wire):
                     self._expect(False, f"{machine.name}: {text}")
         for name, state in self._lab.state_of_hosts().items():

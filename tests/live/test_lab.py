@@ -143,7 +143,7 @@ def test_nothing_is_set_on_a_port_and_everything_on_its_wire(lab: Lab) -> None:
     assert [
         difference
         for host in lab.plan.hosts
-        for difference in links.differences(host.ports, lab.read_record(), shown[host.name], wires[host.name])
+        for difference in links.differences(lab.plan, host.ports, lab.read_record(), shown[host.name], wires[host.name])
     ] == []
     assert lab.read_record().emulator_overhead_ms == 0
 

@@ -15,6 +15,7 @@ from minigts.errors import InputError, MinigtsError
 from minigts.fidelity import measure
 from minigts.lab import Change, Lab, Settings, events
 from minigts.providers import registry
+from minigts.topology.plan.elements import Port
 from minigts.topology.read.load import parse
 
 TEXT = "name: chain\nchain: {hosts: 3, link: {rtt: 10ms, rate: 50mbit}}\n"
@@ -64,11 +65,14 @@ def lab() -> Lab:
 
 
 def state(lab: Lab) -> dict[str, object]:
-    """All that is set on its hosts, and every file of its run directory but what tells of all that has happened."""
+    """All that is set on its hosts, and every file of its run directory but what tells of all that has happened: the
+    events, and in lab.json how often links were set."""
     network = tc_hosts.NETWORKS[lab.rundir]
     files = {
         str(path): path.read_bytes() for path in lab.rundir.rglob("*") if path.is_file() and path.name != events.FILE
     }
+    record = lab.read_record().model_copy(update={"times_set": {}})
+    files[str(lab.rundir / "lab.json")] = record.model_dump_json().encode()
     return {"tbf": dict(network.tbf), "netem": dict(network.netem), "gro": set(network.gro), **files}
 
 
@@ -207,10 +211,11 @@ def test_a_change_is_recorded_shown_and_gone_when_the_link_is_mended(lab: Lab) -
     (change,) = labs.changed_links(lab.plan, lab.read_record()).values()
     assert change.in_words == "delay 20 ms, jitter 1 ms, loss 5 %, rate 10 Mbit/s"
     assert measure.valid_certificate(lab) is None
-    port = labs.links.port_now(lab.plan.host("h1").ports[0], lab.read_record())
-    other = labs.links.port_now(lab.plan.host("h2").ports[0], lab.read_record())
+    port = labs.links.port_now(lab.plan, lab.plan.host("h1").ports[0], lab.read_record())
+    other = labs.links.port_now(lab.plan, lab.plan.host("h2").ports[0], lab.read_record())
     assert port.outgoing.queue_bytes == 75_000
-    assert len({port.outgoing.seed, port.incoming.seed, other.outgoing.seed, other.incoming.seed} - {None}) == 4
+    assert (port.outgoing.seed, port.incoming.seed) == (other.incoming.seed, other.outgoing.seed)
+    assert len({port.outgoing.seed, port.incoming.seed} - {None}) == 2
     link.mend()
     assert labs.changed_links(lab.plan, lab.read_record()) == {}
 
@@ -284,3 +289,20 @@ def test_there_are_no_containers_without_an_overlay(lab: Lab) -> None:
     overlays.leave(lab, quiet)
     with pytest.raises(MinigtsError, match="no overlay is joined on lab chain"):
         api.open_lab().container("h1")
+
+
+def test_a_link_that_is_removed_and_added_again_draws_others_than_the_one_before() -> None:
+    with api.up(TEXT, provider=ServingHosts.name) as three:
+        ring = three.add_link("h3", "h1", rtt="4ms", loss="5%")
+        port = ring.plan.host("h1").ports[-1]
+        first = recorded_port(ring, port).incoming.seed
+        again = ring.remove_link("h3-h1").add_link("h3", "h1", rtt="4ms", loss="5%")
+        port = again.plan.host("h1").ports[-1]
+        assert recorded_port(again, port).incoming.seed not in (None, first, port.incoming.seed)
+        shown = tc_hosts.NETWORKS[labs.open_lab(again.name).rundir].netem["h1", port.name]
+        assert shown["seed"] == recorded_port(again, port).incoming.seed
+
+
+def recorded_port(lab: api.Lab, port: Port) -> Port:
+    opened = labs.open_lab(lab.name)
+    return labs.links.port_now(opened.plan, port, opened.read_record())

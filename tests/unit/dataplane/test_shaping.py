@@ -140,7 +140,7 @@ def test_netem_forgets_a_table_only_if_it_is_new() -> None:
     uniform = port("{delay: 10ms, jitter: 1ms}")
     new = "qdisc replace dev ifb-eth1 root pfifo"
     assert new not in shaping.changes([uniform], 0.0)
-    first, *others = shaping.changes([uniform], 0.0, anew={"eth1"}).splitlines()
+    first, *others = shaping.changes([uniform], 0.0, shaping.Arrivals(anew={"eth1"})).splitlines()
     assert first == new
     assert any("qdisc replace dev ifb-eth1 root netem" in line for line in others)
     even, pareto, none = (each.incoming for each in (uniform, VARIED, PLAIN))

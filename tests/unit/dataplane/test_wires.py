@@ -316,16 +316,19 @@ def test_an_experiment_sets_wires_and_what_is_cut_stays_cut(
     assert (network(lab).tbf, network(lab).netem) == ({}, {})
     labs.set_links_up(lab, "bra", "lon", up=True)
     labs.set_for_experiment(lab, DECLARED)
-    assert (wiring(lab).wires, network(lab).gro) == (before, set())
+    seedless = [{end: replace(each, seed=None) for end, each in wires.items()} for wires in (wiring(lab).wires, before)]
+    assert seedless[0] == seedless[1]
+    assert network(lab).gro == set()
 
 
 def test_a_cut_link_stays_cut_when_a_host_is_started_again(lab: Lab) -> None:
     labs.set_links_up(lab, "ams", "bra", up=False)
     labs.set_for_experiment(lab, Settings(gro="on"))
+    before = len(wiring(lab).set)
     labs.restart(lab, "bra")
     assert {wiring(lab).wires[port].loss for port in (AMS, BRA)} == {LOSS_OF_ALL}
     assert ("bra", "eth1") in network(lab).gro
-    assert set(wiring(lab).set[-1]) == {BRA, TO_LON}
+    assert len(wiring(lab).set) == before  # the wires are no part of the host
 
 
 class BrokenOff(Exception):

@@ -118,12 +118,13 @@ def test_what_is_drawn_is_the_same_for_one_number_and_another_for_each() -> None
     assert all(0 <= phase_s < reseed.LATEST_CLOCK_S for each in phases for phase_s in each.values())
     assert len({*phases[0].values()}) == 3
     assert reseed.phases_s(LOSSY) == {}
-    assert reseed.late_s(1, "a") == reseed.late_s(1, "a") != reseed.late_s(2, "a")
+    late_s = [reseed.late_s(each, "a") for each in drawn]
+    assert late_s[0] == late_s[2] != late_s[1]
 
 
 def test_the_numbers_drawn_are_the_same_on_every_machine() -> None:
     """Another Python may not draw others."""
-    assert reseed.late_s(1, "none.tcp.ams-bra.replicate-1.r1", "client") == 0.00951
+    assert reseed.late_s(reseed.replicate(LOSSY, 1), "none.tcp.ams-bra.replicate-1.r1", "client") == 0.00951
     assert dict(reseed.phases_s(reseed.replicate(LOSSY, 1))) == {"h1": 0.001241, "h2": 0.000627, "h3": 0.003952}
 
 
@@ -136,8 +137,8 @@ def test_in_a_replicate_each_program_that_sends_begins_late_and_no_other() -> No
         after=(),
     )
     once = matrix(parse(SMALL, "small.yaml"), PLAN)[0]
-    assert begun_late(todo, once) == todo
-    late = begun_late(todo, several[0])
+    assert begun_late(todo, once, PLAN) == todo
+    late = begun_late(todo, several[0], reseed.replicate(PLAN, 1))
     assert late.before == todo.before
     assert late.beside[1] == todo.beside[1]
     assert late.client.argv[:3] == ("sh", "-c", 'sleep "$0"; exec "$@"')

@@ -341,3 +341,27 @@ def test_one_whose_hosts_do_not_come_up_is_restored_to_nothing(
     assert (done.exit_code, "ams did not come up" in done.stderr) == (1, True)
     assert [each.name for each in labs.all_labs()] == ["chain"]
     assert files_of(state) == {"image", "labs", "saved", "failed"}
+
+
+def seeds(lab: Lab) -> dict[tuple[str, str], object]:
+    return {end: shown.get("seed") for end, shown in tc_hosts.NETWORKS[lab.rundir].netem.items()}
+
+
+@pytest.mark.parametrize("way", ["kept", "saved"])
+def test_a_lab_that_comes_up_again_keeps_the_numbers_of_its_settings_and_draws_the_next(way: str) -> None:
+    text = TEXT.replace("rtt: 10ms", "rtt: 10ms, loss: 5%")
+    lab = up(text)
+    declared = seeds(lab)
+    labs.update_settings(lab, "ams-bra", {"loss_percent": 7.0})
+    before, counts = seeds(lab), lab.read_record().times_set
+    if way == "kept":
+        labs.keep(lab, quiet)
+    else:
+        labs.save(lab, "saved", None, quiet)
+        labs.down(lab)
+        lab = labs.restore("saved", None, quiet)
+    assert lab.read_record().times_set == counts == {"ams-bra": {"ams": 1, "bra": 1}}
+    again = up(text)
+    drawn = [each[end] for each in (declared, before, seeds(again)) for end in each if each[end] is not None]
+    assert len({*drawn}) == len(drawn) - 2  # those of bra-lon stayed as they were declared until the lab came up again
+    assert again.read_record().times_set == {"ams-bra": {"ams": 2, "bra": 2}, "bra-lon": {"bra": 1, "lon": 1}}

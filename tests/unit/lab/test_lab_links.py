@@ -279,7 +279,7 @@ PORT = chain().hosts[0].ports[0].model_copy(update={"outgoing": Shaping(rate_mbi
 def test_what_settings_leave_out_is_as_declared(
     settings: Settings, rate_mbit: float | None, queue_bytes: int | None
 ) -> None:
-    now = links.port_now(PORT, RECORD.model_copy(update={"settings": settings}))
+    now = links.port_now(chain(), PORT, RECORD.model_copy(update={"settings": settings}))
     assert (now.outgoing.rate_mbit, now.outgoing.queue_bytes) == (rate_mbit, queue_bytes)
     assert now.model_copy(update={"outgoing": PORT.outgoing}) == PORT
 

@@ -22,7 +22,7 @@ def set_to(plan: Plan, settings: Settings | None = None, **update: object) -> Sh
     record = Record(provider="uml", created="2026-01-01T00:00:00Z", changed=changed)  # type: ignore[arg-type]
     if settings is not None:
         record = record.model_copy(update={"settings": settings})
-    return links.port_now(plan.hosts[0].ports[0], record).outgoing
+    return links.port_now(plan, plan.hosts[0].ports[0], record).outgoing
 
 
 @pytest.mark.parametrize(

@@ -254,8 +254,7 @@ class Lab:
         try:
             yield self
         finally:
-            lab.write(record)
-            recorded.set_for_experiment(lab, record.settings)
+            recorded.set_back(lab, record)
             if certificate is None:
                 (lab.rundir / measure.FILE).unlink(missing_ok=True)
             elif measure.last(lab) != certificate:

@@ -23,7 +23,7 @@ from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.schema import Labs, Manifest
 from minigts.topology.plan.plan import Plan
-from minigts.topology.plan.reseed import replicate, reseeded
+from minigts.topology.plan.reseed import beginning_with, replicate
 from minigts.topology.time import Time
 
 MEASURING_S = 60.0
@@ -133,4 +133,4 @@ def _as_begun(manifest: Manifest, first: Sample) -> Manifest:
 def _plan_of_lab(plan: Plan, first: Sample) -> Plan:
     if first.replicate:
         return replicate(plan, first.replicate)
-    return plan if first.repetition == 1 else reseeded(plan, first.repetition)
+    return plan if first.repetition == 1 else beginning_with(plan, first.repetition)

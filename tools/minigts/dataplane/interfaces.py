@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from minigts.dataplane import kernel_settings, names, router
 from minigts.dataplane.shaping import batch_line, spares_arp
 from minigts.topology import sysctls
+from minigts.topology.plan import chance
 from minigts.topology.plan.elements import Host, HostPort, Port, Route, Switch
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes import addresses, ipv6
@@ -154,7 +154,7 @@ def _hashing(plan: Plan, host: Host) -> Iterator[str]:
     behind a chosen one would use one way alone; kernels before 6.11 have a random one."""
     for family in plan.families:
         yield from _settings(f"net.{family}.{setting}" for setting in HASHES[family][plan.ecmp or "layer4"])
-    seed = zlib.crc32(f"{plan.seed}/ways/{host.name}".encode()) or 1
+    seed = chance.of_ways(plan, host.name)
     yield f"if [[ -e {HASH_SEED} ]]; then echo {seed} >{HASH_SEED}; fi"
 
 

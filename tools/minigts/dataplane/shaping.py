@@ -120,20 +120,33 @@ def _burst(port: Port, *, carried: bool) -> int:
     return frame_burst_bytes(rate_mbit, port.mtu) if carried else burst_bytes(rate_mbit, port.mtu, way.queue_bytes or 0)
 
 
+@dataclass(frozen=True)
+class Arrivals:
+    """How ports set what they do to arriving frames, by the ports' names."""
+
+    anew: Collection[str] = ()
+    """These get a new netem, which loses what is in the old one; see `keeps_a_table`."""
+    kept: Collection[str] = ()
+    """These stay as they are: their netem goes on with its random numbers, where it would begin them again if it were
+    set again."""
+
+
+ALL_SET = Arrivals()
+
+
 def script(
-    ports: Iterable[Port], emulator_overhead_ms: float = 0.0, anew: Collection[str] = (), *, carried: bool = False
+    ports: Iterable[Port], emulator_overhead_ms: float = 0.0, arrivals: Arrivals = ALL_SET, *, carried: bool = False
 ) -> str:
     """A script that sets up ports of one host, to be run as root there by `sh -e`; one `tc` process for all of them. A
-    second run changes nothing.
+    second run changes nothing, but that random numbers begin anew.
 
-    `emulator_overhead_ms` is the emulator's own one-way latency over each of their links, taken off the delay. The
-    ports named in `anew` get a new netem, which loses what is in the old one; see `keeps_a_table`. `carried` is for
-    ports that send into wires, which have the rate, too.
+    `emulator_overhead_ms` is the emulator's own one-way latency over each of their links, taken off the delay.
+    `carried` is for ports that send into wires, which have the rate, too.
     """
     chosen = tuple(ports)
     if not chosen:
         return ""
-    lines = _batch(chosen, emulator_overhead_ms, anew, carried=carried)
+    lines = _batch(chosen, emulator_overhead_ms, arrivals, carried=carried)
     return devices(chosen) + "\n".join(["tc -batch - <<'END'", *lines, "END", ""])
 
 
@@ -160,10 +173,10 @@ def devices(ports: Iterable[Port]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def changes(ports: Iterable[Port], emulator_overhead_ms: float, anew: Collection[str] = ()) -> str:
-    """Input for `tc -j -batch -` that sets ports whose devices exist, and shows all queueing disciplines. `anew` is as
-    in `script`."""
-    return "\n".join([*_batch(ports, emulator_overhead_ms, anew), "qdisc show"])
+def changes(ports: Iterable[Port], emulator_overhead_ms: float, arrivals: Arrivals = ALL_SET) -> str:
+    """Input for `tc -j -batch -` that sets ports whose devices exist, and shows all queueing disciplines. `arrivals` is
+    as in `script`."""
+    return "\n".join([*_batch(ports, emulator_overhead_ms, arrivals), "qdisc show"])
 
 
 def keeps_a_table(before: Shaping | None, after: Shaping) -> bool:
@@ -174,13 +187,16 @@ def keeps_a_table(before: Shaping | None, after: Shaping) -> bool:
 
 
 def _batch(
-    ports: Iterable[Port], emulator_overhead_ms: float, anew: Collection[str], *, carried: bool = False
+    ports: Iterable[Port], emulator_overhead_ms: float, arrivals: Arrivals, *, carried: bool = False
 ) -> list[str]:
     lines = []
     for port in ports:
-        if port.name in anew:
-            lines.append(batch_line("qdisc", "replace", "dev", ifb(port), "root", "pfifo"))
-        lines += [batch_line(*words) for words in _tc(port, emulator_overhead_ms, carried=carried)]
+        told = _rate(port, carried=carried)
+        if port.name not in arrivals.kept:
+            if port.name in arrivals.anew:
+                lines.append(batch_line("qdisc", "replace", "dev", ifb(port), "root", "pfifo"))
+            told += _arriving_frames(port, emulator_overhead_ms)
+        lines += [batch_line(*words) for words in told]
     return lines
 
 
@@ -190,9 +206,8 @@ def delays_again(ports: Iterable[Port], emulator_overhead_ms: float) -> str:
     return "\n".join([*(batch_line(*_delay(port, emulator_overhead_ms)) for port in held), "qdisc show", ""])
 
 
-def _tc(port: Port, emulator_overhead_ms: float, *, carried: bool) -> tuple[Argv, ...]:
-    arrivals = _redirect(port, emulator_overhead_ms) if holds_arrivals(port.incoming) else _no_redirect(port)
-    return (*_rate(port, carried=carried), *arrivals)
+def _arriving_frames(port: Port, emulator_overhead_ms: float) -> tuple[Argv, ...]:
+    return _redirect(port, emulator_overhead_ms) if holds_arrivals(port.incoming) else _no_redirect(port)
 
 
 def _rate(port: Port, *, carried: bool) -> tuple[Argv, ...]:
@@ -297,7 +312,7 @@ def _netem(shaping: Shaping, emulator_overhead_ms: float) -> Argv:
     delay_ms = max(least_ms, added_delay_ms(shaping, emulator_overhead_ms))
     added = _for_netem(shaping, delay_ms)
     told = chain.from_iterable(each.tc.words(added) for each in AT_RECEIVER if each.tc is not None)
-    # A seed that is set again restarts its numbers: after each setting the same packets are lost.
+    # netem begins its numbers anew whenever it is set, so a setting that changes nothing is left out (`Arrivals`).
     seed = () if shaping.seed is None else ("seed", str(shaping.seed))
     return (*told, "limit", str(shaping.delay_packets), *seed)
 
@@ -400,6 +415,12 @@ def differences(
         *_foreign(port, qdiscs),
     ]
     return [f"{port.name}: {problem}" for problem in problems]
+
+
+def arrivals_differ(port: Port, tc_json_text: str, emulator_overhead_ms: float) -> bool:
+    """Whether what a host shows of the frames that arrive at `port` differs from what `script` sets. Raises ValueError
+    as `differences` does."""
+    return bool(_delay_differences(port, read_back(port, tc_json_text), emulator_overhead_ms))
 
 
 def _foreign(port: Port, qdiscs: list[dict[str, Any]]) -> Iterator[str]:

@@ -23,7 +23,7 @@ from minigts.tools.flows import FlowsOptions, Member
 from minigts.tools.iperf3_tcp import TcpOptions
 from minigts.tools.iperf3_udp import UdpOptions
 from minigts.tools.options import percent
-from minigts.topology.plan import reseed
+from minigts.topology.plan import chance, reseed
 from minigts.topology.plan.plan import Plan
 from minigts.topology.software import Software
 
@@ -249,6 +249,7 @@ def way_of(measurement: AnyMeasurement, sample: Sample, around: Surroundings) ->
         path_between(around.plan, sample.source, sample.target),
     )
     way = replace(way, source=client_end(measurement, sample, around).address)
+    way = replace(way, course=chance.course(around.plan))
     near, far = (around.plan.host(name).software or Software() for name in (sample.source, sample.target))
     way = replace(way, into_source=near.into_root, into_target=far.into_root)
     way = replace(way, port=FIRST_OWN_PORT) if own_server else way
@@ -444,17 +445,17 @@ def _watch(host: str, limit_s: float) -> Call:
 _LATE = 'sleep "$0"; exec "$@"'
 
 
-def begun_late(todo: Procedure, sample: Sample) -> Procedure:
+def begun_late(todo: Procedure, sample: Sample, plan: Plan) -> Procedure:
     """The same procedure with a late start of each program that sends; unchanged where there are no replicates."""
     if not sample.replicate:
         return todo
     beside = tuple(
-        call if call.name == WATCH else _late(call, sample, f"{number} {call.name}")
+        call if call.name == WATCH else _late(call, sample, plan, f"{number} {call.name}")
         for number, call in enumerate(todo.beside)
     )
-    return replace(todo, client=_late(todo.client, sample, "client"), beside=beside)
+    return replace(todo, client=_late(todo.client, sample, plan, "client"), beside=beside)
 
 
-def _late(call: Call, sample: Sample, what: str) -> Call:
-    late_s = reseed.late_s(sample.replicate, sample.id, what)
+def _late(call: Call, sample: Sample, plan: Plan, what: str) -> Call:
+    late_s = reseed.late_s(plan, sample.id, what)
     return replace(call, argv=("sh", "-c", _LATE, f"{late_s:.6f}", *call.argv))

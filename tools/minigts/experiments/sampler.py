@@ -144,7 +144,7 @@ class Sampler:
             others = measurement.model_copy(update={"cross": ()})
             asked = [measurement, *(others for _ in batch[1:])]
             todo = [
-                begun_late(procedure(each, sample, self._around), sample)
+                begun_late(procedure(each, sample, self._around), sample, self._around.plan)
                 for each, sample in zip(asked, batch, strict=True)
             ]
         except InputError as error:

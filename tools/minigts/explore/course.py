@@ -34,6 +34,7 @@ from minigts.providers.uml.clock.process import EPOCH_NS
 from minigts.results.folder import is_name, write
 from minigts.session import bring_up
 from minigts.topology.plan import reseed
+from minigts.topology.plan.plan import Plan
 
 US_PER_S, NS_PER_S = 1e6, 1e9
 LOGS = "logs"
@@ -152,7 +153,7 @@ def _run(lab: Lab, seed: SeedOfWork, place: Path, stop: Stop | None) -> _Ran:
         pool.start(player.play)
         player.begun.wait()  # a call that has not begun would be called off at the test's end
         try:
-            with _turn_lent(lab, seed.number, place) as lent:
+            with _turn_lent(lab, place) as lent:
                 variables = {**program.environment(place, lab.name, seed.number), **lent}
                 code = program.run(asked.test, place, variables, player.stopped)
             end_s, ended = provider.now_s(), datetime.now(UTC)
@@ -178,13 +179,13 @@ def _in_ms(moment: datetime) -> datetime:
 
 
 @contextmanager
-def _turn_lent(lab: Lab, seed: int, place: Path) -> Iterator[Mapping[str, str]]:
+def _turn_lent(lab: Lab, place: Path) -> Iterator[Mapping[str, str]]:
     """Lend this thread's turn to the test. Each of its acts is some milliseconds late, as the seed draws it."""
     turn = turn_of_this_thread()
     if lab.time != "virtual" or turn is None:
         yield {}
         return
-    with lending.lend(turn, place, partial(_late_us, seed)) as lent:
+    with lending.lend(turn, place, partial(_late_us, lab.plan)) as lent:
         yield lent
 
 
@@ -207,8 +208,8 @@ def _captured(lab: Lab, file: Path | None) -> Iterator[None]:
         write(file, pcapng.whole([" ".join(name) for name in names], frames))
 
 
-def _late_us(seed: int, act: int) -> int:
-    return round(reseed.late_s(seed, "explore", act) * US_PER_S)
+def _late_us(plan: Plan, act: int) -> int:
+    return round(reseed.late_s(plan, "explore", act) * US_PER_S)
 
 
 def ended_by_slowness(rundir: Path, machines: Sequence[str]) -> str:

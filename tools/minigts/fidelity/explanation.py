@@ -194,7 +194,7 @@ def explained(
         quantities=tuple(
             quantity
             for one, other in (((first.name, there), (second.name, back)), ((second.name, back), (first.name, there)))
-            for quantity in direction(one, other, record, shown)
+            for quantity in direction(plan, one, other, record, shown)
         ),
         emulator_overhead_ms=record.emulator_overhead_ms,
         carried=carried,
@@ -220,11 +220,15 @@ def _port(machine: Host | Switch, link: Link) -> Port:
 
 
 def _direction(
-    sender: tuple[str, Port], receiver: tuple[str, Port], record: Record, shown: Mapping[str, HostSettings]
+    plan: Plan,
+    sender: tuple[str, Port],
+    receiver: tuple[str, Port],
+    record: Record,
+    shown: Mapping[str, HostSettings],
 ) -> Iterator[Quantity]:
     """The rows of a direction whose sender sets rate and queue, and whose receiver sets delay, jitter and loss."""
     (source, leaving), (target, arriving) = sender, receiver
-    leaving_now, arriving_now = links.port_now(leaving, record), links.port_now(arriving, record)
+    leaving_now, arriving_now = (links.port_now(plan, port, record) for port in (leaving, arriving))
     outgoing, incoming = leaving_now.outgoing, arriving_now.incoming
     delay_ms = shaping.added_delay_ms(incoming, record.emulator_overhead_ms)
     netem = incoming.model_copy(update={"delay_ms": delay_ms}) if shaping.holds_arrivals(incoming) else None
@@ -275,11 +279,15 @@ def _dropped(action: Mapping[str, float]) -> Mapping[str, Amount | None]:
 
 
 def _carried_direction(
-    sender: tuple[str, Port], receiver: tuple[str, Port], record: Record, shown: Mapping[str, HostSettings]
+    plan: Plan,
+    sender: tuple[str, Port],
+    receiver: tuple[str, Port],
+    record: Record,
+    shown: Mapping[str, HostSettings],
 ) -> Iterator[Quantity]:
     """The rows of a direction whose settings are all those of its wire."""
     (source, leaving), (target, _) = sender, receiver
-    outgoing = links.port_now(leaving, record).outgoing
+    outgoing = links.port_now(plan, leaving, record).outgoing
     wires = None if source not in shown else shown[source].wires
     wire, on_host = None if wires is None else wires[leaving.name].wire, _read_back(leaving, shown.get(source))
     for each in (*AT_SENDER, *AT_RECEIVER):

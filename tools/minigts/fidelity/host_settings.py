@@ -137,7 +137,7 @@ def differences(
     beside = plan.ipv6_of(machine.name)
     return [
         *(difference.text for difference in ways(plan, machine, record, shown, ports)),
-        *shaping_differences(ports, record, shown),
+        *shaping_differences(plan, ports, record, shown),
         *(difference for port in ports for difference in _interface_differences(port, record, shown)),
         *(difference for port in ports for difference in _vlan_differences(plan, machine, port, shown)),
         *(difference for port in ports if beside is not None for difference in _ipv6_differences(port, beside, shown)),
@@ -147,18 +147,18 @@ def differences(
     ]
 
 
-def shaping_differences(ports: Sequence[Port], record: Record, shown: HostSettings) -> list[str]:
+def shaping_differences(plan: Plan, ports: Sequence[Port], record: Record, shown: HostSettings) -> list[str]:
     """How the shaping of these ports, and the filters that lead to it, differ from what should be set now."""
-    now = [links.port_now(port, record) for port in ports]
+    now = [links.port_now(plan, port, record) for port in ports]
     also = () if shown.filters is None else (text for port in now for text in filters.differences(port, shown.filters))
-    return [*links.differences(ports, record, shown.qdiscs, shown.wires), *also]
+    return [*links.differences(plan, ports, record, shown.qdiscs, shown.wires), *also]
 
 
 def ways(
     plan: Plan, machine: Host | Switch, record: Record, shown: HostSettings, ports: Sequence[Port]
 ) -> list[reached.Difference]:
     """How the interfaces, addresses and routes of these ports differ from what should be set now."""
-    now = [links.port_now(port, record) for port in ports]
+    now = [links.port_now(plan, port, record) for port in ports]
     return [] if shown.reached is None else reached.differences(plan, machine, shown.reached, now)
 
 

@@ -130,8 +130,9 @@ def certify(lab: Lab, say: Progress, *, bringing_up: bool = False, extent: Exten
     """Measure the lab against its plan and later changes of its links, and write certificate.json to its run
     directory. A `quick` one measures a sample of the links, and names it. Raises what `Provider.run` raises.
 
-    Nothing is set. A link that is cut is named; neither it nor a path over it is measured. At the end links with random
-    loss restart their random numbers, as if nothing had been sent, unless a host's settings differ from the plan.
+    Nothing is set. A link that is cut is named; neither it nor a path over it is measured. At the end links that use
+    random numbers begin them anew, unless a host's settings differ from the plan: in a lab that has just come up the
+    same ones, as if nothing had been sent, and later those of another setting.
 
     A lab is calibrated again only while it is being brought up, and if round trips are shorter than declared because
     the machine was busier during calibration.
@@ -149,15 +150,18 @@ def certify(lab: Lab, say: Progress, *, bringing_up: bool = False, extent: Exten
         round_trips = tuple(_round_trips(as_set, whole, over, say, in_time))
         if bringing_up and links.link_carrier(lab) is None and any(row.too_fast for row in round_trips):
             say("certificate: faster than declared; the emulator's own latency, again")
-            labs.calibrate(lab)
+            labs.calibrate(lab, bringing_up=True)
             record = lab.read_record()
             round_trips = tuple(_round_trips(as_set, whole, over, say, in_time))
         set_so = tuple(settings(lab, say))
         dumb = frozenset(row.subject for row in round_trips if row.quantity == "RTT" and row.measured is None)
         rows = (*set_so, *round_trips, *_losses(as_set, whole, say, dumb), *_rates(as_set, whole, say, in_time, dumb))
-    seeded = any(port.incoming.seed is not None for machine in lab.plan.machines for port in machine.ports)
-    if seeded and all(row.ok for row in set_so):
-        labs.reshape(lab, lab.read_record())  # somebody may have set links meanwhile
+    record = lab.read_record()  # somebody may have set links meanwhile
+    if links.drawing(lab.plan, record) and all(row.ok for row in set_so):
+        if bringing_up and not record.times_set and not record.altered:
+            labs.reshape(lab, record)
+        else:
+            labs.draw_next(lab)
     certificate = Certificate(
         lab=lab.name,
         provider=record.provider,

@@ -25,14 +25,14 @@ def mend(lab: Lab, names: Iterable[str]) -> Mapping[str, Sequence[str]]:
     chosen = frozenset(names)
     found: dict[str, Sequence[str]] = {}
     with exclusive(lab.rundir):
-        record = lab.read_record()
-        for machine in lab.machines_on(record):
-            if machine.name in chosen and (different := _mended(lab, machine, record)):
+        for machine in lab.machines_on(lab.read_record()):
+            if machine.name in chosen and (different := _mended(lab, machine)):
                 found[machine.name] = different
     return found
 
 
-def _mended(lab: Lab, machine: Host | Switch, record: Record) -> list[str]:
+def _mended(lab: Lab, machine: Host | Switch) -> list[str]:
+    record = lab.read_record()
     try:
         shown = host_settings.read_back(lab, machine, record, links.read_wires(lab))
     except MinigtsError as error:
@@ -40,9 +40,13 @@ def _mended(lab: Lab, machine: Host | Switch, record: Record) -> list[str]:
     different = host_settings.differences(lab.plan, machine, record, shown)
     if not different:
         return []
+    undoing = _undoing(lab, machine, record, shown)
+    before, record = record, record.counting(links.drawn_on(lab, record, [machine]))
+    if record != before:
+        lab.write(record, before)
     links.set_wires(lab, record, [machine])
     try:
-        links.run_script(lab.provider, machine, _undoing(lab, machine, record, shown))
+        links.run_script(lab.provider, machine, undoing)
         lifecycle.configure(lab, machine, record)
     except CommandFailed as error:  # User-Mode Linux in real time cannot open an interface again that was closed
         why = f"{machine.name} cannot be set as it should be ({different[0]}): minigts restart {machine.name}"
@@ -86,7 +90,7 @@ def _ways_mended(lab: Lab, machine: Host | Switch, record: Record, ports: Sequen
 
 def _undoing(lab: Lab, machine: Host | Switch, record: Record, shown: HostSettings) -> str:
     """A script that removes what setting everything again would leave: foreign queueing disciplines and routes."""
-    foreign = [port for port in machine.ports if host_settings.shaping_differences([port], record, shown)]
+    foreign = [port for port in machine.ports if host_settings.shaping_differences(lab.plan, [port], record, shown)]
     ways = host_settings.ways(lab.plan, machine, record, shown, machine.ports)
     return shaping.without_foreign(foreign) + _routes_undone(ways)
 

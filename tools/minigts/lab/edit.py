@@ -87,6 +87,7 @@ def declare(lab: Lab, after: Plan, progress: Progress, *, altered: bool) -> Lab:
         changed = {name: each for name, each in found.changed.items() if name not in names}
         digest = lab.write_plan(after, NEXT_PLAN)
         record = found.model_copy(update={"changed": changed, "plan_sha256": digest, "altered": altered})
+        record = links.counted((before, found), (after, record), names)
         touched = frozenset(machine.name for machine in (*ends, *routed))
         meanwhile = record.model_copy(update={"unsettled": touched})
         lab.write(meanwhile, found)
@@ -110,7 +111,8 @@ def _set_under_traffic(
     names: frozenset[str],
 ) -> None:
     if links.link_carrier(lab) is None:
-        links.set_ports(lab, record, ends, names)
+        shaping = [machine for machine in ends if machine.name not in record.silent]
+        lab.on_each(shaping, lambda machine: links.set_what_differs(lab, record, machine))
     else:
         links.set_wires(lab, record, ends, names)
     if wrong := links.read_back(lab, record, ends, names):
@@ -197,13 +199,17 @@ def _complete(lab: Lab, becoming: Record, before: Plan, after: Plan, started: St
             "unsettled": frozenset(),
         }
     )
+    now = Lab.known(lab.rundir, after, lab.provider)
+    gone = [(link.name, end) for link in before.links if link.name not in names for end in link.ends]
+    booted = [machine for machine in now.machines_on(record) if machine.name in started]
+    record = record.counting(gone)  # a new link of that name does not lose what it has lost
+    record = record.counting(links.drawn_on(now, record, booted))
     meanwhile = record.model_copy(update={"becoming": becoming.becoming, "unsettled": frozenset(machines - record.off)})
     lab.write(meanwhile, becoming)
     if (lab.rundir / NEXT_PLAN).exists():
         lab.take_next_plan()
     if becoming.plan_sha256 != becoming.becoming:  # otherwise they were noted before the interruption
         lab.note(*({**event, "started": sorted(started)} for event in _happened(before, after)))
-    now = Lab.known(lab.rundir, after, lab.provider)
     (now.rundir / CERTIFICATE).unlink(missing_ok=True)
     progress("configuring addresses, routes and links")
     _configure(now, meanwhile, before, started)

@@ -180,15 +180,19 @@ def resume(lab: Lab, name: str) -> None:
             raise
         meanwhile = record.model_copy(update={"unsettled": record.unsettled | {name}})
         lab.write(meanwhile, before)
-        links.set_ports(lab, record, [each for each in lab.plan.machines if each.name == name])
+        links.set_what_differs(lab, record, lab.plan.machine(name))
         lab.write(record, meanwhile)
 
 
 def _settle(lab: Lab, record: Record) -> None:
-    """Configure machines that were restarted, or on which setting links was interrupted."""
+    """Configure machines that were restarted, or on which setting links was interrupted. Random numbers that such a
+    machine itself draws for its links are those of another setting; the wires' go on."""
     if not record.unsettled:
         return
     unsettled = [machine for machine in lab.machines_on(record) if machine.name in record.unsettled]
+    before, record = record, record.counting(links.drawn_on(lab, record, unsettled))
+    if record != before:
+        lab.write(record, before)
     links.set_wires(lab, record, unsettled)
     for machine in unsettled:
         configure(lab, machine, record)
@@ -229,7 +233,8 @@ def _bring_up_again(lab: Lab, record: Record, progress: Progress) -> None:
     try:
         lab.provider.down()  # ends what an interrupted command has left running
         (lab.rundir / CERTIFICATE).unlink(missing_ok=True)
-        _start(lab, record, " on the disks that were kept", progress)
+        going_on = record.counting(links.drawing(lab.plan, record))  # so that it does not lose what it has lost before
+        _start(lab, going_on, " on the disks that were kept", progress)
     except BaseException as error:
         if isinstance(error, Exception):
             with noting_failures(error):
@@ -248,7 +253,7 @@ def _start(lab: Lab, record: Record, on: str, progress: Progress) -> None:
     _hand(provider, record.share)
     provider.up(plan, progress)
     progress("configuring addresses, routes and links")
-    links.set_wires(lab, record, plan.machines)
+    links.set_wires(lab, record, plan.machines, anew=True)
     on_now = lab.machines_on(record)
     lab.on_each(on_now, lambda machine: configure(lab, machine, record))
     routes.wait(lab, record, progress)

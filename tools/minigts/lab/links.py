@@ -7,9 +7,9 @@ where it is set: on the hosts, or on wires between them where the provider has s
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from minigts.dataplane import shaping, wire
@@ -26,6 +26,7 @@ from minigts.topology import disciplines
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.jitter import OWN
 from minigts.topology.link_settings import BY_FIELD, OF_BURSTS, OF_JITTER, OF_RATE, Shaping
+from minigts.topology.plan import chance
 from minigts.topology.plan.elements import Host, Link, Path, Port, Switch
 from minigts.topology.plan.path_totals import link_figures, queue_bytes, with_derived
 from minigts.topology.plan.plan import Plan
@@ -47,16 +48,34 @@ def link_carrier(lab: Lab) -> CarriesLinks | None:
     return lab.provider if isinstance(lab.provider, CarriesLinks) else None
 
 
-def port_now(port: Port, record: Record) -> Port:
+def port_now(plan: Plan, port: Port, record: Record) -> Port:
     """The port as it should be set now, before the emulator's own latency is subtracted."""
+    now = _shaped(port, record)
+    first, second = plan.ends_of(port.link)
+    own = second if port.peer_host == first else first
+    outgoing = _drawn(plan, (port.link, own), port.outgoing, now.outgoing, record)
+    incoming = _drawn(plan, (port.link, port.peer_host), port.incoming, now.incoming, record)
+    return now.model_copy(update={"outgoing": outgoing, "incoming": incoming})
+
+
+def _drawn(plan: Plan, way: tuple[str, str], declared: Shaping, now: Shaping, record: Record) -> Shaping:
+    """A direction, a link and the end that sends, with the seed of its setting: as declared until it is set
+    otherwise."""
+    number = record.number_of(*way)
+    if now.seed is None or (number == 0 and declared.seed is not None):
+        return now
+    return now.model_copy(update={"seed": chance.of_setting(plan, *way, number)})
+
+
+def _shaped(port: Port, record: Record) -> Port:
+    """`port_now`, but for the seeds: a direction that uses random numbers, and whose topology declares none, has 0."""
     outgoing, incoming = port.outgoing, port.incoming
     if (change := record.changed.get(port.link)) is not None:
-        # Each direction is set at one end alone, so new seeds need not agree between the two ends.
         sends, takes = change.sent_to(port.peer_host), change.sent_by(port.peer_host)
         declared_ms = outgoing.delay_ms + incoming.delay_ms
         rtt_ms = outgoing.model_copy(update=sends).delay_ms + incoming.model_copy(update=takes).delay_ms
-        outgoing = _changed(outgoing, sends, (declared_ms, rtt_ms), f"{port.link} from {port.mac}")
-        incoming = _changed(incoming, takes, (declared_ms, rtt_ms), f"{port.link} to {port.mac}")
+        outgoing = _changed(outgoing, sends, (declared_ms, rtt_ms))
+        incoming = _changed(incoming, takes, (declared_ms, rtt_ms))
     if record.settings.unlimited:
         no_rate = {"rate_mbit": None, "rate_peak_mbit": None, "queue_bytes": None}
         outgoing, incoming = (each.model_copy(update=no_rate) for each in (outgoing, incoming))
@@ -68,10 +87,10 @@ def port_now(port: Port, record: Record) -> Port:
     return port.model_copy(update={"outgoing": outgoing, "incoming": incoming})
 
 
-def _changed(declared: Shaping, change: Mapping[str, Amount], rtts_ms: tuple[float, float], name: str) -> Shaping:
+def _changed(declared: Shaping, change: Mapping[str, Amount], rtts_ms: tuple[float, float]) -> Shaping:
     """One direction of a link with `change` applied. Where rate or delay changes and the queue is not set, a queue that
     was sized for the declared ones is sized again; one that the topology gives stays. `rtts_ms` are the link's declared
-    round trip and the one now. Where it has no seed, `name` gives one.
+    round trip and the one now. Where it needs a seed and has none, that is 0.
     """
     given = with_change(declared, change)
     before_ms, now_ms = rtts_ms
@@ -79,8 +98,58 @@ def _changed(declared: Shaping, change: Mapping[str, Amount], rtts_ms: tuple[flo
     derived = declared.queue_bytes == queue_bytes(declared.rate_mbit, before_ms)
     if "queue_bytes" not in change and otherwise and (derived or given.rate_mbit is None):
         given = given.model_copy(update={"queue_bytes": queue_bytes(given.rate_mbit, now_ms)})
-    seed = given.seed if given.seed is not None else zlib.crc32(name.encode())
-    return with_derived(given, seed)
+    return with_derived(given, given.seed or 0)
+
+
+def counted(before: tuple[Plan, Record], after: tuple[Plan, Record], names: Collection[str] | None = None) -> Record:
+    """The record of `after`, in which each direction that it sets otherwise than `before` does has the next number of a
+    setting, and no direction has a lower one than before. `names` are the links that may differ; None: all."""
+    was, now = (_directions(*each, names) for each in (before, after))
+    (_, old), (_, record) = before, after
+    changed = [way for way, shaping in now.items() if was.get(way, shaping) != shaping]
+    if not changed and record.times_set == old.times_set:
+        return record
+    least, given = old.counting(changed).times_set, record.times_set
+    counts = {
+        link: {end: max(each.get(link, {}).get(end, 0) for each in (least, given)) for end in ends}
+        for link in {**least, **given}
+        for ends in [{**least.get(link, {}), **given.get(link, {})}]
+    }
+    return record.model_copy(update={"times_set": counts})
+
+
+def _directions(plan: Plan, record: Record, names: Collection[str] | None) -> dict[tuple[str, str], Shaping]:
+    """How each direction of these links is set, without its seed, by the link and the end that sends."""
+    return {
+        (port.link, machine): _shaped(port, record).outgoing.model_copy(update={"seed": None})
+        for machine, port in plan.sending(names)
+    }
+
+
+def drawing(plan: Plan, record: Record) -> list[tuple[str, str]]:
+    """The directions that use random numbers now, as links and ends that send."""
+    return [
+        (port.link, name) for name, port in plan.sending() if port_now(plan, port, record).outgoing.seed is not None
+    ]
+
+
+def drawn_on(lab: Lab, record: Record, machines: Iterable[Host | Switch]) -> list[tuple[str, str]]:
+    """The directions whose random numbers begin anew when these machines are set up anew: where hosts shape, those that
+    arrive there. Wires do not depend on machines."""
+    if link_carrier(lab) is not None:
+        return []
+    ends = {(port.link, port.peer_host) for machine in machines for port in machine.ports}
+    return [way for way in drawing(lab.plan, record) if way in ends]
+
+
+def draw_next(lab: Lab) -> None:
+    """Let every direction that uses random numbers begin those of another setting, as nothing that was sent before may
+    be lost in the same way again."""
+    with exclusive(lab.rundir):
+        before = lab.read_record()
+        ways = drawing(lab.plan, before)
+        if ways:
+            apply_record(lab, before, before.counting(ways), {link for link, _ in ways})
 
 
 def with_change(declared: Shaping, change: Mapping[str, Amount]) -> Shaping:
@@ -98,10 +167,30 @@ def set_ports(
     before: Record | None = None,
 ) -> None:
     """Set the ports of these machines as they should be now; `only` restricts it to the links named. A machine that is
-    off is set when it is started. `before` is the record by which they are set, where that is known.
+    off is set when it is started. `before` is the record by which they are set, where that is known: then a direction
+    that is the same in both is left alone, and its random numbers go on. A wire that is set so already always is.
     """
     set_wires(lab, record, machines, only)
     _set_machines(lab, record, machines, only, before)
+
+
+def set_what_differs(lab: Lab, record: Record, machine: Host | Switch) -> None:
+    """Set a machine's ports where they are not as they should be now; the random numbers of all others go on."""
+    set_wires(lab, record, [machine])
+    ports = _ports(lab.plan, machine, record, None)
+    how = arrivals(lab.plan, machine, None, record, ports)
+    if link_carrier(lab) is None:
+        shown, overhead_ms = _qdiscs(lab, machine), record.emulator_overhead_ms
+        with reading_from(machine.name, "what it shows of its links"):
+            kept = [port.name for port in ports if not shaping.arrivals_differ(port, shown, overhead_ms)]
+        how = replace(how, kept=frozenset(kept))
+    run_script(lab.provider, machine, script(lab, machine, record, how=how))
+
+
+def _qdiscs(lab: Lab, machine: Host | Switch) -> str:
+    """The machine's queueing disciplines, as `tc -j` shows them."""
+    argv = ["tc", "-j", "-batch", "-"]
+    return lab.provider.run(machine.name, argv, timeout_s=SHAPE_TIMEOUT_S, stdin=b"qdisc show\n").stdout
 
 
 def _set_machines(
@@ -112,14 +201,35 @@ def _set_machines(
     before: Record | None = None,
 ) -> None:
     machines = [machine for machine in machines if machine.name not in record.silent]
-    lab.on_each(machines, lambda machine: run_script(lab.provider, machine, script(lab, machine, record, only, before)))
+
+    def set_one(machine: Host | Switch) -> None:
+        known = None if before is None or machine.name in before.unsettled else before
+        ports = _ports(lab.plan, machine, record, only)
+        how = arrivals(lab.plan, machine, known, record, ports)
+        run_script(lab.provider, machine, script(lab, machine, record, only, how))
+
+    lab.on_each(machines, set_one)
 
 
-def set_wires(lab: Lab, record: Record, machines: Iterable[Host | Switch], only: Collection[str] | None = None) -> None:
-    """The part of `set_ports` outside the machines: set the wires into which they send, where links have wires."""
-    if (carries := link_carrier(lab)) is not None:
-        chosen = [(machine.name, port) for machine in machines for port in _ports(machine, record, only)]
-        carries.set_wires({(name, port.name): wire.wire_for(port.outgoing) for name, port in chosen})
+def set_wires(
+    lab: Lab,
+    record: Record,
+    machines: Iterable[Host | Switch],
+    only: Collection[str] | None = None,
+    *,
+    anew: bool = False,
+) -> None:
+    """The part of `set_ports` outside the machines: set the wires into which they send, where links have wires. Those
+    that are set so already go on, with their random numbers, bursts and credit; with `anew` they begin again."""
+    if (carries := link_carrier(lab)) is None:
+        return
+    chosen = [(machine.name, port) for machine in machines for port in _ports(lab.plan, machine, record, only)]
+    wanted = {(name, port.name): wire.wire_for(port.outgoing) for name, port in chosen}
+    if wanted and not anew:
+        there = carries.wires()
+        wanted = {end: each for end, each in wanted.items() if end not in there or there[end].wire != each}
+    if wanted:
+        carries.set_wires(wanted)
 
 
 def script(
@@ -127,28 +237,34 @@ def script(
     machine: Host | Switch,
     record: Record,
     only: Collection[str] | None = None,
-    before: Record | None = None,
+    how: shaping.Arrivals | None = None,
 ) -> str:
-    """The part of `set_ports` on the machine itself, as a script for `sh -e`."""
-    ports = _ports(machine, record, only)
+    """The part of `set_ports` on the machine itself, as a script for `sh -e`; None: its ports are not set yet."""
+    ports = _ports(lab.plan, machine, record, only)
     offload = "".join(f"ethtool -K {port.name} gro on\n" for port in ports) if record.settings.gro == "on" else ""
-    carried = link_carrier(lab) is not None
-    if carried:
-        ports = [wire.unshaped(port) for port in ports]
-    return (
-        shaping.script(ports, record.emulator_overhead_ms, anew(machine.ports, before, ports), carried=carried)
-        + offload
+    if link_carrier(lab) is not None:
+        return shaping.script([wire.unshaped(port) for port in ports], carried=True) + offload
+    how = arrivals(lab.plan, machine, None, record, ports) if how is None else how
+    return shaping.script(ports, record.emulator_overhead_ms, how) + offload
+
+
+def arrivals(
+    plan: Plan, machine: Host | Switch, before: Record | None, record: Record, after: Sequence[Port]
+) -> shaping.Arrivals:
+    """How the machine is to set what its ports `after`, by `record`, do to arriving frames; `before` as in
+    `set_ports`."""
+    names = {port.name for port in after}
+    own = [port for port in machine.ports if port.name in names]
+    was = {} if before is None else {port.name: port_now(plan, port, before).incoming for port in own}
+    same = before is not None and before.emulator_overhead_ms == record.emulator_overhead_ms
+    return shaping.Arrivals(
+        anew=frozenset(port.name for port in after if shaping.keeps_a_table(was.get(port.name), port.incoming)),
+        kept=frozenset(port.name for port in after if same and was.get(port.name) == port.incoming),
     )
 
 
-def anew(declared: Iterable[Port], before: Record | None, after: Sequence[Port]) -> frozenset[str]:
-    """The names of the ports `after` that need a new netem (`shaping.keeps_a_table`); `before` as in `set_ports`."""
-    was = {} if before is None else {port.name: port_now(port, before).incoming for port in declared}
-    return frozenset(port.name for port in after if shaping.keeps_a_table(was.get(port.name), port.incoming))
-
-
-def _ports(machine: Host | Switch, record: Record, only: Collection[str] | None) -> list[Port]:
-    return [port_now(port, record) for port in machine.ports if only is None or port.link in only]
+def _ports(plan: Plan, machine: Host | Switch, record: Record, only: Collection[str] | None) -> list[Port]:
+    return [port_now(plan, port, record) for port in machine.ports if only is None or port.link in only]
 
 
 def read_wires(lab: Lab) -> Mapping[str, Wires] | None:
@@ -169,11 +285,13 @@ def read_wires(lab: Lab) -> Mapping[str, Wires] | None:
     }
 
 
-def differences(ports: Iterable[Port], record: Record, tc_json_text: str, wires: Wires | None = None) -> list[str]:
+def differences(
+    plan: Plan, ports: Iterable[Port], record: Record, tc_json_text: str, wires: Wires | None = None
+) -> list[str]:
     """How the shaping of a machine's ports differs from what it should be now, a sentence each. It compares the output
     of tc on the machine, and its wires, where there are any.
     """
-    now = [port_now(port, record) for port in ports]
+    now = [port_now(plan, port, record) for port in ports]
     if wires is None:
         return [text for port in now for text in shaping.differences(port, tc_json_text, record.emulator_overhead_ms)]
     wrong = [text for port in now for text in wire.differences(port, wires[port.name].wire)]
@@ -195,8 +313,8 @@ def settling(lab: Lab, before: Record, record: Record, machines: Collection[str]
 
 
 def reshape(lab: Lab, record: Record) -> None:
-    """Set delay and loss of every link as they should be now, and read all shaping back. Raises HostFailed when it
-    differs."""
+    """Set delay and loss of every link as they should be now, and read all shaping back. All random numbers begin anew,
+    as if nothing had been sent. Raises HostFailed when it differs."""
     wrong = _reshaped_wires(lab, record) if link_carrier(lab) is not None else _reshaped_machines(lab, record)
     if wrong:
         raise HostFailed("links are not shaped as declared:\n" + "\n".join(wrong))
@@ -206,23 +324,23 @@ def _reshaped_machines(lab: Lab, record: Record) -> list[str]:
     """`reshape` on the machines; the differences that were read back."""
 
     def reshape_and_read_back(machine: Host | Switch) -> list[str]:
-        ports = _ports(machine, record, None)
+        ports = _ports(lab.plan, machine, record, None)
         batch = shaping.delays_again(ports, record.emulator_overhead_ms).encode()
         argv = ["tc", "-j", "-batch", "-"]
         qdiscs = lab.provider.run(machine.name, argv, timeout_s=SHAPE_TIMEOUT_S, stdin=batch).stdout
         with reading_from(machine.name, "what it shows of its links"):
-            return [f"{machine.name}: {text}" for text in differences(machine.ports, record, qdiscs)]
+            return [f"{machine.name}: {text}" for text in differences(lab.plan, machine.ports, record, qdiscs)]
 
     return [text for texts in lab.on_each(lab.machines_on(record), reshape_and_read_back).values() for text in texts]
 
 
 def _reshaped_wires(lab: Lab, record: Record) -> list[str]:
     """`reshape` on the wires; the differences that were read back. No machine is asked."""
-    set_wires(lab, record, lab.plan.machines)
+    set_wires(lab, record, lab.plan.machines, anew=True)
     return [
         f"{machine}: {text}"
         for machine, wires in (read_wires(lab) or {}).items()
-        for port in _ports(lab.plan.machine(machine), record, None)
+        for port in _ports(lab.plan, lab.plan.machine(machine), record, None)
         for text in wire.differences(port, wires[port.name].wire)
     ]
 
@@ -231,9 +349,19 @@ def set_for_experiment(lab: Lab, settings: Settings) -> None:
     """Set every link by `settings` for an experiment; `DECLARED` ends that. A cut link stays cut."""
     with exclusive(lab.rundir):
         before = lab.read_record()
-        record = before.model_copy(update={"settings": settings})
-        with settling(lab, before, record, [machine.name for machine in lab.plan.machines]):
-            set_ports(lab, record, lab.plan.machines, before=before)
+        _set_all(lab, before, before.model_copy(update={"settings": settings}))
+
+
+def set_back(lab: Lab, record: Record) -> None:
+    """Give the lab an earlier record again, and set all links by it. The numbers of settings go on."""
+    with exclusive(lab.rundir):
+        _set_all(lab, lab.read_record(), record)
+
+
+def _set_all(lab: Lab, before: Record, record: Record) -> None:
+    record = counted((lab.plan, before), (lab.plan, record))
+    with settling(lab, before, record, [machine.name for machine in lab.plan.machines]):
+        set_ports(lab, record, lab.plan.machines, before=before)
 
 
 def set_links_up(lab: Lab, first: str, second: str, *, up: bool) -> None:
@@ -378,8 +506,10 @@ def at_moment(plan: Plan, record: Record, moment: Moment) -> Record:
     link = link_named(plan, moment.link)
     if moment.up is not None:
         cut = record.cut - {link.name} if moment.up else record.cut | {link.name}
-        return record.model_copy(update={"cut": cut})
-    return record.model_copy(update={"changed": _adjusted(plan, record, link, moment.update, moment.sender)})
+        after = record.model_copy(update={"cut": cut})
+    else:
+        after = record.model_copy(update={"changed": _adjusted(plan, record, link, moment.update, moment.sender)})
+    return counted((plan, record), (plan, after), [link.name])
 
 
 def partition(lab: Lab, groups: Sequence[Collection[str]]) -> list[str]:
@@ -441,44 +571,47 @@ def apply_record(
     lab: Lab, before: Record, record: Record, names: Collection[str], *, reading_back: bool = False
 ) -> None:
     """Set the ends of these links by `record`, in place of `before`; the caller holds the lab's lock. `reading_back`
-    takes time on the hosts, and prolongs a cut by it.
-    """
+    takes time on the hosts, and prolongs a cut by it. A direction that is set otherwise gets the next number of a
+    setting."""
+    record = counted((lab.plan, before), (lab.plan, record), names)
     ends = [machine for machine in lab.plan.machines if any(port.link in names for port in machine.ports)]
     with settling(lab, before, record, [machine.name for machine in ends]):
         if link_carrier(lab) is None:
             set_ports(lab, record, ends, names, before)
         else:  # mostly nothing changes on the hosts, and asking them would take time
             set_wires(lab, record, ends, names)
-            queues = [each for each in ends if _on_machine(each, before, names) != _on_machine(each, record, names)]
+            of = lab.plan
+            queues = [one for one in ends if _on_machine(of, one, before, names) != _on_machine(of, one, record, names)]
             _set_machines(lab, record, queues, names)
         if reading_back and (wrong := read_back(lab, record, ends, names)):
             raise HostFailed("links are not as they were set:\n" + "\n".join(wrong))
 
 
-def _on_machine(machine: Host | Switch, record: Record, names: Collection[str]) -> list[Shaping]:
+def _on_machine(plan: Plan, machine: Host | Switch, record: Record, names: Collection[str]) -> list[Shaping]:
     """What the machine itself has of these links where wires carry them."""
-    return [wire.unshaped(port).outgoing for port in _ports(machine, record, names)]
+    return [wire.unshaped(port).outgoing for port in _ports(plan, machine, record, names)]
 
 
 def read_back(lab: Lab, record: Record, machines: Sequence[Host | Switch], names: Collection[str]) -> list[str]:
     """How these machines' ports on the links named differ from what was set, a sentence each."""
     wires, wrong = read_wires(lab), []
     if wires is not None:
-        ports = [(each, port) for each in machines for port in _ports(each, record, names)]
+        ports = [(each, port) for each in machines for port in _ports(lab.plan, each, record, names)]
         wrong = [
             f"{each.name}: {text}"
             for each, port in ports
             for text in wire.differences(port, wires[each.name][port.name].wire)
         ]
-        machines = [each for each in machines if any(map(disciplines.in_host, _on_machine(each, record, names)))]
+        machines = [
+            each for each in machines if any(map(disciplines.in_host, _on_machine(lab.plan, each, record, names)))
+        ]
 
     def look(machine: Host | Switch) -> list[str]:
-        argv = ["tc", "-j", "-batch", "-"]
-        qdiscs = lab.provider.run(machine.name, argv, timeout_s=SHAPE_TIMEOUT_S, stdin=b"qdisc show\n").stdout
+        qdiscs = _qdiscs(lab, machine)
         ports = [port for port in machine.ports if port.link in names]
         with reading_from(machine.name, "what it shows of its links"):
             shown = None if wires is None else wires[machine.name]
-            return [f"{machine.name}: {text}" for text in differences(ports, record, qdiscs, shown)]
+            return [f"{machine.name}: {text}" for text in differences(lab.plan, ports, record, qdiscs, shown)]
 
     on = [machine for machine in machines if machine.name not in record.silent]
     return list(dict.fromkeys((*wrong, *(text for texts in lab.on_each(on, look).values() for text in texts))))
@@ -513,14 +646,19 @@ def link_named(plan: Plan, name: str) -> Link:
     raise InputError(f"no link {shown(name)}; links are {listed(known)}{did_you_mean(name, known)}")
 
 
-def calibrate(lab: Lab) -> float:
-    """Measure the emulator's own latency, and subtract it from every delay in place of the old value.
+def calibrate(lab: Lab, *, bringing_up: bool = False) -> float:
+    """Measure the emulator's own latency, and subtract it from every delay in place of the old value. Links that use
+    random numbers then have those of another setting, but while the lab is being brought up.
 
     Return the new value in ms; 0 without measuring where wires keep the declared delay themselves. Raises InputError
     when every path has a cut link.
     """
     with exclusive(lab.rundir):
-        return 0.0 if link_carrier(lab) is not None else calibrated(lab, lab.read_record()).emulator_overhead_ms
+        if link_carrier(lab) is not None:
+            return 0.0
+        record = lab.read_record()
+        given = record if bringing_up else record.counting(drawing(lab.plan, record))
+        return calibrated(lab, given).emulator_overhead_ms
 
 
 def calibrated(lab: Lab, record: Record) -> Record:
@@ -596,7 +734,7 @@ def plan_now(plan: Plan, record: Record) -> Plan:
     whole = record.model_copy(update={"cut": frozenset(), "settings": DECLARED})
 
     def with_ports(machine: M) -> M:
-        return machine.model_copy(update={"ports": tuple(port_now(port, whole) for port in machine.ports)})
+        return machine.model_copy(update={"ports": tuple(port_now(plan, port, whole) for port in machine.ports)})
 
     hosts, switches = tuple(map(with_ports, plan.hosts)), tuple(map(with_ports, plan.switches))
     with_ends = plan.model_copy(update={"hosts": hosts, "switches": switches})

@@ -44,7 +44,9 @@ def readings(
     ports = {end: _port(lab, end) for end in ends}
     wired = links.link_carrier(lab) is not None
     inside = [
-        end for end, port in ports.items() if not wired or disciplines.in_host(links.port_now(port, record).outgoing)
+        end
+        for end, port in ports.items()
+        if not wired or disciplines.in_host(links.port_now(lab.plan, port, record).outgoing)
     ]
     begin_s = lab.provider.now_s()
     for number in count():

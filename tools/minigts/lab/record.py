@@ -118,6 +118,12 @@ class Record(BaseModel):
     """The names of links that have been cut."""
     changed: dict[str, Change] = {}
     """How each changed link is set, by the link's name."""
+    times_set: Annotated[
+        dict[str, dict[HostName, Annotated[int, Field(ge=0)]]], Field(exclude_if=lambda counts: not counts)
+    ] = {}
+    """How often each direction of a link has been set otherwise than it was, by the link's name and the end that sends;
+    0 is as declared. Each time its random numbers are others (`topology.plan.chance.of_setting`). It never falls, also
+    not for a link that is removed."""
     settings: Settings = DECLARED
     unsettled: frozenset[str] = frozenset()
     """Hosts and switches that a command is setting, or was setting when it was interrupted: they may differ from this
@@ -134,6 +140,17 @@ class Record(BaseModel):
     """The digest of the plan to which a command is altering the lab, or was when it was interrupted; else empty."""
     altered: bool = False
     """Whether hosts or links were added or removed, so that no topology file describes the lab."""
+
+    def number_of(self, link: str, sender: str) -> int:
+        """The number of the setting that the direction in which `sender` sends over a link has now."""
+        return self.times_set.get(link, {}).get(sender, 0)
+
+    def counting(self, ways: Iterable[tuple[str, str]]) -> Record:
+        """This record after another setting of each of these directions, which are links and ends that send."""
+        counts = {link: dict(each) for link, each in self.times_set.items()}
+        for link, sender in ways:
+            counts.setdefault(link, {})[sender] = 1 + self.number_of(link, sender)
+        return self.model_copy(update={"times_set": counts})
 
     @property
     def silent(self) -> frozenset[str]:

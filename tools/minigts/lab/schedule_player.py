@@ -117,7 +117,7 @@ def amounts(plan: Plan, record: Record, moments: Sequence[Moment]) -> dict[str, 
             found[f"{link.name} up"] = float(link.name not in record.cut)
         for end in link.ends if moment.sender is None else [moment.sender]:
             (port,) = _ports(plan.machine(end), {link.name})
-            way, whose = links.port_now(port, whole).outgoing, f" from {moment.sender}" if moment.sender else ""
+            way, whose = links.port_now(plan, port, whole).outgoing, f" from {moment.sender}" if moment.sender else ""
             values = {field: getattr(way, field) for field in moment.update}
             found |= {f"{link.name}{whose} {field}": value for field, value in values.items() if value is not None}
     return found
@@ -151,7 +151,7 @@ def _by_machines(lab: Lab, moments: Sequence[Moment], states: Sequence[Record]) 
     with links.settling(lab, states[0], states[-1], [machine.name for machine in machines]):
         ahead_s = lab.on_each(machines, partial(_ahead_s, lab))
         for machine in machines:
-            links.run_script(lab.provider, machine, _devices(machine, states, names))
+            links.run_script(lab.provider, machine, _devices(lab.plan, machine, states, names))
         begin_s = time.time() + AHEAD_S
         made = lab.on_each(
             machines,
@@ -175,9 +175,9 @@ def _ahead_s(lab: Lab, machine: Host | Switch) -> float:
     return min(found)[1]
 
 
-def _devices(machine: Host | Switch, states: Sequence[Record], names: set[str]) -> str:
+def _devices(plan: Plan, machine: Host | Switch, states: Sequence[Record], names: set[str]) -> str:
     """A script that makes the devices that any state needs, so that the changes themselves need only `tc`."""
-    first, *others = ([links.port_now(port, state) for port in _ports(machine, names)] for state in states)
+    first, *others = ([links.port_now(plan, port, state) for port in _ports(machine, names)] for state in states)
     needed = [
         max(each, key=lambda one: (bool(one.incoming.jitter_table), shaping.holds_arrivals(one.incoming)))
         for each in zip(first, *others, strict=True)
@@ -191,13 +191,15 @@ def _told(
     """Let the machine make its changes, from `begin_s` on by its own clock; return when it made each, in seconds after
     the beginning by the moment's number."""
     steps = {
-        number: [links.port_now(port, states[number + 1]) for port in _ports(machine, {moment.link})]
+        number: [links.port_now(lab.plan, port, states[number + 1]) for port in _ports(machine, {moment.link})]
         for number, moment in enumerate(moments)
     }
     steps = {number: ports for number, ports in steps.items() if ports}
     overhead_ms = states[0].emulator_overhead_ms
     told = {
-        number: shaping.changes(ports, overhead_ms, links.anew(machine.ports, states[number], ports))
+        number: shaping.changes(
+            ports, overhead_ms, links.arrivals(lab.plan, machine, states[number], states[number + 1], ports)
+        )
         for number, ports in steps.items()
     }
     lines = [shlex.join(["at", str(round(moments[number].at_s * 1e6)), each]) for number, each in told.items()]
@@ -211,7 +213,7 @@ def _told(
         wrong = [
             f"{machine.name}: {text}"
             for number, qdiscs in zip(steps, shown, strict=True)
-            for text in links.differences(_ports(machine, {moments[number].link}), states[number + 1], qdiscs)
+            for text in links.differences(lab.plan, _ports(machine, {moments[number].link}), states[number + 1], qdiscs)
         ]
         made = {number: int(time_us) / 1e6 for number, time_us in zip(steps, times, strict=True)}
     if wrong:

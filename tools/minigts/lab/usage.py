@@ -166,7 +166,7 @@ def between(lab: Lab, before: Reading, after: Reading) -> Activity:
     seconds = {name: max(0, after.at_ns[name] - before.at_ns[name]) / _NS for name in both}
     flows = []
     outgoing = {
-        (machine.name, port.link): links.port_now(port, record).outgoing
+        (machine.name, port.link): links.port_now(lab.plan, port, record).outgoing
         for machine in lab.plan.machines
         for port in machine.ports
         if machine.name in seconds

@@ -43,6 +43,9 @@ class PathUnderTest:
     into_source: tuple[str, ...] = ()
     """The words before a program of the user's that run it in the sending host's root; `into_target`: the other's."""
     into_target: tuple[str, ...] = ()
+    course: int | str = 0
+    """The name of the lab's draw (`topology.plan.chance.course`), of which a tool's own random numbers are made,
+    too."""
     buffers: tuple[Buffers, Buffers] | None = None
     """The TCP buffers of the sending and of the receiving host; None where TCP's limit is not needed."""
 

@@ -34,6 +34,7 @@ from minigts.tools.columns import MAX, MEAN, MIN, P99, STDEV, VALUE, Column
 from minigts.tools.iperf3_tcp import CONGESTION
 from minigts.tools.iperf3_udp import offered_mbit
 from minigts.tools.options import Duration, Options, either
+from minigts.topology.plan import chance
 from minigts.topology.plan.elements import Path
 
 PORT = 5601
@@ -128,7 +129,7 @@ class TrafficOptions(Options):
     congestion: CONGESTION | None = None
     """The congestion control of the host that sends the flows; by default its kernel's."""
     seed: Annotated[int, *whole("a seed", 0, 2**31)] = 1
-    """The seed of arrivals and sizes, which are the same in each repetition."""
+    """The seed of arrivals and sizes, which are the same in each repetition and others in each replicate."""
     slowdown: Annotated[bool, *truth("some flows are first measured alone")] = True
     """Whether some flows are sent alone beforehand, to compare the others with them."""
 
@@ -202,7 +203,12 @@ def _asked(options: TrafficOptions, way: PathUnderTest) -> dict[str, Any]:
     distribution, mean = ("table", 0.0) if options.points else options.distribution
     return {
         **{"address": way.address, "port": PORT, "duration": options.duration_s, "gap": gap},
-        **{"arrivals": options.arrivals, "on": options.on_s, "off": options.off_s, "seed": options.seed},
+        **{
+            "arrivals": options.arrivals,
+            "on": options.on_s,
+            "off": options.off_s,
+            "seed": chance.of_traffic(way.course, options.seed),
+        },
         **{"table": options.points, "distribution": distribution, "mean": mean, "shape": options.shape},
         **{
             "direction": options.direction,

@@ -32,6 +32,7 @@ ANEW: Mapping[str, str] = {
     "subnets": "the addresses of all links follow from it",
     "seed": "the random numbers of all links follow from it",
     "replicate": "the random numbers of all links follow from it",
+    "repetition": "the random numbers of all links follow from it",
 }
 """Parts of a plan that only a new lab can have, and why."""
 OF_HOST: Mapping[str, str] = {

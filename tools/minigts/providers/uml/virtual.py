@@ -27,7 +27,7 @@ from minigts.providers.uml.clock.process import ClockOrder, layout
 from minigts.providers.uml.provider import UmlProvider
 from minigts.providers.uml.run import booting
 from minigts.providers.uml.run.supervisor import Launch
-from minigts.topology.plan import reseed
+from minigts.topology.plan import chance, reseed
 from minigts.topology.plan.plan import Plan
 
 COMPUTES = re.compile(rb"time-travel: ([!-~]{1,40}\[\d{1,10}\]) computes at ")
@@ -198,7 +198,7 @@ class VirtualUmlProvider(UmlProvider):
             program=str(ready.clock.program),
             wires=_wires(plan),
             processors={host.name: host.processor.model_dump() for host in plan.hosts if host.processor is not None},
-            seed=1 + plan.replicate,
+            seed=chance.of_kernels(plan),
         )
         launch = self._launch_on(plan, ready.image, ready.kernel.directory, progress, kept_programs)
         return replace(launch, clock=order)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from itertools import chain, count
@@ -12,6 +11,7 @@ from minigts.topology.containers import planned
 from minigts.topology.frames import Family
 from minigts.topology.host_settings import DEFAULT_MEMORY_MB, HostSpec, ProcessorSpec
 from minigts.topology.link_settings import Shaping
+from minigts.topology.plan import chance
 from minigts.topology.plan.elements import (
     Group,
     Host,
@@ -201,16 +201,16 @@ def free_name(ends: tuple[str, str], taken: Collection[str]) -> str:
     return next(name for name in chain((plain,), (f"{plain}-{number}" for number in count(2))) if name not in taken)
 
 
-def shaping_of(way: Shaping, rtt_ms: float, name: str) -> Shaping:
-    """One direction of a link, its queue sized for `rtt_ms`. `name` gives it random numbers of its own."""
+def shaping_of(way: Shaping, rtt_ms: float, seed: int) -> Shaping:
+    """One direction of a link, its queue sized for `rtt_ms`, with `seed` where it uses random numbers."""
     declared = way.model_copy(update={"queue_bytes": queue_bytes(way.rate_mbit, rtt_ms, way.queue_bytes)})
-    return with_derived(declared, zlib.crc32(name.encode()))
+    return with_derived(declared, seed)
 
 
 def shapings(draft: DraftLink, name: str, seed: int) -> tuple[Shaping, Shaping]:
     """A link's shaping by receiving end: first the direction to its first end, then that to its second."""
     to, back = (
-        shaping_of(way, draft.rtt_ms, f"{seed}/{name}/{number}")
+        shaping_of(way, draft.rtt_ms, chance.of_declared(seed, name, number))
         for number, way in ((1, draft.ways.to), (0, draft.ways.back))
     )
     return back, to

@@ -282,6 +282,20 @@ class Plan(Stored):
             return ()
         return tuple(numbering.route(each) for each in self.routes_of(host) if numbering.knows(each.to))
 
+    @cached_property
+    def _ends_named(self) -> dict[str, tuple[str, str]]:
+        return {link.name: link.ends for link in self.links}
+
+    def sending(self, links: Iterable[str] | None = None) -> Iterator[tuple[str, Port]]:
+        """The ports at both ends of each of these links that the plan has, by default of all, each with its machine's
+        name."""
+        for link in self._ends if links is None else links:
+            yield from ((name, port) for name, (_, port) in self._ends.get(link, {}).items())
+
+    def ends_of(self, link: str) -> tuple[str, str]:
+        """The machines at the two ends of the link of that name. Raises KeyError."""
+        return self._ends_named[link]
+
     def directions(self, link: Link) -> tuple[Shaping, Shaping]:
         """The declared shaping of a link, from its first end to its second, and back."""
         there, back = (self._ends[link.name][end][1].outgoing for end in link.ends)

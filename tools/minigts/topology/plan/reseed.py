@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from minigts.topology.link_settings import Shaping
+from minigts.topology.plan import chance
 from minigts.topology.plan.elements import Host, Switch
 from minigts.topology.plan.plan import Plan
 
@@ -29,16 +30,21 @@ def replicate(plan: Plan, number: int) -> Plan:
     return reseeded(plan, f"replicate {number}").model_copy(update={"replicate": number})
 
 
+def beginning_with(plan: Plan, repetition: int) -> Plan:
+    """The plan of a lab that measures a run's repetitions from this one on, which is not the first."""
+    return reseeded(plan, repetition).model_copy(update={"repetition": repetition})
+
+
 def phases_s(plan: Plan) -> Mapping[str, float]:
     """By machine, how many seconds after the lab's clock its own begins. Empty without a replicate."""
     if not plan.replicate:
         return {}
-    return {each.name: _drawn(LATEST_CLOCK_S, plan.replicate, "clock", each.name) for each in plan.machines}
+    return {each.name: _drawn(LATEST_CLOCK_S, chance.course(plan), "clock", each.name) for each in plan.machines}
 
 
-def late_s(number: int, *what: object) -> float:
-    """How many seconds late a program starts in replicate `number`; `what` identifies the program."""
-    return _drawn(LATEST_START_S, number, "program", *what)
+def late_s(plan: Plan, *what: object) -> float:
+    """How many seconds late a program starts in the plan's replicate; `what` identifies the program."""
+    return _drawn(LATEST_START_S, chance.course(plan), "program", *what)
 
 
 def _drawn(below_s: float, *what: object) -> float:

@@ -79,6 +79,9 @@ class Stored(Frozen):
     replicate: Annotated[int, Field(ge=0, le=HIGHEST_SEED, exclude_if=lambda number: not number)] = 0
     """The number of the replicate (topology/plan/reseed.py). 0, which is not stored, is the lab as declared, with every
     host's clock in step."""
+    repetition: Annotated[int, Field(ge=0, exclude_if=lambda number: not number)] = 0
+    """The repetition with which a lab begins that measures later repetitions of a run alone; 0, which is not stored, in
+    any other lab."""
 
     @model_validator(mode="before")
     @classmethod

@@ -243,7 +243,9 @@ class Topology(Spec):
         None, description="How far a lab may be from its plan. Default: {rtt: 0.2ms + 1%, rate: 2%, loss: 0.1%}."
     )
     seed: Annotated[int, *whole("a seed", 0, LARGEST_SEED)] = Field(
-        0, description="Seed of the random numbers for loss, jitter and the like. Default: 0."
+        0,
+        description="Seed of everything random: loss, jitter and the like, and in virtual time the hosts' random "
+        "numbers. Default: 0.",
     )
 
 
