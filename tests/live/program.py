@@ -221,7 +221,7 @@ def kernels(program: Program, lab: str = "pair") -> dict[str, int]:
     directory = f"MINIGTS_RUNDIR={program.rundir(lab)}".encode()
     for pid in sorted(processes_of(program.state), reverse=True):
         with contextlib.suppress(OSError):
-            named = re.search(rb"/hosts/([^/\0]+)/disk\.cow", Path(f"/proc/{pid}/cmdline").read_bytes())
+            named = re.search(rb"/hosts/([^/\0]+)/disk/disk\.cow", Path(f"/proc/{pid}/cmdline").read_bytes())
             if named and directory in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
                 found[named[1].decode()] = pid
     return found

@@ -110,7 +110,7 @@ def test_root_in_a_guest_reaches_no_file_of_the_callers(
     assert [line for line in said.splitlines() if line.split(" ")[0].isupper()] == []
     assert "the caller's own words" not in said
     assert states(home) == before
-    assert said.count("ermission denied") + said.count("not permitted") > len(places)
+    assert said.count("mount: /mnt/out: ") == len(places)
 
 
 @needs_landlock
@@ -128,7 +128,8 @@ def test_nor_its_neighbours(make_lab: MakeLab) -> None:
 @needs_landlock
 @pytest.mark.parametrize("time", ["real", pytest.param("virtual", marks=pytest.mark.virtual)])
 def test_hostfs_stays_below_its_directory(time: Time, make_lab: MakeLab) -> None:
-    """By any way of writing `..`, and by a link: what a guest mounts is its own directory, or nothing."""
+    """By any way of writing `..`, and by a link: what a guest mounts is its own directory, or nothing. What lies behind a
+    link that the user has made there is mounted where a slash follows its name, and shows nothing."""
     lab = make_lab(PAIR, time=time)
     lab.provider.run("a", ["sync"], timeout_s=120)
     shared = lab.rundir / "shared" / "a"
@@ -143,7 +144,7 @@ done
 mount -t hostfs -o hostfs=returned none /mnt/out && echo its own
 """
     said = lab.provider.run("a", ["bash", "-c", script, "bash", *ways], timeout_s=60).stdout
-    assert said == "its own\n"
+    assert [line for line in said.splitlines() if line != "MOUNTED link/"] == ["its own"]
     assert states(lab.rundir / "hosts" / "b") == before
 
 
