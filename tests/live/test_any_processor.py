@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from live.conftest import brought_up
-from live.program import Program
 from minigts.lab import Lab
-from minigts.providers.uml.provider import ARGUMENTS
 from minigts.topology.read.load import parse
 
 pytestmark = [pytest.mark.uml, pytest.mark.virtual]
@@ -20,18 +17,6 @@ PAIR = """name: alike
 hosts: {a: , b: }
 links: [{ends: [a, b], rtt: 4ms, rate: 20mbit}]
 """
-EXPERIMENT = """name: short
-title: Round trips and a stream, over plain hosts and over Swarm
-topology: alike.yaml
-overlays: [none, swarm]
-seed: 2017
-repetitions: 1
-measurements:
-  - {name: latency, tool: netperf-rr, paths: [first-to-each], options: {transactions: 20}}
-  - {name: tcp, tool: iperf3-tcp, paths: [first-to-each], options: {duration: 2s}}
-"""
-AREAS = (2696, 11008)
-"""Bytes of what a processor with AVX-512, and one with AMX, keeps of a program's floating point."""
 AUXV = r"""
 import struct
 words = open("/proc/self/auxv", "rb").read()
@@ -92,21 +77,3 @@ def test_floating_point_survives_signals_and_forks(lab: Lab) -> None:
     assert said(lab, "python3", "-c", FRAMES) == expected
     powers = "awk 'BEGIN { x = 1; for (i = 0; i < 100000; i++) x *= 1.00001; print x }'"
     assert set(said(lab, "bash", "-c", f"for each in 1 2 3 4 5; do {powers} & done; wait").split()) == {"2.71827"}
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("area", AREAS)
-def test_the_samples_are_those_of_a_processor_with_more_to_keep(area: int, tmp_path: Path) -> None:
-    (tmp_path / "alike.yaml").write_text(PAIR)
-    (tmp_path / "short.yaml").write_text(EXPERIMENT)
-    assert samples(tmp_path, "as-it-is", {}) == samples(tmp_path, "larger", {ARGUMENTS: f"minigts_fp={area}"})
-
-
-def samples(place: Path, name: str, environment: dict[str, str]) -> bytes:
-    program = Program(place / f"{name}-state", environment=environment, directory=place)
-    try:
-        program.succeeds("run", str(place / "short.yaml"), "--time", "virtual", "--results", str(place / name))
-    finally:
-        program.succeeds("down", "--all")
-    (found,) = place.glob(f"{name}/**/samples.csv")
-    return found.read_bytes()

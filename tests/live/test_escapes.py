@@ -129,8 +129,8 @@ def test_nor_its_neighbours(make_lab: MakeLab) -> None:
 @needs_landlock
 @pytest.mark.parametrize("time", ["real", pytest.param("virtual", marks=pytest.mark.virtual)])
 def test_hostfs_stays_below_its_directory(time: Time, make_lab: MakeLab) -> None:
-    """By any way of writing `..`, and by a link: what a guest mounts is its own directory, or nothing. What lies behind a
-    link that the user has made there is mounted where a slash follows its name, and shows nothing."""
+    """By any way of writing `..`, and by a link: what a guest mounts is its own directory, or nothing. With a slash at its
+    end a link that the user has made there is mounted, and shows nothing."""
     lab = make_lab(PAIR, time=time)
     lab.provider.run("a", ["sync"], timeout_s=120)
     shared = lab.rundir / "shared" / "a"
