@@ -37,7 +37,7 @@ def test_what_is_lost(lab, course):
             said = lab.host("a").run(*words, check=False)
             gone = set(range(1, 101)) - {int(each) for each in re.findall(r"icmp_seq=(\\d+)", said.stdout)}
             course.note(f"lost after {now}: {sorted(gone)}")
-        course.sleep(0.01)
+        course.sleep(0.2)
 """
 
 
