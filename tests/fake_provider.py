@@ -15,23 +15,26 @@ import selectors
 import shutil
 import signal
 import subprocess
+import tempfile
 import termios
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, Literal
+from typing import IO, Literal, TypeVar
 
 from minigts.dataplane.wire import Wire, WireState
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed
 from minigts.machine import shell
-from minigts.providers import supported
+from minigts.providers import archive, supported
 from minigts.providers.agent import lab_processes
+from minigts.providers.archive import Copy
 from minigts.providers.base import DoctorFinding, Result, Supports
 from minigts.providers.real_time import RealTime
 from minigts.topology.plan.plan import Plan
 
+T = TypeVar("T")
 LAB_MARK = "MINIGTS_FAKE_LAB"
 """In the environment of every process of a lab: its run directory."""
 COMMAND_MARK = "MINIGTS_FAKE_COMMAND"
@@ -114,15 +117,26 @@ class FakeProvider(RealTime):
             place.unlink(missing_ok=True)
             shutil.copy2(source, place)
 
-    def get(self, host: str, source: PurePosixPath, target: Path) -> None:
+    def get(self, host: str, source: PurePosixPath, target: Path) -> Copy:
+        return self.archive_of(host, source, lambda packed: archive.unpack(host, packed, target))
+
+    def archive_of(self, host: str, source: PurePosixPath, read: Callable[[IO[bytes]], T]) -> T:
         place = self._root(host) / str(source).lstrip("/")
         if not place.exists():
             raise CommandFailed(host, ["get", str(source)], 1, "", f"no file or directory {source}")
-        if place.is_dir():
-            shutil.copytree(place, target, symlinks=True)
-        else:
-            shutil.copy2(place, target)
-        target.chmod(place.stat().st_mode & 0o777)
+        with tempfile.TemporaryFile() as packed:
+            subprocess.run(archive.packing(PurePosixPath(place)), stdout=packed, check=True)
+            packed.seek(0)
+            return read(packed)
+
+    def unpack_on(self, host: str, above: PurePosixPath, write: Callable[[IO[bytes]], T]) -> T:
+        place = self._root(host) / str(above).lstrip("/")
+        with tempfile.TemporaryFile() as packed:
+            written = write(packed)
+            packed.seek(0)
+            place.mkdir(parents=True, exist_ok=True)
+            subprocess.run(["tar", "-x", "--no-same-owner", "-C", str(place)], stdin=packed, check=True)
+        return written
 
     def attach(self, host: str, argv: Sequence[str]) -> int:
         root = self._root(host)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import random
+from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 import pytest
 
 from minigts.errors import MinigtsError
+from minigts.providers import archive
+from minigts.providers.archive import Copy
 from minigts.providers.base import Provider
 
 LIMIT_S = 60.0
@@ -62,18 +66,48 @@ def test_a_directory_comes_back_with_all_that_is_in_it(lab: Provider, tmp_path: 
     (source / "link").symlink_to("a/b")
     (source / "elsewhere").symlink_to("/etc")
     lab.put("h1", source, there / "tree")
-    lab.get("h1", there / "tree", tmp_path / "back")
+    copy = lab.get("h1", there / "tree", tmp_path / "back")
+    assert (copy.size_bytes, copy.is_directory, copy.left_out, copy.left_out_number) == (5, True, ("elsewhere",), 1)
     assert {str(path.relative_to(tmp_path / "back")) for path in (tmp_path / "back").rglob("*")} == {
         "a",
         "a/b",
         "a/b/ä b.txt",
-        "elsewhere",
         "empty",
         "link",
     }
     assert (tmp_path / "back" / "link" / "ä b.txt").read_text() == "deep\n"
-    assert str((tmp_path / "back" / "elsewhere").readlink()) == "/etc"
     assert (tmp_path / "back" / "empty").stat().st_mode & 0o777 == 0o750
+
+
+def test_a_copy_from_host_to_host_is_the_same_there(lab: Provider, tmp_path: Path, there: PurePosixPath) -> None:
+    """Links of a host are about its own files, so all of them arrive."""
+    script = 'cd "$1"; mkdir -m 750 tree; echo deep >"tree/ä b.txt"; ln -s /etc tree/elsewhere; ln -s "ä b.txt" tree/l'
+    lab.run("h1", ["sh", "-euc", script, "sh", str(there)], timeout_s=LIMIT_S)
+    target = there / "handed on"
+
+    def hand_on(packed: IO[bytes]) -> Copy:
+        return lab.unpack_on(
+            "h2", target.parent, lambda into: archive.hand_on("h1", packed, target, into, beside=tmp_path)
+        )
+
+    copy = lab.archive_of("h1", there / "tree", hand_on)
+    assert (copy.size_bytes, copy.is_directory, copy.left_out_number) == (5, True, 0)
+    look = 'cd "$1"; stat -c "%a %U" .; cat "ä b.txt" l; readlink elsewhere; ls -A'
+    said = lab.run("h2", ["sh", "-euc", look, "sh", str(target)], timeout_s=LIMIT_S).stdout.split("\n")
+    assert said == ["750 root", "deep", "deep", "/etc", "elsewhere", "l", "ä b.txt", ""]
+    assert list(tmp_path.iterdir()) == [tmp_path / "source"]
+
+
+@pytest.mark.parametrize("name", ["/proc/sys/kernel/ostype", "file"])
+def test_a_file_from_host_to_host_is_the_file(lab: Provider, tmp_path: Path, there: PurePosixPath, name: str) -> None:
+    def hand_on(packed: IO[bytes]) -> Copy:
+        write = partial(archive.hand_on, "h1", packed, there / "handed on", beside=tmp_path)
+        return lab.unpack_on("h2", there, lambda into: write(into=into))
+
+    copy = lab.archive_of("h1", there / name, hand_on)
+    said = lab.run("h2", ["cat", str(there / "handed on")], timeout_s=LIMIT_S).stdout
+    assert said == ("content\n" if name == "file" else "Linux\n")
+    assert (copy.size_bytes, copy.is_directory) == (len(said), False)
 
 
 @pytest.mark.parametrize(("host", "path"), [("h1", "/no/such/file"), ("h9", "/etc/hostname")])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
 import tarfile
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -108,6 +110,38 @@ def test_what_is_no_tar_is_one_sentence(tmp_path: Path) -> None:
         container_images.look(tmp_path / "web.tar")
     with pytest.raises(InputError, match=r"none\.tar: No such file"):
         container_images.look(tmp_path / "none.tar")
+
+
+MEMBERS, LARGEST_MB = 10_000, 3
+"""Each member took half a kilobyte, which are five MB of so many, and 200 of 400,000 in a file of 2.4 MB."""
+
+
+@pytest.mark.parametrize("kind", ["filesystem", "archive", "oci"])
+def test_a_file_of_many_members_takes_memory_for_one_of_them(tmp_path: Path, kind: str) -> None:
+    files = {"archive": saved("a:1"), "oci": oci(), "filesystem": {}}[kind]
+    many = packed(tmp_path / "many.tar.gz", {f"usr/{number}": b"" for number in range(MEMBERS)} | files, "w:gz")
+    tracemalloc.start()
+    image = container_images.look(many)
+    most_mb = tracemalloc.get_traced_memory()[1] / 1e6
+    tracemalloc.stop()
+    assert image.kind == ("archive" if kind == "oci" else kind)
+    assert most_mb < LARGEST_MB
+
+
+def test_headers_that_say_they_are_long_are_not_read(tmp_path: Path) -> None:
+    """A megabyte that gzip makes of a gigabyte of zeros."""
+    member = tarfile.TarInfo("././@LongLink")
+    member.type, member.size = tarfile.GNUTYPE_LONGNAME, 1 << 30
+    with gzip.open(tmp_path / "long.tar.gz", "wb", compresslevel=1) as file:
+        file.write(member.tobuf(tarfile.GNU_FORMAT))
+        for _ in range(64):
+            file.write(bytes(1 << 20))
+    tracemalloc.start()
+    with pytest.raises(InputError, match="header is too long"):
+        container_images.look(tmp_path / "long.tar.gz")
+    most_mb = tracemalloc.get_traced_memory()[1] / 1e6
+    tracemalloc.stop()
+    assert most_mb < LARGEST_MB
 
 
 @pytest.mark.parametrize("reference", ["docker-daemon:web:1", "docker://registry.example/web:1"])

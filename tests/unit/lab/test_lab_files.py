@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
+import tarfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import IO, Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -13,6 +18,7 @@ from fake_lab import fake_lab
 from fake_provider import FakeProvider
 from minigts.cli.app import app
 from minigts.cli.verbs import exec as exec_verb
+from minigts.lab import files
 from minigts.lab.lab import Lab
 from minigts.overlays.phases import Joined
 from minigts.topology.read.load import parse
@@ -107,6 +113,125 @@ def test_from_host_to_host(lab: Lab) -> None:
     assert do("cp", "ams:/srv/log", "bra:/srv/data/").exit_code == 0
     assert (on(lab, "bra") / "srv" / "data" / "log").read_text() == "said"
     assert names(lab.rundir) == before
+
+
+def test_a_directory_goes_from_host_to_host_and_its_size_is_said(lab: Lab) -> None:
+    tree = on(lab, "ams") / "srv" / "tree"
+    (tree / "deep").mkdir(parents=True)
+    (tree / "deep" / "file").write_bytes(b"x" * 1234)
+    (tree / "away").symlink_to("/etc")
+    before = names(lab.rundir)
+    done = do("cp", "-r", "ams:/srv/tree", "bra:/srv/data")
+    assert (done.exit_code, ": 1234 bytes in " in done.stderr) == (0, True), done.stderr
+    arrived = on(lab, "bra") / "srv" / "data" / "tree"
+    assert (arrived / "deep" / "file").read_bytes() == b"x" * 1234
+    assert str((arrived / "away").readlink()) == "/etc"
+    assert names(lab.rundir) == before
+
+
+SECRET = "the user's own words"
+
+
+def sends(monkeypatch: pytest.MonkeyPatch, evil: str, *members: tuple[str, bytes, str]) -> None:
+    """Have this host send such members in place of what is asked of it, as a host does whose tar was replaced."""
+    works = FakeProvider.archive_of
+
+    def archive_of(self: FakeProvider, host: str, source: PurePosixPath, read: Callable[[IO[bytes]], Any]) -> Any:
+        if host != evil:
+            return works(self, host, source, read)
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as made:
+            for name, kind, leads_to in members:
+                member = tarfile.TarInfo(name)
+                member.type, member.linkname, member.mode = kind, leads_to, 0o755
+                made.addfile(member)
+        packed.seek(0)
+        return read(packed)
+
+    monkeypatch.setattr(FakeProvider, "archive_of", archive_of)
+
+
+@pytest.mark.parametrize("target", ["bra:/srv/data", "here"])
+@pytest.mark.parametrize("recursive", [False, True])
+def test_a_host_that_sends_a_link_in_place_of_what_was_asked_for_gets_nothing(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, recursive: bool
+) -> None:
+    """Else the other host would get what the link leads to on this machine."""
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "key").write_text(SECRET)
+    (on(lab, "ams") / "srv" / "log").write_text("said")
+    (on(lab, "ams") / "srv" / "tree").mkdir()
+    sends(monkeypatch, "ams", (".", tarfile.SYMTYPE, str(tmp_path / "secrets" / ("" if recursive else "key"))))
+    before = everything(tmp_path)
+    done = do("cp", *(("-r", "ams:/srv/tree") if recursive else ("ams:/srv/log",)), target)
+    assert (done.exit_code, "Traceback" in done.stderr) == (1, False)
+    assert "host ams sent no whole archive: '.' is neither the file nor the directory" in done.stderr
+    assert everything(tmp_path) == before
+
+
+@pytest.mark.parametrize("target", ["bra:/srv/data", "here"])
+def test_a_host_that_sends_a_directory_in_place_of_a_file_gets_nothing(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    (on(lab, "ams") / "srv" / "log").write_text("said")
+    sends(monkeypatch, "ams", (".", tarfile.DIRTYPE, ""), ("x", tarfile.REGTYPE, ""))
+    before = everything(tmp_path)
+    done = do("cp", "ams:/srv/log", target)
+    assert done.exit_code == 1
+    assert "host ams said that /srv/log is a file, and sends a directory" in done.stderr
+    assert everything(tmp_path) == before
+
+
+def test_links_that_lead_out_of_a_copy_are_left_out_and_said(lab: Lab, tmp_path: Path) -> None:
+    tree = on(lab, "ams") / "srv" / "tree"
+    tree.mkdir()
+    (tree / "file").write_text("content")
+    (tree / "same").symlink_to("file")
+    for name in ("key", "\x1b[2Jkey", "l", "m", "n"):
+        (tree / name).symlink_to(tmp_path / "secrets")
+    done = do("cp", "-r", "ams:/srv/tree", "here")
+    assert done.exit_code == 0
+    assert names(tmp_path / "here") == ["file", "same"]
+    assert "left out 5 links that lead out of the copy: " in " ".join(done.stderr.split())
+    assert " and 2 more" in " ".join(done.stderr.split())
+    assert "\x1b" not in done.stderr
+    (tree / "n").unlink()
+    for name in ("key", "\x1b[2Jkey", "l"):
+        (tree / name).unlink()
+    assert "left out a link that leads out of the copy: m" in " ".join(
+        do("cp", "-r", "ams:/srv/tree", "b").stderr.split()
+    )
+
+
+def test_a_copy_into_a_directory_replaces_links_there_and_follows_none(lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "file").write_text("the user's")
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "file").symlink_to("../outside/file")
+    tree = on(lab, "ams") / "srv" / "tree"
+    tree.mkdir()
+    (tree / "file").write_text("the host's")
+    assert do("cp", "-r", "ams:/srv/tree", ".").exit_code == 0
+    assert ((tmp_path / "tree" / "file").read_text(), (tmp_path / "tree" / "file").is_symlink()) == (
+        "the host's",
+        False,
+    )
+    assert (tmp_path / "outside" / "file").read_text() == "the user's"
+
+
+@pytest.mark.parametrize("said", ["\x1b[2J nothing", "link directory", "file", "file file file"])
+def test_a_host_that_says_another_kind_of_path_is_not_believed(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    works = FakeProvider.run
+
+    def run(self: FakeProvider, host: str, argv: Sequence[str], **more: Any) -> Any:
+        done = works(self, host, argv, **more)
+        return replace(done, stdout=said) if files.LOOK in argv else done
+
+    monkeypatch.setattr(FakeProvider, "run", run)
+    done = do("cp", "ams:/srv/log", "here")
+    assert (done.exit_code, "cannot be read" in done.stderr, "\x1b" in done.stderr) == (1, True, False)
 
 
 def test_to_all_hosts_and_from_all(lab: Lab, tmp_path: Path) -> None:

@@ -16,12 +16,13 @@ import shutil
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from minigts import paths
+from minigts.artifacts import downloads, tar_stream
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError
 from minigts.language import documents
 from minigts.machine import shell
@@ -31,6 +32,9 @@ from minigts.topology.containers import ENGINES_IMAGE, REGISTRYS_IMAGE
 ENGINES = ("docker", "podman")
 SAVE_TIMEOUT_S, PULL_TIMEOUT_S = 600.0, 1800.0
 DESCRIPTION_LIMIT_BYTES = 16 << 20
+"""Bytes of the descriptions of an image that are read."""
+HEADER_BYTES = 1 << 20
+MANIFEST, INDEX = "manifest.json", "index.json"
 SYSTEM = frozenset(("bin", "etc", "lib", "opt", "sbin", "srv", "usr"))
 """Directories of which every root file system with a program has at least one at its top."""
 _BLOCK_BYTES = 1 << 20
@@ -75,16 +79,15 @@ def look(path: Path) -> Image:
     """The image in a file. Raises InputError when the file is no image."""
     try:
         key = _digest(path)
-        with tarfile.open(path, "r:*") as archive:
-            members = {member.name.removeprefix("./"): member for member in archive if member.name not in (".", "./")}
-            if "manifest.json" in members:
-                return _archive(path, key, archive, members)
-            if "index.json" in members:
-                return look(_converted(path, key, archive, members))
-    except (*_UNFIT, OSError) as error:
+        described, tops = _described(path)
+        if MANIFEST in described:
+            return _archive(path, key, described[MANIFEST])
+        if INDEX in described:
+            return look(_converted(path, key, described[INDEX]))
+    except (*_UNFIT, downloads.Refused, OSError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else f"no image that can be read: {error}"
         raise InputError(f"{path}: {why}") from error
-    if SYSTEM.isdisjoint(name.partition("/")[0] for name in members):
+    if SYSTEM.isdisjoint(tops):
         raise InputError(
             f"{path} is no image: a tar of `docker save` contains manifest.json, an OCI archive index.json, a root "
             "file system usr or bin"
@@ -92,13 +95,47 @@ def look(path: Path) -> Image:
     return Image(path, "filesystem", key, (), (), runs=False)
 
 
-def _archive(path: Path, key: str, archive: tarfile.TarFile, members: Mapping[str, tarfile.TarInfo]) -> Image:
+def _described(path: Path) -> tuple[dict[str, bytes], set[str]]:
+    """The content of an archive's manifest.json and index.json, and which of SYSTEM it has at its top."""
+    described: dict[str, bytes] = {}
+    tops: set[str] = set()
+    for name, member, content in _members(path):
+        if name in (MANIFEST, INDEX):
+            described[name] = _whole(member, content)
+        tops |= SYSTEM & {name.partition("/")[0]}
+    return described, tops
+
+
+def _contents(path: Path, names: Collection[str]) -> dict[str, bytes]:
+    """The content of these members. Raises KeyError when one is missing, and ValueError when they are too large."""
+    found: dict[str, bytes] = {}
+    for name, member, content in _members(path):
+        if name in names:
+            found[name] = _whole(member, content)
+            if sum(map(len, found.values())) > DESCRIPTION_LIMIT_BYTES:
+                raise ValueError("its descriptions are too large")
+    return {name: found[name] for name in names}
+
+
+def _members(path: Path) -> Iterator[tuple[str, tarfile.TarInfo, Iterator[bytes]]]:
+    """The members of an archive with their names and contents, none of which is kept in memory."""
+    with path.open("rb") as file:
+        chunks, is_archive = tar_stream.unwrapped(tar_stream.chunks(file))
+        if not is_archive:
+            raise tarfile.ReadError("it is no tar archive")
+        for member, content in tar_stream.members(chunks, HEADER_BYTES):
+            yield member.name.removeprefix("./"), member, content
+
+
+def _archive(path: Path, key: str, manifest: bytes) -> Image:
     """A file of `docker save`: Docker Image Specification v1.2, *Combined Image JSON + Filesystem Changeset Format*."""
+    entries = documents.document(manifest)
+    configurations = _contents(path, {str(entry["Config"]) for entry in entries})
     ids: list[str] = []
     names: list[str] = []
     runs = True
-    for entry in documents.document(_content(archive, members["manifest.json"])):
-        configuration = _content(archive, members[entry["Config"]])
+    for entry in entries:
+        configuration = configurations[entry["Config"]]
         ids.append(f"sha256:{hashlib.sha256(configuration).hexdigest()}")
         names += entry.get("RepoTags") or []
         settings = documents.document(configuration).get("config") or {}
@@ -108,29 +145,47 @@ def _archive(path: Path, key: str, archive: tarfile.TarFile, members: Mapping[st
     return Image(path, "archive", key, tuple(ids), tuple(names), runs)
 
 
-def _converted(path: Path, key: str, archive: tarfile.TarFile, members: Mapping[str, tarfile.TarInfo]) -> Path:
+def _converted(path: Path, key: str, content: bytes) -> Path:
     """A copy of an OCI archive with a manifest.json, which Docker's image store needs; its blobs need no change."""
     ready = _cache() / f"oci-{key}.tar"
     if not ready.exists():
-        index = documents.document(_content(archive, members["index.json"]))
+        index = documents.document(content)
+        manifests = _contents(path, {_blob(listed) for listed in index["manifests"]})
         entries = []
         for listed in index["manifests"]:
-            manifest = documents.document(_content(archive, members[_blob(listed)]))
+            manifest = documents.document(manifests[_blob(listed)])
             name = (listed.get("annotations") or {}).get("org.opencontainers.image.ref.name", "")
             layers = [_blob(layer) for layer in manifest["layers"]]
             tags = [name] if ":" in name else []
             entries.append({"Config": _blob(manifest["config"]), "RepoTags": tags, "Layers": layers})
-        _write(ready, lambda file: _repack(archive, json.dumps(entries).encode(), file))
+        _write(ready, lambda file: _repack(path, json.dumps(entries).encode(), file))
     return ready
 
 
-def _repack(archive: tarfile.TarFile, manifest: bytes, file: IO[bytes]) -> None:
+def _repack(path: Path, manifest: bytes, file: IO[bytes]) -> None:
     with tarfile.TarFile(fileobj=file, mode="w") as made:
-        for member in archive.getmembers():
-            made.addfile(member, archive.extractfile(member) if member.isreg() else None)
-        added = tarfile.TarInfo("manifest.json")
+        for _, member, content in _members(path):
+            if member.isreg():
+                made.addfile(member, _Content(content))  # type: ignore[arg-type]
+            else:
+                made.addfile(member)
+            made.members.clear()  # type: ignore[attr-defined] # tarfile would keep all of them
+        added = tarfile.TarInfo(MANIFEST)
         added.size = len(manifest)
         made.addfile(added, io.BytesIO(manifest))
+
+
+class _Content:
+    """A member's content as a file for tarfile."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._ahead = pieces, b""
+
+    def read(self, size: int) -> bytes:
+        while len(self._ahead) < size and (piece := next(self._pieces, b"")):
+            self._ahead += piece
+        data, self._ahead = self._ahead[:size], self._ahead[size:]
+        return data
 
 
 def _blob(descriptor: Mapping[str, Any]) -> str:
@@ -140,11 +195,10 @@ def _blob(descriptor: Mapping[str, Any]) -> str:
     return f"blobs/{kind}/{digest}"
 
 
-def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    file = archive.extractfile(member)
-    if file is None or member.size > DESCRIPTION_LIMIT_BYTES:
-        raise ValueError(f"{member.name!a} is no description of an image")
-    return file.read()
+def _whole(member: tarfile.TarInfo, content: Iterator[bytes]) -> bytes:
+    if not member.isreg() or member.issparse() or member.size > DESCRIPTION_LIMIT_BYTES:
+        raise ValueError(f"{member.name[-200:]!a} is no description of an image")
+    return b"".join(content)
 
 
 def _digest(path: Path) -> str:

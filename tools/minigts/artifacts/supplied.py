@@ -17,35 +17,28 @@ The programs are kept in `<cache root>/programs/<hash of their content>`.
 
 from __future__ import annotations
 
-import bz2
 import fcntl
 import hashlib
-import itertools
-import lzma
 import os
 import re
 import shutil
 import tarfile
 import tempfile
-import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, Protocol
+from typing import IO
 
 from minigts import paths
-from minigts.artifacts import downloads
-from minigts.artifacts.downloads import Refused, fetch, is_address, plain, shown
+from minigts.artifacts import downloads, tar_stream
+from minigts.artifacts.downloads import Refused, fetch, is_address, shown
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.machine.progress import Progress
 
 MIB, GIB = 1 << 20, 1 << 30
 _ELF_BYTES, _ELF_MACHINE = 20, slice(18, 20)
 """The length of the part of an ELF header that is read, and the position of the processor in it: see elf(5)."""
-_CHUNK, _BLOCK = 1 << 16, tarfile.BLOCKSIZE
-_UNFIT = (tarfile.TarError, zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, ArithmeticError, RecursionError)
-"""What tarfile and the decompressors raise for content that is not in their format."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +80,7 @@ def take(overlay: str, wanted: Collection[str], progress: Progress, limits: Limi
     except OSError as error:
         where = paths.cache_root()
         raise EnvironmentLacks(
-            f"{shown(place)}: cannot be kept in {where}: {_reason(error)}\n"
+            f"{shown(place)}: cannot be kept in {where}: {tar_stream.reason(error)}\n"
             f"make room there, or set MINIGTS_CACHE to a directory that you can write to"
         ) from error
     return ready
@@ -135,10 +128,6 @@ def remedy(overlay: str, wanted: Collection[str]) -> str:
     )
 
 
-def _reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or plain(str(error)) or type(error).__name__
-
-
 @contextmanager
 def _workshop() -> Iterator[Path]:
     """An empty directory in the cache, for one command at a time; directories that a crash has left are removed."""
@@ -169,7 +158,7 @@ def _collect(place: str, sha256: str | None, harvest: _Harvest, progress: Progre
         for name in sorted(harvest.wanted):
             if (Path(place) / name).exists():
                 with _regular(Path(place) / name) as program:
-                    harvest.keep(name, _chunks(program))
+                    harvest.keep(name, tar_stream.chunks(program))
     else:
         with _regular(Path(place)) as archive:
             _from_archive(archive, sha256, harvest)
@@ -188,7 +177,7 @@ def _regular(path: Path) -> IO[bytes]:
     try:
         return paths.open_regular(path)
     except OSError as error:
-        raise Refused(_reason(error)) from error
+        raise Refused(tar_stream.reason(error)) from error
 
 
 def _from_archive(file: IO[bytes], sha256: str | None, harvest: _Harvest) -> None:
@@ -225,14 +214,14 @@ class _Harvest:
     def read(self, file: IO[bytes]) -> None:
         file.seek(0)
         self._unpacked = self._members = self._kept = 0
-        chunks, is_archive = self._unwrapped(_chunks(file))
+        chunks, is_archive = self._unwrapped(tar_stream.chunks(file))
         if not is_archive:
             raise Refused("is no tar archive, uncompressed or compressed by gzip, bzip2 or xz")
         self._read_archive(chunks, ())
 
     def keep(self, name: str, content: Iterator[bytes]) -> None:
         """Write a program, unless it is for another kind of processor."""
-        start, content = _head(content, _ELF_BYTES)
+        start, content = tar_stream.head(content, _ELF_BYTES)
         with Path("/proc/self/exe").open("rb") as interpreter:
             own = interpreter.read(_ELF_BYTES)
         if start[:4] == own[:4] and start[_ELF_MACHINE] != own[_ELF_MACHINE]:
@@ -249,32 +238,14 @@ class _Harvest:
                 target.write(data)
         (self.into / name).chmod(0o755)
 
-    def _read_archive(self, chunks: Iterator[bytes], around: tuple[str, ...]) -> None:
-        stream = _Stream(chunks)
-        archive: tarfile.TarFile | None = None
-        while True:
-            stream.allowance = self.limits.header_bytes
-            try:
-                archive = archive or tarfile.TarFile(fileobj=stream)  # type: ignore[arg-type]
-                member = archive.next()
-            except _UNFIT as error:
-                raise Refused(_broken(around, _reason(error))) from error
-            if member is None:
-                break
-            archive.members.clear()  # type: ignore[attr-defined] # tarfile would keep all of them
+    def _read_archive(self, content: Iterator[bytes], around: tuple[str, ...]) -> None:
+        for member, part in tar_stream.members(content, self.limits.header_bytes, around):
             self._members += 1
             if self._members > self.limits.members:
                 raise Refused(f"holds more than {self.limits.members} files")
-            if member.size < 0:
-                raise Refused(_broken(around, "a member has a negative size"))
-            self._look_at(member, stream, around)
-        if stream.last_block != bytes(_BLOCK):
-            raise Refused(_broken(around, f"it ends in its middle, or is damaged, at byte {stream.tell()}"))
-        for data in stream.rest():
-            if data.strip(b"\0"):
-                raise Refused(_broken(around, f"something follows its end, before byte {stream.tell()}"))
+            self._look_at(member, part, around)
 
-    def _look_at(self, member: tarfile.TarInfo, stream: _Stream, around: tuple[str, ...]) -> None:
+    def _look_at(self, member: tarfile.TarInfo, part: Iterator[bytes], around: tuple[str, ...]) -> None:
         name = PurePosixPath(member.name)
         programs = [name.name] if name.name in self.wanted else []
         if programs and member.islnk():
@@ -282,9 +253,9 @@ class _Harvest:
         elif member.isreg() and not member.issparse():
             programs = self._targets.get((around, str(name)), programs)
             if programs:
-                self._keep_as(programs, stream.part(member))
+                self._keep_as(programs, part)
             elif name.suffix == ".tar" or "blobs" in name.parts:
-                self._look_into(str(name), stream.part(member), around)
+                self._look_into(str(name), part, around)
 
     def _keep_as(self, names: Sequence[str], content: Iterator[bytes]) -> None:
         first, *others = names
@@ -292,7 +263,7 @@ class _Harvest:
         for other in others:
             if (self.into / first).exists():
                 with (self.into / first).open("rb") as program:
-                    self.keep(other, _chunks(program))
+                    self.keep(other, tar_stream.chunks(program))
 
     def _look_into(self, name: str, content: Iterator[bytes], around: tuple[str, ...]) -> None:
         """Read a nested archive: an image or a layer. A blob may also be a document of the image, which is skipped."""
@@ -302,14 +273,10 @@ class _Harvest:
         if is_archive:
             self._read_archive(chunks, (*around, name))
 
-    def _unwrapped(self, chunks: Iterator[bytes]) -> tuple[Iterator[bytes], bool]:
+    def _unwrapped(self, content: Iterator[bytes]) -> tuple[Iterator[bytes], bool]:
         """The content, decompressed if necessary and counted, and whether it begins like a tar archive."""
-        head, chunks = _head(chunks, _BLOCK)
-        for magic, decompressor in _PACKED.items():
-            if head.startswith(magic):
-                head, chunks = _head(_expanded(chunks, magic, decompressor), _BLOCK)
-                break
-        return self._counted(chunks), _begins_archive(head)
+        chunks, is_archive = tar_stream.unwrapped(content)
+        return self._counted(chunks), is_archive
 
     def _counted(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         for data in chunks:
@@ -319,142 +286,8 @@ class _Harvest:
             yield data
 
 
-# Streams of bytes, in pieces that are never empty
-
-
-class _Stream:
-    """A file for tarfile that is read only forwards, and gives at most `allowance` bytes of headers."""
-
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._chunks, self._ahead, self._begin, self._at = chunks, b"", 0, 0
-        self.allowance = 0
-        self.last_block = b""
-
-    def tell(self) -> int:
-        return self._at
-
-    def read(self, size: int) -> bytes:
-        self.allowance -= size
-        if size < 0 or self.allowance < 0:
-            raise tarfile.ReadError("a member's header is too long")
-        self.last_block = b"".join(self._take(size))
-        return self.last_block
-
-    def seek(self, position: int) -> None:
-        if position < self._at:
-            raise tarfile.ReadError("its members overlap")
-        for _ in self._take(position - self._at):
-            pass
-
-    def part(self, member: tarfile.TarInfo) -> Iterator[bytes]:
-        """A member's content, which has to be read before the next member."""
-        self.seek(member.offset_data)
-        left = member.size
-        for data in self._take(left):
-            left -= len(data)
-            yield data
-        if left:
-            raise Refused(f"is broken: it ends {left} bytes before the end of {member.name[-200:]!r}")
-
-    def rest(self) -> Iterator[bytes]:
-        while data := b"".join(self._take(_CHUNK)):
-            yield data
-
-    def _take(self, size: int) -> Iterator[bytes]:
-        while size > 0:
-            if self._begin == len(self._ahead):
-                self._ahead, self._begin = next(self._chunks, b""), 0
-            if not self._ahead:
-                return
-            data = self._ahead[self._begin : self._begin + size]
-            size -= len(data)
-            self._begin += len(data)
-            self._at += len(data)
-            yield data
-
-
-class _Decompressor(Protocol):
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
-
-
-_PACKED: dict[bytes, Callable[[], _Decompressor]] = {
-    b"\x1f\x8b": lambda: zlib.decompressobj(wbits=31),
-    b"BZh": bz2.BZ2Decompressor,
-    b"\xfd7zXZ\0": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=256 * MIB),
-}
-"""The decompressors, by the first bytes of a compressed file."""
-
-
-def _expanded(chunks: Iterator[bytes], magic: bytes, decompressor: Callable[[], _Decompressor]) -> Iterator[bytes]:
-    """Decompress one or more streams in sequence. Raises Refused for one that ends early, and for data after them."""
-    data = next(chunks, b"")
-    while data:
-        one = decompressor()
-        while not one.eof:
-            try:
-                expanded = one.decompress(data, _CHUNK)
-            except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as error:
-                raise Refused(f"is broken: {_reason(error)}") from error
-            data = getattr(one, "unconsumed_tail", b"")  # zlib only; the others keep it themselves
-            if expanded:
-                yield expanded
-            elif not data and not one.eof:
-                data = next(chunks, b"")
-                if not data:
-                    raise Refused("is broken: the compressed data ends early")
-        data, chunks = _head(itertools.chain([one.unused_data], chunks), len(magic))
-        if data and not data.startswith(magic):
-            if any(rest.strip(b"\0") for rest in chunks):
-                raise Refused("is broken: something follows the compressed data")
-            return
-        data = next(chunks, b"")
-
-
-def _begins_archive(block: bytes) -> bool:
-    """Whether the block is a member's header, or the end of an empty archive."""
-    try:
-        tarfile.TarInfo.frombuf(block, tarfile.ENCODING, "surrogateescape")
-    except tarfile.HeaderError:
-        return block == bytes(_BLOCK)
-    except ValueError:
-        return False
-    return True
-
-
-def _head(chunks: Iterator[bytes], size: int) -> tuple[bytes, Iterator[bytes]]:
-    """The first `size` bytes, or fewer if there are not so many, and the whole stream, with them."""
-    pieces, length = [], 0
-    for data in chunks:
-        if data:
-            pieces.append(data)
-            length += len(data)
-        if length >= size:
-            break
-    return b"".join(pieces)[:size], itertools.chain(pieces, chunks)
-
-
-def _chunks(file: IO[bytes]) -> Iterator[bytes]:
-    """A file's content. Raises Refused when it cannot be read."""
-    while True:
-        try:
-            data = file.read(_CHUNK)
-        except OSError as error:
-            raise Refused(f"cannot be read: {_reason(error)}") from error
-        if not data:
-            return
-        yield data
-
-
-def _broken(around: tuple[str, ...], why: str) -> str:
-    return f"is broken{f', in {around[-1][-200:]!r}' if around else ''}: {why}"
-
-
 def _digest(file: IO[bytes]) -> str:
     digest = hashlib.sha256()
-    for data in _chunks(file):
+    for data in tar_stream.chunks(file):
         digest.update(data)
     return digest.hexdigest()

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from minigts.errors import InputError, MinigtsError, printable
 from minigts.language.figures import duration
@@ -18,8 +18,6 @@ from minigts.machine.lines import Lines
 from minigts.machine.progress import Progress
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rich.console import Console
 
     from minigts.experiments.run import OnProgress
@@ -227,10 +225,9 @@ def amount(size_bytes: int, seconds: float) -> str:
     return f"{size} in {seconds:.1f} s" if seconds >= 0.1 else size
 
 
-def show_log(heading: str, file: Path) -> None:
+def show_log(heading: str, file: IO[bytes]) -> None:
     """Print a text file below a heading; control characters are printed as escapes."""
-    with file.open(encoding="utf-8", errors="replace") as lines:
-        show_text(heading, lines)
+    show_text(heading, (line.decode(errors="replace") for line in file))
 
 
 def show_text(heading: str, lines: Iterable[str]) -> None:

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from minigts import lab as labs
+from minigts import paths
 from minigts.errors import EnvironmentLacks, MinigtsError
 from minigts.explore import host_files, host_logs, program, timeline
 from minigts.explore import outcome as outcomes
@@ -26,6 +27,7 @@ from minigts.explore.player import Player
 from minigts.explore.work import SeedOfWork
 from minigts.lab import Lab, events, pcapng
 from minigts.lab.pcapng import Frame
+from minigts.machine import beneath
 from minigts.machine.parallel import turn_of_this_thread
 from minigts.machine.progress import Progress
 from minigts.providers.agent import ended, lending
@@ -229,13 +231,10 @@ def _logs(lab: Lab, place: Path) -> dict[str, dict[str, str]]:
             if lab.time == "virtual":
                 argv = host_logs.WARNINGS_ARGV
                 said = lab.provider.run(machine.name, argv, timeout_s=WARNINGS_S, check=False).stdout
-                (into / host_logs.WARNINGS).write_text(said, encoding="utf-8")
+                paths.write_whole(into / host_logs.WARNINGS, said)
         with suppress(OSError):
-            found[machine.name] = {
-                file.name: file.read_bytes().decode(errors="replace")
-                for file in sorted(into.iterdir())
-                if is_name(file.name)  # a host chooses the names of its programs' logs
-            }
+            texts = beneath.texts(into)  # a host chooses the names of its programs' logs
+            found[machine.name] = {name: text for name, text in texts.items() if is_name(name)}
     return found
 
 

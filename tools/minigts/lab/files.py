@@ -1,7 +1,8 @@
 """Copies of files between this machine and a lab's hosts. A target is complete or does not exist.
 
 A copy is written under a temporary name beside the target, and renamed when it is complete. An interrupted copy removes
-it.
+it. What a host says of a path is held against what it then sends, and nothing that it sends is followed: a copy of a
+file is a file, and a copy from host to host is never unpacked here.
 """
 
 from __future__ import annotations
@@ -10,14 +11,19 @@ import contextlib
 import os
 import secrets
 import shutil
-import tempfile
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import IO
 
-from minigts import paths
-from minigts.errors import InputError, MinigtsError, reading_from
+from minigts.errors import HostFailed, InputError, MinigtsError, reading_from
 from minigts.lab import provisioning
 from minigts.lab.lab import Lab
+from minigts.providers import archive
+from minigts.providers.archive import Copy
 
 HOME = PurePosixPath("/root")
 """The folder of relative paths on a host, as for its commands."""
@@ -27,6 +33,7 @@ if [ -d "$1" ]; then echo directory; elif [ -e "$1" ]; then echo file; else echo
 if [ -d "$2" ]; then echo directory; else echo nothing; fi
 """
 """A script that prints what a path on a host is, and what its parent is."""
+KINDS = ("file", "directory", "nothing")
 FINISH = """
 cd "$1"
 if [ -d "$2" ] && [ -d "$3" ]; then cp -a -l -f -- "$2/." "$3"; rm -rf -- "$2"; else mv -f -T -- "$2" "$3"; fi
@@ -62,24 +69,23 @@ def put(lab: Lab, source: Path, target: There, *, recursive: bool) -> There:
         raise InputError(f"no file or directory {source} on this machine")
     _require_recursive(str(source), source.is_dir(), recursive)
     named = _place_on_host(lab, target, source.resolve().name, source.is_dir())
-    above = str(provisioning.place(lab, named.host, named.path.parent))
-    arriving = _arriving(named.path.name)
-    try:
-        lab.provider.put(named.host, source.resolve(), PurePosixPath(above) / arriving)
-        _on(lab, named.host, FINISH, above, arriving, named.path.name)
-    except BaseException:
-        with contextlib.suppress(MinigtsError):
-            _on(lab, named.host, DISCARD, above, arriving)
-        raise
+    with _arriving_on(lab, named) as arriving:
+        lab.provider.put(named.host, source.resolve(), arriving)
     return named
 
 
-def get(lab: Lab, source: There, target: Path, *, recursive: bool) -> Path:
-    """Copy a file or directory of a host to this machine; return where it is here. Rules and errors are `put`'s."""
-    what, _ = _look(lab, source.host, source.path)
-    if what == "nothing":
-        raise InputError(f"no file or directory {source.path} on host {source.host}")
-    _require_recursive(str(source), what == "directory", recursive)
+@dataclass(frozen=True)
+class Copied:
+    """A copy on this machine."""
+
+    place: Path
+    copy: Copy
+
+
+def get(lab: Lab, source: There, target: Path, *, recursive: bool) -> Copied:
+    """Copy a file or directory of a host to this machine. Rules and errors are `put`'s. Raises HostFailed for a host
+    that sends something else than it said that it has."""
+    what = _what(lab, source, recursive)
     named = target / source.path.name if target.is_dir() else target
     if not named.parent.is_dir():
         raise InputError(f"no directory {named.parent} on this machine")
@@ -91,20 +97,61 @@ def get(lab: Lab, source: There, target: Path, *, recursive: bool) -> Path:
         raise InputError(f"cannot write to the directory {named.parent} on this machine")
     arriving = named.with_name(_arriving(named.name))
     try:
-        lab.provider.get(source.host, provisioning.place(lab, source.host, source.path), arriving)
+        copy = lab.provider.get(source.host, provisioning.place(lab, source.host, source.path), arriving)
+        _require_as_told(source, what, copy)
         _finish(arriving, named)
     finally:
         _discard(arriving)
-    return named
+    return Copied(named, copy)
 
 
-def between(lab: Lab, source: There, target: There, *, recursive: bool) -> int:
-    """Copy a file or directory of one host to another through the lab's run directory; return its size in bytes. Rules
-    and errors are `put`'s."""
-    with tempfile.TemporaryDirectory(dir=lab.rundir, prefix="copy.") as place:
-        arrived = get(lab, source, Path(place) / (source.path.name or "root"), recursive=recursive)
-        put(lab, arrived, target, recursive=recursive)
-        return paths.size_bytes(arrived)
+def between(lab: Lab, source: There, target: There, *, recursive: bool) -> Copy:
+    """Copy a file or directory of one host to another. The one host's archive is checked, and written anew for the
+    other, which unpacks it; nothing of it gets a name on this machine. Rules and errors are `get`'s."""
+    what = _what(lab, source, recursive)
+    named = _place_on_host(lab, target, source.path.name or "root", what == "directory")
+    with _arriving_on(lab, named) as arriving:
+
+        def write(packed: IO[bytes], into: IO[bytes]) -> Copy:
+            copy = archive.hand_on(source.host, packed, arriving, into, lab.rundir)
+            _require_as_told(source, what, copy)
+            return copy
+
+        def hand_on(packed: IO[bytes]) -> Copy:
+            return lab.provider.unpack_on(named.host, arriving.parent, partial(write, packed))
+
+        return lab.provider.archive_of(source.host, provisioning.place(lab, source.host, source.path), hand_on)
+
+
+@contextmanager
+def _arriving_on(lab: Lab, named: There) -> Iterator[PurePosixPath]:
+    """A context in which a copy is written to this path on a host. At its end the copy gets its name; after an error it
+    is removed."""
+    above = str(provisioning.place(lab, named.host, named.path.parent))
+    arriving = _arriving(named.path.name)
+    try:
+        yield PurePosixPath(above) / arriving
+        _on(lab, named.host, FINISH, above, arriving, named.path.name)
+    except BaseException:
+        with contextlib.suppress(MinigtsError):
+            _on(lab, named.host, DISCARD, above, arriving)
+        raise
+
+
+def _what(lab: Lab, source: There, recursive: bool) -> str:
+    """What a host says that this is, a file or a directory. Raises InputError when it is neither, and for a directory
+    that is not to be copied recursively."""
+    what, _ = _look(lab, source.host, source.path)
+    if what == "nothing":
+        raise InputError(f"no file or directory {source.path} on host {source.host}")
+    _require_recursive(str(source), what == "directory", recursive)
+    return what
+
+
+def _require_as_told(source: There, what: str, copy: Copy) -> None:
+    if copy.is_directory != (what == "directory"):
+        other = "directory" if copy.is_directory else "file"
+        raise HostFailed(f"host {source.host} said that {source.path} is a {what}, and sends a {other}")
 
 
 def _require_recursive(name: str, directory: bool, recursive: bool) -> None:
@@ -133,6 +180,8 @@ def _look(lab: Lab, host: str, path: PurePosixPath) -> tuple[str, str]:
     said = _on(lab, host, LOOK, str(path), str(parent))
     with reading_from(host, f"what it says of {path}"):
         what, above = said.split()
+        if what not in KINDS or above not in KINDS:
+            raise ValueError(f"{what[:20]!a} and {above[:20]!a}")
     return what, above
 
 
@@ -145,16 +194,23 @@ def _arriving(name: str) -> str:
 
 
 def _finish(arriving: Path, target: Path) -> None:
-    if not (arriving.is_dir() and target.is_dir()) or arriving.is_symlink() or target.is_symlink():
+    """Give a copy its name. A directory's files are moved into an existing directory; whatever is a link on either side
+    is replaced, or replaces, and is not followed."""
+    if not _is_directory(arriving) or not _is_directory(target):
         arriving.replace(target)
         return
+    mode = arriving.lstat().st_mode
     for each in arriving.iterdir():
         _finish(each, target / each.name)
-    target.chmod(arriving.stat().st_mode)
+    target.chmod(stat.S_IMODE(mode))
+
+
+def _is_directory(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 def _discard(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
+    if _is_directory(path):
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)

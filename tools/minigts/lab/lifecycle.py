@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from minigts.lab.keep import CERTIFICATE, require_same
 from minigts.lab.lab import Lab
 from minigts.lab.record import KEPT, Record
 from minigts.lab.rundir import MARKER, checked_name, exclusive, lab_named, require_own, why_foreign
+from minigts.machine import beneath
 from minigts.machine.progress import Progress
 from minigts.providers import registry, supported
 from minigts.providers.base import OwnProcesses, Power, Provider, Restarts, Share
@@ -22,6 +26,8 @@ from minigts.topology.plan.elements import Host, Switch
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes import addresses
 
+MOST_KEPT = 1000
+"""How many logs and records of a failed start are kept. A large lab has some hundreds."""
 LONGEST_PATH_BYTES = 200
 """The longest path of a run directory. User-Mode Linux cuts the paths of a host's files below it off after 255 bytes,
 and mount(8) takes no longer path. Sockets are opened through a directory, so their limit of 107 bytes does not count.
@@ -370,11 +376,14 @@ def _keep_consoles(lab: Lab) -> None:
     kept.mkdir(parents=True, mode=0o700)
     (kept / MARKER).touch(mode=0o600)
     for file in _explaining(lab.rundir):
-        copy = kept / file.relative_to(lab.rundir)
+        copy = kept / file
         copy.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        shutil.copyfile(file, copy)
+        with suppress(OSError):  # what is no plain file
+            copy.write_bytes(beneath.end_of(lab.rundir, str(file)))
 
 
-def _explaining(rundir: Path) -> list[Path]:
-    files = (path for path in rundir.rglob("*") if path.suffix in (".log", ".json"))
-    return [path for path in files if path.is_file() and not path.is_symlink()]
+def _explaining(rundir: Path) -> Iterator[Path]:
+    """The first MOST_KEPT logs and records below the run directory. Kernels may write to some folders there."""
+    names = (Path(place, name) for place, _, names in os.walk(rundir) for name in sorted(names))
+    found = (path.relative_to(rundir) for path in names if path.suffix in (".log", ".json"))
+    return itertools.islice(found, MOST_KEPT)

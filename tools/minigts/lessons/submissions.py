@@ -22,6 +22,7 @@ from minigts import paths
 from minigts.errors import InputError, MinigtsError, printable
 from minigts.language.problems import shown
 from minigts.lessons import evidence_file, folder, model
+from minigts.machine import beneath
 from minigts.results import bundle
 
 PACKED = (".tar.gz", ".tgz", ".tar", ".zip")
@@ -120,7 +121,7 @@ def _folders(files: Iterator[tuple[tuple[str, ...], bytes]], limits: Limits) -> 
 
 def _of_directory(directory: Path, names: frozenset[str], limits: Limits) -> Iterator[tuple[tuple[str, ...], bytes]]:
     seen = 0
-    for place, folders, files in os.walk(directory):
+    for place, folders, files in os.walk(directory):  # into no link
         words = Path(place).relative_to(directory).parts
         seen += len(files) + len(folders)
         if seen > limits.files:
@@ -129,7 +130,7 @@ def _of_directory(directory: Path, names: frozenset[str], limits: Limits) -> Ite
             folders.clear()
         for name in names.intersection(files):
             try:
-                yield (*words, name), paths.read_whole(Path(place, name), limits.file_bytes)
+                yield (*words, name), beneath.read(directory, "/".join((*words, name)), limits.file_bytes)
             except OSError as error:
                 raise InputError(f"{shown(name)} cannot be read: {error.strerror or error}") from None
 
@@ -167,7 +168,7 @@ def _of_tar(file: Path, names: frozenset[str], limits: Limits) -> Iterator[tuple
 def _tar(file: Path, limits: Limits) -> bytes:
     """The content of a tar archive, unpacked if it is compressed by gzip. Raises InputError."""
     try:
-        with paths.open_regular(file) as opened:
+        with paths.open_regular(file, os.O_NOFOLLOW) as opened:
             if os.fstat(opened.fileno()).st_size > limits.archive_bytes:
                 raise InputError(f"{file.name} has more than {limits.archive_bytes >> 20} MiB")
             packed = opened.read(2) == b"\x1f\x8b"

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Literal, Protocol, runtime_checkable
+from typing import IO, TYPE_CHECKING, Annotated, Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,6 +17,11 @@ from minigts.machine.parallel import Together
 from minigts.machine.progress import Progress
 from minigts.topology.fields import LEAST_SHARE
 from minigts.topology.plan.plan import Plan
+
+if TYPE_CHECKING:
+    from minigts.providers.archive import Copy
+
+T = TypeVar("T")
 
 State = Literal["ok", "slow", "missing"]
 
@@ -378,11 +383,22 @@ class Provider(Protocol):
         """Copy a file, or a directory with its content, to `target` on `host`; modes are kept."""
         ...
 
-    def get(self, host: str, source: PurePosixPath, target: Path) -> None:
+    def get(self, host: str, source: PurePosixPath, target: Path) -> Copy:
         """Copy a file of `host`, or a directory with its content, to `target` on this machine, which must not exist.
 
-        Modes are kept, except setuid, setgid and the sticky bit; devices, pipes and sockets are left out. Raises
-        CommandFailed when `source` does not exist.
+        Modes are kept, except setuid, setgid and the sticky bit; devices, pipes, sockets and links that lead out of the
+        copy are left out, and `target` is no link. Raises CommandFailed when `source` does not exist.
+        """
+        ...
+
+    def archive_of(self, host: str, source: PurePosixPath, read: Callable[[IO[bytes]], T]) -> T:
+        """Call `read` with an archive of what `get` would copy, and return what it returns. The archive is the host's
+        word, which `providers.archive` checks. Raises as `get` does."""
+        ...
+
+    def unpack_on(self, host: str, above: PurePosixPath, write: Callable[[IO[bytes]], T]) -> T:
+        """Have `host` unpack the archive that `write` writes into an empty file, into the directory `above`, which is
+        made if it is missing; return what `write` returns. What it raises is raised before the host has done anything.
         """
         ...
 

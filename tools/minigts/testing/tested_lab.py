@@ -12,6 +12,7 @@ from minigts import api
 from minigts.errors import InputError, MinigtsError
 from minigts.explore import variables
 from minigts.language.problems import did_you_mean, listed
+from minigts.machine import beneath
 from minigts.providers import DEFAULT, registry
 from minigts.topology.plan.plan import Plan
 from minigts.topology.time import Time
@@ -128,8 +129,7 @@ def logs_of(lab: api.Lab, host: str, into: Path, lines: int) -> str:
     """The last lines of a host's console and kernel log; a sentence with the reason where they cannot be read."""
     try:
         lab.diagnose(host, into)
-        files = sorted(into.iterdir())
-        tails = [file.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:] for file in files]
+        found = beneath.texts(into)
     except (MinigtsError, OSError) as error:
         return f"its console cannot be read: {error}"
-    return "\n".join(f"{file.name}: {line}" for file, tail in zip(files, tails, strict=True) for line in tail)
+    return "\n".join(f"{name}: {line}" for name, text in found.items() for line in text.splitlines()[-lines:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,13 +13,16 @@ from minigts import paths
 from minigts.cli import completion, console
 from minigts.cli.options import LabName, one_of, opened_lab, writable
 from minigts.cli.verbs import LABS, Verb
-from minigts.errors import InputError
+from minigts.errors import InputError, printable
 
 if TYPE_CHECKING:
     from minigts.lab import Lab
     from minigts.lab.files import There
+    from minigts.providers.archive import Copy
 
 verb = Verb(LABS, 200)
+MOST_NAMED = 3
+"""How many of the links that were left out are named."""
 
 
 @verb.command()
@@ -64,8 +68,11 @@ def cp(
         with console.progress() as say:
             say(f"copying {source} to {target}")
             copy = _copy_all if every else _copy
-            size_bytes = copy(opened, source, target, recursive=recursive)
+            done = copy(opened, source, target, recursive=recursive)
+        size_bytes = sum(each.size_bytes for each in done)
         console.note(f"{source} is at {target}: {console.amount(size_bytes, time.monotonic() - begun)}")
+        if left_out := _left_out(done):
+            console.note(left_out)
 
 
 def _as_directory(target: str) -> str:
@@ -79,24 +86,39 @@ def _as_directory(target: str) -> str:
     return target
 
 
-def _copy(lab: Lab, source: str, target: str, *, recursive: bool) -> int:
-    """Copy one source; return its size in bytes."""
+def _left_out(copies: Sequence[Copy]) -> str:
+    """A sentence about the links that were left out; empty if none was."""
+    number = sum(each.left_out_number for each in copies)
+    names = [name for each in copies for name in each.left_out][:MOST_NAMED]
+    more = f" and {number - len(names)} more" if number > len(names) else ""
+    them = "a link that leads" if number == 1 else f"{number} links that lead"
+    return f"left out {them} out of the copy: {printable(', '.join(names))}{more}" if number else ""
+
+
+def _copy(lab: Lab, source: str, target: str, *, recursive: bool) -> list[Copy]:
+    """Copy one source."""
     from minigts.lab import files
 
     from_there, to_there = _there(lab, source), _there(lab, target)
     if from_there is not None and to_there is not None:
-        return files.between(lab, from_there, to_there, recursive=recursive)
+        return [files.between(lab, from_there, to_there, recursive=recursive)]
     if to_there is not None:
         files.put(lab, Path(source), to_there, recursive=recursive)
-        return paths.size_bytes(Path(source))
+        return [_of_this_machine(Path(source))]
     if from_there is not None:
-        return paths.size_bytes(files.get(lab, from_there, Path(target), recursive=recursive))
+        return [files.get(lab, from_there, Path(target), recursive=recursive).copy]
     host = lab.plan.hosts[0].name
     raise InputError(f"cp: neither {source} nor {target} is on a host: write HOST:PATH, as in {host}:/tmp/")
 
 
-def _copy_all(lab: Lab, source: str, target: str, *, recursive: bool) -> int:
-    """Copy to or from all hosts at once; return the size of all copies in bytes."""
+def _of_this_machine(source: Path) -> Copy:
+    from minigts.providers.archive import Copy
+
+    return Copy(paths.size_bytes(source), source.is_dir())
+
+
+def _copy_all(lab: Lab, source: str, target: str, *, recursive: bool) -> list[Copy]:
+    """Copy to or from all hosts at once."""
     from minigts.lab import files
     from minigts.lab.files import There
 
@@ -106,12 +128,12 @@ def _copy_all(lab: Lab, source: str, target: str, *, recursive: bool) -> int:
         lab.on_every_host(
             lambda host: files.put(lab, Path(source), There.of(host.name, target[1:]), recursive=recursive)
         )
-        return paths.size_bytes(Path(source)) * len(lab.plan.hosts)
+        return [_of_this_machine(Path(source))] * len(lab.plan.hosts)
     folders = {host.name: writable(Path(target) / host.name, "cp") for host in lab.plan.hosts}
     got = lab.on_every_host(
         lambda host: files.get(lab, There.of(host.name, source[1:]), folders[host.name], recursive=recursive)
     )
-    return sum(map(paths.size_bytes, got.values()))
+    return [each.copy for each in got.values()]
 
 
 def _there(lab: Lab, word: str) -> There | None:

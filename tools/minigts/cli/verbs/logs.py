@@ -47,6 +47,7 @@ def logs(
     import tempfile
 
     from minigts import lab as labs
+    from minigts.machine import beneath
 
     if host is not None and is_pod(host):
         _logs_of_pod(labs.open_lab(lab), host, only, into)
@@ -60,12 +61,13 @@ def logs(
         if into is not None:
             console.note(f"the logs of {', '.join(names)} are in {into}")
             return
-        found = [(name, file) for name in names for file in sorted((place / name).iterdir())]
+        found = [(each, file) for each in names for file in beneath.listing(place / each).files]
         if only is not None:
-            one_of("log", only, sorted({file.stem for _, file in found}))
+            one_of("log", only, sorted({Path(file).stem for _, file in found}))
         for name, file in found:
-            if only in (None, file.stem):
-                console.show_log(f"{name}: {file.name}", file)
+            if only in (None, Path(file).stem):
+                with beneath.plain_file(place / name, file) as log:
+                    console.show_log(f"{name}: {file}", log)
 
 
 def _logs_of_pod(lab: Lab, word: str, only: str | None, into: Path | None) -> None:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any, TypeVar
 
 from minigts import paths
 from minigts.errors import MinigtsError
+from minigts.machine import beneath
 from minigts.providers import archive
 from minigts.providers.agent import client, lab_processes
 from minigts.providers.agent.patience import Conditions
+from minigts.providers.archive import Copy
 from minigts.providers.base import Result
 from minigts.providers.real_time import RealTime
 
+T = TypeVar("T")
 PACE_S = 0.004
 DIAGNOSIS_TIMEOUT_S = 30.0
 COPY_TIMEOUT_S = 3600.0
@@ -73,12 +76,21 @@ class AgentProvider(RealTime):
         """The conditions for every wait for this host."""
         return Conditions()
 
-    def get(self, host: str, source: PurePosixPath, target: Path) -> None:
-        """See `Provider.get`; the archive comes over the host's line."""
-        with tempfile.TemporaryFile(dir=target.parent) as packed:
+    def put(self, host: str, source: Path, target: PurePosixPath) -> None:
+        self.unpack_on(host, target.parent, partial(archive.pack, source, target))
+
+    def get(self, host: str, source: PurePosixPath, target: Path) -> Copy:
+        return self.archive_of(host, source, lambda packed: archive.unpack(host, packed, target))
+
+    def archive_of(self, host: str, source: PurePosixPath, read: Callable[[IO[bytes]], T]) -> T:
+        """See `Provider.archive_of`; the archive comes over the host's line."""
+        with tempfile.TemporaryFile(dir=self.rundir) as packed:
             self.stream(host, archive.packing(source), archive.Counted(host, packed).write, COPY_TIMEOUT_S)
             packed.seek(0)
-            archive.unpack(host, packed, target)
+            return read(packed)
+
+    def unpack_on(self, host: str, above: PurePosixPath, write: Callable[[IO[bytes]], T]) -> T:
+        raise NotImplementedError
 
     def stream(
         self,
@@ -125,13 +137,13 @@ class AgentProvider(RealTime):
             except FileNotFoundError:
                 continue
             except OSError as error:  # the other logs are still written
-                (into / name).write_text(f"{log}: {error.strerror}\n")
+                paths.write_whole(into / name, f"{log}: {error.strerror or error}\n")
         try:
             text = self.run(host, self.kernel_log_argv, timeout_s=DIAGNOSIS_TIMEOUT_S, check=False).stdout
         except MinigtsError as error:
-            (into / "dmesg.log").write_text(f"{error}\n")
+            paths.write_whole(into / "dmesg.log", f"{error}\n")
         else:
-            (into / "dmesg.log").write_text(text)
+            paths.write_whole(into / "dmesg.log", text)
             self._programs_logs(host, into)
 
     def _programs_logs(self, host: str, into: Path) -> None:
@@ -145,11 +157,12 @@ class AgentProvider(RealTime):
                     self.stream(host, argv, take, DIAGNOSIS_TIMEOUT_S)
                 with packed.open("rb") as file:
                     archive.unpack(host, file, Path(place) / "logs")
+                found = beneath.listing(Path(place) / "logs").files
             except (MinigtsError, OSError):  # such as for an impossible file name
                 return
-            for log in sorted((Path(place) / "logs").glob("*.log"))[:MOST_LOGS]:
-                if not (into / log.name).exists() and log.is_file() and not log.is_symlink():
-                    shutil.copyfile(log, into / log.name)
+            for name in [each for each in found if each.endswith(".log")][:MOST_LOGS]:
+                if not os.path.lexists(into / name):
+                    copy_end(Path(place) / "logs" / name, into / name)
 
     def processes(self) -> tuple[int, ...]:
         supervisor = lab_processes.supervisor(self.rundir)
@@ -157,10 +170,10 @@ class AgentProvider(RealTime):
 
 
 def copy_end(source: Path, target: Path) -> None:
-    """Copy a file that a host can make arbitrarily long: only its last MOST_LOG_BYTES, after a line that says how much
-    was left out. Raises OSError.
+    """Copy a plain file that a host can make arbitrarily long: only its last MOST_LOG_BYTES, after a line that says how
+    much was left out. The copy replaces what is at `target`, a link itself. Raises OSError.
     """
-    with source.open("rb") as file, target.open("wb") as copy:
+    with beneath.plain_file(source.parent, source.name) as file, paths.replacing(target) as copy:
         if (left_out := os.fstat(file.fileno()).st_size - MOST_LOG_BYTES) > 0:
             copy.write(f"[minigts has left out {left_out} bytes before this]\n".encode())
             file.seek(left_out)

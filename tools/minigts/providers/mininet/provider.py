@@ -11,7 +11,7 @@ import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Literal
+from typing import IO, Annotated, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter
 
@@ -33,6 +33,7 @@ from minigts.providers.uml.run.supervisor import Launch
 from minigts.topology.plan.plan import Plan
 from minigts.topology.sysctls import BASELINE, CONGESTION, path_of
 
+T = TypeVar("T")
 MACHINES = "machines.json"
 """The file in the run directory with the process of each host and switch, by name; it exists once the network is up."""
 MACHINES_LIMIT_BYTES = 1 << 20
@@ -157,17 +158,17 @@ class MininetProvider(AgentProvider):
             raise CommandFailed(host, argv, result.code, result.stdout, result.stderr)
         return replace(result, host=host, argv=tuple(argv))
 
-    def put(self, host: str, source: Path, target: PurePosixPath) -> None:
-        self._enter(host)
-        transfer.put(self, host, None if self._native else self.rundir / "shared" / kernel.NAME, source, target)
-
-    def get(self, host: str, source: PurePosixPath, target: Path) -> None:
+    def archive_of(self, host: str, source: PurePosixPath, read: Callable[[IO[bytes]], T]) -> T:
         self._enter(host)
         returned = self.rundir / "shared" / kernel.NAME / RETURNED
         if not self._native and transfer.can_return(returned):
-            transfer.get(self, host, returned, source, target)
-        else:
-            super().get(host, source, target)
+            return transfer.archive_of(self, host, returned, source, read)
+        return super().archive_of(host, source, read)
+
+    def unpack_on(self, host: str, above: PurePosixPath, write: Callable[[IO[bytes]], T]) -> T:
+        self._enter(host)
+        directory = None if self._native else self.rundir / "shared" / kernel.NAME
+        return transfer.unpack_on(self, host, directory, above, write)
 
     def stream(
         self,

@@ -8,12 +8,12 @@ import itertools
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import IO, Literal, TypeVar
 
 from minigts import paths
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsError
@@ -45,6 +45,7 @@ from minigts.topology.plan.elements import Machine
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes.addresses import GATEWAY_MAC
 
+T = TypeVar("T")
 MODULES = PurePosixPath("/usr/lib/modules")
 SYNC_TIMEOUT_S = 20.0
 STOP_DEADLINE_S = 10.0
@@ -165,17 +166,16 @@ class UmlProvider(AgentProvider):
         with self.together() as pool:
             pool.all([partial(tell, name) for name in names])
 
-    def put(self, host: str, source: Path, target: PurePosixPath) -> None:
-        if not (self.rundir / "hosts" / host).is_dir():
-            raise HostFailed(f"there is no host {host} in this lab")
-        transfer.put(self, host, self.rundir / "shared" / host, source, target)
-
-    def get(self, host: str, source: PurePosixPath, target: Path) -> None:
+    def archive_of(self, host: str, source: PurePosixPath, read: Callable[[IO[bytes]], T]) -> T:
         returned = self.rundir / "shared" / host / command_line.RETURNED
         if (self.rundir / "hosts" / host).is_dir() and transfer.can_return(returned):
-            transfer.get(self, host, returned, source, target)
-        else:
-            super().get(host, source, target)
+            return transfer.archive_of(self, host, returned, source, read)
+        return super().archive_of(host, source, read)
+
+    def unpack_on(self, host: str, above: PurePosixPath, write: Callable[[IO[bytes]], T]) -> T:
+        if not (self.rundir / "hosts" / host).is_dir():
+            raise HostFailed(f"there is no host {host} in this lab")
+        return transfer.unpack_on(self, host, self.rundir / "shared" / host, above, write)
 
     def logs(self, host: str) -> Mapping[str, Path]:
         return {**super().logs(host), ended.LOG: ended.log(self.rundir, host), slirp.LOG: slirp.log(self.rundir, host)}

@@ -11,17 +11,17 @@ import contextlib
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import IO, Literal, TypeVar
 
 from minigts import paths
 from minigts.errors import CommandFailed, HostFailed, MinigtsError, noting_failures
 from minigts.language import documents
 from minigts.machine import shell
 from minigts.machine.progress import Progress
-from minigts.providers import archive, supported
+from minigts.providers import supported
 from minigts.providers.agent import lab_processes
 from minigts.providers.agent.provider import PACE_S, AgentProvider
 from minigts.providers.base import DoctorFinding
@@ -30,6 +30,7 @@ from minigts.providers.vagrant import definition, doctor, libvirt, prerequisites
 from minigts.providers.vagrant.definition import Definition
 from minigts.topology.plan.plan import Plan
 
+T = TypeVar("T")
 DEFINITION = "definition.json"
 DOTFILE = "vagrant"
 FOUND = "found-running"
@@ -95,12 +96,13 @@ class VagrantProvider(AgentProvider):
         self._wait([host.name for host in plan.machines], progress)
         self._install_packages(plan, progress)
 
-    def put(self, host: str, source: Path, target: PurePosixPath) -> None:
+    def unpack_on(self, host: str, above: PurePosixPath, write: Callable[[IO[bytes]], T]) -> T:
         with tempfile.SpooledTemporaryFile() as packed:
-            archive.pack(source, target, packed)
+            written = write(packed)
             packed.seek(0)
-            argv = ["sh", "-euc", UNPACK, "sh", str(target.parent)]
+            argv = ["sh", "-euc", UNPACK, "sh", str(above)]
             self.run(host, argv, timeout_s=PUT_TIMEOUT_S, stdin=packed.read())
+        return written
 
     def restart(self, host: str) -> None:
         if host not in {path.name for path in self.rundir.glob("hosts/*")}:

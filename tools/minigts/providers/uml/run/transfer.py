@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import io
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import IO, TypeVar
 
+from minigts.machine import beneath
 from minigts.providers import archive
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.uml.run import confinement
 
+T = TypeVar("T")
 TIMEOUT_S = 3600.0
 PACKED = "packed.tar"
 UNPACK_SHARED = """
@@ -35,22 +40,35 @@ rmdir "$to"
 UNPACK = 'mkdir -p "$1" && tar -x -m --no-same-owner -C "$1"'
 
 
-def put(provider: AgentProvider, host: str, directory: Path | None, source: Path, target: PurePosixPath) -> None:
-    """`Provider.put` for a host in a User-Mode Linux kernel that can mount `directory` by hostfs; None if it cannot.
+def unpack_on(
+    provider: AgentProvider,
+    host: str,
+    directory: Path | None,
+    above: PurePosixPath,
+    write: Callable[[IO[bytes]], T],
+) -> T:
+    """`Provider.unpack_on` for a host in a User-Mode Linux kernel that can mount `directory` by hostfs; None if it
+    cannot.
 
     A kernel that cannot be confined has no hostfs.
     """
     if directory is None or confinement.version() == 0:
         packed = io.BytesIO()
-        archive.pack(source, target, packed)
-        argv = ["sh", "-euc", UNPACK, "sh", str(target.parent)]
+        written = write(packed)
+        argv = ["sh", "-euc", UNPACK, "sh", str(above)]
         provider.run(host, argv, timeout_s=TIMEOUT_S, stdin=packed.getvalue())
-        return
+        return written
     with tempfile.TemporaryDirectory(dir=directory, prefix="put.") as place:
         with (Path(place) / PACKED).open("wb") as file:
-            archive.pack(source, target, file)
-        argv = ["sh", "-euc", UNPACK_SHARED, "sh", Path(place).name, PACKED, str(target.parent)]
+            written = write(file)
+        argv = ["sh", "-euc", UNPACK_SHARED, "sh", Path(place).name, PACKED, str(above)]
         provider.run(host, argv, timeout_s=TIMEOUT_S)
+    return written
+
+
+def put(provider: AgentProvider, host: str, directory: Path | None, source: Path, target: PurePosixPath) -> None:
+    """`Provider.put` for such a host."""
+    unpack_on(provider, host, directory, target.parent, partial(archive.pack, source, target))
 
 
 def can_return(directory: Path) -> bool:
@@ -58,8 +76,11 @@ def can_return(directory: Path) -> bool:
     return directory.is_dir() and confinement.version() > 0
 
 
-def get(provider: AgentProvider, host: str, directory: Path, source: PurePosixPath, target: Path) -> None:
-    """`Provider.get` for a host in a User-Mode Linux kernel that may write into `directory`, below its hostfs."""
+def archive_of(
+    provider: AgentProvider, host: str, directory: Path, source: PurePosixPath, read: Callable[[IO[bytes]], T]
+) -> T:
+    """`Provider.archive_of` for a host in a User-Mode Linux kernel that may write into `directory`, below its
+    hostfs."""
     with tempfile.TemporaryDirectory(dir=directory, prefix="get.") as place:
         (Path(place) / PACKED).touch()
         within = f"{directory.name}/{Path(place).name}"
@@ -71,6 +92,5 @@ def get(provider: AgentProvider, host: str, directory: Path, source: PurePosixPa
 
         provider.stream(host, argv, lambda _: None, TIMEOUT_S, look)
         look()
-        # Root in the guest may write in this directory, but cannot make a link there that leads elsewhere.
-        with (Path(place) / PACKED).open("rb") as packed:
-            archive.unpack(host, packed, target)
+        with beneath.plain_file(Path(place), PACKED) as packed:
+            return read(packed)
