@@ -15,9 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -26,8 +23,8 @@ from minigts import paths
 from minigts.cli import console
 from minigts.cli.views import tables
 from minigts.errors import EnvironmentLacks
-from tests.live import effects_table
-from tests.live.effects import APART, GROUND, TIMES, USERS, Tried
+from tests.live import effects_table, private_ground
+from tests.live.effects import TIMES, USERS, Tried
 
 COLUMNS = ("ground", ">calls", ">with an effect", ">not permitted", "could not be opened")
 
@@ -60,17 +57,7 @@ def main() -> None:
 
 def tried(user: str, time: str, only: str) -> Tried:
     """One ground, in namespaces of its own."""
-    with tempfile.TemporaryDirectory(prefix="minigts-effects-", dir="/var/tmp") as place:
-        Path(place).chmod(0o755)
-        argv = [*APART, "bash", "-c", GROUND, "bash", place, sys.executable, "-P", "-m", "tests.live.effects", user, time, only]
-        places = (stage.PROJECT / "tools", stage.PROJECT)
-        environment = {
-            **os.environ,
-            "PYTHONPATH": ":".join(map(str, places)),
-            "MINIGTS_CACHE": str(paths.cache_root()),
-            "TMPDIR": place,
-        }
-        done = subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=False)
+    done = private_ground.run("effects", user, time, only)
     if done.returncode:
         raise SystemExit(f"{user}, {time} time: ended with code {done.returncode}")
     return effects_table.of(json.loads(done.stdout.splitlines()[-1]))

@@ -24,48 +24,21 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from minigts import paths
-from minigts.providers.agent import lab_processes
+from minigts.providers.agent import ended, lab_processes
 from minigts.providers.uml.clock import process as clock_process
 
 from .hostile_calls import BY_DESCRIPTOR, BY_PATH, CWD, Call
 from .machine_state import Change, State, Zone, changes, look, restore, runs
+from . import private_ground
 from .other_user import free_id, give, made_for
 from .program import Program, kernel
 from .traced_kernel import Ended, Traced, kinds, named
 
-APART = ("unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "--")
-GROUND = r"""
-set -euo pipefail
-place=$1
-shift
-mkdir -p "$place/dev"
-mount -t tmpfs -o mode=0755 tmpfs "$place/dev"
-for name in null zero full random urandom tty; do cp -a "/dev/$name" "$place/dev/"; done
-mkdir "$place/dev/pts" "$place/dev/shm"
-mount -t devpts -o newinstance,ptmxmode=0666 devpts "$place/dev/pts"
-mount -t tmpfs -o mode=1777 tmpfs "$place/dev/shm"
-ln -s pts/ptmx "$place/dev/ptmx"
-for pair in fd: stdin:/0 stdout:/1 stderr:/2; do ln -s "/proc/self/fd${pair#*:}" "$place/dev/${pair%:*}"; done
-cat /proc/cpuinfo >"$place/cpuinfo"
-chmod 444 "$place/cpuinfo"
-mount --bind "$place/cpuinfo" /proc/cpuinfo
-mount --rbind "$place/dev" /dev
-exec </dev/null
-mkdir -p "$place/cache"
-for part in images kernels clocks; do
-  cp -a --reflink=auto --sparse=always "$MINIGTS_CACHE/$part" "$place/cache/" || true
-done
-export MINIGTS_CACHE=$place/cache MINIGTS_PRIVATE_GROUND=$place
-"$@"
-exit $?
-"""
-"""The shell stays as the namespace's first process, which collects orphaned processes."""
-PRIVATE = "MINIGTS_PRIVATE_GROUND"
 USERS, TIMES = ("root", "plain"), ("virtual", "real")
 LAB = "pair"
 TOPOLOGY = "name: pair\ntime: {time}\npair: {{hosts: [a, b], link: {{rtt: 2ms}}}}\n"
-SETTLES_S = 0.25
-"""How long the supervisor and the clock are given to end a kernel for a message."""
+SETTLES_S = 0.3
+"""Longer than the supervisor takes between two looks at its kernels."""
 REACHES_OTHERS = re.compile("^(write|pwrite|send|splice|vmsplice|shutdown|recvfrom|bind|connect|listen)")
 ITS_OWN = ("its memory", "its disk")
 """What a kernel ruins for itself: its lab is brought up anew afterwards."""
@@ -151,6 +124,7 @@ class Ground:
             Zone("what its guest may read", (shared / "a",), is_deep=True),
             Zone("its console's file", (self.rundir / "consoles" / "a",), is_deep=True, is_its_own=True),
             Zone("another host's files", (hosts / "b", shared / "b", self.rundir / "consoles" / "b"), is_deep=True),
+            Zone("the notes of why hosts were ended", (self.rundir / ended.DIRECTORY,), is_deep=True),
             Zone("the lab's records", (self.rundir,), is_deep=True),
             Zone("the user's state", (self.program.state, self.rundir.parent)),
         ]
@@ -173,15 +147,15 @@ def _clock(supervisor: int) -> int | None:
 @contextmanager
 def grounds(user: str, time: str) -> Iterator[Ground]:
     """A lab that is up, on this private ground."""
-    private = Path(os.environ[PRIVATE])
-    _require_private(private)
+    private = Path(os.environ[private_ground.PLACE])
+    private_ground.require(private)
     if user == "root":
         place = Path(tempfile.mkdtemp(dir=private, prefix="root-"))
         place.chmod(0o755)
         program = Program(place / "state", environment={"MINIGTS_CACHE": str(private / "cache")})
         made = contextlib.nullcontext(program)
     else:
-        made = made_for(free_id())  # type: ignore[assignment]
+        made = made_for(free_id(), [each.name for each in (private / "cache").iterdir()])  # type: ignore[assignment]
     with made as program:
         place = program.state.parent
         ground = Ground(program, place, user, time, program.user or 0)
@@ -193,14 +167,6 @@ def grounds(user: str, time: str) -> Iterator[Ground]:
             yield ground
         finally:
             program.run("down", "--all")
-
-
-def _require_private(place: Path) -> None:
-    """Nothing is tried on the machine's own devices and cache."""
-    for path in (Path("/dev"), Path("/proc/cpuinfo"), Path(os.environ["MINIGTS_CACHE"])):
-        mine = place / {"dev": "dev", "cpuinfo": "cpuinfo"}.get(path.name, "cache")
-        if not os.path.samefile(path, mine):
-            raise SystemExit(f"{path} is this machine's own: use `bench/run effects`")
 
 
 class Hostile:
@@ -222,7 +188,7 @@ class Hostile:
         for name, path, flags in self._places():
             self._keep(name, self.traced.call(257, CWD, self.traced.put(0, path.encode() + b"\0"), flags, 0o600))
         self._make_own()
-        _require_own_devices(self.pid)
+        private_ground.require_devices(self.pid)
 
     def _keep(self, name: str, result: int) -> None:
         if result < 0:
@@ -313,13 +279,6 @@ class Hostile:
         }
 
 
-def _require_own_devices(pid: int) -> None:
-    own = os.stat("/dev/null").st_dev
-    for each in Path(f"/proc/{pid}/fd").iterdir():
-        if os.readlink(each) == "/dev/null" and each.stat().st_dev != own:
-            raise SystemExit("a kernel has this machine's own /dev/null")
-
-
 @dataclass
 class Tried:
     """What came of all calls of a ground."""
@@ -345,7 +304,7 @@ class Trial:
         self._before = self._look()
 
     def _look(self) -> State:
-        return look(self._zones, self._processes)
+        return look(self._zones, self._processes, self._hostile.pid)
 
     def every_call(self, only: str = "") -> Tried:
         """Those whose words `CALL by DESCRIPTOR` match `only`."""
@@ -365,31 +324,40 @@ class Trial:
         return self.came
 
     def _try(self, call: Call, name: str, path: Path | None) -> None:
-        traced, ended = self._hostile.traced, False
+        traced, has_ended = self._hostile.traced, False
         try:
             it = self._hostile.kinds[name] if path is None else traced.put(4096, str(path).encode() + b"\0")
             result = named(call.by(traced, it))
         except Ended:
-            result, ended = "ended", True
-        if result == "done" and _reaches_others(name)[0] and REACHES_OTHERS.search(call.name):
-            time.sleep(SETTLES_S)
+            result, has_ended = "ended", True
         after = self._look()
+        if result == "done" and _reaches_others(name)[0] and REACHES_OTHERS.search(call.name):
+            after = self._settled(after)
         found = changes(self._before, after)
-        ended = ended or not runs(self._hostile.pid)
-        if ended:
+        has_ended = has_ended or not runs(self._hostile.pid)
+        if has_ended:
             found = {Change("the host itself", "its kernel ends")}
         self.came.calls += 1
         self.came.results[result] = self.came.results.get(result, 0) + 1
         if found:
             words = tuple(sorted(map(str, found)))
             self.came.effects.append(Effect(call.name, name, self._ground.user, self._ground.time, words))
-        if ended:
+        if has_ended:
             self._again()
         elif found:
             if call.undo is not None and path is None:
                 call.undo(traced, it)
             restore(self._before, after)
             self._before = self._look()
+
+    def _settled(self, state: State) -> State:
+        """The state when nothing has changed for a moment."""
+        for _ in range(20):
+            time.sleep(SETTLES_S)
+            earlier, state = state, self._look()
+            if not changes(earlier, state):
+                break
+        return state
 
     def _again(self, *, as_new: bool = False) -> None:
         self._hostile.again(as_new=as_new)

@@ -52,9 +52,9 @@ class Change:
         return f"{self.zone}: {self.what}"
 
 
-def look(zones: Sequence[Zone], processes: Mapping[str, int]) -> State:
-    """The state of these zones, and of what these processes, all of one user, share with a kernel. A path belongs to
-    the first zone that has it."""
+def look(zones: Sequence[Zone], processes: Mapping[str, int], hostile: int) -> State:
+    """The state of these zones, of what these processes share with a kernel, and of the locks that the process
+    `hostile` holds. A path belongs to the first zone that has it."""
     found: State = {}
     seen = set[Path]()
     for zone in zones:
@@ -67,7 +67,8 @@ def look(zones: Sequence[Zone], processes: Mapping[str, int]) -> State:
         found["processes", name] = {"kind": name, "runs": runs(pid)}
         for number, state in _descriptors(pid).items():
             found[f"open files of {name}", str(number)] = state
-    found["locks", ""] = {"kind": "list", "locked": _locks()}
+    for number, lock in enumerate(_locks(hostile, found)):
+        found["locks", f"{lock} {number}"] = {"kind": lock}
     return found
 
 
@@ -90,7 +91,7 @@ def changes(before: State, after: State) -> set[Change]:
             found.add(Change(zone, f"a {before[key]['kind']} is gone"))
         else:
             names = [name for name, value in before[key].items() if after[key].get(name) != value]
-            found.update(Change(zone, name) for name in names if name != "times" or len(names) == 1)
+            found.update(Change(zone, name) for name in names if name not in ("times", "place") or len(names) == 1)
     return found
 
 
@@ -135,6 +136,7 @@ def _file(path: Path, is_its_own: bool) -> FileState:
         "mode": now.st_mode,
         "owner": (now.st_uid, now.st_gid),
         "attributes": _attributes(path),
+        "place": (now.st_dev, now.st_ino),
     }
     if kind != stat.S_IFDIR:
         state["links"] = now.st_nlink
@@ -143,10 +145,8 @@ def _file(path: Path, is_its_own: bool) -> FileState:
     if not is_its_own:
         state["times"] = (now.st_mtime_ns, now.st_ctime_ns)
         state["size"] = now.st_size
-        if kind == stat.S_IFREG and now.st_size <= SMALL_BYTES:
+        if kind == stat.S_IFREG and now.st_size <= SMALL_BYTES:  # a larger one's shows by its times
             state["content"] = path.read_bytes()
-        elif kind == stat.S_IFREG:
-            state["content"] = now.st_blocks
     return state
 
 
@@ -199,7 +199,14 @@ def _descriptors(pid: int) -> dict[int, FileState]:
     return found
 
 
-def _locks() -> tuple[str, ...]:
-    """Without their numbers and positions."""
-    lines = Path("/proc/locks").read_text().splitlines()
-    return tuple(sorted(" ".join(line.split()[1:]) for line in lines))
+def _locks(pid: int, files: State) -> list[str]:
+    """A clause for each lock that a process holds."""
+    places = {state["place"]: zone for (zone, _), state in files.items() if "place" in state}
+    found = []
+    for line in Path("/proc/locks").read_text().splitlines():
+        words = line.split()
+        if len(words) > 5 and words[4] == str(pid):
+            major, minor, inode = words[5].split(":")
+            place = (os.makedev(int(major, 16), int(minor, 16)), int(inode))
+            found.append(f"lock to {words[3].lower()} of {places.get(place, 'what has no name')}")
+    return sorted(found)

@@ -18,12 +18,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-SEIZE, INTERRUPT, GETREGS, SETREGS, STEP, DETACH = 0x4206, 0x4207, 12, 13, 9, 17
+SEIZE, INTERRUPT, GETREGS, SETREGS, CONTINUE, STEP, DETACH = 0x4206, 0x4207, 12, 13, 7, 9, 17
 GETSIGMASK, SETSIGMASK = 0x420A, 0x420B
 WALL = 0x40000000
 """__WALL of waitpid(2)."""
 REGISTERS = 27
-RAX, RIP, ORIG_RAX = 10, 16, 15
+RBX, RAX, RIP, ORIG_RAX = 5, 10, 16, 15
 ARGUMENTS = (14, 13, 12, 7, 9, 8)
 """rdi, rsi, rdx, r10, r8, r9 in struct user_regs_struct."""
 SYSCALL = b"\x0f\x05"
@@ -89,6 +89,15 @@ class Traced:
         self._wait()
         return int(ctypes.c_int64(self._read_registers()[RAX]).value)
 
+    def run(self, code: int, rbx: int, patience_s: float = 120.0) -> None:
+        """Have it run code in its memory, up to an int3. Raises Ended, and TimeoutError."""
+        registers = (ctypes.c_uint64 * REGISTERS)(*self._registers)
+        registers[RBX], registers[ORIG_RAX], registers[RIP] = rbx, 2**64 - 1, code
+        self._ptrace(SETREGS, 0, registers)
+        self._ptrace(CONTINUE, 0, 0)
+        if self._wait(patience_s):
+            raise TimeoutError("the code has not come to its end")
+
     def _find_instruction(self) -> int:
         for line in Path(f"/proc/{self.pid}/maps").read_text().splitlines():
             begin, end = (int(each, 16) for each in line.split()[0].split("-"))
@@ -104,9 +113,9 @@ class Traced:
         self._ptrace(GETREGS, 0, registers)
         return registers
 
-    def _wait(self) -> None:
-        """Until it stands still; a call that still waits after PATIENCE_S is interrupted."""
-        deadline, interrupted = time.monotonic() + PATIENCE_S, False
+    def _wait(self, patience_s: float = PATIENCE_S) -> bool:
+        """Until it stands still; whether it had to be interrupted, which it is after so long."""
+        deadline, interrupted = time.monotonic() + patience_s, False
         while True:
             pid, status = os.waitpid(self.pid, WALL | os.WNOHANG)
             if pid == 0:
@@ -116,7 +125,7 @@ class Traced:
                 continue
             if not os.WIFSTOPPED(status):
                 raise Ended
-            return
+            return interrupted
 
     def _ptrace(self, request: int, address: int, data: object) -> None:
         given = ctypes.c_void_p(data) if isinstance(data, int) else data
