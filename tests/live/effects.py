@@ -78,8 +78,8 @@ class Ground:
     def cache(self) -> Path:
         return Path(self.program.environment["MINIGTS_CACHE"])
 
-    def prepare(self) -> None:
-        """The user's files, of several kinds."""
+    def prepare(self, text: str) -> None:
+        """The user's files, of several kinds, and a topology."""
         folder = self.home / "folder"
         folder.mkdir(parents=True)
         (self.home / "file").write_text("the user's own words\n")
@@ -90,7 +90,7 @@ class Ground:
         os.mkfifo(self.home / "pipe")
         give(self.home, self.uid)
         topology = self.place / "pair.yaml"
-        topology.write_text(TOPOLOGY.format(time=self.time))
+        topology.write_text(text.format(time=self.time))
         topology.chmod(0o644)
 
     def up(self) -> None:
@@ -145,7 +145,7 @@ def _clock(supervisor: int) -> int | None:
 
 
 @contextmanager
-def grounds(user: str, time: str) -> Iterator[Ground]:
+def grounds(user: str, time: str, topology: str = TOPOLOGY) -> Iterator[Ground]:
     """A lab that is up, on this private ground."""
     private = Path(os.environ[private_ground.PLACE])
     private_ground.require(private)
@@ -161,7 +161,7 @@ def grounds(user: str, time: str) -> Iterator[Ground]:
         ground = Ground(program, place, user, time, program.user or 0)
         if program.user is not None:
             give(place / "cache", program.user)
-        ground.prepare()
+        ground.prepare(topology)
         try:
             ground.up()
             yield ground
@@ -182,13 +182,25 @@ class Hostile:
         ground = self._ground
         self.pid = ground.kernel("a")
         self._still = ground.kernel("b")
+        private_ground.require_devices(self.pid)
         os.kill(self._still, signal.SIGSTOP)  # so that nobody else changes anything
-        self.traced = Traced(self.pid)
+        try:
+            self.traced = Traced(self.pid)
+        except (Ended, OSError):
+            os.kill(self._still, signal.SIGCONT)
+            raise
+        try:
+            self._open()
+        except (Ended, OSError):
+            self.release()
+            raise
+
+    def _open(self) -> None:
+        """A descriptor of every kind."""
         self.kinds = kinds(self.pid, "a")
         for name, path, flags in self._places():
             self._keep(name, self.traced.call(257, CWD, self.traced.put(0, path.encode() + b"\0"), flags, 0o600))
         self._make_own()
-        private_ground.require_devices(self.pid)
 
     def _keep(self, name: str, result: int) -> None:
         if result < 0:

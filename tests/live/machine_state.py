@@ -67,8 +67,9 @@ def look(zones: Sequence[Zone], processes: Mapping[str, int], hostile: int) -> S
         found["processes", name] = {"kind": name, "runs": runs(pid)}
         for number, state in _descriptors(pid).items():
             found[f"open files of {name}", str(number)] = state
-    for number, lock in enumerate(_locks(hostile, found)):
-        found["locks", f"{lock} {number}"] = {"kind": lock}
+    locks = _locks(hostile, found)
+    for number, lock in enumerate(locks):
+        found["locks", f"{lock} {locks[:number].count(lock)}"] = {"kind": lock}
     return found
 
 
