@@ -48,7 +48,9 @@ def main() -> None:
     unknown = [row for row in rows if not row.reason]
     tables.show_table("", COLUMNS, list(_summary(found)))
     for row in unknown:
-        console.note(f"not permitted: {row.changed}: {', '.join(row.calls)} by {', '.join(row.by)} ({'; '.join(row.grounds)})")
+        console.note(
+            f"not permitted: {row.changed}: {', '.join(row.calls)} by {', '.join(row.by)} ({'; '.join(row.grounds)})"
+        )
     if given.page is not None:
         before = [] if given.before is None else effects_table.read(given.before)
         paths.write_whole(given.page, effects_table.page(before, found))

@@ -16,7 +16,6 @@ import json
 import mmap
 import os
 import random
-import resource
 import secrets
 import subprocess
 import sys
@@ -47,8 +46,10 @@ MOUNTED = r"""
 exec 2>&1; mkdir -p /mnt/h
 for place in "$@"; do
   umount /mnt/h 2>/dev/null; mount -t hostfs -o "hostfs=$place" none /mnt/h || continue
-  for it in /mnt/h /mnt/h/file /mnt/h/folder /mnt/h/folder/kept /mnt/h/link /mnt/h/root.ext4 /mnt/h/linux /mnt/h/null; do
-    cat "$it"; exec 3<"$it"; chmod MODE "$it"; chown 1:1 "$it"; touch -d 2001-01-01 "$it"; setfattr -n user.x -v y "$it"
+  for it in "" /file /folder /folder/kept /link /root.ext4 /linux /null; do
+    it=/mnt/h$it
+    cat "$it"; exec 3<"$it"; chmod MODE "$it"; chown 1:1 "$it"; touch -d 2001-01-01 "$it"
+    setfattr -n user.x -v y "$it"
     exec 3<&-; ln "$it" "$it.2"; mv "$it" "$it.3"; echo x >>"$it"; rm -rf "$it"
   done
   mkdir /mnt/h/made; ln -s /etc/passwd /mnt/h/symlink; : >/mnt/h/again
@@ -58,7 +59,8 @@ umount /mnt/h; true
 ARCHIVER = r"""
 import io, os, random, sys, tarfile
 chance, out = random.Random(int(os.environ.get("EVIL", "1"))), io.BytesIO()
-names = [".", "..", "../../x", "/tmp/planted", "x", "x/y", "folder/kept", "-rf", "a\nb", "\x1b[2J", "con", "." * 200, "y" * 300]
+names = [".", "..", "../../x", "/tmp/planted", "x", "x/y", "folder/kept", "-rf", "a\nb", "\x1b[2J", "con"]
+names += ["." * 200, "y" * 300]
 targets = ["TARGET", "TARGET/file", "/etc/passwd", "..", ".", "x", "/dev/null", "/proc/self/mem"]
 with tarfile.open(fileobj=out, mode="w", format=chance.choice([tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])) as archive:
     for _ in range(chance.randrange(1, 6)):
@@ -122,7 +124,7 @@ class Canary:
 
     def _about_process(self) -> tuple[object, ...]:
         pid = self._process.pid
-        limits = [resource.prlimit(pid, number) for number in range(16)]
+        limits = Path(f"/proc/{pid}/limits").read_text()
         return os.getpriority(os.PRIO_PROCESS, pid), os.sched_getaffinity(pid), os.sched_getscheduler(pid), limits
 
     def faults(self) -> list[str]:
@@ -139,7 +141,7 @@ class Canary:
     def _in_inbox(self) -> Iterator[str]:
         for path in self.inbox.rglob("*"):
             if path.is_symlink():
-                yield f"a link to {os.readlink(path)!r} came into the user's inbox"
+                yield f"a link to {str(path.readlink())!r} came into the user's inbox"
             elif path.is_file() and self.words.encode() in path.read_bytes():
                 yield "the user's words came back into the inbox"
 
@@ -187,7 +189,17 @@ class Siege:
 
     def last(self, seconds: float) -> Iterator[Round]:
         deadline, number = time.monotonic() + seconds, 0
-        acts = [self._calls, self._calls, self._modes, self._use_up, self._again, self._mounts, self._forge, self._flood, self._line]
+        acts = [
+            self._calls,
+            self._calls,
+            self._modes,
+            self._use_up,
+            self._again,
+            self._mounts,
+            self._forge,
+            self._flood,
+            self._line,
+        ]
         verbs = [self._cp_from, self._cp_between, self._logs, self._exec_honest, self._exec_hostile, self._status]
         try:
             while time.monotonic() < deadline:
@@ -249,7 +261,20 @@ class Siege:
                     number = chance.choice(allowed) if chance.random() < 0.8 else chance.randrange(480)
                     if number in NOT_AT_RANDOM:
                         continue
-                    pool = (descriptor, path, held.traced.box, 0, 1, 2, -1, -100, 0o777, 4096, 1 << 31, chance.getrandbits(64))
+                    pool = (
+                        descriptor,
+                        path,
+                        held.traced.box,
+                        0,
+                        1,
+                        2,
+                        -1,
+                        -100,
+                        0o777,
+                        4096,
+                        1 << 31,
+                        chance.getrandbits(64),
+                    )
                     result = held.traced.call(number, *(chance.choice(pool) for _ in range(6)))
                 done += named(result) == "done"
             return f"{CALLS_OF_A_ROUND} calls, of which {done} succeeded"
@@ -265,13 +290,15 @@ class Siege:
             put, call = held.traced.put, held.traced.call
             for name in (own / "planted", self._ground.rundir / "hosts" / "a" / "planted"):
                 call(257, -100, put(0, str(name).encode() + b"\0"), os.O_CREAT | os.O_RDWR, 0)
-            mode, done = chance.choice((0, 0o300, 0o500)), []
-            for name in ("its kernel's directory", "what the user copies from it", "what its guest may read", "its own directory"):
-                if name in held.kinds:
-                    done.append(named(call(NUMBERS["fchmod"], held.kinds[name], mode)))
-            for name in ("the image, opened to read", "the kernel's program", "/dev/null"):
-                if name in held.kinds:
-                    done.append(named(call(NUMBERS["fchmod"], held.kinds[name], mode)))
+            mode = chance.choice((0, 0o300, 0o500))
+            names = (
+                "its kernel's directory",
+                "what the user copies from it",
+                "what its guest may read",
+                "its own directory",
+            )
+            names += ("the image, opened to read", "the kernel's program", "/dev/null")
+            done = [named(call(NUMBERS["fchmod"], held.kinds[name], mode)) for name in names if name in held.kinds]
             return f"fchmod {mode:o} of its own and shared places: {' '.join(done)}"
 
         return self._hostile(act)
@@ -302,10 +329,20 @@ class Siege:
     def _mounts(self, this: Round) -> str:
         """Hostfs by way of the root, in places of the user's, of the lab and of the machine."""
         ground = self._ground
-        places = [ground.home, ground.home / "folder", ground.image.parent, ground.kernel_directory, Path("/dev"), ground.rundir]
+        places = [
+            ground.home,
+            ground.home / "folder",
+            ground.image.parent,
+            ground.kernel_directory,
+            Path("/dev"),
+            ground.rundir,
+        ]
         places += [ground.rundir / "hosts" / "c", Path("/"), self._canary.inbox]
         ways = [f"{DOTS}{str(place).lstrip('/')}" for place in self._chance.sample(places, 3)]
-        ways += [f"{DOTS}proc/self/cwd", *(f"{DOTS}proc/self/fd/{number}" for number in self._chance.sample(range(3, 40), 3))]
+        ways += [
+            f"{DOTS}proc/self/cwd",
+            *(f"{DOTS}proc/self/fd/{number}" for number in self._chance.sample(range(3, 40), 3)),
+        ]
         said = self._in_b(MOUNTED.replace("MODE", self._chance.choice(("000", "777"))), *ways)
         if self._canary.words in said:
             this.faults.append("hostfs shows the user's words")
@@ -320,7 +357,9 @@ class Siege:
     def _flood(self, this: Round) -> str:
         """The console and the logs get escapes, odd names and megabytes."""
         script = r"""
-        for name in /var/log/..hidden.log "/var/log/$(printf 'a\nb').log" /var/log/-rf.log; do yes "$(printf '\033[2J')" | head -c 3000000 >"$name"; done
+        for name in /var/log/..hidden.log "/var/log/$(printf 'a\nb').log" /var/log/-rf.log; do
+          yes "$(printf '\033[2J')" | head -c 3000000 >"$name"
+        done
         ln -sf /etc/shadow /var/log/shadow.log; timeout 2 yes "$(printf '\033]0;x\007')" >/dev/console; true
         """
         self._in_b(script)
@@ -329,7 +368,9 @@ class Siege:
     def _line(self, this: Round) -> str:
         """Bytes of its own on the control line."""
         script = r"""
-        for line in "$MINIGTS_LINE" /dev/hvc0 /dev/ttyS0; do [ -c "$line" ] && (timeout 2 head -c 100000 /dev/urandom >"$line"); done; true
+        for line in "$MINIGTS_LINE" /dev/hvc0 /dev/ttyS0; do
+          [ -c "$line" ] && timeout 2 head -c 100000 /dev/urandom >"$line"
+        done; true
         """
         self._in_b(script, timeout_s=5)
         return "writes on its control line"
@@ -423,7 +464,8 @@ def main() -> None:
     user, time_word, seconds, seed = sys.argv[1:]
     with grounds(user, time_word, CHAIN) as ground:
         for each in Siege(ground, int(seed)).last(float(seconds)):
-            print(json.dumps(asdict(each)), flush=True)
+            sys.stdout.write(json.dumps(asdict(each)) + "\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -27,9 +27,9 @@ from minigts import paths
 from minigts.providers.agent import ended, lab_processes
 from minigts.providers.uml.clock import process as clock_process
 
+from . import private_ground
 from .hostile_calls import BY_DESCRIPTOR, BY_PATH, CWD, Call
 from .machine_state import Change, State, Zone, changes, look, restore, runs
-from . import private_ground
 from .other_user import free_id, give, made_for
 from .program import Program, kernel
 from .traced_kernel import Ended, Traced, kinds, named
@@ -96,7 +96,7 @@ class Ground:
     def up(self) -> None:
         self.program.succeeds("up", str(self.place / "pair.yaml"), "--overlay", "none", "--certify", "quick")
         (self.image,) = self.cache.glob("images/*/root.ext4")
-        self.kernel_directory = Path(os.readlink(f"/proc/{self.kernel('a')}/cwd"))
+        self.kernel_directory = Path(f"/proc/{self.kernel('a')}/cwd").readlink()
 
     def again(self) -> None:
         """A lab as new."""
@@ -384,7 +384,7 @@ def _reaches_others(name: str) -> tuple[bool, bool, str]:
 def main() -> None:
     user, time_word, *only = sys.argv[1:]
     with grounds(user, time_word) as ground:
-        print(json.dumps(asdict(Trial(ground).every_call(*only))))
+        sys.stdout.write(json.dumps(asdict(Trial(ground).every_call(*only))) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The effects of a hostile kernel's calls as a table: a row for each call and change, with its descriptors and grounds."""
+"""The effects of a hostile kernel's calls as a table: a row for each change, with calls, descriptors and grounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 
 from .effects import Effect, Tried
 from .permitted_effects import reason
-
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,9 @@ def rows(found: Iterable[Tried]) -> list[Row]:
     for (changed, why, call), places in by.items():
         grounds = tuple(sorted(set().union(*places.values())))
         together.setdefault((changed, why, tuple(sorted(places)), grounds), []).append(call)
-    return [Row(tuple(calls), changed, places, grounds, why) for (changed, why, places, grounds), calls in together.items()]
+    return [
+        Row(tuple(calls), changed, places, grounds, why) for (changed, why, places, grounds), calls in together.items()
+    ]
 
 
 def gone(before: Iterable[Tried], after: Iterable[Tried]) -> list[Row]:
@@ -110,8 +111,8 @@ HEAD = """\
 # What a taken kernel can change
 
 A kernel of a lab that its guest has taken over makes system calls of this machine. This page lists what each call
-changed. `bench/run effects` writes it, and `tests/live/test_effects.py` fails for an effect that is not listed here with
-a reason. [What a host can reach](trust.md#what-a-host-can-reach) has the whole.
+changed. `bench/run effects` writes it, and `tests/live/test_effects.py` fails for an effect that is not listed here
+with a reason. [What a host can reach](trust.md#what-a-host-can-reach) has the whole.
 
 Each call was made by a descriptor of every kind that a kernel holds, inherits or can open, and by paths of the user's
 files, the cache, the lab and devices; as root of the machine and as a plain user, in virtual time and in real time.

@@ -13,7 +13,6 @@ from typing import TypeAlias
 
 from .traced_kernel import Traced
 
-
 NOTHING = -1
 CWD, EMPTY_PATH = -100, 0x1000
 OWN, OTHER = -1, 12345
@@ -264,8 +263,12 @@ BY_DESCRIPTOR: tuple[Call, ...] = (
     _by_pipe("tee", 276, lambda traced, source, it: (source, it, 19, 2)),
     _vector("vmsplice", 278, 2),
     plain("lseek", 8, 5, 1),
-    Call("linkat", lambda traced, it: traced.call(265, it, traced.put(0, b"\0"), CWD, traced.put(8, PLANTED), EMPTY_PATH)),
-    Call("symlinkat", lambda traced, it: traced.call(266, traced.put(0, b"/etc/passwd\0"), it, traced.put(32, PLANTED))),
+    Call(
+        "linkat", lambda traced, it: traced.call(265, it, traced.put(0, b"\0"), CWD, traced.put(8, PLANTED), EMPTY_PATH)
+    ),
+    Call(
+        "symlinkat", lambda traced, it: traced.call(266, traced.put(0, b"/etc/passwd\0"), it, traced.put(32, PLANTED))
+    ),
     planted("mkdirat", 258, 0o700),
     planted("mknodat of a pipe", 259, 0o10644, 0),
     planted("mknodat of a device", 259, 0o20666, 0x103),

@@ -192,7 +192,7 @@ def _descriptors(pid: int) -> dict[int, FileState]:
         return found
     for each in numbers:
         with contextlib.suppress(OSError, ValueError):
-            text, target = Path(f"/proc/{pid}/fdinfo/{each.name}").read_text(), os.readlink(each)
+            text, target = Path(f"/proc/{pid}/fdinfo/{each.name}").read_text(), str(each.readlink())
             flags, position = _FLAGS.search(text), _POSITION.search(text)
             if flags and position:
                 kind = "socket" if target.startswith("socket:") else "descriptor"

@@ -39,9 +39,9 @@ def python() -> Path:
         real = candidate.resolve()
         if all(place.stat().st_mode & 0o001 for place in (real, *real.parents)):
             return real
-    import pytest  # a bench that uses this module has no pytest
+    import pytest  # noqa: PLC0415 - a bench that uses this module has none
 
-    pytest.skip(f"{sys.executable} lies where a plain user cannot go, and there is no {version} in /usr/bin")
+    return pytest.skip(f"{sys.executable} lies where a plain user cannot go, and there is no {version} in /usr/bin")
 
 
 def link(source: Path, target: Path, ignore: Ignore | None = None) -> None:

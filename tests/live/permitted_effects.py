@@ -48,8 +48,8 @@ PERMITTED = (
         "locks: a lock to (read|write) of .* is made",
         "fcntl F_SETLK to (read|write)",
         ".*",
-        "it holds for programs alone that ask for such locks (fcntl(2)): kernels do, of their disks, and minigts of none "
-        "of these files",
+        "it holds for programs alone that ask for such locks (fcntl(2)): kernels do, of their disks, and minigts of "
+        "none of these files",
     ),
     Permitted(
         "open files of the supervisor: position",

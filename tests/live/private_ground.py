@@ -72,12 +72,12 @@ def require(place: Path) -> None:
     """Nothing is tried on the machine's own devices and cache."""
     for path in (Path("/dev"), Path("/proc/cpuinfo"), Path(os.environ["MINIGTS_CACHE"])):
         mine = place / {"dev": "dev", "cpuinfo": "cpuinfo"}.get(path.name, "cache")
-        if not os.path.samefile(path, mine):
+        if not path.samefile(mine):
             raise SystemExit(f"{path} is this machine's own: use `bench/run effects`")
 
 
 def require_devices(pid: int) -> None:
-    own = os.stat("/dev/null").st_dev
+    own = Path("/dev/null").stat().st_dev
     for each in Path(f"/proc/{pid}/fd").iterdir():
-        if os.readlink(each) == "/dev/null" and each.stat().st_dev != own:
+        if each.readlink() == Path("/dev/null") and each.stat().st_dev != own:
             raise SystemExit("a kernel has this machine's own /dev/null")

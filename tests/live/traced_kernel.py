@@ -1,9 +1,9 @@
 """A kernel of a lab in a tracer's hands: it makes the system calls that the tracer chooses, and then goes on.
 
-taken_kernel.py takes a kernel over from within, by /dev/mem, which only the image's own kernel has. A tracer (ptrace(2))
-gets the same from outside: the calls are made by the kernel's own process, with its descriptors, its filter, its
-Landlock domain and its limits. So this works in both times and with every kernel. It needs root, or a machine that lets
-a user trace processes of the same user.
+taken_kernel.py takes a kernel over from within, by /dev/mem, which only the image's own kernel has. A tracer
+(ptrace(2)) gets the same from outside: the calls are made by the kernel's own process, with its descriptors, its
+filter, its Landlock domain and its limits. So this works in both times and with every kernel. It needs root, or a
+machine that lets a user trace processes of the same user.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def descriptors(pid: int) -> dict[int, str]:
     found = {}
     for each in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(OSError):
-            found[int(each.name)] = os.readlink(each)
+            found[int(each.name)] = str(each.readlink())
     return dict(sorted(found.items()))
 
 
@@ -185,27 +185,26 @@ def kinds(pid: int, host: str) -> dict[str, int]:
 
 
 def _kind(pid: int, number: int, target: str, sockets: dict[int, str], host: str) -> str:
-    flags = int(re.search(r"flags:\s+(\d+)", Path(f"/proc/{pid}/fdinfo/{number}").read_text())[1], 8)  # type: ignore[index]
-    if number in sockets:
-        return sockets[number]
-    if target.startswith("anon_inode:"):
-        return target.removeprefix("anon_inode:").strip("[]")
-    if target.startswith(("pipe:", "socket:")):
-        return {"pipe": "a pipe", "socket": "a socket of its own"}[target.split(":")[0]]
+    found = re.search(r"flags:\s+(\d+)", Path(f"/proc/{pid}/fdinfo/{number}").read_text())
+    flags = int(found[1], 8) if found else 0
     place = target.removesuffix(" (deleted)")
     name = place.rpartition("/")[2]
-    if flags & PATHS:
-        return f"the directory of {'its memory' if 'deleted' in target else _directory(place, host)}, as O_PATH"
-    if place.startswith("/memfd:"):
-        return f"memfd {name.removeprefix('memfd:')}"
-    if target.endswith("(deleted)"):
-        return "its memory"
-    return {"root.ext4": "the image", "disk.cow": "its disk"}.get(name, name if name == "linux" else place)
+    if number in sockets:
+        kind = sockets[number]
+    elif ":" in target and not target.startswith("/"):
+        kind = {"pipe": "a pipe", "socket": "a socket of its own"}.get(target.partition(":")[0], target[11:].strip("[]"))
+    elif flags & PATHS:
+        kind = f"the directory of {'its memory' if place != target else _directory(place, host)}, as O_PATH"
+    elif place.startswith("/memfd:"):
+        kind = f"memfd {name.removeprefix('memfd:')}"
+    elif place != target:
+        kind = "its memory"
+    else:
+        kind = {"root.ext4": "the image", "disk.cow": "its disk", "linux": "linux"}.get(name, place)
+    return kind
 
 
 def _directory(place: str, host: str) -> str:
     if place.endswith(f"/shared/{host}"):
         return "what its guest may read"
     return "the lab" if "/labs/" in place else "the image"
-
-

@@ -16,7 +16,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from pathlib import Path
 
 from .effects import Ground, grounds
 from .traced_kernel import Ended, Traced, named
@@ -38,7 +37,7 @@ LOOP = bytes.fromhex(
     "75b8"  # jnz again
     "cc"  # end: int3
 )
-"""Makes the call at rbx, adds the steps of the first three arguments, and counts, until an error or until it is enough."""
+"""Makes the call at rbx, adds the steps of the first three arguments, and counts, until an error or enough of them."""
 ENOUGH = 8_000_000
 CODE_BYTES = 4096
 
@@ -107,8 +106,8 @@ def process():
     if not pid:
         os._exit(0)
     os.waitpid(pid, 0)
-for name, act in (("an epoll watch", watch), ("a timer", timer), ("a descriptor in a message", flight), ("a pipe", pipe),
-                  ("a signal", signal_queue), ("a process", process)):
+for name, act in (("an epoll watch", watch), ("a timer", timer), ("a descriptor in a message", flight),
+                  ("a pipe", pipe), ("a signal", signal_queue), ("a process", process)):
     probe(name, act)
 print(json.dumps(found))
 """
@@ -240,7 +239,12 @@ TRIES: tuple[tuple[str, Callable[[Traced, Loops], tuple[int, str]], str, str], .
     ("timers", timers, "RLIMIT_SIGPENDING", "a timer"),
     ("queued signals", signals, "RLIMIT_SIGPENDING", "a signal"),
     ("descriptors in messages under way", in_flight, "RLIMIT_NOFILE", "a descriptor in a message"),
-    ("pipes", pipes, f"{_said('/proc/sys/fs/pipe-user-pages-soft')} pages for each user, then two for a pipe", "a pipe"),
+    (
+        "pipes",
+        pipes,
+        f"{_said('/proc/sys/fs/pipe-user-pages-soft')} pages for each user, then two for a pipe",
+        "a pipe",
+    ),
     ("open files", files, "RLIMIT_NOFILE of each process", "a process"),
     ("mappings", mappings, f"{_said('/proc/sys/vm/max_map_count')} for each process", "a process"),
     ("locks of its own files", locks, "none", "a process"),
@@ -258,7 +262,7 @@ TRIES: tuple[tuple[str, Callable[[Traced, Loops], tuple[int, str]], str, str], .
 def main() -> None:
     user, time = sys.argv[1:]
     with grounds(user, time) as ground:
-        print(json.dumps([asdict(each) for each in Trial(ground).all()]))
+        sys.stdout.write(json.dumps([asdict(each) for each in Trial(ground).all()]) + "\n")
 
 
 if __name__ == "__main__":
