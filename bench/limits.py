@@ -35,14 +35,15 @@ def main() -> None:
     found = json.loads(done.stdout.splitlines()[-1])
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "limits.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    rows = [
-        (each["what"], f"{each['made']:,}", each["ended_by"] or "no limit met", each["limit"], each["afterwards"])
-        for each in found
-    ]
+    rows = [_row(**each) for each in found]
     tables.show_table("", COLUMNS, rows)
     if given.page is not None:
         head = [tuple(name.lstrip(">") for name in COLUMNS), ("---",) * len(COLUMNS)]
         paths.write_whole(given.page, "".join(f"| {' | '.join(row)} |\n" for row in [*head, *rows]))
+
+
+def _row(what: str, made: int, ended_by: str, limit: str, afterwards: str) -> tuple[str, ...]:
+    return what, f"{made:,}", ended_by or "as many as were tried", limit, afterwards
 
 
 if __name__ == "__main__":

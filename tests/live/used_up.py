@@ -16,9 +16,10 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from .effects import Ground, grounds
-from .traced_kernel import Ended, Traced, named
+from .traced_kernel import Ended, Traced, named, traced
 
 LOOP = bytes.fromhex(
     "488b03"  # again: mov rax,[rbx]
@@ -128,6 +129,10 @@ def as_user(uid: int) -> dict[str, str]:
     return {str(key): str(value) for key, value in json.loads(done.stdout).items()}
 
 
+Use: TypeAlias = "Callable[[Traced, Loops], tuple[int, str]]"
+"""How much it got, and the error of the next."""
+
+
 class Trial:
     """Each try has a kernel of its own, which is restarted afterwards."""
 
@@ -135,12 +140,12 @@ class Trial:
         self._ground = ground
         self.before = as_user(ground.uid)
 
-    def use(self, what: str, act: Callable[[Traced, Loops], tuple[int, str]], limit: str, probe: str) -> UsedUp:
-        """What came of `act`; `probe` names what the user then tries."""
+    def use(self, what: str, act: Use, limit: str, probe: str) -> UsedUp:
+        """What came of `act`, by a kernel that is restarted afterwards; `probe` names what the user then tries."""
         traced = Traced(self._ground.kernel("a"))
         try:
             made, ended_by = act(traced, Loops(traced))
-            then = as_user(self._ground.uid).get(probe, "") if probe else ""
+            then = as_user(self._ground.uid)[probe]
         except Ended:
             made, ended_by, then = 0, "the kernel ended", ""
         finally:
@@ -148,11 +153,16 @@ class Trial:
                 traced.release()
         if self._ground.program.run("restart", "a").returncode:
             self._ground.again()
-        afterwards = then if then == self.before.get(probe, "") else f"{then} (before: {self.before.get(probe)})"
+        afterwards = then if then == self.before[probe] else f"{then} (before: {self.before[probe]})"
         return UsedUp(what, made, ended_by, limit, afterwards)
 
+    def refused(self) -> list[UsedUp]:
+        """What is tried a few times, by one kernel."""
+        with traced(self._ground.kernel("a")) as held:
+            return [UsedUp(what, *Loops(held).many(*call, most=FEW), "", "") for what, call in FEW_TRIES.items()]
+
     def all(self) -> list[UsedUp]:
-        return [self.use(*each) for each in TRIES]
+        return [*self.refused(), *(self.use(*each) for each in TRIES)]
 
 
 def epoll_watches(traced: Traced, loops: Loops) -> tuple[int, str]:
@@ -226,15 +236,11 @@ def locks(traced: Traced, loops: Loops) -> tuple[int, str]:
     return loops.many(72, memory, 6, place, steps=(0, 0, 32), most=count)
 
 
-def once(number: int, *arguments: int) -> Callable[[Traced, Loops], tuple[int, str]]:
-    return lambda traced, loops: loops.many(number, *arguments, most=1000)
-
-
 def _said(path: str) -> str:
     return Path(path).read_text().split()[0]
 
 
-TRIES: tuple[tuple[str, Callable[[Traced, Loops], tuple[int, str]], str, str], ...] = (
+TRIES: tuple[tuple[str, Use, str, str], ...] = (
     ("epoll watches", epoll_watches, f"{_said('/proc/sys/fs/epoll/max_user_watches')} for each user", "an epoll watch"),
     ("timers", timers, "RLIMIT_SIGPENDING", "a timer"),
     ("queued signals", signals, "RLIMIT_SIGPENDING", "a signal"),
@@ -248,15 +254,18 @@ TRIES: tuple[tuple[str, Callable[[Traced, Loops], tuple[int, str]], str, str], .
     ("open files", files, "RLIMIT_NOFILE of each process", "a process"),
     ("mappings", mappings, f"{_said('/proc/sys/vm/max_map_count')} for each process", "a process"),
     ("locks of its own files", locks, "none", "a process"),
-    ("inotify", once(294, 0), "", ""),
-    ("keys", once(248, 0, 0, 0, 0, 0), "", ""),
-    ("message queues", once(240, 0, 0o102, 0o600, 0), "", ""),
-    ("asynchronous input and output (io_setup)", once(206, 1, 0), "", ""),
-    ("io_uring", once(425, 1, 0), "", ""),
-    ("locked memory (mlock)", once(149, 0x1000, 4096), "", ""),
-    ("System V memory", once(29, 0, 4096, 0o600), "", ""),
-    ("user namespaces", once(272, 0x10000000), "", ""),
 )
+FEW = 100
+FEW_TRIES = {
+    "inotify": (294, 0),
+    "keys": (248, 0, 0, 0, 0, 0),
+    "message queues": (240, 0, 0o102, 0o600, 0),
+    "asynchronous input and output (io_setup)": (206, 1, 0),
+    "io_uring": (425, 1, 0),
+    "locked memory (mlock)": (149, 0x1000, 4096),
+    "System V memory": (29, 0, 4096, 0o600),
+    "user namespaces": (272, 0x10000000),
+}
 
 
 def main() -> None:
