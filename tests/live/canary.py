@@ -208,8 +208,8 @@ class Siege:
                     this.acts.append(act(this))
                 for verb in self._chance.sample(verbs, 3):
                     verb(this)
-                self._repair(this)
                 this.faults += self._canary.faults()
+                self._repair(this)
                 yield this
                 number += 1
             end = Round(number)
@@ -458,6 +458,7 @@ class Siege:
             self._ground.kernel_directory.chmod(0o755)
         with contextlib.suppress(AssertionError):
             self._ground.again()
+        self._canary.faults()
 
 
 def main() -> None:
