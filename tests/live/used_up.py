@@ -8,7 +8,6 @@ meanwhile the user tries to do the same. It runs on a private ground (effects.py
 
 from __future__ import annotations
 
-import contextlib
 import json
 import struct
 import subprocess
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from .effects import Ground, grounds
-from .traced_kernel import Ended, Traced, named, traced
+from .traced_kernel import Traced, named, traced
 
 LOOP = bytes.fromhex(
     "488b03"  # again: mov rax,[rbx]
@@ -134,35 +133,28 @@ Use: TypeAlias = "Callable[[Traced, Loops], tuple[int, str]]"
 
 
 class Trial:
-    """Each try has a kernel of its own, which is restarted afterwards."""
+    """One kernel tries all, and gives each thing back before the next; what it cannot give back comes last."""
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
         self.before = as_user(ground.uid)
 
-    def use(self, what: str, act: Use, limit: str, probe: str) -> UsedUp:
-        """What came of `act`, by a kernel that is restarted afterwards; `probe` names what the user then tries."""
-        traced = Traced(self._ground.kernel("a"))
-        try:
-            made, ended_by = act(traced, Loops(traced))
-            then = as_user(self._ground.uid)[probe]
-        except Ended:
-            made, ended_by, then = 0, "the kernel ended", ""
-        finally:
-            with contextlib.suppress(Ended, OSError):
-                traced.release()
-        if self._ground.program.run("restart", "a").returncode:
-            self._ground.again()
+    def all(self) -> list[UsedUp]:
+        with traced(self._ground.kernel("a")) as held:
+            loops = Loops(held)
+            found = [UsedUp(what, *loops.many(*call, most=FEW), "", "") for what, call in FEW_TRIES.items()]
+            found.extend(self._use(held, loops, *each) for each in TRIES)
+        return found
+
+    def _use(self, held: Traced, loops: Loops, what: str, act: Use, limit: str, probe: str) -> UsedUp:
+        """What came of `act`; `probe` names what the user then tries."""
+        first = _next(held)
+        made, ended_by = act(held, loops)
+        then = as_user(self._ground.uid)[probe]
+        held.call(436, first, 0xFFFFFFFF, 0)
+        loops.many(226, 0, steps=(1,), most=made if act is timers else 1)
         afterwards = then if then == self.before[probe] else f"{then} (before: {self.before[probe]})"
         return UsedUp(what, made, ended_by, limit, afterwards)
-
-    def refused(self) -> list[UsedUp]:
-        """What is tried a few times, by one kernel."""
-        with traced(self._ground.kernel("a")) as held:
-            return [UsedUp(what, *Loops(held).many(*call, most=FEW), "", "") for what, call in FEW_TRIES.items()]
-
-    def all(self) -> list[UsedUp]:
-        return [*self.refused(), *(self.use(*each) for each in TRIES)]
 
 
 def epoll_watches(traced: Traced, loops: Loops) -> tuple[int, str]:
@@ -243,7 +235,6 @@ def _said(path: str) -> str:
 TRIES: tuple[tuple[str, Use, str, str], ...] = (
     ("epoll watches", epoll_watches, f"{_said('/proc/sys/fs/epoll/max_user_watches')} for each user", "an epoll watch"),
     ("timers", timers, "RLIMIT_SIGPENDING", "a timer"),
-    ("queued signals", signals, "RLIMIT_SIGPENDING", "a signal"),
     ("descriptors in messages under way", in_flight, "RLIMIT_NOFILE", "a descriptor in a message"),
     (
         "pipes",
@@ -252,8 +243,9 @@ TRIES: tuple[tuple[str, Use, str, str], ...] = (
         "a pipe",
     ),
     ("open files", files, "RLIMIT_NOFILE of each process", "a process"),
-    ("mappings", mappings, f"{_said('/proc/sys/vm/max_map_count')} for each process", "a process"),
     ("locks of its own files", locks, "none", "a process"),
+    ("queued signals", signals, "RLIMIT_SIGPENDING", "a signal"),
+    ("mappings", mappings, f"{_said('/proc/sys/vm/max_map_count')} for each process", "a process"),
 )
 FEW = 100
 FEW_TRIES = {
