@@ -115,13 +115,15 @@ class Traced:
 
     def _wait(self, patience_s: float = PATIENCE_S) -> bool:
         """Until it stands still; whether it had to be interrupted, which it is after so long."""
-        deadline, interrupted = time.monotonic() + patience_s, False
+        soon, deadline, interrupted = time.monotonic() + 0.002, time.monotonic() + patience_s, False
         while True:
             pid, status = os.waitpid(self.pid, WALL | os.WNOHANG)
             if pid == 0:
                 if time.monotonic() > deadline and not interrupted:
                     self._ptrace(INTERRUPT, 0, 0)
                     interrupted = True
+                elif time.monotonic() > soon:
+                    time.sleep(0.001)
                 continue
             if not os.WIFSTOPPED(status):
                 raise Ended

@@ -221,7 +221,7 @@ def mappings(traced: Traced, loops: Loops) -> tuple[int, str]:
 
 
 def locks(traced: Traced, loops: Loops) -> tuple[int, str]:
-    count = 100_000
+    count = 10_000
     memory = traced.call(319, traced.put(0, b"own\0"), 0)
     place = traced.call(9, 0, 32 * count, 3, 0x22, -1, 0)
     traced.poke(place, b"".join(struct.pack("=hhxxxxqqi4x", 1, 0, 2 * each, 1, 0) for each in range(count)))
