@@ -39,6 +39,7 @@ LOOP = bytes.fromhex(
 )
 """Makes the call at rbx, adds the steps of the first three arguments, and counts, until an error or enough of them."""
 ENOUGH = 8_000_000
+EPOLLS = 400
 CODE_BYTES = 4096
 
 
@@ -78,7 +79,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 found = {}
 def probe(name, act):
     try:
-        found[name] = str(act() or "as ever")
+        found[name] = str([act() for _ in range(20)][-1] or "as ever")
     except OSError as error:
         found[name] = errno.errorcode[error.errno]
 def watch():
@@ -152,19 +153,19 @@ class Trial:
         made, ended_by = act(held, loops)
         then = as_user(self._ground.uid)[probe]
         held.call(436, first, 0xFFFFFFFF, 0)
-        loops.many(226, 0, steps=(1,), most=made if act is timers else 1)
+        if act is timers:
+            _delete_timers(held, loops, made)
         afterwards = then if then == self.before[probe] else f"{then} (before: {self.before[probe]})"
         return UsedUp(what, made, ended_by, limit, afterwards)
 
 
 def epoll_watches(traced: Traced, loops: Loops) -> tuple[int, str]:
-    epolls, first = _next(traced), 400
-    loops.many(291, 0, most=first)
+    epolls = [traced.call(291, 0) for _ in range(EPOLLS)]
     begin = _next(traced)
     files, _ = loops.many(290, 0, 0)
     made, error = 0, ""
     event = traced.put(0, struct.pack("=Iq", 1, 0))
-    for epoll in range(epolls, epolls + first):
+    for epoll in epolls:
         came, error = loops.many(233, epoll, 1, begin, event, steps=(0, 0, 1), most=max(files, 1))
         made += came
         if error:
@@ -182,6 +183,12 @@ def _next(traced: Traced) -> int:
 def timers(traced: Traced, loops: Loops) -> tuple[int, str]:
     event = traced.put(0, struct.pack("=qii", 0, 0, 1) + bytes(64))
     return loops.many(222, 1, event, traced.put(128, bytes(8)))
+
+
+def _delete_timers(traced: Traced, loops: Loops, last_made: int) -> None:
+    """But those that the kernel had before; their numbers follow each other."""
+    (last,) = struct.unpack("=i", traced.peek(traced.box + 128, 4))
+    loops.many(226, last - last_made + 1, steps=(1,), most=last_made)
 
 
 def signals(traced: Traced, loops: Loops) -> tuple[int, str]:
