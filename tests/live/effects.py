@@ -41,7 +41,7 @@ SETTLES_S = 0.3
 """Longer than the supervisor takes between two looks at its kernels."""
 REACHES_OTHERS = re.compile("^(write|pwrite|send|splice|vmsplice|shutdown|recvfrom|bind|connect|listen)")
 ENOUGH_ENDS = 1
-"""By a descriptor on which another process reads, no more messages are tried once so many have ended the host: it has to
+"""By a descriptor on which another process reads, no more messages are tried once so many have ended the host: it must
 be started again each time, and what the clock makes of messages is tried by `bench/run lies`."""
 ITS_OWN = ("its memory", "its disk")
 """What a kernel ruins for itself: its lab is brought up anew afterwards."""
