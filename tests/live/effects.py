@@ -359,6 +359,7 @@ class Trial:
         if found:
             words = tuple(sorted(map(str, found)))
             self.came.effects.append(Effect(call.name, name, self._ground.user, self._ground.time, words))
+            sys.stderr.write(f"{self.came.ground}: {call.name} by {name}: {'; '.join(words)}\n")
         if has_ended:
             self._ends[name] = self._ends.get(name, 0) + 1
             self._again()
