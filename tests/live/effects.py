@@ -43,6 +43,8 @@ REACHES_OTHERS = re.compile("^(write|pwrite|send|splice|vmsplice|shutdown|recvfr
 ENOUGH_ENDS = 1
 """By a descriptor on which another process reads, no more messages are tried once so many have ended the host: it must
 be started again each time, and what the clock makes of messages is tried by `bench/run lies`."""
+WITH_OTHERS = ("the agent's line", "a link", "another socket")
+"""Descriptors on which another process reads, besides those of the clock that it inherits."""
 ITS_OWN = ("its memory", "its disk")
 """What a kernel ruins for itself: its lab is brought up anew afterwards."""
 
@@ -385,7 +387,7 @@ class Trial:
 
 def _reaches_others(name: str) -> tuple[bool, bool, str]:
     """Descriptors on which another process reads come last, and before them what a kernel ruins for itself."""
-    return "the clock's" in name or name in ("the agent's line", "a link"), name in ITS_OWN, name
+    return "the clock's" in name or name in WITH_OTHERS, name in ITS_OWN, name
 
 
 def main() -> None:

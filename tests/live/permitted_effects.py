@@ -21,7 +21,7 @@ class Permitted:
 
 
 CLOCKS = "the clock's .*"
-LINES = f"{CLOCKS}|the agent's line|a link"
+LINES = f"{CLOCKS}|the agent's line|a link|another socket"
 OWN_PLACES = "its own directory|its kernel's directory|what the user copies from it"
 
 PERMITTED = (

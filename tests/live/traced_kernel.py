@@ -195,7 +195,7 @@ def _kind(pid: int, number: int, target: str, sockets: dict[int, str], host: str
         kind = sockets[number]
     elif ":" in target and not target.startswith("/"):
         anonymous = target.removeprefix("anon_inode:").strip("[]")
-        kind = {"pipe": "a pipe", "socket": "a socket of its own"}.get(target.partition(":")[0], anonymous)
+        kind = {"pipe": "a pipe", "socket": "another socket"}.get(target.partition(":")[0], anonymous)
     elif flags & PATHS:
         kind = f"the directory of {'its memory' if place != target else _directory(place, host)}, as O_PATH"
     elif place.startswith("/memfd:"):
