@@ -37,9 +37,9 @@ PARTS = {
         "reference/policy reference/python docs/overlays docs/providers docs/glossary CHANGELOG"
     ),
     "Understand": (
-        "docs/virtual-time docs/trust docs/validation docs/methods docs/safety docs/performance docs/documents "
-        "docs/figure-16 docs/faults docs/decisions/README CONTRIBUTING SECURITY CODE_OF_CONDUCT bench/README "
-        "provision/kernel/README"
+        "docs/virtual-time docs/trust docs/validation docs/methods docs/safety docs/effects docs/performance "
+        "docs/documents docs/figure-16 docs/faults docs/decisions/README CONTRIBUTING SECURITY CODE_OF_CONDUCT "
+        "bench/README provision/kernel/README"
     ),
 }
 """The four parts of the site, each with its pages in their order."""
