@@ -531,7 +531,7 @@ def test_what_has_timed_out_says_what_it_said(rundir: Path, agent: Agent) -> Non
     beside(speak)
     with pytest.raises(CommandTimeout) as caught:
         run(rundir)
-    assert caught.value.stdout == "so far"
+    assert caught.value.out == "so far"
 
 
 def test_a_supervisor_of_before_tells_nothing_and_is_believed(rundir: Path) -> None:

@@ -24,6 +24,7 @@ from minigts.explore.host_logs import Period
 from minigts.explore.outcome import Outcome
 from minigts.explore.player import Player
 from minigts.explore.work import SeedOfWork
+from minigts.foreign import content
 from minigts.lab import Lab, events, pcapng
 from minigts.lab.pcapng import Frame
 from minigts.machine.parallel import turn_of_this_thread
@@ -229,7 +230,7 @@ def _logs(lab: Lab, place: Path) -> dict[str, dict[str, str]]:
             if lab.time == "virtual":
                 argv = host_logs.WARNINGS_ARGV
                 said = lab.provider.run(machine.name, argv, timeout_s=WARNINGS_S, check=False).stdout
-                (into / host_logs.WARNINGS).write_text(said, encoding="utf-8")
+                (into / host_logs.WARNINGS).write_text(content(said), encoding="utf-8")
         with suppress(OSError):
             found[machine.name] = {
                 file.name: file.read_bytes().decode(errors="replace")

@@ -12,6 +12,7 @@ from typing import Any
 
 from minigts import paths
 from minigts.errors import MinigtsError
+from minigts.foreign import content
 from minigts.providers import archive
 from minigts.providers.agent import client, lab_processes
 from minigts.providers.agent.patience import Conditions
@@ -131,7 +132,7 @@ class AgentProvider(RealTime):
         except MinigtsError as error:
             (into / "dmesg.log").write_text(f"{error}\n")
         else:
-            (into / "dmesg.log").write_text(text)
+            (into / "dmesg.log").write_text(content(text))
             self._programs_logs(host, into)
 
     def _programs_logs(self, host: str, into: Path) -> None:
