@@ -8,6 +8,7 @@ library and `foreign` are imported here, since a lab's supervisor reads its own 
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -91,7 +92,7 @@ def document(
     NaN and infinities."""
     text = held(content, bounds)
     try:
-        return json.loads(text, parse_int=whole, parse_float=real, parse_constant=_no_number)
+        return json.loads(text, parse_int=whole, parse_float=real or _finite, parse_constant=_no_number)
     except json.JSONDecodeError as error:
         raise Unreadable(f"is not JSON: {error.msg}", error.lineno) from None
     except ValueError as error:
@@ -104,6 +105,13 @@ def model(content: Content, kind: type[_M], bounds: Bounds = USUAL) -> _M:
     """The document as that model. Raises Unreadable, and pydantic's ValidationError, which both are ValueErrors."""
     made: _M = kind.model_validate_json(held(content, bounds))
     return made
+
+
+def _finite(text: str) -> float:
+    """The number `1e999` is JSON's, and would be Python's infinity."""
+    if math.isinf(number := float(text)):
+        raise ValueError(f"{text[:40]} is too large a number")
+    return number
 
 
 def _no_number(text: str) -> Any:
