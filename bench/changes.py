@@ -75,7 +75,7 @@ class Rounds:
                 self._set()
             told = stream.result()
         self.found.streams += 1
-        self._expect(told.code == 0 and '"error"' not in told.stdout, f"the stream broke: {told.stdout[-200:]}")
+        self._expect(told.code == 0 and '"error"' not in told.stdout, f"the stream broke: {told.stdout[-200:]!r}")
 
     def harsh(self, count: int) -> None:
         """Cut, kill, restart and pause while echo requests run; at the end all links are restored and all hosts on."""

@@ -20,6 +20,7 @@ from minigts import overlays
 from minigts.cli import console
 from minigts.cli.views import tables
 from minigts.experiments.provider_comparison import Figure, traffic
+from minigts.foreign import to_user
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
 from minigts.tools.base import PathUnderTest
@@ -33,7 +34,7 @@ MTU = 1500
 
 def bridged_address(lab: Lab, host: str) -> str:
     """The machine's address in the management network, which `minigts` itself uses only for SSH."""
-    said = lab.provider.run(host, ["ip", "-j", "-4", "address", "show", "dev", BRIDGED], timeout_s=30).stdout
+    said = to_user(lab.provider.run(host, ["ip", "-j", "-4", "address", "show", "dev", BRIDGED], timeout_s=30).stdout)
     (device,) = json.loads(said)
     return str(device["addr_info"][0]["local"])
 

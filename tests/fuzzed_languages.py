@@ -9,10 +9,11 @@ from functools import cache
 from pathlib import Path
 
 from fuzzing import Subject, mutate_text
-from minigts.errors import UNPRINTABLE, InputError
+from minigts.errors import InputError
 from minigts.experiments import load as experiments
 from minigts.experiments.matrix import matrix
 from minigts.experiments.model import Experiment
+from minigts.foreign import UNPRINTABLE
 from minigts.formats import detect, network
 from minigts.language.problems import require_none
 from minigts.language.tree import read_tree

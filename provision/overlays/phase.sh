@@ -6,7 +6,8 @@
 #
 #   install  on all hosts at once: daemons, kernel modules
 #   join     on the leader (the first host), then on the others at once; what the leader prints as KEY=VALUE are
-#            variables for the others. Where a lab has groups, each has its own leader, and knows of no other group
+#            variables for the others, of those that overlay.yaml declares under `prints:`; any other ends the phase. Where a
+#            lab has groups, each has its own leader, and knows of no other group
 #   start    likewise: the measuring container, with netserver (12865) and iperf3 (5201) listening. Prints ADDRESS, MTU
 #            and, where there is a container, ENTER: a process id in it; OWN, the container's own address, where ADDRESS
 #            is its host's

@@ -12,6 +12,7 @@ import pytest
 
 from live.program import until
 from minigts.errors import CommandFailed, CommandTimeout, MinigtsError
+from minigts.foreign import to_user
 from minigts.providers.base import Provider
 
 LIMIT_S = 60.0
@@ -19,7 +20,7 @@ HOSTS = ("h1", "h2", "h3")
 
 
 def sh(lab: Provider, script: str, host: str = "h1", timeout_s: float = LIMIT_S) -> str:
-    return lab.run(host, ["sh", "-c", script], timeout_s=timeout_s).stdout
+    return to_user(lab.run(host, ["sh", "-c", script], timeout_s=timeout_s).stdout)
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 126, 255])
@@ -47,7 +48,7 @@ def test_a_failure_carries_host_command_code_and_output(lab: Provider) -> None:
     with pytest.raises(CommandFailed) as failed:
         lab.run("h2", ["sh", "-c", "echo said; echo why >&2; exit 3"], timeout_s=LIMIT_S)
     error = failed.value
-    assert (error.host, error.code, error.stdout, error.stderr) == ("h2", 3, "said\n", "why\n")
+    assert (error.host, error.code, error.out, error.err) == ("h2", 3, "said\n", "why\n")
     assert "on h2: `sh -c" in str(error)
 
 
@@ -84,7 +85,7 @@ def test_a_megabyte_of_input_arrives_unchanged(lab: Provider) -> None:
 
 def test_input_that_comes_back_while_it_is_sent_does_not_block(lab: Provider) -> None:
     data = b"0123456789abcde\n" * (1 << 16)
-    assert lab.run("h1", ["cat"], timeout_s=LIMIT_S, stdin=data).stdout.encode() == data
+    assert to_user(lab.run("h1", ["cat"], timeout_s=LIMIT_S, stdin=data).stdout).encode() == data
 
 
 def test_a_command_that_does_not_read_its_input_ends_all_the_same(lab: Provider) -> None:
@@ -154,7 +155,7 @@ def test_commands_on_all_hosts_run_at_the_same_time(lab: Provider) -> None:
 
     def work(host: str) -> str:
         argv = ["sh", "-c", f"echo {host}; {WAITS_FOR.format(host)}"]
-        return lab.run(host, argv, timeout_s=PATIENCE_S, on_output=lambda _: begun.release()).stdout
+        return to_user(lab.run(host, argv, timeout_s=PATIENCE_S, on_output=lambda _: begun.release()).stdout)
 
     with ThreadPoolExecutor(3) as pool:
         running = [pool.submit(work, host) for host in HOSTS]
@@ -179,7 +180,7 @@ def test_time_over_says_so_and_keeps_what_was_said(lab: Provider) -> None:
     with pytest.raises(CommandTimeout, match="was ended after 1 s") as failed:
         lab.run("h1", ["sh", "-c", "echo begun; sleep 3600"], timeout_s=1)
     assert lab.now_s() - started_s < PATIENCE_S
-    assert (failed.value.stdout, failed.value.code, failed.value.host) == ("begun\n", 124, "h1")
+    assert (failed.value.out, failed.value.code, failed.value.host) == ("begun\n", 124, "h1")
 
 
 CHILDREN = {

@@ -12,6 +12,7 @@ import pytest
 from live.conftest import MakeLab
 from live.program import PROJECT, TOPOLOGIES, Program, kernel
 from minigts import paths
+from minigts.foreign import to_user
 from minigts.lab import Lab
 from minigts.providers.uml.run import confinement
 from minigts.topology.time import Time
@@ -66,7 +67,7 @@ needs_landlock = pytest.mark.skipif(confinement.version() == 0, reason="this mac
 def tries(lab: Lab, host: str, places: list[str]) -> str:
     """All that a try to reach these places said, on both streams."""
     argv = ["bash", "-c", f"exec 2>&1\n{TRIES}", "bash", *places]
-    return lab.provider.run(host, argv, timeout_s=60).stdout
+    return to_user(lab.provider.run(host, argv, timeout_s=60).stdout)
 
 
 def states(directory: Path) -> dict[str, tuple[int, int, int, int]]:
@@ -129,8 +130,8 @@ def test_nor_its_neighbours(make_lab: MakeLab) -> None:
 @needs_landlock
 @pytest.mark.parametrize("time", ["real", pytest.param("virtual", marks=pytest.mark.virtual)])
 def test_hostfs_stays_below_its_directory(time: Time, make_lab: MakeLab) -> None:
-    """By any way of writing `..`, and by a link: what a guest mounts is its own directory, or nothing. With a slash at its
-    end a link that the user has made there is mounted, and shows nothing."""
+    """By any way of writing `..`, and by a link: what a guest mounts is its own directory, or nothing. With a slash at
+    its end a link that the user has made there is mounted, and shows nothing."""
     lab = make_lab(PAIR, time=time)
     lab.provider.run("a", ["sync"], timeout_s=120)
     shared = lab.rundir / "shared" / "a"
@@ -191,7 +192,7 @@ def test_what_is_put_arrives_and_its_place_cannot_be_written_to(make_lab: MakeLa
     lab = make_lab(PAIR, time="real")
     (tmp_path / "given").write_bytes(os.urandom(3 << 20))
     lab.provider.put("a", tmp_path / "given", PurePosixPath("/srv/given"))
-    kept = lab.provider.run("a", ["sha256sum", "/srv/given"], timeout_s=120).stdout.split()[0]
+    kept = to_user(lab.provider.run("a", ["sha256sum", "/srv/given"], timeout_s=120).stdout).split()[0]
     assert kept == hashlib.sha256((tmp_path / "given").read_bytes()).hexdigest()
     script = "mkdir -p /mnt/in && mount -t hostfs none /mnt/in && ! touch /mnt/in/new && ! mkdir /mnt/in/new"
     lab.provider.run("a", ["bash", "-c", script], timeout_s=120)
@@ -210,7 +211,9 @@ echo kept >file; ln -s {tmp_path} link; ln file other; mkfifo pipe; mkdir direct
     assert not [path for path in returned.iterdir() if path.is_symlink() or not path.is_file()]
     assert (returned / "file").read_text() == "kept\n"
     lab.provider.get("a", PurePosixPath("/etc/hostname"), tmp_path / "here")
-    assert (tmp_path / "here").read_text() == lab.provider.run("a", ["cat", "/etc/hostname"], timeout_s=120).stdout
+    assert (tmp_path / "here").read_text() == to_user(
+        lab.provider.run("a", ["cat", "/etc/hostname"], timeout_s=120).stdout
+    )
 
 
 def test_without_landlock_a_guest_has_no_hostfs_and_put_still_works(tmp_path: Path) -> None:

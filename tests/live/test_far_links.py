@@ -10,6 +10,7 @@ from minigts.dataplane.wire import wire_for
 from minigts.fidelity import measure
 from minigts.fidelity.expectations import check
 from minigts.fidelity.measure import LOSES_ALL, certify
+from minigts.foreign import to_user
 from minigts.lab import Lab
 from minigts.lab.links import link_carrier
 
@@ -108,4 +109,4 @@ def test_where_the_first_measurement_fails_the_second_is_judged_by_the_windows_t
 
 
 def _up_s(lab: Lab) -> float:
-    return float(lab.provider.run("h1", ["cat", "/proc/uptime"], timeout_s=60).stdout.split()[0])
+    return float(to_user(lab.provider.run("h1", ["cat", "/proc/uptime"], timeout_s=60).stdout).split()[0])

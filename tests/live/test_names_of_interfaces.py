@@ -9,6 +9,7 @@ import pytest
 from live.conftest import MakeLab, quiet
 from minigts.errors import CommandFailed
 from minigts.fidelity import measure, mending
+from minigts.foreign import to_user
 from minigts.lab.lab import Lab
 from minigts.language import interface_names
 
@@ -51,7 +52,7 @@ DO_NOT = {
 
 
 def of_a(lab: Lab, command: str) -> str:
-    return lab.provider.run("a", ["sh", "-c", command], timeout_s=60, check=False).stdout
+    return to_user(lab.provider.run("a", ["sh", "-c", command], timeout_s=60, check=False).stdout)
 
 
 def wrong(lab: Lab) -> list[str]:
@@ -60,7 +61,9 @@ def wrong(lab: Lab) -> list[str]:
 
 def has_every_name(lab: Lab) -> None:
     for host, name in (("a", "uplink"), ("s", "to-a"), ("c", LONG)):
-        assert "eth1" in lab.provider.run(host, ["ip", "-br", "link", "show", "dev", name], timeout_s=30).stdout
+        assert "eth1" in to_user(
+            lab.provider.run(host, ["ip", "-br", "link", "show", "dev", name], timeout_s=30).stdout
+        )
 
 
 @pytest.mark.virtual

@@ -15,6 +15,7 @@ from live.conftest import quiet, state_directory, take_down
 from minigts import lab as labs
 from minigts.errors import EnvironmentLacks
 from minigts.fidelity import explanation
+from minigts.foreign import to_user
 from minigts.lab import Lab, links, schedule_player
 from minigts.topology.read.load import parse
 from minigts.topology.schedule import Moment
@@ -87,7 +88,7 @@ def as_before(queues: Lab) -> Iterator[None]:
 
 
 def on(lab: Lab, host: str, script: str) -> str:
-    return lab.provider.run(host, ["sh", "-euc", script], timeout_s=LIMIT_S).stdout
+    return to_user(lab.provider.run(host, ["sh", "-euc", script], timeout_s=LIMIT_S).stdout)
 
 
 def begin(lab: Lab, host: str, command: str, output: str) -> None:

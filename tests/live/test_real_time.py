@@ -18,6 +18,7 @@ from minigts.dataplane import shaping
 from minigts.fidelity import measure
 from minigts.fidelity.explanation import explain
 from minigts.fidelity.mending import mend
+from minigts.foreign import to_user
 from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab, calibration, schedule_player
 from minigts.lab.record import Amounts
@@ -38,7 +39,7 @@ Seen = dict[tuple[str, str], float]
 
 
 def everywhere(lab: Lab, *argv: str) -> dict[str, str]:
-    return lab.on_every_host(lambda host: lab.provider.run(host.name, argv, timeout_s=LIMIT_S).stdout.strip())
+    return lab.on_every_host(lambda host: to_user(lab.provider.run(host.name, argv, timeout_s=LIMIT_S).stdout).strip())
 
 
 def test_every_port_is_shaped_as_planned(real_lab: Lab) -> None:
@@ -117,7 +118,7 @@ def test_what_is_set_is_gone_once_it_is_set_back(real_lab: Lab) -> None:
 def numbers(lab: Lab, *argv: str) -> list[int]:
     """The numbers of echo requests in the order in which their answers came."""
     address = lab.plan.address_over(lab.plan.path("ams", "bra"))
-    said = lab.provider.run("ams", ["ping", "-W", "1", *argv, address], timeout_s=LIMIT_S, check=False).stdout
+    said = to_user(lab.provider.run("ams", ["ping", "-W", "1", *argv, address], timeout_s=LIMIT_S, check=False).stdout)
     return [int(number) for number in re.findall(r"icmp_seq=(\d+) ttl=", said)]
 
 
@@ -227,7 +228,9 @@ def test_a_sender_may_leave_segments_and_checksums_to_whoever_takes_them_off_the
     for feature in ("tx", "tso"):
         lab.provider.run("b", ("ethtool", "-K", "eth2", feature, "on"), timeout_s=LIMIT_S)
     lab.provider.run("c", ("iperf3", "--server", "--daemon", "--one-off"), timeout_s=LIMIT_S)
-    said = lab.provider.run("b", ("iperf3", "--client", "c", "--bytes", "20M", "--json"), timeout_s=LIMIT_S).stdout
+    said = to_user(
+        lab.provider.run("b", ("iperf3", "--client", "c", "--bytes", "20M", "--json"), timeout_s=LIMIT_S).stdout
+    )
     assert json.loads(said)["end"]["sum_received"]["bytes"] >= 20_000_000
-    sent = lab.provider.run("b", ("sh", "-c", SENT), timeout_s=LIMIT_S).stdout.split()
+    sent = to_user(lab.provider.run("b", ("sh", "-c", SENT), timeout_s=LIMIT_S).stdout).split()
     assert int(sent[0]) / int(sent[1]) > 4 * 1500

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from minigts.foreign import to_user
 from minigts.lab import Lab
 from minigts.providers.uml.build import image
 
@@ -17,7 +18,7 @@ for each in *; do echo "$each $(cat "$each/cache-id")"; done
 
 
 def said(lab: Lab, script: str) -> list[str]:
-    return lab.provider.run("ams", ["bash", "-c", script], timeout_s=120).stdout.splitlines()
+    return to_user(lab.provider.run("ams", ["bash", "-c", script], timeout_s=120).stdout).splitlines()
 
 
 def test_no_file_of_a_host_tells_when_its_image_was_built(lab: Lab) -> None:

@@ -30,10 +30,11 @@ import synthetic
 from experiment_lab import Replay, begin, chain, small
 from killed_run import Stage
 
-from minigts.errors import UNPRINTABLE, MinigtsError
+from minigts.errors import MinigtsError
 from minigts.experiments import run_folders
 from minigts.experiments.derive import derive
 from minigts.experiments.run import run_together
+from minigts.foreign import UNPRINTABLE
 from minigts.report import comparison_page, render
 from minigts.report.compare import compare, headline
 from minigts.report.page import Story, run_page

@@ -23,6 +23,7 @@ LANGUAGE = {"experiments.model", "experiments.claim_language", "experiments.figu
 """What an experiment's file may say: below results, whose manifests hold an experiment; runs are above them."""
 
 CHAIN = (
+    {"foreign"},
     {"errors"},
     {"paths"},
     {"language"},
@@ -45,7 +46,7 @@ CHAIN = (
 """From the bottom up: a part may import from every lower row."""
 
 ASIDE = {
-    "serve": {"lab", "topology", "providers", "machine", "language", "errors", "paths", "report"},
+    "serve": {"foreign", "lab", "topology", "providers", "machine", "language", "errors", "paths", "report"},
     "report": {"topology", "judge", "language", "errors", "paths", "tools", "results", EXPERIMENT_LANGUAGE},
 }
 """Parts beside the chain, and the only ones they may import."""
@@ -253,9 +254,18 @@ def test_the_list_of_rooms_for_contributors_is_the_whole_truth() -> None:
 
 
 def test_nothing_lies_loose_beside_the_rooms() -> None:
-    assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py", "errors.py", "paths.py"}
+    assert {path.name for path in PACKAGE.glob("*.py")} == {
+        "__init__.py",
+        "__main__.py",
+        "errors.py",
+        "foreign.py",
+        "paths.py",
+    }
     assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} == {
-        room for row in (*CHAIN, *ABOVE) for room in row if room not in (EXPERIMENT_LANGUAGE, "errors", "paths")
+        room
+        for row in (*CHAIN, *ABOVE)
+        for room in row
+        if room not in (EXPERIMENT_LANGUAGE, "errors", "foreign", "paths")
     } | {*ASIDE}
 
 

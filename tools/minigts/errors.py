@@ -9,19 +9,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that act on a terminal instead of being shown: control characters except tab and line feed, characters
-that turn the direction of writing or begin a line; and surrogates, which cannot be written at all."""
-
+from minigts.foreign import Foreign, printable, shown, to_parse, to_user
 
 MOST_SHOWN = 1000
 """The most characters that are shown of a line of a command's output."""
-
-
-def printable(text: str) -> str:
-    """`text` with each character of UNPRINTABLE as its escape: `\\x1b`, `\\u202e`."""
-    return UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
-
+LINES_SHOWN = 20
+"""The most lines of it that are shown."""
 
 _SECRETS = re.compile(r"(?<=://)[^/@\s\"']{1,1000}@")
 
@@ -67,11 +60,24 @@ class InputError(MinigtsError):
 
 
 class CommandFailed(MinigtsError):
-    """A command ended with a code other than 0. `host` is empty for a command on this machine."""
+    """A command ended with a code other than 0. `host` is empty for a command on this machine.
 
-    def __init__(self, host: str, argv: Sequence[str], code: int, stdout: str, stderr: str) -> None:
-        self.host, self.argv, self.code, self.stdout, self.stderr = host, tuple(argv), code, stdout, stderr
+    `out` and `err` are what it printed, which may be a stranger's words on this machine too: those of a program that
+    reads a stranger's file. `stdout` and `stderr` are the same as text, for users' programs alone.
+    """
+
+    def __init__(self, host: str, argv: Sequence[str], code: int, stdout: str | Foreign, stderr: str | Foreign) -> None:
+        self.host, self.argv, self.code = host, tuple(argv), code
+        self.out, self.err = Foreign(stdout), Foreign(stderr)
         super().__init__(self._describe())
+
+    @property
+    def stdout(self) -> str:
+        return to_user(self.out)
+
+    @property
+    def stderr(self) -> str:
+        return to_user(self.err)
 
     def hiding(self, words: Collection[str]) -> Self:
         """The same error with an ellipsis for each of these words, which are secrets."""
@@ -84,21 +90,27 @@ class CommandFailed(MinigtsError):
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.argv = tuple(map(hidden, self.argv))
-        other.stdout, other.stderr = hidden(self.stdout), hidden(self.stderr)
+        other.out, other.err = Foreign(hidden(to_parse(self.out))), Foreign(hidden(to_parse(self.err)))
         other.args = (other._describe(),)
         return other
 
     def _describe(self) -> str:
         where = f"on {self.host}: " if self.host else ""
-        output = "\n".join(text.strip() for text in (self.stdout, self.stderr) if text.strip())
-        indented = "".join(f"\n    {line[:MOST_SHOWN]}" for line in output[-20 * MOST_SHOWN :].splitlines()[-20:])
+        said = [line for text in (self.out, self.err) for line in _last_lines(text)][-LINES_SHOWN:]
+        indented = "".join(f"\n    {shown(line, MOST_SHOWN)}" for line in said)
         return without_secrets(f"{where}`{shlex.join(self.argv)}` ended with code {self.code}{indented}")
+
+
+def _last_lines(text: Foreign) -> list[Foreign]:
+    return text[-LINES_SHOWN * MOST_SHOWN :].strip().splitlines()[-LINES_SHOWN:]
 
 
 class CommandTimeout(CommandFailed):
     """A command was ended because its time was up."""
 
-    def __init__(self, host: str, argv: Sequence[str], timeout_s: float, stdout: str, stderr: str) -> None:
+    def __init__(
+        self, host: str, argv: Sequence[str], timeout_s: float, stdout: str | Foreign, stderr: str | Foreign
+    ) -> None:
         self.timeout_s = timeout_s
         super().__init__(host, argv, 124, stdout, stderr)
 
@@ -113,7 +125,7 @@ class BrokenOff(MinigtsError):
 class HostFailed(MinigtsError):
     """A host did not come up, or went away. The message carries its console's last lines."""
 
-    stdout = ""
+    out = Foreign()
     """What the command that the host ran had printed until then."""
 
 
@@ -124,7 +136,7 @@ def reading_from(host: str, what: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
-        reason = f"{error!r}".replace("\\n", " ")[:160]
+        reason = printable(f"{error!r}".replace("\\n", " "))[:160]
         raise HostFailed(f"{host}: {what} cannot be read: {reason}") from error
 
 

@@ -14,6 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from minigts.errors import InputError
+from minigts.foreign import Foreign
 from minigts.language import documents
 from minigts.language.documents import Bounds, Unreadable
 from minigts.providers.agent import protocol
@@ -73,6 +74,18 @@ def test_what_is_no_text_is_told_with_its_line() -> None:
 def test_a_number_of_too_many_digits_is_refused() -> None:
     with pytest.raises(Unreadable):
         documents.document(f"[{5000 * '1'}]")
+
+
+@pytest.mark.parametrize("text", ["1e999", '{"rows": -1e400}', "[0, 123456789e305]"])
+def test_a_number_that_would_be_infinite_is_refused(text: str) -> None:
+    with pytest.raises(Unreadable, match="is too large a number"):
+        documents.document(text)
+
+
+def test_a_strangers_document_is_read_as_any_other() -> None:
+    assert documents.document(Foreign('{"a": [1, 2.5]}')) == {"a": [1, 2.5]}
+    with pytest.raises(Unreadable, match="is larger than"):
+        documents.document(Foreign("[" * 2000), FEW)
 
 
 def test_one_wide_character_does_not_double_what_a_text_takes() -> None:

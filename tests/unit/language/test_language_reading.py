@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from experiment_lab import SMALL, chain
 
-from minigts.errors import UNPRINTABLE, InputError, Problem, printable
+from minigts.errors import InputError, Problem
 from minigts.experiments import load as experiments
 from minigts.experiments import matrix as matrices
 from minigts.experiments.model import MOST_SAMPLES, Experiment
+from minigts.foreign import UNPRINTABLE, printable
 from minigts.language.problems import MOST_PROBLEMS
 from minigts.overlays import policy
 from minigts.topology.read import load as topologies

@@ -10,6 +10,7 @@ import pytest
 
 from minigts.artifacts.build_errors import cause
 from minigts.errors import CommandFailed, without_secrets
+from minigts.foreign import Foreign
 from minigts.machine import shell
 from minigts.paths import import_root
 
@@ -51,4 +52,4 @@ def test_a_failed_command_does_not_show_it() -> None:
 
 
 def test_the_end_of_a_build_s_log_does_not_show_it() -> None:
-    assert "s3cret" not in cause(f"a\nget {MIRROR}\nerror\n", "1 GB")
+    assert "s3cret" not in cause(Foreign(f"a\nget {MIRROR}\nerror\n"), "1 GB")

@@ -14,6 +14,7 @@ from minigts import overlays
 from minigts.artifacts.container_images import Image
 from minigts.cli.app import app
 from minigts.errors import CommandFailed, CommandTimeout, MinigtsError
+from minigts.foreign import Foreign
 from minigts.lab import Lab
 from minigts.overlays import containers, pods
 from minigts.overlays.phases import Joined, run_phase, write
@@ -122,6 +123,46 @@ def test_logs_are_what_the_containers_have_written(tmp_path: Path) -> None:
     assert (tmp_path / "default.web-0" / "web.log").read_text() == "a long line\n"
 
 
+HOSTILE = {
+    "a container's name with a path": (
+        "default/x",
+        {"containers": [{"name": "../../y", "id": "c1", "state": "x"}]},
+    ),
+    "an absolute one": ("default/x", {"containers": [{"name": "/tmp/escaped", "id": "c1", "state": "running"}]}),
+    "an id that is an option": ("default/x", {"containers": [{"name": "a", "id": "--network", "state": "running"}]}),
+    "an uid with a path": ("default/x", {"uid": "/../../../etc"}),
+    "a node with a path": ("default/x", {"node": "../one"}),
+    "a pod's name with dots alone": ("default/..", {}),
+    "a namespace with a terminal's escape": ("\x1b[2J/x", {}),
+    "a third part": ("a/b/c", {}),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.usefixtures("cluster")
+def test_a_control_plane_that_names_what_no_cluster_has_is_refused_by_name(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pod, changed = HOSTILE[name]
+    told = {"node": "one", "uid": "u", "unscheduled": "", "containers": [{"name": "a", "id": "c1", "state": "running"}]}
+    line = f"{pod}={json.dumps({**told, **changed})}\n"
+    answers = Cluster.answer
+
+    def answer(self: Cluster, host: str, argv: Sequence[str], stdin: bytes) -> tuple[int, str]:
+        return (0, line) if argv[-1] == "pods" else answers(self, host, argv, stdin)
+
+    monkeypatch.setattr(Cluster, "answer", answer)
+    into = tmp_path / "a" / "into"
+    into.mkdir(parents=True)
+    before = set(tmp_path.rglob("*"))
+    done = CliRunner().invoke(app, ["logs", f"pod/{pod}", "--into", str(into)])
+    assert "plane: what it says of its pods cannot be read" in done.output
+    assert "\x1b" not in done.output
+    assert done.exit_code == 1
+    assert set(tmp_path.rglob("*")) == before
+    assert ran == []
+
+
 @pytest.mark.usefixtures("cluster")
 def test_a_pod_without_a_log_says_why() -> None:
     done = CliRunner().invoke(app, ["logs", "pod/shop/db-0"])
@@ -153,11 +194,11 @@ def test_an_image_is_loaded_into_the_nodes_that_lack_it(cluster: Lab, tmp_path: 
 
 
 def test_who_has_written_nothing_has_an_empty_log() -> None:
-    assert pods.text_of("") == ""
+    assert pods.text_of(Foreign("")) == ""
 
 
 def test_a_line_that_tail_has_cut_off_is_kept_as_it_is() -> None:
-    assert pods.text_of("4:05.1Z stdout\n2026-11-27T21:04:05.2Z stderr F  x\n") == "4:05.1Z stdout\n x\n"
+    assert pods.text_of(Foreign("4:05.1Z stdout\n2026-11-27T21:04:05.2Z stderr F  x\n")) == "4:05.1Z stdout\n x\n"
 
 
 def test_a_failed_phase_shows_no_secret(cluster: Lab) -> None:

@@ -304,7 +304,7 @@ def test_what_was_printed_before_a_host_went_away_is_there(rundir: Path, agent: 
     beside(go)
     with pytest.raises(HostFailed, match="host ams went away") as failed:
         run(rundir)
-    assert failed.value.stdout == "one\nt"
+    assert failed.value.out == "one\nt"
 
 
 @pytest.mark.parametrize("said", [b"", b"{", b"[]", b'{"code": "0"}', b'{"code": 1e99}', b'{"code": -1}', b"9" * 5000])
@@ -531,7 +531,7 @@ def test_what_has_timed_out_says_what_it_said(rundir: Path, agent: Agent) -> Non
     beside(speak)
     with pytest.raises(CommandTimeout) as caught:
         run(rundir)
-    assert caught.value.stdout == "so far"
+    assert caught.value.out == "so far"
 
 
 def test_a_supervisor_of_before_tells_nothing_and_is_believed(rundir: Path) -> None:

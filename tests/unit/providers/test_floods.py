@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from minigts.cli import console as terminal
-from minigts.errors import CommandFailed, HostFailed, MinigtsError, printable
+from minigts.errors import CommandFailed, HostFailed, MinigtsError
 from minigts.experiments import counters
 from minigts.fidelity import host_settings
+from minigts.foreign import printable
 from minigts.lab import relay, usage
 from minigts.lab.pcapng import Merged
 from minigts.machine.lines import Lines

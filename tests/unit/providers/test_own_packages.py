@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from minigts.errors import EnvironmentLacks, InputError
+from minigts.foreign import Foreign
 from minigts.providers import supported
 from minigts.providers.base import Result
 from minigts.providers.mininet.provider import MininetProvider
@@ -191,7 +192,7 @@ def test_a_layer_is_the_changed_copy_and_nothing_that_made_it_is_left(
         assert (boot, what) == (ready.boot, "packages")
         assert (place / layers.ROOT).read_bytes() == b"the image"
         (place / layers.ROOT).write_bytes(b"the image and curl")
-        change(lambda _source, _target: None, lambda _argv, _stdin: "curl 8.0\n")
+        change(lambda _source, _target: None, lambda _argv, _stdin: Foreign("curl 8.0\n"))
 
     monkeypatch.setattr(layers, "_changed", changed)
     package_images._install(["curl"], ready, layer, said.append)

@@ -19,6 +19,7 @@ from minigts.errors import InputError
 from minigts.fidelity import expectations, measure
 from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.expectations import Measurements
+from minigts.foreign import to_user
 from minigts.lab import Change, provisioning
 from minigts.lab.edit import defaults_of
 from minigts.lab.links import links_between, require_effect
@@ -28,8 +29,7 @@ from minigts.machine.parallel import Together
 from minigts.machine.progress import Progress
 from minigts.overlays import containers
 from minigts.overlays import policy as policies
-from minigts.providers import DEFAULT
-from minigts.providers.base import Result
+from minigts.providers import DEFAULT, base
 from minigts.session import bring_up
 from minigts.session.plans import read
 from minigts.topology import edit
@@ -280,6 +280,24 @@ class Lab:
 
 
 @dataclass(frozen=True)
+class Result:
+    """A command that has ended on a host. `seconds` is wall time on this machine. What it printed is text as the host
+    has sent it, any character included: it is for the program to judge."""
+
+    host: str
+    argv: tuple[str, ...]
+    code: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+
+def _to_user(ended: base.Result) -> Result:
+    out, err = to_user(ended.stdout), to_user(ended.stderr)
+    return Result(ended.host, ended.argv, ended.code, out, err, ended.seconds)
+
+
+@dataclass(frozen=True)
 class Host:
     """A host of a lab."""
 
@@ -305,8 +323,10 @@ class Host:
         host has sent it. Raises CommandTimeout after `timeout_s`, InputError for words that are no text.
         """
         words = provisioning.in_environment(self._lab, self.name, words_of(argv))
-        return self._lab.provider.run(
-            self.name, words, timeout_s=timeout_s, check=check, stdin=stdin.encode(), on_output=on_output
+        return _to_user(
+            self._lab.provider.run(
+                self.name, words, timeout_s=timeout_s, check=check, stdin=stdin.encode(), on_output=on_output
+            )
         )
 
     def shell(self, script: str, *, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True) -> Result:
@@ -338,7 +358,8 @@ class Container:
     def run(self, *argv: Words, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True, stdin: str = "") -> Result:
         """As `Host.run`, in the container."""
         inside = (*end_of(self._lab, self.host)[1].prefix, *words_of(argv))
-        return self._lab.provider.run(self.host, inside, timeout_s=timeout_s, check=check, stdin=stdin.encode())
+        ended = self._lab.provider.run(self.host, inside, timeout_s=timeout_s, check=check, stdin=stdin.encode())
+        return _to_user(ended)
 
 
 @dataclass(frozen=True)
@@ -364,7 +385,8 @@ class OwnContainer:
     def run(self, *argv: Words, timeout_s: float = COMMAND_TIMEOUT_S, check: bool = True, stdin: str = "") -> Result:
         """As `Host.run`, in the container, with its program's environment."""
         inside = (*self._place.prefix, *words_of(argv))
-        return self._lab.provider.run(self.host, inside, timeout_s=timeout_s, check=check, stdin=stdin.encode())
+        ended = self._lab.provider.run(self.host, inside, timeout_s=timeout_s, check=check, stdin=stdin.encode())
+        return _to_user(ended)
 
 
 _KEYWORDS = {each.word.replace(".", "_"): each for each in SETTABLE.values()}

@@ -19,6 +19,7 @@ from pathlib import Path
 from minigts.artifacts import builders, overlay_programs
 from minigts.artifacts.build_errors import cause, sources
 from minigts.errors import BrokenOff, CommandFailed, EnvironmentLacks
+from minigts.foreign import content
 from minigts.machine import shell
 from minigts.machine.progress import Progress
 
@@ -123,8 +124,8 @@ class Product:
     def _explain(self, error: CommandFailed, log: Path) -> str:
         """The message with the cause of a failed build. The whole log is kept."""
         kept = self.store / FAILED_LOG
-        kept.write_bytes(log.read_bytes() if log.exists() else error.stdout.encode())
-        why = cause(error.stdout, f"{self.work_mb} MB in {WORK_DIRECTORY}")
+        kept.write_bytes(log.read_bytes() if log.exists() else content(error.out).encode())
+        why = cause(error.out, f"{self.work_mb} MB in {WORK_DIRECTORY}")
         return f"the {self.name} could not be built: {why}\nThe log: {kept}"
 
     @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from minigts.errors import without_secrets
+from minigts.foreign import Foreign, printable, to_parse
 
 FULL = "No space left on device"
 """Appears in the log when a disk is full."""
@@ -22,13 +23,16 @@ def sources(log: str) -> tuple[str, ...]:
     return tuple(line.removeprefix(TAKEN) for line in log.splitlines() if line.startswith(TAKEN))
 
 
-def cause(log: str, room: str) -> str:
+def cause(said: Foreign, room: str) -> str:
     """The cause of the failure if the log shows a known one, otherwise the log's last lines. `room` says how much room
     the build needs, and where."""
+    log = to_parse(said)
     if re.search(FULL, log):
         return f"the disk is full; this step needs {room}"
     if told := NO_SOURCE.search(log):
-        return told[1]
+        return printable(told[1])
     if re.search(UNREACHABLE, log):
         return "its Debian mirror does not answer; look at the network, or name another one in MINIGTS_DEBIAN_MIRROR"
-    return "its log ends with" + "".join(f"\n    {without_secrets(line)}" for line in log.splitlines()[-LOG_LINES:])
+    return "its log ends with" + "".join(
+        f"\n    {printable(without_secrets(line))}" for line in log.splitlines()[-LOG_LINES:]
+    )

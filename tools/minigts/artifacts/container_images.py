@@ -24,6 +24,7 @@ from typing import IO, Any, Literal
 from minigts import paths
 from minigts.artifacts import downloads, tar_stream
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError
+from minigts.foreign import one_line
 from minigts.language import documents
 from minigts.machine import shell
 from minigts.machine.progress import Progress
@@ -268,7 +269,7 @@ def _said(argv: list[str], reference: str, timeout_s: float) -> str:
     try:
         return shell.run(argv, timeout_s=timeout_s).stdout
     except CommandFailed as error:
-        last = (error.stderr.strip() or error.stdout.strip()).splitlines()[-1:]
+        last = map(one_line, (error.err.strip() or error.out.strip()).splitlines()[-1:])
         raise InputError(
             f"{reference}: {Path(argv[0]).name} gave no such image: {''.join(last)}; pull or build it there, or name a "
             "file that `docker save` has written"

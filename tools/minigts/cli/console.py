@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import IO, TYPE_CHECKING
 
-from minigts.errors import InputError, MinigtsError, printable
+from minigts.errors import InputError, MinigtsError
+from minigts.foreign import printable
 from minigts.language.figures import duration
 from minigts.machine.lines import Lines
 from minigts.machine.progress import Progress

@@ -12,6 +12,7 @@ from minigts.dataplane import shaping, wire
 from minigts.errors import reading_from
 from minigts.experiments.matrix import Sample
 from minigts.fidelity.host_load import LIMITS, Recording, recording
+from minigts.foreign import to_parse
 from minigts.lab import Lab, links
 from minigts.results import store
 from minigts.results.schema import Guard
@@ -72,4 +73,4 @@ class Drops:
     def _of(self, machine: Host | Switch) -> int:
         shown = self._lab.provider.run(machine.name, SHOW, timeout_s=TIMEOUT_S).stdout
         with reading_from(machine.name, "what it shows of its links"):
-            return sum(shaping.dropped(port, shown) for port in machine.ports)
+            return sum(shaping.dropped(port, to_parse(shown)) for port in machine.ports)

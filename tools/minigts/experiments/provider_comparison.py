@@ -17,6 +17,7 @@ from minigts import lab as labs
 from minigts import overlays
 from minigts.experiments.commands import underlay_mtu
 from minigts.fidelity.host_load import recording
+from minigts.foreign import to_parse
 from minigts.judge.statistics import Estimate, estimate
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
@@ -135,7 +136,7 @@ def _load(lab: Lab, way: PathUnderTest, name: str, options: TcpOptions | UdpOpti
     argv = tool.argv(options, way)
     with recording(lab.provider.processes()) as machine:
         output = lab.provider.run(way.path.source, argv, timeout_s=60)
-    measured = tool.read(output.stdout, output.stderr)
+    measured = tool.read(to_parse(output.stdout), to_parse(output.stderr))
     yield f"{name}: arrives", "Mbit/s", measured.value
     if "loss_percent" in measured.extra:
         yield f"{name}: lost", "%", measured.extra["loss_percent"]

@@ -18,6 +18,7 @@ from minigts.experiments.lab_control import RealLabControl, overlay_kept
 from minigts.experiments.prepare import Prepared
 from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.measure import certify
+from minigts.foreign import one_line, shown
 from minigts.lab import Lab, links
 from minigts.language import documents
 from minigts.machine import shell
@@ -207,10 +208,11 @@ def commit() -> str:
 def _tools(lab: Lab) -> dict[str, str]:
     """Versions of the kernel and of `PACKAGES` on the first host, as all hosts have one image."""
     host = lab.plan.hosts[0].name
-    kernel = lab.provider.run(host, ["uname", "-r"], timeout_s=ASKING_TIMEOUT_S).stdout.strip()
+    kernel = lab.provider.run(host, ["uname", "-r"], timeout_s=ASKING_TIMEOUT_S).stdout
     argv = ["dpkg-query", "-W", "-f", "${Package} ${Version}\\n", *sorted(set(PACKAGES))]
     listed = lab.provider.run(host, argv, timeout_s=ASKING_TIMEOUT_S, check=False).stdout
-    return {"kernel": kernel} | dict(line.split(" ", 1) for line in listed.splitlines() if " " in line)
+    versions = (each.partition(" ") for each in listed.splitlines() if " " in each)
+    return {"kernel": one_line(kernel)} | {one_line(name): one_line(version) for name, _, version in versions}
 
 
 def _readback(lab: Lab) -> dict[str, JsonValue]:
@@ -228,5 +230,5 @@ def _qdiscs(lab: Lab, host: str) -> JsonValue:
     try:
         document: JsonValue = documents.document(text)
     except documents.Unreadable as error:
-        raise MinigtsError(f"{host}: `tc -json qdisc show` gave no JSON: {text[:200]}") from error
+        raise MinigtsError(f"{host}: `tc -json qdisc show` gave no JSON: {shown(text, 200)}") from error
     return document

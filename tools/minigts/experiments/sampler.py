@@ -34,6 +34,7 @@ from minigts.experiments.sample_steps import (
     way_of,
 )
 from minigts.fidelity.host_load import Recording, taints
+from minigts.foreign import Foreign, content
 from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
 from minigts.providers.base import Provider, Result
@@ -160,7 +161,7 @@ class Sampler:
 
     def _impossible(self, batch: Sequence[Sample], reason: str) -> bool:
         for sample in batch:
-            result = Result(sample.source, (), 1, "", reason, 0.0)
+            result = Result(sample.source, (), 1, Foreign(), Foreign(reason), 0.0)
             raw = _raw(sample, result, (), self._moment(), self._tried.get(sample.id, 0) + 1)
             store.save(self._directory, raw.model_copy(update={"error": reason}))
             self._log.warning("%s: %s", sample.id, reason)
@@ -276,7 +277,7 @@ class Sampler:
             result = self._run(call)
             sides.append(_side(call, result))
             if result.code and call.needed:
-                return Result(result.host, result.argv, result.code, "", f"{call.name}: {result.stderr}", 0.0)
+                return Result(result.host, result.argv, result.code, Foreign(), f"{call.name}: " + result.stderr, 0.0)
         return None
 
     def _play(self, host: str, changes: Sequence[Moment]) -> Side:
@@ -341,7 +342,7 @@ class Sampler:
         try:
             return self._provider.run(call.host, call.argv, timeout_s=call.limit_s, check=False)
         except CommandTimeout as error:
-            return Result(call.host, call.argv, error.code, error.stdout, error.stderr, error.timeout_s)
+            return Result(call.host, call.argv, error.code, error.out, error.err, error.timeout_s)
 
 
 def _until(side: Side, length_s: float) -> Side:
@@ -360,8 +361,9 @@ def _side(call: Call, result: Result) -> Side:
     )
 
 
-def _kept(output: str) -> str:
+def _kept(said: Foreign) -> str:
     """The output as stored in a raw file: all of it, or the beginning of one that is too long."""
+    output = content(said)
     if len(output) <= MOST_KEPT:
         return output
     return f"{output[:MOST_KEPT]}\n[{len(output) - MOST_KEPT:,} characters more were printed, which are not kept]\n"

@@ -25,6 +25,7 @@ from minigts.explore.host_logs import Period
 from minigts.explore.outcome import Outcome
 from minigts.explore.player import Player
 from minigts.explore.work import SeedOfWork
+from minigts.foreign import content
 from minigts.lab import Lab, events, pcapng
 from minigts.lab.pcapng import Frame
 from minigts.machine import beneath
@@ -231,7 +232,7 @@ def _logs(lab: Lab, place: Path) -> dict[str, dict[str, str]]:
             if lab.time == "virtual":
                 argv = host_logs.WARNINGS_ARGV
                 said = lab.provider.run(machine.name, argv, timeout_s=WARNINGS_S, check=False).stdout
-                paths.write_whole(into / host_logs.WARNINGS, said)
+                paths.write_whole(into / host_logs.WARNINGS, content(said))
         with suppress(OSError):
             texts = beneath.texts(into)  # a host chooses the names of its programs' logs
             found[machine.name] = {name: text for name, text in texts.items() if is_name(name)}

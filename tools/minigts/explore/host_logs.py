@@ -13,11 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from minigts import paths
-from minigts.errors import UNPRINTABLE
 from minigts.explore import outcome, stamps
 from minigts.explore.faults import Fault
 from minigts.explore.histories import HostClocks
 from minigts.explore.timeline import SAID, Entry
+from minigts.foreign import UNPRINTABLE
 from minigts.lab.events import Event
 from minigts.language import documents
 from minigts.providers.uml.run.console import STARTED

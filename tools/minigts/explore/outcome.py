@@ -11,10 +11,10 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from minigts import paths
-from minigts.errors import UNPRINTABLE
 from minigts.explore import program
 from minigts.explore.program import Program
 from minigts.explore.variables import FAILURES
+from minigts.foreign import UNPRINTABLE
 from minigts.language import documents
 
 Verdict = Literal["passed", "failed", "hung", "error"]

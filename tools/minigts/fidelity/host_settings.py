@@ -13,6 +13,7 @@ from typing import Any
 
 from minigts.dataplane import filters, kernel_settings, names, reached, shaping, switch
 from minigts.errors import HostFailed, reading_from
+from minigts.foreign import to_parse, whole_number
 from minigts.lab import Lab, Record, links, routes
 from minigts.language import documents
 from minigts.topology.plan.elements import Host, HostPort, Port, Switch
@@ -79,7 +80,8 @@ def read_back(
     script = f"tc -j qdisc show; ip -j address show; {vlans}{features}; {reached.SHOW}; {kernel_settings.show(machine)}"
     delayed_here = links.link_carrier(lab) is None
     script += f"; {filters.show(machine.ports)}" if delayed_here else ""
-    shown = parse(machine, lab.provider.run(machine.name, ["sh", "-c", script], timeout_s=READ_TIMEOUT_S).stdout)
+    said = lab.provider.run(machine.name, ["sh", "-c", script], timeout_s=READ_TIMEOUT_S).stdout
+    shown = parse(machine, to_parse(said))
     if None in (shown.reached, shown.kernel) or (delayed_here and shown.filters is None):
         raise HostFailed(f"{machine.name}: some of its addresses, routes, kernel settings and filters cannot be read")
     found = tuple(routes.differences(lab, machine, record))
@@ -93,7 +95,7 @@ def _of_names(lab: Lab, machine: Host | Switch) -> tuple[str, ...]:
         return ()
     argv = ["sh", "-c", names.show(lab.plan)]
     said = lab.provider.run(machine.name, argv, timeout_s=READ_TIMEOUT_S).stdout
-    return tuple(names.differences(lab.plan, machine, said))
+    return tuple(names.differences(lab.plan, machine, to_parse(said)))
 
 
 def parse(machine: Host | Switch, text: str) -> HostSettings:
@@ -221,5 +223,5 @@ def _largest(lab: Lab, host: str, file: str) -> int:
     """The third of `4096 131072 6291456`: the least, initial and largest size that the kernel chooses (tcp(7))."""
     shown = lab.provider.run(host, ["cat", file], timeout_s=WINDOW_TIMEOUT_S).stdout
     with reading_from(host, file):
-        _, _, largest = map(int, shown.split())
-        return largest
+        _, _, largest = shown.split()
+        return whole_number(largest)

@@ -21,6 +21,7 @@ from minigts.fidelity import host_settings, sample, trains
 from minigts.fidelity.certificate import Certificate, Row, loss_row, loss_rows, rate_row, rtt_row, settings_row
 from minigts.fidelity.host_load import recording, taints
 from minigts.fidelity.sample import MOST_AT_ONCE_MBIT, Extent
+from minigts.foreign import Foreign, to_parse, whole_number
 from minigts.judge import tolerances
 from minigts.judge.throughput import ceiling_in_words
 from minigts.lab import Lab, Record, events, links
@@ -350,7 +351,7 @@ def _pings(lab: Lab, host: str, address: str, count: int, interval_s: float, rtt
     argv = ["ping", "-n", "-c", str(count), "-i", f"{interval_s:g}", "-W", str(patience_s), address]
     said = lab.provider.run(host, argv, timeout_s=count * interval_s + 2 * patience_s + 30, check=False)
     try:
-        found = ping.parse(said.stdout, said.stderr)
+        found = ping.parse(to_parse(said.stdout), to_parse(said.stderr))
     except ParseError:
         return RoundTrips(count, ())
     return RoundTrips(found.sent, found.replies_ms)
@@ -363,7 +364,7 @@ def _probe(lab: Lab, host: str, address: str, count: int, interval_s: float, rtt
     try:
         return probe(lab.provider, host, address, count=count, interval_s=interval_s)
     except CommandFailed as error:
-        if NO_WAY not in error.stderr:
+        if NO_WAY not in error.err:
             raise
         return RoundTrips(0, ())
 
@@ -405,7 +406,7 @@ def _echoes_counted(lab: Lab, machine: str) -> int:
     lines = [line.split() for line in shown.splitlines() if line.startswith("Icmp: ")]
     try:
         names, values = lines
-        return int(dict(zip(names, values, strict=True))["InEchos"])
+        return whole_number(values[names.index(Foreign("InEchos"))])
     except (ValueError, KeyError) as error:
         raise HostFailed(f"{machine}: /proc/net/snmp does not count echo requests") from error
 
@@ -413,7 +414,8 @@ def _echoes_counted(lab: Lab, machine: str) -> int:
 def _echoes_of_ipv6(lab: Lab, machine: str) -> int:
     shown = lab.provider.run(machine, ["cat", "/proc/net/snmp6"], timeout_s=10).stdout
     with reading_from(machine, "/proc/net/snmp6"):
-        return int(dict(line.split() for line in shown.splitlines())["Icmp6InEchos"])
+        names, values = zip(*(line.split() for line in shown.splitlines()), strict=True)
+        return whole_number(values[names.index(Foreign("Icmp6InEchos"))])
 
 
 def _lossy_round_trips(lab: Lab, link: Link) -> RoundTrips:
@@ -581,6 +583,6 @@ def tcp_mbit(
     try:
         serve(lab, way.target, way.port)
         said = lab.provider.run(way.source, argv, timeout_s=30 + slow_start_s + measured_s, check=False)
-        return round(iperf3_tcp.parse(said.stdout, said.stderr).received_mbit, 4), ""
+        return round(iperf3_tcp.parse(to_parse(said.stdout), to_parse(said.stderr)).received_mbit, 4), ""
     except (ParseError, CommandFailed) as error:
         return None, str(error)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from minigts.errors import UNPRINTABLE
+from minigts.foreign import UNPRINTABLE
 from minigts.formats.limits import LONGEST_DESCRIPTION, LONGEST_NOTE, MOST_NOTES
 from minigts.language.problems import Location, listed
 from minigts.language.tree import Data, Tree

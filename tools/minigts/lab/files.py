@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -20,6 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from minigts.errors import HostFailed, InputError, MinigtsError, reading_from
+from minigts.foreign import Foreign, identifier
 from minigts.lab import provisioning
 from minigts.lab.lab import Lab
 from minigts.providers import archive
@@ -33,7 +35,7 @@ if [ -d "$1" ]; then echo directory; elif [ -e "$1" ]; then echo file; else echo
 if [ -d "$2" ]; then echo directory; else echo nothing; fi
 """
 """A script that prints what a path on a host is, and what its parent is."""
-KINDS = ("file", "directory", "nothing")
+WHAT = re.compile("directory|file|nothing")
 FINISH = """
 cd "$1"
 if [ -d "$2" ] && [ -d "$3" ]; then cp -a -l -f -- "$2/." "$3"; rm -rf -- "$2"; else mv -f -T -- "$2" "$3"; fi
@@ -179,13 +181,11 @@ def _look(lab: Lab, host: str, path: PurePosixPath) -> tuple[str, str]:
     path, parent = (provisioning.place(lab, host, each) for each in (path, path.parent))
     said = _on(lab, host, LOOK, str(path), str(parent))
     with reading_from(host, f"what it says of {path}"):
-        what, above = said.split()
-        if what not in KINDS or above not in KINDS:
-            raise ValueError(f"{what[:20]!a} and {above[:20]!a}")
+        what, above = (identifier(word, WHAT) for word in said.split())
     return what, above
 
 
-def _on(lab: Lab, host: str, script: str, *words: str) -> str:
+def _on(lab: Lab, host: str, script: str, *words: str) -> Foreign:
     return lab.provider.run(host, ["sh", "-euc", script, "sh", *words], timeout_s=STEP_TIMEOUT_S).stdout
 
 

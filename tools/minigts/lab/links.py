@@ -15,6 +15,7 @@ from typing import TypeAlias, TypeVar
 from minigts.dataplane import shaping, wire
 from minigts.dataplane.wire import WireState
 from minigts.errors import HostFailed, InputError, reading_from
+from minigts.foreign import Foreign, to_parse
 from minigts.lab import calibration
 from minigts.lab.lab import Lab
 from minigts.lab.record import DECLARED, Change, Record, Settings
@@ -180,14 +181,14 @@ def set_what_differs(lab: Lab, record: Record, machine: Host | Switch) -> None:
     ports = _ports(lab.plan, machine, record, None)
     how = arrivals(lab.plan, machine, None, record, ports)
     if link_carrier(lab) is None:
-        shown, overhead_ms = _qdiscs(lab, machine), record.emulator_overhead_ms
+        shown, overhead_ms = to_parse(_qdiscs(lab, machine)), record.emulator_overhead_ms
         with reading_from(machine.name, "what it shows of its links"):
             kept = [port.name for port in ports if not shaping.arrivals_differ(port, shown, overhead_ms)]
         how = replace(how, kept=frozenset(kept))
     run_script(lab.provider, machine, script(lab, machine, record, how=how))
 
 
-def _qdiscs(lab: Lab, machine: Host | Switch) -> str:
+def _qdiscs(lab: Lab, machine: Host | Switch) -> Foreign:
     """The machine's queueing disciplines, as `tc -j` shows them."""
     argv = ["tc", "-j", "-batch", "-"]
     return lab.provider.run(machine.name, argv, timeout_s=SHAPE_TIMEOUT_S, stdin=b"qdisc show\n").stdout
@@ -329,7 +330,9 @@ def _reshaped_machines(lab: Lab, record: Record) -> list[str]:
         argv = ["tc", "-j", "-batch", "-"]
         qdiscs = lab.provider.run(machine.name, argv, timeout_s=SHAPE_TIMEOUT_S, stdin=batch).stdout
         with reading_from(machine.name, "what it shows of its links"):
-            return [f"{machine.name}: {text}" for text in differences(lab.plan, machine.ports, record, qdiscs)]
+            return [
+                f"{machine.name}: {text}" for text in differences(lab.plan, machine.ports, record, to_parse(qdiscs))
+            ]
 
     return [text for texts in lab.on_each(lab.machines_on(record), reshape_and_read_back).values() for text in texts]
 
@@ -611,7 +614,7 @@ def read_back(lab: Lab, record: Record, machines: Sequence[Host | Switch], names
         ports = [port for port in machine.ports if port.link in names]
         with reading_from(machine.name, "what it shows of its links"):
             shown = None if wires is None else wires[machine.name]
-            return [f"{machine.name}: {text}" for text in differences(lab.plan, ports, record, qdiscs, shown)]
+            return [f"{machine.name}: {text}" for text in differences(lab.plan, ports, record, to_parse(qdiscs), shown)]
 
     on = [machine for machine in machines if machine.name not in record.silent]
     return list(dict.fromkeys((*wrong, *(text for texts in lab.on_each(on, look).values() for text in texts))))
@@ -755,6 +758,6 @@ def _mtu(plan: Plan, link: Link) -> int:
     return next(port.mtu for port in plan.machine(link.ends[0]).ports if port.link == link.name)
 
 
-def run_script(provider: Provider, machine: Host | Switch, text: str) -> str:
+def run_script(provider: Provider, machine: Host | Switch, text: str) -> None:
     argv = ["bash", "-eu", "-s"]
-    return provider.run(machine.name, argv, timeout_s=SHAPE_TIMEOUT_S, stdin=text.encode()).stdout
+    provider.run(machine.name, argv, timeout_s=SHAPE_TIMEOUT_S, stdin=text.encode())

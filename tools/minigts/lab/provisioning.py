@@ -11,15 +11,8 @@ from pathlib import Path, PurePosixPath
 from threading import Event
 
 from minigts import paths
-from minigts.errors import (
-    CommandFailed,
-    CommandTimeout,
-    HostFailed,
-    InputError,
-    MinigtsError,
-    Problem,
-    printable,
-)
+from minigts.errors import CommandFailed, CommandTimeout, HostFailed, InputError, MinigtsError, Problem, reading_from
+from minigts.foreign import Foreign, content, path_there, shown
 from minigts.lab.lab import Lab
 from minigts.machine.progress import Progress
 from minigts.topology.plan.elements import Host
@@ -154,7 +147,8 @@ def place(lab: Lab, host: str, path: PurePosixPath) -> PurePosixPath:
     if _software(lab, host).root is None:
         return path
     said = lab.provider.run(host, [PLACE, "place", str(path)], timeout_s=STEP_TIMEOUT_S).stdout
-    return PurePosixPath(said.removesuffix("\n"))
+    with reading_from(host, f"where it says that {path} is"):
+        return path_there(said.removesuffix("\n"))
 
 
 def _software(lab: Lab, name: str) -> Software:
@@ -191,32 +185,32 @@ def copy_files(lab: Lab, host: Host) -> None:
             if file.mode is not None:
                 lab.provider.run(host.name, ["chmod", f"{file.mode:o}", str(target)], timeout_s=STEP_TIMEOUT_S)
         except CommandFailed as error:
-            said = _indented(error.stderr.splitlines())
+            said = _indented(error.err.splitlines())
             raise HostFailed(
                 f"{file.place}: on host {host.name} {file.source} could not be copied to {file.target}{said}"
             ) from error
 
 
-def _tail(lab: Lab, host: Host, number: int) -> str:
+def _tail(lab: Lab, host: Host, number: int) -> Foreign:
     try:
         argv = ["tail", "-c", "1000000", f"/var/log/run-{number}.log"]
         return lab.provider.run(host.name, argv, timeout_s=STEP_TIMEOUT_S).stdout
     except MinigtsError:
-        return ""
+        return Foreign()
 
 
-def _keep(lab: Lab, host: Host, number: int, command: Command, said: str) -> None:
+def _keep(lab: Lab, host: Host, number: int, command: Command, said: Foreign) -> None:
     directory = lab.rundir / OUTPUT
     directory.mkdir(mode=0o700, exist_ok=True)
     text = "".join(f"# {line}\n" for line in (str(command.place), *command.text.splitlines()))
-    paths.write_whole(directory / f"{host.name}-{number}.log", f"{text}{said}")
+    paths.write_whole(directory / f"{host.name}-{number}.log", f"{text}{content(said)}")
 
 
-def _describe(host: Host, command: Command, ended: str, said: str) -> str:
+def _describe(host: Host, command: Command, ended: str, said: Foreign) -> str:
     first, *others = command.text.strip().splitlines()
-    shown = _indented(said.splitlines()[-SHOWN_LINES:]) or "; it said nothing"
-    return f"{command.place}: on host {host.name} `{first}{' …' if others else ''}` {ended}{shown}"
+    last = _indented(said.splitlines()[-SHOWN_LINES:]) or "; it said nothing"
+    return f"{command.place}: on host {host.name} `{first}{' …' if others else ''}` {ended}{last}"
 
 
-def _indented(lines: Iterable[str]) -> str:
-    return "".join(f"\n    {printable(line)}" for line in lines)
+def _indented(lines: Iterable[Foreign]) -> str:
+    return "".join(f"\n    {shown(line)}" for line in lines)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from minigts.errors import reading_from
+from minigts.foreign import Foreign
 from minigts.lab import links
 from minigts.lab.lab import Lab
 from minigts.lab.usage import LIMIT_S, marks_of
@@ -79,7 +80,7 @@ def _ask(lab: Lab, name: str) -> dict[str, Queue]:
         return counted(shown)
 
 
-def counted(text: str) -> dict[str, Queue]:
+def counted(text: Foreign) -> dict[str, Queue]:
     """The queues in the output of `tc -s -j qdisc show`, by interface. Raises ValueError or KeyError for other text."""
     found: dict[str, Queue] = {}
     for qdisc in documents.document(text):

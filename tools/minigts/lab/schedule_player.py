@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from minigts.dataplane import shaping
 from minigts.errors import HostFailed, InputError, reading_from
+from minigts.foreign import decimal_number, to_parse, whole_number
 from minigts.lab import links
 from minigts.lab.lab import Lab
 from minigts.lab.record import DECLARED, Record
@@ -26,6 +27,8 @@ from minigts.topology.schedule import Moment
 
 T = TypeVar("T")
 
+LATEST_S = 1e10
+"""The latest time that a host's clock may show: of the year 2286."""
 COMPARISONS = 5
 """How often a machine's clock is compared with this one's; the quickest comparison counts."""
 AHEAD_S = 0.5
@@ -170,7 +173,7 @@ def _ahead_s(lab: Lab, machine: Host | Switch) -> float:
         said = lab.provider.run(machine.name, ["bash", "-c", "echo $EPOCHREALTIME"], timeout_s=10).stdout
         after_s = time.time()
         with reading_from(machine.name, "its clock"):
-            shown_s = float(said)
+            shown_s = decimal_number(said, 0, LATEST_S)
         found.append((after_s - before_s, shown_s - (before_s + after_s) / 2))
     return min(found)[1]
 
@@ -213,9 +216,11 @@ def _told(
         wrong = [
             f"{machine.name}: {text}"
             for number, qdiscs in zip(steps, shown, strict=True)
-            for text in links.differences(lab.plan, _ports(machine, {moments[number].link}), states[number + 1], qdiscs)
+            for text in links.differences(
+                lab.plan, _ports(machine, {moments[number].link}), states[number + 1], to_parse(qdiscs)
+            )
         ]
-        made = {number: int(time_us) / 1e6 for number, time_us in zip(steps, times, strict=True)}
+        made = {number: whole_number(time_us) / 1e6 for number, time_us in zip(steps, times, strict=True)}
     if wrong:
         raise HostFailed("links are not as the schedule has set them:\n" + "\n".join(wrong))
     return made

@@ -14,6 +14,7 @@ from typing import Any
 from minigts.dataplane.shaping import ifb
 from minigts.dataplane.wire import WireState
 from minigts.errors import reading_from
+from minigts.foreign import to_parse
 from minigts.lab import links
 from minigts.lab.lab import Lab
 from minigts.language import documents
@@ -220,7 +221,7 @@ def _rate(count: int, seconds: float) -> float:
 def _ask(lab: Lab, machine: Host | Switch) -> Counted:
     result = lab.provider.run(machine.name, ["sh", "-euc", COUNTERS], timeout_s=LIMIT_S)
     with reading_from(f"host {machine.name}", "what it counts"):
-        return parsed(result.stdout)
+        return parsed(to_parse(result.stdout))
 
 
 def parsed(text: str) -> Counted:

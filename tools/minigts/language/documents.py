@@ -2,20 +2,26 @@
 
 A document's memory depends on its number of elements and not on its size: 100 MB of `{},{},…` become 5 GB. So its
 lists, mappings and entries are counted in the text, outside of strings, and too many are refused. Only the standard
-library is imported here, since a lab's supervisor reads its own files by this, too.
+library and `foreign` are imported here, since a lab's supervisor reads its own files by this, too.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from minigts.foreign import Foreign, to_parse
+
 _STRINGS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 """A string, which may be unfinished at the text's end. The pattern never goes back, so its time is that of the text."""
+
+
+Content = str | bytes | bytearray | Foreign
 
 
 class Unreadable(ValueError):
@@ -49,7 +55,7 @@ class Model(Protocol):
 _M = TypeVar("_M", bound=Model)
 
 
-def held(content: str | bytes | bytearray, bounds: Bounds = USUAL) -> str:
+def held(content: Content, bounds: Bounds = USUAL) -> str:
     """The document's text. Raises Unreadable when it holds more than the bounds, or is no text."""
     text = _text(content, bounds)
     if sys.getsizeof(text) > 2 * bounds.bytes + 1024:
@@ -62,7 +68,9 @@ def held(content: str | bytes | bytearray, bounds: Bounds = USUAL) -> str:
     return text
 
 
-def _text(content: str | bytes | bytearray, bounds: Bounds) -> str:
+def _text(content: Content, bounds: Bounds) -> str:
+    if isinstance(content, Foreign):
+        content = to_parse(content)
     if len(content) > bounds.bytes:
         raise Unreadable(f"is larger than {bounds.bytes >> 10} KiB")
     if isinstance(content, str):
@@ -74,7 +82,7 @@ def _text(content: str | bytes | bytearray, bounds: Bounds) -> str:
 
 
 def document(
-    content: str | bytes | bytearray,
+    content: Content,
     bounds: Bounds = USUAL,
     *,
     whole: Callable[[str], Any] | None = None,
@@ -84,7 +92,7 @@ def document(
     NaN and infinities."""
     text = held(content, bounds)
     try:
-        return json.loads(text, parse_int=whole, parse_float=real, parse_constant=_no_number)
+        return json.loads(text, parse_int=whole, parse_float=real or _finite, parse_constant=_no_number)
     except json.JSONDecodeError as error:
         raise Unreadable(f"is not JSON: {error.msg}", error.lineno) from None
     except ValueError as error:
@@ -93,10 +101,17 @@ def document(
         raise Unreadable("is nested too deep") from None
 
 
-def model(content: str | bytes | bytearray, kind: type[_M], bounds: Bounds = USUAL) -> _M:
+def model(content: Content, kind: type[_M], bounds: Bounds = USUAL) -> _M:
     """The document as that model. Raises Unreadable, and pydantic's ValidationError, which both are ValueErrors."""
     made: _M = kind.model_validate_json(held(content, bounds))
     return made
+
+
+def _finite(text: str) -> float:
+    """The number `1e999` is JSON's, and would be Python's infinity."""
+    if math.isinf(number := float(text)):
+        raise ValueError(f"{text[:40]} is too large a number")
+    return number
 
 
 def _no_number(text: str) -> Any:

@@ -25,7 +25,8 @@ from ruamel.yaml.events import (
 )
 from ruamel.yaml.reader import ReaderError
 
-from minigts.errors import UNPRINTABLE, InputError, Problem
+from minigts.errors import InputError, Problem
+from minigts.foreign import UNPRINTABLE
 from minigts.language.problems import Finding, Location, path_of, shown
 from minigts.language.source import Language
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from minigts import paths
-from minigts.errors import EnvironmentLacks, InputError, MinigtsError
+from minigts.errors import EnvironmentLacks, InputError, MinigtsError, reading_from
+from minigts.foreign import Foreign, to_parse, whole_number
 from minigts.lab import Lab
 from minigts.language.fields import unknown
 from minigts.lessons.break_kinds import KINDS, Kind
@@ -166,8 +167,8 @@ def break_(lab: Lab, seed: str, kinds: Sequence[str] = ()) -> None:
 
 
 def _do(lab: Lab, fault: Fault) -> str:
-    """Break; return the commands that undo it."""
-    return _run(lab, fault.place.host, fault.kind.do, fault.place.variables)
+    """Break; return the commands that undo it, which run on the same host alone, as root there."""
+    return to_parse(_run(lab, fault.place.host, fault.kind.do, fault.place.variables))
 
 
 def shows(lab: Lab, fault: Fault) -> bool:
@@ -175,13 +176,14 @@ def shows(lab: Lab, fault: Fault) -> bool:
     place, kind = fault.place, fault.kind
     variables = dict(place.variables)
     if "now" in kind.shows:
-        variables["now"] = _run(lab, place.watcher, "date +%s", {}).strip()
+        with reading_from(place.watcher, "its clock"):
+            variables["now"] = str(whole_number(_run(lab, place.watcher, "date +%s", {})))
     script = _script(f"{kind.shows}\n", variables, strict=False)
     on = place.watcher if kind.watched else place.host
     return lab.provider.run(on, ("sh", "-c", script), timeout_s=COMMAND_S, check=False).code == 0
 
 
-def _run(lab: Lab, host: str, script: str, variables: Mapping[str, str]) -> str:
+def _run(lab: Lab, host: str, script: str, variables: Mapping[str, str]) -> Foreign:
     return lab.provider.run(host, ("sh", "-c", _script(script, variables)), timeout_s=COMMAND_S).stdout
 
 

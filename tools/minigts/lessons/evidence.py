@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from minigts import overlays
 from minigts.errors import CommandTimeout, MinigtsError
+from minigts.foreign import one_line, to_parse
 from minigts.lab import Lab
 from minigts.lessons import breaks
 from minigts.lessons.folder import Work
@@ -75,11 +76,11 @@ def _measured(lab: Lab, work: Work, measurement: Measurement) -> dict[str, float
         result = lab.provider.run(measurement.on, argv, timeout_s=measurement.timeout_s, check=False)
     except CommandTimeout:
         raise MinigtsError(f"the measurement on {measurement.on} has taken over {measurement.timeout_s} s") from None
-    read = {found[1]: float(found[2]) for line in result.stdout.splitlines() if (found := _LINE.fullmatch(line))}
+    read = {found[1]: float(found[2]) for found in map(_LINE.fullmatch, to_parse(result.stdout).splitlines()) if found}
     figures = {name: read[name] for name in measurement.gives if name in read and math.isfinite(read[name])}
     if len(figures) < len(measurement.gives):
-        why = (result.stderr.strip() or result.stdout.strip() or "it printed nothing")[-200:]
-        raise MinigtsError(f"the measurement on {measurement.on} gave no figure: {' '.join(why.split())}")
+        why = one_line((result.stderr.strip() or result.stdout.strip())[-200:]) or "it printed nothing"
+        raise MinigtsError(f"the measurement on {measurement.on} gave no figure: {why}")
     return figures
 
 

@@ -11,7 +11,8 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 from minigts import paths
-from minigts.errors import MinigtsError, printable
+from minigts.errors import MinigtsError
+from minigts.foreign import printable
 from minigts.language.spreadsheets import no_formula
 from minigts.lessons import evidence_file, folder, verdicts
 from minigts.lessons.evidence_file import EvidenceFile

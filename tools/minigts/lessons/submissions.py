@@ -19,7 +19,8 @@ from functools import cache
 from pathlib import Path
 
 from minigts import paths
-from minigts.errors import InputError, MinigtsError, printable
+from minigts.errors import InputError, MinigtsError
+from minigts.foreign import printable
 from minigts.language.problems import shown
 from minigts.lessons import evidence_file, folder, model
 from minigts.machine import beneath

@@ -15,6 +15,9 @@
     pods: true                  # its containers are pods of Kubernetes; default: false
     second: true                # it can have a second container on a host; default: false
     kernel_modules: [NAME, …]   # modules that it needs and not every host's kernel has
+    prints:                     # what its phases print as KEY=VALUE beyond what every overlay's do: of each key a
+      join: {TOKEN: "[0-9a-z]{50}"}     # pattern (Python's `re`) for the whole value. Any other line ends the phase:
+      verify: {LEASE: "[0-9./]+"}       # what the leader's `join` prints becomes variables on the other hosts
     variants:                   # the first has the folder's name, another is, for instance, `flannel-udp`
       vxlan: {encapsulation: vxlan}
       udp: {encapsulation: udp, overhead_bytes: 28}
@@ -71,6 +74,27 @@ LANGUAGE = Language(
     instead_of_aliases="repeat in each variant what variants share",
 )
 _VARIANT = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+IPV4 = r"[0-9]{1,3}(\.[0-9]{1,3}){3}"
+ADDRESS = re.compile(rf"{IPV4}|[0-9a-f:]{{2,39}}")
+END: Mapping[str, re.Pattern[str]] = {
+    "ADDRESS": ADDRESS,
+    "MTU": re.compile("[0-9]{1,5}"),
+    "ENTER": re.compile("[1-9][0-9]{0,9}"),
+    "OWN": ADDRESS,
+}
+"""What every overlay's phases `start` and `second` may print."""
+PRINTED: Mapping[str, Mapping[str, re.Pattern[str]]] = {
+    "join": {},
+    "start": END,
+    "second": END,
+    "verify": {"ENCAPSULATION": re.compile("|".join(get_args(Encapsulation))), "ENCRYPTED": re.compile("yes")},
+}
+"""What every overlay's phases may print, by phase; an overlay's `prints:` adds to it."""
+KEY = re.compile("[A-Z][A-Z0-9_]{0,63}")
+OBEYED = re.compile("(BASH|LD|GLIBC|PROMPT)_.*|(PYTHON|SHELL|POSIX).*|ENV|IFS|PATH|HOME|PS[0-9]|CDPATH|GLOBIGNORE")
+"""Variables that Bash, the loader or a program obeys: no phase may print one."""
 
 
 class _Part(BaseModel):
@@ -143,6 +167,14 @@ class Memory(_Part):
     """Of every other."""
 
 
+class Prints(_Part):
+    """What an overlay's phases print as KEY=VALUE, beyond what every overlay's do: patterns of the values, by key."""
+
+    join: dict[str, str] = {}
+    """On the leader; they become variables of phase `join` on the other hosts."""
+    verify: dict[str, str] = {}
+
+
 class Declaration(_Part):
     """The content of an `overlay.yaml`."""
 
@@ -158,6 +190,7 @@ class Declaration(_Part):
     reroutes: bool = False
     """Whether it finds another way when a link is cut, over hosts and links of its own network."""
     kernel_modules: tuple[str, ...] = ()
+    prints: Prints = Prints()
     variants: dict[str, DataPath] = {}
     data_path: DataPath | None = None
 
@@ -188,6 +221,13 @@ class Overlay:
     def kernel_modules(self) -> tuple[str, ...]:
         """Kernel modules that it needs and only the full kernel has for sure."""
         return (*self.declaration.kernel_modules, *self.data_path.kernel_modules)
+
+    def printed(self, phase: str) -> Mapping[str, re.Pattern[str]]:
+        """What a phase may print as KEY=VALUE: a pattern of the whole value, by key."""
+        own: dict[str, re.Pattern[str]] = {}
+        for folder in self.folders:
+            own |= {key: re.compile(text) for key, text in getattr(_declaration(folder).prints, phase, {}).items()}
+        return {**PRINTED[phase], **own}
 
     @property
     def lacks(self) -> str:
@@ -293,9 +333,23 @@ def _misfits(folder: Path, declared: Declaration) -> Iterator[Finding]:
         if (data_path.encapsulation in OVER_IPV6) != (ipv6.needed_by(f"-{variant}")):
             why = f"a variant whose name ends in v6, and no other, has one of {', '.join(OVER_IPV6)}"
             yield ("variants", variant, "encapsulation"), why
+    yield from _misprints(declared.prints)
     others = sorted(path.parent.name for path in folder.parent.glob(f"*/{FILE}") if path.parent != folder)
     if declared.extends is not None and declared.extends not in others:
         hint = did_you_mean(declared.extends, others) or f"; folders are {', '.join(others)}"
         yield ("extends",), f"no folder {shown(declared.extends)}{hint}"
     if declared.programs is not None and declared.programs.built and not (folder / "build" / "build.sh").exists():
         yield ("programs", "built"), f"there is no {folder / 'build' / 'build.sh'}"
+
+
+def _misprints(prints: Prints) -> Iterator[Finding]:
+    """Keys that no phase may print, and patterns that cannot be read."""
+    for phase, patterns in prints:
+        for key, text in patterns.items():
+            where = ("prints", phase, key)
+            if not KEY.fullmatch(key) or OBEYED.fullmatch(key) or key in PRINTED[phase]:
+                yield where, f"a phase may not print {shown(key)}: it is obeyed by a program, taken, or not in capitals"
+            try:
+                re.compile(text)
+            except re.error as error:
+                yield where, f"{shown(text)} is no pattern: {error}"

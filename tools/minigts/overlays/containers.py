@@ -23,6 +23,8 @@ from minigts.lab import Lab
 from minigts.language.problems import did_you_mean, listed
 from minigts.machine.progress import Progress
 from minigts.overlays import catalogue
+from minigts.overlays.catalogue import ADDRESS
+from minigts.overlays.phases import Printed
 from minigts.providers.base import Provider
 from minigts.topology import containers as declared
 from minigts.topology.containers import Beside, Container
@@ -38,8 +40,11 @@ TAKE_PLACE = 'mkdir -p "$(dirname "$2")" && rm -rf -- "$2" && mv -T -- "$1" "$2"
 FILL = 'cat >"$1"'
 """It overwrites the existing file: containers mount it as /etc/hosts, and would not see a new one."""
 
-RunPhase = Callable[[str, Host, Mapping[str, str]], dict[str, str]]
+RunPhase = Callable[[str, Host, Mapping[str, str]], Printed]
 """A function that runs a phase on a host with variables, and returns the KEY=VALUE lines that it prints."""
+STATE = re.compile("[a-z]{1,20}( -?[0-9]{1,5})?(, [a-z]{1,20})?")
+"""A container's state, as phases print it: `running, healthy`, `exited 1`."""
+HAS = {"HAS": re.compile("yes")}
 
 
 class Record(BaseModel):
@@ -79,6 +84,11 @@ class ContainerAddress:
 def full_name(name: str, host: str) -> str:
     """The container's name in the whole lab, and in the host's engine."""
     return f"{name}.{host}"
+
+
+def _of_each(host: Host, value: re.Pattern[str]) -> dict[str, re.Pattern[str]]:
+    """What a phase may print of a host's containers: for each a value of that form."""
+    return dict.fromkeys((full_name(one.name, host.name) for one in host.containers), value)
 
 
 def require(plan: Plan, provider: Provider, overlay: str) -> None:
@@ -122,7 +132,7 @@ def bring_up(lab: Lab, overlay: str, hosts: Sequence[Host], run: RunPhase, progr
     progress(f"{overlay}: handing containers' images and files to {listed([host.name for host in having])}")
     lab.on_each(having, lambda host: _prepare(lab, host, network, images, run))
     progress(f"{overlay}: starting containers")
-    held = lab.on_each(having, lambda host: run("hold", host, {}))
+    held = lab.on_each(having, lambda host: run("hold", host, {}).variables(_of_each(host, ADDRESS)))
     before = _record(lab)
     addresses = before.addresses | {name: address for words in held.values() for name, address in words.items()}
     _write(lab, Record(addresses=addresses, launched=before.launched - {host.name for host in having}))
@@ -159,7 +169,8 @@ def _started(lab: Lab, hosts: Sequence[Host], run: RunPhase) -> list[tuple[str, 
     for wave in waves:
 
         def launched(host: Host, wave: Mapping[str, Sequence[str]] = wave) -> dict[str, str]:
-            return run("launch", host, {"CONTAINERS": " ".join(wave[host.name])} if len(waves) > 1 else {})
+            printed = run("launch", host, {"CONTAINERS": " ".join(wave[host.name])} if len(waves) > 1 else {})
+            return printed.variables(_of_each(host, STATE))
 
         states = lab.on_each([host for host in hosts if host.name in wave], launched)
         found += [(host, name, state) for host, words in states.items() for name, state in words.items()]
@@ -203,7 +214,7 @@ def states(lab: Lab, run: RunPhase) -> list[dict[str, str]]:
 
     def ask(host: Host) -> dict[str, str]:
         try:
-            return run("states", host, {}) if addresses and host.containers else {}
+            return run("states", host, {}).variables(_of_each(host, STATE)) if addresses and host.containers else {}
         except MinigtsError:
             return {}
 
@@ -352,7 +363,7 @@ def _volume_in_host(one: Container, number: int) -> PurePosixPath:
 
 def _load(lab: Lab, host: Host, image: Image, run: RunPhase) -> bool:
     """Load an image into a host's engine; return whether it was missing there."""
-    if run("has", host, {"IMAGE_TAG": image.tag}):
+    if run("has", host, {"IMAGE_TAG": image.tag}).variables(HAS):
         return False
     file = KEPT / "images" / f"{image.key}.tar"
     lab.provider.put(host.name, image.path, file)

@@ -36,6 +36,7 @@ from minigts.overlays.phases import (
     endpoint_of,
     joined,
     members_of,
+    printed,
     run_phase,
     with_ends,
     write,
@@ -236,11 +237,11 @@ def _rejoin(lab: Lab, now: Joined, record: Record, name: str, progress: Progress
     run_phase(lab, "install", host, {})
     # Before its container starts, so that no connection comes to stand that the policy denies.
     policy.enforce(lab, now, [host], progress, starting=True)
-    words = run_phase(lab, "join", leader, {})
+    words = printed(lab, now.name, "join", leader, {})
     if host != leader:
         run_phase(lab, "join", host, words)
     known = {**({} if host == leader else now.ends[leader.name]), **({"ABSENT": absent} if absent else {})}
-    end = run_phase(lab, "start", host, known)
+    end = printed(lab, now.name, "start", host, known)
     before, now = now, with_ends(now, {**now.ends, name: end})
     write(lab, now)
     same = before.endpoints()[name].address == now.endpoints()[name].address
@@ -296,7 +297,7 @@ def second_container(lab: Lab, host: str) -> Endpoint:
         raise InputError(f"overlay {now.name} has no second container on a host")
     if host not in now.ends:
         raise InputError(f"{host} is in no group of {lab.plan.name}, so overlay {now.name} is not laid over it")
-    end = run_phase(lab, "second", lab.plan.host(host), now.ends[host])
+    end = printed(lab, now.name, "second", lab.plan.host(host), now.ends[host])
     return endpoint_of(host, with_ends(now, {host: end}).ends[host])
 
 
@@ -308,7 +309,7 @@ def follow(lab: Lab, before: Joined, progress: Progress) -> dict[str, Endpoint]:
         members, record = members_of(lab, before), lab.read_record()
         on = [host for host in members if host.name not in record.silent]
         _put_scripts(lab, catalogue.find(before.name), record, before.programs, on)
-        ends = lab.on_each(on, lambda host: run_phase(lab, "start", host, {}))
+        ends = lab.on_each(on, lambda host: printed(lab, before.name, "start", host, {}))
         kept = {host.name: before.ends[host.name] for host in members if host.name in before.ends}
         now = with_ends(before, {**kept, **ends})
         _wait_until_connected(lab, now, record)
@@ -332,7 +333,7 @@ def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
         for host, peer in peers.items()
     }
     with policy.naming(lab):
-        return lab.on_each([*peers], lambda host: run_phase(lab, "verify", host, words[host.name]))
+        return lab.on_each([*peers], lambda host: printed(lab, now.name, "verify", host, words[host.name]))
 
 
 def settle(lab: Lab, progress: Progress) -> None:
@@ -479,19 +480,19 @@ def _taking_part(record: Record, hosts: Sequence[Host]) -> list[Host]:
     return [host for host in hosts if host.name not in record.silent | record.unjoined]
 
 
-def _on_all(lab: Lab, now: Joined, phase: str, words: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    return lab.on_each(members_of(lab, now), lambda host: run_phase(lab, phase, host, words))
+def _on_all(lab: Lab, now: Joined, phase: str, words: Mapping[str, str]) -> None:
+    lab.on_each(members_of(lab, now), lambda host: run_phase(lab, phase, host, words))
 
 
 def _leaders_first(lab: Lab, now: Joined, phase: str) -> dict[str, dict[str, str]]:
     """Run a phase on every leader, then on all other hosts with the variables that their leader printed."""
     leader_of = {name: team.leader for team in teams(lab.plan, now.name) for name in team.names}
     leaders = list(dict.fromkeys(leader_of.values()))
-    words = lab.on_each(leaders, lambda leader: run_phase(lab, phase, leader, {}))
+    words = lab.on_each(leaders, lambda leader: printed(lab, now.name, phase, leader, {}))
 
     def follow(host: Host) -> dict[str, str]:
         own = words[leader_of[host.name].name]
-        return own if host in leaders else run_phase(lab, phase, host, own)
+        return own if host in leaders else printed(lab, now.name, phase, host, own)
 
     return lab.on_each(members_of(lab, now), follow)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
+from minigts import foreign
+from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsError
+from minigts.foreign import Foreign, shown
 from minigts.lab import Lab
 from minigts.overlays import catalogue
 from minigts.overlays.teams import teams
@@ -60,8 +62,10 @@ class Joined(BaseModel):
     @field_validator("ends")
     @classmethod
     def _can_be_measured(cls, ends: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
-        if not all("ADDRESS" in end and re.fullmatch("[0-9]{1,5}", end.get("MTU", "")) for end in ends.values()):
-            raise ValueError("an end has no ADDRESS or no MTU")
+        for end in ends.values():
+            foreign.variables(((Foreign(key), Foreign(value)) for key, value in end.items()), catalogue.END)
+            if not {"ADDRESS", "MTU"} <= end.keys():
+                raise ValueError("an end has no ADDRESS or no MTU")
         return ends
 
     def endpoints(self) -> dict[str, Endpoint]:
@@ -100,7 +104,32 @@ def members_of(lab: Lab, now: Joined) -> list[Host]:
     return [host for host in lab.plan.hosts if host.name in joining]
 
 
-def run_phase(lab: Lab, phase: str, host: Host, words: Mapping[str, str], more_s: float = 0.0) -> dict[str, str]:
+@dataclass(frozen=True)
+class Printed:
+    """The KEY=VALUE lines that a phase has printed on a host, whose root chooses them."""
+
+    host: str
+    phase: str
+    words: tuple[tuple[Foreign, Foreign], ...] = ()
+
+    def variables(self, allowed: Mapping[str, re.Pattern[str]]) -> dict[str, str]:
+        """The lines, of which each has one of these keys and a value that the key's whole pattern allows. Raises
+        HostFailed."""
+        try:
+            return foreign.variables(self.words, allowed, hidden=SECRET)
+        except ValueError as error:
+            raise HostFailed(f"{self.host}: phase {self.phase} has printed what it may not: {error}") from None
+
+
+def printed(lab: Lab, overlay: str, phase: str, host: Host, words: Mapping[str, str]) -> dict[str, str]:
+    """As `run_phase`; return the lines that this overlay's phase may print (catalogue.Overlay.printed). Raises
+    HostFailed for any other. A line whose key is not in capitals is none of them, and is left out."""
+    said = run_phase(lab, phase, host, words)
+    keyed = tuple((key, value) for key, value in said.words if key.matched(catalogue.KEY) is not None)
+    return replace(said, words=keyed).variables(catalogue.find(overlay).printed(phase))
+
+
+def run_phase(lab: Lab, phase: str, host: Host, words: Mapping[str, str], more_s: float = 0.0) -> Printed:
     """Run a phase of the overlay on one host; return its KEY=VALUE lines. `words` are variables for it. It may take
     `more_s` seconds beyond the limit of every phase."""
     settings = [f"{key}={value}" for key, value in words.items()]
@@ -111,10 +140,10 @@ def run_phase(lab: Lab, phase: str, host: Host, words: Mapping[str, str], more_s
         failed = error.hiding([value for key, value in words.items() if SECRET.search(key)])
         if error.code == EnvironmentLacks.exit_code:
             now = joined(lab)
-            raise EnvironmentLacks(f"{now.name if now else 'overlay'}: {failed.stderr.strip()}") from None
+            raise EnvironmentLacks(f"{now.name if now else 'overlay'}: {shown(failed.err.strip())}") from None
         raise failed from None
-    lines = [line.partition("=") for line in result.stdout.splitlines() if "=" in line]
-    return {key: value for key, _, value in lines}
+    lines = (line.partition("=") for line in result.stdout.splitlines() if "=" in line)
+    return Printed(host.name, phase, tuple((key, value) for key, _, value in lines))
 
 
 def write(lab: Lab, content: Joined) -> None:

@@ -7,11 +7,14 @@ line of the pod's own node, and cross no link of the lab.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from minigts.errors import InputError, MinigtsError, reading_from
+from minigts.foreign import Foreign, identifier, shown, to_parse
 from minigts.lab import Lab
 from minigts.language import documents
 from minigts.language.problems import did_you_mean
@@ -28,6 +31,16 @@ MOST_LISTED = 40
 ENDS_OF_LOGS = 'cd -- "$1" && for log in $(ls -v); do tail --bytes="$2" -- "$log"; done'
 
 
+LABEL = re.compile("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+"""A name of Kubernetes' for namespaces and containers (RFC 1123, as its API server checks it)."""
+SUBDOMAIN = re.compile("[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+"""The same for pods and nodes."""
+
+
+def _known_as(pattern: str) -> Any:
+    return Field(pattern=f"^({pattern})$")
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True)
 
@@ -35,20 +48,20 @@ class _Part(BaseModel):
 class Container(_Part):
     """A container of a pod. `id` is containerd's, and empty while there is none."""
 
-    name: str
-    id: str
-    state: str
+    name: Annotated[str, _known_as(LABEL.pattern)]
+    id: Annotated[str, _known_as("[0-9a-f]{0,64}")]
+    state: Foreign
     """running; ended with code 1; waits: ErrImageNeverPull: …"""
 
 
 class Pod(_Part):
     """A pod. `node` is the host that it is on; empty while it is on none, and `unscheduled` says why."""
 
-    namespace: str
-    name: str
-    node: str
-    uid: str
-    unscheduled: str
+    namespace: Annotated[str, _known_as(LABEL.pattern)]
+    name: Annotated[str, _known_as(SUBDOMAIN.pattern)]
+    node: Annotated[str, _known_as(f"{SUBDOMAIN.pattern}|")]
+    uid: Annotated[str, _known_as("[0-9a-zA-Z-]{1,64}")]
+    unscheduled: Foreign
     containers: tuple[Container, ...]
 
     @property
@@ -95,16 +108,18 @@ def known(lab: Lab) -> list[Pod]:
     leaders = [lab.plan.host(name) for name in dict.fromkeys(control_planes(lab).values())]
     told = lab.on_each(leaders, lambda host: run_phase(lab, "pods", host, {}))
     return sorted(
-        (_pod(host, name, text) for host, words in told.items() for name, text in words.items()),
+        (_pod(host, name, text) for host, printed in told.items() for name, text in printed.words),
         key=lambda pod: (pod.namespace, pod.name, pod.node),
     )
 
 
-def _pod(host: str, name: str, text: str) -> Pod:
-    """The pod of a line of phase `pods`, NAMESPACE/NAME=JSON, where the JSON has the rest."""
+def _pod(host: str, name: Foreign, text: Foreign) -> Pod:
+    """The pod of a line of phase `pods`, NAMESPACE/NAME=JSON, where the JSON has the rest. Raises HostFailed for one
+    whose names no cluster of Kubernetes would have."""
     with reading_from(host, "what it says of its pods"):
         namespace, own = name.split("/")
-        return Pod.model_validate({**documents.document(text), "namespace": namespace, "name": own})
+        named = {"namespace": identifier(namespace, LABEL), "name": identifier(own, SUBDOMAIN)}
+        return Pod.model_validate({**documents.document(text), **named})
 
 
 def find(lab: Lab, word: str) -> tuple[Pod, str]:
@@ -146,10 +161,10 @@ def _container(pod: Pod, name: str) -> Container:
 
 
 def _why_not(pod: Pod, one: Container) -> str:
-    return f"it is on no node: {pod.unscheduled}" if not pod.node else f"container {one.name} {one.state}"
+    return f"it is on no node: {shown(pod.unscheduled)}" if not pod.node else f"container {one.name} {shown(one.state)}"
 
 
-def logs(lab: Lab, pod: Pod, container: str = "") -> dict[str, str]:
+def logs(lab: Lab, pod: Pod, container: str = "") -> dict[str, Foreign]:
     """What the containers of a pod have written, by name: the last MOST_LOG_BYTES of each run that its node still has.
     `container`: only of this one. Raises MinigtsError when there is nothing."""
     written = {}
@@ -165,16 +180,16 @@ def logs(lab: Lab, pod: Pod, container: str = "") -> dict[str, str]:
     return written
 
 
-def text_of(log: str) -> str:
+def text_of(said: Foreign) -> Foreign:
     """The text in a log in the format of Kubernetes' container runtime interface. Pure.
 
     2026-11-27T21:04:05.123456789Z stdout F a line
     """
-    text = []
+    text, log = [], to_parse(said)
     for line in log.removesuffix("\n").split("\n") if log else ():
         words = line.split(" ", 3)
         if len(words) < 4 or words[2] not in ("F", "P"):  # cut off by `tail`
             text.append(f"{line}\n")
         else:
             text.append(words[3] + ("\n" if words[2] == "F" else ""))
-    return "".join(text)
+    return Foreign("".join(text))

@@ -26,7 +26,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from minigts.errors import UNPRINTABLE, EnvironmentLacks, HostFailed, InputError, MinigtsError
+from minigts.errors import EnvironmentLacks, HostFailed, InputError, MinigtsError
+from minigts.foreign import UNPRINTABLE
 from minigts.lab import Lab, exclusive
 from minigts.language import validation
 from minigts.language.fields import choice, unknown, whole

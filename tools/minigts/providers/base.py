@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Literal, Protocol, TypeVar, run
 from pydantic import BaseModel, ConfigDict, Field
 
 from minigts.dataplane.wire import Wire, WireState
+from minigts.foreign import Foreign
 from minigts.machine.parallel import Together
 from minigts.machine.progress import Progress
 from minigts.topology.fields import LEAST_SHARE
@@ -40,14 +41,20 @@ class DoctorFinding:
 
 @dataclass(frozen=True)
 class Result:
-    """A command that has ended on a host. `seconds` is wall time on this machine."""
+    """A command that has ended on a host. `seconds` is wall time on this machine. What it printed is the host's own
+    word, whoever wrote the command: a host's programs are root's there, and root may be a stranger."""
 
     host: str
     argv: tuple[str, ...]
     code: int
-    stdout: str
-    stderr: str
+    stdout: Foreign
+    stderr: Foreign
     seconds: float
+
+    def __post_init__(self) -> None:
+        """So that a provider that mypy has not read makes no plain text of it."""
+        for name in ("stdout", "stderr"):
+            object.__setattr__(self, name, Foreign(getattr(self, name)))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import minigts
 from minigts import paths
 from minigts.artifacts import downloads
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError, Problem
+from minigts.foreign import Foreign, one_line
 from minigts.machine import shell
 from minigts.release import folder as releases
 
@@ -46,7 +47,7 @@ def sign(release: Path, key: Path, password: Callable[[], str]) -> Path:
     try:
         shell.run([*argv, "-t", said, "-c", said], timeout_s=TIMEOUT_S, stdin=typed)
     except CommandFailed as error:
-        why = "the password is wrong" if encrypted and "password" in error.stderr.lower() else _last(error.stderr)
+        why = "the password is wrong" if encrypted and "password" in error.err.lower() else _last(error.err)
         raise InputError([Problem(str(key), 0, f"cannot sign: {why}")]) from error
     return made
 
@@ -62,7 +63,7 @@ def check(release: Path, key: str) -> None:
     try:
         shell.run(argv, timeout_s=TIMEOUT_S)
     except CommandFailed as error:
-        why = f"is not signed by {public}: {_last(error.stderr)}"
+        why = f"is not signed by {public}: {_last(error.err)}"
         raise InputError([Problem(str(release / releases.SUMS), 0, why)]) from error
 
 
@@ -121,9 +122,9 @@ def _lines(file: Path, why: str) -> list[str]:
         raise InputError([Problem(str(file), 0, why)]) from error
 
 
-def _last(stderr: str) -> str:
+def _last(stderr: Foreign) -> str:
     lines = stderr.strip().splitlines()
-    return lines[-1].strip() if lines else f"{PROGRAM} says no more"
+    return one_line(lines[-1]) if lines else f"{PROGRAM} says no more"
 
 
 def _require_program() -> None:

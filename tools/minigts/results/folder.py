@@ -22,7 +22,8 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
 from minigts import paths
-from minigts.errors import UNPRINTABLE, InputError, MinigtsError, Problem
+from minigts.errors import InputError, MinigtsError, Problem
+from minigts.foreign import UNPRINTABLE
 from minigts.language.documents import Bounds, Unreadable, document
 
 LOCK = "run.lock"

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from minigts import paths
-from minigts.errors import InputError, MinigtsError, Problem, printable
+from minigts.errors import InputError, MinigtsError, Problem
+from minigts.foreign import printable
 from minigts.results.folder import inside, refused, write
 
 SIGNATURE = "signature"

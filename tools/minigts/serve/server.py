@@ -19,7 +19,8 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from aiohttp.http_exceptions import HttpProcessingError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from minigts.errors import EnvironmentLacks, InputError, MinigtsError, printable
+from minigts.errors import EnvironmentLacks, InputError, MinigtsError
+from minigts.foreign import printable
 from minigts.lab import Lab, metrics, set_links_up, update_settings
 from minigts.lab.links import link_named
 from minigts.lab.usage import Reading

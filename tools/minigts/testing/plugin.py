@@ -25,7 +25,7 @@ from minigts.explore import variables
 
 if TYPE_CHECKING:
     from minigts import api
-    from minigts.providers.base import Result
+    from minigts.api.labs import Result
     from minigts.testing.course import Course
     from minigts.testing.tested_lab import Target
 

@@ -14,7 +14,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 from pydantic import AfterValidator, Field
 
-from minigts.errors import UNPRINTABLE
+from minigts.foreign import UNPRINTABLE
 from minigts.formats.limits import LONGEST_NOTE
 from minigts.language import interface_names
 from minigts.language.blocks import MAC

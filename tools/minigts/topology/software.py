@@ -11,7 +11,8 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from minigts.errors import UNPRINTABLE, Problem
+from minigts.errors import Problem
+from minigts.foreign import UNPRINTABLE
 from minigts.language.fields import Strict, matching, text, written
 from minigts.language.problems import shown
 from minigts.topology.containers import Image as HostImage

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from minigts.errors import UNPRINTABLE
+from minigts.foreign import UNPRINTABLE
 from minigts.language.source import Language, read_text
 from minigts.paths import FILES, NotRegularError, files_roots, open_regular
 from minigts.topology.software import LARGEST_FILE_MB, MOST_FILES_IN_DIRECTORY

@@ -13,7 +13,8 @@ from minigts import paths
 from minigts.cli import completion, console
 from minigts.cli.options import LabName, one_of, opened_lab, writable
 from minigts.cli.verbs import LABS, Verb
-from minigts.errors import InputError, printable
+from minigts.errors import InputError
+from minigts.foreign import printable
 
 if TYPE_CHECKING:
     from minigts.lab import Lab

@@ -23,6 +23,7 @@ from minigts.cli.containers import into_container, into_containers, is_pod
 from minigts.cli.options import AsJson, Inside, LabName, lab_with, opened_lab
 from minigts.cli.verbs import LABS, Verb
 from minigts.errors import CommandTimeout, HostFailed, InputError, MinigtsError
+from minigts.foreign import Foreign, content, shown
 
 if TYPE_CHECKING:
     from minigts.lab import Lab
@@ -97,9 +98,14 @@ def execute(
         console.note(f"minigts: ended after {timeout:g} s")
         raise typer.Exit(error.code) from error
     if as_json:
-        console.print_json(asdict(result))
+        console.print_json(_as_data(result))
     _advise(opened, named, command, result, in_container=container)
     raise typer.Exit(result.code)
+
+
+def _as_data(result: Result) -> dict[str, object]:
+    """For --json, whose reader has asked for the command's output."""
+    return asdict(result) | {"stdout": content(result.stdout), "stderr": content(result.stderr)}
 
 
 NOT_FOUND, KILLED = 127, 128 + signal.SIGKILL
@@ -136,10 +142,10 @@ def _advise_program(lab: Lab, host: str, name: str, *, in_container: bool) -> No
     with suppress(MinigtsError):  # a host without this image has no advice
         advice = lab.provider.run(host, [ADVICE, "--", name], timeout_s=ADVICE_TIMEOUT_S, check=False)
         if advice.code == NOT_FOUND and advice.stderr.startswith(name):
-            console.note(f"minigts: {advice.stderr.strip()}")
+            console.note(f"minigts: {shown(advice.stderr.strip())}")
 
 
-def _says_missing(name: str, stderr: str) -> bool:
+def _says_missing(name: str, stderr: Foreign) -> bool:
     """Whether that is the message of the agent, of env or of nsenter about a program that does not exist."""
     said = (f"{name}: ", f"env: ‘{name}’: ", f"nsenter: failed to execute {name}: ")
     return stderr.startswith(said) and "No such file or directory" in stderr
@@ -256,7 +262,7 @@ def _on_all(
             return error.exit_code
         finally:
             lines.end(host)
-        results[host] = asdict(result)
+        results[host] = _as_data(result)
         return result.code
 
     with _interrupted_at_once():

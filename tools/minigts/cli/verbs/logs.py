@@ -71,6 +71,7 @@ def logs(
 
 
 def _logs_of_pod(lab: Lab, word: str, only: str | None, into: Path | None) -> None:
+    from minigts.foreign import Foreign, content, file_name, shown
     from minigts.overlays import pods
 
     pod, container = pods.find(lab, word)
@@ -78,9 +79,10 @@ def _logs_of_pod(lab: Lab, word: str, only: str | None, into: Path | None) -> No
         container = one_of("container", only, [one.name for one in pod.containers])
     for name, text in pods.logs(lab, pod, container).items():
         if into is None:
-            console.show_text(f"{pod.full_name}: {name}", text.splitlines())
+            console.show_text(f"{pod.full_name}: {name}", shown(text, len(text)).splitlines())
         else:
-            place = writable(into / f"{pod.namespace}.{pod.name}", "--into")
-            (place / f"{name}.log").write_text(text, encoding="utf-8")
+            named = file_name(Foreign(f"{pod.namespace}.{pod.name}"))
+            place = writable(into / named, "--into")
+            (place / f"{file_name(Foreign(name))}.log").write_text(content(text), encoding="utf-8")
     if into is not None:
         console.note(f"the logs of {pod.full_name} are in {into}")

@@ -12,6 +12,7 @@ from minigts.cli import completion, console
 from minigts.cli.options import LabName
 from minigts.cli.verbs import LABS, Verb
 from minigts.errors import InputError
+from minigts.foreign import shown
 
 verb = Verb(LABS, 170)
 
@@ -67,5 +68,6 @@ def play(
         beside = partial(opened.provider.run, host, command or [], timeout_s=limit_s, check=False)
     result = played(opened, plan.schedule, tell, beside)
     if result is not None:
-        typer.echo(result.stdout + result.stderr, nl=False)
+        said = result.stdout + result.stderr
+        typer.echo(shown(said, len(said)), nl=False)
     console.note("the schedule is over; every link is as it was before")

@@ -10,7 +10,8 @@ import typer
 from minigts.cli import console
 from minigts.cli.verbs import EXPERIMENTS, Verb
 from minigts.cli.views import seeds as shown
-from minigts.errors import InputError, printable
+from minigts.errors import InputError
+from minigts.foreign import printable
 
 if TYPE_CHECKING:
     from minigts.explore.replaying import Replayed

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from minigts.cli import console
 from minigts.cli.views import tables
-from minigts.errors import printable
+from minigts.foreign import printable
 from minigts.language.figures import digits, duration
 
 if TYPE_CHECKING:

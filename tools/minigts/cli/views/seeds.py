@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from minigts.errors import printable
+from minigts.foreign import printable
 from minigts.language.figures import digits, duration
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from minigts.cli import console
-from minigts.errors import printable
+from minigts.foreign import printable
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -20,6 +20,7 @@ from typing import Any
 
 from minigts import paths
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed
+from minigts.foreign import Foreign
 from minigts.machine.parallel import breakable
 from minigts.providers.agent import ended as endings
 from minigts.providers.agent import protocol, sockets
@@ -295,8 +296,8 @@ class _Kept:
         if self._is_cut and not self._is_streamed:
             raise OutputTooLong(self._host, self._argv, self._most_bytes)
 
-    def _text(self, kind: int) -> str:
-        return self._said[kind].decode(errors="replace")
+    def _text(self, kind: int) -> Foreign:
+        return Foreign(self._said[kind].decode(errors="replace"))
 
     @contextlib.contextmanager
     def on_failure(self) -> Iterator[None]:
@@ -304,7 +305,7 @@ class _Kept:
         try:
             yield
         except HostFailed as error:
-            error.stdout = self._text(protocol.STDOUT)
+            error.out = self._text(protocol.STDOUT)
             raise
 
     def lack(self, ended: protocol.Ended) -> str | None:

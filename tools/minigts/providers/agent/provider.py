@@ -12,6 +12,7 @@ from typing import IO, Any, TypeVar
 
 from minigts import paths
 from minigts.errors import MinigtsError
+from minigts.foreign import content
 from minigts.machine import beneath
 from minigts.providers import archive
 from minigts.providers.agent import client, lab_processes
@@ -143,7 +144,7 @@ class AgentProvider(RealTime):
         except MinigtsError as error:
             paths.write_whole(into / "dmesg.log", f"{error}\n")
         else:
-            paths.write_whole(into / "dmesg.log", text)
+            paths.write_whole(into / "dmesg.log", content(text))
             self._programs_logs(host, into)
 
     def _programs_logs(self, host: str, into: Path) -> None:

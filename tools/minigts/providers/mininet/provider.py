@@ -17,6 +17,7 @@ from pydantic import Field, TypeAdapter
 
 from minigts import paths
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed, MinigtsError
+from minigts.foreign import Foreign
 from minigts.language import documents
 from minigts.machine.progress import Progress
 from minigts.providers.agent import client, lab_processes
@@ -123,7 +124,7 @@ class MininetProvider(AgentProvider):
             script = f'for each; do echo "$each" >{path_of(CONGESTION)}; done'
             self._in_kernel(["sh", "-euc", script, "sh", *algorithms, BASELINE[CONGESTION]])
 
-    def _in_kernel(self, argv: Sequence[str], stdin: bytes = b"") -> str:
+    def _in_kernel(self, argv: Sequence[str], stdin: bytes = b"") -> Foreign:
         """The output of a command that runs in the kernel, outside the hosts' namespaces."""
         return client.run(
             self.rundir, kernel.NAME, argv, timeout_s=BUILD_TIMEOUT_S, check=True, stdin=stdin, on_output=None
@@ -151,7 +152,7 @@ class MininetProvider(AgentProvider):
                 on_output=on_output,
             )
         except CommandTimeout as error:
-            raise CommandTimeout(host, argv, timeout_s, error.stdout, error.stderr) from None
+            raise CommandTimeout(host, argv, timeout_s, error.out, error.err) from None
         except HostFailed as error:
             raise HostFailed(f"host {host}: its kernel has ended ({error})") from error
         if check and result.code != 0:

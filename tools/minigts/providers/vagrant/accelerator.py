@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict
 
 from minigts import paths
 from minigts.errors import CommandTimeout, MinigtsError
+from minigts.foreign import Foreign
 from minigts.language import documents
 from minigts.machine import shell
 from minigts.machine.proc import boot_id
@@ -114,11 +115,11 @@ def _try(disk_head: Path) -> Tried:
     ]
     try:
         ended = shell.run(argv, timeout_s=TRIAL_S, check=False)
-        spoken, why = ended.stdout, (ended.stderr.strip().splitlines() or ["QEMU ended"])[0]
+        spoken, why = Foreign(ended.stdout), (ended.stderr.strip().splitlines() or ["QEMU ended"])[0]
     except CommandTimeout as error:
-        spoken, why = error.stdout, f"the guest printed nothing within {TRIAL_S:g} s"
+        spoken, why = error.out, f"the guest printed nothing within {TRIAL_S:g} s"
     except MinigtsError as error:
-        spoken, why = "", str(error)
+        spoken, why = Foreign(), str(error)
     if SAYS in spoken:
         return _tried("kvm", f"a guest's kernel ran under it within {time.monotonic() - started:.0f} s")
     return _tried("emulation", f"a guest did not run under {KVM}: {why}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
+from minigts.foreign import shown
 from minigts.machine import shell
 from minigts.providers.vagrant import definition, private_libvirt
 
@@ -134,6 +135,6 @@ def _virsh(*argv: str, check: bool = True) -> str:
     try:
         return shell.run(["virsh", "-c", uri(), *argv], timeout_s=TIMEOUT_S, check=check).stdout
     except CommandFailed as error:
-        if "failed to connect" in error.stderr:
-            raise EnvironmentLacks(f"libvirt does not answer at {uri()}: {error.stderr.strip()}") from error
+        if "failed to connect" in error.err:
+            raise EnvironmentLacks(f"libvirt does not answer at {uri()}: {shown(error.err.strip())}") from error
         raise

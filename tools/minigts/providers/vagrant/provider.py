@@ -18,6 +18,7 @@ from typing import IO, Literal, TypeVar
 
 from minigts import paths
 from minigts.errors import CommandFailed, HostFailed, MinigtsError, noting_failures
+from minigts.foreign import Foreign, one_line
 from minigts.language import documents
 from minigts.machine import shell
 from minigts.machine.progress import Progress
@@ -218,7 +219,7 @@ class VagrantProvider(AgentProvider):
         try:
             self._vagrant(["up", "--provider=libvirt", "--no-color"], limit_s)
         except CommandFailed as error:
-            last = "".join(f"\n    {line}" for line in error.stdout.splitlines()[-LOG_LINES:])
+            last = "".join(f"\n    {one_line(each)}" for each in error.out.splitlines()[-LOG_LINES:])
             raise HostFailed(f"`vagrant up` did not bring the machines up; it ended with:{last}") from error
 
     def _vagrant_destroy(self) -> None:
@@ -254,7 +255,7 @@ class VagrantProvider(AgentProvider):
         progress(f"installing packages on {len(with_packages)} hosts")
 
         def install(host: str) -> None:
-            def run(argv: Sequence[str], stdin: bytes) -> str:
+            def run(argv: Sequence[str], stdin: bytes) -> Foreign:
                 return self.run(host, argv, timeout_s=package_images.INSTALL_TIMEOUT_S, stdin=stdin).stdout
 
             paths.write_whole(

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import ValidationError
 
-from minigts.errors import printable
+from minigts.foreign import printable
 from minigts.language.problems import Finding, Location, path_of, shown
 from minigts.language.tree import Data, Tree
 from minigts.topology.containers import ContainerSpec, is_file, is_path

@@ -26,7 +26,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from minigts import paths
 from minigts.artifacts import checksums, downloads
-from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError, Problem, printable
+from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError, Problem
+from minigts.foreign import printable
 from minigts.language import documents
 from minigts.machine import shell
 from minigts.machine.progress import Progress

@@ -17,6 +17,7 @@ from minigts import paths
 from minigts.artifacts import build_errors, builders, sources
 from minigts.artifacts.build_errors import FULL, cause
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
+from minigts.foreign import Foreign, content
 from minigts.machine import shell
 from minigts.machine.progress import Progress
 from minigts.providers import system_packages
@@ -245,8 +246,8 @@ def search_path() -> str:
 def _explain(error: CommandFailed, images: Path) -> str:
     """The message with the cause of a failed build. The whole log is kept."""
     log = images / FAILED_LOG
-    log.write_text(error.stdout)
-    return f"the hosts' image could not be built: {cause(error.stdout, _room_in_words())}\nThe log: {log}"
+    log.write_text(content(error.out))
+    return f"the hosts' image could not be built: {cause(error.out, _room_in_words())}\nThe log: {log}"
 
 
 def _room_in_words() -> str:
@@ -274,7 +275,8 @@ def _say_store(place: Path) -> None:
             )
     except MinigtsError as error:
         if shutil.disk_usage(place).free < FULL_BYTES:
-            raise EnvironmentLacks(f"the hosts' image could not be built: {cause(FULL, _room_in_words())}") from error
+            why = cause(Foreign(FULL), _room_in_words())
+            raise EnvironmentLacks(f"the hosts' image could not be built: {why}") from error
         raise
     finally:
         lab_processes.end(rundir)

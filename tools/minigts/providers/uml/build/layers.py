@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from minigts import paths
 from minigts.artifacts.build_errors import cause
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
+from minigts.foreign import Foreign
 from minigts.machine import shell
 from minigts.machine.progress import Progress
 from minigts.providers.agent import lab_processes
@@ -33,7 +34,7 @@ ROOT = "root.ext4"
 
 Put = Callable[[Path, PurePosixPath], None]
 """Copies a file or directory to a host."""
-Run = Callable[[Sequence[str], bytes], str]
+Run = Callable[[Sequence[str], bytes], Foreign]
 """Runs a command with an input on a host; returns its standard output."""
 
 
@@ -108,7 +109,7 @@ def _changed(place: Path, boot: Path, change: Callable[[Put, Run], None], what: 
     booting.start(rundir, Launch(boot, place / ROOT, (machine,), ()), ends_with_caller=True)
     host = AgentProvider(rundir)
 
-    def run(argv: Sequence[str], stdin: bytes) -> str:
+    def run(argv: Sequence[str], stdin: bytes) -> Foreign:
         return host.run(machine.name, argv, timeout_s=CHANGE_TIMEOUT_S, stdin=stdin).stdout
 
     try:
@@ -116,7 +117,7 @@ def _changed(place: Path, boot: Path, change: Callable[[Put, Run], None], what: 
         change(partial(transfer.put, host, machine.name, rundir / "shared" / machine.name), run)
         run(["sh", "-c", "sync; mount -o remount,ro /"], b"")
     except CommandFailed as error:
-        why = cause(error.stdout + error.stderr, f"room on the host's disk of {image.IMAGE_MB} MB")
+        why = cause(error.out + error.err, f"room on the host's disk of {image.IMAGE_MB} MB")
         raise MinigtsError(f"{what} could not be installed: {why}") from error
     finally:
         lab_processes.end(rundir)

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from minigts import paths
 from minigts.artifacts.build_errors import cause
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError, MinigtsError, Problem
+from minigts.foreign import Foreign, content
 from minigts.machine import shell
 from minigts.machine.progress import Progress
 from minigts.providers import supported
@@ -59,7 +60,7 @@ def install(put: Put, run: Run, fetched: Path) -> str:
     A second call changes nothing. Raises CommandFailed.
     """
     put(fetched, ON_HOST)
-    return run(["bash", "-s", str(ON_HOST)], _script("install.sh").read_bytes())
+    return content(run(["bash", "-s", str(ON_HOST)], _script("install.sh").read_bytes()))
 
 
 def key(wanted: Sequence[str], ready: Image) -> str:
@@ -94,7 +95,7 @@ def _fetch(plan: Plan, wanted: Sequence[str], ready: Image, layer: Path, progres
         try:
             shell.run_group(argv, timeout_s=FETCH_TIMEOUT_S, env={"PATH": image.search_path()})
         except CommandFailed as error:
-            raise _explained(plan, error.stdout, layer) from error
+            raise _explained(plan, error.out, layer) from error
 
 
 def _install(wanted: Sequence[str], ready: Image, layer: Path, progress: Progress) -> None:
@@ -107,15 +108,15 @@ def _install(wanted: Sequence[str], ready: Image, layer: Path, progress: Progres
     layers.make(layer / layers.ROOT, ready, change, "packages", SPARE_MB)
 
 
-def _explained(plan: Plan, log: str, layer: Path) -> MinigtsError:
+def _explained(plan: Plan, log: Foreign, layer: Path) -> MinigtsError:
     """The error for packages that the mirror lacks, each with its places in the topology, or for any other failure."""
     every = [each for host in plan.hosts if host.software is not None for each in host.software.packages]
-    unknown = {found["name"] or f"{found['of']}={found['version']}" for found in UNKNOWN.finditer(log)}
+    unknown = {found["name"] or f"{found['of']}={found['version']}" for found in UNKNOWN.finditer(content(log))}
     problems = {_unknown(each) for each in every if each.name in unknown}
     if problems:
         return InputError(sorted(problems))
     failed = layer / "failed-fetch.log"
-    failed.write_text(log)
+    failed.write_text(content(log))
     return EnvironmentLacks(f"the packages could not be fetched: {cause(log, f'room in {layer}')}\nThe log: {failed}")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from minigts import paths
 from minigts.artifacts import container_images
 from minigts.errors import CommandFailed, InputError, MinigtsError, Problem
+from minigts.foreign import one_line
 from minigts.machine.progress import Progress
 from minigts.providers.uml.build import layers
 from minigts.providers.uml.build.image import Image
@@ -47,7 +48,7 @@ def _made(root: Root, ready: Image, progress: Progress) -> Path:
     except MinigtsError as error:
         failed = error.__cause__
         if isinstance(failed, CommandFailed) and failed.code == BROKEN:
-            said = failed.stderr.strip().rpartition("\n")[2]
+            said = one_line(failed.err.strip().splitlines()[-1])
             raise _misplaced(root, f"{own.path}: {said}") from error
         raise
 
