@@ -145,7 +145,7 @@ for way in "$@"; do
 done
 mount -t hostfs -o hostfs=returned none /mnt/out && echo its own
 """
-    said = lab.provider.run("a", ["bash", "-c", script, "bash", *ways], timeout_s=60).stdout
+    said = to_user(lab.provider.run("a", ["bash", "-c", script, "bash", *ways], timeout_s=60).stdout)
     assert [line for line in said.splitlines() if line != "MOUNTED link/"] == ["its own"]
     assert states(lab.rundir / "hosts" / "b") == before
 
@@ -182,7 +182,7 @@ def test_no_mode_changes_by_what_a_guest_may_open(time: Time, make_lab: MakeLab)
     before = states(lab.rundir / "shared" / "a")
     script = 'mkdir -p /mnt/in && mount -t hostfs none /mnt/in && cd /mnt/in && python3 -c "$0" "$@"'
     places = ("given", ".", "returned", "returned/there")
-    said = lab.provider.run("a", ["bash", "-c", script, MODES, *places], timeout_s=60).stdout
+    said = to_user(lab.provider.run("a", ["bash", "-c", script, MODES, *places], timeout_s=60).stdout)
     assert "DONE" not in said and said.count("refused") == 16, said
     assert states(lab.rundir / "shared" / "a") == before
 
