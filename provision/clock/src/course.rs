@@ -178,6 +178,11 @@ impl Chain {
     }
 
     fn state(&self) -> ChainState {
+        let last = (self.count > 0).then_some(Mark {
+            until: self.until,
+            hash: self.hash,
+            count: self.count,
+        });
         ChainState {
             hash: format!("{:032x}", self.hash),
             count: self.count,
@@ -185,6 +190,7 @@ impl Chain {
             marks: self
                 .marks
                 .iter()
+                .chain(&last)
                 .map(|mark| format!("{} {:032x} {}", mark.until, mark.hash, mark.count))
                 .collect(),
         }
@@ -427,7 +433,8 @@ pub struct ChainState {
     pub count: u64,
     /// How far marks are apart.
     pub every_ns: u64,
-    /// For each interval with entries that is over: its end, the hash, and how many entries there were before.
+    /// For each interval with entries: its end, the hash, and how many entries there were before. The last interval may not be
+    /// over.
     pub marks: Vec<String>,
 }
 
