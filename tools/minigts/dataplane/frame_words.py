@@ -38,7 +38,7 @@ def in_words(frame: bytes, depth: int = DEEPEST) -> str:
     """One line about a frame, of which the first bytes suffice."""
     try:
         return _ethernet(frame, depth)
-    except (struct.error, IndexError):
+    except (struct.error, IndexError, ValueError):
         return f"a frame that is cut off: {frame[:20].hex()}"
 
 
@@ -90,10 +90,9 @@ def _transport(protocol: int, source: str, target: str, segment: bytes, length: 
         return _tcp(source, target, segment, length)
     if protocol == _UDP:
         return _udp(source, target, segment, length, depth)
-    if protocol == _ICMP_NUMBER:
-        return _icmp(_ICMP.get(segment[0], f"type {segment[0]}"), (0, 8), source, target, segment)
-    if protocol == _ICMP6_NUMBER:
-        return _icmp(_ICMP6.get(segment[0], f"type {segment[0]}"), (128, 129), source, target, segment)
+    if protocol in (_ICMP_NUMBER, _ICMP6_NUMBER):
+        kinds, echoes = (_ICMP, (0, 8)) if protocol == _ICMP_NUMBER else (_ICMP6, (128, 129))
+        return _icmp(kinds.get(segment[0], f"type {segment[0]}"), echoes, source, target, segment)
     if protocol == _IN_IP and depth:
         return f"IP in IP {source} > {target}: {_ipv4(segment, depth - 1)}"
     if protocol == _GRE and depth:

@@ -18,7 +18,6 @@ from minigts.language import documents
 from minigts.machine.progress import Progress
 from minigts.providers import registry
 from minigts.providers.base import HasCourse
-from minigts.providers.course import RECORD
 from minigts.results import course_difference, courses
 from minigts.results.courses import LabCourse
 from minigts.results.folder import OF_A_FILE
@@ -99,8 +98,8 @@ def replay(
 
 
 _OF_THE_MACHINE = {program.OUTPUT, timeline.FILE, host_logs.FILE, course.COURSE}
-"""Files that are not compared byte for byte: pytest prints how long it took; a host's log may tell of this machine; time
-line and course are compared by themselves."""
+"""Files that are not compared byte for byte: pytest prints how long it took; a host's log may tell of this machine; the
+time line and the course are compared by themselves."""
 
 
 def _course(place: Path, outcome: Outcome, taken: Taken, lab: Lab) -> Sequence[str]:
@@ -114,7 +113,7 @@ def _course(place: Path, outcome: Outcome, taken: Taken, lab: Lab) -> Sequence[s
     elif outcome.course:
         text = folder.recorded(place, outcome.seed).get(course.COURSE)
         if text is None:
-            lines.append(f"another course than was recorded; for its first event, replay twice with {RECORD}=all")
+            lines.append("another one than was recorded; of a seed that passed it is not known where they part")
         else:
             before = documents.model(text, LabCourse, OF_A_FILE)
             lines += course_difference.told(before, taken.course, (None, None), "replay twice")

@@ -178,14 +178,13 @@ class _Recording:
     @classmethod
     def read(cls, path: Path, course: Course) -> _Recording:
         lines = read_bytes(path).split(b"\n")
-        head = lines[0].split(b" ")
+        head, number = lines[0].split(b" "), 1
         try:
             if not lines[0].startswith(HEADER):
                 raise ValueError(lines[0][:40])
             from_ns, until_ns = int(head[3]), int(head[4])
             chains: Chains = {}
-            number = 0
-            for number, line in enumerate(lines[1:-1], start=2):
+            for number, line in enumerate(lines[1:-1], start=2):  # noqa: B007 - the error names it
                 words = line.split(b" ")
                 way, count, content = _WORDS[words[2]]
                 if len(words) != 3 + count + 2 * content or not all(word.isdigit() for word in words[:2]):
@@ -207,23 +206,25 @@ def in_words(line: bytes, names: Sequence[str]) -> str:
     host, kind = _name(names, int(words[1])), words[2]
     numbers = [int(word) for word in words[3 : 3 + _WORDS[kind][1]]]
     content = bytes.fromhex(words[-1].decode("ascii", "replace")) if _WORDS[kind][2] else b""
-    at = f"at {seconds(int(words[0]))} "
-    if kind == b"sent":
-        return f"{at}{host} eth{numbers[0] + 1} sent {frame_words.in_words(content)} ({numbers[1]} bytes), {_fate(numbers)}"
-    if kind == b"overloaded":
-        what = frame_words.in_words(content)
-        return f"{at}{host} eth{numbers[0] + 1} sent {what}, for which its modelled processor had no time"
-    if kind in (b"got", b"refused"):
-        verb = "got" if kind == b"got" else "had no room for"
-        sender = f"{_name(names, numbers[2])} eth{numbers[3] + 1}"
-        return f"{at}{host} eth{numbers[0] + 1} {verb} frame {numbers[4]} of {sender} ({numbers[1]} bytes)"
+    if kind in (b"input", b"output"):
+        said = _said(content, _KINDS if kind == b"input" else _ANSWERS)
+        what = f"was sent by minigts: {said}" if kind == b"input" else f"sent to minigts: {said}"
+    elif numbers:
+        what = f"eth{numbers[0] + 1} {_of_a_port(kind, numbers, content, names)}"
+    else:
+        what = kind.decode()
+    return f"at {seconds(int(words[0]))} {host} {what}"
+
+
+def _of_a_port(kind: bytes, numbers: Sequence[int], content: bytes, names: Sequence[str]) -> str:
     if kind == b"set":
-        return f"{at}{host} eth{numbers[0] + 1} was set: {_text(content)}"
-    if kind == b"input":
-        return f"{at}{host} was sent by minigts {_said(content, _KINDS)}"
-    if kind == b"output":
-        return f"{at}{host} sent to minigts {_said(content, _ANSWERS)}"
-    return f"{at}{host} {kind.decode()}"
+        return f"was set: {_text(content)}"
+    if kind in (b"got", b"refused"):
+        sender = f"{_name(names, numbers[2])} eth{numbers[3] + 1}"
+        verb = "got" if kind == b"got" else "had no room for"
+        return f"{verb} frame {numbers[4]} of {sender} ({numbers[1]} bytes)"
+    frame = f"sent {frame_words.in_words(content)} ({numbers[1]} bytes)"
+    return f"{frame}, {_fate(numbers) if kind == b'sent' else 'for which its modelled processor had no time'}"
 
 
 def _fate(numbers: Sequence[int]) -> str:
@@ -287,7 +288,8 @@ def told(
     apart = interval(one.course, other.course)
     if apart is None:
         if one.course.fingerprint == other.course.fingerprint:
-            yield f"the same course: {one.course.events} events in {_span(one.course)} of the lab, {one.course.fingerprint}"
+            what = f"{one.course.events} events in {_span(one.course)} of the lab"
+            yield f"the same, {what}: {one.course.fingerprint}"
         else:
             yield "the labs have other numbers of hosts, and else the same course"
         return

@@ -29,7 +29,7 @@ BEFORE = "the lab came up and was measured"
 
 
 class Phase(BaseModel):
-    """What was done from the moment `at_s` on, in seconds of the lab's clock: a sample, or the joining of an overlay."""
+    """What was done from the moment `at_s` on, in seconds of the lab's clock, such as a sample."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 

@@ -42,9 +42,9 @@ def compare(
 
     Exit 1 if a test finds that a figure differs by an amount that matters; 0 if none does.
 
-    Of runs in virtual time it also says whether their labs have had the same course of events, and if not, between which
-    moments the two part, and on which host. Where both were run with MINIGTS_RECORD=all, or of the moments from 3s..4s, it
-    names the first event.
+    Of runs in virtual time it also says whether their labs have had the same course of events, and if not, between
+    which moments the two part, and on which host. Where both were run with MINIGTS_RECORD=all, or =3s..4s for these
+    moments of the labs, it names the first event.
 
     With --providers it measures one topology on each provider instead: what the topology costs there, and how exact it
     is. The time is real, which all providers have, unless the file or --time says virtual.
