@@ -20,8 +20,9 @@ use xxhash_rust::xxh3::xxh3_128;
 
 /// How many marks a chain keeps. When there are more, its interval doubles.
 const MOST_MARKS: usize = 512;
-/// How many bytes at the beginning of a frame, or of a piece of text, are recorded.
+/// How many bytes at the beginning of a frame are recorded, and of a piece of text.
 const HEAD: usize = 128;
+const HEAD_OF_TEXT: usize = 2048;
 /// How many words an entry has at the most.
 const WORDS: usize = 7;
 /// The first line of a recording.
@@ -228,10 +229,14 @@ pub struct HostCourse {
 pub type Shared = Rc<RefCell<HostCourse>>;
 
 impl HostCourse {
-    /// What the course has of these bytes.
-    pub fn content(&self, bytes: &[u8]) -> Content {
+    /// What the course has of a frame.
+    pub fn content(&self, frame: &[u8]) -> Content {
+        self.content_with(frame, HEAD)
+    }
+
+    fn content_with(&self, bytes: &[u8], head: usize) -> Content {
         let head = match self.recorder {
-            Some(_) => bytes[..bytes.len().min(HEAD)].to_vec(),
+            Some(_) => bytes[..bytes.len().min(head)].to_vec(),
             None => Vec::new(),
         };
         Content {
@@ -264,13 +269,13 @@ impl HostCourse {
 
     /// The host has put text out on its console. Words: bytes.
     pub fn output(&mut self, time: u64, text: &[u8]) {
-        let content = self.content(text);
+        let content = self.content_with(text, HEAD_OF_TEXT);
         self.enter(time, Kind::Output, &[content.bytes], Some(&content));
     }
 
     /// The wire at a port has other settings from now on. Words: port. The content is the settings, as JSON.
     pub fn set(&mut self, time: u64, port: usize, settings: &[u8]) {
-        let content = self.content(settings);
+        let content = self.content_with(settings, HEAD_OF_TEXT);
         self.enter(time, Kind::Set, &[port as u64], Some(&content));
     }
 
@@ -287,7 +292,7 @@ impl HostCourse {
 
     /// The host's console has got text that clients have sent. Words: bytes.
     pub fn input(&mut self, time: u64, text: &[u8]) {
-        let content = self.content(text);
+        let content = self.content_with(text, HEAD_OF_TEXT);
         self.enter(time, Kind::Input, &[content.bytes], Some(&content));
     }
 

@@ -139,6 +139,17 @@ def test_the_first_event_is_that_of_the_earliest_chain_whatever_the_order_of_the
     )
 
 
+def test_of_two_long_commands_the_place_is_shown_where_they_differ(tmp_path: Path) -> None:
+    def command(word: str) -> str:
+        text = f'{{"argv": ["sh", "-c", "{"x" * 500}", "{word}"]}}'
+        return f"20 0 input {len(text)} {digest(len(word))} {(bytes(4) + bytes([1]) + bytes(4) + text.encode()).hex()}"
+
+    found = first(tmp_path, [command("one")], [command("other")])
+    assert found is not None
+    assert [event.partition("…")[2].lstrip("x") for event in found.events] == ['", "one"]}', '", "other"]}']
+    assert found.events[0].startswith("at 0.00000002 s a was sent by minigts: command: …xx")
+
+
 def test_an_event_that_only_one_has_stands_beside_nothing(tmp_path: Path) -> None:
     found = first(tmp_path, [sent(10), "20 1 ended"], [sent(10)])
     assert found is not None

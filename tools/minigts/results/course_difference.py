@@ -7,6 +7,7 @@ reaches the others later, by a link's delay at the earliest: so the earliest cha
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,7 +130,8 @@ def parting(one: LabCourse, other: LabCourse, recordings: tuple[Path, Path]) -> 
         name = _name(names, _host(pair))
         if name != _name(names, host):
             later.setdefault(name, f"{name} at {seconds(_moment(pair))}")
-    words = [in_words(line, names) if line else "nothing more" for line in first]
+    at = _differs_at(first)
+    words = [in_words(line, names, at) if line else "nothing more" for line in first]
     return Parting(_moment(first), _name(names, host), (words[0], words[1]), tuple(later.values())[:MOST_NAMED])
 
 
@@ -145,6 +147,17 @@ def _first(one: Sequence[bytes], other: Sequence[bytes]) -> Pair | None:
         return None
     at = min(len(one), len(other))
     return (one[at], None) if len(one) > at else (None, other[at])
+
+
+def _differs_at(pair: Pair) -> int:
+    """How many bytes of the content of both are the same."""
+    contents = [_content(line) for line in pair if line is not None]
+    return len(os.path.commonprefix(contents)) if len(contents) > 1 else 0
+
+
+def _content(line: bytes) -> bytes:
+    words = line.split(b" ")
+    return bytes.fromhex(words[-1].decode("ascii", "replace")) if _WORDS[words[2]][2] else b""
 
 
 def _moment(pair: Pair) -> int:
@@ -200,14 +213,15 @@ class _Recording:
         return [line for line in self.chains.get(key, ()) if from_ns <= _time(line) < until_ns]
 
 
-def in_words(line: bytes, names: Sequence[str]) -> str:
-    """A recorded event in words: `h1 eth1 sent TCP 10.0.0.1:5001 > … (1514 bytes), which arrives at 3.1 s`."""
+def in_words(line: bytes, names: Sequence[str], at: int = 0) -> str:
+    """A recorded event in words: `h1 eth1 sent TCP 10.0.0.1:5001 > … (1514 bytes), which arrives at 3.1 s`. Of a long
+    text it has what is around the byte `at`."""
     words = line.split(b" ")
     host, kind = _name(names, int(words[1])), words[2]
     numbers = [int(word) for word in words[3 : 3 + _WORDS[kind][1]]]
-    content = bytes.fromhex(words[-1].decode("ascii", "replace")) if _WORDS[kind][2] else b""
+    content = _content(line)
     if kind in (b"input", b"output"):
-        said = _said(content, _KINDS if kind == b"input" else _ANSWERS)
+        said = _said(content, _KINDS if kind == b"input" else _ANSWERS, at)
         what = f"was sent by minigts: {said}" if kind == b"input" else f"sent to minigts: {said}"
     elif numbers:
         what = f"eth{numbers[0] + 1} {_of_a_port(kind, numbers, content, names)}"
@@ -236,14 +250,18 @@ def _fate(numbers: Sequence[int]) -> str:
     return f"{fate}; random numbers {drawn:016x}"
 
 
-def _said(content: bytes, kinds: Mapping[int, str]) -> str:
+def _said(content: bytes, kinds: Mapping[int, str], at: int) -> str:
     """A piece of a control line: its first frame's kind (providers/agent/protocol.py), and its text."""
     kind = kinds.get(content[4]) if len(content) >= _HEAD_OF_A_FRAME else None
-    return f"{kind}: {_text(content[_HEAD_OF_A_FRAME:])}" if kind else _text(content)
+    if kind is None:
+        return _text(content, at)
+    return f"{kind}: {_text(content[_HEAD_OF_A_FRAME:], at - _HEAD_OF_A_FRAME)}"
 
 
-def _text(content: bytes) -> str:
-    return printable(content.decode(errors="replace")).replace("\n", " ")[:LONGEST_TEXT]
+def _text(content: bytes, at: int = 0) -> str:
+    first = at - LONGEST_TEXT // 2 if at > LONGEST_TEXT * 3 // 4 else 0
+    text = printable(content[first : first + LONGEST_TEXT].decode(errors="replace")).replace("\n", " ")
+    return f"…{text}" if first else text
 
 
 def _name(names: Sequence[str], number: int) -> str:

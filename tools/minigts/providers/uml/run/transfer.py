@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
-import tempfile
+import itertools
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from minigts.providers import archive
@@ -46,11 +49,28 @@ def put(provider: AgentProvider, host: str, directory: Path | None, source: Path
         argv = ["sh", "-euc", UNPACK, "sh", str(target.parent)]
         provider.run(host, argv, timeout_s=TIMEOUT_S, stdin=packed.getvalue())
         return
-    with tempfile.TemporaryDirectory(dir=directory, prefix="put.") as place:
-        with (Path(place) / PACKED).open("wb") as file:
+    with _place(directory, "put") as place:
+        with (place / PACKED).open("wb") as file:
             archive.pack(source, target, file)
-        argv = ["sh", "-euc", UNPACK_SHARED, "sh", Path(place).name, PACKED, str(target.parent)]
+        argv = ["sh", "-euc", UNPACK_SHARED, "sh", place.name, PACKED, str(target.parent)]
         provider.run(host, argv, timeout_s=TIMEOUT_S)
+
+
+@contextmanager
+def _place(directory: Path, purpose: str) -> Iterator[Path]:
+    """A new directory in this one, named by the first number that is free. It is in the arguments of a guest's programs,
+    and a guest whose programs start with other arguments is another one: so it has to be the same in each lab."""
+    for number in itertools.count(1):
+        place = directory / f"{purpose}.{number:08d}"
+        try:
+            place.mkdir(0o700)
+        except FileExistsError:
+            continue
+        break
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def can_return(directory: Path) -> bool:
@@ -60,17 +80,17 @@ def can_return(directory: Path) -> bool:
 
 def get(provider: AgentProvider, host: str, directory: Path, source: PurePosixPath, target: Path) -> None:
     """`Provider.get` for a host in a User-Mode Linux kernel that may write into `directory`, below its hostfs."""
-    with tempfile.TemporaryDirectory(dir=directory, prefix="get.") as place:
-        (Path(place) / PACKED).touch()
-        within = f"{directory.name}/{Path(place).name}"
+    with _place(directory, "get") as place:
+        (place / PACKED).touch()
+        within = f"{directory.name}/{place.name}"
         argv = ["sh", "-euc", PACK_SHARED, "sh", str(source), within, PACKED, archive.PACK]
 
         def look() -> None:
-            if (Path(place) / PACKED).lstat().st_size > archive.MOST_BYTES:
+            if (place / PACKED).lstat().st_size > archive.MOST_BYTES:
                 raise archive.TooMuch(host, archive.MOST_BYTES)
 
         provider.stream(host, argv, lambda _: None, TIMEOUT_S, look)
         look()
         # Root in the guest may write in this directory, but cannot make a link there that leads elsewhere.
-        with (Path(place) / PACKED).open("rb") as packed:
+        with (place / PACKED).open("rb") as packed:
             archive.unpack(host, packed, target)
