@@ -16,7 +16,7 @@ source "$here/../debian.sh"
 
 readonly compiler=cargo,rustc,gcc,libc6-dev
 readonly recipe=("$here"/{compile.sh,Cargo.toml,Cargo.lock,src} "$here/../rust.sh")
-readonly crates=(libc nix serde serde-json virtio-queue vm-memory)
+readonly crates=(libc nix serde serde-json virtio-queue vm-memory xxhash-rust)
 
 packages() {
   local crate

@@ -33,9 +33,9 @@ LAB, PLAN, CERTIFICATE = "lab.json", "plan.json", "certificate.json"
 """Files of a lab's run directory that several packages use: its record, its plan, its latest certificate."""
 CONTROL_SOCKET, CONSOLE_LOG = "control.sock", "console.log"
 """Files of each host in it: the socket of the host's control line, and its console's output."""
-LAUNCH, SUPERVISOR, CLOCK = "launch.json", "supervisor.json", "clock.json"
+LAUNCH, SUPERVISOR, CLOCK, RECORDING = "launch.json", "supervisor.json", "clock.json", "course.recording"
 """Files of the run directory that a provider uses: what was to be started, the process that started it, the clock's
-state."""
+state, and every event that passed the clock, where these are recorded."""
 
 
 def cache_root() -> Path:

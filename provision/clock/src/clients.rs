@@ -294,9 +294,12 @@ impl Server {
             Request::Wires => Answer::Wires {
                 wires: self.scheduler.links.states(self.scheduler.now),
             },
+            Request::Course => Answer::Course {
+                course: self.scheduler.course_state(),
+            },
             Request::PauseHost { host } => self.pause(host, true),
             Request::ResumeHost { host } => self.pause(host, false),
-            Request::Set { wires } => match self.scheduler.links.set(wires) {
+            Request::Set { wires } => match self.scheduler.set_wires(wires) {
                 Ok(()) => Answer::Done {},
                 Err(error) => Answer::Refused { error },
             },

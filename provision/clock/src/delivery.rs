@@ -121,7 +121,7 @@ impl Host {
                         arrival.processed = true;
                         self.arrivals.push(Reverse(arrival));
                     }
-                    None => self.overrun.push((arrival.origin.0, arrival.origin.1)),
+                    None => self.refuse(&arrival, time),
                 }
                 continue;
             }
@@ -132,6 +132,8 @@ impl Host {
             let (delivery, taken) = self.devices[CONSOLE]
                 .rings
                 .put_input(self.input.released())?;
+            let text = &self.input.released()[..taken];
+            self.course.borrow_mut().input(time, text);
             self.input.taken(taken);
             if delivery == Delivery::Call {
                 self.call(CONSOLE, time);
@@ -148,7 +150,7 @@ impl Host {
                 return Ok(());
             }
             if self.full[device].takes_nothing || self.resumed_at == Some(time) {
-                self.overrun.push((arrival.origin.0, arrival.origin.1));
+                self.refuse(&arrival, time);
                 return Ok(());
             }
             self.call(device, time);
@@ -156,6 +158,18 @@ impl Host {
         self.turns_left += TURNS_FOR_EACH;
         self.full[device].waiting.push_back(arrival);
         Ok(())
+    }
+
+    /// There is no room for a frame: it is lost.
+    fn refuse(&mut self, arrival: &Arrival, time: u64) {
+        let (host, port, _) = arrival.origin;
+        self.overrun.push((host, port));
+        self.course.borrow_mut().refused(
+            time,
+            arrival.device - 1,
+            arrival.frame.len(),
+            arrival.origin,
+        );
     }
 
     /// Put a frame into the kernel's buffers. False if they have no room.
@@ -169,6 +183,12 @@ impl Host {
             Delivery::Silent => {}
             Delivery::Call => self.call(arrival.device, time),
         }
+        self.course.borrow_mut().got(
+            time,
+            arrival.device - 1,
+            arrival.frame.len(),
+            arrival.origin,
+        );
         self.full[arrival.device].takes_nothing = false;
         self.full[arrival.device].in_vain = 0;
         self.turns_left += TURNS_FOR_EACH;
@@ -195,11 +215,9 @@ impl Host {
                 self.call(device, time);
             } else if full.in_vain >= TURNS_IN_VAIN {
                 full.takes_nothing = true;
-                self.overrun.extend(
-                    full.waiting
-                        .drain(..)
-                        .map(|one| (one.origin.0, one.origin.1)),
-                );
+                for lost in std::mem::take(&mut full.waiting) {
+                    self.refuse(&lost, time);
+                }
             }
         }
         Ok(())
@@ -231,6 +249,12 @@ impl Host {
             let Some(index) = self.devices[first.device].rings.put_ahead(&first.frame)? else {
                 break;
             };
+            self.course.borrow_mut().got(
+                first.time,
+                first.device - 1,
+                first.frame.len(),
+                first.origin,
+            );
             self.due.push(Note {
                 time: first.time,
                 device: first.device,

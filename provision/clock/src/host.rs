@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use crate::calendar::{lie, Calendar, Message, Op};
+use crate::course::{self, Course};
 use crate::delivery::{Arrival, Full};
 use crate::device::Device;
 use crate::frames::{FromAgent, Input, ToAgent};
@@ -91,6 +92,8 @@ pub struct Host {
     /// When the modelled processor has done with the frames that it has taken so far.
     pub processor_free: u64,
     pub calendar: Calendar,
+    /// What comes to it and from it is entered here.
+    pub course: course::Shared,
     /// How many turns the host may still have in its window.
     pub turns_left: u64,
     /// When the kernel was started, and then when its first turn began: its own time counts from there.
@@ -141,6 +144,7 @@ impl Host {
             processor,
             processor_free: 0,
             calendar: Calendar::new(calendar)?,
+            course: Course::new(&course::Order::default(), None).of(0),
             turns_left: 0,
             started_at: now,
             turn_began: Instant::now(),

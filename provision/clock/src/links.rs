@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
 
+use crate::course::Fate;
 use crate::delivery::Arrival;
 use crate::host::Host;
 use crate::orders::{PortSettings, Topology, WireState};
@@ -130,7 +131,7 @@ impl Links {
 
     /// Send a frame that leaves `from`, a (host, port), at `leaves`. It arrives at `earliest` or later.
     ///
-    /// True if it is the host's first frame that is dropped since too many are under way.
+    /// Returns what became of it, and whether it is the host's first frame that is dropped since too many are under way.
     pub fn send(
         &mut self,
         hosts: &mut [Option<Host>],
@@ -138,10 +139,19 @@ impl Links {
         leaves: u64,
         earliest: u64,
         frame: Vec<u8>,
-    ) -> bool {
+    ) -> (Fate, bool) {
         let port = &mut self.ports[from.0][from.1];
         let mut first_drop = false;
-        for (time, frame) in port.wire.carry(leaves, frame).into_iter().flatten() {
+        let dropped = port.wire.counts().dropped;
+        let arrivals = port.wire.carry(leaves, frame);
+        let arrives = |each: &Option<(u64, Vec<u8>)>| each.as_ref().map_or(0, |(time, _)| *time);
+        let fate = Fate {
+            leaves,
+            arrives: [arrives(&arrivals[0]), arrives(&arrivals[1])],
+            dropped: port.wire.counts().dropped > dropped,
+            drawn: port.wire.drawn(),
+        };
+        for (time, frame) in arrivals.into_iter().flatten() {
             port.sent += 1;
             let (peer, peer_port) = port.peer;
             let Some(peer) = &mut hosts[peer] else {
@@ -163,7 +173,7 @@ impl Links {
                 }
             }
         }
-        first_drop
+        (fate, first_drop)
     }
 }
 

@@ -1,14 +1,16 @@
 //! One clock for all kernels of a lab, and the links between them.
 //!
-//! `clock LAB CONTROL LISTENER`: LAB is a file that describes the lab (orders.rs). CONTROL and LISTENER are numbers of descriptors
-//! that the program inherits: a socket by which the supervisor announces kernels as they start, and a listening socket for
-//! clients. The program ends with the supervisor.
+//! `clock LAB CONTROL LISTENER [RECORDING]`: LAB is a file that describes the lab (orders.rs). CONTROL and LISTENER are numbers of
+//! descriptors that the program inherits: a socket by which the supervisor announces kernels as they start, and a listening
+//! socket for clients. RECORDING is that of a file in which the lab's course is recorded (course.rs). The program ends with the
+//! supervisor.
 //!
 //! scheduler.rs says who may run and until when, traffic.rs what kernels send meanwhile, links.rs what becomes of it; server.rs
 //! and clients.rs serve the supervisor and the clients.
 
 mod calendar;
 mod clients;
+mod course;
 mod delivery;
 mod device;
 mod frames;
@@ -45,12 +47,16 @@ fn main() -> ExitCode {
 
 fn run() -> io::Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let [path, control, listener] = arguments.as_slice() else {
-        return Err(io::Error::other("usage: clock LAB CONTROL LISTENER"));
+    let [path, control, listener, rest @ ..] = arguments.as_slice() else {
+        return Err(io::Error::other(
+            "usage: clock LAB CONTROL LISTENER [RECORDING]",
+        ));
     };
+    let recording = rest.first().map(|number| inherited(number)).transpose()?;
     taken_away::install()?;
     let order: orders::Lab = serde_json::from_slice(&fs::read(path)?)?;
-    server::Server::new(order, inherited(control)?, inherited(listener)?)?.serve()
+    let course = course::Course::new(&order.course, recording.map(fs::File::from));
+    server::Server::new(order, course, inherited(control)?, inherited(listener)?)?.serve()
 }
 
 fn inherited(number: &str) -> io::Result<OwnedFd> {

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::course;
 use crate::wire::{Counts, Settings};
 
 #[derive(Deserialize)]
@@ -15,6 +16,8 @@ pub struct Lab {
     /// How long a kernel's turn may last, in seconds of this machine's clock; 60 by default.
     #[serde(default = "longest_turn_s")]
     pub longest_turn_s: u64,
+    #[serde(default)]
+    pub course: course::Order,
     #[serde(flatten)]
     pub topology: Topology,
 }
@@ -106,6 +109,8 @@ pub enum Request {
     SetTopology(Topology),
     /// The settings and counts of each wire.
     Wires,
+    /// The lab's course so far (course.rs).
+    Course,
     /// From now on this client gets a line for each frame that a port sends, in front of what it is answered.
     Capture,
     /// Replace the settings of these wires.
@@ -120,6 +125,7 @@ pub enum Answer {
     Now { now_ns: u64, passes: bool },
     Hosts { hosts: Vec<HostState> },
     Wires { wires: Vec<WireState> },
+    Course { course: course::CourseState },
     Refused { error: String },
 }
 

@@ -14,10 +14,11 @@
 use std::io;
 use std::time::Instant;
 
+use crate::course::{self, Course, CourseState};
 use crate::gate::Gate;
 use crate::host::{Host, State, Step};
 use crate::links::Links;
-use crate::orders::{Captured, Topology};
+use crate::orders::{Captured, PortSettings, Topology};
 
 /// How long a kernel may take until its agent greets, by the lab's time: 300 s.
 const LONGEST_BOOT_NS: u64 = 300 * 1_000_000_000;
@@ -51,6 +52,7 @@ pub struct Scheduler {
     pub hosts: Vec<Option<Host>>,
     pub links: Links,
     pub gate: Gate,
+    pub course: Course,
     /// The lab's time. It never goes back.
     pub now: u64,
     /// The end of the window that time is in.
@@ -74,12 +76,15 @@ impl Scheduler {
         let links = Links::new(&topology)?;
         let hosts = topology.hosts.iter().map(|_| None).collect();
         let started = vec![false; topology.hosts.len()];
+        let mut course = Course::new(&course::Order::default(), None);
+        course.has(topology.hosts.len());
         Ok(Scheduler {
             epoch_ns,
             topology,
             hosts,
             links,
             gate: Gate::default(),
+            course,
             now: 0,
             window: None,
             ended: Vec::new(),
@@ -89,6 +94,19 @@ impl Scheduler {
             at_once,
             paced_since: None,
         })
+    }
+
+    /// From now on, what passes is entered in that course.
+    pub fn enter_in(&mut self, course: Course) {
+        self.course = course;
+        self.course.has(self.topology.hosts.len());
+    }
+
+    /// The course so far. Nobody may have a turn, and no window may be open.
+    pub fn course_state(&self) -> CourseState {
+        let hosts = self.topology.hosts.iter();
+        let names: Vec<&str> = hosts.map(|host| host.name.as_str()).collect();
+        self.course.state(self.now, &names)
     }
 
     pub fn somebody_has_a_turn(&self) -> bool {
@@ -175,6 +193,7 @@ impl Scheduler {
     /// Open a window from `start` to where a host could hear of another, or a client is to act.
     fn open_window(&mut self, start: u64, wakeup: Option<u64>) {
         self.end_overdue_boots(start);
+        self.course.window_begins(start);
         let longest = match self.gate.is_paced() {
             true => self.links.least_ns().min(PACED_NS),
             false => self.links.least_ns(),
@@ -257,8 +276,10 @@ impl Scheduler {
     }
 
     /// Put a kernel that has just been started on the clock, in place of the host's earlier one.
-    pub fn start(&mut self, index: usize, host: Host) {
+    pub fn start(&mut self, index: usize, mut host: Host) {
         self.start_in_vain(index);
+        host.course = self.course.of(index);
+        host.course.borrow_mut().started(self.now);
         self.hosts[index] = Some(host);
     }
 
@@ -279,20 +300,45 @@ impl Scheduler {
         let Some(host) = self.hosts[index].take() else {
             return;
         };
+        // In its turn the lab's time is not known yet, but the turn's begin is.
+        let time = if host.is_busy() { host.now } else { self.now };
+        host.course.borrow_mut().ended(time);
         self.gate.forget_host(index);
         self.ended.push(Ended { index, host, why });
     }
 
     /// Pause a host, or let it go on. False if its kernel does not run or has not come up yet.
     pub fn pause(&mut self, index: usize, pauses: bool) -> bool {
-        match self.hosts.get_mut(index) {
-            Some(Some(host)) if pauses => host.pause(self.now),
-            Some(Some(host)) => {
+        let Some(Some(host)) = self.hosts.get_mut(index) else {
+            return false;
+        };
+        let was = host.is_paused();
+        let done = match pauses {
+            true => host.pause(self.now),
+            false => {
                 host.resume(self.now);
                 true
             }
-            _ => false,
+        };
+        if host.is_paused() != was {
+            host.course.borrow_mut().paused(self.now, pauses);
         }
+        done
+    }
+
+    /// Replace the settings of some wires; see `Links::set`.
+    pub fn set_wires(&mut self, wires: Vec<PortSettings>) -> Result<(), String> {
+        let entries: Vec<_> = wires
+            .iter()
+            .map(|one| (one.host, one.port, serde_json::to_vec(&one.wire)))
+            .collect();
+        self.links.set(wires)?;
+        for (host, port, settings) in entries {
+            let settings = settings.map_err(|error| error.to_string())?;
+            let course = self.course.of(host);
+            course.borrow_mut().set(self.now, port, &settings);
+        }
+        Ok(())
     }
 
     /// Replace hosts and links. A host whose ports change is taken off the clock; all hosts may be off when time goes on.
@@ -306,6 +352,7 @@ impl Scheduler {
         }
         self.links.replace(&self.topology, &topology)?;
         self.hosts.resize_with(topology.hosts.len(), || None);
+        self.course.has(topology.hosts.len());
         self.started = vec![true; topology.hosts.len()];
         self.topology = topology;
         Ok(())

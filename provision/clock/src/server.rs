@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use nix::sys::epoll::{EpollEvent, EpollFlags, EpollTimeout};
 
 use crate::clients::Clients;
+use crate::course::Course;
 use crate::device::{Device, Kind};
 use crate::frames;
 use crate::host::{Host, CONSOLE};
@@ -51,14 +52,21 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn new(order: orders::Lab, control: OwnedFd, listener: OwnedFd) -> io::Result<Server> {
+    pub fn new(
+        order: orders::Lab,
+        course: Course,
+        control: OwnedFd,
+        listener: OwnedFd,
+    ) -> io::Result<Server> {
         let at_once = match order.at_once {
             0 => std::thread::available_parallelism()?.get(),
             number => number,
         };
         let starts = vec![Start::default(); order.topology.hosts.len()];
+        let mut scheduler = Scheduler::new(order.epoch_ns, at_once, order.topology)?;
+        scheduler.enter_in(course);
         let mut server = Server {
-            scheduler: Scheduler::new(order.epoch_ns, at_once, order.topology)?,
+            scheduler,
             sources: Sources::new()?,
             clients: Clients::default(),
             starts,

@@ -127,8 +127,12 @@ impl Scheduler {
         let Some(host) = &mut self.hosts[index] else {
             return Ok(Vec::new());
         };
-        host.time()?;
-        host.devices[CONSOLE].rings.take_output(None)
+        let now = host.time()?;
+        let pieces = host.devices[CONSOLE].rings.take_output(None)?;
+        for piece in &pieces {
+            host.course.borrow_mut().output(now, piece);
+        }
+        Ok(pieces)
     }
 
     /// Find the agent's frames in a piece of console output, and end the waits for what has come with it.
@@ -150,7 +154,10 @@ impl Scheduler {
         let Some(host) = &mut self.hosts[index] else {
             return;
         };
+        let course = host.course.clone();
+        let content = course.borrow().content(&frame);
         let Some(leaves) = host.process(now, frame.len()) else {
+            course.borrow_mut().overloaded(now, port, &content);
             return self.links.count_overrun((index, port));
         };
         let earliest = self.window.unwrap_or(self.now);
@@ -158,10 +165,11 @@ impl Scheduler {
         if let Some(captured) = &mut self.captured {
             captured.push(Captured::new(leaves, from, &frame));
         }
-        if self
+        let (fate, first_drop) = self
             .links
-            .send(&mut self.hosts, from, leaves, earliest, frame)
-        {
+            .send(&mut self.hosts, from, leaves, earliest, frame);
+        course.borrow_mut().sent(now, port, &content, &fate);
+        if first_drop {
             let name = &self.topology.hosts[index].name;
             eprintln!("{name}: no more of what it sends is kept under way; the rest is dropped, as by a queue");
         }

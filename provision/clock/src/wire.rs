@@ -174,6 +174,11 @@ impl Wire {
         self.counts
     }
 
+    /// What its random numbers have come to: another number after each that was drawn.
+    pub fn drawn(&self) -> u64 {
+        self.chance.0
+    }
+
     /// How many bytes wait at `now` until the rate lets them leave. With a peak, whose frames leave at two rates, that counts whole
     /// frames.
     pub fn queued(&self, now: u64) -> u64 {

@@ -9,10 +9,10 @@ from minigts import paths
 from minigts.cluster.jobs import Job
 from minigts.errors import MinigtsError
 from minigts.language import documents
+from minigts.results import courses, store
 from minigts.results import manifest as manifests
-from minigts.results import store
 from minigts.results.folder import OF_A_FILE, inside, refused, write
-from minigts.results.schema import CERTIFICATE, LOG, RAW, Manifest
+from minigts.results.schema import CERTIFICATE, COURSES, LOG, RAW, Manifest
 
 DESCRIBES = ("tools", "parts", "packages", "emulator", "certificate", "readback")
 """The fields of a manifest that describe the lab."""
@@ -37,10 +37,17 @@ def keep(top: Path, job: Job, files: Mapping[str, str]) -> None:
         "overlays": {**ours.overlays, **theirs.overlays},
         "skipped": {name: why for name, why in ours.skipped.items() if name not in theirs.overlays} | theirs.skipped,
     }
+    entries = ours.courses
+    for facts in theirs.courses:
+        entries = courses.with_course(entries, facts)
+    update["courses"] = entries
     if job.describes:
         update |= {name: getattr(theirs, name) for name in DESCRIBES}
         write(inside(directory, CERTIFICATE), files[CERTIFICATE])
     manifests.write(directory, ours.model_copy(update=update))
+    for name, text in files.items():
+        if name.startswith(f"{COURSES}/"):
+            write(inside(directory, *name.split("/")), text)
     for name, text in raw.items():
         write(inside(directory, RAW, name), text)
     try:

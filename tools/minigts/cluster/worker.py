@@ -24,7 +24,7 @@ from minigts import lab as labs
 from minigts import overlays, paths
 from minigts.cluster.jobs import Job
 from minigts.errors import EnvironmentLacks, MinigtsError
-from minigts.experiments import run, run_folders
+from minigts.experiments import lab_course, run, run_folders
 from minigts.experiments.lab_control import RealLabControl
 from minigts.lab import Lab
 from minigts.lab.rundir import lab_named
@@ -33,6 +33,7 @@ from minigts.machine.proc import PROC, boot_id
 from minigts.machine.progress import Progress
 from minigts.providers import registry
 from minigts.providers.base import Exports
+from minigts.results import courses
 from minigts.results import manifest as manifests
 from minigts.results.folder import OF_A_FILE, inside, read_text
 from minigts.results.schema import CERTIFICATE, LOG, RAW
@@ -136,11 +137,14 @@ def measured(job: Job, campaign_id: str, say: Progress, on_progress: run.OnProgr
         manifests.write(directory, job.manifest)
         if job.describes:
             run_folders.describe_lab([directory], lab, say, fresh=True)
-        run.take(directory, lab.provider, RealLabControl(lab, say), job.samples, on_progress)
+        watched = lab_course.Watched(lab, on_progress)
+        run.take(directory, lab.provider, RealLabControl(lab, say), job.samples, watched)
+        watched.keep(directory, f"job-{job.number}")
         found = [manifests.FILE, LOG, *([CERTIFICATE] if job.describes else [])]
         files = {name: read_text(inside(directory, name)) for name in found}
         for path in sorted((directory / RAW).glob("*.json")):
             files[f"{RAW}/{path.name}"] = read_text(path)
+        files.update(courses.files_of(directory))
         return files
 
 

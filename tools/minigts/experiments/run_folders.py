@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ from pydantic import JsonValue
 import minigts
 from minigts import overlays, paths
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem
-from minigts.experiments import provenance, run, time_limits, trust
+from minigts.experiments import lab_course, provenance, run, time_limits, trust
 from minigts.experiments.lab_control import RealLabControl, overlay_kept
 from minigts.experiments.prepare import Prepared
 from minigts.fidelity.certificate import Certificate
@@ -24,7 +24,7 @@ from minigts.language import documents
 from minigts.machine import shell
 from minigts.machine.progress import Progress
 from minigts.providers import registry
-from minigts.results import gate, store
+from minigts.results import courses, gate, store
 from minigts.results import manifest as manifests
 from minigts.results.folder import exclusive, inside, write
 from minigts.results.schema import CERTIFICATE, Labs, Manifest
@@ -178,11 +178,23 @@ def take(directories: Sequence[Path], lab: Lab, say: Progress, on_progress: run.
     before."""
     names = [each.name for each in directories]
     lab.note({"event": "run begun", "results": names})
+    watched = lab_course.Watched(lab, on_progress)
     try:
         with overlay_kept(lab, say) as kept:
-            return run.run_together(directories, lab.provider, RealLabControl(lab, say, kept), on_progress)
+            outcomes = run.run_together(directories, lab.provider, RealLabControl(lab, say, kept), watched)
+    except Exception:
+        with suppress(MinigtsError):  # the first error is the one to be told
+            _keep_course(directories, watched)
+        raise
     finally:
         lab.note({"event": "run ended", "results": names})
+    _keep_course(directories, watched)
+    return outcomes
+
+
+def _keep_course(directories: Sequence[Path], watched: lab_course.Watched) -> None:
+    for directory in directories:
+        watched.keep(directory, courses.next_name(directory))
 
 
 def commit() -> str:

@@ -32,8 +32,10 @@ from minigts.machine import beneath
 from minigts.machine.parallel import turn_of_this_thread
 from minigts.machine.progress import Progress
 from minigts.providers.agent import ended, lending
-from minigts.providers.base import Tapped
+from minigts.providers.base import HasCourse, Tapped
 from minigts.providers.uml.clock.process import EPOCH_NS
+from minigts.results import courses
+from minigts.results.courses import LONGEST_DOING, MOST_PHASES, LabCourse, Phase
 from minigts.results.folder import is_name, write
 from minigts.session import bring_up
 from minigts.topology.plan import reseed
@@ -41,6 +43,8 @@ from minigts.topology.plan.plan import Plan
 
 US_PER_S, NS_PER_S = 1e6, 1e9
 LOGS = "logs"
+COURSE = "course.json"
+"""The file with the course of a seed's lab (results/courses.py)."""
 WARNINGS_S = 30.0
 BY_SLOWNESS = ("it has not ended its turn for", "nobody has read its control line for")
 """What the clock says of a host that took too long by this machine's time."""
@@ -66,6 +70,8 @@ class Taken:
     outcome: Outcome
     timeline: str
     files: Mapping[str, str]
+    course: LabCourse | None
+    """The course of its lab up to the test's end; None in real time."""
 
 
 def take(seed: SeedOfWork, name: str, say: Progress) -> Taken:
@@ -111,6 +117,8 @@ def taken(lab: Lab, seed: SeedOfWork, say: Progress, stop: Stop | None = None, c
             program.OUTPUT: outcomes.output_of(place),
             **{name: data.decode(errors="replace") for name, data in program.kept(place)},
         }
+        if ran.course is not None:
+            files[COURSE] = courses.text_of(ran.course)
         if verdict != "passed" and stop is None:
             logs = _logs(lab, place)
             files[host_logs.FILE] = _said(lab, seed, ran, logs)
@@ -128,9 +136,10 @@ def taken(lab: Lab, seed: SeedOfWork, say: Progress, stop: Stop | None = None, c
         faults=len(seed.faults),
         lab_s=round(ran.period.seconds, 6),
         timeline_sha256=timeline.digest(text),
+        course="" if ran.course is None else ran.course.course.fingerprint,
         notes=tuple(note[: outcomes.LONGEST_WHY] for note in timeline.notes(ran.entries)[: outcomes.MOST_NOTES]),
     )
-    return Taken(found, text, files)
+    return Taken(found, text, files, ran.course)
 
 
 @dataclass(frozen=True)
@@ -141,6 +150,7 @@ class _Ran:
     stopped_by: str
     period: Period
     entries: list[timeline.Entry]
+    course: LabCourse | None
 
 
 def _run(lab: Lab, seed: SeedOfWork, place: Path, stop: Stop | None) -> _Ran:
@@ -163,6 +173,7 @@ def _run(lab: Lab, seed: SeedOfWork, place: Path, stop: Stop | None) -> _Ran:
             lab.note({"event": timeline.ENDED, "code": code})
             moments = (begin_s, end_s) if lab.time == "virtual" else (began, datetime.now(UTC))
             entries = timeline.of_lab(lab.rundir, *moments)
+            course = _course(lab, begin_s, entries)
         finally:
             player.is_over.set()
             for _ in range(MOST_BREAKS):  # each ends what the player waits for now, of which there may be more
@@ -173,7 +184,18 @@ def _run(lab: Lab, seed: SeedOfWork, place: Path, stop: Stop | None) -> _Ran:
         period = Period(round(begin_s * NS_PER_S), round(end_s * NS_PER_S), EPOCH_NS)
     else:
         period = Period(round(began.timestamp() * NS_PER_S), round(ended.timestamp() * NS_PER_S), 0)
-    return _Ran(code, player.why if code is None else "", period, entries)
+    return _Ran(code, player.why if code is None else "", period, entries, course)
+
+
+def _course(lab: Lab, begin_s: float, entries: Sequence[timeline.Entry]) -> LabCourse | None:
+    """The lab's course up to now, while its time stands still; what was done are the entries of its time line."""
+    if not isinstance(lab.provider, HasCourse):
+        return None
+    phases = (
+        Phase(at_s=begin_s + timeline.at_s(each), doing=words.strip()[:LONGEST_DOING])
+        for each, words in zip(entries, timeline.in_words(entries), strict=True)
+    )
+    return LabCourse(course=lab.provider.course(), phases=tuple(phases)[:MOST_PHASES])
 
 
 def _in_ms(moment: datetime) -> datetime:

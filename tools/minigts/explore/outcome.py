@@ -51,6 +51,8 @@ class Outcome(BaseModel):
     """How long the seed took by this machine's clock, its lab's start and end included; 0 for a replay."""
     timeline_sha256: str = ""
     """The digest of its time line, which in virtual time is the same each time."""
+    course: str = ""
+    """In virtual time the fingerprint of its lab's course up to the test's end; empty in older folders."""
     notes: tuple[str, ...] = ()
     """The test's own notes; of one that passed nothing else is kept."""
 

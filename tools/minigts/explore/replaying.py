@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +13,14 @@ from minigts.explore.course import Stop, Taken
 from minigts.explore.exploration import parts_here
 from minigts.explore.outcome import Outcome
 from minigts.explore.work import Exploration, seed_of_work
+from minigts.lab import Lab
+from minigts.language import documents
 from minigts.machine.progress import Progress
 from minigts.providers import registry
+from minigts.providers.base import HasCourse
+from minigts.results import course_difference, courses
+from minigts.results.courses import LabCourse
+from minigts.results.folder import OF_A_FILE
 from minigts.results.gate import Trusted
 from minigts.topology.time import Time
 
@@ -31,6 +37,9 @@ class Replayed:
     """Where its time line parts from the recorded one, in words; empty if the two are the same."""
     other_files: tuple[str, ...]
     """The test's own files that are not the same bytes as recorded."""
+    course: Sequence[str]
+    """Whether the lab's course was the recorded one, or where it parts from that, in lines; empty in real time, for a
+    replay that stops or has other faults, and for a seed whose course was not kept."""
     said: Sequence[timeline.Entry]
     """What the hosts said, of which there is nothing for a seed that passes. When the replay is stopped, the hosts are
     not asked, and it is what was recorded."""
@@ -72,6 +81,7 @@ def replay(
     name, whole = on_worker.lab_name(secrets.token_hex(3), seed), False
     with course.lab_of(job, name, say, kept=lambda: kept and whole) as lab:
         taken = course.taken(lab, job, say, stop, capture)
+        told = _course(place, outcome, taken, lab) if only is None and stop is None else ()
         whole = True
     before = folder.recorded(place, seed)
     difference = ""
@@ -85,12 +95,42 @@ def replay(
         said = timeline.read(taken.files.get(host_logs.FILE, ""))
     else:
         said = timeline.before(timeline.read(before.get(host_logs.FILE, "")), stop.at_s)
-    return Replayed(taken, name, exploration.plan.time, difference, other, said)
+    return Replayed(taken, name, exploration.plan.time, difference, other, told, said)
 
 
-_OF_THE_MACHINE = {program.OUTPUT, timeline.FILE, host_logs.FILE}
+_OF_THE_MACHINE = {program.OUTPUT, timeline.FILE, host_logs.FILE, course.COURSE}
 """Files that are not compared byte for byte: pytest prints how long it took; a host's log may tell of this machine; the
-time line is compared by itself."""
+time line and the course are compared by themselves."""
+
+
+def _course(place: Path, outcome: Outcome, taken: Taken, lab: Lab) -> Sequence[str]:
+    """See `Replayed.course`. A replay whose events are recorded is kept in the results folder, and is compared with the
+    one before that was."""
+    if taken.course is None:
+        return ()
+    lines: list[str] = []
+    if outcome.course == taken.course.course.fingerprint:
+        lines.append(f"the recorded course: {taken.course.course.events} events, {outcome.course}")
+    elif outcome.course:
+        text = folder.recorded(place, outcome.seed).get(course.COURSE)
+        if text is None:
+            lines.append("another one than was recorded; of a seed that passed it is not known where they part")
+        else:
+            before = documents.model(text, LabCourse, OF_A_FILE)
+            lines += course_difference.told(before, taken.course, (None, None), "replay twice")
+    if taken.course.course.recording is not None and isinstance(lab.provider, HasCourse):
+        lines += _beside_the_last(place, f"seed-{outcome.seed:06d}-", taken.course, lab.provider.recording())
+    return lines
+
+
+def _beside_the_last(place: Path, prefix: str, found: LabCourse, recording: Path) -> Iterator[str]:
+    """Keep a replay's recording under the next number; compare it with the one before."""
+    replays = [name for name in courses.names(place) if name.startswith(prefix)]
+    courses.keep(place, f"{prefix}{len(replays) + 1}", found, recording)
+    if replays:
+        files = tuple(courses.recording_of(place, name) for name in (replays[-1], f"{prefix}{len(replays) + 1}"))
+        told = course_difference.told(courses.read(place, replays[-1]), found, (files[0], files[1]))
+        yield from (f"{'' if number else 'against the replay before: '}{line}" for number, line in enumerate(told))
 
 
 def _difference(outcome: Outcome, recorded: str | None, taken: Taken, stop: Stop | None) -> str:

@@ -51,7 +51,7 @@ def of_lab(rundir: Path, begin: float | datetime, end: float | datetime) -> list
 def _place(entry: Entry) -> tuple[float, int]:
     """Of the same moment, what the lab and the player note keeps its order. What the test notes comes after it, since
     two programs write in no fixed order."""
-    return _at_s(entry), {BEGUN: 0, NOTE: 2, ENDED: 3}.get(str(entry["event"]), 1)
+    return at_s(entry), {BEGUN: 0, NOTE: 2, ENDED: 3}.get(str(entry["event"]), 1)
 
 
 def _time_of_day(event: Entry) -> datetime | None:
@@ -63,12 +63,12 @@ def _time_of_day(event: Entry) -> datetime | None:
 
 def merged(played: Sequence[Entry], said: Sequence[Entry]) -> list[Entry]:
     """Both in the order of time; of the same moment, what was played comes first."""
-    return sorted([*played, *said], key=_at_s)
+    return sorted([*played, *said], key=at_s)
 
 
-def before(entries: Sequence[Entry], at_s: float) -> list[Entry]:
+def before(entries: Sequence[Entry], moment_s: float) -> list[Entry]:
     """The entries before that moment, without the test's end."""
-    return [each for each in entries if _at_s(each) < at_s and each["event"] != ENDED]
+    return [each for each in entries if at_s(each) < moment_s and each["event"] != ENDED]
 
 
 def notes(entries: Sequence[Entry]) -> list[str]:
@@ -76,10 +76,11 @@ def notes(entries: Sequence[Entry]) -> list[str]:
     return [str(each.get("text")) for each in entries if each["event"] == NOTE]
 
 
-def _at_s(entry: Entry) -> float:
-    at_s = entry["at_s"]
-    assert isinstance(at_s, float | int)
-    return float(at_s)
+def at_s(entry: Entry) -> float:
+    """The entry's moment, in seconds after the test's begin."""
+    moment_s = entry["at_s"]
+    assert isinstance(moment_s, float | int)
+    return float(moment_s)
 
 
 def text_of(entries: Sequence[Entry]) -> str:

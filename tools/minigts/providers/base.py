@@ -16,6 +16,7 @@ from minigts.dataplane.wire import Wire, WireState
 from minigts.foreign import Foreign
 from minigts.machine.parallel import Together
 from minigts.machine.progress import Progress
+from minigts.providers.course import Course
 from minigts.topology.fields import LEAST_SHARE
 from minigts.topology.plan.plan import Plan
 
@@ -295,6 +296,19 @@ class Tapped(Protocol):
     """A provider whose links can be tapped, which no host notices."""
 
     def tap(self) -> Tap: ...
+
+
+@runtime_checkable
+class HasCourse(Protocol):
+    """A provider whose lab has a clock of its own, which keeps a hash over all that passes it."""
+
+    def course(self) -> Course:
+        """The lab's course up to now."""
+        ...
+
+    def recording(self) -> Path:
+        """The file with every event of the lab, where these are recorded."""
+        ...
 
 
 @runtime_checkable

@@ -18,6 +18,7 @@ from minigts.judge.statistics import NOTICEABLE, SIGNIFICANCE, Difference, diffe
 from minigts.language.figures import digits, signed, span
 from minigts.report import chart_choice, phrasing
 from minigts.report.read import Results, provenance, read, runs, wholly_left_out
+from minigts.results import course_difference
 from minigts.results.schema import Manifest
 from minigts.results.tables import SummaryRow
 
@@ -86,6 +87,8 @@ class Pair:
     changes: tuple[Change, ...]
     only_a: int
     only_b: int
+    courses: tuple[str, ...] = ()
+    """In virtual time whether the labs' courses are the same, or where they part, in lines."""
 
     @property
     def of_two_times(self) -> bool:
@@ -118,7 +121,13 @@ def compare(a: Path, b: Path) -> Comparison:
     if first and second and not names:
         one, other = (", ".join(sorted(each)) for each in (first, second))
         raise InputError(f"{a} and {b} have no experiment in common: the one has {one}, the other {other}")
-    pairs = tuple(_pair(name, read(first[name]), read(second[name])) for name in names)
+    pairs = tuple(
+        replace(
+            _pair(name, read(first[name]), read(second[name])),
+            courses=course_difference.between_runs(first[name], second[name]),
+        )
+        for name in names
+    )
     figures, cells = _figures(pairs)
     if not figures:
         raise InputError(f"{a} and {b} have no measurement in common")
@@ -266,6 +275,15 @@ def headline(comparison: Comparison) -> list[str]:
         told.append(f"None of {phrasing.counted(len(figures), 'figure')} differs by what matters.")
     rest = [f"{count} {word}" for word, count in counts.items() if word != "differs"]
     return [*told, *([f"The others: {phrasing.listed(rest)}."] if rest else [])]
+
+
+def courses(comparison: Comparison) -> list[str]:
+    """What became of the labs' courses, in lines."""
+    lines = []
+    for pair in comparison.pairs:
+        whose = f"{pair.experiment}: " if len(comparison.pairs) > 1 else ""
+        lines += [f"{'' if number else f'{whose}course: '}{line}" for number, line in enumerate(pair.courses)]
+    return lines
 
 
 def _two_times(pair: Pair) -> str:

@@ -35,7 +35,7 @@ def page(comparison: Comparison, target: Path) -> Path:
         "Squares differ, circles are the same, open marks are undecided; an interval may go on outside.",
     ]
     drawing = Drawing("changes", svg, "What changed", caption)
-    paragraphs = compare.headline(comparison)
+    paragraphs = [*compare.headline(comparison), *compare.courses(comparison)]
     return write(target, compare_page(title, paragraphs, tables(comparison), drawing, notes(comparison)))
 
 

@@ -36,7 +36,7 @@ OF_A_RUN = (
     *(schema.MANIFEST, schema.EXPERIMENT, schema.TOPOLOGY, schema.SAMPLES, schema.SUMMARY, schema.SERIES),
     *(schema.FLOWS, schema.CLAIMS, schema.CERTIFICATE, schema.LOG, schema.REPORT),
 )
-FOLDERS_OF_A_RUN = (schema.RAW, schema.BESIDE, "figures")
+FOLDERS_OF_A_RUN = (schema.RAW, schema.COURSES, schema.BESIDE, "figures")
 """The files and folders of a run's folder that are put into a bundle; nothing else is."""
 OF_SEVERAL_RUNS = (schema.REPORT, *(sweeps.ALL + name for name in sweeps.TABLES))
 FOLDERS_OF_SEVERAL_RUNS = ("figures",)

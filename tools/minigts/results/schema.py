@@ -15,6 +15,7 @@ from minigts import paths
 from minigts.experiments.model import Experiment
 from minigts.fidelity.host_load import HostLoad
 from minigts.judge.verdicts import Word, current
+from minigts.providers.course import Count, Digest
 from minigts.topology.plan.plan import Plan
 
 FIRST, VERSION = 1, 2
@@ -24,7 +25,7 @@ SERIES = "series.csv"
 """The table of figures over time; a run without such figures has none."""
 FLOWS = "flows.csv"
 """The table of single flows that ran at the same time; a run without `tool: flows` has none."""
-CERTIFICATE, LOG, RAW = paths.CERTIFICATE, "run.log", "raw"
+CERTIFICATE, LOG, RAW, COURSES = paths.CERTIFICATE, "run.log", "raw", "courses"
 EXPERIMENT, TOPOLOGY, BESIDE = "experiment.yaml", "topology.yaml", "beside"
 """Copies of the files that a run was made from; older folders have none. BESIDE is the folder of further texts from
 which the plan is made, such as traces; a file's name there is its path, with `/` written as %2F."""
@@ -113,6 +114,16 @@ class Labs(_Part):
     """Whether the lab was up before the run (`--lab`)."""
 
 
+class CourseFacts(_Part):
+    """The course of one lab of a run (results/courses.py): its fingerprint, how long the lab was by its own clock, and
+    how many events passed the clock."""
+
+    lab: Annotated[str, Field(max_length=100)]
+    fingerprint: Digest
+    seconds: Annotated[float, Field(ge=0)]
+    events: Count
+
+
 class Manifest(_Part):
     """The origin of a results directory.
 
@@ -150,6 +161,8 @@ class Manifest(_Part):
     ] = ()
     """The digest of each claim (`Claim.digest`) before the run; empty in older folders."""
     labs: Annotated[Labs | None, Field(exclude_if=lambda labs: labs is None)] = None
+    courses: Annotated[tuple[CourseFacts, ...], Field(exclude_if=lambda courses: not courses)] = ()
+    """The course of each lab; empty in real time, and in older folders."""
     samples_planned: Annotated[int, Field(ge=0)]
     started: str
     ended: str | None = None

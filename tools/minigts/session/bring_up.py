@@ -22,7 +22,7 @@ from minigts.lab import Lab, edit
 from minigts.lab.record import KEPT
 from minigts.language.tree import Data
 from minigts.machine.progress import Progress
-from minigts.providers import DEFAULT
+from minigts.providers import DEFAULT, course
 from minigts.providers.base import ChecksMemory, OwnProcesses, Provider, Share
 from minigts.topology.plan.plan import Plan
 
@@ -72,6 +72,7 @@ class Brought:
 def ready(request: Request) -> Ready:
     """Make all checks that are possible before anything is started; nothing is changed. Raises InputError for an
     impossible name, overlay or time, EnvironmentLacks when this machine lacks something."""
+    course.wanted()
     return _ready(request, request.plan.overlay)
 
 

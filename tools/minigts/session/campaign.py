@@ -27,7 +27,7 @@ from minigts.lab import Lab, links
 from minigts.language.figures import duration
 from minigts.language.problems import listed
 from minigts.machine.progress import Progress
-from minigts.providers import DEFAULT, registry
+from minigts.providers import DEFAULT, course, registry
 from minigts.providers.base import Prepares
 from minigts.report.read import is_sweep, labs_of
 from minigts.results import gate, sweeps
@@ -253,6 +253,7 @@ def _lent(plan: Plan, found: Lab, say: Progress) -> Lab:
 
 def _require_sense(asked: Asked) -> None:
     """Raises InputError for options that exclude each other."""
+    course.wanted()
     if bool(asked.files) == bool(asked.resume):
         raise InputError("run: name an experiment, as in experiments/multihop.yaml, or --resume a results folder")
     _refuse_together(("--paper", asked.paper), ("--quick", asked.quick))

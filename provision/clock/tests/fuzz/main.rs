@@ -10,6 +10,8 @@
 
 #[path = "../../src/calendar.rs"]
 mod calendar;
+#[path = "../../src/course.rs"]
+mod course;
 mod coverage;
 #[path = "../../src/delivery.rs"]
 mod delivery;

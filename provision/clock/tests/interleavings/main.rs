@@ -10,6 +10,8 @@
 
 #[path = "../../src/calendar.rs"]
 mod calendar;
+#[path = "../../src/course.rs"]
+mod course;
 #[path = "../../src/delivery.rs"]
 mod delivery;
 #[path = "../../src/device.rs"]
@@ -234,7 +236,8 @@ impl Lab {
         let wires = self.scheduler.links.states(self.scheduler.now);
         let counts: Vec<_> = wires.iter().map(|wire| wire.counts).collect();
         let now = self.scheduler.now;
-        format!("{now} {next:?} {logs:?} {counts:?}")
+        let course = self.scheduler.course_state().fingerprint;
+        format!("{now} {next:?} {logs:?} {counts:?} {course}")
     }
 }
 
@@ -265,8 +268,8 @@ fn expected(processor: bool) -> Vec<Log> {
     ]
 }
 
-/// How many orders there were.
-fn try_all(case: Case) -> usize {
+/// How many orders there were, and what there was at the end of each window.
+fn try_all(case: Case) -> (usize, Vec<String>) {
     let mut lab = Lab::new(case);
     let first = lab.run(case, NO_WINDOW, &mut Choices::default());
     let logs: Vec<Log> = lab.guests.into_iter().map(|guest| guest.log).collect();
@@ -287,7 +290,7 @@ fn try_all(case: Case) -> usize {
             }
         }
     }
-    orders
+    (orders, first)
 }
 
 /// The outer hosts have the same habits.
@@ -317,9 +320,20 @@ fn cases() -> impl Iterator<Item = Case> {
 fn every_order_of_messages_comes_to_the_same() {
     let began = std::time::Instant::now();
     let (mut tried, mut orders) = (0, 0);
+    let mut before: Option<(Case, Vec<String>)> = None;
     for case in cases() {
         tried += 1;
-        orders += try_all(case);
+        let (more, states) = try_all(case);
+        orders += more;
+        // Of cases that differ in how many run at the same time, the course is one, too.
+        let alike = |other: &Case| {
+            format!("{:?}", other.habits) == format!("{:?}", case.habits)
+                && other.processor == case.processor
+        };
+        if let Some((_, others)) = before.filter(|(other, _)| alike(other)) {
+            assert!(states == others, "{case:?}");
+        }
+        before = Some((case, states));
     }
     println!("{orders} orders of {tried} cases in {:?}", began.elapsed());
     assert!(orders > 500);

@@ -8,6 +8,8 @@
 
 #[path = "../../src/calendar.rs"]
 mod calendar;
+#[path = "../../src/course.rs"]
+mod course;
 #[path = "../../src/device.rs"]
 mod device;
 #[path = "../../src/frames.rs"]

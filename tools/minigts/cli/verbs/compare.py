@@ -42,6 +42,10 @@ def compare(
 
     Exit 1 if a test finds that a figure differs by an amount that matters; 0 if none does.
 
+    Of runs in virtual time it also says whether their labs have had the same course of events, and if not, between
+    which moments the two part, and on which host. Where both were run with MINIGTS_RECORD=all, or =3s..4s for these
+    moments of the labs, it names the first event.
+
     With --providers it measures one topology on each provider instead: what the topology costs there, and how exact it
     is. The time is real, which all providers have, unless the file or --time says virtual.
 
@@ -69,7 +73,8 @@ def compare_runs(a: Path, b: Path, page: Path | None, otherwise: int = 0) -> Non
     found = comparing.compare(a, b)
     lacking = missing()
     written = None if lacking else shown.page(found, page or b / f"compared-with-{a.resolve().name}.html")
-    shown_findings.show_comparison(comparing.headline(found), shown.tables(found), shown.notes(found))
+    lines = [*comparing.headline(found), *comparing.courses(found)]
+    shown_findings.show_comparison(lines, shown.tables(found), shown.notes(found))
     for line in lacking:
         console.note(f"minigts: no page is written: {line}")
     if written:

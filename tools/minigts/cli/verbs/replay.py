@@ -118,6 +118,8 @@ def _show(again: Replayed, stopped: bool, *, keep: bool, shrunk: bool) -> int:
     if again.time == "real":
         console.note("minigts: in real time the same seed draws the same faults, and other events")
         return 0
+    for line in again.course:
+        console.note(f"course: {printable(line)}")
     if again.difference:
         console.note(f"minigts: the time line is not the recorded one: {printable(again.difference)}")
         return 1

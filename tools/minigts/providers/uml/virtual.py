@@ -20,6 +20,7 @@ from minigts.machine.progress import Progress
 from minigts.providers.agent import client, lab_processes, lent_turn
 from minigts.providers.agent.patience import Conditions
 from minigts.providers.base import Result, SentFrame, Supports, Tap
+from minigts.providers.course import Course, wanted
 from minigts.providers.uml.build import build_all, provenance
 from minigts.providers.uml.clock import client as clock_client
 from minigts.providers.uml.clock import tap as clock_tap
@@ -192,13 +193,22 @@ class VirtualUmlProvider(UmlProvider):
         names = {machine.number: machine.name for machine in launch.machines}
         return _Tap(clock_tap.ClockTap(self.rundir), names, launch.clock.epoch_ns)
 
+    def course(self) -> Course:
+        return clock_client.course(self.rundir)
+
+    def recording(self) -> Path:
+        return self.rundir / paths.RECORDING
+
     def _launch(self, plan: Plan, progress: Progress, kept_programs: str | None) -> Launch:
+        kept = wanted()
         ready = build_all.ensure(progress)
         order = ClockOrder(
             program=str(ready.clock.program),
             wires=_wires(plan),
             processors={host.name: host.processor.model_dump() for host in plan.hosts if host.processor is not None},
             seed=chance.of_kernels(plan),
+            marks_ns=kept.every_ns,
+            recorded_ns=kept.recorded,
         )
         launch = self._launch_on(plan, ready.image, ready.kernel.directory, progress, kept_programs)
         return replace(launch, clock=order)

@@ -11,11 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from minigts.errors import HostFailed
 from minigts.language import documents
 from minigts.machine.parallel import breakable
 from minigts.providers.agent import sockets
 from minigts.providers.agent.patience import LabTime
+from minigts.providers.course import Course
 from minigts.providers.uml.clock.process import SOCKET
 
 ANSWER_S = 300.0
@@ -172,6 +175,16 @@ def wires(rundir: Path) -> Sequence[Mapping[str, Any]]:
     with ClockClient(rundir) as client:
         answer: list[Mapping[str, Any]] = client.ask("wires")["wires"]
     return answer
+
+
+def course(rundir: Path) -> Course:
+    """The lab's course so far."""
+    with ClockClient(rundir) as client:
+        told = client.ask("course")["course"]
+    try:
+        return Course.model_validate(told)
+    except ValidationError as error:
+        raise HostFailed(f"the lab's clock tells of a course that cannot be: {error.errors()[0]['msg']}") from error
 
 
 def set_wires(rundir: Path, settings: Sequence[Mapping[str, Any]]) -> None:

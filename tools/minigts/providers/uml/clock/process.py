@@ -45,6 +45,10 @@ class ClockOrder:
     """How many kernels may run at the same time; 0 means as many as this machine has processors."""
     epoch_ns: int = EPOCH_NS
     """The time of day at which the lab begins, in nanoseconds since 1970."""
+    marks_ns: int = 10**9
+    """The time between two marks of the lab's course, in nanoseconds (course.py of providers)."""
+    recorded_ns: tuple[int, int] | None = None
+    """From when to when every event is recorded, in nanoseconds of the lab; None: never."""
 
 
 Links: TypeAlias = "Sequence[tuple[tuple[str, int], tuple[str, int]]]"
@@ -81,7 +85,15 @@ class Clock:
         self._order = order
         self._numbers = itertools.count(1)
         self._starts: dict[int, int] = {}
-        lab = {"epoch_ns": order.epoch_ns, "at_once": order.at_once, **layout(order, machines, links)}
+        course = {"every_ns": order.marks_ns}
+        if order.recorded_ns is not None:
+            course["from_ns"], course["until_ns"] = order.recorded_ns
+        lab = {
+            "epoch_ns": order.epoch_ns,
+            "at_once": order.at_once,
+            "course": course,
+            **layout(order, machines, links),
+        }
         (rundir / LAB).write_text(json.dumps(lab))
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ExitStack() as stack, (rundir / "clock.log").open("ab") as log:
@@ -89,10 +101,14 @@ class Clock:
             listener = stack.enter_context(sockets.listening(SOCKET))
             own = os.open(rundir / LAB, os.O_RDONLY)
             stack.callback(os.close, own)
+            recording = (
+                [] if order.recorded_ns is None else [stack.enter_context((rundir / paths.RECORDING).open("wb"))]
+            )
+            given = [theirs.fileno(), listener.fileno(), *(file.fileno() for file in recording)]
             self.process = shell.start(
-                [order.program, f"/proc/self/fd/{own}", str(theirs.fileno()), str(listener.fileno())],
+                [order.program, f"/proc/self/fd/{own}", *map(str, given)],
                 output=log.fileno(),
-                pass_fds=(own, theirs.fileno(), listener.fileno()),
+                pass_fds=(own, *given),
                 env={lab_processes.MARK: str(rundir)},
                 new_session=False,
                 dies_with_parent=True,

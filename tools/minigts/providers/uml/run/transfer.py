@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
-import tempfile
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, TypeVar
 
+from minigts import paths
 from minigts.machine import beneath
 from minigts.providers import archive
 from minigts.providers.agent.provider import AgentProvider
@@ -58,10 +60,10 @@ def unpack_on(
         argv = ["sh", "-euc", UNPACK, "sh", str(above)]
         provider.run(host, argv, timeout_s=TIMEOUT_S, stdin=packed.getvalue())
         return written
-    with tempfile.TemporaryDirectory(dir=directory, prefix="put.") as place:
-        with (Path(place) / PACKED).open("wb") as file:
+    with _place(directory, "put") as place:
+        with (place / PACKED).open("wb") as file:
             written = write(file)
-        argv = ["sh", "-euc", UNPACK_SHARED, "sh", Path(place).name, PACKED, str(above)]
+        argv = ["sh", "-euc", UNPACK_SHARED, "sh", place.name, PACKED, str(above)]
         provider.run(host, argv, timeout_s=TIMEOUT_S)
     return written
 
@@ -69,6 +71,23 @@ def unpack_on(
 def put(provider: AgentProvider, host: str, directory: Path | None, source: Path, target: PurePosixPath) -> None:
     """`Provider.put` for such a host."""
     unpack_on(provider, host, directory, target.parent, partial(archive.pack, source, target))
+
+
+@contextmanager
+def _place(directory: Path, purpose: str) -> Iterator[Path]:
+    """A new directory in this one, named by the first number that is free. A guest's programs have its name in their
+    arguments, and a guest whose programs start with other arguments is another one: it is the same in each lab."""
+    for number in itertools.count(1):
+        place = directory / f"{purpose}.{number:08d}"
+        try:
+            place.mkdir(mode=0o700)
+        except FileExistsError:
+            continue
+        break
+    try:
+        yield place
+    finally:
+        paths.remove_tree(place)
 
 
 def can_return(directory: Path) -> bool:
@@ -81,16 +100,16 @@ def archive_of(
 ) -> T:
     """`Provider.archive_of` for a host in a User-Mode Linux kernel that may write into `directory`, below its
     hostfs."""
-    with tempfile.TemporaryDirectory(dir=directory, prefix="get.") as place:
-        (Path(place) / PACKED).touch()
-        within = f"{directory.name}/{Path(place).name}"
+    with _place(directory, "get") as place:
+        (place / PACKED).touch()
+        within = f"{directory.name}/{place.name}"
         argv = ["sh", "-euc", PACK_SHARED, "sh", str(source), within, PACKED, archive.PACK]
 
         def look() -> None:
-            if (Path(place) / PACKED).lstat().st_size > archive.MOST_BYTES:
+            if (place / PACKED).lstat().st_size > archive.MOST_BYTES:
                 raise archive.TooMuch(host, archive.MOST_BYTES)
 
         provider.stream(host, argv, lambda _: None, TIMEOUT_S, look)
         look()
-        with beneath.plain_file(Path(place), PACKED) as packed:
+        with beneath.plain_file(place, PACKED) as packed:
             return read(packed)
