@@ -11,7 +11,6 @@ import contextlib
 import os
 import re
 import secrets
-import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from minigts import paths
 from minigts.errors import HostFailed, InputError, MinigtsError, reading_from
 from minigts.foreign import Foreign, identifier
 from minigts.lab import provisioning
@@ -210,7 +210,6 @@ def _is_directory(path: Path) -> bool:
 
 
 def _discard(path: Path) -> None:
-    if _is_directory(path):
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+    """Remove an unfinished copy, whatever modes the host chose for its directories."""
+    with contextlib.suppress(OSError):
+        paths.remove_tree(path)

@@ -289,16 +289,17 @@ class _Around:
         copy itself, unless the member is the first."""
         if self.is_file:
             raise tarfile.TarError(f"{_shown(member)} follows the only file of the archive")
-        path = PurePosixPath(member.name)
-        if path.is_absolute() or ".." in path.parts or len(os.fsencode(member.name)) >= LONGEST_PATH:
+        # Not by pathlib, which has Python keep the names of all paths in one table.
+        parts = tuple(part for part in member.name.split("/") if part not in ("", "."))
+        if member.name.startswith("/") or ".." in parts or len(os.fsencode(member.name)) >= LONGEST_PATH:
             raise tarfile.TarError(f"{_shown(member)} leads out of the target")
-        if self._settings and not path.parts:
+        if self._settings and not parts:
             raise tarfile.TarError(f"{_shown(member)} is the target itself once more")
         if not self._settings:
             self.is_file = member.isreg()
-            if not self.is_file and (path.parts or not member.isdir()):
+            if not self.is_file and (parts or not member.isdir()):
                 raise tarfile.TarError(f"{_shown(member)} is neither the file nor the directory that was asked for")
-        return () if self.is_file else path.parts
+        return () if self.is_file else parts
 
     def left_for(self, parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int, float]]:
         """The directories in which this path does not lie, from the innermost, each with its mode and time."""
