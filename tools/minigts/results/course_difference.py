@@ -6,8 +6,8 @@ reaches the others later, by a link's delay at the earliest: so the earliest cha
 
 from __future__ import annotations
 
+import itertools
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,8 +151,8 @@ def _first(one: Sequence[bytes], other: Sequence[bytes]) -> Pair | None:
 
 def _differs_at(pair: Pair) -> int:
     """How many bytes of the content of both are the same."""
-    contents = [_content(line) for line in pair if line is not None]
-    return len(os.path.commonprefix(contents)) if len(contents) > 1 else 0
+    one, other = (b"" if line is None else _content(line) for line in pair)
+    return sum(1 for _ in itertools.takewhile(lambda both: both[0] == both[1], zip(one, other, strict=False)))
 
 
 def _content(line: bytes) -> bytes:

@@ -58,8 +58,8 @@ def put(provider: AgentProvider, host: str, directory: Path | None, source: Path
 
 @contextmanager
 def _place(directory: Path, purpose: str) -> Iterator[Path]:
-    """A new directory in this one, named by the first number that is free. It is in the arguments of a guest's programs,
-    and a guest whose programs start with other arguments is another one: so it has to be the same in each lab."""
+    """A new directory in this one, named by the first free number. It is in the arguments of programs of guests,
+    and a guest whose programs start with others is another one: so it has to be the same in each lab."""
     for number in itertools.count(1):
         place = directory / f"{purpose}.{number:08d}"
         try:
