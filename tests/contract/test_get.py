@@ -100,6 +100,9 @@ def test_a_copy_from_host_to_host_is_the_same_there(lab: Provider, tmp_path: Pat
 
 @pytest.mark.parametrize("name", ["/proc/sys/kernel/ostype", "file"])
 def test_a_file_from_host_to_host_is_the_file(lab: Provider, tmp_path: Path, there: PurePosixPath, name: str) -> None:
+    if lab.name == "fake" and name.startswith("/proc"):
+        pytest.skip("its hosts are directories, and have no /proc")
+
     def hand_on(packed: IO[bytes]) -> Copy:
         write = partial(archive.hand_on, "h1", packed, there / "handed on", beside=tmp_path)
         return lab.unpack_on("h2", there, lambda into: write(into=into))
