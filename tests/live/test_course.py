@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -44,14 +45,16 @@ measurements:
 """
 
 
-@pytest.fixture
+@contextmanager
 def spinning() -> Iterator[None]:
-    """Four programs that use this machine's processors as much as they can."""
+    """Meanwhile four programs use this machine's processors as much as they can."""
     started = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4)]
-    yield
-    for each in started:
-        each.kill()
-        each.wait()
+    try:
+        yield
+    finally:
+        for each in started:
+            each.kill()
+            each.wait()
 
 
 def experiment(place: Path, seed: int = 1, ttl: int = 64) -> Path:
@@ -68,12 +71,12 @@ def fingerprint(run: Path) -> str:
 
 
 def test_an_experiment_has_the_same_course_again_on_a_busy_machine_and_another_with_another_seed(
-    program: Program, tmp_path: Path, request: pytest.FixtureRequest
+    program: Program, tmp_path: Path
 ) -> None:
     same = experiment(tmp_path / "same")
     one = measured(program, same, tmp_path / "one")
-    request.getfixturevalue("spinning")
-    two = measured(program, same, tmp_path / "two")
+    with spinning():
+        two = measured(program, same, tmp_path / "two")
     assert (one / "samples.csv").read_bytes() == (two / "samples.csv").read_bytes()
     assert fingerprint(one) == fingerprint(two)
     said = program.succeeds("compare", str(one), str(two))
@@ -128,9 +131,9 @@ def test_one_ping_more_is_found_with_its_host_and_moment(
     assert exact.host == "h3"
     assert exact.moment_ns == round(3.5 * NS_PER_S)
     assert '"ping"' in exact.events[1]
-    (_, recorded) = told(both[0], both[1], (files[0], files[1])), LabCourse(course=pinged)
-    assert recorded.course.recording is not None
-    assert recorded.course.recording.why is None
+    assert next(told(both[0], both[1], (files[0], files[1]))).startswith("they part at 3.5 s of the lab, on h3;")
+    assert pinged.recording is not None
+    assert pinged.recording.why is None
 
 
 def test_a_replay_has_the_course_that_was_explored(program: Program, tmp_path: Path) -> None:
