@@ -45,17 +45,24 @@ PERMITTED = (
         "files of its own, which nobody opens as anything but a plain file",
     ),
     Permitted(
-        "locks: a lock to (read|write) of .* is made",
+        "locks: a lock to (read|write) of .* is (made|gone)",
         "fcntl F_SETLK to (read|write)",
         ".*",
         "it holds for programs alone that ask for such locks (fcntl(2)): kernels do, of their disks, and minigts of "
         "none of these files",
     ),
     Permitted(
-        "open files of the supervisor: position",
-        "write|writev|lseek|sendfile|splice|copy_file_range",
-        "memfd console",
-        "its console: the supervisor copies what is written, whatever the position",
+        "open files of the supervisor: (position|flags)",
+        "write|writev|lseek|sendfile|splice|copy_file_range|ioctl FIONBIO|fcntl F_SETFL .*",
+        "memfd console|a link",
+        "the supervisor copies its console from a place that it chooses itself, and reads from the link's end without "
+        "waiting: no flag and no position changes that",
+    ),
+    Permitted(
+        "open files of the clock: (position|flags)",
+        "write|writev|lseek|sendfile|splice|copy_file_range|ioctl FIONBIO|fcntl F_SETFL .*",
+        "its memory",
+        "its own memory, which the clock maps and never reads or writes as a file",
     ),
 )
 
