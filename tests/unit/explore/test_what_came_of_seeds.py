@@ -207,9 +207,9 @@ def test_shrinking_a_seed_leaves_faults_out_and_makes_them_shorter(
         """Fails if the second fault lasts a second or more; in another way if the first is played alone."""
         lasting = {fault.number: fault.for_s for fault in job.faults}
         if lasting.get(second.number, 0) >= 1:
-            return course.Taken(failed, "", {})
+            return course.Taken(failed, "", {}, course=None)
         other = {"verdict": "failed", "why": "it hangs"} if lasting.keys() == {first.number} else {"verdict": "passed"}
-        return course.Taken(failed.model_copy(update=other), "", {})
+        return course.Taken(failed.model_copy(update=other), "", {}, course=None)
 
     monkeypatch.setattr(course, "take", take)
     place = folder.create(tmp_path, exploration, datetime.now(UTC))

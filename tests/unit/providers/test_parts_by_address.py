@@ -23,7 +23,11 @@ from minigts.release.folder import SUMS
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return exported(tmp_path, monkeypatch)
+    """In a folder with nothing else."""
+    folder = tmp_path / "release"
+    folder.mkdir()
+    file = exported(tmp_path, monkeypatch)
+    return file.rename(folder / file.name)
 
 
 @pytest.fixture

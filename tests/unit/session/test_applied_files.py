@@ -179,7 +179,7 @@ def test_a_crash_while_links_are_set_leaves_a_true_record_and_up_goes_on(
         raise Interrupted
 
     with monkeypatch.context() as broken, pytest.raises(Interrupted):
-        broken.setattr(*((Lab, where) if where == "take_next_plan" else (edit.links, "set_ports")), crash)
+        broken.setattr(*((Lab, where) if where == "take_next_plan" else (edit.links, "set_what_differs")), crash)
         applied(lab, SLOWER)
     assert lab.reopened.plan == parse(SLOWER, "square.yaml")
     assert lab.read_record().unsettled >= {"ams", "bra"}

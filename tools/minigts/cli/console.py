@@ -235,7 +235,7 @@ def show_text(heading: str, lines: Iterable[str]) -> None:
     """As `show_log`, for the lines of a text."""
     print(f"==> {printable(heading)} <==")
     for line in lines:
-        print(printable(line.rstrip("\n")))
+        print(printable(line.rstrip("\r\n")))
 
 
 def print_json(document: object) -> None:
