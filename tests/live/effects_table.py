@@ -81,7 +81,7 @@ def _lines(before: Sequence[Tried], after: Sequence[Tried]) -> Iterable[str]:
     yield "| user, time | calls tried | had an effect | what the kernel could not open |"
     yield "|---|---|---|---|"
     for each in after:
-        yield f"| {each.ground} | {each.calls or "not counted"} | {len(each.effects)} | {len(each.refused)} kinds |"
+        yield f"| {each.ground} | {each.calls or 'not counted'} | {len(each.effects)} | {len(each.refused)} kinds |"
     yield ""
     yield from _table("Permitted effects", [row for row in rows(after) if row.reason], with_reason=True)
     unknown = [row for row in rows(after) if not row.reason]
