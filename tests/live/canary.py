@@ -312,8 +312,10 @@ class Siege:
         """It asks to be started again by itself, and ends."""
 
         def act(held: Hostile) -> str:
-            place = str(command_line.to_be_restarted(self._ground.rundir, "a")).encode()
-            made = held.traced.call(257, -100, held.traced.put(0, place + b"\0"), os.O_CREAT | os.O_RDWR, 0o600)
+            rundir = self._ground.rundir
+            for place in (command_line.to_be_restarted(rundir, "a"), rundir / "hosts" / "a" / "again"):
+                path = held.traced.put(0, str(place).encode() + b"\0")
+                made = held.traced.call(257, -100, path, os.O_CREAT | os.O_RDWR, 0o600)
             with contextlib.suppress(Ended):
                 held.traced.call(231, 0)
             return f"asks to be started again: {named(made)}"

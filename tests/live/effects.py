@@ -26,6 +26,7 @@ from pathlib import Path
 from minigts import paths
 from minigts.providers.agent import ended, lab_processes
 from minigts.providers.uml.clock import process as clock_process
+from minigts.providers.uml.run import command_line
 
 from . import private_ground
 from .hostile_calls import BY_DESCRIPTOR, BY_PATH, CWD, Call
@@ -235,12 +236,12 @@ class Hostile:
         yield "a new file that the user may copy", str(shared / "returned" / "made"), both | os.O_CREAT
         yield "the user's file, as O_PATH", str(ground.home / "file"), only_path
         yield "the user's folder, as O_PATH", str(ground.home / "folder"), only_path
-        yield "another host's disk, as O_PATH", str(ground.rundir / "hosts" / "b" / "disk.cow"), only_path
+        yield "another host's disk, as O_PATH", str(ground.rundir / "hosts" / "b" / command_line.DISK), only_path
         yield "the lab's record, as O_PATH", str(ground.rundir / paths.LAB), only_path
         yield "the clock's socket, as O_PATH", str(ground.rundir / clock_process.SOCKET), only_path
         yield "the user's file", str(ground.home / "file"), to_read
         yield "the user's folder", str(ground.home / "folder"), to_read
-        yield "another host's disk", str(ground.rundir / "hosts" / "b" / "disk.cow"), to_read
+        yield "another host's disk", str(ground.rundir / "hosts" / "b" / command_line.DISK), to_read
         yield "the lab's record", str(ground.rundir / paths.LAB), to_read
         yield "/proc", "/proc", to_read
         yield "/", "/", to_read
@@ -285,7 +286,7 @@ class Hostile:
             "/dev/null": Path("/dev/null"),
             "/dev/urandom": Path("/dev/urandom"),
             "/proc/cpuinfo": Path("/proc/cpuinfo"),
-            "another host's disk": ground.rundir / "hosts" / "b" / "disk.cow",
+            "another host's disk": ground.rundir / "hosts" / "b" / command_line.DISK,
             "another host's directory": ground.rundir / "hosts" / "b",
             "the lab's record": ground.rundir / paths.LAB,
             "its console's file": ground.rundir / "consoles" / "a" / paths.CONSOLE_LOG,
