@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from io import TextIOWrapper
 from threading import Lock
 from typing import IO, TYPE_CHECKING
 
@@ -228,7 +229,7 @@ def amount(size_bytes: int, seconds: float) -> str:
 
 def show_log(heading: str, file: IO[bytes]) -> None:
     """Print a text file below a heading; control characters are printed as escapes."""
-    show_text(heading, (line.decode(errors="replace") for line in file))
+    show_text(heading, TextIOWrapper(file, encoding="utf-8", errors="replace"))
 
 
 def show_text(heading: str, lines: Iterable[str]) -> None:
