@@ -40,6 +40,8 @@ DOTS = "../" * 40
 NOT_AT_RANDOM = {*ENDS, *FORKS, *(NUMBERS[name] for name in ("execve", "munmap", "close", "close_range", "mprotect"))}
 """Calls that end a kernel at once, or leave a second one; they reach nobody else."""
 CALLS_OF_A_ROUND = 150
+FCHMOD = 91
+"""It is no call of a kernel's, so it has no name among them (system_calls.py)."""
 PATIENCE_S = 90.0
 
 MOUNTED = r"""
@@ -298,7 +300,7 @@ class Siege:
                 "its own directory",
             )
             names += ("the image, opened to read", "the kernel's program", "/dev/null")
-            done = [named(call(NUMBERS["fchmod"], held.kinds[name], mode)) for name in names if name in held.kinds]
+            done = [named(call(FCHMOD, held.kinds[name], mode)) for name in names if name in held.kinds]
             return f"fchmod {mode:o} of its own and shared places: {' '.join(done)}"
 
         return self._hostile(act)
