@@ -70,6 +70,7 @@ def fingerprint(run: Path) -> str:
     return facts.fingerprint
 
 
+@pytest.mark.nightly
 def test_an_experiment_has_the_same_course_again_on_a_busy_machine_and_another_with_another_seed(
     program: Program, tmp_path: Path
 ) -> None:
@@ -88,6 +89,7 @@ def test_an_experiment_has_the_same_course_again_on_a_busy_machine_and_another_w
     assert re.search(r"course: they part between [\d.]+ s and [\d.]+ s of the lab, in what came from h\d", said)
 
 
+@pytest.mark.nightly
 def test_compare_names_the_first_event_of_two_recorded_runs(program: Program, tmp_path: Path) -> None:
     recording = Program(program.state, environment={RECORD: "all"})
     one = measured(recording, experiment(tmp_path / "a"), tmp_path / "one")
@@ -136,6 +138,7 @@ def test_one_ping_more_is_found_with_its_host_and_moment(
     assert pinged.recording.why is None
 
 
+@pytest.mark.nightly
 def test_a_replay_has_the_course_that_was_explored(program: Program, tmp_path: Path) -> None:
     (tmp_path / "lossy.yaml").write_text(LOSSY.format(seed=1, ttl=64))
     (tmp_path / "test.sh").write_text("#!/bin/sh\nminigts exec h1 -- ping -c 20 -i 0.1 -q h3\nexit 1\n")
