@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ LIMIT_S = 240.0
 PATIENCE_S = 120.0
 """For what comes by itself, and soon where nothing else runs: nobody waits longer than it takes, and a busy machine has
 to be waited for."""
+SPIN_AT_MOST_S = 3600
 
 
 def until(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool:
@@ -32,6 +33,19 @@ def until(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool
             return False
         time.sleep(0.03)
     return True
+
+
+@contextlib.contextmanager
+def spinning(programs: int) -> Iterator[None]:
+    """Meanwhile so many programs use this machine's processors as much as they can; each ends by itself in any case."""
+    text = f"import time\nend = time.monotonic() + {SPIN_AT_MOST_S}\nwhile time.monotonic() < end: pass"
+    started = [subprocess.Popen([sys.executable, "-c", text]) for _ in range(programs)]
+    try:
+        yield
+    finally:
+        for each in started:
+            each.kill()
+            each.wait()
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from live.other_user import free_id, made_for
-from live.program import PROJECT, Program
+from live.program import PROJECT, Program, spinning
 from live.test_taken_kernel import WITHOUT_NAMESPACES
 from minigts.providers.uml.provider import ARGUMENTS
 
@@ -59,9 +59,7 @@ def environment(place: Path, _: ExitStack) -> Program:
 
 
 def load(place: Path, stack: ExitStack) -> Program:
-    for _ in range(SPINNING):
-        spinning = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
-        stack.callback(spinning.kill)
+    stack.enter_context(spinning(SPINNING))
     return Program(place / "state")
 
 

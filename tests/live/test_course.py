@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,7 +10,7 @@ import pytest
 from live.conftest import MakeLab
 from live.explored import explored
 from live.measured import measured
-from live.program import Program
+from live.program import Program, spinning
 from minigts.lab import Lab
 from minigts.providers.base import HasCourse
 from minigts.providers.course import NS_PER_S, RECORD, Course
@@ -45,18 +41,6 @@ measurements:
 """
 
 
-@contextmanager
-def spinning() -> Iterator[None]:
-    """Meanwhile four programs use this machine's processors as much as they can."""
-    started = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4)]
-    try:
-        yield
-    finally:
-        for each in started:
-            each.kill()
-            each.wait()
-
-
 def experiment(place: Path, seed: int = 1, ttl: int = 64) -> Path:
     place.mkdir()
     (place / "lossy.yaml").write_text(LOSSY.format(seed=seed, ttl=ttl))
@@ -76,7 +60,7 @@ def test_an_experiment_has_the_same_course_again_on_a_busy_machine_and_another_w
 ) -> None:
     same = experiment(tmp_path / "same")
     one = measured(program, same, tmp_path / "one")
-    with spinning():
+    with spinning(4):
         two = measured(program, same, tmp_path / "two")
     assert (one / "samples.csv").read_bytes() == (two / "samples.csv").read_bytes()
     assert fingerprint(one) == fingerprint(two)

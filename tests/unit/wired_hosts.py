@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import tc_hosts
@@ -26,6 +27,12 @@ class WiredHosts(CarriedLinks, tc_hosts.TcHosts):
     def down(self) -> None:
         super().down()
         WIRINGS.pop(self.rundir, None)
+
+
+def use(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
+    """As `tc_hosts.use`, in either time."""
+    tc_hosts.use(monkeypatch, place)
+    register(monkeypatch)
 
 
 def register(monkeypatch: pytest.MonkeyPatch) -> None:

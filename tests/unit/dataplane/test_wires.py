@@ -63,9 +63,7 @@ def quiet(_text: str) -> None:
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr(tc_hosts.TcHosts, "pace_s", 0.0)
-    wired_hosts.register(monkeypatch)
+    wired_hosts.use(monkeypatch, tmp_path)
 
 
 @pytest.fixture

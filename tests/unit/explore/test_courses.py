@@ -56,9 +56,7 @@ class Watcher:
 
 @pytest.fixture(autouse=True)
 def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MINIGTS_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr(tc_hosts.TcHosts, "pace_s", 0.0)
-    tc_hosts.register(monkeypatch)
+    tc_hosts.use(monkeypatch, tmp_path)
 
 
 def explored(script: str, faults: str = FAULTS, longest_s: float = 60.0, overlay: str | None = None) -> Exploration:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -38,17 +38,26 @@ def why(rundir: Path, program: str, meanwhile: Callable[[Kernels], None]) -> str
             kernels.start_all()
             await _until(lambda: bool(kernels._consoles["ams"].panic()))
             meanwhile(kernels)
-            attending = asyncio.create_task(kernels.attend())
-            await _until(lambda: kernels._running["ams"].process.poll() is not None)
-            await asyncio.sleep(0.5)  # looked at more than once
-            attending.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await attending
+            async with _attended(kernels):
+                await _until(lambda: kernels._running["ams"].process.poll() is not None)
+                await asyncio.sleep(0.5)  # looked at more than once
         finally:
             await kernels.end_all()
 
     asyncio.run(watch())
     return ended.log(rundir, "ams").read_text()
+
+
+@contextlib.asynccontextmanager
+async def _attended(kernels: Kernels) -> AsyncIterator[asyncio.Task[None]]:
+    """A context in which the supervisor attends to them."""
+    attending = asyncio.create_task(kernels.attend())
+    try:
+        yield attending
+    finally:
+        attending.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await attending
 
 
 async def _until(true: Callable[[], bool]) -> None:
@@ -80,19 +89,16 @@ def test_a_host_that_cannot_be_started_again_says_why_and_the_others_are_attende
         try:
             kernels.start_all()
             first = {name: host.process.pid for name, host in kernels._running.items()}
-            attending = asyncio.create_task(kernels.attend())
-            consoles = rundir / "consoles" / "ams"
-            consoles.rename(rundir / "elsewhere")
-            consoles.write_text("in the place of a directory")
-            for name in ("ams", "bra"):
-                have_restarted(rundir, name)
-                kernels._running[name].process.kill()
-            await _until(lambda: kernels._running["bra"].process.pid != first["bra"])
-            await _until(lambda: ended.log(rundir, "ams").exists())
-            assert not attending.done()
-            attending.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await attending
+            async with _attended(kernels) as attending:
+                consoles = rundir / "consoles" / "ams"
+                consoles.rename(rundir / "elsewhere")
+                consoles.write_text("in the place of a directory")
+                for name in ("ams", "bra"):
+                    have_restarted(rundir, name)
+                    kernels._running[name].process.kill()
+                await _until(lambda: kernels._running["bra"].process.pid != first["bra"])
+                await _until(lambda: ended.log(rundir, "ams").exists())
+                assert not attending.done()
         finally:
             await kernels.end_all()
 

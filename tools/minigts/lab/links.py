@@ -181,17 +181,17 @@ def set_what_differs(lab: Lab, record: Record, machine: Host | Switch) -> None:
     ports = _ports(lab.plan, machine, record, None)
     how = arrivals(lab.plan, machine, None, record, ports)
     if link_carrier(lab) is None:
-        shown, overhead_ms = to_parse(_qdiscs(lab, machine)), record.emulator_overhead_ms
+        shown, overhead_ms = to_parse(_tc(lab, machine)), record.emulator_overhead_ms
         with reading_from(machine.name, "what it shows of its links"):
             kept = [port.name for port in ports if not shaping.arrivals_differ(port, shown, overhead_ms)]
         how = replace(how, kept=frozenset(kept))
     run_script(lab.provider, machine, script(lab, machine, record, how=how))
 
 
-def _qdiscs(lab: Lab, machine: Host | Switch) -> Foreign:
-    """The machine's queueing disciplines, as `tc -j` shows them."""
+def _tc(lab: Lab, machine: Host | Switch, batch: str = "qdisc show\n") -> Foreign:
+    """What `tc -j` of the machine shows after these commands; by themselves its queueing disciplines."""
     argv = ["tc", "-j", "-batch", "-"]
-    return lab.provider.run(machine.name, argv, timeout_s=SHAPE_TIMEOUT_S, stdin=b"qdisc show\n").stdout
+    return lab.provider.run(machine.name, argv, timeout_s=SHAPE_TIMEOUT_S, stdin=batch.encode()).stdout
 
 
 def _set_machines(
@@ -326,9 +326,7 @@ def _reshaped_machines(lab: Lab, record: Record) -> list[str]:
 
     def reshape_and_read_back(machine: Host | Switch) -> list[str]:
         ports = _ports(lab.plan, machine, record, None)
-        batch = shaping.delays_again(ports, record.emulator_overhead_ms).encode()
-        argv = ["tc", "-j", "-batch", "-"]
-        qdiscs = lab.provider.run(machine.name, argv, timeout_s=SHAPE_TIMEOUT_S, stdin=batch).stdout
+        qdiscs = _tc(lab, machine, shaping.delays_again(ports, record.emulator_overhead_ms))
         with reading_from(machine.name, "what it shows of its links"):
             return [
                 f"{machine.name}: {text}" for text in differences(lab.plan, machine.ports, record, to_parse(qdiscs))
@@ -610,7 +608,7 @@ def read_back(lab: Lab, record: Record, machines: Sequence[Host | Switch], names
         ]
 
     def look(machine: Host | Switch) -> list[str]:
-        qdiscs = _qdiscs(lab, machine)
+        qdiscs = _tc(lab, machine)
         ports = [port for port in machine.ports if port.link in names]
         with reading_from(machine.name, "what it shows of its links"):
             shown = None if wires is None else wires[machine.name]

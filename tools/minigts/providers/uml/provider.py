@@ -288,9 +288,7 @@ class UmlProvider(AgentProvider):
 
     def pause(self, host: str) -> None:
         """See `Power`. The pause is recorded first, so that every wait for the host knows of it."""
-        noted = command_line.paused(self.rundir, host)
-        noted.parent.mkdir(mode=0o700, exist_ok=True)
-        noted.touch(mode=0o600)
+        command_line.mark(command_line.paused(self.rundir, host))
         self._let_time_pass(host, pauses=True)
 
     def resume(self, host: str) -> None:

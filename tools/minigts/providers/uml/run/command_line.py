@@ -190,9 +190,13 @@ def to_be_restarted(rundir: Path, host: str) -> Path:
 
 def have_restarted(rundir: Path, host: str) -> None:
     """Have the supervisor start a host's kernel again as soon as it has ended."""
-    told = to_be_restarted(rundir, host)
-    told.parent.mkdir(mode=0o700, exist_ok=True)
-    told.touch(mode=0o600)
+    mark(to_be_restarted(rundir, host))
+
+
+def mark(file: Path) -> None:
+    """Make an empty file, and the directory that it is in, for nobody else."""
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    file.touch(mode=0o600)
 
 
 def console(host: str) -> str:
