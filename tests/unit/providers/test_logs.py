@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+import tarfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +110,34 @@ def test_a_host_that_is_too_slow_to_answer_has_its_console_told_all_the_same(
     provider.diagnose("ams", tmp_path / "told")
     assert (tmp_path / "told" / "console.log").read_text() == "Kernel panic\n"
     assert "dmesg" in (tmp_path / "told" / "dmesg.log").read_text()
+
+
+HOSTILE = ("\x1b]0;title\x07.log", "-rf.log", ".log", "\u202egol.log", "console.log", f"{'x' * 200}.log")
+
+
+def test_logs_of_a_host_have_names_that_act_on_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever lists the folder, or writes `*` there, is shown no escape and gives no option."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        top = tarfile.TarInfo(".")
+        top.type, top.mode = tarfile.DIRTYPE, 0o755
+        archive.addfile(top)
+        for name in (*HOSTILE, "dockerd.log"):
+            member = tarfile.TarInfo(f"./{name}")
+            member.size = 2
+            archive.addfile(member, io.BytesIO(b"x\n"))
+    provider = AgentProvider(tmp_path / "lab")
+    provider.rundir.mkdir()
+    (tmp_path / "told").mkdir()
+    (tmp_path / "told" / "console.log").write_text("the true one")
+
+    def stream(_host: str, _argv: Sequence[str], take: Callable[[bytes], object], _timeout_s: float) -> None:
+        take(packed.getvalue())
+
+    monkeypatch.setattr(provider, "stream", stream)
+    provider._programs_logs("ams", tmp_path / "told")
+    names = {path.name for path in (tmp_path / "told").iterdir()}
+    assert {"%1B%5D0%3Btitle%07.log", "%2Drf.log", "%2Elog", "%E2%80%AEgol.log", "dockerd.log", "console.log"} < names
+    assert len(names) == len(HOSTILE) + 1
+    assert all(name.isascii() and name.isprintable() and name[0] not in "-." for name in names)
+    assert (tmp_path / "told" / "console.log").read_text() == "the true one"

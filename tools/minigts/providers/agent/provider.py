@@ -12,7 +12,7 @@ from typing import IO, Any, TypeVar
 
 from minigts import paths
 from minigts.errors import MinigtsError
-from minigts.foreign import content
+from minigts.foreign import Foreign, content, file_name
 from minigts.machine import beneath
 from minigts.providers import archive
 from minigts.providers.agent import client, lab_processes
@@ -162,8 +162,8 @@ class AgentProvider(RealTime):
             except (MinigtsError, OSError):  # such as for an impossible file name
                 return
             for name in [each for each in found if each.endswith(".log")][:MOST_LOGS]:
-                if not os.path.lexists(into / name):
-                    copy_end(Path(place) / "logs" / name, into / name)
+                if not os.path.lexists(own := into / file_name(Foreign(name))):
+                    copy_end(Path(place) / "logs" / name, own)
 
     def processes(self) -> tuple[int, ...]:
         supervisor = lab_processes.supervisor(self.rundir)
