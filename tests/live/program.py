@@ -59,6 +59,8 @@ class Program:
     environment: Mapping[str, str] = field(default_factory=dict)
     directory: Path = Path("/")
     """Where it is started; the default does not depend on who runs the tests."""
+    limit_s: float = LIMIT_S
+    """How long it may run; a longer run is a failure."""
 
     def start(
         self, *arguments: str, main: Sequence[str] = ("-m", "minigts"), stdin: int = subprocess.DEVNULL
@@ -71,7 +73,7 @@ class Program:
         """Run it to its end, whatever its exit code."""
         started = self.start(*arguments)
         try:
-            stdout, stderr = started.communicate(timeout=LIMIT_S)
+            stdout, stderr = started.communicate(timeout=self.limit_s)
         except subprocess.TimeoutExpired:
             started.kill()
             raise

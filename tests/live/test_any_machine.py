@@ -1,16 +1,18 @@
 """One short experiment, with plain hosts and with Swarm, under another of everything that a machine may have: the same
-samples, byte for byte."""
+samples, byte for byte, and the same fingerprint of the lab's course."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -40,6 +42,16 @@ measurements:
 AREAS = (2696, 11008)
 """Bytes of what a processor with AVX-512, and one with AMX, keeps of a program's floating point."""
 SPINNING = 16
+LIMIT_S = 1800.0
+"""For one run beside so many programs that spin: it has a tenth of the processors' time."""
+
+
+class Measured(NamedTuple):
+    """What the experiment gave, without what it took of this machine."""
+
+    samples: str
+    fingerprints: list[str]
+    """Of the course of each of its labs."""
 
 
 def wrapped(place: Path, *words: str) -> Path:
@@ -91,9 +103,27 @@ def another_user(place: Path, stack: ExitStack) -> Program:
     return stack.enter_context(made_for(free_id()))
 
 
-def area(bytes_long: int) -> Change:
+def control_group(place: Path, stack: ExitStack) -> Program:
+    """In a control group of its own, of whichever hierarchy can be written to."""
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _, mounted, kind, *_ = line.split()
+        group = Path(mounted) / f"minigts-test-{os.getpid()}"
+        if kind not in ("cgroup", "cgroup2") or mounted.endswith(("cpuset", "devices")):
+            continue
+        with suppress(OSError):
+            group.mkdir()
+            stack.callback(group.rmdir)
+            return Program(
+                place / "state", wrapped(place, "sh", "-c", f"'echo $$ >{group}/cgroup.procs; exec \"$@\"'", "sh")
+            )
+    pytest.skip("no control group can be made here")
+
+
+def kernel(argument: str) -> Change:
+    """With a further argument of the hosts' kernels."""
+
     def change(place: Path, _: ExitStack) -> Program:
-        return Program(place / "state", environment={ARGUMENTS: f"minigts_fp={bytes_long}"})
+        return Program(place / "state", environment={ARGUMENTS: argument})
 
     return change
 
@@ -121,18 +151,20 @@ CHANGES: dict[str, Change] = {
     "open files": open_files,
     "user": another_user,
     "nice": by("nice", "-n", "15"),
+    "control group": control_group,
     "one processor": by("taskset", "-c", "0"),
     "kernel's release": by("setarch", "--uname-2.6"),
     "host's name": by("unshare", "-u", "sh", "-c", "'hostname another-name-of-this-machine; exec \"$@\"'", "sh"),
     "no namespaces": no_namespaces,
-    **{f"area of {each} bytes": area(each) for each in AREAS},
+    "no listener of seccomp": kernel("seccomp=off"),
+    **{f"area of {each} bytes": kernel(f"minigts_fp={each}") for each in AREAS},
 }
 
 
 @pytest.fixture(scope="module")
-def as_it_is(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def as_it_is(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     place = tmp_path_factory.mktemp("as-it-is")
-    return samples(place, Program(place / "state"))
+    return measured(place, Program(place / "state"))
 
 
 @pytest.fixture
@@ -142,19 +174,23 @@ def stack() -> Iterator[ExitStack]:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_the_samples_are_the_same(change: str, as_it_is: bytes, tmp_path: Path, stack: ExitStack) -> None:
-    assert samples(tmp_path, CHANGES[change](tmp_path, stack)) == as_it_is
+def test_samples_and_fingerprint_are_the_same(
+    change: str, as_it_is: Measured, tmp_path: Path, stack: ExitStack
+) -> None:
+    assert measured(tmp_path, CHANGES[change](tmp_path, stack)) == as_it_is
 
 
-def samples(place: Path, program: Program) -> bytes:
-    """What the experiment measured, without what it took of this machine."""
+def measured(place: Path, program: Program) -> Measured:
     ground = place if program.user is None else program.state.parent
     for name, text in (("alike.yaml", TOPOLOGY), ("short.yaml", EXPERIMENT)):
         (ground / name).write_text(text)
     results = program.state / "results"
     try:
-        replace(program, directory=ground).succeeds("run", "short.yaml", "--time", "virtual", "--results", str(results))
+        replace(program, directory=ground, limit_s=LIMIT_S).succeeds(
+            "run", "short.yaml", "--time", "virtual", "--results", str(results)
+        )
     finally:
         program.succeeds("down", "--all")
-    (found,) = results.glob("*/samples.csv")
-    return found.read_bytes()
+    (run,) = results.iterdir()
+    courses = json.loads((run / "manifest.json").read_text())["courses"]
+    return Measured((run / "samples.csv").read_text(), [each["fingerprint"] for each in courses])
