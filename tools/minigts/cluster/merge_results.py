@@ -14,7 +14,7 @@ from minigts.results import manifest as manifests
 from minigts.results.folder import OF_A_FILE, inside, refused, write
 from minigts.results.schema import CERTIFICATE, COURSES, LOG, RAW, Manifest
 
-DESCRIBES = ("tools", "parts", "packages", "emulator", "certificate", "readback")
+DESCRIBES = ("tools", "parts", "conditions", "packages", "emulator", "certificate", "readback")
 """The fields of a manifest that describe the lab."""
 
 

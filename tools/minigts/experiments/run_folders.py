@@ -24,6 +24,7 @@ from minigts.language import documents
 from minigts.machine import shell
 from minigts.machine.progress import Progress
 from minigts.providers import registry
+from minigts.providers.base import HasConditions
 from minigts.results import courses, gate, store
 from minigts.results import manifest as manifests
 from minigts.results.folder import exclusive, inside, write
@@ -159,6 +160,7 @@ def describe_lab(directories: Sequence[Path], lab: Lab, say: Progress, *, fresh:
         "provider": lab.provider.name,
         "tools": _tools(lab),
         "parts": provenance.parts(lab.provider, say),
+        "conditions": lab.provider.conditions() if isinstance(lab.provider, HasConditions) else {},
         "packages": provenance.packages(lab.provider),
         "emulator": {} if links.link_carrier(lab) else _taken_off(certificate),
         "certificate": certificate.in_words(),

@@ -253,6 +253,15 @@ class Provenance(Protocol):
 
 
 @runtime_checkable
+class HasConditions(Protocol):
+    """A provider whose hosts have something of this machine that none of their parts decides."""
+
+    def conditions(self) -> Mapping[str, str]:
+        """What the hosts of the lab that is up have of this machine, in words; without what cannot be read."""
+        ...
+
+
+@runtime_checkable
 class CarriesLinks(Protocol):
     """A provider whose links themselves delay, limit and lose frames: no qdisc is set or removed in its hosts.
 

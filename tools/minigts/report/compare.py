@@ -344,7 +344,7 @@ def _settings(manifest: Manifest | None) -> Iterator[tuple[tuple[str, str], str]
     for name, value in provenance(manifest).items():
         if name in _NOT_COMPARED:
             continue
-        group = "version" if name in _VERSIONS else "machine" if name == "machine" else "lab"
+        group = "version" if name in _VERSIONS else "machine" if name in ("machine", "conditions") else "lab"
         yield from (((group, what.removeprefix(f"{group}.")), text) for what, text in _flat(name, value))
     yield from ((("version", f"package {name}"), version) for name, version in manifest.packages.items())
     for overlay, facts in manifest.overlays.items():

@@ -144,6 +144,8 @@ class Manifest(_Part):
     tools: dict[str, str] = {}
     parts: dict[str, PartFacts] = {}
     """The image, kernel and clock; empty where the provider has none, and in older folders."""
+    conditions: Annotated[dict[str, str], Field(exclude_if=lambda conditions: not conditions)] = {}
+    """What the hosts had of the machine, in words; empty where the provider tells none, and in older folders."""
     packages: dict[str, str] = {}
     """Every Debian package of the image with its version."""
     emulator: dict[str, str] = {}

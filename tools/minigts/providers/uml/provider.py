@@ -25,7 +25,7 @@ from minigts.providers.agent import ended, lab_processes
 from minigts.providers.agent.patience import Conditions
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.base import DoctorFinding, Share, Supports
-from minigts.providers.uml import doctor, facts, memory
+from minigts.providers.uml import conditions, doctor, facts, memory
 from minigts.providers.uml.build import (
     export,
     image,
@@ -90,6 +90,9 @@ class UmlProvider(AgentProvider):
 
     def made_of(self) -> Mapping[str, Path]:
         return provenance.of_lab(self.rundir) or provenance.of_a_new_lab(virtual=False)
+
+    def conditions(self) -> Mapping[str, str]:
+        return conditions.of_kernels(list(command_line.running(self.rundir).values()))
 
     def is_built(self) -> bool:
         return image.present() is not None
