@@ -130,9 +130,10 @@ def kernel(argument: str) -> Change:
 
 def by(*words: str) -> Change:
     def change(place: Path, _: ExitStack) -> Program:
-        if subprocess.run([*words, "true"], capture_output=True, check=False).returncode != 0:
+        python = wrapped(place, *words)
+        if subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode != 0:
             pytest.skip(f"{words[0]} cannot be used here")
-        return Program(place / "state", wrapped(place, *words))
+        return Program(place / "state", python)
 
     return change
 

@@ -11,6 +11,7 @@ from live.conftest import MakeLab
 from live.explored import explored
 from live.measured import measured
 from live.program import Program, spinning
+from minigts.cli.views.labs import lab_facts
 from minigts.lab import Lab
 from minigts.providers.base import HasCourse
 from minigts.providers.course import NS_PER_S, RECORD, Course
@@ -120,6 +121,15 @@ def test_one_ping_more_is_found_with_its_host_and_moment(
     assert next(told(both[0], both[1], (files[0], files[1]))).startswith("they part at 3.5 s of the lab, on h3;")
     assert pinged.recording is not None
     assert pinged.recording.why is None
+
+
+def test_status_tells_the_fingerprint_that_the_lab_has_then(make_lab: MakeLab) -> None:
+    lab = make_lab(LOSSY.format(seed=1, ttl=64), "seen")
+    told, provider = lab_facts(lab)["course"], lab.provider
+    assert isinstance(provider, HasCourse)
+    course = provider.course()
+    assert told == {"seconds": course.seconds, "fingerprint": course.fingerprint}
+    assert course.seconds > 0
 
 
 @pytest.mark.nightly

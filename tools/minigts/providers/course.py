@@ -85,6 +85,11 @@ class Course(_Part):
     recording: Recording | None = None
 
     @property
+    def seconds(self) -> float:
+        """How long the lab is by its own clock."""
+        return self.now_ns / NS_PER_S
+
+    @property
     def events(self) -> int:
         """How many events there were, on all hosts together."""
         return sum(host.to.count + host.from_.count for host in self.hosts)

@@ -52,9 +52,7 @@ class LabCourse(BaseModel):
 
     def facts(self, lab: str) -> CourseFacts:
         course = self.course
-        return CourseFacts(
-            lab=lab, fingerprint=course.fingerprint, seconds=course.now_ns / NS_PER_S, events=course.events
-        )
+        return CourseFacts(lab=lab, fingerprint=course.fingerprint, seconds=course.seconds, events=course.events)
 
 
 def text_of(found: LabCourse) -> str:

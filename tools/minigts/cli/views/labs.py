@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from minigts.cli import console
 from minigts.cli.views import plan as shown_plan
 from minigts.cli.views import tables
-from minigts.errors import MinigtsError
+from minigts.errors import HostFailed, MinigtsError
 
 if TYPE_CHECKING:
     from minigts.lab import Lab, Record, Saved
@@ -64,9 +64,24 @@ def lab_facts(lab: Lab) -> dict[str, object]:
             "hosts": {each.name: "kept" for each in lab.plan.machines} if kept else lab.state_of_hosts(record),
             "containers": [] if kept else overlays.own_containers(lab),
             "disk_bytes": labs.disk_bytes(lab),
+            "course": None if kept else _course(lab),
         }
     except (MinigtsError, OSError, ValueError) as error:
         return facts | {"problem": str(error)}
+
+
+def _course(lab: Lab) -> dict[str, object] | None:
+    """How far the lab has come by its own clock, in seconds, and the fingerprint of its course until then; None in real
+    time, and where the clock does not answer."""
+    from minigts.providers.base import HasCourse
+
+    if not isinstance(lab.provider, HasCourse):
+        return None
+    try:
+        course = lab.provider.course()
+    except HostFailed:
+        return None
+    return {"seconds": course.seconds, "fingerprint": course.fingerprint}
 
 
 def _measuring_containers(joined: Joined) -> dict[str, str]:
@@ -118,6 +133,9 @@ def show_labs(labs: Iterable[Lab]) -> None:
                 out.print(f"{each.name}, there and back: {declared}", markup=False, soft_wrap=True)
         if (policy := facts["policy"]) is not None:
             line = f"policy {policy} is in force; to remove it: minigts policy remove --lab {lab.name}"
+            out.print(line, markup=False, soft_wrap=True)
+        if isinstance(course := facts["course"], dict):
+            line = f"{course['seconds']:.9f} s by the lab's clock; fingerprint {course['fingerprint']}"
             out.print(line, markup=False, soft_wrap=True)
         for line in deviations(lab, record):
             out.print(line, markup=False, soft_wrap=True)
