@@ -19,6 +19,7 @@ import pytest
 from live.other_user import free_id, made_for
 from live.program import PROJECT, Program, spinning
 from live.test_taken_kernel import WITHOUT_NAMESPACES
+from minigts.providers.uml.conditions import CALLS
 from minigts.providers.uml.provider import ARGUMENTS
 
 pytestmark = [pytest.mark.uml, pytest.mark.virtual, pytest.mark.nightly]
@@ -52,6 +53,8 @@ class Measured(NamedTuple):
     samples: str
     fingerprints: list[str]
     """Of the course of each of its labs."""
+    calls: str
+    """How system calls were caught."""
 
 
 def wrapped(place: Path, *words: str) -> Path:
@@ -157,7 +160,6 @@ CHANGES: dict[str, Change] = {
     "kernel's release": by("setarch", "--uname-2.6"),
     "host's name": by("unshare", "-u", "sh", "-c", "'hostname another-name-of-this-machine; exec \"$@\"'", "sh"),
     "no namespaces": no_namespaces,
-    "no listener of seccomp": kernel("seccomp=off"),
     **{f"area of {each} bytes": kernel(f"minigts_fp={each}") for each in AREAS},
 }
 
@@ -181,6 +183,15 @@ def test_samples_and_fingerprint_are_the_same(
     assert measured(tmp_path, CHANGES[change](tmp_path, stack)) == as_it_is
 
 
+def test_without_a_listener_of_seccomp_a_lab_works_and_its_manifest_says_so(
+    as_it_is: Measured, tmp_path: Path, stack: ExitStack
+) -> None:
+    assert as_it_is.calls == "seccomp"
+    traced = measured(tmp_path, kernel("seccomp=off")(tmp_path, stack))
+    assert traced.calls == "ptrace"
+    assert traced.samples.count("\n") == as_it_is.samples.count("\n")
+
+
 def measured(place: Path, program: Program) -> Measured:
     ground = place if program.user is None else program.state.parent
     for name, text in (("alike.yaml", TOPOLOGY), ("short.yaml", EXPERIMENT)):
@@ -193,5 +204,6 @@ def measured(place: Path, program: Program) -> Measured:
     finally:
         program.succeeds("down", "--all")
     (run,) = results.iterdir()
-    courses = json.loads((run / "manifest.json").read_text())["courses"]
-    return Measured((run / "samples.csv").read_text(), [each["fingerprint"] for each in courses])
+    manifest = json.loads((run / "manifest.json").read_text())
+    fingerprints = [each["fingerprint"] for each in manifest["courses"]]
+    return Measured((run / "samples.csv").read_text(), fingerprints, manifest["conditions"][CALLS])
