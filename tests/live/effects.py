@@ -25,6 +25,7 @@ from pathlib import Path
 
 from minigts import paths
 from minigts.providers.agent import ended, lab_processes
+from minigts.providers.uml.build import image
 from minigts.providers.uml.clock import process as clock_process
 from minigts.providers.uml.run import command_line
 
@@ -101,7 +102,7 @@ class Ground:
 
     def up(self) -> None:
         self.program.succeeds("up", str(self.place / "pair.yaml"), "--overlay", "none", "--certify", "quick")
-        (self.image,) = self.cache.glob("images/*/root.ext4")
+        self.image = self.cache / "images" / image.key() / "root.ext4"
         self.kernel_directory = Path(f"/proc/{self.kernel('a')}/cwd").readlink()
 
     def again(self) -> None:
