@@ -6,7 +6,7 @@ can the run be finished; does the next `up` give a lab that works; and when that
 file or shared memory left? A trial whose verb ended before its moment is begun again and not counted. A trial follows
 from the seed and its number. Exit 1 when a trial found a fault.
 
-With `--hostile`, every second lab has a host whose kernel is taken over by its guest: it wipes its environment, leaves
+With `--hostile`, every lab has a host whose kernel is taken over by its guest: it wipes its environment, leaves
 orphaned processes, and forks until it is refused. Its processes are found by their session, which they cannot leave.
 
 As root the bench runs in its own process and mount namespaces, so that it can hit only the trials' processes. Each
@@ -137,7 +137,7 @@ class Trial:
 
 
 def draws(seed: int, times: int, victims: Sequence[str] = VICTIMS, *, hostile: bool = False) -> list[Draw]:
-    """`times` trials, spread evenly over these victims and all signals; with `hostile`, every second one is hostile."""
+    """`times` trials, spread evenly over these victims and all signals, with a hostile host in each or in none."""
     chance = random.Random(seed)
     found: list[Draw] = []
     for _ in range(-(-times // (len(SIGNALS) * len(victims)))):
@@ -154,7 +154,7 @@ def draws(seed: int, times: int, victims: Sequence[str] = VICTIMS, *, hostile: b
                     chance.choice(list(TOPOLOGIES)),
                     chance.random(),
                     chance.choice(("up", "down")),
-                    hostile and len(found) % 2 == 1,
+                    hostile,
                 )
             )
     return found[:times]
@@ -424,7 +424,7 @@ def main() -> None:
     arguments.add_argument("--times", type=int, default=200, metavar="N", help="the number of kills (default: 200)")
     arguments.add_argument("--victims", nargs="+", choices=VICTIMS, default=VICTIMS, help="the victims")
     arguments.add_argument(
-        "--hostile", action="store_true", help="every second lab has a host whose kernel is taken over"
+        "--hostile", action="store_true", help="every lab has a host whose kernel is taken over"
     )
     arguments.add_argument("--seed", type=int, default=2017)
     arguments.add_argument(
