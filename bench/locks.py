@@ -1,8 +1,8 @@
 """Renews what builds are held to, when minigts moves to a newer release of Debian.
 
-`bench/run locks packages` writes the lock of each compile root and of the image (provision/*/packages.lock): the packages
-that the Debian mirror has now. It takes some ten minutes. `bench/run locks digests` writes provision/digests: the sums of
-the image, kernel and clock that are built here, and of the agent in that image. No hosts.
+`bench/run locks packages` writes the lock of each compile root and of the image (provision/*/packages.lock): the
+packages that the Debian mirror has now. It takes some ten minutes. `bench/run locks digests` writes provision/digests:
+the sums of the image, kernel and clock that are built here, and of the agent in that image. No hosts.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def write_locks(recipes: Iterable[str]) -> None:
 
 
 def sums() -> Iterator[tuple[str, str]]:
-    """The place and the digest of each file of the built parts. Raises EnvironmentLacks when a part is not built, or not
-    with the packages of its lock."""
+    """The place and the digest of each file of the built parts. Raises EnvironmentLacks when a part is not built, or
+    not with the packages of its lock."""
     built = provenance.of_a_new_lab(virtual=True)
     if lacking := sorted({*digests.PARTS.values()} - built.keys()):
         raise EnvironmentLacks(f"not built yet: {', '.join(lacking)}; build them with: minigts setup uml")

@@ -1,5 +1,5 @@
-"""A build of a recipe in provision as somebody else does it: a plain user of this machine, in another place, with a umask
-that hides all from others, on one processor, and on another day for what compiles."""
+"""A build of a recipe in provision as somebody else does it: a plain user of this machine, in another place, with a
+umask that hides all from others, on one processor, and on another day for what compiles."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def otherwise(recipe: str) -> Iterator[Path]:
         output.mkdir()
         give(home, user)
         _write_accounts(home / "etc", user)
-        command = f"umask 077; exec taskset -c 0 {shlex.join([str(home / 'provision' / recipe / 'build.sh'), str(output)])}"
+        build = shlex.join([str(home / "provision" / recipe / "build.sh"), str(output)])
+        command = f"umask 077; exec taskset -c 0 {build}"
         as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "bash", "-c", command]
         mounts = "; ".join(f"mount --bind {home}/etc/{name} /etc/{name}" for name in ACCOUNTS)
         shell.run_group(
@@ -91,10 +92,10 @@ def _write_mmdebstrap(path: Path) -> None:
     real = shutil.which("mmdebstrap")
     path.parent.mkdir()
     place = f'"$1{PRELOADED}"'
-    day = f"echo {LATER} >\"$1/etc/faketimerc\"; echo {PRELOADED} >\"$1/etc/ld.so.preload\""
+    day = f'echo {LATER} >"$1/etc/faketimerc"; echo {PRELOADED} >"$1/etc/ld.so.preload"'
     hooks = [f"--customize-hook=upload {FAKETIME} {PRELOADED}", f"--customize-hook=chmod 755 {place}; {day}"]
-    words = f"[[ $1 == --unshare-helper ]] || set -- {shlex.join(hooks)} \"$@\""
-    path.write_text(f"#!/bin/bash\n{words}\nexec {real} \"$@\"\n")
+    words = f'[[ $1 == --unshare-helper ]] || set -- {shlex.join(hooks)} "$@"'
+    path.write_text(f'#!/bin/bash\n{words}\nexec {real} "$@"\n')
     path.chmod(0o755)
 
 

@@ -12,12 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 from fake_provider import FakeProvider
+from minigts.artifacts.digests import Proof
 from minigts.cli.app import app
 from minigts.machine.contained import NEW_PID, Namespaces
 from minigts.providers import DEFAULT, registry, system_packages
 from minigts.providers.base import DoctorFinding
 from minigts.providers.doctor import Diagnosis, default_can_run, examine
-from minigts.artifacts.digests import Proof
 from minigts.providers.mininet import doctor as mininet_doctor
 from minigts.providers.system_packages import Package
 from minigts.providers.uml import doctor as uml_doctor

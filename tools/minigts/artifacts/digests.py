@@ -54,8 +54,8 @@ def expected() -> Mapping[str, str]:
 
 
 def proof(directory: Path) -> Proof | None:
-    """Whether the part in this directory of the cache, or a folder of a part such as an image's `boot`, has the expected
-    digests; None for what no digests are expected of."""
+    """Whether the part in this directory of the cache, or a folder of a part such as an image's `boot`, has the
+    expected digests; None for what no digests are expected of."""
     place = _place(directory)
     if place is None:
         return None

@@ -55,9 +55,7 @@ def differences(
     """A line for each part that differs here from `there`, where a run was made; none when all are the same."""
     if not there:
         return ("it does not say which image, kernel and clock it was made with",)
-    lines = [
-        difference(word, own, here.get(word)) for word, own in there.items() if not own.is_same_as(here.get(word))
-    ]
+    lines = [difference(word, own, here.get(word)) for word, own in there.items() if not own.is_same_as(here.get(word))]
     names = sorted(packages_there.keys() | packages_here.keys()) if packages_there and packages_here else []
     changed = [name for name in names if packages_there.get(name) != packages_here.get(name)]
     if changed:
