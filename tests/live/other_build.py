@@ -92,8 +92,9 @@ def _write_mmdebstrap(path: Path) -> None:
     real = shutil.which("mmdebstrap")
     path.parent.mkdir()
     place = f'"$1{PRELOADED}"'
-    day = f'echo {LATER} >"$1/etc/faketimerc"; echo {PRELOADED} >"$1/etc/ld.so.preload"'
-    hooks = [f"--customize-hook=upload {FAKETIME} {PRELOADED}", f"--customize-hook=chmod 755 {place}; {day}"]
+    day = f'echo {LATER} >"$1/etc/faketimerc" && echo {PRELOADED} >"$1/etc/ld.so.preload"'
+    proof = 'test "$(chroot "$1" date +%Y)" -gt "$(($(date +%Y) + 2))"'
+    hooks = [f"--customize-hook=upload {FAKETIME} {PRELOADED}", f"--customize-hook=chmod 755 {place} && {day} && {proof}"]
     words = f'[[ $1 == --unshare-helper ]] || set -- {shlex.join(hooks)} "$@"'
     path.write_text(f'#!/bin/bash\n{words}\nexec {real} "$@"\n')
     path.chmod(0o755)
