@@ -16,6 +16,7 @@ from minigts.artifacts.digests import Proof
 from minigts.experiments import provenance
 from minigts.providers.base import Provider
 from minigts.providers.uml.build import clock_build, image, kernel_build
+from minigts.report.compare import changed_settings
 from minigts.results.crate import PROVEN, UNPROVEN, metadata
 from minigts.results.manifest import read
 
@@ -135,6 +136,7 @@ def test_a_manifest_of_before_is_read_and_compared_by_its_bytes_alone(tmp_path: 
     assert provenance.differences(manifest.parts, here, {}, {}) == ()
     assert PROVEN not in metadata("x", {"": manifest}, []) and UNPROVEN not in metadata("x", {"": manifest}, [])
     proven = manifest.model_copy(update={"parts": here})
+    assert changed_settings(manifest, proven) == ()
     assert metadata("x", {"": proven}, []).count(PROVEN) == 3
 
 
