@@ -1,12 +1,16 @@
 """A build of a recipe in provision as somebody else does it: a plain user of this machine, in another place, with a
-umask that hides all from others, on one processor, and on another day for what compiles."""
+umask that hides all from others, on one processor, and on another day for what compiles.
+
+`PYTHONPATH=tests:tools python -m live.other_build RECIPE DIRECTORY`, as root, builds so by hand what takes long, such as
+the kernel, into the new directory.
+"""
 
 from __future__ import annotations
 
 import os
 import shlex
 import shutil
-import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -94,14 +98,12 @@ def _write_mmdebstrap(path: Path) -> None:
     place = f'"$1{PRELOADED}"'
     day = f'echo {LATER} >"$1/etc/faketimerc" && echo {PRELOADED} >"$1/etc/ld.so.preload"'
     proof = 'test "$(chroot "$1" date +%Y)" -gt "$(($(date +%Y) + 2))"'
-    hooks = [f"--customize-hook=upload {FAKETIME} {PRELOADED}", f"--customize-hook=chmod 755 {place} && {day} && {proof}"]
-    words = f'[[ $1 == --unshare-helper ]] || set -- {shlex.join(hooks)} "$@"'
+    hooks = [f"upload {FAKETIME} {PRELOADED}", f"chmod 755 {place} && {day} && {proof}"]
+    words = f'[[ $1 == --unshare-helper ]] || set -- {shlex.join(f"--customize-hook={hook}" for hook in hooks)} "$@"'
     path.write_text(f'#!/bin/bash\n{words}\nexec {real} "$@"\n')
     path.chmod(0o755)
 
 
 if __name__ == "__main__":
-    import sys
-
     with otherwise(sys.argv[1]) as made:
-        subprocess.run(["cp", "-r", str(made), sys.argv[2]], check=True)
+        shutil.copytree(made, sys.argv[2])

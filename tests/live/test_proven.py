@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from live import other_build
 from minigts.artifacts import digests
-from minigts.providers.uml.build import image, provenance
-
-from . import other_build
+from minigts.providers.uml.build import build_all, image, provenance
 
 pytestmark = pytest.mark.uml
 
@@ -21,6 +20,7 @@ PLACES = (b"/tmp/", b"/var/tmp", b"/usr/share/cargo", b"/root/", b"/home/")
 
 @pytest.fixture(scope="module")
 def built() -> dict[str, Path]:
+    build_all.ensure(lambda _: None)
     return dict(provenance.of_a_new_lab(virtual=True))
 
 
