@@ -1,8 +1,8 @@
 """A build of a recipe in provision as somebody else does it: a plain user of this machine, in another place, with a
 umask that hides all from others, on one processor, and on another day for what compiles.
 
-`PYTHONPATH=tests:tools python -m live.other_build RECIPE DIRECTORY`, as root, builds so by hand what takes long, such as
-the kernel, into the new directory.
+`PYTHONPATH=tests:tools python -m live.other_build RECIPE DIRECTORY`, as root, builds so by hand what takes long, such
+as the kernel, into the new directory.
 """
 
 from __future__ import annotations

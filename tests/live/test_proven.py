@@ -50,6 +50,7 @@ def test_a_program_does_not_say_where_it_was_compiled(programs: dict[str, bytes]
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("recipe", ["clock", "agent"])
 def test_somebody_else_gets_the_same_bytes(recipe: str, tmp_path: Path) -> None:
     """Another user, checkout, umask, day, time zone and number of processors."""
