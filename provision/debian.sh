@@ -17,7 +17,8 @@
 # shellcheck source=provision/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-umask 022 # what is made here has the same modes, whoever makes it
+umask 022             # what is made here has the same modes, whoever makes it
+export LC_ALL=C.UTF-8 # and apt's messages, which why_not reads, are English
 
 readonly suite=trixie
 readonly suite_day=${MINIGTS_ARCHIVE_DAY:-20261124T120000Z} # of Debian 13.8, with which all was proven
@@ -129,11 +130,21 @@ mmdebstrap_from() {
   # Root gets a mount namespace, so that its mounts end with the last process; other users have namespaces in any case.
   ((EUID != 0)) || mode=root mounts=(unshare --mount --propagation private)
   ! is_dated "$place" || dated=(--aptopt='Acquire::Check-Valid-Until "false"')
-  HOME=/nonexistent "${mounts[@]}" mmdebstrap --mode="$mode" --variant=minbase --keyring="$keys" --skip=check/signed-by \
+  in_clean_environment "${mounts[@]}" mmdebstrap --mode="$mode" --variant=minbase --keyring="$keys" --skip=check/signed-by \
     --aptopt='Apt::Install-Recommends "false"' \
     --aptopt='Acquire::Retries "3"' \
     --aptopt='Acquire::http::Timeout "20"' \
     "${dated[@]}" "$@" "$suite" "$target" "$place"
+}
+
+# in_clean_environment COMMAND…: with nothing of this user's environment but how a mirror is reached and what recipes are
+# told. Programs in the new root would go by the rest: Python's, which compile to other places, compilers, make.
+in_clean_environment() {
+  local name kept=()
+  while read -r name; do kept+=("$name=${!name}"); done < <(
+    compgen -e | grep -xE 'PATH|TMPDIR|LC_ALL|SOURCE_DATE_EPOCH|APT_CONFIG|MINIGTS_.*|GO[A-Z]*|SSL_CERT_.*|[A-Za-z]+_(proxy|PROXY)'
+  )
+  env -i "${kept[@]}" HOME=/nonexistent "$@"
 }
 
 # why_not LOG: prints what the place lacks, by the messages of apt or a hook; nothing for any other failure.

@@ -30,6 +30,17 @@ NAME = "minigts-other"
 SUBORDINATE = 1_000_000
 
 
+OTHER_ENVIRONMENT = {
+    "TZ": "Asia/Tokyo",
+    "LC_ALL": "C",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "CFLAGS": "-O0",
+    "RUSTFLAGS": "",
+}
+"""Settings of other programs, which must not reach the new root."""
+ACCOUNTS = ("passwd", "group", "subuid", "subgid")
+
+
 def lacking() -> str:
     """Why there is no such build here; empty if there is."""
     if os.geteuid() != 0:
@@ -69,12 +80,9 @@ def otherwise(recipe: str) -> Iterator[Path]:
         shell.run_group(
             ["unshare", "--mount", "--propagation", "private", "bash", "-euc", f"{mounts}; {shlex.join(as_user)}"],
             timeout_s=BUILD_TIMEOUT_S,
-            env={"PATH": f"{home}/bin:{os.environ['PATH']}", "HOME": str(home), "TZ": "Asia/Tokyo", "LC_ALL": "C"},
+            env={"PATH": f"{home}/bin:{os.environ['PATH']}", "HOME": str(home), **OTHER_ENVIRONMENT},
         )
         yield output
-
-
-ACCOUNTS = ("passwd", "group", "subuid", "subgid")
 
 
 def _write_accounts(etc: Path, user: int) -> None:

@@ -202,6 +202,16 @@ def test_a_root_is_made_from_the_mirror(places: Places) -> None:
     assert "1.0" in said.splitlines()
 
 
+def test_a_root_is_made_without_the_users_environment(places: Places) -> None:
+    places.mirror.add("trixie", TINY)
+    foreign = {"PYTHONDONTWRITEBYTECODE": "1", "MAKEFLAGS": "-k", "LC_ALL": "tr_TR.UTF-8"}
+    code, said = places.root("more=('--extract-hook=env | sort');", http_proxy="", **foreign)
+    assert code == 0, said
+    found = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
+    assert not {"PYTHONDONTWRITEBYTECODE", "MAKEFLAGS"} & found.keys()
+    assert (found["LC_ALL"], found["MINIGTS_ARCHIVE_DAY"], found["http_proxy"]) == ("C.UTF-8", DAY, "")
+
+
 def missing_suite(mirror: Archive) -> str:
     return "it has no such suite"
 
