@@ -32,11 +32,12 @@ take_lock() {
 }
 
 # compile NAME FLAG…: compiles the program NAME statically, with these flags of the compiler besides, and leaves it in /tmp/out.
-# The target is named so that the flags leave out what runs in the compiler.
+# The target is named so that the flags leave out what runs in the compiler. Messages name a source by its path, and not by
+# the place where it was compiled.
 compile() {
   local name=$1
   shift
-  RUSTFLAGS="-C target-feature=+crt-static -C strip=symbols $*" \
+  RUSTFLAGS="-C target-feature=+crt-static -C strip=symbols --remap-path-prefix=$PWD=. --remap-path-prefix=$registry=crates $*" \
     cargo build --offline --locked --release --target "$target"
   keep "target/$target/release/$name" "$name"
 }

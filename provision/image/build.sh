@@ -4,28 +4,31 @@
 #   build.sh OUTPUT        OUTPUT is an existing, empty directory
 #   build.sh --pack OUTPUT afterwards, with the output of ./finish on a host with that root in OUTPUT/store.tar
 #   build.sh --undo OUTPUT removes OUTPUT, and what a killed build has left elsewhere
+#   build.sh --lock        writes ./packages.lock, the packages of that root, from what the mirror has now
 #
-# The same packages give the same bytes, except for the mirror's name in /etc/apt: nothing in the file system depends on
-# when, where or by whom it was built.
+# The same packages give the same bytes: nothing in the file system depends on when, where or by whom it was built, nor on
+# the mirror. Hosts have Debian's own address in /etc/apt.
 #
 # Environment:
 #   MINIGTS_IMAGE_MB       size of the file system in MB
 #   MINIGTS_ALSO           a further recipe: its `packages` are installed, too, and its `customize.sh` runs inside the new
 #                          root before the image's; files that it leaves in /usr/lib/minigts/boot are moved to OUTPUT/boot
-#   MINIGTS_PACKAGE_LOCK   a file of lines NAME VERSION, such as an image's packages.lock, with the versions to install. A
-#                          place that lacks one of them is passed over
+#   MINIGTS_PACKAGE_LOCK   a file of lines NAME VERSION, such as an image's packages.lock, with the versions to install in
+#                          place of those in ./packages.lock. A place that lacks one of them is passed over
 #   MINIGTS_ARCHIVE_DAY    the day whose snapshot has them, if it is not the one in ../debian.sh
 #   and those of ../debian.sh and ../fetch.sh. ./sources lists the User-Mode Linux kernels that were proven
 #
 # Needs some 700 MB, for root in OUTPUT, for others in /var/tmp, where the agent is compiled before (../agent). Leaves in
 # OUTPUT: root.ext4, boot/ (the User-Mode Linux kernel with its libraries), packages.lock, and, if the kernel was not
-# proven, a file `unproven` with its version; until --pack also the unpacked root.
+# proven, a file `unproven` with its version, and, if the packages of a lock were not to be had, `unlocked` with the reason;
+# until --pack also the unpacked root.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=provision/debian.sh
 source "$here/../debian.sh"
 
+readonly packages_lock=$here/packages.lock
 readonly kernel_suite=sid
 readonly kernel_package=user-mode-linux
 readonly image_mb=${MINIGTS_IMAGE_MB:-2500}
@@ -93,24 +96,60 @@ also() {
 # The build of the agent is in this script's process group, and ends with it.
 compile_agent() { env -u MINIGTS_LIFELINE "$here/../agent/build.sh" "$output"; }
 
+# Prints the options by which the root gets its packages, one a line.
+options_of_packages() {
+  printf '%s\n' "--include=$(packages)" --components=main,non-free "${left_out[@]/#/--dpkgopt=path-exclude=}" \
+    "--essential-hook=copy-in $fetched /var/tmp" "--include=$fetched/source.deb"
+}
+
+# Sets `make` to the command that makes the root with the packages that are wanted: the user's, those of the image's lock,
+# or, with a further recipe, what there is.
+choose_packages() {
+  local -a users
+  if [[ -n ${MINIGTS_PACKAGE_LOCK:-} ]]; then
+    mapfile -t users < <(locked "$MINIGTS_PACKAGE_LOCK" "$output" "$kernel_package")
+    make=(make_debian_root "$work" "${users[@]}")
+  elif [[ -n ${MINIGTS_ALSO:-} ]]; then
+    make=(make_debian_root "$work")
+  else
+    make=(make_locked_root "$packages_lock" "$kernel_package" "$work")
+  fi
+}
+
+# Prints a hook that names Debian's own address in place of the mirror's, which may have a password, too, and leaves out
+# what a snapshot takes beside.
+# shellcheck disable=SC2016
+name_debian() {
+  printf 'sed -i "s|^deb \(\[[^]]*\] \)*[^ ]*|deb \\1%s|" "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/*.list && ' "$debians_own"
+  printf 'sed -i /Check-Valid-Until/d "$1/etc/apt/apt.conf.d/99mmdebstrap"'
+}
+
 # Hooks may not read this user's directories, so the recipe is copied in and runs there.
 # shellcheck disable=SC2016
 bootstrap() {
-  local hooks locked=()
+  local -a hooks options make
   mapfile -t hooks < <(also)
-  [[ -z ${MINIGTS_PACKAGE_LOCK:-} ]] || mapfile -t locked < <(locked "$MINIGTS_PACKAGE_LOCK" "$output" "$kernel_package")
-  make_debian_root "$work" --format=directory --include="$(packages)" --components=main,non-free \
-    "${left_out[@]/#/--dpkgopt=path-exclude=}" \
-    "${locked[@]}" \
-    --essential-hook="copy-in $fetched /var/tmp" \
-    --include="$fetched/source.deb" \
+  mapfile -t options < <(options_of_packages)
+  choose_packages
+  "${make[@]}" --format=directory "${options[@]}" \
     --customize-hook="rm -r \"\$1$fetched\"" \
     --customize-hook="upload ${here@Q}/apt-preferences /etc/apt/preferences.d/kernel" \
     --customize-hook="$(add_suite "$kernel_suite")" \
     --customize-hook='rm -f "$1"/etc/ssh/ssh_host_*' \
     "${hooks[@]}" \
     --customize-hook="copy-in ${here@Q} ${output@Q}/agent /tmp" \
-    --customize-hook='chroot "$1" /tmp/image/customize.sh'
+    --customize-hook='chroot "$1" /tmp/image/customize.sh' \
+    --customize-hook="$(name_debian)"
+}
+
+# The kernel's package is not in it: ./sources has its sum.
+renew_lock() {
+  local -a options
+  fetch_kernel
+  mapfile -t options < <(options_of_packages)
+  write_lock "$packages_lock" "${options[@]}"
+  remove_fetched
+  rm -r -- "$output"
 }
 
 # Removes what mmdebstrap leaves, which differs between root and other users.
@@ -177,6 +216,12 @@ pack() {
 
 readonly begun=$EPOCHSECONDS
 case $1 in
+--lock)
+  output=$(mktemp -d)
+  readonly output
+  end_with_caller
+  renew_lock
+  ;;
 --undo)
   readonly output=$2
   undo

@@ -202,6 +202,16 @@ def test_a_root_is_made_from_the_mirror(places: Places) -> None:
     assert "1.0" in said.splitlines()
 
 
+def test_a_root_is_made_without_the_users_environment(places: Places) -> None:
+    places.mirror.add("trixie", TINY)
+    foreign = {"PYTHONDONTWRITEBYTECODE": "1", "MAKEFLAGS": "-k", "LC_ALL": "tr_TR.UTF-8"}
+    code, said = places.root("more=('--extract-hook=env | sort');", http_proxy="", **foreign)
+    assert code == 0, said
+    found = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
+    assert not {"PYTHONDONTWRITEBYTECODE", "MAKEFLAGS"} & found.keys()
+    assert (found["LC_ALL"], found["MINIGTS_ARCHIVE_DAY"], found["http_proxy"]) == ("C.UTF-8", DAY, "")
+
+
 def missing_suite(mirror: Archive) -> str:
     return "it has no such suite"
 
@@ -253,6 +263,83 @@ def test_a_root_of_locked_versions_comes_from_the_place_that_has_them(places: Pl
     why = "it has not 1 of the versions that are wanted, among them tiny 0.9"
     assert f"not to be had from {places.mirror.address}: {why}" in said
     assert "0.9" in said.splitlines()
+
+
+def locked_root(places: Places, *locked: str, **settings: str) -> tuple[int, str, str]:
+    """The exit code and the output of a root with the packages of a lock of these lines, and why it was made without
+    them; the last is empty if it has them."""
+    (places.work / "packages.lock").write_text("".join(f"{line}\n" for line in locked))
+    debian = paths.project_root() / "provision" / "debian.sh"
+    script = (
+        f"source {debian}; output={places.work}; TMPDIR=/var/tmp make_locked_root {places.work}/packages.lock ''"
+        """ - --format=null --variant=extract --include=tiny --extract-hook='cat "$1/usr/share/tiny"'"""
+    )
+    code, said = places.bash(script, settings)
+    reason = places.work / "unlocked"
+    return code, said, reason.read_text() if reason.exists() else ""
+
+
+def row(deb: Deb, places: Places) -> str:
+    """The line of a lock for this package."""
+    place = places.work / "elsewhere"
+    package, version, _, sha256, _ = Archive(place, places.mirror.key, "").row(deb, DAY).split()
+    return f"{package} {version} {sha256}"
+
+
+def other_version(places: Places) -> str:
+    places.mirror.add("trixie", TINY)
+    return "it has not 1 of the versions that are wanted, among them tiny 0.9"
+
+
+def other_bytes(places: Places) -> str:
+    places.mirror.add("trixie", Deb(OLDER.package, OLDER.version, {"usr/share/tiny": "changed\n"}))
+    return "it has other bytes of 1 of the packages, among them tiny 0.9"
+
+
+@pytest.mark.parametrize("differing", [other_version, other_bytes])
+def test_a_place_with_other_packages_than_the_lock_is_passed_over(places: Places, differing) -> None:  # type: ignore[no-untyped-def]
+    why = differing(places)
+    places.snapshot.add("trixie", OLDER)
+    code, said, reason = locked_root(places, row(OLDER, places))
+    assert code == 0, said
+    assert f"not to be had from {places.mirror.address}: {why}" in said
+    assert ("0.9" in said.splitlines(), reason) == (True, "")
+    assert not (places.work / "lock-preferences").exists()
+
+
+@pytest.mark.parametrize("differing", [other_version, other_bytes])
+def test_where_no_place_has_the_lock_the_build_goes_on_and_says_why(places: Places, differing) -> None:  # type: ignore[no-untyped-def]
+    why = differing(places)
+    code, said, reason = locked_root(places, row(OLDER, places), MINIGTS_DEBIAN_FALLBACKS="")
+    assert code == 0, said
+    assert reason.endswith(f"packages.lock are nowhere to be had ({places.mirror.address}: {why})\n")
+    assert f"source: unproven: {reason.rstrip()}; the build goes on with what there is" in said
+    assert {"1.0", "changed"} & {*said.splitlines()}
+
+
+def test_a_lock_is_no_remedy_where_nothing_answers(places: Places) -> None:
+    code, said, reason = locked_root(places, row(OLDER, places), MINIGTS_DEBIAN_FALLBACKS="")
+    assert (code, reason) == (1, ""), said
+    assert said.splitlines()[-1].startswith("error: no source: Debian trixie with all that it takes is nowhere")
+
+
+@pytest.mark.parametrize(
+    ("installed", "lacking"),
+    [
+        ("tiny base", ""),
+        ("tiny base own-kernel", ""),
+        ("tiny base other", "lacks: packages outside the lock come with it (1), among them other"),
+        ("tiny", "lacks: packages of the lock do not come with it (1), among them base"),
+    ],
+)
+def test_a_package_outside_the_lock_is_named(places: Places, installed: str, lacking: str) -> None:
+    (places.work / "packages.lock").write_text(f"base 1.0 {'0' * 64}\ntiny 1.0 {'0' * 64}\n")
+    debian = paths.project_root() / "provision" / "debian.sh"
+    script = (
+        f"source {debian}; cd {places.work}; locked packages.lock . own-kernel >/dev/null; "
+        f"printf '%s\\n' {installed} | awk -v except=own-kernel \"$(not_alone)\" lock-preferences -"
+    )
+    assert places.bash(script, {}) == (1 if lacking else 0, f"{lacking}\n" if lacking else "")
 
 
 @pytest.mark.parametrize("lacking", [missing_suite, past_its_date, gap_in_the_pool])

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fake_provider import FakeProvider
+from minigts.artifacts.digests import Proof
 from minigts.cli.app import app
 from minigts.machine.contained import NEW_PID, Namespaces
 from minigts.providers import DEFAULT, registry, system_packages
@@ -140,6 +141,11 @@ def test_what_stops_uml_has_a_remedy(changes: dict[str, Any], name: str, remedy:
             "virtual time",
             "only with --time real: 9 MB",
         ),
+        (
+            {"proofs": {"image": Proof(), "kernel": Proof(("linux",), "the mirror has moved on"), "clock": Proof()}},
+            "built parts",
+            "kernel unproven: other bytes in linux; the mirror has moved on; image proven; clock proven",
+        ),
     ],
 )
 def test_what_slows_uml_says_its_cost(changes: dict[str, Any], name: str, cost: str) -> None:
@@ -148,6 +154,12 @@ def test_what_slows_uml_says_its_cost(changes: dict[str, Any], name: str, cost: 
     assert cost in finding(found, name).meaning
     assert finding(found, name).remedy
     assert default_can_run([found])
+
+
+def test_built_parts_with_the_expected_bytes_are_proven() -> None:
+    found = uml(proofs={"image": Proof(), "clock": Proof()})
+    assert found.verdict == "runs"
+    assert finding(found, "built parts").meaning == "image, clock: proven, they have the expected bytes"
 
 
 def test_a_ready_image_needs_nothing_that_builds_one() -> None:

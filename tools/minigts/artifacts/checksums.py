@@ -18,8 +18,9 @@ from typing import Any
 from minigts import paths
 from minigts.language import documents
 
-NOT_CONTENT = re.compile(r"log|(.*/)?\.[^/]+\.sums")
-"""Files that are not content: a build's log, and the sums that are kept beside a directory."""
+NOT_CONTENT = re.compile(r"log|unlocked|(.*/)?\.[^/]+\.sums")
+"""Files that are not content: a build's log, why it was made without a lock's packages, and the sums that are kept
+beside a directory."""
 _SUMS_BYTES = 10_000_000
 
 

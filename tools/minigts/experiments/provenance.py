@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from minigts.artifacts import checksums, overlay_programs
+from minigts.artifacts import checksums, digests, overlay_programs
 from minigts.machine.progress import Progress
 from minigts.providers.base import Provenance, Provider
 from minigts.results.schema import PartFacts
@@ -55,7 +55,7 @@ def differences(
     """A line for each part that differs here from `there`, where a run was made; none when all are the same."""
     if not there:
         return ("it does not say which image, kernel and clock it was made with",)
-    lines = [difference(word, own, here.get(word)) for word, own in there.items() if own != here.get(word)]
+    lines = [difference(word, own, here.get(word)) for word, own in there.items() if not own.is_same_as(here.get(word))]
     names = sorted(packages_there.keys() | packages_here.keys()) if packages_there and packages_here else []
     changed = [name for name in names if packages_there.get(name) != packages_here.get(name)]
     if changed:
@@ -80,7 +80,9 @@ def difference(word: str, there: PartFacts, here: PartFacts | None) -> str:
 
 
 def _facts(directory: Path) -> PartFacts:
-    return PartFacts(key=_key(directory), sha256=checksums.total(checksums.entries(directory)))
+    proof = digests.proof(directory)
+    total = checksums.total(checksums.entries(directory))
+    return PartFacts(key=_key(directory), sha256=total, proven=None if proof is None else proof.proven)
 
 
 def _key(directory: Path) -> str:

@@ -128,7 +128,7 @@ def _laid_otherwise(overlay: str, there: OverlayFacts, here: OverlayFacts | None
     """What an overlay was laid with there, and was not here."""
     if here is None:
         return
-    if there.programs is not None and there.programs != here.programs:
+    if there.programs is not None and not there.programs.is_same_as(here.programs):
         yield provenance.difference(f"set of programs for overlay {overlay}", there.programs, here.programs)
     if there.policy != here.policy:
         first, second = (plain(str(each.policy.get("name", "none"))) for each in (there, here))

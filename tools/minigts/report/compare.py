@@ -27,6 +27,8 @@ MATTERS_POINTS = 1.0
 """The smallest change of a percentage that matters, in percentage points."""
 GROUPS = ("topology", "experiment", "lab", "version", "machine")
 _VERSIONS = ("minigts", "commit", "tools", "parts")
+_PROVEN = ".proven"
+"""Of a part its bytes are compared, and not whether a version of minigts expected them."""
 _LINK = ("rtt_ms", "rate_mbit", "loss_percent")
 _BACK = ("delay_ms", "rate_mbit", "loss_percent")
 _NOT_COMPARED = frozenset(
@@ -345,7 +347,11 @@ def _settings(manifest: Manifest | None) -> Iterator[tuple[tuple[str, str], str]
         if name in _NOT_COMPARED:
             continue
         group = "version" if name in _VERSIONS else "machine" if name in ("machine", "conditions") else "lab"
-        yield from (((group, what.removeprefix(f"{group}.")), text) for what, text in _flat(name, value))
+        yield from (
+            ((group, what.removeprefix(f"{group}.")), text)
+            for what, text in _flat(name, value)
+            if not (name == "parts" and what.endswith(_PROVEN))
+        )
     yield from ((("version", f"package {name}"), version) for name, version in manifest.packages.items())
     for overlay, facts in manifest.overlays.items():
         mtus = {str(endpoint.mtu) for endpoint in facts.endpoints.values()}

@@ -16,6 +16,8 @@ from minigts.results.schema import Manifest
 
 METADATA = "ro-crate-metadata.json"
 PROFILE = "https://w3id.org/ro/crate/1.1"
+PROVEN = "proven: it had the bytes that this version of minigts expects"
+UNPROVEN = "unproven: it had other bytes than this version of minigts expects"
 TYPES = {
     ".json": "application/json",
     ".csv": "text/csv",
@@ -66,6 +68,8 @@ def metadata(name: str, runs: Mapping[str, Manifest], files: Sequence[File]) -> 
         own = {word: f"#{word}-{facts.sha256[:16]}" for word, facts in run.parts.items()}
         for word, facts in run.parts.items():
             about = {"name": f"the hosts' {word}", "identifier": facts.key, "sha256": facts.sha256}
+            if facts.proven is not None:
+                about["description"] = PROVEN if facts.proven else UNPROVEN
             parts[own[word]] = {"@id": own[word], "@type": "SoftwareApplication", **about}
         graph.append(_run(folder, run, program, [*own.values()], files))
     graph += parts.values()

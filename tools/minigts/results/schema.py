@@ -62,6 +62,13 @@ class PartFacts(_Part):
 
     key: Annotated[str, Field(max_length=100)]
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    proven: Annotated[bool | None, Field(exclude_if=lambda proven: proven is None)] = None
+    """Whether its files had the digests that minigts expects (artifacts/digests.py); None where none are expected, and
+    in older folders."""
+
+    def is_same_as(self, other: PartFacts | None) -> bool:
+        """Whether both are of one recipe and have the same bytes, whatever was expected of them."""
+        return other is not None and (self.key, self.sha256) == (other.key, other.sha256)
 
 
 class Laid(_Part):

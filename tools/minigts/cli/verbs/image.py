@@ -48,7 +48,7 @@ def image_build(
 
     Example:  minigts image build --lock course.lock --day 2026-11-26
     """
-    from minigts.artifacts import sources
+    from minigts.artifacts import digests, sources
     from minigts.providers.uml.build import image, package_lock
 
     wanted = None if lock is None else package_lock.read(lock.absolute())
@@ -57,6 +57,9 @@ def image_build(
         settings["MINIGTS_ARCHIVE_DAY"] = f"{day:%Y%m%d}T235959Z"
     with console.progress() as say:
         made = image.ensure(say, wanted, settings)
+        say("computing the digest of the image")
+        proof = digests.proof(made.directory)
+    console.note(f"the image is {proof}")
     if made.unproven:
         console.note(f"the image's kernel is user-mode-linux {made.unproven}, which was not proven with minigts")
     typer.echo(made.directory)

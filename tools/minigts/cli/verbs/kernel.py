@@ -36,13 +36,13 @@ def kernel_build(
 
     Example:  minigts kernel build --source 7.3.4-1~bpo13+1 --unproven
     """
-    from minigts.artifacts import sources
+    from minigts.artifacts import digests, sources
     from minigts.providers.uml.build import build_all, kernel_build
 
     wanted = None if source is None else sources.wanted(kernel_build.recipe(), source, unproven=unproven)
     with console.progress() as say:
         made = build_all.compile_all(say, wanted)
-    console.note(f"the full kernel is built from {made.version}{', proven' if made.proven else ''}")
+    console.note(f"the full kernel is built from {made.version}; it is {digests.proof(made.directory)}")
     typer.echo(made.directory)
 
 

@@ -11,17 +11,20 @@ import shutil
 import socket
 import sys
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict
 
+from minigts.artifacts import digests
+from minigts.artifacts.digests import Proof
 from minigts.machine import cgroups, contained, limits
 from minigts.machine.contained import Namespaces
 from minigts.machine.shell import run
 from minigts.providers import gateway, processor_share, system_packages
 from minigts.providers.base import DoctorFinding
 from minigts.providers.system_packages import Package
-from minigts.providers.uml.build import build_all, image, kernel_build, namespaces
+from minigts.providers.uml.build import build_all, image, kernel_build, namespaces, provenance
 from minigts.providers.uml.build.image import Room
 from minigts.providers.uml.run import confinement
 
@@ -92,11 +95,14 @@ class Facts:
     """The version of the full kernel's source, if it is built."""
     unproven: tuple[str, ...] = ()
     """The parts that were built from a source that minigts was not proven on."""
+    proofs: Mapping[str, Proof] = field(default_factory=dict)
+    """Whether each part that is built has the expected bytes."""
 
 
 class _Sources(TypedDict):
     kernel: str
     unproven: tuple[str, ...]
+    proofs: Mapping[str, Proof]
 
 
 def gather() -> Facts:
@@ -140,7 +146,12 @@ def _sources() -> _Sources:
     unproven = [] if full is None or full.proven else [f"the full kernel is built from {full.version}"]
     if ready is not None and ready.unproven:
         unproven.append(f"the image has user-mode-linux {ready.unproven}")
-    return {"kernel": "" if full is None else full.version, "unproven": tuple(unproven)}
+    built = {word: digests.proof(directory) for word, directory in provenance.of_a_new_lab(virtual=True).items()}
+    return {
+        "kernel": "" if full is None else full.version,
+        "unproven": tuple(unproven),
+        "proofs": {word: proof for word, proof in built.items() if proof is not None},
+    }
 
 
 def _counted(apart: Namespaces) -> str:

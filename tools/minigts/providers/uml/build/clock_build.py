@@ -33,7 +33,7 @@ def product() -> Product:
         work_mb=1500,
         step="   Compiling ",
         steps=26,
-        parts=("build.sh", "compile.sh", "../rust.sh", "Cargo.toml", "Cargo.lock", "src"),
+        parts=("build.sh", "compile.sh", "../rust.sh", "packages.lock", "Cargo.toml", "Cargo.lock", "src"),
     )
 
 

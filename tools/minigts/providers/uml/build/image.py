@@ -91,7 +91,7 @@ def recipe() -> tuple[Path, ...]:
     directory = paths.project_root() / "provision"
     own = sorted(path for path in folder().iterdir() if path.is_file() and path.name != sources.TABLE)
     agent = directory / "agent"
-    named = (agent / name for name in ("build.sh", "compile.sh", "Cargo.toml", "Cargo.lock"))
+    named = (agent / name for name in ("build.sh", "compile.sh", "packages.lock", "Cargo.toml", "Cargo.lock"))
     shared = (directory / name for name in ("rust.sh", "debian.sh", "lib.sh"))
     return (*own, *named, *sorted((agent / "src").iterdir()), *shared)
 
