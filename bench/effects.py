@@ -6,7 +6,7 @@ call the machine is compared with what it was before: modes, owners, times, link
 of the user's files, the cache, the lab and devices; locks; what open files share with the lab's other processes.
 
 As root only, and in process and mount namespaces of its own: devices, /proc/cpuinfo and the cache are copies there.
-`--page FILE` writes the table in Markdown, `--before FILE` with the effects of an earlier run beside it. Exit 1 when
+`--page FILE` writes the table in Markdown, of the grounds in `--also FILE`, too, `--before FILE` with the effects of an earlier run beside it. Exit 1 when
 there is an effect that tests/live/permitted_effects.py does not list.
 """
 
@@ -35,6 +35,7 @@ def main() -> None:
     made.add_argument("--times", nargs="+", choices=TIMES, default=TIMES)
     made.add_argument("--only", default="", metavar="REGEX", help="the calls to try, as `fchmod.* by the image`")
     made.add_argument("--before", type=Path, metavar="FILE", help="the figures of an earlier run")
+    made.add_argument("--also", type=Path, nargs="+", default=[], metavar="FILE", help="the figures of other grounds")
     made.add_argument("--page", type=Path, metavar="FILE", help="where the table is written in Markdown")
     made.add_argument("--out", type=Path, default=stage.RESULTS, metavar="DIR", help="the directory for the figures")
     given = made.parse_args()
@@ -44,6 +45,7 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     figures = given.out / "effects.json"
     figures.write_text(json.dumps(effects_table.document(found), indent=1) + "\n", encoding="utf-8")
+    found = [*(each for file in given.also for each in effects_table.read(file)), *found]
     rows = effects_table.rows(found)
     unknown = [row for row in rows if not row.reason]
     tables.show_table("", COLUMNS, list(_summary(found)))
