@@ -6,8 +6,8 @@ call the machine is compared with what it was before: modes, owners, times, link
 of the user's files, the cache, the lab and devices; locks; what open files share with the lab's other processes.
 
 As root only, and in process and mount namespaces of its own: devices, /proc/cpuinfo and the cache are copies there.
-`--page FILE` writes the table in Markdown, of the grounds in `--also FILE`, too, `--before FILE` with the effects of an earlier run beside it. Exit 1 when
-there is an effect that tests/live/permitted_effects.py does not list.
+`--page FILE` writes the table in Markdown, of the grounds in `--also FILE`, too; with `--before FILE` the effects of an
+earlier run stand beside it. Exit 1 when there is an effect that tests/live/permitted_effects.py does not list.
 """
 
 from __future__ import annotations
