@@ -9,6 +9,7 @@
 //! and clients.rs serve the supervisor and the clients.
 
 mod calendar;
+mod changed;
 mod clients;
 mod course;
 mod delivery;
@@ -28,6 +29,7 @@ mod taken_away;
 mod traffic;
 mod under_way;
 mod variation;
+mod waiting;
 mod watchdog;
 mod wire;
 

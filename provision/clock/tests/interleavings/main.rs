@@ -10,6 +10,8 @@
 
 #[path = "../../src/calendar.rs"]
 mod calendar;
+#[path = "../../src/changed.rs"]
+mod changed;
 #[path = "../../src/course.rs"]
 mod course;
 #[path = "../../src/delivery.rs"]
@@ -45,6 +47,8 @@ mod traffic;
 mod under_way;
 #[path = "../../src/variation.rs"]
 mod variation;
+#[path = "../../src/waiting.rs"]
+mod waiting;
 #[path = "../../src/wire.rs"]
 mod wire;
 

@@ -7,6 +7,8 @@
 // Modules of the program that are compiled once more here are not used as a whole.
 #![allow(dead_code)]
 
+#[path = "../../src/changed.rs"]
+mod changed;
 mod guest;
 #[path = "../hostile/kernel.rs"]
 mod kernel;
@@ -14,6 +16,8 @@ mod reference;
 mod script;
 #[path = "../../src/variation.rs"]
 mod variation;
+#[path = "../../src/waiting.rs"]
+mod waiting;
 #[path = "../../src/wire.rs"]
 mod wire;
 
@@ -230,7 +234,7 @@ fn by_the_model(schedule: &Schedule) -> Seen {
             Action::Resume(host) => lab.resume(*host, *now),
             Action::Kill(host) => lab.kill(*host),
             Action::Start(host) => lab.start(*host, new(*host, *now)),
-            Action::Set(host, port, settings) => lab.set(*host, *port, settings.clone()),
+            Action::Set(host, port, settings) => lab.set(*host, *port, *now, settings.clone()),
             Action::Look => wires.push(lab.wires(*now)),
         }
     }

@@ -8,6 +8,8 @@
 
 #[path = "../../src/calendar.rs"]
 mod calendar;
+#[path = "../../src/changed.rs"]
+mod changed;
 #[path = "../../src/course.rs"]
 mod course;
 #[path = "../../src/device.rs"]
@@ -18,6 +20,7 @@ mod frames;
 mod gate;
 #[path = "../hostile/kernel.rs"]
 mod kernel;
+mod of_changes;
 mod of_devices;
 mod of_gates;
 mod of_wires;
@@ -37,6 +40,8 @@ mod taken_away;
 mod under_way;
 #[path = "../../src/variation.rs"]
 mod variation;
+#[path = "../../src/waiting.rs"]
+mod waiting;
 #[path = "../../src/wire.rs"]
 mod wire;
 
