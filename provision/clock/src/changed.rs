@@ -21,7 +21,7 @@ pub type Moved = Vec<(u64, u64, Vec<u8>)>;
 const BIT: i128 = NS_PER_S as i128;
 
 impl Settings {
-    /// What decides how a frame goes on once it has left.
+    /// What decides how a frame goes on once it has left, random numbers aside.
     fn of_the_line(&self) -> Settings {
         Settings {
             rate_bps: None,
@@ -29,6 +29,7 @@ impl Settings {
             credit_bytes: 0,
             excess_drops: 0,
             peak_bps: None,
+            seed: None,
             ..self.clone()
         }
     }

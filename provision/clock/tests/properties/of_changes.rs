@@ -459,3 +459,38 @@ fn a_rate_that_changes_draws_nothing_anew_for_what_waits() {
         assert_eq!(line.wire.counts(), counts);
     });
 }
+
+fn at(mbit: u64) -> Settings {
+    Settings {
+        rate_bps: Some(mbit * 1_000_000),
+        queue_bytes: Some(400_000),
+        delay_ns: MS,
+        ..Settings::default()
+    }
+}
+
+/// 200 frames of 1514 bytes at 1 Mbit/s, after half a second at 100: 500,000 bits have left, and the other 1,922,400 take
+/// 19.224 ms. And back: after 5 ms at 100 Mbit/s the other 1,922,400 bits take 1.9224 s.
+#[test]
+fn two_hundred_frames_are_there_when_their_bits_are() {
+    for (before, after, moment, last) in [(1, 100, 500, 520_224_000), (100, 1, 5, 1_928_400_000)] {
+        let mut line = Line::new(at(before));
+        (0..200).for_each(|_| line.carry(0, vec![0; 1514]));
+        line.set(moment * MS, at(after));
+        let found = *line.times().last().expect("all arrive");
+        assert!(found.abs_diff(last) < 500, "{found}, not {last}");
+        assert_eq!(line.wire.counts().dropped, 0);
+    }
+}
+
+/// After 0.6 s the line is empty: nothing is dropped since what waited at 1 Mbit/s is counted at 100.
+#[test]
+fn what_comes_into_an_empty_line_is_not_dropped() {
+    let mut line = Line::new(at(1));
+    (0..100).for_each(|_| line.carry(0, vec![0; 1514]));
+    line.set(500 * MS, at(100));
+    (0..10).for_each(|_| line.carry(600 * MS, vec![0; 1514]));
+    assert_eq!((line.times().len(), line.wire.counts().dropped), (110, 0));
+    let first = line.times()[100];
+    assert!(first.abs_diff(600 * MS + 121_120 + MS) < 10, "{first}");
+}
