@@ -30,13 +30,21 @@ impl Settings {
             excess_drops: 0,
             peak_bps: None,
             seed: None,
+            queue_frames: None,
+            trace: None,
+            trace_runs: None,
             ..self.clone()
         }
     }
 
     fn leaves_as(&self, other: &Settings) -> bool {
-        (self.rate_bps, self.credit_bytes, self.peak_bps)
-            == (other.rate_bps, other.credit_bytes, other.peak_bps)
+        (self.rate_bps, self.credit_bytes, self.peak_bps, &self.trace)
+            == (
+                other.rate_bps,
+                other.credit_bytes,
+                other.peak_bps,
+                &other.trace,
+            )
     }
 
     fn only_the_queue_differs(&self, other: &Settings) -> bool {
@@ -75,6 +83,10 @@ impl Wire {
         self.in_burst = false;
         self.slot_ends = 0;
         self.settled = now;
+        let began = self.began;
+        if before.trace != self.settings.trace {
+            self.began = now;
+        }
         let coming = waiting.split_off(waiting.partition_point(|one| one.came <= now));
         let only_the_queue = before.only_the_queue_differs(&self.settings);
         let first_changed = match only_the_queue {
@@ -84,7 +96,7 @@ impl Wire {
         if let Some(first) = first_changed {
             self.arrived_at = first.arrived_before;
         }
-        self.begin_anew(now, &before, waiting.front());
+        self.begin_anew(now, (&before, began), waiting.front());
         let mut moved = Moved::new();
         if only_the_queue {
             self.stay(waiting);
@@ -96,26 +108,36 @@ impl Wire {
     }
 
     /// The wire as it is in front of `first`, the frame that is leaving; without one, as if it had never sent anything.
-    fn begin_anew(&mut self, now: u64, before: &Settings, first: Option<&Waiting>) {
+    fn begin_anew(&mut self, now: u64, before: (&Settings, u64), first: Option<&Waiting>) {
         let Some(first) = first else {
             self.leaving.free_at = self.leaving.free_at.min(now);
-            self.leaving.reached = self.leaving.free_at;
+            if self.settings.trace.is_none() {
+                self.leaving.reached = self.leaving.free_at;
+            } else if before.0.trace != self.settings.trace {
+                self.leaving.reached = 0;
+            }
             return;
         };
-        self.leaving = if before.leaves_as(&self.settings) {
+        self.leaving = if before.0.leaves_as(&self.settings) {
             first.leaving
         } else {
             self.rest_of(now, before, first)
         };
     }
 
-    /// The wire once the frame has left that was leaving at `now`, by the settings before.
-    fn rest_of(&self, now: u64, before: &Settings, first: &Waiting) -> Leaving {
+    /// The wire once the frame has left that was leaving at `now`, by the settings before, whose trace had begun at a moment.
+    fn rest_of(&self, now: u64, (before, began): (&Settings, u64), first: &Waiting) -> Leaving {
         let whole = i128::from(first.bytes) * 8 * BIT;
         let ns = |moment: u64| i128::from(moment) - i128::from(now);
-        let (saved, unsent) = match before.rate_bps {
-            None => (0, whole),
-            Some(rate) => {
+        let (saved, unsent) = match (before.rate_bps, &before.trace_runs) {
+            (None, None) => (0, whole),
+            (None, Some(trace)) => {
+                let passed = trace.passed(now.saturating_sub(began));
+                let left = first.leaving.reached.saturating_sub(passed);
+                let bits = (i128::from(left) * 8 * BIT).min(whole);
+                (-bits, bits)
+            }
+            (Some(rate), _) => {
                 let credit = i128::from(before.credit_bytes) * 8 * BIT;
                 // Negative as long as the frame may not leave.
                 let saved = credit - ns(first.leaving.reached).max(0).saturating_mul(rate.into());
@@ -126,6 +148,14 @@ impl Wire {
                 (saved, unsent.min(whole))
             }
         };
+        if let Some(trace) = &self.settings.trace_runs {
+            let bytes = unsent.unsigned_abs().div_ceil(8 * NS_PER_S) as u64;
+            let cost = match bytes < first.bytes {
+                true => bytes.clamp(1, trace.cost(first.bytes)),
+                false => trace.cost(first.bytes),
+            };
+            return self.by_trace(trace, trace.passed(now - self.began) + cost);
+        }
         let Some(rate) = self.settings.rate_bps else {
             return Leaving {
                 free_at: now,

@@ -26,6 +26,7 @@ mod server;
 mod socket;
 mod sources;
 mod taken_away;
+mod trace;
 mod traffic;
 mod under_way;
 mod variation;

@@ -33,6 +33,9 @@ pub struct Waiting {
     pub arrived_before: u64,
     /// How many bytes the wire had taken with it, since it began.
     pub taken: u64,
+    /// How many frames it stands for, and how many the wire had taken with them.
+    pub frames: u64,
+    pub nth: u64,
     pub copies: [Option<Copy>; 2],
     /// How many of its copies are lost.
     pub lost: u64,
@@ -62,8 +65,9 @@ pub struct Ledger {
     pub refused: VecDeque<Refused>,
     /// How many bytes are in frames that do not arrive.
     kept_bytes: u64,
-    /// The bytes of all frames that were entered.
+    /// The bytes and the number of all frames that were entered.
     taken: u64,
+    nth: u64,
 }
 
 impl Ledger {
@@ -88,6 +92,8 @@ impl Ledger {
     pub fn enter(&mut self, mut one: Waiting) {
         self.taken += one.bytes;
         one.taken = self.taken;
+        self.nth += one.frames;
+        one.nth = self.nth;
         if one.kept.is_some() && !self.has_room(one.bytes) {
             one.kept = None;
         }
@@ -121,7 +127,9 @@ impl Ledger {
         let before = &mut self.waiting[count - 2];
         before.leaving = last.leaving;
         before.taken = last.taken;
+        before.nth = last.nth;
         before.bytes += last.bytes;
+        before.frames += last.frames;
         before.lost += last.lost;
     }
 
@@ -143,6 +151,17 @@ impl Ledger {
             Some(last) => self.taken - self.waiting[last].taken,
             None => match self.waiting.front() {
                 Some(first) => self.taken - (first.taken - first.bytes),
+                None => 0,
+            },
+        }
+    }
+
+    /// How many frames leave after `now`.
+    pub fn frames_after(&self, now: u64) -> u64 {
+        match self.gone_by(now).checked_sub(1) {
+            Some(last) => self.nth - self.waiting[last].nth,
+            None => match self.waiting.front() {
+                Some(first) => self.nth - (first.nth - first.frames),
                 None => 0,
             },
         }

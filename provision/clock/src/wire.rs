@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::trace::Trace;
 use crate::variation::{self, at_share, quantiles, Correlated};
 use crate::waiting::{Copy, Ledger, Waiting};
 
@@ -75,6 +76,15 @@ pub struct Settings {
     /// The largest IP packet that arrives, in bytes; None: any. Larger ones are lost, and nobody is told.
     #[serde(default)]
     pub hole_bytes: Option<u64>,
+    /// How many frames may wait, the one that is leaving included; None: any number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_frames: Option<u64>,
+    /// The name of the trace that is played in place of a rate. It begins as the wire gets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
+    /// The trace itself, which is told and not shown.
+    #[serde(default, skip_serializing)]
+    pub trace_runs: Option<Trace>,
 }
 
 /// The longest delay, jitter and slot, in nanoseconds: some 31 years. With less, no sum of times overflows.
@@ -90,6 +100,13 @@ impl Settings {
             slot_ns,
             ..
         } = self;
+        if self.trace.is_some() != self.trace_runs.is_some() {
+            return Err("a trace has a name and its runs".into());
+        }
+        let paid = self.credit_bytes > 0 || self.peak_bps.is_some() || self.excess_drops > 0;
+        if self.trace.is_some() && (rate_bps.is_some() || paid) {
+            return Err("a trace is there in place of a rate".into());
+        }
         if *rate_bps == Some(0) {
             return Err("a rate of 0 bit/s lets nothing leave".into());
         }
@@ -135,7 +152,8 @@ pub struct Counts {
 pub struct Leaving {
     /// When the last frame that it has taken will have left.
     pub free_at: u64,
-    /// When its credit will be whole again. Without any, that is `free_at`.
+    /// When its credit will be whole again. Without any, that is `free_at`. Of a trace, how many bytes of its opportunities are
+    /// used or lost then.
     pub reached: u64,
     /// When that frame would have left by the peak alone.
     pub by_peak: u64,
@@ -146,6 +164,8 @@ pub struct Wire {
     pub(crate) counts: Counts,
     pub(crate) chance: Chance,
     pub(crate) leaving: Leaving,
+    /// When its trace has begun.
+    pub(crate) began: u64,
     /// The frames that have not left yet, and perhaps some more.
     pub(crate) ledger: Ledger,
     /// Before that moment its settings do not change, so that nothing needs to be remembered for a change there.
@@ -177,6 +197,7 @@ impl Wire {
             counts: Counts::default(),
             chance,
             leaving: Leaving::default(),
+            began: 0,
             ledger: Ledger::default(),
             settled: 0,
             correlated: Correlated::default(),
@@ -211,10 +232,10 @@ impl Wire {
         self.settled = until;
     }
 
-    /// How many bytes wait at `now` until the rate lets them leave. With a peak, whose frames leave at two rates, that counts whole
-    /// frames.
+    /// How many bytes wait at `now` until the rate lets them leave. With a peak, whose frames leave at two rates, and with a trace
+    /// that counts whole frames.
     pub fn queued(&self, now: u64) -> u64 {
-        if self.counts_whole_frames() {
+        if self.settings.peak_bps.is_some() || self.settings.trace.is_some() {
             return self.ledger.bytes_after(now);
         }
         let waits = u128::from(self.leaving.free_at.saturating_sub(now));
@@ -222,7 +243,13 @@ impl Wire {
     }
 
     fn counts_whole_frames(&self) -> bool {
-        self.settings.peak_bps.is_some()
+        let Settings {
+            peak_bps,
+            trace,
+            queue_frames,
+            ..
+        } = &self.settings;
+        peak_bps.is_some() || trace.is_some() || queue_frames.is_some()
     }
 
     /// The least time that any frame takes.
@@ -266,6 +293,8 @@ impl Wire {
                 leaving,
                 arrived_before,
                 taken: 0,
+                frames: 1,
+                nth: 0,
                 copies: put.copies,
                 lost: put.lost,
                 kept: put.kept,
@@ -276,6 +305,10 @@ impl Wire {
 
     /// The next frame, which comes at `came`: how the wire is once it has left. `from`: how it is before.
     pub(crate) fn leave(&self, from: Leaving, came: u64, bytes: u64) -> Leaving {
+        if let Some(trace) = &self.settings.trace_runs {
+            let passed = trace.passed(came.saturating_sub(self.began));
+            return self.by_trace(trace, from.reached.max(passed) + trace.cost(bytes));
+        }
         let whole_at = from.reached.max(came) + self.transmission_ns(bytes);
         let by_peak = from.free_at.max(came) + self.at_peak_ns(bytes);
         Leaving {
@@ -285,8 +318,22 @@ impl Wire {
         }
     }
 
+    /// The wire once that many bytes of its trace are used.
+    pub(crate) fn by_trace(&self, trace: &Trace, reached: u64) -> Leaving {
+        let left = self.began.saturating_add(trace.moment_of(reached));
+        Leaving {
+            free_at: left,
+            reached,
+            by_peak: left,
+        }
+    }
+
     /// Whether there is room for a frame at `now` that would have left at `left`.
     fn fits(&self, left: u64, now: u64, bytes: u64) -> bool {
+        let most = self.settings.queue_frames;
+        if most.is_some_and(|most| self.ledger.frames_after(now) >= most) {
+            return false;
+        }
         match self.settings.queue_bytes {
             _ if self.settings.excess_drops != 0 => left == now,
             Some(queue) => self.queued(now) + bytes <= queue,

@@ -46,6 +46,8 @@ mod script;
 mod socket;
 #[path = "../../src/taken_away.rs"]
 mod taken_away;
+#[path = "../../src/trace.rs"]
+mod trace;
 #[path = "../../src/traffic.rs"]
 mod traffic;
 #[path = "../../src/under_way.rs"]

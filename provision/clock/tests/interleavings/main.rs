@@ -41,6 +41,8 @@ mod scheduler;
 mod socket;
 #[path = "../../src/taken_away.rs"]
 mod taken_away;
+#[path = "../../src/trace.rs"]
+mod trace;
 #[path = "../../src/traffic.rs"]
 mod traffic;
 #[path = "../../src/under_way.rs"]

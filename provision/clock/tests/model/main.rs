@@ -14,6 +14,8 @@ mod guest;
 mod kernel;
 mod reference;
 mod script;
+#[path = "../../src/trace.rs"]
+mod trace;
 #[path = "../../src/variation.rs"]
 mod variation;
 #[path = "../../src/waiting.rs"]
@@ -111,6 +113,8 @@ fn settings(chance: &mut Chance) -> Settings {
         duplicate: share(chance, 6),
         corrupt: share(chance, 6),
         slot_ns: if chance.one_in(6) { 3 * MS } else { 0 },
+        queue_frames: chance.one_in(6).then(|| chance.pick(&[1, 5, 40])),
+        ..Settings::default()
     }
 }
 

@@ -23,6 +23,7 @@ mod kernel;
 mod of_changes;
 mod of_devices;
 mod of_gates;
+mod of_traces;
 mod of_wires;
 #[path = "../../src/orders.rs"]
 mod orders;
@@ -36,6 +37,8 @@ mod script;
 mod socket;
 #[path = "../../src/taken_away.rs"]
 mod taken_away;
+#[path = "../../src/trace.rs"]
+mod trace;
 #[path = "../../src/under_way.rs"]
 mod under_way;
 #[path = "../../src/variation.rs"]
