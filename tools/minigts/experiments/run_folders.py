@@ -233,7 +233,7 @@ def _readback(lab: Lab) -> dict[str, JsonValue]:
     """
     qdiscs = {machine.name: _qdiscs(lab, machine.name) for machine in lab.plan.machines}
     wires = (links.read_wires(lab) or {}).items()
-    return qdiscs | {f"{name} {port}": asdict(each.wire) for name, own in wires for port, each in own.items()}
+    return qdiscs | {f"{name} {port}": each.wire.numbers for name, own in wires for port, each in own.items()}
 
 
 def _qdiscs(lab: Lab, host: str) -> JsonValue:
