@@ -126,8 +126,8 @@ def wire_for(direction: Shaping) -> Wire:
     """The wire for one direction of a link: for a port, its `outgoing`."""
     counts = {number.name: number.value(direction) for _, number in _NUMBERS.values()}
     if direction.trace:
-        counts |= dict(rate_bps=None, credit_bytes=0, peak_bps=None, excess_drops=0)
-        counts |= dict(trace=opportunities.name_of(direction.trace), trace_runs=direction.trace)
+        counts |= {"rate_bps": None, "credit_bytes": 0, "peak_bps": None, "excess_drops": 0}
+        counts |= {"trace": opportunities.name_of(direction.trace), "trace_runs": direction.trace}
     return Wire(**counts, seed=direction.seed)
 
 
@@ -143,7 +143,9 @@ def unshaped(port: Port) -> Port:
 def differences(port: Port, shown: Wire) -> list[str]:
     """How the wire that `port` sends into differs from what it should be, a sentence each; empty when equal."""
     wanted = wire_for(port.outgoing)
-    pairs = ((each.name, getattr(shown, each.name), getattr(wanted, each.name)) for each in fields(Wire) if each.compare)
+    pairs = (
+        (each.name, getattr(shown, each.name), getattr(wanted, each.name)) for each in fields(Wire) if each.compare
+    )
     return [f"{port.name}: {_difference(name, is_, should)}" for name, is_, should in pairs if is_ != should]
 
 

@@ -916,7 +916,7 @@ def amount(word: str, written: object) -> tuple[str, Amount | None]:
 
 
 def _optional() -> dict[str, Any]:
-    """The fields of `Shaping` that can be set under traffic, each with its own bounds, or None; and a schedule's trace."""
+    """The fields of `Shaping` that can be set under traffic and a schedule's trace, each in its own bounds, or None."""
     fields = {each.field: Shaping.model_fields[each.field] for each in BY_FIELD.values() if each.settable}
     bounded: dict[str, Any] = {
         name: getitem(Annotated, (info.annotation, *info.metadata)) for name, info in fields.items()

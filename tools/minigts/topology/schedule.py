@@ -32,7 +32,6 @@ class Trace:
     runs: str = ""
 
 
-
 def _update_of(update: dict[str, Amount | None]) -> dict[str, Amount | None]:
     for name in update:
         if name not in Amounts.model_fields:

@@ -29,8 +29,8 @@ _TRACE = Language("trace", "`seconds,rate`", _LARGEST_BYTES, "")
 def timed(
     steps: Sequence[Step], drafted: Draft, beside: UserFiles | None, time: Time
 ) -> tuple[tuple[Moment, ...], list[Finding]]:
-    """The moments in a lab of that time, and the findings. Without `beside` traces are not read, and their steps are left
-    out."""
+    """The moments in a lab of that time, and the findings. Without `beside` traces are not read, and their steps are
+    left out."""
     ends = dict(zip(link_names(drafted.links), (link.ends for link in drafted.links), strict=True))
     carried = _carried(drafted) if time == "virtual" else frozenset()
     findings: list[Finding] = []
@@ -73,8 +73,12 @@ def _trace(beside: UserFiles, source: str, *, played: bool) -> Trace:
     except ValueError as error:
         raise FileRefused(str(error)) from None
     points, length_s = opportunities.intervals(runs)
-    rates = [(at_s, {"rate_mbit": max(LEAST_MBIT, float(f"{mbit:g}"))}) for at_s, mbit in points] if not played else []
-    return Trace(rates, length_s, runs if played else "")
+    if played:
+        return Trace((), length_s, runs)
+    rates: list[tuple[float, dict[str, Amount | None]]] = [
+        (at_s, {"rate_mbit": max(LEAST_MBIT, float(f"{mbit:g}"))}) for at_s, mbit in points
+    ]
+    return Trace(rates, length_s)
 
 
 def _table(content: str) -> Trace:
@@ -100,4 +104,3 @@ def _table(content: str) -> Trace:
 
 
 _EXAMPLES = {"rate": "10mbit", "delay": "40ms"}
-
