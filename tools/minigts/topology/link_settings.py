@@ -416,7 +416,7 @@ the rest of the path.""",
             wire=(
                 WireField(
                     name="queue_bytes",
-                    value=lambda way: None if way.rate_mbit is None else way.queue_bytes,
+                    value=lambda way: way.queue_bytes if way.trace or way.rate_mbit is not None else None,
                     per=1,
                     unit="bytes",
                 ),
