@@ -27,6 +27,7 @@ from minigts.errors import InputError
 from minigts.report import laws
 
 WIRE = "provision/clock/src/wire.rs"
+CHANGED = "provision/clock/src/changed.rs"
 VARIATION = "provision/clock/src/variation.rs"
 LEFT_OUT = shutil.ignore_patterns(".git", ".*_cache", "__pycache__", "target", ".hypothesis", ".venv")
 LIMIT_S = 3600
@@ -71,15 +72,15 @@ FAULTS = (
     Fault(
         "a delay is 10 µs long",
         WIRE,
-        "return left + self.settings.delay_ns;",
-        "return left + self.settings.delay_ns + 10_000;",
+        "return self.settings.delay_ns;",
+        "return self.settings.delay_ns + 10_000;",
         ("hops-and-timers",),
     ),
     Fault(
         "a delay is a thousandth long",
         WIRE,
-        "return left + self.settings.delay_ns;",
-        "return left + self.settings.delay_ns + self.settings.delay_ns / 1000;",
+        "return self.settings.delay_ns;",
+        "return self.settings.delay_ns + self.settings.delay_ns / 1000;",
         ("hops-and-timers",),
     ),
     Fault(
@@ -187,6 +188,20 @@ FAULTS = (
         "_ if self.settings.excess_drops != 0 => left == now,",
         "_ if self.settings.excess_drops != 0 => left <= now + 1_000_000,",
         ("policer",),
+    ),
+    Fault(
+        "a changed rate does not reach what waits",
+        CHANGED,
+        "self.leaves_as(other) && self.of_the_line() == other.of_the_line()",
+        "true || self.leaves_as(other) && self.of_the_line() == other.of_the_line()",
+        ("changing-rates",),
+    ),
+    Fault(
+        "the frame that is leaving is sent anew as the rate changes",
+        CHANGED,
+        "credit - ns(first.leaving.reached).max(0).saturating_mul(rate.into())",
+        "credit - whole + 0 * ns(first.leaving.reached).max(0).saturating_mul(rate.into())",
+        ("changing-rates",),
     ),
     Fault(
         "a declared rate is set in units of 1024",

@@ -3,7 +3,7 @@
 //! All times are nanoseconds of the lab's clock.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 
 use crate::host::{Host, CONSOLE, TURNS_FOR_EACH};
@@ -76,6 +76,18 @@ impl Host {
     /// A frame is on its way to this host.
     pub fn expect(&mut self, arrival: Arrival) {
         self.arrivals.push(Reverse(arrival));
+    }
+
+    /// Take back the frames of a (host, port), from that number on, which are still on their way to this host.
+    pub fn take_back(&mut self, from: (usize, usize), first: u64) -> HashMap<u64, Vec<u8>> {
+        let of_it = |one: &Arrival| (one.origin.0, one.origin.1) == from && one.origin.2 >= first;
+        let (back, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.arrivals)
+            .into_iter()
+            .partition(|Reverse(one)| of_it(one));
+        self.arrivals = others.into();
+        back.into_iter()
+            .map(|Reverse(one)| (one.origin.2, one.frame))
+            .collect()
     }
 
     /// Process a frame that is there at `time`, by the modelled processor. Returns when that is done; None if too many frames

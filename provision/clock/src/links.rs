@@ -19,9 +19,36 @@ struct Port {
     wire: Wire,
     /// The (host, port) at the other end.
     peer: (usize, usize),
-    /// How many frames its wire has delivered, duplicates included.
-    sent: u64,
     under_way: UnderWay,
+}
+
+impl Port {
+    /// Let a frame arrive at the other end. False if too many are under way.
+    fn deliver(
+        &mut self,
+        hosts: &mut [Option<Host>],
+        origin: (usize, usize, u64),
+        time: u64,
+        frame: Vec<u8>,
+    ) -> bool {
+        let (peer, peer_port) = self.peer;
+        let Some(peer) = &mut hosts[peer] else {
+            return true;
+        };
+        let Some(held) = self.under_way.hold(frame.len(), &self.wire) else {
+            self.wire.forget(origin.2);
+            return false;
+        };
+        peer.expect(Arrival {
+            time,
+            origin,
+            device: peer_port + 1,
+            processed: false,
+            frame,
+            _held: held,
+        });
+        true
+    }
 }
 
 pub struct Links {
@@ -57,9 +84,14 @@ impl Links {
             .unwrap_or(WITHOUT_LINKS_NS)
     }
 
-    /// Replace the settings of some wires. An error for a port that does not exist, and for settings that no wire can have; then
-    /// nothing is changed.
-    pub fn set(&mut self, wires: Vec<PortSettings>) -> Result<(), String> {
+    /// Replace the settings of some wires at `now`, when no window is open. An error for a port that does not exist, and for
+    /// settings that no wire can have; then nothing is changed.
+    pub fn set(
+        &mut self,
+        hosts: &mut [Option<Host>],
+        now: u64,
+        wires: Vec<PortSettings>,
+    ) -> Result<(), String> {
         let exists = |one: &PortSettings| {
             let ports = self.ports.get(one.host);
             ports.is_some_and(|ports| one.port < ports.len())
@@ -71,10 +103,24 @@ impl Links {
             one.wire.check()?;
         }
         for one in wires {
-            self.ports[one.host][one.port].wire.set(one.wire);
+            self.set_one(hosts, now, one);
         }
         self.least_ns = self.find_least_ns();
         Ok(())
+    }
+
+    /// Replace a wire's settings. What has not left it yet arrives by the new ones.
+    fn set_one(&mut self, hosts: &mut [Option<Host>], now: u64, one: PortSettings) {
+        let from = (one.host, one.port);
+        let port = &mut self.ports[from.0][from.1];
+        let first = port.wire.first_changed(now, &one.wire);
+        let arriving = match (first, &mut hosts[port.peer.0]) {
+            (Some(first), Some(peer)) => peer.take_back(from, first),
+            _ => HashMap::new(),
+        };
+        for (number, time, frame) in port.wire.set(now, one.wire, arriving) {
+            port.deliver(hosts, (from.0, from.1, number), time, frame);
+        }
     }
 
     /// Replace the links of `before` by those of `after`. A port that both have, by its host's number and its MAC address,
@@ -143,6 +189,8 @@ impl Links {
         let port = &mut self.ports[from.0][from.1];
         let mut first_drop = false;
         let dropped = port.wire.counts().dropped;
+        let mut number = port.wire.numbered();
+        port.wire.settle(earliest);
         let arrivals = port.wire.carry(leaves, frame);
         let arrives = |each: &Option<(u64, Vec<u8>)>| each.as_ref().map_or(0, |(time, _)| *time);
         let fate = Fate {
@@ -152,25 +200,11 @@ impl Links {
             drawn: port.wire.drawn(),
         };
         for (time, frame) in arrivals.into_iter().flatten() {
-            port.sent += 1;
-            let (peer, peer_port) = port.peer;
-            let Some(peer) = &mut hosts[peer] else {
-                continue;
-            };
-            match port.under_way.hold(frame.len(), &port.wire) {
-                Some(held) => peer.expect(Arrival {
-                    // Only a link that has just been made shorter could deliver into the window in which the frame was sent.
-                    time: time.max(earliest),
-                    origin: (from.0, from.1, port.sent),
-                    device: peer_port + 1,
-                    processed: false,
-                    frame,
-                    _held: held,
-                }),
-                None => {
-                    port.wire.drop_at_end();
-                    first_drop |= !std::mem::replace(&mut self.dropped[from.0], true);
-                }
+            number += 1;
+            // Only a link that has just been made shorter could deliver into the window in which the frame was sent.
+            let time = time.max(earliest);
+            if !port.deliver(hosts, (from.0, from.1, number), time, frame) {
+                first_drop |= !std::mem::replace(&mut self.dropped[from.0], true);
             }
         }
         (fate, first_drop)
@@ -208,7 +242,6 @@ fn ports_of(topology: &Topology) -> io::Result<Vec<Vec<Port>>> {
             ports.push(Port {
                 wire,
                 peer,
-                sent: 0,
                 under_way: UnderWay::of_port(&of_host),
             });
         }

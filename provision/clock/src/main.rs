@@ -9,6 +9,7 @@
 //! and clients.rs serve the supervisor and the clients.
 
 mod calendar;
+mod changed;
 mod clients;
 mod course;
 mod delivery;
@@ -25,9 +26,11 @@ mod server;
 mod socket;
 mod sources;
 mod taken_away;
+mod trace;
 mod traffic;
 mod under_way;
 mod variation;
+mod waiting;
 mod watchdog;
 mod wire;
 

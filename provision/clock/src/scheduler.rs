@@ -332,7 +332,7 @@ impl Scheduler {
             .iter()
             .map(|one| (one.host, one.port, serde_json::to_vec(&one.wire)))
             .collect();
-        self.links.set(wires)?;
+        self.links.set(&mut self.hosts, self.now, wires)?;
         for (host, port, settings) in entries {
             let settings = settings.map_err(|error| error.to_string())?;
             let course = self.course.of(host);

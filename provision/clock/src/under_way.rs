@@ -17,6 +17,8 @@ pub const WITHOUT_A_RATE: usize = 256 << 20;
 /// How many times its own bytes of memory a frame takes at the most: the shortest that hosts send have some 42 bytes, and each may
 /// be sent twice. On a link with a rate no more bytes are under way than its queue holds, its credit lets through at once, and than leave during its delay.
 const OVERHEAD_TIMES: u128 = 8;
+/// The longest frame, in bytes, with what it needs beside them.
+const LONGEST_FRAME: u64 = 1 << 17;
 const NS_PER_S: u128 = 1_000_000_000;
 
 /// How many bytes are under way of one port's frames, and of all that its host has sent into links without a rate.
@@ -66,6 +68,8 @@ fn most_on(wire: &Wire) -> usize {
     let lasts_ns = u128::from(wire.longest_ns());
     let delayed = u128::from(settings.rate_bps.unwrap_or(0)) * lasts_ns / 8 / NS_PER_S;
     let at_once = u128::from(settings.queue_bytes.unwrap_or(0)) + u128::from(settings.credit_bytes);
+    let frames = u128::from(settings.queue_frames.unwrap_or(0)) * u128::from(LONGEST_FRAME);
+    let at_once = at_once + frames / OVERHEAD_TIMES;
     let most = (at_once + delayed) * OVERHEAD_TIMES;
     EVERY_PORT.saturating_add(usize::try_from(most).unwrap_or(usize::MAX))
 }

@@ -1,16 +1,16 @@
 //! One direction of a link: what it does to the frames sent into it, to the nanosecond.
 
-use std::collections::VecDeque;
-
 use serde::{Deserialize, Serialize};
 
+use crate::trace::Trace;
 use crate::variation::{self, at_share, quantiles, Correlated};
+use crate::waiting::{Copy, Ledger, Waiting};
 
 /// A share of all frames.
 const ALL: u64 = 1 << 32;
 /// The least time that a frame takes, in nanoseconds. So none arrives in the moment in which it was sent.
 pub const LEAST_NS: u64 = 1;
-const NS_PER_S: u128 = 1_000_000_000;
+pub(crate) const NS_PER_S: u128 = 1_000_000_000;
 /// The shortest frame, in bytes: an Ethernet header.
 pub const SHORTEST_FRAME: u64 = 14;
 /// An IEEE 802.1Q tag, in bytes.
@@ -76,6 +76,15 @@ pub struct Settings {
     /// The largest IP packet that arrives, in bytes; None: any. Larger ones are lost, and nobody is told.
     #[serde(default)]
     pub hole_bytes: Option<u64>,
+    /// How many frames may wait, the one that is leaving included; None: any number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_frames: Option<u64>,
+    /// The name of the trace that is played in place of a rate. It begins as the wire gets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
+    /// The trace itself, which is told and not shown.
+    #[serde(default, skip_serializing)]
+    pub trace_runs: Option<Trace>,
 }
 
 /// The longest delay, jitter and slot, in nanoseconds: some 31 years. With less, no sum of times overflows.
@@ -91,6 +100,13 @@ impl Settings {
             slot_ns,
             ..
         } = self;
+        if self.trace.is_some() != self.trace_runs.is_some() {
+            return Err("a trace has a name and its runs".into());
+        }
+        let paid = self.credit_bytes > 0 || self.peak_bps.is_some() || self.excess_drops > 0;
+        if self.trace.is_some() && (rate_bps.is_some() || paid) {
+            return Err("a trace is there in place of a rate".into());
+        }
         if *rate_bps == Some(0) {
             return Err("a rate of 0 bit/s lets nothing leave".into());
         }
@@ -131,22 +147,46 @@ pub struct Counts {
     pub lost: u64,
 }
 
-pub struct Wire {
-    settings: Settings,
-    counts: Counts,
-    chance: Chance,
+/// When a wire is free for its next frame.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Leaving {
     /// When the last frame that it has taken will have left.
-    free_at: u64,
-    /// When its credit will be whole again. Without any, that is `free_at`.
-    whole_at: u64,
-    /// Where there is a peak, when each of the frames that wait will have left, and its bytes.
-    waiting: VecDeque<(u64, u64)>,
-    correlated: Correlated,
-    /// When the last frame whose delay varies arrives.
-    arrived_at: u64,
-    in_burst: bool,
+    pub free_at: u64,
+    /// When its credit will be whole again. Without any, that is `free_at`. Of a trace, how many bytes of its opportunities are
+    /// used or lost then.
+    pub reached: u64,
+    /// When that frame would have left by the peak alone.
+    pub by_peak: u64,
+}
+
+pub struct Wire {
+    pub(crate) settings: Settings,
+    pub(crate) counts: Counts,
+    pub(crate) chance: Chance,
+    pub(crate) leaving: Leaving,
+    /// When its trace has begun.
+    pub(crate) began: u64,
+    /// The frames that have not left yet, and perhaps some more.
+    pub(crate) ledger: Ledger,
+    /// Before that moment its settings do not change, so that nothing needs to be remembered for a change there.
+    pub(crate) settled: u64,
+    pub(crate) correlated: Correlated,
+    /// When the last frame arrives of those whose order is kept.
+    pub(crate) arrived_at: u64,
+    pub(crate) in_burst: bool,
     /// When the last slot ends.
-    slot_ends: u64,
+    pub(crate) slot_ends: u64,
+    /// How many copies of frames have been put on the line that arrive.
+    pub(crate) numbered: u64,
+}
+
+/// A frame that has been put on the line: what arrives of it, and what is remembered until it has left.
+pub(crate) struct Put {
+    pub arrivals: Arrivals,
+    pub copies: [Option<Copy>; 2],
+    pub lost: u64,
+    /// The frame, if all of its copies are lost.
+    pub kept: Option<Vec<u8>>,
 }
 
 impl Wire {
@@ -156,13 +196,15 @@ impl Wire {
             settings,
             counts: Counts::default(),
             chance,
-            free_at: 0,
-            whole_at: 0,
-            waiting: VecDeque::new(),
+            leaving: Leaving::default(),
+            began: 0,
+            ledger: Ledger::default(),
+            settled: 0,
             correlated: Correlated::default(),
             arrived_at: 0,
             in_burst: false,
             slot_ends: 0,
+            numbered: 0,
         }
     }
 
@@ -179,31 +221,35 @@ impl Wire {
         self.chance.0
     }
 
-    /// How many bytes wait at `now` until the rate lets them leave. With a peak, whose frames leave at two rates, that counts whole
-    /// frames.
+    /// How many copies of its frames arrive, so far: the number of the last one. They have their numbers in the order of
+    /// `Arrivals`.
+    pub fn numbered(&self) -> u64 {
+        self.numbered
+    }
+
+    /// From now on its settings do not change before that moment.
+    pub fn settle(&mut self, until: u64) {
+        self.settled = until;
+    }
+
+    /// How many bytes wait at `now` until the rate lets them leave. With a peak, whose frames leave at two rates, and with a trace
+    /// that counts whole frames.
     pub fn queued(&self, now: u64) -> u64 {
-        if self.settings.peak_bps.is_some() {
-            let latest = self.waiting.iter().rev();
-            return latest
-                .take_while(|(left, _)| *left > now)
-                .map(|(_, bytes)| bytes)
-                .sum();
+        if self.settings.peak_bps.is_some() || self.settings.trace.is_some() {
+            return self.ledger.bytes_after(now);
         }
-        let waits = u128::from(self.free_at.saturating_sub(now));
+        let waits = u128::from(self.leaving.free_at.saturating_sub(now));
         (waits * u128::from(self.settings.rate_bps.unwrap_or(0)) / 8 / NS_PER_S) as u64
     }
 
-    /// Replace the settings. Random numbers, credit, bursts and slots begin anew. Frames that are under way arrive as before, and those
-    /// in the queue stay there.
-    /// What waits as a link gets a peak that it had not is not counted in its queue.
-    pub fn set(&mut self, settings: Settings) {
-        self.chance = Chance(settings.seed.unwrap_or(0));
-        self.whole_at = self.free_at;
-        self.correlated = Correlated::default();
-        self.arrived_at = 0;
-        self.in_burst = false;
-        self.slot_ends = 0;
-        self.settings = settings;
+    fn counts_whole_frames(&self) -> bool {
+        let Settings {
+            peak_bps,
+            trace,
+            queue_frames,
+            ..
+        } = &self.settings;
+        peak_bps.is_some() || trace.is_some() || queue_frames.is_some()
     }
 
     /// The least time that any frame takes.
@@ -224,64 +270,163 @@ impl Wire {
     }
 
     /// Send a frame at `now`. Returns what of it arrives at the other end.
-    ///
-    /// ARP is exempt from all that is random, unless the link is cut. A lost request would cost a second, and would take random
-    /// numbers that others have otherwise.
     pub fn carry(&mut self, now: u64, frame: Vec<u8>) -> Arrivals {
         let bytes = frame.len() as u64;
-        let whole_at = self.whole_at.max(now) + self.transmission_ns(bytes);
-        let left = whole_at
-            .saturating_sub(self.credit_ns())
-            .max(self.free_at.max(now) + self.at_peak_ns(bytes));
-        let fits = match self.settings.queue_bytes {
+        let leaving = self.leave(self.leaving, now, bytes);
+        if !self.fits(leaving.free_at, now, bytes) {
+            self.counts.dropped += 1;
+            if now >= self.settled {
+                self.ledger.refuse(now, frame);
+            }
+            return [None, None];
+        }
+        self.leaving = leaving;
+        self.counts.frames += 1;
+        self.counts.bytes += bytes;
+        let arrived_before = self.arrived_at;
+        let put = self.put_on_the_line(leaving.free_at, now + LEAST_NS, frame);
+        self.ledger.settle(self.settled.min(now));
+        if leaving.free_at >= self.settled || self.counts_whole_frames() {
+            self.ledger.enter(Waiting {
+                came: now,
+                bytes,
+                leaving,
+                arrived_before,
+                taken: 0,
+                frames: 1,
+                nth: 0,
+                copies: put.copies,
+                lost: put.lost,
+                kept: put.kept,
+            });
+        }
+        put.arrivals
+    }
+
+    /// The next frame, which comes at `came`: how the wire is once it has left. `from`: how it is before.
+    pub(crate) fn leave(&self, from: Leaving, came: u64, bytes: u64) -> Leaving {
+        if let Some(trace) = &self.settings.trace_runs {
+            let passed = trace.passed(came.saturating_sub(self.began));
+            return self.by_trace(trace, from.reached.max(passed) + trace.cost(bytes));
+        }
+        let whole_at = from.reached.max(came) + self.transmission_ns(bytes);
+        let by_peak = from.free_at.max(came) + self.at_peak_ns(bytes);
+        Leaving {
+            free_at: whole_at.saturating_sub(self.credit_ns()).max(by_peak),
+            reached: whole_at,
+            by_peak,
+        }
+    }
+
+    /// The wire once that many bytes of its trace are used.
+    pub(crate) fn by_trace(&self, trace: &Trace, reached: u64) -> Leaving {
+        let left = self.began.saturating_add(trace.moment_of(reached));
+        Leaving {
+            free_at: left,
+            reached,
+            by_peak: left,
+        }
+    }
+
+    /// Whether there is room for a frame at `now` that would have left at `left`.
+    fn fits(&self, left: u64, now: u64, bytes: u64) -> bool {
+        let most = self.settings.queue_frames;
+        if most.is_some_and(|most| self.ledger.frames_after(now) >= most) {
+            return false;
+        }
+        match self.settings.queue_bytes {
             _ if self.settings.excess_drops != 0 => left == now,
             Some(queue) => self.queued(now) + bytes <= queue,
             None => true,
+        }
+    }
+
+    /// Let a frame that leaves at `left` go on its way. It arrives at `earliest` or later.
+    ///
+    /// ARP is exempt from all that is random, unless the link is cut. A lost request would cost a second, and would take random
+    /// numbers that others have otherwise.
+    pub(crate) fn put_on_the_line(&mut self, left: u64, earliest: u64, frame: Vec<u8>) -> Put {
+        let mut put = Put {
+            arrivals: [None, None],
+            copies: [None, None],
+            lost: 0,
+            kept: None,
         };
-        if !fits {
-            self.counts.dropped += 1;
-            return [None, None];
-        }
-        self.free_at = left;
-        self.whole_at = whole_at;
-        if self.settings.peak_bps.is_some() {
-            let gone = self.waiting.partition_point(|(left, _)| *left <= now);
-            self.waiting.drain(..gone);
-            self.waiting.push_back((left, bytes));
-        }
-        self.counts.frames += 1;
-        self.counts.bytes += bytes;
-        let earliest = now + LEAST_NS;
         if is_arp(&frame) && self.settings.loss < ALL {
-            let time = self.arrival(left);
-            return [Some((self.slot(time).max(earliest), frame)), None];
+            let delay_ns = Some(self.next_delay_ns());
+            self.arrives(&mut put, 0, (left, earliest), delay_ns, (frame, None));
+            return put;
         }
         let copy = self
             .chance
             .happens(self.settings.duplicate)
             .then(|| frame.clone());
-        [Some(frame), copy].map(|each| {
-            let frame = self.survivor(each?)?;
-            let time = if self.chance.happens(self.settings.reorder) {
-                left
-            } else {
-                self.arrival(left)
-            };
-            Some((self.slot(time).max(earliest), frame))
-        })
+        for (index, each) in [Some(frame), copy].into_iter().enumerate() {
+            let Some(each) = each else { continue };
+            match self.survivor(each) {
+                Ok(survivor) => {
+                    let overtakes = self.chance.happens(self.settings.reorder);
+                    let delay_ns = (!overtakes).then(|| self.next_delay_ns());
+                    self.arrives(&mut put, index, (left, earliest), delay_ns, survivor);
+                }
+                Err(frame) => {
+                    put.lost += 1;
+                    put.kept = Some(frame);
+                }
+            }
+        }
+        if put.copies != [None, None] {
+            put.kept = None;
+        }
+        put
     }
 
-    /// The frame, or what is left of it; None if it is lost.
-    fn survivor(&mut self, mut frame: Vec<u8>) -> Option<Vec<u8>> {
+    /// One copy of a frame arrives.
+    fn arrives(
+        &mut self,
+        put: &mut Put,
+        index: usize,
+        (left, earliest): (u64, u64),
+        delay_ns: Option<u64>,
+        (frame, flipped): (Vec<u8>, Option<usize>),
+    ) {
+        self.numbered += 1;
+        put.copies[index] = Some(Copy {
+            number: self.numbered,
+            delay_ns,
+            flipped,
+        });
+        put.arrivals[index] = Some((self.arrival(left, delay_ns).max(earliest), frame));
+    }
+
+    /// When something arrives that has left at `left`, and is under way for so long, slots and the order of frames aside; None:
+    /// for no time, and it overtakes others.
+    pub(crate) fn arrival(&mut self, left: u64, delay_ns: Option<u64>) -> u64 {
+        let Some(delay_ns) = delay_ns else {
+            return self.slot(left);
+        };
+        let mut time = left + delay_ns;
+        if self.settings.jitter_overtakes == 0 {
+            time = time.max(self.arrived_at);
+        }
+        time = self.slot(time);
+        self.arrived_at = self.arrived_at.max(time);
+        time
+    }
+
+    /// The frame, or what is left of it, and which of its bits is turned over. The frame as an error if it is lost.
+    fn survivor(&mut self, mut frame: Vec<u8>) -> Result<(Vec<u8>, Option<usize>), Vec<u8>> {
         if self.loses() || self.is_too_large(&frame) {
             self.counts.lost += 1;
-            return None;
+            return Err(frame);
         }
+        let mut flipped = None;
         if frame.len() > HEADER && self.chance.happens(self.settings.corrupt) {
             let bit = self.chance.below(8 * (frame.len() - HEADER) as u64) as usize;
-            frame[HEADER + bit / 8] ^= 1 << (bit % 8);
+            turn_over(&mut frame, bit);
+            flipped = Some(bit);
         }
-        Some(frame)
+        Ok((frame, flipped))
     }
 
     fn loses(&mut self) -> bool {
@@ -330,17 +475,23 @@ impl Wire {
         self.counts.overrun += 1;
     }
 
+    /// The last frame's copy with that number found no room on its way.
+    pub fn forget(&mut self, number: u64) {
+        self.drop_at_end();
+        self.ledger.forget(number);
+    }
+
     fn transmission_ns(&self, bytes: u64) -> u64 {
         self.settings.rate_bps.map_or(0, |rate| ns_at(rate, bytes))
     }
 
     /// The least time that a frame takes to leave, however much credit there is.
-    fn at_peak_ns(&self, bytes: u64) -> u64 {
+    pub(crate) fn at_peak_ns(&self, bytes: u64) -> u64 {
         self.settings.peak_bps.map_or(0, |peak| ns_at(peak, bytes))
     }
 
     /// How much sooner than at its rate the link may let a frame leave, by its whole credit.
-    fn credit_ns(&self) -> u64 {
+    pub(crate) fn credit_ns(&self) -> u64 {
         match self.settings.rate_bps {
             Some(rate) => {
                 let ns = u128::from(self.settings.credit_bytes) * 8 * NS_PER_S / u128::from(rate);
@@ -350,21 +501,16 @@ impl Wire {
         }
     }
 
-    /// When the next frame arrives, which has left at that time, slots aside.
-    fn arrival(&mut self, left: u64) -> u64 {
+    /// The next frame's delay.
+    fn next_delay_ns(&mut self) -> u64 {
         if self.settings.jitter_ns == 0 {
-            return left + self.settings.delay_ns;
+            return self.settings.delay_ns;
         }
-        let mut time = left + self.delay_ns();
-        if self.settings.jitter_overtakes == 0 {
-            time = time.max(self.arrived_at);
-            self.arrived_at = time;
-        }
-        time
+        self.varied_delay_ns()
     }
 
     /// The next frame's delay, jitter included.
-    fn delay_ns(&mut self) -> u64 {
+    fn varied_delay_ns(&mut self) -> u64 {
         let Settings {
             delay_ns,
             jitter_ns,
@@ -402,6 +548,11 @@ fn ns_at(rate_bps: u64, bytes: u64) -> u64 {
     (u128::from(bytes) * 8 * NS_PER_S).div_ceil(u128::from(rate_bps)) as u64
 }
 
+/// Turn one bit behind a frame's addresses over, by its number there.
+pub(crate) fn turn_over(frame: &mut [u8], bit: usize) {
+    frame[HEADER + bit / 8] ^= 1 << (bit % 8);
+}
+
 /// Whether a frame is ARP, with a VLAN tag (IEEE 802.1Q) or without.
 fn is_arp(frame: &[u8]) -> bool {
     let at = if is_tagged(frame) { 16 } else { 12 };
@@ -413,7 +564,7 @@ fn is_tagged(frame: &[u8]) -> bool {
 }
 
 /// Random numbers by SplitMix64 (Steele, Lea and Flood 2014): small, and the same on every machine.
-struct Chance(u64);
+pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
     fn next(&mut self) -> u64 {

@@ -44,12 +44,12 @@ def read(value: object) -> Any:
 def test_words_and_fields_are_told_apart() -> None:
     assert len({each.word for each in LINK_SETTINGS}) == len(LINK_SETTINGS) == len(BY_FIELD)
     assert {each.head for each in LINK_SETTINGS} <= LinkSettings.model_fields.keys()
-    assert Amounts.model_fields.keys() == {each.field for each in SETTABLE.values()}
+    assert Amounts.model_fields.keys() == {"trace", *(each.field for each in SETTABLE.values())}
 
 
-def test_every_number_of_a_wire_but_its_seed_follows_from_a_setting() -> None:
+def test_every_number_of_a_wire_but_its_seed_and_its_trace_follows_from_a_setting() -> None:
     numbers = [number.name for each in LINK_SETTINGS for number in each.wire]
-    assert sorted([*numbers, "seed"]) == sorted(each.name for each in fields(Wire))
+    assert sorted([*numbers, "seed", "trace", "trace_runs"]) == sorted(each.name for each in fields(Wire))
 
 
 @pytest.mark.parametrize("setting", LINK_SETTINGS, ids=lambda setting: setting.word)

@@ -70,8 +70,6 @@ def test_steps_come_to_moments_in_order(steps: list[str], expected: list[tuple[f
             ", at: 1s, until: 4s",
             [(1, "delay 20 ms"), (2, "delay 5 ms"), (3, "delay 20 ms")],
         ),
-        ("phone.up", "10\n20\n20\n150\n210\n", "", [(0, "rate 0.36 mbit"), (0.1, "rate 0.12 mbit")]),
-        ("gap.up", "250\n", "", [(0, "rate 0.008 mbit"), (0.2, "rate 0.12 mbit")]),
     ],
 )
 def test_a_trace_comes_to_moments(
@@ -80,6 +78,59 @@ def test_a_trace_comes_to_moments(
     (tmp_path / name).write_text(content)
     (tmp_path / "pair.yaml").write_text(f"{TEXT}- {{link: a-b, trace: {name}{until}}}\n")
     assert told(load(tmp_path / "pair.yaml"))[: len(expected)] == expected
+
+
+PHONE = "10\n20\n20\n150\n210\n"
+
+
+def of_trace(tmp_path: Path, content: str, until: str = "", link: str = "", time: str = "virtual") -> Plan:
+    (tmp_path / "phone.up").write_text(content)
+    text = TEXT.replace("rate: 20mbit", f"rate: 20mbit{link}").replace("time: virtual", f"time: {time}")
+    (tmp_path / "pair.yaml").write_text(f"{text}- {{link: a-b, trace: phone.up{until}}}\n")
+    return load(tmp_path / "pair.yaml")
+
+
+@pytest.mark.parametrize(
+    ("content", "until", "expected"),
+    [
+        (PHONE, "", [(0, "10 10x2 130 60"), (0.21, None)]),
+        (PHONE, ", at: 1s, until: 7s", [(1, "10 10x2 130 60"), (7, None)]),
+        ("1\n" * 60, "", [(0, "1x60"), (0.001, None)]),
+        ("0\n0\n5\n10\n15\n", "", [(0, "0x2 5*3"), (0.015, None)]),
+    ],
+)
+def test_the_clock_gets_a_trace_of_mahimahi_whole(
+    tmp_path: Path, content: str, until: str, expected: list[tuple[float, str | None]]
+) -> None:
+    moments = of_trace(tmp_path, content, until).schedule
+    assert [(each.at_s, each.update["trace"]) for each in moments] == expected
+
+
+def test_sixty_packets_a_millisecond_are_720_mbit(tmp_path: Path) -> None:
+    assert told(of_trace(tmp_path, "1\n" * 60))[0][1].startswith("trace of 720 Mbit/s, 60 packets in 0.001 s")
+
+
+def test_an_hour_at_ten_milliseconds_is_two_moments(tmp_path: Path) -> None:
+    plan = of_trace(tmp_path, "".join(f"{10 * number}\n" for number in range(1, 360_001)))
+    assert [moment.at_s for moment in plan.schedule] == [0, 3600]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        # Intervals of equal length up to 100 ms: 210 ms are three of 70 ms, and the mean stays what it is.
+        (PHONE, [(0, "rate 0.514286 mbit"), (0.07, "rate 0.008 mbit"), (0.14, "rate 0.342857 mbit")]),
+        ("250\n", [(0, "rate 0.008 mbit"), (0.166666667, "rate 0.144 mbit")]),
+        ("1\n" * 60, [(0, "rate 720 mbit")]),
+    ],
+)
+@pytest.mark.parametrize("how", ["real time", "a discipline"])
+def test_where_no_clock_plays_it_a_trace_is_rates_of_intervals(
+    tmp_path: Path, content: str, expected: list[tuple[float, str]], how: str
+) -> None:
+    queue = ", queue: {discipline: fq_codel}" if how == "a discipline" else ""
+    plan = of_trace(tmp_path, content, link=queue, time="real" if how == "real time" else "virtual")
+    assert told(plan) == expected
 
 
 @pytest.mark.parametrize(
@@ -119,6 +170,8 @@ def test_what_cannot_be_played_is_refused_with_its_place(step: str, says: str) -
         ("a.up", "", "has no points"),
         ("a.up", "10\nx\n", "line 2: 'x' is no millisecond"),
         ("a.up", "10\n5\n", "line 2: 5 ms is before the line above"),
+        ("a.up", "0\n0\n", "ends at 0 ms: the last line of a trace says when it begins again"),
+        ("a.up", "10\n\n20\n", "line 2: '' is no millisecond"),
     ],
 )
 def test_a_trace_that_cannot_be_read_is_named_with_its_line(

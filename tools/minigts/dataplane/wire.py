@@ -7,15 +7,16 @@ twice, and a value that is read back is equal or wrong. Providers that have wire
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from minigts.topology import disciplines
+from minigts.topology import disciplines, opportunities
 from minigts.topology.link_settings import LINK_SETTINGS, Shaping
 from minigts.topology.plan.elements import Port
 from minigts.topology.setting import Setting
 
 _NS_A_S = 1_000_000_000
+_OF_SOME = ("trace", "trace_runs")
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Wire:
     rate_bps: int | None
     """Bits a second, Ethernet headers counted; None: not limited."""
     queue_bytes: int | None
-    """The queue in front of the rate; None exactly when `rate_bps` is None."""
+    """The queue in front of the rate or the trace; None exactly when there is neither."""
     delay_ns: int
     jitter_ns: int
     """How far the delay varies from frame to frame: of a uniform distribution up and down at the most, of others the
@@ -70,9 +71,19 @@ class Wire:
     jitter_table: Sequence[int] = ()
     """The quantiles of the distribution `table` (`topology.own_delays`); none for others."""
 
+    trace: str | None = None
+    """The name of the trace that is played in place of the rate; None: none."""
+    trace_runs: str | None = field(default=None, compare=False, repr=False)
+    """The trace, as a plan has it. A wire that is read back has none."""
+
     def __post_init__(self) -> None:
         if not isinstance(self.jitter_table, tuple):  # as JSON has it
             object.__setattr__(self, "jitter_table", tuple(self.jitter_table))
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """All of them by name, as the clock takes them. What only some wires have is left out where it is None."""
+        return {name: each for name, each in asdict(self).items() if each is not None or name not in _OF_SOME}
 
     def amount_of(self, setting: Setting) -> Any:
         """The value of a setting, in the plan's unit; None where it is not limited, or no wire has the setting."""
@@ -114,6 +125,9 @@ _NUMBERS = {number.name: (setting, number) for setting in LINK_SETTINGS for numb
 def wire_for(direction: Shaping) -> Wire:
     """The wire for one direction of a link: for a port, its `outgoing`."""
     counts = {number.name: number.value(direction) for _, number in _NUMBERS.values()}
+    if direction.trace:
+        counts |= {"rate_bps": None, "credit_bytes": 0, "peak_bps": None, "excess_drops": 0}
+        counts |= {"trace": opportunities.name_of(direction.trace), "trace_runs": direction.trace}
     return Wire(**counts, seed=direction.seed)
 
 
@@ -129,7 +143,9 @@ def unshaped(port: Port) -> Port:
 def differences(port: Port, shown: Wire) -> list[str]:
     """How the wire that `port` sends into differs from what it should be, a sentence each; empty when equal."""
     wanted = wire_for(port.outgoing)
-    pairs = ((each.name, getattr(shown, each.name), getattr(wanted, each.name)) for each in fields(Wire))
+    pairs = (
+        (each.name, getattr(shown, each.name), getattr(wanted, each.name)) for each in fields(Wire) if each.compare
+    )
     return [f"{port.name}: {_difference(name, is_, should)}" for name, is_, should in pairs if is_ != should]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -235,7 +234,7 @@ def _readback(lab: Lab) -> dict[str, JsonValue]:
     """
     qdiscs = {machine.name: _qdiscs(lab, machine.name) for machine in lab.plan.machines}
     wires = (links.read_wires(lab) or {}).items()
-    return qdiscs | {f"{name} {port}": asdict(each.wire) for name, own in wires for port, each in own.items()}
+    return qdiscs | {f"{name} {port}": each.wire.numbers for name, own in wires for port, each in own.items()}
 
 
 def _qdiscs(lab: Lab, host: str) -> JsonValue:

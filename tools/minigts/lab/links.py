@@ -23,7 +23,7 @@ from minigts.lab.rundir import exclusive
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.providers import supported
 from minigts.providers.base import CarriesLinks, Provider
-from minigts.topology import disciplines
+from minigts.topology import disciplines, opportunities
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.jitter import OWN
 from minigts.topology.link_settings import BY_FIELD, OF_BURSTS, OF_JITTER, OF_RATE, Shaping
@@ -78,7 +78,7 @@ def _shaped(port: Port, record: Record) -> Port:
         outgoing = _changed(outgoing, sends, (declared_ms, rtt_ms))
         incoming = _changed(incoming, takes, (declared_ms, rtt_ms))
     if record.settings.unlimited:
-        no_rate = {"rate_mbit": None, "rate_peak_mbit": None, "queue_bytes": None}
+        no_rate = {"rate_mbit": None, "rate_peak_mbit": None, "queue_bytes": None, "trace": ""}
         outgoing, incoming = (each.model_copy(update=no_rate) for each in (outgoing, incoming))
     elif record.settings.queue_bytes is not None and outgoing.rate_mbit is not None:
         outgoing = outgoing.model_copy(update={"queue_bytes": record.settings.queue_bytes})
@@ -95,10 +95,11 @@ def _changed(declared: Shaping, change: Mapping[str, Amount], rtts_ms: tuple[flo
     """
     given = with_change(declared, change)
     before_ms, now_ms = rtts_ms
-    otherwise = (given.rate_mbit, given.delay_ms) != (declared.rate_mbit, declared.delay_ms)
+    rate_mbit = opportunities.mean_mbit(given.trace) if given.trace else given.rate_mbit
+    otherwise = (rate_mbit, given.delay_ms) != (declared.rate_mbit, declared.delay_ms)
     derived = declared.queue_bytes == queue_bytes(declared.rate_mbit, before_ms)
-    if "queue_bytes" not in change and otherwise and (derived or given.rate_mbit is None):
-        given = given.model_copy(update={"queue_bytes": queue_bytes(given.rate_mbit, now_ms)})
+    if "queue_bytes" not in change and otherwise and (derived or rate_mbit is None):
+        given = given.model_copy(update={"queue_bytes": queue_bytes(rate_mbit, now_ms)})
     return with_derived(given, given.seed or 0)
 
 
@@ -432,7 +433,7 @@ def update_settings(lab: Lab, name: str, update: Mapping[str, Amount | None], se
 def _require_possible(lab: Lab, link: Link, given: Iterable[tuple[str, Amount]]) -> None:
     """Raises InputError for a setting that exists only in the other time, EnvironmentLacks for one, or a value of one,
     that the provider does not support. `given` are the values by field."""
-    for setting, value in ((BY_FIELD[field], value) for field, value in given):
+    for setting, value in ((BY_FIELD[field], value) for field, value in given if field in BY_FIELD):
         if setting.only not in (None, lab.time):
             raise InputError(f"{setting.word} exists only in {setting.only} time, and this lab runs in {lab.time} time")
         if setting.feature is not None:
@@ -462,7 +463,7 @@ def _require_sense(plan: Plan, link: Link, change: Change, named: Mapping[str, S
     for end, declared in zip(link.ends, plan.directions(link), strict=True):
         given = change.sent_by(end)
         now, new = with_change(declared, given), given.keys() & named[end]
-        if "queue_bytes" in given and now.rate_mbit is None:
+        if "queue_bytes" in given and now.rate_mbit is None and not now.trace:
             raise InputError(f"{link.name} has no rate from {end}, so nothing waits there: give a rate with the queue")
         _require_discipline(f"{link.name} from {end}", now, given)
         frame = next(port.mtu for port in plan.machine(end).ports if port.link == link.name) + ETHERNET_HEADER_BYTES

@@ -14,7 +14,6 @@ from minigts.lab import events
 from minigts.providers.base import Share
 from minigts.topology import link_settings
 from minigts.topology.fields import HostName, QueueBytes
-from minigts.topology.link_settings import BY_FIELD
 from minigts.topology.setting import Amount
 from minigts.topology.time import Time
 
@@ -62,9 +61,7 @@ class Amounts(link_settings.Amounts):
     @property
     def in_words(self) -> str:
         """`delay 50 ms, loss 1 %`"""
-        return ", ".join(
-            f"{BY_FIELD[name].word} {BY_FIELD[name].in_words(value)}" for name, value in self.given.items()
-        )
+        return ", ".join(link_settings.in_words(name, value) for name, value in self.given.items())
 
 
 class Change(Amounts):

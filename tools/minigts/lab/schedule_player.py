@@ -21,6 +21,7 @@ from minigts.lab import links
 from minigts.lab.lab import Lab
 from minigts.lab.record import DECLARED, Record
 from minigts.lab.rundir import exclusive
+from minigts.topology import opportunities
 from minigts.topology.plan.elements import Host, Port, Switch
 from minigts.topology.plan.plan import Plan
 from minigts.topology.schedule import Moment
@@ -121,7 +122,9 @@ def amounts(plan: Plan, record: Record, moments: Sequence[Moment]) -> dict[str, 
         for end in link.ends if moment.sender is None else [moment.sender]:
             (port,) = _ports(plan.machine(end), {link.name})
             way, whose = links.port_now(plan, port, whole).outgoing, f" from {moment.sender}" if moment.sender else ""
-            values = {field: getattr(way, field) for field in moment.update}
+            values = {field: getattr(way, field) for field in moment.update if field != "trace"}
+            if "trace" in moment.update:
+                values["rate_mbit"] = opportunities.mean_mbit(way.trace) if way.trace else way.rate_mbit
             found |= {f"{link.name}{whose} {field}": value for field, value in values.items() if value is not None}
     return found
 

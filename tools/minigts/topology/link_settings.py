@@ -23,7 +23,7 @@ from minigts.language.quantities import (
     FileName,
     Words,
 )
-from minigts.topology import disciplines, own_delays
+from minigts.topology import disciplines, opportunities, own_delays
 from minigts.topology.fields import (
     BurstPackets,
     CreditBytes,
@@ -416,7 +416,7 @@ the rest of the path.""",
             wire=(
                 WireField(
                     name="queue_bytes",
-                    value=lambda way: None if way.rate_mbit is None else way.queue_bytes,
+                    value=lambda way: way.queue_bytes if way.trace or way.rate_mbit is not None else None,
                     per=1,
                     unit="bytes",
                 ),
@@ -559,6 +559,8 @@ rises to 2 %. Where both are equal this is a marking threshold, and the average 
     """The most packets that the delay holds, so many that the delay itself never drops one."""
     seed: Seed | None = None
     """The seed of the random numbers; None when the direction uses none."""
+    trace: Annotated[opportunities.Runs, Field(exclude_if=lambda runs: not runs)] = ""
+    """The delivery opportunities that a schedule plays in place of the rate; empty: the rate holds."""
     burst_packets: Annotated[
         BurstPackets,
         _UNLESS_ZERO,
@@ -890,6 +892,21 @@ def untimely(ways: Iterable[Shaping], time: Time) -> Iterator[str]:
                 yield f"{each.word} exists only in {each.only} time, and this lab runs in {time} time"
 
 
+def in_plan_words(field: str, value: Amount | None) -> str:
+    """A value that is set of a field, with the setting's word: `rate 10 mbit`, `delay declared`."""
+    if field == "trace":
+        return f"trace of {opportunities.in_short(str(value))}" if value else "no trace"
+    setting = BY_FIELD[field]
+    return f"{setting.word} {setting.in_plan_words(value)}"
+
+
+def in_words(field: str, value: Amount) -> str:
+    """As `in_plan_words`, in the unit that users know: `rate 10 Mbit/s`."""
+    if field == "trace":
+        return in_plan_words(field, value)
+    return f"{BY_FIELD[field].word} {BY_FIELD[field].in_words(value)}"
+
+
 def amount(word: str, written: object) -> tuple[str, Amount | None]:
     """The field that `word` names, and its new value; None means the declared value. Raises ValueError."""
     if word not in SETTABLE:
@@ -899,11 +916,12 @@ def amount(word: str, written: object) -> tuple[str, Amount | None]:
 
 
 def _optional() -> dict[str, Any]:
-    """The fields of `Shaping` that can be set under traffic, each with its own bounds, or None."""
+    """The fields of `Shaping` that can be set under traffic and a schedule's trace, each in its own bounds, or None."""
     fields = {each.field: Shaping.model_fields[each.field] for each in BY_FIELD.values() if each.settable}
     bounded: dict[str, Any] = {
         name: getitem(Annotated, (info.annotation, *info.metadata)) for name, info in fields.items()
     }
+    bounded["trace"] = opportunities.Runs
     return {name: (each | None, None) for name, each in bounded.items()}
 
 

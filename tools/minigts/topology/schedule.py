@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Self, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
@@ -11,22 +12,29 @@ from minigts.language.fields import Strict, matching, text, written
 from minigts.language.problems import Misplaced, shown
 from minigts.language.quantities import MOMENT_S
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, NAME, NAME_HINT, HostName, Name
-from minigts.topology.link_settings import SETTABLE, Amounts, amount
+from minigts.topology.link_settings import SETTABLE, Amounts, amount, in_plan_words
 from minigts.topology.setting import Amount
 
 MOST_MOMENTS = 20_000
 LATEST_S = MOMENT_S.parse(MOMENT_S.most)
 LONGEST_PATH = 400
-Points: TypeAlias = Sequence[tuple[float, str]]
-"""The points of a trace: seconds, and the value that is set then, as in a file."""
+Points: TypeAlias = Sequence[tuple[float, dict[str, Amount | None]]]
+"""The points of a trace: seconds, and the fields that are set then."""
 
 
-_BY_FIELD = {each.field: each for each in SETTABLE.values()}
+@dataclass(frozen=True)
+class Trace:
+    """What a file says of a link over time: points, and how long it lasts. With `runs` the link's clock plays it by
+    itself, and repeats it."""
+
+    points: Points
+    length_s: float
+    runs: str = ""
 
 
 def _update_of(update: dict[str, Amount | None]) -> dict[str, Amount | None]:
     for name in update:
-        if name not in _BY_FIELD:
+        if name not in Amounts.model_fields:
             raise ValueError(f"{shown(name)} is no field of a link's that can be set")
     Amounts(**update)
     return update
@@ -51,9 +59,7 @@ class Moment(BaseModel):
         """`rate 10 mbit`, `cut`"""
         if self.up is not None:
             return "whole" if self.up else "cut"
-        return ", ".join(
-            f"{_BY_FIELD[field].word} {_BY_FIELD[field].in_plan_words(value)}" for field, value in self.update.items()
-        )
+        return ", ".join(in_plan_words(field, value) for field, value in self.update.items())
 
 
 def _settings(value: object) -> tuple[dict[str, str], ...]:
@@ -126,9 +132,9 @@ class Step(Strict):
         return self
 
 
-def moments(steps: Sequence[Step], traces: Mapping[str, tuple[str, Points]]) -> tuple[Moment, ...]:
-    """The moments of all steps in order of time; moments of the same time keep the order of the file. `traces` has, by
-    path, the setting's word and the points of each trace. Raises ValueError for too many moments.
+def moments(steps: Sequence[Step], traces: Mapping[tuple[str, str], Trace]) -> tuple[Moment, ...]:
+    """The moments of all steps in order of time; moments of the same time keep the order of the file. `traces` has each
+    trace by its path and the link that it is for. Raises ValueError for too many moments.
     """
     found: list[Moment] = []
     for step in steps:
@@ -139,9 +145,9 @@ def moments(steps: Sequence[Step], traces: Mapping[str, tuple[str, Points]]) -> 
     return tuple(sorted(found, key=lambda moment: moment.at_s))
 
 
-def _of(step: Step, traces: Mapping[str, tuple[str, Points]]) -> Iterator[Moment]:
+def _of(step: Step, traces: Mapping[tuple[str, str], Trace]) -> Iterator[Moment]:
     if step.trace is not None:
-        yield from _of_trace(step, *traces[step.trace])
+        yield from _of_trace(step, traces[step.trace, step.link])
         return
     for number, at_s in enumerate(_times_s(step)):
         if step.cut is not None:
@@ -168,18 +174,23 @@ def _times_s(step: Step) -> Iterator[float]:
         number += 1
 
 
-def _of_trace(step: Step, what: str, points: Points) -> Iterator[Moment]:
-    """The moments of a trace, played once, or until `until`. Its last point lasts as long as the one before."""
+def _of_trace(step: Step, trace: Trace) -> Iterator[Moment]:
+    """The moments of a trace, played once, or until `until`."""
     begin_s = 0.0 if step.at is None else MOMENT_S.parse(step.at)
-    last_s = points[-1][0] + (points[-1][0] - points[-2][0] if len(points) > 1 else 1.0)
-    until_s = begin_s + last_s if step.until is None else MOMENT_S.parse(step.until)
-    before: str | None = None
+    until_s = begin_s + trace.length_s if step.until is None else MOMENT_S.parse(step.until)
+    if trace.runs:
+        if begin_s < until_s:
+            played: dict[str, Amount | None] = {"trace": trace.runs}
+            yield Moment(at_s=begin_s, link=step.link, sender=step.sender, update=played)
+            yield Moment(at_s=round(until_s, 9), link=step.link, sender=step.sender, update={"trace": None})
+        return
+    points, before = trace.points, None
     number = 0
     while True:
-        at_s = round(begin_s + number // len(points) * last_s + points[number % len(points)][0], 9)
+        at_s = round(begin_s + number // len(points) * trace.length_s + points[number % len(points)][0], 9)
         if at_s >= until_s:
             return
-        written_ = points[number % len(points)][1]
-        if written_ != before:
-            yield Moment(at_s=at_s, link=step.link, sender=step.sender, update=dict([amount(what, written_)]))
-        before, number = written_, number + 1
+        update = points[number % len(points)][1]
+        if update != before:
+            yield Moment(at_s=at_s, link=step.link, sender=step.sender, update=update)
+        before, number = update, number + 1

@@ -10,6 +10,8 @@
 
 #[path = "../../src/calendar.rs"]
 mod calendar;
+#[path = "../../src/changed.rs"]
+mod changed;
 #[path = "../../src/course.rs"]
 mod course;
 mod coverage;
@@ -44,12 +46,16 @@ mod script;
 mod socket;
 #[path = "../../src/taken_away.rs"]
 mod taken_away;
+#[path = "../../src/trace.rs"]
+mod trace;
 #[path = "../../src/traffic.rs"]
 mod traffic;
 #[path = "../../src/under_way.rs"]
 mod under_way;
 #[path = "../../src/variation.rs"]
 mod variation;
+#[path = "../../src/waiting.rs"]
+mod waiting;
 #[path = "../../src/wire.rs"]
 mod wire;
 
@@ -186,7 +192,7 @@ fn requests() {
         let lab = serde_json::from_str(&format!("{{{topology}}}")).expect("a topology");
         let mut scheduler = Scheduler::new(0, 1, lab).expect("links");
         match request {
-            Request::Set { wires } => drop(scheduler.links.set(wires)),
+            Request::Set { wires } => drop(scheduler.set_wires(wires)),
             Request::SetTopology(topology) => drop(scheduler.set_topology(topology)),
             Request::PauseHost { host } => drop(scheduler.pause(host, true)),
             Request::ResumeHost { host } => drop(scheduler.pause(host, false)),

@@ -10,6 +10,8 @@
 
 #[path = "../../src/calendar.rs"]
 mod calendar;
+#[path = "../../src/changed.rs"]
+mod changed;
 #[path = "../../src/course.rs"]
 mod course;
 #[path = "../../src/delivery.rs"]
@@ -39,12 +41,16 @@ mod scheduler;
 mod socket;
 #[path = "../../src/taken_away.rs"]
 mod taken_away;
+#[path = "../../src/trace.rs"]
+mod trace;
 #[path = "../../src/traffic.rs"]
 mod traffic;
 #[path = "../../src/under_way.rs"]
 mod under_way;
 #[path = "../../src/variation.rs"]
 mod variation;
+#[path = "../../src/waiting.rs"]
+mod waiting;
 #[path = "../../src/wire.rs"]
 mod wire;
 

@@ -7,13 +7,19 @@
 // Modules of the program that are compiled once more here are not used as a whole.
 #![allow(dead_code)]
 
+#[path = "../../src/changed.rs"]
+mod changed;
 mod guest;
 #[path = "../hostile/kernel.rs"]
 mod kernel;
 mod reference;
 mod script;
+#[path = "../../src/trace.rs"]
+mod trace;
 #[path = "../../src/variation.rs"]
 mod variation;
+#[path = "../../src/waiting.rs"]
+mod waiting;
 #[path = "../../src/wire.rs"]
 mod wire;
 
@@ -107,6 +113,8 @@ fn settings(chance: &mut Chance) -> Settings {
         duplicate: share(chance, 6),
         corrupt: share(chance, 6),
         slot_ns: if chance.one_in(6) { 3 * MS } else { 0 },
+        queue_frames: chance.one_in(6).then(|| chance.pick(&[1, 5, 40])),
+        ..Settings::default()
     }
 }
 
@@ -230,7 +238,7 @@ fn by_the_model(schedule: &Schedule) -> Seen {
             Action::Resume(host) => lab.resume(*host, *now),
             Action::Kill(host) => lab.kill(*host),
             Action::Start(host) => lab.start(*host, new(*host, *now)),
-            Action::Set(host, port, settings) => lab.set(*host, *port, settings.clone()),
+            Action::Set(host, port, settings) => lab.set(*host, *port, *now, settings.clone()),
             Action::Look => wires.push(lab.wires(*now)),
         }
     }

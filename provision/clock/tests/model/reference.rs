@@ -1,7 +1,7 @@
 //! The lab as its documentation says it is, one event after the other in the order of time: no windows, nothing side by
 //! side, nothing told ahead. Of the clock's own code it has what a link does to a frame (wire.rs), and nothing else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::script::{Entry, Frame, Script};
 use crate::wire::{Counts, Settings, Wire};
@@ -76,7 +76,6 @@ impl Host {
 struct Port {
     wire: Wire,
     peer: (usize, usize),
-    arrived: u64,
 }
 
 pub struct Lab {
@@ -93,7 +92,6 @@ impl Lab {
         let port = |(settings, peer): &(Settings, (usize, usize))| Port {
             wire: Wire::new(settings.clone()),
             peer: *peer,
-            arrived: 0,
         };
         let logs = ports.iter().map(|_| Vec::new()).collect();
         let ports = ports.iter().map(|of| of.iter().map(port).collect());
@@ -157,8 +155,33 @@ impl Lab {
             .collect();
     }
 
-    pub fn set(&mut self, host: usize, port: usize, settings: Settings) {
-        self.ports[host][port].wire.set(settings);
+    /// What has not left the wire yet arrives by the new settings.
+    pub fn set(&mut self, host: usize, port: usize, now: u64, settings: Settings) {
+        let Port { wire, peer, .. } = &mut self.ports[host][port];
+        let mut arriving = HashMap::new();
+        let first = wire.first_changed(now, &settings);
+        let there = self.hosts[peer.0].as_mut();
+        if let (Some(first), Some(there)) = (first, there) {
+            let changed =
+                |origin: &Origin| (origin.0, origin.1) == (host, port) && origin.2 >= first;
+            for (at, arrival) in std::mem::take(&mut there.arrivals) {
+                if changed(&at.1) {
+                    arriving.insert(at.1 .2, arrival.frame);
+                } else {
+                    there.arrivals.insert(at, arrival);
+                }
+            }
+        }
+        for (number, time, frame) in wire.set(now, settings, arriving) {
+            let arrival = Arrival {
+                port: peer.1,
+                frame,
+                processed: false,
+            };
+            if let Some(there) = &mut self.hosts[peer.0] {
+                there.arrivals.insert((time, (host, port, number)), arrival);
+            }
+        }
     }
 
     /// Of each port, in the order of hosts and ports, what has come of its frames, and how many bytes wait at `now`.
@@ -216,16 +239,17 @@ impl Lab {
         let Some(leaves) = leaves else {
             return from.wire.drop_at_end();
         };
+        let mut number = from.wire.numbered();
         for (arrives, frame) in from.wire.carry(leaves, frame).into_iter().flatten() {
             assert!(arrives > time, "it arrives later than it was sent");
-            from.arrived += 1;
+            number += 1;
             let (peer, port_there) = from.peer;
             let arrival = Arrival {
                 port: port_there,
                 frame,
                 processed: false,
             };
-            let origin = (index, port, from.arrived);
+            let origin = (index, port, number);
             if let Some(peer) = &mut self.hosts[peer] {
                 peer.arrivals.insert((arrives, origin), arrival);
             }

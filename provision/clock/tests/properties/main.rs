@@ -8,6 +8,8 @@
 
 #[path = "../../src/calendar.rs"]
 mod calendar;
+#[path = "../../src/changed.rs"]
+mod changed;
 #[path = "../../src/course.rs"]
 mod course;
 #[path = "../../src/device.rs"]
@@ -18,8 +20,10 @@ mod frames;
 mod gate;
 #[path = "../hostile/kernel.rs"]
 mod kernel;
+mod of_changes;
 mod of_devices;
 mod of_gates;
+mod of_traces;
 mod of_wires;
 #[path = "../../src/orders.rs"]
 mod orders;
@@ -33,10 +37,14 @@ mod script;
 mod socket;
 #[path = "../../src/taken_away.rs"]
 mod taken_away;
+#[path = "../../src/trace.rs"]
+mod trace;
 #[path = "../../src/under_way.rs"]
 mod under_way;
 #[path = "../../src/variation.rs"]
 mod variation;
+#[path = "../../src/waiting.rs"]
+mod waiting;
 #[path = "../../src/wire.rs"]
 mod wire;
 

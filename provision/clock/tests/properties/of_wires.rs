@@ -1,6 +1,9 @@
 //! A link keeps no frame to itself, is never faster than it may be, and forgets what it was when it is set anew.
 
+use std::collections::HashMap;
+
 use crate::for_all;
+use crate::of_changes::Line;
 use crate::script::{Chance, MS};
 use crate::under_way::{UnderWay, EVERY_PORT, FRAME_OVERHEAD, WITHOUT_A_RATE};
 use crate::wire::{Arrivals, Counts, Settings, Wire, LEAST_NS, SHORTEST_FRAME};
@@ -11,7 +14,7 @@ const HEADER: usize = 14;
 /// Thirty years: the longest delay that a link may have.
 const LONGEST_NS: u64 = 1_000_000_000 * 1_000_000_000;
 
-fn share(chance: &mut Chance) -> u64 {
+pub fn share(chance: &mut Chance) -> u64 {
     match chance.below(4) {
         0 => chance.below(ALL),
         1 => ALL / 10,
@@ -43,7 +46,7 @@ fn plain(chance: &mut Chance) -> Settings {
     }
 }
 
-fn any(chance: &mut Chance) -> Settings {
+pub fn any(chance: &mut Chance) -> Settings {
     let ends = chance.one_in(3);
     Settings {
         jitter_ns: chance.pick(&[0, 0, 1, MS / 2, 40 * MS]),
@@ -68,14 +71,14 @@ fn any(chance: &mut Chance) -> Settings {
     }
 }
 
-struct Sent {
-    now: u64,
-    frame: Vec<u8>,
-    is_arp: bool,
+pub struct Sent {
+    pub now: u64,
+    pub frame: Vec<u8>,
+    pub is_arp: bool,
 }
 
 /// Frames one after the other, some at the same time.
-fn sent(chance: &mut Chance, from: u64) -> Vec<Sent> {
+pub fn sent(chance: &mut Chance, from: u64) -> Vec<Sent> {
     let mut now = from;
     let count = 1 + chance.below(60);
     let one = |_| {
@@ -240,7 +243,7 @@ fn nothing_arrives_before_the_least_time_that_the_window_goes_by() {
                 assert!(*time >= now + wire.least_ns());
             }
             if chance.one_in(20) {
-                wire.set(any(chance));
+                wire.set(now, any(chance), HashMap::new());
             }
         }
     });
@@ -348,7 +351,7 @@ fn jitter_and_slots_stay_within_what_they_may_add() {
     });
 }
 
-/// However a delay varies, what was sent first arrives first: with duplicates, slots, and until the link is set anew.
+/// However a delay varies, what was sent first arrives first: with duplicates, slots, and when the link is set anew.
 #[test]
 fn order_is_kept_where_nothing_else_is_said() {
     for_all(|chance| {
@@ -357,16 +360,13 @@ fn order_is_kept_where_nothing_else_is_said() {
             jitter_overtakes: 0,
             ..any(chance)
         };
-        let mut wire = Wire::new(kept(chance));
-        let mut last = 0;
+        let mut line = Line::new(kept(chance));
         for Sent { now, frame, .. } in sent(chance, 0) {
-            for (time, _) in wire.carry(now, frame).iter().flatten() {
-                assert!(*time >= last, "a frame has overtaken another");
-                last = *time;
-            }
+            line.carry(now, frame);
+            assert!(line.times().is_sorted(), "a frame has overtaken another");
             if chance.one_in(20) {
-                wire.set(kept(chance));
-                last = 0;
+                line.set(now, kept(chance));
+                assert!(line.times().is_sorted(), "a frame has overtaken another");
             }
         }
     });
@@ -552,21 +552,26 @@ fn both_states_of_a_bursty_loss_have_their_lengths_and_their_losses() {
     assert!((share(&lost(ALL, 0)), share(&lost(0, ALL))) == (0.0, 1.0));
 }
 
-/// As one that has never been anything else, once what it was sent before has left it: its random numbers, its bursts, and
+/// As one that has never been anything else, once what it was sent before has arrived: its random numbers, its bursts, and
 /// the slot that its frames wait for.
 #[test]
 fn a_link_that_is_set_anew_begins_anew() {
     for_all(|chance| {
         let (mut wire, settings) = (Wire::new(any(chance)), any(chance));
-        let mut free = 0;
+        let (mut free, mut last) = (0, 0);
         for Sent { now, frame, .. } in sent(chance, 0) {
-            wire.carry(now, frame);
+            let arrivals = wire.carry(now, frame);
+            last = arrivals
+                .iter()
+                .flatten()
+                .fold(last, |last, one| last.max(one.0));
             free = now;
         }
         if wire.settings().rate_bps.is_some() {
             free += 1 << 50; // nanoseconds: sixty frames have left, even at a bit a second
         }
-        wire.set(settings.clone());
+        free = free.max(last);
+        wire.set(free, settings.clone(), HashMap::new());
         let mut fresh = Wire::new(settings);
         for Sent { now, frame, .. } in sent(chance, free) {
             let (one, other): (Arrivals, Arrivals) =

@@ -6,7 +6,7 @@ import re
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -167,7 +167,7 @@ class VirtualUmlProvider(UmlProvider):
         clock_client.set_wires(
             self.rundir,
             [
-                {"host": numbers[machine], "port": _port(interface), "wire": asdict(one)}
+                {"host": numbers[machine], "port": _port(interface), "wire": one.numbers}
                 for (machine, interface), one in wires.items()
             ],
         )
@@ -258,7 +258,7 @@ class _Tap:
 
 def _wires(plan: Plan) -> tuple[dict[str, Any], ...]:
     return tuple(
-        {"host": machine.name, "port": index, "wire": asdict(wire.wire_for(port.outgoing))}
+        {"host": machine.name, "port": index, "wire": wire.wire_for(port.outgoing).numbers}
         for machine in plan.machines
         for index, port in enumerate(machine.ports)
     )

@@ -139,7 +139,7 @@ def _planned(
     drafted = composed.into(drafted)
     whole = check(tree.data, drafted, known_overlays, time)
     located = sites.check(drafted) if by_sites else ()
-    schedule, untimely = timed((topology and topology.schedule) or (), drafted, beside)
+    schedule, untimely = timed((topology and topology.schedule) or (), drafted, beside, time)
     found = chain(findings, untabled, whole, located, gathered.findings, composed.findings, astray, untimely)
     require_none([*problems(tree, file, found), *composed.problems], file)
     assert topology is not None  # without one there are findings

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
@@ -12,27 +11,30 @@ from minigts.errors import InputError
 from minigts.language.problems import Finding, did_you_mean, listed, shown
 from minigts.language.quantities import RATE_MBIT
 from minigts.language.source import Language
+from minigts.topology import disciplines, opportunities
 from minigts.topology.link_settings import amount
 from minigts.topology.plan.build import link_names
 from minigts.topology.read.draft import Draft
-from minigts.topology.schedule import LATEST_S, Moment, Points, Step, moments
+from minigts.topology.schedule import LATEST_S, Moment, Step, Trace, moments
+from minigts.topology.setting import Amount
+from minigts.topology.time import Time
 from minigts.topology.user_files import FileRefused, UserFiles
 
-OPPORTUNITY_BYTES = 1500
-"""The packet that each line of a mahimahi trace lets pass in its millisecond (mm-link(1))."""
-BIN_MS = 100
-"""The interval over which these packets are counted to give a rate."""
 LEAST_MBIT = RATE_MBIT.parse(RATE_MBIT.least)
-"""The least rate of a link, which holds in an interval without any packet."""
+"""The least rate of a link, which holds in an interval without any packet where no clock plays a trace."""
 _LARGEST_BYTES = 8_000_000
 _TRACE = Language("trace", "`seconds,rate`", _LARGEST_BYTES, "")
 
 
-def timed(steps: Sequence[Step], drafted: Draft, beside: UserFiles | None) -> tuple[tuple[Moment, ...], list[Finding]]:
-    """The moments, and the findings. Without `beside` traces are not read, and their steps are left out."""
+def timed(
+    steps: Sequence[Step], drafted: Draft, beside: UserFiles | None, time: Time
+) -> tuple[tuple[Moment, ...], list[Finding]]:
+    """The moments in a lab of that time, and the findings. Without `beside` traces are not read, and their steps are
+    left out."""
     ends = dict(zip(link_names(drafted.links), (link.ends for link in drafted.links), strict=True))
+    carried = _carried(drafted) if time == "virtual" else frozenset()
     findings: list[Finding] = []
-    traces: dict[str, tuple[str, Points]] = {}
+    traces: dict[tuple[str, str], Trace] = {}
     for number, step in enumerate(steps):
         where = ("schedule", number)
         if step.link not in ends:
@@ -41,64 +43,64 @@ def timed(steps: Sequence[Step], drafted: Draft, beside: UserFiles | None) -> tu
         elif step.sender is not None and step.sender not in ends[step.link]:
             either = " and ".join(ends[step.link])
             findings.append(((*where, "from"), f"{shown(step.sender)} is no end of {step.link}: {either} are"))
-        if step.trace is not None and beside is not None and step.trace not in traces:
+        if step.trace is not None and beside is not None:
             try:
-                traces[step.trace] = _trace(beside, step.trace)
+                traces[step.trace, step.link] = _trace(beside, step.trace, played=step.link in carried)
             except (FileRefused, InputError) as error:
                 findings.append(((*where, "trace"), f"{step.trace} {error}"))
     if findings:
         return (), findings
     try:
-        known = [step for step in steps if step.trace is None or step.trace in traces]
+        known = [step for step in steps if step.trace is None or (step.trace, step.link) in traces]
         return moments(known, traces), []
     except ValueError as error:
         return (), [(("schedule",), str(error))]
 
 
-def _trace(beside: UserFiles, source: str) -> tuple[str, Points]:
-    """What a trace sets, and its points. Raises FileRefused, InputError."""
+def _carried(drafted: Draft) -> frozenset[str]:
+    """The links whose wires have the queue, so that nothing but the wire has to know of a trace."""
+    named = zip(link_names(drafted.links), drafted.links, strict=True)
+    return frozenset(name for name, link in named if not any(map(disciplines.in_host, link.ways)))
+
+
+def _trace(beside: UserFiles, source: str, *, played: bool) -> Trace:
+    """A trace; `played` says that a clock plays opportunities by itself. Raises FileRefused, InputError."""
     content = beside.text(source, _TRACE)
-    found = _table(content) if PurePosixPath(source).suffix.lower() == ".csv" else ("rate", _opportunities(content))
-    if not found[1]:
-        raise FileRefused("has no points")
-    return found
+    if PurePosixPath(source).suffix.lower() == ".csv":
+        return _table(content)
+    try:
+        runs = opportunities.read(content)
+    except ValueError as error:
+        raise FileRefused(str(error)) from None
+    points, length_s = opportunities.intervals(runs)
+    if played:
+        return Trace((), length_s, runs)
+    rates: list[tuple[float, dict[str, Amount | None]]] = [
+        (at_s, {"rate_mbit": max(LEAST_MBIT, float(f"{mbit:g}"))}) for at_s, mbit in points
+    ]
+    return Trace(rates, length_s)
 
 
-def _table(content: str) -> tuple[str, Points]:
-    """`seconds,rate`, then `0,10mbit`, `0.5,2mbit`, …"""
+def _table(content: str) -> Trace:
+    """`seconds,rate`, then `0,10mbit`, `0.5,2mbit`, … The last point lasts as long as the one before."""
     lines = csv.reader(io.StringIO(content))
     header = [word.strip() for word in next(lines, [])]
     if len(header) != 2 or header[0] != "seconds" or header[1] not in ("rate", "delay"):
         raise FileRefused("has no heading: its first line must be `seconds,rate` or `seconds,delay`")
-    found: list[tuple[float, str]] = []
+    found: list[tuple[float, dict[str, Amount | None]]] = []
     for row in lines:
         try:
             at, written = (word.strip() for word in row)
             at_s = float(at)
-            amount(header[1], written)
+            update = dict([amount(header[1], written)])
         except ValueError as error:
             raise FileRefused(f"line {lines.line_num}: {error}; write it as in 0.5,{_EXAMPLES[header[1]]}") from None
         if not (found[-1][0] < at_s if found else at_s >= 0) or at_s > LATEST_S:
             raise FileRefused(f"line {lines.line_num}: {at} s: times must ascend, to a day at the most")
-        found.append((at_s, written))
-    return header[1], found
+        found.append((at_s, update))
+    if not found:
+        raise FileRefused("has no points")
+    return Trace(found, found[-1][0] + (found[-1][0] - found[-2][0] if len(found) > 1 else 1.0))
 
 
 _EXAMPLES = {"rate": "10mbit", "delay": "40ms"}
-
-
-def _opportunities(content: str) -> Points:
-    """The points of a mahimahi trace: each line is a millisecond, and the lines in an interval give its rate."""
-    counts: Counter[int] = Counter()
-    last_ms = 0
-    for number, line in enumerate(content.splitlines(), start=1):
-        if not line.strip().isascii() or not line.strip().isdigit() or len(line.strip()) > 9:
-            raise FileRefused(f"line {number}: {shown(line[:40])} is no millisecond, as mahimahi's traces have")
-        at_ms = int(line)
-        if at_ms < last_ms or at_ms > 1000 * LATEST_S:
-            raise FileRefused(f"line {number}: {at_ms} ms is before the line above, or after a day")
-        last_ms = at_ms
-        counts[at_ms // BIN_MS] += 1
-    bins = range(max(1, -(-last_ms // BIN_MS))) if counts else range(0)
-    rates = (max(LEAST_MBIT, counts[number] * OPPORTUNITY_BYTES * 8 / (BIN_MS * 1000)) for number in bins)
-    return [(number * BIN_MS / 1000, f"{mbit:g}mbit") for number, mbit in zip(bins, rates, strict=True)]
