@@ -423,9 +423,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--times", type=int, default=200, metavar="N", help="the number of kills (default: 200)")
     arguments.add_argument("--victims", nargs="+", choices=VICTIMS, default=VICTIMS, help="the victims")
-    arguments.add_argument(
-        "--hostile", action="store_true", help="every lab has a host whose kernel is taken over"
-    )
+    arguments.add_argument("--hostile", action="store_true", help="every lab has a host whose kernel is taken over")
     arguments.add_argument("--seed", type=int, default=2017)
     arguments.add_argument(
         "--at-most", type=float, default=86_400.0, metavar="S", help="begin no trial after S seconds"
