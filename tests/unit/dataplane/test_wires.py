@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import astuple, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import tc_hosts
@@ -470,3 +471,17 @@ def test_a_run_s_manifest_holds_the_wires(lab: Lab, monkeypatch: pytest.MonkeyPa
     assert readback["ams eth1"] == FIRST.numbers
     assert "trace" not in FIRST.numbers  # what is stored of wires without one is as it was
     assert set(readback) == {"ams", "bra", "lon", "ams eth1", "bra eth1", "bra eth2", "lon eth1"}
+
+
+def test_a_trace_is_there_in_place_of_the_rate_and_is_read_back_by_its_name() -> None:
+    way = Shaping(rate_mbit=100, rate_burst_bytes=50_000, rate_peak_mbit=200, queue_bytes=64_000, trace="1x60")
+    found = wire.wire_for(way)
+    assert (found.rate_bps, found.credit_bytes, found.peak_bps, found.queue_bytes) == (None, 0, None, 64_000)
+    assert found.numbers["trace_runs"] == "1x60"
+    shown = replace(found, trace_runs=None)  # as the clock tells it
+    assert shown == found
+    port = SimpleNamespace(name="eth1", outgoing=way)
+    assert wire.differences(port, shown) == []  # type: ignore[arg-type]
+    (said,) = wire.differences(port, replace(shown, trace=None))  # type: ignore[arg-type]
+    assert said == f"eth1: the trace is none, should be {found.trace}"
+    assert wire.wire_for(Shaping(queue_bytes=None, trace="1")).queue_bytes is None

@@ -158,6 +158,8 @@ def _difference(name: str, is_: Any, should: Any) -> str:
             there, wanted = (setting.in_short(" ".join(map(str, each))) for each in (is_, should))
             return f"{setting.word} is {there}, should be {wanted}"
         word, per, unit = number.label or setting.word, number.per, number.unit
+    if name == "trace":
+        return f"the trace is {is_ or 'none'}, should be {should or 'none'}"
     there, wanted = ("none" if each is None else f"{each / per:.15g} {unit}".strip() for each in (is_, should))
     return f"{word} is {there}, should be {wanted}"
 
