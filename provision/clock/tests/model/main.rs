@@ -41,6 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Of a host: what each port sends into, and (host, port) at the other end.
 type Ports = Vec<(Settings, (usize, usize))>;
 
+#[allow(clippy::large_enum_variant)] // there are few
 enum Action {
     Pause(usize),
     Resume(usize),

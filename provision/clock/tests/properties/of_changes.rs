@@ -53,6 +53,7 @@ impl Line {
 }
 
 /// What happens to a link, in order: a frame comes, or it is set.
+#[allow(clippy::large_enum_variant)] // there are few
 enum Event {
     Comes(u64, Vec<u8>),
     IsSet(u64, Settings),

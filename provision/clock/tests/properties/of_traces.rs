@@ -112,7 +112,11 @@ fn a_queue_of_frames_holds_so_many() {
         };
         let settings = Settings {
             queue_frames: Some(most),
-            ..chance.one_in(2).then(|| of(&lines(chance))).unwrap_or(slow)
+            ..if chance.one_in(2) {
+                of(&lines(chance))
+            } else {
+                slow
+            }
         };
         let mut line = Line::new(settings);
         for Sent { now, frame, .. } in sent(chance, 1) {
