@@ -24,6 +24,7 @@ mod scheduler;
 mod server;
 mod socket;
 mod sources;
+mod storm;
 mod taken_away;
 mod traffic;
 mod under_way;
