@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ BRIDGE = """
 name: bridge-host
 hosts:
   sw:
-    run: ["ip link add br0 type bridge", "ip link set br0 up", "ip link set eth1 master br0", "ip link set eth2 master br0"]
+    run: [ip link add br0 type bridge, ip link set br0 up, ip link set eth1 master br0, ip link set eth2 master br0]
   h1: {run: ["ip addr add 10.9.9.1/24 dev eth1"]}
   h2: {run: ["ip addr add 10.9.9.2/24 dev eth1"]}
 links: [{ends: [sw, h1]}, {ends: [sw, h2], delay: 5ms}]
@@ -38,6 +39,14 @@ name: ignores
 time: real
 hosts: {a: , b: {sysctls: {net.ipv4.icmp_echo_ignore_all: 1}}}
 links: [{ends: [a, b], delay: 5ms}]
+"""
+RING = """
+name: storm
+defaults:
+  host:
+    run: [ip link add br0 type bridge, ip link set br0 up, ip link set eth1 master br0, ip link set eth2 master br0]
+hosts: {a: , b: , c: }
+links: [{ends: [a, b]}, {ends: [b, c]}, {ends: [a, c]}]
 """
 VIRTUAL = pytest.mark.virtual
 
@@ -98,3 +107,14 @@ def test_in_real_time_a_lab_that_cannot_be_calibrated_is_up(program: Program, tm
     assert code == 0, said
     assert "nothing is subtracted from the delays: echo requests from a to b have no answers" in said
     assert "not reached: does b forward or filter?" in shown
+
+
+@VIRTUAL
+def test_frames_that_go_round_at_one_moment_are_named_and_bounded(program: Program, tmp_path: Path) -> None:
+    code, shown, said = up(program, tmp_path, RING)
+    assert code == 0, said
+    assert "minigts: warning: a storm on a-b, b-c, a-c: frames went round at one moment of the lab" in said
+    assert "; a storm on a-b, b-c, a-c" in shown
+    (lab,) = json.loads(program.succeeds("status", "--json"))
+    assert lab["storm"] == ["a-b", "b-c", "a-c"]
+    assert program.run("exec", "b", "--", "bridge", "link").returncode == 0

@@ -466,8 +466,8 @@ def up(
     file = Loaded(topology) if isinstance(topology, Plan) else read(topology, provider=provider, time=time)
     ready = bring_up.ready(bring_up.Request(file.plan, provider, name, overlay, defaults=file.defaults))
     brought = bring_up.bring_up(ready, say)
-    for each in brought.silences:
-        say(each.in_words)
+    for warning in brought.warnings:
+        say(warning)
     return Lab(brought.lab, ours=ready.is_new, _say=say)
 
 

@@ -176,6 +176,7 @@ def certify(lab: Lab, say: Progress, *, bringing_up: bool = False, extent: Exten
         cut=_not_measured(lab.plan, record),
         off=_off(lab.plan, record),
         changed=_changed(lab.plan, record),
+        storm=tuple(links.storms(lab)),
         sample=() if whole == every else tuple(link.name for link in whole),
         links=0 if whole == every else len(every),
     )

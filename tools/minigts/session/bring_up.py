@@ -70,6 +70,14 @@ class Brought:
     """For a certificate of an earlier `up`: when it was measured, and whether it still holds."""
     silences: tuple[Silence, ...] = ()
     """The plain hosts that do not answer each other."""
+    storm: tuple[str, ...] = ()
+    """The links on which frames have gone round in a loop of bridges."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user has to know of a lab that is up, and may not be as wanted."""
+        storm = (labs.storm_in_words(self.storm),) if self.storm else ()
+        return (*storm, *(each.in_words for each in self.silences))
 
 
 def _nobody_asks(_certificate: Certificate, _remark: str) -> None:
@@ -189,7 +197,7 @@ def _completed(
             if strict:
                 raise
             silences = error.silences
-    return Brought(lab, certificate, remark, silences)
+    return Brought(lab, certificate, remark, silences, tuple(labs.storms(lab)))
 
 
 def _kept_overlay(lab: Lab) -> str | None:

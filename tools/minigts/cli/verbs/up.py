@@ -121,7 +121,7 @@ def up(
             shown_findings.show_certificate_unless_hidden(certificate, ready.lab, topology.parent)
             console.note_all((remark,) if remark else ())
     made = brought.lab
-    console.note_all(f"minigts: warning: {each.in_words}" for each in brought.silences)
+    console.note_all(f"minigts: warning: {each}" for each in brought.warnings)
     if planned.ways_out:
         console.note(f"lab {made.name} has {addresses.gateway_in_words(host.name for host in planned.ways_out)}")
     console.note(f"lab {made.name} is up in {made.time} time; try: minigts exec {planned.hosts[0].name} -- ip address")

@@ -58,6 +58,7 @@ def lab_facts(lab: Lab) -> dict[str, object]:
             "groups": {group.name: list(group.hosts) for group in lab.plan.groups},
             "created": record.created.isoformat(),
             "cut": labs.cut_links(lab.plan, record),
+            "storm": [] if kept else labs.storms(lab),
             "changed": {name: change.in_words for name, change in labs.changed_links(lab.plan, record).items()},
             "settings": record.settings.model_dump(),
             "share": record.share.model_dump(),
@@ -77,6 +78,8 @@ def _measuring_containers(joined: Joined) -> dict[str, str]:
 def show_labs(labs: Iterable[Lab]) -> None:
     """Print a table for each lab: its hosts with their locations, addresses and states; below it what is not as
     declared."""
+    from minigts.lab import storm_in_words
+
     out = console.out()
     for lab in labs:
         facts = lab_facts(lab)
@@ -119,6 +122,9 @@ def show_labs(labs: Iterable[Lab]) -> None:
         if (policy := facts["policy"]) is not None:
             line = f"policy {policy} is in force; to remove it: minigts policy remove --lab {lab.name}"
             out.print(line, markup=False, soft_wrap=True)
+        if storm := facts["storm"]:
+            assert isinstance(storm, list)
+            out.print(storm_in_words(storm), markup=False, soft_wrap=True)
         for line in deviations(lab, record):
             out.print(line, markup=False, soft_wrap=True)
 
