@@ -18,6 +18,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from ipaddress import IPv4Interface, IPv4Network
+from pathlib import PurePosixPath
 
 from minigts.formats import containerlab_commands
 from minigts.formats.attached import Attached, Fitted, Wanted, fitted
@@ -26,6 +27,7 @@ from minigts.formats.keys import CONTAINERLAB
 from minigts.formats.network import WAYS, Link, Machine, Names, Network, Notes, Written, flow, ports, title
 from minigts.formats.yaml_document import Document, Layers
 from minigts.language.blocks import MAC, OWN_MACS
+from minigts.language.host_paths import checked_source, checked_target
 from minigts.language.problems import Location, require_none, shown
 from minigts.language.quantities import MEMORY_MB
 from minigts.language.tree import Data, Tree
@@ -113,6 +115,7 @@ def _machines(
             cpus=_cpus(document, settings, name),
             memory_mb=_memory(document, *settings.get("memory")),
             environment=_environment(document, settings, name),
+            files=_files(document, settings, name),
         )
         if kind in _SWITCHES:
             found[name] = _switch(document, settings, name, found[name])
@@ -121,10 +124,10 @@ def _machines(
 
 def _switch(document: Document, settings: Layers, name: str, machine: Machine) -> Machine:
     """The bridge without a container's settings, since containerlab runs nothing on it."""
-    for key in ("cpu", "memory", "env", "exec", "sysctls"):
+    for key in ("cpu", "memory", "env", "exec", "sysctls", "binds"):
         if settings.get(key)[0] is not None:
             document.notes.add(key, name, "left out: a bridge of containerlab's runs nothing")
-    return replace(machine, cpus=None, memory_mb=None, environment=())
+    return replace(machine, cpus=None, memory_mb=None, environment=(), files=())
 
 
 _NODE = CONTAINERLAB["node"]
@@ -209,6 +212,38 @@ def _environment(document: Document, settings: Layers, name: str) -> tuple[tuple
     if found:
         document.notes.add("env", name, "`environment:` here, of what you run on the host, in minigts' own system")
     return tuple(found.items())
+
+
+def _files(document: Document, settings: Layers, name: str) -> tuple[tuple[str, str], ...]:
+    """What is mounted from beside the file, `HOST-PATH:PATH[:OPTIONS]`, as files that are copied. A nearer mount takes
+    the place of a farther one at the same path."""
+    found: dict[str, str] = {}
+    for data, where in settings.every("binds"):
+        for bind in document.texts(data, where):
+            source, target, *_ = (*bind.split(":"), "")
+            if (why := _why_no_file(source, target)) is not None:
+                document.lose(where, f"bind {bind[:40]}", name, why)
+            else:
+                found[target] = source
+    if found:
+        document.notes.add("binds", name, "`files:` here: copied as the lab comes up; paths begin beside this file")
+    return tuple((source, target) for target, source in found.items())
+
+
+def _why_no_file(source: str, target: str) -> str | None:
+    """Why what is mounted cannot be copied; None where it can."""
+    if not target:
+        return "a bind is a path here, a colon, and a path on the node"
+    if FILLED_IN.search(source) or FILLED_IN.search(target):
+        return "nothing is filled in here: write the path out"
+    if source.startswith(("/", "~")) or ".." in PurePosixPath(source).parts:
+        return "files are taken from beside this file; copy it there"
+    try:
+        checked_source(source)
+        checked_target(target)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 class _Links:
