@@ -101,7 +101,7 @@ def test_a_devices_directory_is_its_files(tmp_path: Path) -> None:
     topology = tmp_path / "lab.yaml"
     topology.write_text(network.text(read))
     plan = load(topology)
-    assert [file.target for file in plan.host("pc1").files] == ["/etc/motd", "/var/www/index_html"]
+    assert [file.target for file in plan.host("pc1").software.files] == ["/etc/motd", "/var/www/index_html"]
 
 
 @pytest.mark.parametrize(
