@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from minigts.cli import completion
 from minigts.cli.app import app
 from minigts.errors import InputError
-from minigts.formats.containerlab_commands import IPV6_ON
 from minigts.formats import detect, gts_syntax, network
+from minigts.formats.containerlab_commands import IPV6_ON
 from minigts.formats.network import Link, Machine, Network, Ways
 from minigts.topology.read.load import load, parse
 from minigts.topology.to_network import network_of

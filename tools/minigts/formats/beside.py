@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -57,6 +59,19 @@ class Beside:
                 if len(found) >= _MOST_NAMES:
                     return found
         return found
+
+    def naming(self, source: str, interfaces: Collection[str]) -> str | None:
+        """The first of these interfaces that a file, or a file below a folder, names; None for none."""
+        if self.directory is None or not interfaces:
+            return None
+        path = self.directory / source
+        texts = [text for _, text in self.files(source)] if path.is_dir() else [_content(path)]
+        return next((name for text in texts if text for name in interfaces if names_interface(text, name)), None)
+
+
+def names_interface(text: str, name: str) -> bool:
+    """Whether a text has the name of an interface as a word."""
+    return re.search(rf"(?<![A-Za-z0-9_-]){re.escape(name)}(?![A-Za-z0-9_-])", text) is not None
 
 
 def _content(path: Path) -> str | None:

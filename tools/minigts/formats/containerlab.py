@@ -18,10 +18,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from ipaddress import IPv4Interface, IPv4Network
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from minigts.formats import containerlab_commands
 from minigts.formats.attached import Attached, Fitted, Wanted, fitted
+from minigts.formats.beside import Beside
 from minigts.formats.containerlab_commands import FILLED_IN
 from minigts.formats.keys import CONTAINERLAB
 from minigts.formats.network import WAYS, Link, Machine, Names, Network, Notes, Written, flow, ports, title
@@ -62,16 +63,32 @@ def read(tree: Tree, file: str, *, leave_out: bool = False) -> Network:
     attached = reading.all(inner)
     found = fitted({each.name: each for each in (*machines.values(), *reading.switches)}, attached)
     document.settle(found)
-    machines = {
-        name: _with_commands(document, settings[name], name, str(top.get("name") or ""), machine, found, attached)
-        for name, machine in machines.items()
-    }
+    beside = Beside(Path(file).parent if Path(file).is_file() else None)
+    lab = str(top.get("name") or "")
+    for name, machine in machines.items():
+        kept = replace(machine, files=_unmoved(document, settings[name], machine, beside, found))
+        machines[name] = _with_commands(document, settings[name], name, lab, kept, found, attached)
     if any(link.mtu is None for link in found.links):
         document.notes.add("mtu", "links that say none", f"{_OUR_MTU} here; containerlab's own is {_OWN_MTU}")
     links = (link if link.mtu != _OUR_MTU else replace(link, mtu=None) for link in found.links)
     require_none(document.problems, file)
     name = title(str(top.get("name") or ""), "containerlab")
     return document.network(name, (*machines.values(), *reading.switches), tuple(links))
+
+
+def _unmoved(
+    document: Document, settings: Layers, machine: Machine, beside: Beside, found: Fitted
+) -> tuple[tuple[str, str], ...]:
+    """The files that are copied to a machine; those that name an interface which is another one here are lost."""
+    renamed = found.renamed.get(machine.name, {})
+    kept = []
+    for source, target in machine.files:
+        if (named := beside.naming(source, renamed)) is None:
+            kept.append((source, target))
+        else:
+            why = f"it names {named}, which is {renamed[named]} here: change it, and copy it by `files:`"
+            document.lose(settings.get("binds")[1], f"bind {source[:40]}", machine.name, why)
+    return tuple(kept)
 
 
 def _with_commands(

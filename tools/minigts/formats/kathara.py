@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from minigts.formats.attached import Attached, Wanted, fitted
-from minigts.formats.beside import Beside
+from minigts.formats.beside import Beside, names_interface
 from minigts.formats.containerlab_commands import IPV6_ON
 from minigts.formats.keys import KATHARA
 from minigts.formats.lines import Lines
@@ -266,7 +266,7 @@ class _Reading:
                 continue
             if content is None:
                 self._lines.lose(0, path, device.name, "it is no plain file, or too large")
-            elif named := [name for name in renamed if _INTERFACE.search(content) and _names(content, name)]:
+            elif named := [name for name in renamed if names_interface(content, name)]:
                 why = (
                     f"it names {named[0]}, which is {renamed[named[0]]} here: change it there, and copy it by `files:`"
                 )
@@ -291,10 +291,6 @@ def _commands(script: str) -> list[str]:
 
 def _in_our_names(command: str, renamed: Mapping[str, str]) -> str:
     return _INTERFACE.sub(lambda found: renamed.get(found[0], found[0]), command)
-
-
-def _names(content: str, interface: str) -> bool:
-    return any(found[0] == interface for found in _INTERFACE.finditer(content))
 
 
 def _unquoted(value: str) -> str:
