@@ -1,9 +1,9 @@
 """Files of other tools, as many as you have: how many are taken whole, with notes, or refused, and for what reasons.
 
-It reads every file of containerlab, netlab, GraphML, GTS and Compose below a directory of yours, as `minigts import`
-and a host's `compose:` do. In YAML that is taken it looks for keys that are silently lost: it removes each one, and
-then changes its value; if both change neither the topology nor a note, the key is lost. It starts nothing, and ends
-with 1 where a key is lost or a reader fails.
+It reads every file of containerlab, netlab, GraphML, GML, GTS, Kathará, CORE and Compose below a directory of yours, as
+`minigts import` and a host's `compose:` do. In YAML that is taken it looks for keys that are silently lost: it removes
+each one, and then changes its value; if both change neither the topology nor a note, the key is lost. It starts
+nothing, and ends with 1 where a key is lost or a reader fails.
 """
 
 from __future__ import annotations

@@ -21,8 +21,9 @@ from minigts.language.source import read_text
 from minigts.language.tree import Data, Tree, read_tree
 from minigts.topology.read import compose_file, load
 
-Tool = Literal["containerlab", "netlab", "GraphML", "GML", "Compose", "GTS"]
-TOOLS: tuple[Tool, ...] = ("containerlab", "netlab", "GraphML", "GML", "Compose", "GTS")
+Tool = Literal["containerlab", "netlab", "GraphML", "GML", "Compose", "GTS", "Kathará", "CORE"]
+TOOLS: tuple[Tool, ...] = ("containerlab", "netlab", "GraphML", "GML", "Compose", "GTS", "Kathará", "CORE")
+_NO_YAML: tuple[Tool, ...] = ("GTS", "GraphML", "GML", "Kathará", "CORE")
 _MOST_BYTES = 4_000_000
 _SIGNS: tuple[tuple[Tool, re.Pattern[str]], ...] = (
     ("containerlab", re.compile(r"^[ \t]*topology[ \t]*:[ \t]*(?:#.*)?$", re.MULTILINE)),
@@ -47,11 +48,13 @@ def tool_of(path: Path) -> Tool | None:
     ending = path.suffix.lower()
     if ending in gts_language.SUFFIXES:
         return "GTS"
+    if path.name == recognised.KATHARA:
+        return "Kathará"
     if ending not in (*recognised.YAML, *recognised.GRAPHML, *recognised.GML) or path.stat().st_size > _MOST_BYTES:
         return None
     text = path.read_text(encoding="utf-8", errors="replace")
     if ending in recognised.GRAPHML:
-        return "GraphML" if "<graphml" in text else None
+        return "CORE" if recognised.is_scenario(text) else "GraphML" if "<graphml" in text else None
     if ending in recognised.GML:
         return "GML"
     return next((tool for tool, sign in _SIGNS if sign.search(text)), None)
@@ -88,7 +91,7 @@ def _composed(tree: Tree, path: Path) -> Taken:
 def unheard(tool: Tool, path: Path, taken: Taken, most: int) -> list[str]:
     """Places of a file, of at most so many, that change nothing by being there nor by what they say. Of
     files of YAML: a note on GraphML speaks of a key wherever it stands."""
-    if tool in ("GTS", "GraphML", "GML"):
+    if tool in _NO_YAML:
         return []
     return _Looking(tool, path, taken, most).found()
 

@@ -297,6 +297,9 @@ impl Server {
             Request::Course => Answer::Course {
                 course: self.scheduler.course_state(),
             },
+            Request::Storms => Answer::Storms {
+                storms: self.scheduler.storms.borrow().struck(),
+            },
             Request::PauseHost { host } => self.pause(host, true),
             Request::ResumeHost { host } => self.pause(host, false),
             Request::Set { wires } => match self.scheduler.set_wires(wires) {

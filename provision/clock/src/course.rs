@@ -200,7 +200,7 @@ impl Chain {
 
 /// A frame, or a piece of text, as a course has it.
 pub struct Content {
-    hash: u128,
+    pub hash: u128,
     bytes: u64,
     /// What is recorded of it; empty where nothing is recorded.
     head: Vec<u8>,
@@ -216,6 +216,18 @@ pub struct Fate {
     pub dropped: bool,
     /// The wire's random numbers after it: another number if one more was drawn.
     pub drawn: u64,
+}
+
+impl Fate {
+    /// Of a frame that no wire got.
+    pub fn dropped_at(leaves: u64) -> Fate {
+        Fate {
+            leaves,
+            arrives: [0, 0],
+            dropped: true,
+            drawn: 0,
+        }
+    }
 }
 
 /// A host's part in the course. It is the same one for all kernels of that host.

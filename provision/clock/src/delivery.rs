@@ -195,6 +195,7 @@ impl Host {
             Delivery::Silent => {}
             Delivery::Call => self.call(arrival.device, time),
         }
+        self.watch.comes(time, arrival.origin.0, &arrival.frame);
         self.course.borrow_mut().got(
             time,
             arrival.device - 1,
@@ -261,6 +262,7 @@ impl Host {
             let Some(index) = self.devices[first.device].rings.put_ahead(&first.frame)? else {
                 break;
             };
+            self.watch.comes(first.time, first.origin.0, &first.frame);
             self.course.borrow_mut().got(
                 first.time,
                 first.device - 1,

@@ -18,6 +18,7 @@ use crate::orders::Processor;
 use crate::page::Note;
 use crate::rings::QUEUE_SIZE;
 use crate::socket::{Outbox, Received};
+use crate::storm;
 
 /// A kernel that asks to run at this time or later asks for none: it sleeps until something comes.
 const NEVER: u64 = i64::MAX as u64 / 2;
@@ -94,6 +95,8 @@ pub struct Host {
     pub calendar: Calendar,
     /// What comes to it and from it is entered here.
     pub course: course::Shared,
+    /// What it knows of frames that go round.
+    pub watch: storm::Watch,
     /// How many turns the host may still have in its window.
     pub turns_left: u64,
     /// When the kernel was started, and then when its first turn began: its own time counts from there.
@@ -145,6 +148,7 @@ impl Host {
             processor_free: 0,
             calendar: Calendar::new(calendar)?,
             course: Course::new(&course::Order::default(), None).of(0),
+            watch: storm::Watch::new(0, storm::Shared::default()),
             turns_left: 0,
             started_at: now,
             turn_began: Instant::now(),

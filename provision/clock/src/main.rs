@@ -25,6 +25,7 @@ mod scheduler;
 mod server;
 mod socket;
 mod sources;
+mod storm;
 mod taken_away;
 mod trace;
 mod traffic;

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::course;
+use crate::storm;
 use crate::wire::{Counts, Settings};
 
 #[derive(Deserialize)]
@@ -111,6 +112,8 @@ pub enum Request {
     Wires,
     /// The lab's course so far (course.rs).
     Course,
+    /// The ports at which there have been storms (storm.rs).
+    Storms,
     /// From now on this client gets a line for each frame that a port sends, in front of what it is answered.
     Capture,
     /// Replace the settings of these wires.
@@ -126,6 +129,7 @@ pub enum Answer {
     Hosts { hosts: Vec<HostState> },
     Wires { wires: Vec<WireState> },
     Course { course: course::CourseState },
+    Storms { storms: Vec<storm::StruckPort> },
     Refused { error: String },
 }
 

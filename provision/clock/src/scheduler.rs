@@ -19,6 +19,7 @@ use crate::gate::Gate;
 use crate::host::{Host, State, Step};
 use crate::links::Links;
 use crate::orders::{Captured, PortSettings, Topology};
+use crate::storm::{self, Watch};
 
 /// How long a kernel may take until its agent greets, by the lab's time: 300 s.
 const LONGEST_BOOT_NS: u64 = 300 * 1_000_000_000;
@@ -53,6 +54,8 @@ pub struct Scheduler {
     pub links: Links,
     pub gate: Gate,
     pub course: Course,
+    /// What goes round in loops of bridges.
+    pub storms: storm::Shared,
     /// The lab's time. It never goes back.
     pub now: u64,
     /// The end of the window that time is in.
@@ -85,6 +88,7 @@ impl Scheduler {
             links,
             gate: Gate::default(),
             course,
+            storms: storm::Shared::default(),
             now: 0,
             window: None,
             ended: Vec::new(),
@@ -117,6 +121,7 @@ impl Scheduler {
     pub fn close_window(&mut self) {
         if let Some(end) = self.window.take() {
             self.now = self.now.max(end);
+            self.storms.borrow_mut().window_ends(self.now);
         }
     }
 
@@ -279,6 +284,7 @@ impl Scheduler {
     pub fn start(&mut self, index: usize, mut host: Host) {
         self.start_in_vain(index);
         host.course = self.course.of(index);
+        host.watch = Watch::new(index, self.storms.clone());
         host.course.borrow_mut().started(self.now);
         self.hosts[index] = Some(host);
     }
@@ -353,6 +359,7 @@ impl Scheduler {
         self.links.replace(&self.topology, &topology)?;
         self.hosts.resize_with(topology.hosts.len(), || None);
         self.course.has(topology.hosts.len());
+        self.storms.borrow_mut().forget();
         self.started = vec![true; topology.hosts.len()];
         self.topology = topology;
         Ok(())

@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::calendar::lie;
+use crate::course::Fate;
 use crate::device::Event;
 use crate::frames;
 use crate::host::{State, CONSOLE};
@@ -160,6 +161,10 @@ impl Scheduler {
             course.borrow_mut().overloaded(now, port, &content);
             return self.links.count_overrun((index, port));
         };
+        if !host.watch.passes(now, port, content.hash) {
+            let fate = Fate::dropped_at(leaves);
+            return course.borrow_mut().sent(now, port, &content, &fate);
+        }
         let earliest = self.window.unwrap_or(self.now);
         let from = (index, port);
         if let Some(captured) = &mut self.captured {

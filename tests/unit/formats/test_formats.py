@@ -14,6 +14,7 @@ from minigts.cli import completion
 from minigts.cli.app import app
 from minigts.errors import InputError
 from minigts.formats import detect, gts_syntax, network
+from minigts.formats.containerlab_commands import IPV6_ON
 from minigts.formats.network import Link, Machine, Network, Ways
 from minigts.topology.read.load import load, parse
 from minigts.topology.to_network import network_of
@@ -109,13 +110,17 @@ def test_a_word_of_groovy_may_be_a_name(word: str) -> None:
 
 
 def _as_read(kind: str, written: Network) -> Network:
-    """As it is read: in a lab in pieces no host has a route, and shares of processors exist only in real time."""
+    """As it is read: in a lab in pieces no host has a route, and shares of processors exist only in real time.
+    Containerlab's hosts have IPv6 on."""
     if kind == "gts":
         return written
     hosts = {machine.name for machine in written.machines if not machine.is_switch}
     apart = [piece for piece in network.pieces(written.machines, written.links) if not hosts.isdisjoint(piece)]
     shares = any(machine.cpus is not None and machine.cpus < 1 for machine in written.machines)
-    return replace(written, routing="neighbours" if len(apart) > 1 else "routed", time="real" if shares else "")
+    on = (IPV6_ON,) if kind == "containerlab" else ()
+    machines = tuple(each if each.is_switch else replace(each, run=(*on, *each.run)) for each in written.machines)
+    routing, time = "neighbours" if len(apart) > 1 else "routed", "real" if shares else ""
+    return replace(written, machines=machines, routing=routing, time=time)
 
 
 @pytest.mark.parametrize("kind", FILES)

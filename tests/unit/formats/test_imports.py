@@ -13,6 +13,7 @@ import foreign_files
 from minigts.cli.app import app
 from minigts.errors import InputError
 from minigts.formats import detect, keys, network
+from minigts.formats.containerlab_commands import IPV6_ON
 from minigts.formats.network import Network
 from minigts.topology.read.load import load, parse, require_fit
 from minigts.topology.to_network import network_of
@@ -311,7 +312,14 @@ def test_interfaces_of_other_names_are_in_their_numbers_order() -> None:
 def run_of(command: str, *links: str, leave_out: bool = False) -> list[str]:
     """What host a runs."""
     file = CLAB.replace("a: {kind: linux}", f"a: {{kind: linux, exec: ['{command}']}}")
-    return [*clab(*links, file=file, leave_out=leave_out).machines[0].run]
+    return [*own_run(clab(*links, file=file, leave_out=leave_out).machines[0])]
+
+
+def own_run(machine: network.Machine) -> tuple[str, ...]:
+    """A host's commands after that which switches IPv6 on, as it is on in containerlab; a bridge has none."""
+    first, *others = machine.run or (IPV6_ON,)
+    assert first == IPV6_ON
+    return tuple(others)
 
 
 @pytest.mark.parametrize(
@@ -465,7 +473,7 @@ def test_what_is_said_of_the_management_network_is_a_note() -> None:
     notes = " ".join(clab('{endpoints: ["a:eth1", "b:eth1"]}', file=file).notes)
     assert "mgmt of the file: left out: there is no management network" in notes
     assert "mgmt-ipv4 of a: left out" in notes
-    assert not clab(file=CLAB.replace("a: {kind: linux}", "a: {kind: linux, network-mode: none}")).machines[0].run
+    assert not clab(file=CLAB.replace("a: {kind: linux}", "a: {kind: linux, network-mode: none}")).machines[0].run[1:]
 
 
 def test_settings_of_the_kernels_network_are_commands_before_all_others() -> None:
@@ -474,7 +482,7 @@ def test_settings_of_the_kernels_network_are_commands_before_all_others() -> Non
         "a: {kind: linux, exec: [ls], sysctls: {net.ipv4.ip_forward: 0, net.ipv4.conf.default.rp_filter: 2}}",
     ).replace("  nodes", "  defaults: {sysctls: {net.ipv4.ip_forward: 1, net.ipv4.tcp_ecn: 1}}\n  nodes")
     read = clab('{endpoints: ["a:eth1", "b:eth1"]}', '{endpoints: ["a:eth2", "c:eth1"]}', file=file)
-    assert read.machines[0].run == (
+    assert own_run(read.machines[0]) == (
         "sysctl -w net.ipv4.ip_forward=0",
         "sysctl -w net.ipv4.tcp_ecn=1",
         "sysctl -w net.ipv4.conf.default.rp_filter=2",
@@ -482,7 +490,7 @@ def test_settings_of_the_kernels_network_are_commands_before_all_others() -> Non
         "sysctl -w net.ipv4.conf.eth2.rp_filter=2",
         "ls",
     )
-    assert read.machines[1].run == ("sysctl -w net.ipv4.ip_forward=1", "sysctl -w net.ipv4.tcp_ecn=1")
+    assert own_run(read.machines[1]) == ("sysctl -w net.ipv4.ip_forward=1", "sysctl -w net.ipv4.tcp_ecn=1")
 
 
 @pytest.mark.parametrize("written", ["{'a b': 1}", "{net.ipv4.ip_forward: [1]}", "{net.ipv4.ip_forward: $X}"])
@@ -494,7 +502,7 @@ def test_what_is_no_setting_of_the_kernels_is_an_error(written: str) -> None:
 def test_a_bridge_runs_nothing_in_containerlab_either() -> None:
     file = CLAB.replace("c: {kind: linux}", "c: {kind: bridge}").replace("  nodes", "  defaults: {exec: [ls]}\n  nodes")
     read = clab('{endpoints: ["a:eth1", "c:a"]}', '{endpoints: ["b:eth1", "c:b"]}', file=file)
-    assert [machine.run for machine in read.machines] == [("ls",), ("ls",), ()]
+    assert [own_run(machine) for machine in read.machines] == [("ls",), ("ls",), ()]
     assert any(note.startswith("exec of c: left out") for note in read.notes)
 
 
@@ -526,8 +534,8 @@ topology:
 def test_containerlabs_settings_are_a_nodes_own_then_its_groups_its_kinds_and_the_defaults() -> None:
     text = LAYERED.format(defaults="", kinds="", groups="", a="cpu: 0.5")
     a, b = detect.read(text, "t.yml").machines
-    assert (a.cpus, a.memory_mb, a.environment, a.run) == (0.5, 512, (("A", "d"),), ("ls",))
-    assert (b.cpus, b.memory_mb, b.environment, b.run) == (4, 512, (("A", "g"),), ("ls", "ip route"))
+    assert (a.cpus, a.memory_mb, a.environment, own_run(a)) == (0.5, 512, (("A", "d"),), ("ls",))
+    assert (b.cpus, b.memory_mb, b.environment, own_run(b)) == (4, 512, (("A", "g"),), ("ls", "ip route"))
 
 
 def test_a_nodes_kind_may_come_from_its_group_and_its_group_from_its_kind() -> None:
@@ -541,7 +549,7 @@ def test_exec_sets_the_addresses_that_it_says() -> None:
     """`exec` runs no shell: what one would fill in is a plain word."""
     nodes = 'a: {kind: linux, exec: ["ip addr add 192.0.2.1/24 dev eth1", "echo a*b && ls __clabNodeName__"]}'
     read = clab('{endpoints: ["a:eth1", "b:eth1"]}', file=CLAB.replace("a: {kind: linux}", nodes))
-    assert read.machines[0].run == ("ip addr add 192.0.2.1/24 dev eth1", "echo 'a*b' '&&' ls a")
+    assert own_run(read.machines[0]) == ("ip addr add 192.0.2.1/24 dev eth1", "echo 'a*b' '&&' ls a")
     assert "run" in network.text(read)
     with pytest.raises(InputError, match=r"t\.clab\.yml:3: .*exec echo \$HOME cannot be honoured"):
         clab(file=CLAB.replace("a: {kind: linux}", 'a: {kind: linux, exec: ["echo $HOME"]}'))
@@ -580,7 +588,7 @@ LOST = {
     ),
     "kept-block": (CLAB + '    - {endpoints: ["a:eth1", "b:eth1"], ipv4: ["10.255.0.1/24"]}\n', 5, "network 10.255"),
     "pair-of-addresses": (CLAB + '    - {endpoints: ["a:eth1", "b:eth1"], ipv4: ["192.0.2.0/31"]}\n', 5, "network 192"),
-    "used-kind": (CLAB.replace("  nodes", "  kinds: {linux: {binds: ['a:/b']}}\n  nodes"), 3, "binds"),
+    "used-kind": (CLAB.replace("  nodes", "  kinds: {linux: {binds: ['/a:/b']}}\n  nodes"), 3, "bind /a:/b"),
     "tunnel": (NETLAB + "  - {h1: , h2: , type: tunnel}\n", 5, "a link of type 'tunnel'"),
     "clab-binds": (NETLAB.replace("h1, ", "{name: h1, clab.binds: [x]}, "), 3, "binds"),
     "made": ("input: [a.yml]\n" + NETLAB, 1, "input"),

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import pytest
 
-from minigts.errors import HostFailed
 from minigts.lab import calibration
 from minigts.providers.base import Provider, Result
 from minigts.topology.read.load import parse
@@ -93,6 +92,13 @@ def test_a_host_by_itself_behind_a_switch_has_no_path_to_measure() -> None:
     assert prober.calls == 0
 
 
-def test_a_link_that_carries_nothing_says_so() -> None:
-    with pytest.raises(HostFailed, match="0 of 120 echo requests answered"):
+def test_where_nobody_answers_it_is_said_between_whom() -> None:
+    with pytest.raises(calibration.NothingAnswers, match="from h1 to h2 have no answers"):
         emulator_overhead_ms(Prober([]))
+
+
+def test_where_one_host_does_not_answer_another_path_is_measured() -> None:
+    plan = parse(CHAIN.replace(", loss: 1%", ""), "five.yaml")
+    prober = Prober([], windows(30.6, 30.61, 31.0))
+    assert calibration.emulator_overhead_ms(cast(Provider, prober), plan, plan.paths) == pytest.approx(0.1)
+    assert prober.asked == {("a", plan.host("e").address), ("a", plan.host("d").address)}

@@ -465,7 +465,10 @@ def up(
     """
     file = Loaded(topology) if isinstance(topology, Plan) else read(topology, provider=provider, time=time)
     ready = bring_up.ready(bring_up.Request(file.plan, provider, name, overlay, defaults=file.defaults))
-    return Lab(bring_up.bring_up(ready, say).lab, ours=ready.is_new, _say=say)
+    brought = bring_up.bring_up(ready, say)
+    for warning in brought.warnings:
+        say(warning)
+    return Lab(brought.lab, ours=ready.is_new, _say=say)
 
 
 def open_lab(name: str | None = None, *, say: Progress = _quiet) -> Lab:

@@ -89,6 +89,8 @@ class Certificate(BaseModel):
     """Why links of `cut` carried nothing that nobody has cut, by name: `bra is off`."""
     changed: tuple[str, ...] = ()
     """Links whose settings had been changed, and how; they were measured against the declared settings."""
+    storm: Annotated[tuple[str, ...], Field(exclude_if=lambda storm: not storm)] = ()
+    """Links on which frames have gone round in a loop of bridges, at one moment of the lab."""
     sample: Annotated[tuple[str, ...], Field(exclude_if=lambda sample: not sample)] = ()
     """The links of a quick certificate, which alone were measured; empty, which is not stored, where all were."""
     links: Annotated[int, Field(ge=0, exclude_if=lambda links: not links)] = 0
@@ -117,7 +119,8 @@ class Certificate(BaseModel):
             measured = f"{len(self.sample)} of {self.links} links measured, all settings read back"
             words = f"quick certificate, {measured}: {words}"
         changed = f"; changed: {'; '.join(self.changed)}" if self.changed else ""
-        return words + (f", {unsure} not judged" if unsure else "") + cut + changed
+        storm = f"; a storm on {', '.join(self.storm)}" if self.storm else ""
+        return words + (f", {unsure} not judged" if unsure else "") + cut + changed + storm
 
     def in_words(self) -> dict[str, JsonValue]:
         """The certificate for people, by subject and quantity; settings that are as declared have no line."""

@@ -23,6 +23,7 @@ from minigts.fidelity.host_load import recording, taints
 from minigts.fidelity.sample import MOST_AT_ONCE_MBIT, Extent
 from minigts.foreign import Foreign, to_parse, whole_number
 from minigts.judge import tolerances
+from minigts.judge.silence import explained, question
 from minigts.judge.throughput import ceiling_in_words
 from minigts.lab import Lab, Record, events, links
 from minigts.lab.calibration import RoundTrips, probe
@@ -155,6 +156,7 @@ def certify(lab: Lab, say: Progress, *, bringing_up: bool = False, extent: Exten
             record = lab.read_record()
             round_trips = tuple(_round_trips(as_set, whole, over, say, in_time))
         set_so = tuple(settings(lab, say))
+        round_trips = _why_silent(as_set.plan, whole, over, round_trips)
         dumb = frozenset(row.subject for row in round_trips if row.quantity == "RTT" and row.measured is None)
         rows = (*set_so, *round_trips, *_losses(as_set, whole, say, dumb), *_rates(as_set, whole, say, in_time, dumb))
     record = lab.read_record()  # somebody may have set links meanwhile
@@ -174,6 +176,7 @@ def certify(lab: Lab, say: Progress, *, bringing_up: bool = False, extent: Exten
         cut=_not_measured(lab.plan, record),
         off=_off(lab.plan, record),
         changed=_changed(lab.plan, record),
+        storm=tuple(links.storms(lab)),
         sample=() if whole == every else tuple(link.name for link in whole),
         links=0 if whole == every else len(every),
     )
@@ -284,9 +287,33 @@ def _round_trips(
         say(f"certificate: round trips over {link.name}")
         yield from link_rows(lab, link, in_time)
     for path in over:
-        name = f"{path.source}-{path.target}"
+        name = _name_of(path)
         say(f"certificate: round trips from {path.source} to {path.target}")
         yield from path_rows(lab, name, path, in_time)
+
+
+def _why_silent(plan: Plan, whole: Sequence[Link], over: Sequence[Path], rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    """The rows; those of round trips without any answer name the machines that explain them best."""
+    links = {link.name: _path_of(link) for link in whole}
+    measured = {**{_name_of(path): path for path in over}, **links}
+    silent = {
+        row.subject: measured[row.subject]
+        for row in rows
+        if row.quantity == "RTT" and row.measured is None and row.ok is False and not row.note
+    }
+    if not silent:
+        return rows
+    paths_of = {(path.source, path.target): path for path in reversed(silent.values())}
+    why = {pair: each for each in explained(plan, [*paths_of], paths_of) for pair in each.pairs}
+    notes = {name: f"not reached: {question(why[path.source, path.target].machines)}" for name, path in silent.items()}
+    return tuple(
+        row.model_copy(update={"note": notes[row.subject]}) if row.subject in notes and row.quantity == "RTT" else row
+        for row in rows
+    )
+
+
+def _name_of(path: Path) -> str:
+    return f"{path.source}-{path.target}"
 
 
 def link_rows(lab: Lab, link: Link, in_time: InTime = lambda: True) -> Iterator[Row]:

@@ -23,6 +23,7 @@ from minigts.language.blocks import reserved_for
 from minigts.language.problems import Location, shown
 
 LONGEST_PREFIX = 30
+_OF_PORTS = re.compile(r"eth[0-9]{1,9}", re.ASCII)
 _DIGITS = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
@@ -34,7 +35,8 @@ class Wanted:
     name: str | None = None
     """The interface as the file calls it."""
     number: int | None = None
-    """The number in `eth2`; None for another name, and without a name."""
+    """Which of its machine's ports it is to be: 2 for `eth2`, and for `eth1` where ports count from eth0. None for
+    another name, and without a name."""
     address: IPv4Address | None = None
 
 
@@ -77,11 +79,16 @@ def fitted(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> Fit
     chosen = [attached[index] for index in _order(machines, attached)]
     for (link, numbers), each in zip(ports(each.link for each in chosen), chosen, strict=True):
         for end, number, wanted in zip(link.ends, numbers, each.ends, strict=True):
-            if wanted.name is not None and wanted.number != number and not machines[end].is_switch:
+            if wanted.name is not None and not machines[end].is_switch and _is_renamed(wanted, wanted.name, number):
                 found.renamed.setdefault(end, {})[wanted.name] = f"eth{number}"
     found.links = [_named(each) for each in chosen]
     _address(machines, chosen, found)
     return found
+
+
+def _is_renamed(wanted: Wanted, name: str, number: int) -> bool:
+    """Whether an interface is called otherwise here, where it is `eth1` by its number; others count from eth0."""
+    return name != f"eth{number}" and (wanted.number != number or _OF_PORTS.fullmatch(name) is not None)
 
 
 def _named(each: Attached) -> Link:

@@ -18,14 +18,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from ipaddress import IPv4Interface, IPv4Network
+from pathlib import Path, PurePosixPath
 
 from minigts.formats import containerlab_commands
 from minigts.formats.attached import Attached, Fitted, Wanted, fitted
+from minigts.formats.beside import Beside
 from minigts.formats.containerlab_commands import FILLED_IN
 from minigts.formats.keys import CONTAINERLAB
 from minigts.formats.network import WAYS, Link, Machine, Names, Network, Notes, Written, flow, ports, title
 from minigts.formats.yaml_document import Document, Layers
 from minigts.language.blocks import MAC, OWN_MACS
+from minigts.language.host_paths import checked_source, checked_target
 from minigts.language.problems import Location, require_none, shown
 from minigts.language.quantities import MEMORY_MB
 from minigts.language.tree import Data, Tree
@@ -60,16 +63,32 @@ def read(tree: Tree, file: str, *, leave_out: bool = False) -> Network:
     attached = reading.all(inner)
     found = fitted({each.name: each for each in (*machines.values(), *reading.switches)}, attached)
     document.settle(found)
-    machines = {
-        name: _with_commands(document, settings[name], name, str(top.get("name") or ""), machine, found, attached)
-        for name, machine in machines.items()
-    }
+    beside = Beside(Path(file).parent if Path(file).is_file() else None)
+    lab = str(top.get("name") or "")
+    for name, machine in machines.items():
+        kept = replace(machine, files=_unmoved(document, settings[name], machine, beside, found))
+        machines[name] = _with_commands(document, settings[name], name, lab, kept, found, attached)
     if any(link.mtu is None for link in found.links):
         document.notes.add("mtu", "links that say none", f"{_OUR_MTU} here; containerlab's own is {_OWN_MTU}")
     links = (link if link.mtu != _OUR_MTU else replace(link, mtu=None) for link in found.links)
     require_none(document.problems, file)
     name = title(str(top.get("name") or ""), "containerlab")
     return document.network(name, (*machines.values(), *reading.switches), tuple(links))
+
+
+def _unmoved(
+    document: Document, settings: Layers, machine: Machine, beside: Beside, found: Fitted
+) -> tuple[tuple[str, str], ...]:
+    """The files that are copied to a machine; those that name an interface which is another one here are lost."""
+    renamed = found.renamed.get(machine.name, {})
+    kept = []
+    for source, target in machine.files:
+        if (named := beside.naming(source, renamed)) is None:
+            kept.append((source, target))
+        else:
+            why = f"it names {named}, which is {renamed[named]} here: change it, and copy it by `files:`"
+            document.lose(settings.get("binds")[1], f"bind {source[:40]}", machine.name, why)
+    return tuple(kept)
 
 
 def _with_commands(
@@ -113,6 +132,7 @@ def _machines(
             cpus=_cpus(document, settings, name),
             memory_mb=_memory(document, *settings.get("memory")),
             environment=_environment(document, settings, name),
+            files=_files(document, settings, name),
         )
         if kind in _SWITCHES:
             found[name] = _switch(document, settings, name, found[name])
@@ -121,10 +141,10 @@ def _machines(
 
 def _switch(document: Document, settings: Layers, name: str, machine: Machine) -> Machine:
     """The bridge without a container's settings, since containerlab runs nothing on it."""
-    for key in ("cpu", "memory", "env", "exec", "sysctls"):
+    for key in ("cpu", "memory", "env", "exec", "sysctls", "binds"):
         if settings.get(key)[0] is not None:
             document.notes.add(key, name, "left out: a bridge of containerlab's runs nothing")
-    return replace(machine, cpus=None, memory_mb=None, environment=())
+    return replace(machine, cpus=None, memory_mb=None, environment=(), files=())
 
 
 _NODE = CONTAINERLAB["node"]
@@ -209,6 +229,38 @@ def _environment(document: Document, settings: Layers, name: str) -> tuple[tuple
     if found:
         document.notes.add("env", name, "`environment:` here, of what you run on the host, in minigts' own system")
     return tuple(found.items())
+
+
+def _files(document: Document, settings: Layers, name: str) -> tuple[tuple[str, str], ...]:
+    """What is mounted from beside the file, `HOST-PATH:PATH[:OPTIONS]`, as files that are copied. A nearer mount takes
+    the place of a farther one at the same path."""
+    found: dict[str, str] = {}
+    for data, where in settings.every("binds"):
+        for bind in document.texts(data, where):
+            source, target, *_ = (*bind.split(":"), "")
+            if (why := _why_no_file(source, target)) is not None:
+                document.lose(where, f"bind {bind[:40]}", name, why)
+            else:
+                found[target] = source
+    if found:
+        document.notes.add("binds", name, "`files:` here: copied as the lab comes up; paths begin beside this file")
+    return tuple((source, target) for target, source in found.items())
+
+
+def _why_no_file(source: str, target: str) -> str | None:
+    """Why what is mounted cannot be copied; None where it can."""
+    if not target:
+        return "a bind is a path here, a colon, and a path on the node"
+    if FILLED_IN.search(source) or FILLED_IN.search(target):
+        return "nothing is filled in here: write the path out"
+    if source.startswith(("/", "~")) or ".." in PurePosixPath(source).parts:
+        return "files are taken from beside this file; copy it there"
+    try:
+        checked_source(source)
+        checked_target(target)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 class _Links:

@@ -20,6 +20,8 @@ from minigts.language.problems import Location, shown
 
 FILLED_IN = re.compile(r"\$|__clab(?:NodeDir|Dir)__")
 """Variables that containerlab substitutes where it runs."""
+IPV6_ON = "sysctl -qw net.ipv6.conf.all.disable_ipv6=0"
+"""A container has IPv6 on, with addresses of its links; a host of a lab without `ipv6:` has it off."""
 _SYSCTL = re.compile(r"[a-z][a-z0-9_]*(?:[./][A-Za-z0-9_-]+){1,9}", re.ASCII)
 _FOR_LATER = re.compile(r"([./])default([./])")
 _MANAGEMENT = "eth0"
@@ -35,7 +37,7 @@ def run(
 ) -> tuple[str, ...]:
     """The commands for node `name` of the lab. `renamed` has its renamed interfaces, `own` all of them by their names
     in the file."""
-    found = dict.fromkeys(_sysctls(document, settings, len(own)))
+    found = dict.fromkeys((IPV6_ON, *_sysctls(document, settings, len(own))))
     for what, command, where in _commands(document, settings, name, lab):
         if (why := _why_not(command, renamed, own)) is not None:
             document.lose(where, what, name, why)

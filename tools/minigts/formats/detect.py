@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from minigts.errors import InputError, Problem
-from minigts.formats import containerlab, dot_mermaid, gml, graphml, gts, gts_language, netlab, recognised
+from minigts.formats import (
+    containerlab,
+    core,
+    dot_mermaid,
+    gml,
+    graphml,
+    gts,
+    gts_language,
+    kathara,
+    netlab,
+    recognised,
+)
+from minigts.formats.beside import Beside
 from minigts.formats.network import Network, Written
 from minigts.language.source import Language
 from minigts.language.tree import read_tree
@@ -15,7 +27,7 @@ LANGUAGE = Language(
     name="testbed's file",
     opening="`name:` and `topology:` or `nodes:`",
     largest_bytes=256_000,
-    instead_of_aliases="write out what is meant",
+    instead_of_aliases="",
 )
 _GRAPHML = Language(
     name="GraphML file", opening="`<graphml>`", largest_bytes=4_000_000, instead_of_aliases="write out what is meant"
@@ -24,6 +36,8 @@ _GRAPHML = Language(
 _GML = Language(
     name="GML file", opening="`graph [`", largest_bytes=4_000_000, instead_of_aliases="write out what is meant"
 )
+_KATHARA = Language(name="lab.conf", opening='`pc1[0]="A"`', largest_bytes=256_000, instead_of_aliases="")
+_GRAPHS = (*recognised.GRAPHML, *recognised.GML)
 WRITERS: Mapping[str, Callable[[Network], Written]] = {
     "gts": gts.write,
     "containerlab": containerlab.write,
@@ -39,25 +53,36 @@ def language_of(file: str | PurePath) -> Language:
     ending = PurePath(file).suffix.lower()
     if ending in gts_language.SUFFIXES:
         return gts_language.LANGUAGE
+    if PurePath(file).name == kathara.FILE:
+        return _KATHARA
     return _GRAPHML if ending in recognised.GRAPHML else _GML if ending in recognised.GML else LANGUAGE
 
 
 def read(text: str, file: str, *, leave_out: bool = False, part: int | None = None) -> Network:
     """The network of a file in another tool's format. Raises InputError with every problem, each with its line. A
     setting that affects the network and cannot be honoured is one, unless `leave_out`. Of a graph in several parts,
-    which no link joins, `part` is the number of one, 1 for the largest."""
+    which no link joins, `part` is the number of one, 1 for the largest. A lab.conf is read with what lies beside it."""
     ending = PurePath(file).suffix.lower()
-    if ending in recognised.GRAPHML:
-        return graphml.read(text, file, leave_out=leave_out, part=part)
-    if ending in recognised.GML:
-        return gml.read(text, file, leave_out=leave_out, part=part)
+    recognised.require_no_program(text, file)
+    if ending in _GRAPHS and not (ending == ".xml" and recognised.is_scenario(text)):
+        reader = gml if ending in recognised.GML else graphml
+        return reader.read(text, file, leave_out=leave_out, part=part)
     if part is not None:
         raise InputError([Problem(file, 0, "only graphs (GraphML, GML) are taken in parts: leave out --part")])
+    if ending == ".xml":
+        return core.read(text, file, leave_out=leave_out)
+    if PurePath(file).name == kathara.FILE:
+        directory = Path(file).parent if Path(file).is_file() else None
+        return kathara.read(text, file, Beside(directory), leave_out=leave_out)
     if ending in gts_language.SUFFIXES:
         return gts.read(text, file)
     if ending not in recognised.YAML:
         endings = recognised.known_endings()
         raise InputError([Problem(file, 0, f"no format is known by the ending {ending!r}; endings are {endings}")])
+    return _of_yaml(text, file, leave_out)
+
+
+def _of_yaml(text: str, file: str, leave_out: bool) -> Network:
     tree = read_tree(text, file, LANGUAGE)
     match recognised.of_document(tree.data):
         case "containerlab":

@@ -17,6 +17,7 @@ from minigts.formats.keys import GRAPHML
 from minigts.formats.network import Link, Machine, Names, Network, Notes, pieces, title
 from minigts.language.problems import listed, require_none, shown
 
+_MOST_KM = 100_000
 _LEAST_MBIT, _MOST_MBIT = 0.008, 100_000.0
 _NOT_THERE = frozenset({"planned", "proposed", "future", "under construction"})
 """The values of `LinkStatus` in the Topology Zoo for edges that do not exist yet."""
@@ -94,7 +95,7 @@ class _Reading:
                 continue
             for key in node.data.keys() - GRAPHML["node"].keys():
                 self.notes.add("the nodes' data", key[:40], "left out")
-            label = node.data.get("label") or name
+            label = node.data.get("label") or node.data.get("name") or name
             machines[name] = Machine(names.of(label), node.line, location=label[:60] or None)
             place = _place(node, label)
             if place is None:
@@ -121,7 +122,9 @@ class _Reading:
                 continue
             self._judge(edge, owner)
             both = [places[end] for end in ends if end in places]
-            delay_ms = fibre_ms(distance_km(*both)) if len(both) == 2 else None
+            delay_ms = self._of_length(edge, owner)
+            if delay_ms is None and len(both) == 2:
+                delay_ms = fibre_ms(distance_km(*both))
             rate = self._rate(edge, owner)
             delays = None if delay_ms is None else (delay_ms, delay_ms)
             yield Link(joined, edge.line, delay_ms=delays, rate_mbit=None if rate is None else (rate, rate))
@@ -134,6 +137,16 @@ class _Reading:
                 self._lose(edge.line, f"the key {shown(key)}", owner, "it is not known")
             elif known.fate == "note" or (key == "LinkStatus" and value):
                 self.notes.add("the edges' data", key[:40], "left out")
+
+    def _of_length(self, edge: Element, owner: str) -> float | None:
+        """The delay of an edge that says the distance of its ends in km, `dist`; None where it says none."""
+        if (written := edge.data.get("dist")) is None:
+            return None
+        km = _number(written)
+        if km is None or not 0 <= km <= _MOST_KM:
+            self._lose(edge.line, f"dist {shown(written)}", owner, f"it is no distance in km, up to {_MOST_KM}")
+            return None
+        return fibre_ms(km)
 
     def _rate(self, edge: Element, owner: str) -> float | None:
         """The rate in Mbit/s. One out of range is lost."""
@@ -180,7 +193,9 @@ class _Reading:
 
 
 def _place(node: Element, label: str) -> Site | None:
-    north, east = (_number(node.data.get(key)) for key in ("Latitude", "Longitude"))
+    north, east = (
+        _number(node.data.get(zoo) or node.data.get(hub)) for zoo, hub in (("Latitude", "lat"), ("Longitude", "lon"))
+    )
     if north is None or east is None or abs(north) > 90 or abs(east) > 180:
         return None
     return Site(label, north, east)

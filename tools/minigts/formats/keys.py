@@ -71,7 +71,7 @@ CONTAINERLAB: Mapping[str, Place] = {
     ),
     "node": {
         **_honoured(
-            kind="`linux` is a host, `bridge` and `ovs-bridge` a switch; all others are errors",
+            kind="`linux` is a host, with IPv6 on by `run:`, `bridge` and `ovs-bridge` a switch; all others are errors",
             group="the group whose settings it has",
             cpu="`cpus:`: whole processors, or a share of one",
             memory="`memory:`",
@@ -87,7 +87,8 @@ CONTAINERLAB: Mapping[str, Place] = {
         **_all("note", _ENGINE, "privileged cgroupns-mode cgroup-parent pid-mode tmpfs security-opts link-apply-mode"),
         **_all("note", _ENGINE, "startup-delay position enforce-startup-config suppress-startup-config"),
         **_all("note", _CONTROL_LINE, "ports hostname aliases dns credentials certificate username password"),
-        **_all("error", _FOREIGN_FILES, "binds volumes env-files"),
+        **_honoured(binds="`files:`, of paths beside the file, which are copied; all others are errors"),
+        **_all("error", _FOREIGN_FILES, "volumes env-files"),
         **_all("error", "a configuration sets addresses and routes; set them by `run:`", "startup-config"),
         **_all("error", "its commands may set addresses and routes; set them by `run:`", "stages"),
         **_all("note", _NO_MANAGEMENT, "mgmt-ipv4 mgmt-ipv6"),
@@ -243,8 +244,11 @@ GRAPHML: Mapping[str, Place] = {
     "node": {
         **_honoured(
             label="the host's name and `location:`",
+            name="as `label`, where there is none",
             Latitude="with `Longitude`: what makes its links' delays",
             Longitude="as above",
+            lat="as `Latitude`, in TopoHub's files",
+            lon="as `Longitude`, in TopoHub's files",
         ),
     },
     "edge": {
@@ -252,13 +256,74 @@ GRAPHML: Mapping[str, Place] = {
             LinkSpeedRaw="`rate:`, of bit/s",
             LinkSpeed="`rate:`, with `LinkSpeedUnits`, where `LinkSpeedRaw` says none",
             LinkSpeedUnits="as above",
+            dist="its length in km, as a distance between its ends: its delay, in place of the coordinates'",
             LinkStatus="an edge that is planned, proposed, future or under construction is no link, which is a note",
         ),
-        **_all("note", "a word about the edge", "LinkLabel LinkNote LinkType description id key label NetworkDate"),
+        **_all("note", "demands of TopoHub's, and not of the network", "ecmp_fwd ecmp_bwd ecmp_unc"),
+        **_all(
+            "note", "a word about the edge", "type LinkLabel LinkNote LinkType description id key label NetworkDate"
+        ),
         **_all("note", "yEd's drawing of it", "edgegraphics url"),
     },
 }
-FORMATS: Mapping[str, Mapping[str, Place]] = {"containerlab": CONTAINERLAB, "netlab": NETLAB, "GraphML": GRAPHML}
+KATHARA: Mapping[str, Place] = {
+    "device": {
+        **_honoured(
+            sysctl="`run:`, by `sysctl -w`",
+            env="`environment:`",
+            mem="`memory:`",
+            cpus="`cpus:`: whole processors, or a share of one",
+            exec="`run:`",
+            ipv6="IPv6 on, by `run:`",
+        ),
+        **_all("error", "it leads to the machine's own network; `gateway: true` of minigts does", "bridged"),
+        **_all("note", _PROGRAMS, "image shell entrypoint args"),
+        **_all("note", _ENGINE, "num_terms ulimit privileged volume"),
+        **_all("note", _CONTROL_LINE, "port"),
+    },
+}
+CORE: Mapping[str, Place] = {
+    "network": _honoured(
+        type="`SWITCH` is a switch, and so is `HUB`, with a note; all others (radio, tunnels) are errors"
+    ),
+    "device": {
+        **_honoured(name="the host's name"),
+        **_all("note", _PROGRAMS, "type class image compose compose_name"),
+        **_all("note", "only CORE's drawings have it", "icon canvas"),
+        **_all("error", "the lab would be on several machines", "server"),
+    },
+    "interface": {
+        **_honoured(
+            name="the ports' order; a port that is called otherwise here is a note",
+            mac="`macs:`",
+            ip4="`subnet:` and `addresses:`, with `ip4_mask`",
+            ip4_mask="as above",
+            ip6="`run:`, by `ip address add`, with `ip6_mask`; IPv6 is on, and has no routes",
+            ip6_mask="as above",
+            id="as `name`",
+        ),
+    },
+    "options": {
+        **_honoured(
+            delay="`delay:`, of µs",
+            jitter="`jitter:`, of µs",
+            bandwidth="`rate:`, of bit/s; 0: none",
+            loss="`loss:`, of %",
+            dup="`duplicate:`, of %",
+            unidirectional="a link of its own for each direction is one link here",
+        ),
+        **_all("error", "a queue here is of bytes: set `queue:`", "buffer"),
+        **_all("error", "minigts has no such errors; `loss:` and `corrupt:` may replace them", "mer burst mburst"),
+        **_all("note", "only tunnels read it", "key"),
+    },
+}
+FORMATS: Mapping[str, Mapping[str, Place]] = {
+    "containerlab": CONTAINERLAB,
+    "netlab": NETLAB,
+    "GraphML": GRAPHML,
+    "Kathará": KATHARA,
+    "CORE": CORE,
+}
 
 
 def tables(format_name: str) -> Iterator[str]:

@@ -36,6 +36,8 @@ class Machine:
     environment: tuple[tuple[str, str], ...] = ()
     run: tuple[str, ...] = ()
     """Commands for a shell, which run once the links are there."""
+    files: tuple[tuple[str, str], ...] = ()
+    """What is copied to the host: a path relative to the file's directory, and one on the host."""
 
 
 @dataclass(frozen=True)
@@ -246,6 +248,8 @@ def _machine(machine: Machine) -> Data:
         settings["controller"] = machine.controller
     if machine.environment:
         settings["environment"] = {name: _shown(value) for name, value in machine.environment}
+    if machine.files:
+        settings["files"] = [{"source": source, "target": target} for source, target in machine.files]
     if machine.run:
         settings["run"] = [_shown(command) for command in machine.run]
     return settings or None
@@ -314,6 +318,27 @@ def pieces(machines: Iterable[Machine], links: Iterable[Link]) -> list[list[str]
             piece_of.update(dict.fromkeys(small, large))
     order = {name: place for place, name in enumerate(piece_of)}
     return [sorted(each, key=order.__getitem__) for each in {id(each): each for each in piece_of.values()}.values()]
+
+
+NO_ROUTES = "so hosts have no routes here, and reach the far ends of their links alone (`routing: neighbours`)"
+
+
+def connected(machines: Sequence[Machine], links: Iterable[Link], notes: Notes) -> tuple[str, str]:
+    """The routing, and the time, of another tool's network: where no link joins some nodes to the others, hosts have no
+    routes, as in that tool; a share of a processor is of real time."""
+    hosts = {machine.name for machine in machines if not machine.is_switch}
+    apart = [piece for piece in pieces(machines, links) if not hosts.isdisjoint(piece)]
+    routing, time = "routed", ""
+    if len(apart) > 1:
+        routing = "neighbours"
+        for piece in sorted(apart, key=len)[:-1]:
+            notes.add("pieces", "the file", f"no link joins {listed(piece)} to the others, {NO_ROUTES}")
+    if shares := [machine.name for machine in machines if machine.cpus is not None and machine.cpus < 1]:
+        time = "real"
+        for name_of_host in shares:
+            why = "`time: real` here, since a share of a processor exists only in real time"
+            notes.add("cpu", name_of_host, why)
+    return routing, time
 
 
 def ports(links: Iterable[Link]) -> Iterator[tuple[Link, tuple[int, int]]]:

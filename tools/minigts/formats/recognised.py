@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Literal, TypeAlias
 
@@ -9,6 +10,7 @@ from minigts.errors import InputError, Problem
 from minigts.formats import gts_language
 from minigts.language.tree import Data
 
+KATHARA, PYTHON = "lab.conf", (".py",)
 GRAPHML, GML, YAML = (".graphml", ".xml"), (".gml",), (".yaml", ".yml")
 OURS = frozenset({"hosts", "chain", "pair", "star", "ring", "clos", "switches"})
 """Keys of minigts' own topologies."""
@@ -31,7 +33,16 @@ def of_document(data: Data) -> Tool | None:
         return "Compose"
     links = data.get("links")
     ours = isinstance(links, list) and any(isinstance(each, dict) and "ends" in each for each in links)
-    return "netlab" if not ours and not data.keys().isdisjoint({"nodes", "defaults.device"}) else None
+    groups = data.get("groups")
+    makes_nodes = isinstance(groups, dict) and _makes_nodes(groups)
+    named = not data.keys().isdisjoint({"nodes", "defaults.device"}) or makes_nodes
+    return "netlab" if not ours and named else None
+
+
+def _makes_nodes(groups: Mapping[str, Data]) -> bool:
+    """Whether netlab's groups make nodes of their members, so that a file needs no `nodes:`."""
+    groups_of_their_own = (each for each in groups.values() if isinstance(each, dict))
+    return "_auto_create" in groups or any("_auto_create" in each for each in groups_of_their_own)
 
 
 def require_ours(data: Data, file: str) -> None:
@@ -54,10 +65,32 @@ def require_no_topology(data: Data, file: str) -> None:
 
 
 def require_our_ending(file: str) -> None:
-    """Raise InputError for GraphML and GML, by the name of a file, before it is read."""
+    """Raise InputError for GraphML, GML, Kathará's lab.conf and programs, by the name of a file, before it is read."""
     by_ending = {GRAPHML[0]: "GraphML", GML[0]: "GML"}
-    if (what := by_ending.get(PurePath(file).suffix.lower())) is not None:
+    what = by_ending.get(PurePath(file).suffix.lower()) or ("Kathará's" if PurePath(file).name == KATHARA else None)
+    if what is not None:
         raise InputError([Problem(file, 0, _import(what, file))])
+    if PurePath(file).suffix.lower() in PYTHON:
+        raise InputError([Problem(file, 0, _PROGRAM)])
+
+
+_PROGRAM = (
+    "this file is a program in Python, as Mininet's networks are, and no data that could be read: it makes its network "
+    "as it runs. Write its hosts, switches and links as a topology (docs/topology-language.md)"
+)
+
+
+def require_no_program(text: str, file: str) -> None:
+    """Raise InputError for a program in Python, by its file's name, and for a script of Mininet's by its text, too."""
+    imports = "import" in text[:_WHERE_XML_BEGINS] and "mininet." in text[:_WHERE_XML_BEGINS]
+    known = PurePath(file).suffix.lower() in (*GRAPHML, *GML, *YAML) or PurePath(file).name == KATHARA
+    if PurePath(file).suffix.lower() in PYTHON or (imports and not known):
+        raise InputError([Problem(file, 1, _PROGRAM)])
+
+
+def is_scenario(text: str) -> bool:
+    """Whether XML is a scenario of CORE's, by its beginning."""
+    return "<scenario" in text[:_WHERE_XML_BEGINS] and "<graphml" not in text[:_WHERE_XML_BEGINS]
 
 
 def require_no_xml(text: str, file: str) -> None:
@@ -66,6 +99,8 @@ def require_no_xml(text: str, file: str) -> None:
         return
     if "<graphml" in text[:_WHERE_XML_BEGINS] and PurePath(file).suffix.lower() in GRAPHML:
         raise InputError([Problem(file, 1, _import("GraphML", file))])
+    if is_scenario(text) and PurePath(file).suffix.lower() == ".xml":
+        raise InputError([Problem(file, 1, _import("CORE's", file))])
     raise InputError([Problem(file, 1, "this file is XML, and no topology of minigts', which is YAML")])
 
 
@@ -75,4 +110,4 @@ def _import(what: str, file: str) -> str:
 
 
 def known_endings() -> str:
-    return ", ".join((*gts_language.SUFFIXES, *GRAPHML, *GML, *YAML))
+    return ", ".join((*gts_language.SUFFIXES, *GRAPHML, *GML, *YAML)) + f"; and {KATHARA}"

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from minigts.errors import Problem
 from minigts.formats.attached import Fitted
 from minigts.formats.keys import Place
-from minigts.formats.network import Link, Machine, Network, Notes, pieces
-from minigts.language.problems import Location, did_you_mean, listed, shown
+from minigts.formats.network import Link, Machine, Network, Notes, connected
+from minigts.language.problems import Location, did_you_mean, shown
 from minigts.language.quantities import Quantity
 from minigts.language.tree import DEEPEST, Data, Tree
 
 LEAST_MTU, MOST_MTU = 576, 9500
 """The bounds of a link's MTU in a lab."""
-NO_ROUTES = "so hosts have no routes here, and reach the far ends of their links alone (`routing: neighbours`)"
 _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 
 
@@ -66,18 +65,7 @@ class Document:
     def network(self, name: str, machines: Sequence[Machine], links: Sequence[Link]) -> Network:
         """The whole network. Where no link joins some nodes to the others, hosts have no routes, as in the other
         tool."""
-        hosts = {machine.name for machine in machines if not machine.is_switch}
-        apart = [piece for piece in pieces(machines, links) if not hosts.isdisjoint(piece)]
-        routing, time = "routed", ""
-        if len(apart) > 1:
-            routing = "neighbours"
-            for piece in sorted(apart, key=len)[:-1]:
-                self.notes.add("pieces", "the file", f"no link joins {listed(piece)} to the others, {NO_ROUTES}")
-        if shares := [machine.name for machine in machines if machine.cpus is not None and machine.cpus < 1]:
-            time = "real"
-            for name_of_host in shares:
-                why = "`time: real` here, since a share of a processor exists only in real time"
-                self.notes.add("cpu", name_of_host, why)
+        routing, time = connected(machines, links, self.notes)
         return Network(name, tuple(machines), tuple(links), routing=routing, time=time, notes=self.notes.lines())
 
     def line(self, where: Location) -> int:

@@ -22,7 +22,7 @@ from minigts.lab.record import DECLARED, Change, Record, Settings
 from minigts.lab.rundir import exclusive
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.providers import supported
-from minigts.providers.base import CarriesLinks, Provider
+from minigts.providers.base import CarriesLinks, Provider, SeesStorms
 from minigts.topology import disciplines, opportunities
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.jitter import OWN
@@ -700,6 +700,21 @@ def losing_all(plan: Plan, record: Record) -> frozenset[str]:
     """The links with a loss of 100 % in a direction: no request over them is answered."""
     links = plan_now(plan, record).links
     return frozenset(link.name for link in links if any(way.loss_percent >= ALL_PERCENT for way in link.ways))
+
+
+def storms(lab: Lab) -> list[str]:
+    """The links on which frames have gone round in a loop of bridges at one moment of the lab, in the plan's order."""
+    if not isinstance(lab.provider, SeesStorms):
+        return []
+    seen = lab.provider.storms()
+    struck = {port.link for machine in lab.plan.machines for port in machine.ports if (machine.name, port.name) in seen}
+    return [link.name for link in lab.plan.links if link.name in struck]
+
+
+def storm_in_words(names: Sequence[str]) -> str:
+    """What has happened on these links, and what is done about it."""
+    loop = "hosts bridge in a loop, without a spanning tree"
+    return f"a storm on {listed(names)}: frames went round at one moment of the lab, as {loop}; most were dropped"
 
 
 def cut_links(plan: Plan, record: Record) -> list[str]:

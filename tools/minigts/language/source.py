@@ -12,7 +12,7 @@ from minigts.paths import NotRegularError, open_regular
 @dataclass(frozen=True)
 class Language:
     """A kind of file. `name` is the word for it in messages, `opening` what it begins with, `instead_of_aliases` the
-    advice to a user of aliases."""
+    advice to a user of aliases; empty where aliases and merge keys (`<<`) are read, as other tools' files have them."""
 
     name: str
     opening: str

@@ -6,7 +6,7 @@ recurses, and what could explode (aliases, depth) is refused as soon as it is me
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -33,6 +33,10 @@ from minigts.language.source import Language
 Data: TypeAlias = "str | list[Data] | dict[str, Data] | None"
 
 DEEPEST = 12
+MOST_REPEATED = 50_000
+"""How many values, keys and ends of lists and mappings all aliases of a file may stand for together."""
+_MERGE = "<<"
+_ENDING = (ScalarEvent, AliasEvent, SequenceEndEvent, MappingEndEvent)
 _NOTHING = ("", "~", "null", "Null", "NULL")
 
 
@@ -72,12 +76,14 @@ def read_tree(text: str, file: str, language: Language) -> Tree:
     """`text` as data with lines. Duplicate keys and unprintable characters are in `problems`.
 
     Raises InputError for what ends the reading: broken YAML, an alias, a tag, deep nesting, a second document, no
-    content.
+    content. Where the language has aliases, each is read as what its anchor marks, up to MOST_REPEATED values in all,
+    and a key `<<` as the keys of the mappings there that are not given beside it.
     """
     tree = Tree()
     documents = 0
     stack: list[_Open] = []
-    for event in _events(text, file):
+    events = _events(text, file)
+    for event in events if language.instead_of_aliases else _repeated(events, file):
         if isinstance(event, DocumentStartEvent):
             documents += 1
             if documents > 1:
@@ -89,7 +95,82 @@ def read_tree(text: str, file: str, language: Language) -> Tree:
             stack.pop()
     if tree.data is None and not tree.problems:
         raise InputError([Problem(file, 0, f"nothing in it; {language.one} starts with {language.opening}")])
-    return tree
+    return tree if language.instead_of_aliases else _merged(tree, file)
+
+
+class _Anchors:
+    """What the anchors of a document mark, as events."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._marked: dict[str, list[Event]] = {}
+        self._unfinished: list[tuple[str, list[Event], int]] = []
+        """The anchors whose values have begun: their events so far, and the depth at which they end."""
+        self._depth = self._repeated = 0
+
+    def instead_of(self, event: Event) -> list[Event]:
+        """The events that an alias stands for; any other event as it is."""
+        given = self._of_alias(event) if isinstance(event, AliasEvent) else [event]
+        if not isinstance(event, AliasEvent) and isinstance(event, NodeEvent) and event.anchor:
+            self._marked.pop(event.anchor, None)
+            self._unfinished.append((event.anchor, [], self._depth))
+        for _, seen, _ in self._unfinished:
+            seen.extend(given)
+        self._depth += isinstance(event, SequenceStartEvent | MappingStartEvent)
+        self._depth -= isinstance(event, SequenceEndEvent | MappingEndEvent)
+        while isinstance(event, _ENDING) and self._unfinished and self._unfinished[-1][2] == self._depth:
+            anchor, seen, _ = self._unfinished.pop()
+            self._marked[anchor] = seen
+        return given
+
+    def _of_alias(self, alias: AliasEvent) -> list[Event]:
+        if alias.anchor not in self._marked:
+            raise _stop(alias, self._file, f"alias {shown(alias.anchor)}: no value before it has this anchor")
+        given = self._marked[alias.anchor]
+        self._repeated += len(given)
+        if self._repeated > MOST_REPEATED:
+            raise _stop(alias, self._file, f"aliases repeat more than {MOST_REPEATED} values")
+        return given
+
+
+def _repeated(events: Iterable[Event], file: str) -> Iterator[Event]:
+    """The events, with those that an anchor marks in place of each alias."""
+    anchors = _Anchors(file)
+    for event in events:
+        yield from anchors.instead_of(event)
+
+
+def _merged(tree: Tree, file: str) -> Tree:
+    """The document without keys `<<`. A key of its own wins, then one of the first mapping that has it."""
+    made = Tree(lines={(): tree.line(())}, problems=[*tree.problems], notes=tree.notes)
+
+    def walk(data: Data, before: Location, after: Location) -> Data:
+        made.lines[after] = tree.line(before)
+        if isinstance(data, list):
+            return [walk(each, (*before, index), (*after, index)) for index, each in enumerate(data)]
+        if not isinstance(data, dict):
+            return data
+        found: dict[str, Data] = {}
+        for mapping, where in _mappings(data, before):
+            for key, each in mapping.items():
+                if key != _MERGE and key not in found:
+                    found[key] = walk(each, (*where, key), (*after, key))
+        return found
+
+    def _mappings(data: dict[str, Data], where: Location) -> Iterator[tuple[dict[str, Data], Location]]:
+        yield data, where
+        given = data.get(_MERGE)
+        place: Location = (*where, _MERGE)
+        several = enumerate(given) if isinstance(given, list) else ((None, given),) if _MERGE in data else ()
+        for index, each in several:
+            at: Location = place if index is None else (*place, index)
+            if isinstance(each, dict):
+                yield from _mappings(each, at)
+            else:
+                made.problems.append(tree.problem(file, (at, f"{shown(each)} where a mapping to merge is wanted")))
+
+    made.data = walk(tree.data, (), ())
+    return made
 
 
 def _events(text: str, file: str) -> Iterator[Event]:

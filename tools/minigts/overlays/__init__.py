@@ -7,6 +7,7 @@ order.
 from minigts.overlays.catalogue import Overlay, find, known
 from minigts.overlays.edit import alter, finish, require_alterable
 from minigts.overlays.lifecycle import (
+    NotReached,
     carry,
     join,
     lab_for,
@@ -28,6 +29,7 @@ __all__ = [
     "UNDERLAY",
     "Endpoint",
     "Joined",
+    "NotReached",
     "Overlay",
     "alter",
     "carry",

@@ -21,7 +21,8 @@ from pathlib import Path, PurePosixPath
 
 from minigts import lab as labs
 from minigts.dataplane import names
-from minigts.errors import InputError, MinigtsError
+from minigts.errors import CommandFailed, InputError, MinigtsError
+from minigts.judge.silence import Silence, explained
 from minigts.lab import Lab, Record, dead_links, exclusive, losing_all, plan_now, routes, whole_paths
 from minigts.language.blocks import reserved_for
 from minigts.machine.progress import Progress
@@ -53,12 +54,20 @@ MOST_HOSTS = 250
 """The most hosts of an overlay: its host's number is one byte of most containers' addresses."""
 
 
+class NotReached(MinigtsError):
+    """Plain hosts do not answer each other's echo requests, as their own commands may have it. All else is done."""
+
+    def __init__(self, silences: Sequence[Silence]) -> None:
+        self.silences = tuple(silences)
+        super().__init__("\n".join(each.in_words for each in self.silences))
+
+
 def join(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
     """Join overlay `name` on the lab, in place of the one that is joined; return its measuring ends by host.
 
     A policy of a kept or altered lab is in force again; that of another overlay is dropped.
     Raises InputError for an unknown overlay, EnvironmentLacks when its programs cannot be obtained, CommandFailed when
-    a script fails.
+    a script fails; and NotReached, once all is done, where plain hosts do not answer each other.
     """
     require_engine(lab.provider, name)
     require_fit(lab.plan, name)
@@ -185,13 +194,19 @@ def _join(lab: Lab, overlay: Overlay, record: Record, progress: Progress) -> dic
     _leaders_first(lab, now, "join")
     progress(f"{overlay.name}: starting the measuring ends")
     now = with_ends(now, _leaders_first(lab, now, "start"))
-    _wait_until_connected(lab, now, after, rules=policy.kept_on_disks(lab, now.name))
+    silences = _wait_until_connected(lab, now, after, rules=policy.kept_on_disks(lab, now.name))
     write(lab, now)
     policy.enforce(lab, now, members, progress)
     _bring_containers_up(lab, now, after, members, progress)
     lab.write(after, record)
     lab.note({"event": "joined", "overlay": now.name})
+    _require_reached(silences)
     return now.endpoints()
+
+
+def _require_reached(silences: Sequence[Silence]) -> None:
+    if silences:
+        raise NotReached(silences)
 
 
 def _start_to_leave(lab: Lab, before: Joined, record: Record) -> None:
@@ -247,9 +262,10 @@ def _rejoin(lab: Lab, now: Joined, record: Record, name: str, progress: Progress
     same = before.endpoints()[name].address == now.endpoints()[name].address
     knowing = [host] if same else _taking_part(after, members_of(lab, now))
     policy.enforce(lab, now, knowing, progress)
-    _wait_until_connected(lab, now, after, rules=policy.in_force(lab))
+    silences = _wait_until_connected(lab, now, after, rules=policy.in_force(lab))
     _bring_containers_up(lab, now, after, [host], progress)
     lab.write(after, record)
+    _require_reached(silences)
     return now, after
 
 
@@ -312,9 +328,10 @@ def follow(lab: Lab, before: Joined, progress: Progress) -> dict[str, Endpoint]:
         ends = lab.on_each(on, lambda host: printed(lab, before.name, "start", host, {}))
         kept = {host.name: before.ends[host.name] for host in members if host.name in before.ends}
         now = with_ends(before, {**kept, **ends})
-        _wait_until_connected(lab, now, record)
+        silences = _wait_until_connected(lab, now, record)
         write(lab, now)
         progress(f"{now.name}: {len(on)} hosts can be measured")
+        _require_reached(silences)
         return now.endpoints()
 
 
@@ -349,7 +366,7 @@ def settle(lab: Lab, progress: Progress) -> None:
         if (now := joined(lab)) is not None and now.ends:
             progress(f"{now.name}: waiting until its ends reach each other")
             apart = _without_any_way(lab.plan, now, record)
-            _wait_until_connected(lab, now, record, apart, policy.in_force(lab))
+            _require_reached(_wait_until_connected(lab, now, record, apart, policy.in_force(lab)))
 
 
 def _without_any_way(plan: Plan, now: Joined, record: Record) -> set[frozenset[str]]:
@@ -412,20 +429,23 @@ def _wait_until_connected(
     record: Record,
     apart: Collection[frozenset[str]] | None = None,
     rules: policy.Policy | None = None,
-) -> None:
+) -> list[Silence]:
     """Wait until every end reaches every other of its network, except those on hosts that do not take part, and the
     pairs `apart`; None: those whose path has a link that is cut or loses everything. With `rules` in force no end waits
     for one that it may not ping. Plain hosts of a lab in mode neighbours are not waited for: they reach only
     neighbours.
+
+    Returns the plain hosts that do not answer, which is their user's to decide. Raises CommandFailed where the ends of
+    an overlay do not.
     """
     if now.name in UNDERLAYS and lab.plan.routing == "neighbours":
-        return
+        return []
     more_s = _asking_takes_s(lab, record)
     without = _without_their_path(lab.plan, record) if apart is None else apart
     members = _taking_part(record, members_of(lab, now))
     present = {host.name for host in members}
 
-    def wait(host: Host) -> None:
+    def wait(host: Host) -> list[str]:
         team = team_of(lab.plan, now.name, host.name).names
         pairs = {peer: frozenset((peer, host.name)) for peer in team if peer in present and peer != host.name}
         others = [peer for peer, pair in pairs.items() if pair not in without]
@@ -433,9 +453,23 @@ def _wait_until_connected(
             others = [peer for peer in others if policy.lets_ping(rules, host.name, peer, team)]
         peers = " ".join(now.ends[peer]["ADDRESS"] for peer in others)
         named = " ".join(f"{peer}={now.ends[peer]['ADDRESS']}" for peer in team)
-        run_phase(lab, "reach", host, {**now.ends[host.name], "PEERS": peers, "NAMES": named}, more_s)
+        try:
+            run_phase(lab, "reach", host, {**now.ends[host.name], "PEERS": peers, "NAMES": named}, more_s)
+        except CommandFailed as error:
+            if now.name not in UNDERLAYS or error.code != 1:
+                raise
+            return [peer for peer in others if not _answers(lab, host, now.ends[peer]["ADDRESS"])]
+        return []
 
-    lab.on_each(members, wait)
+    silent = [(host, peer) for host, peers in lab.on_each(members, wait).items() for peer in peers]
+    return explained(lab.plan, silent, {})
+
+
+def _answers(lab: Lab, host: Host, address: str) -> bool:
+    """Whether an address answers one echo request of a plain host."""
+    patience = patience_s(plan_now(lab.plan, lab.read_record()))
+    argv = ["ping", "-n", "-c", "1", "-W", str(patience), "-q", address]
+    return lab.provider.run(host.name, argv, timeout_s=30 + patience, check=False).code == 0
 
 
 def _without_their_path(plan: Plan, record: Record) -> set[frozenset[str]]:

@@ -280,6 +280,15 @@ class CarriesLinks(Protocol):
         ...
 
 
+@runtime_checkable
+class SeesStorms(Protocol):
+    """A provider that notices frames which go round in a loop of bridges at one moment of the lab, and drops them."""
+
+    def storms(self) -> Mapping[tuple[str, str], int]:
+        """By the ports that sent such frames, how many were dropped there since the lab came up."""
+        ...
+
+
 @dataclass(frozen=True)
 class SentFrame:
     """A frame that a machine has sent over a link, when it left the machine: nanoseconds of time of day in the lab."""

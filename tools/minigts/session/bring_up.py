@@ -8,7 +8,7 @@ any.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -18,6 +18,7 @@ from minigts.errors import MinigtsError, noting_failures
 from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.current_certificate import current_certificate
 from minigts.fidelity.sample import Extent
+from minigts.judge.silence import Silence
 from minigts.lab import Lab, edit
 from minigts.lab.record import KEPT
 from minigts.language.tree import Data
@@ -67,6 +68,20 @@ class Brought:
     """The certificate; None where none was requested."""
     remark: str = ""
     """For a certificate of an earlier `up`: when it was measured, and whether it still holds."""
+    silences: tuple[Silence, ...] = ()
+    """The plain hosts that do not answer each other."""
+    storm: tuple[str, ...] = ()
+    """The links on which frames have gone round in a loop of bridges."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user has to know of a lab that is up, and may not be as wanted."""
+        storm = (labs.storm_in_words(self.storm),) if self.storm else ()
+        return (*storm, *(each.in_words for each in self.silences))
+
+
+def _nobody_asks(_certificate: Certificate, _remark: str) -> None:
+    pass
 
 
 def ready(request: Request) -> Ready:
@@ -77,12 +92,21 @@ def ready(request: Request) -> Ready:
 
 
 def bring_up(
-    wanted: Ready, say: Progress, *, certified: bool = True, left_up: bool = False, extent: Extent = "full"
+    wanted: Ready,
+    say: Progress,
+    *,
+    certified: bool = True,
+    left_up: bool = False,
+    extent: Extent = "full",
+    strict: bool = False,
+    show: Callable[[Certificate, str], None] = _nobody_asks,
 ) -> Brought:
     """Bring the lab up: hosts and links, with `certified` its certificate of that extent, and its overlay.
 
     A failure after the hosts are up takes a new lab down again; with `left_up` the lab stays up for inspection, and the
-    error says so. Raises what `lab.bring_up`, `current_certificate` and `overlays.join` raise.
+    error says so. `show` is given the certificate, and the remark on it, before the overlay is joined, which may fail.
+    That plain hosts do not answer each other is a failure with `strict`; otherwise the lab is up, and it is said.
+    Raises what `lab.bring_up`, `current_certificate` and `overlays.join` raise.
     """
     if wanted.overlay is not None:
         overlays.carry(wanted.lab, wanted.overlay, say)
@@ -90,7 +114,7 @@ def bring_up(
     if wanted.defaults is not None:
         edit.keep_defaults(lab, wanted.defaults)
     with _left_up(wanted) if left_up else _taken_down(wanted):
-        return _completed(wanted, lab, say, certified=certified, extent=extent)
+        return _completed(wanted, lab, say, show, certified=certified, extent=extent, strict=strict)
 
 
 @contextmanager
@@ -120,7 +144,7 @@ def restore(saved: str, name: str | None, overlay: str | None, say: Progress) ->
             labs.down(made)
         raise
     with _left_up(wanted):
-        return _completed(wanted, lab, say, certified=True)
+        return _completed(wanted, lab, say, _nobody_asks, certified=True)
 
 
 def require_room(plan: Plan, provider: Provider, names: Collection[str]) -> None:
@@ -148,12 +172,32 @@ def _ready(request: Request, otherwise: str | None) -> Ready:
     return Ready(lab, overlay, request.share, is_new, request.defaults)
 
 
-def _completed(wanted: Ready, lab: Lab, say: Progress, *, certified: bool, extent: Extent = "full") -> Brought:
+def _completed(
+    wanted: Ready,
+    lab: Lab,
+    say: Progress,
+    show: Callable[[Certificate, str], None],
+    *,
+    certified: bool,
+    extent: Extent = "full",
+    strict: bool = False,
+) -> Brought:
     """Measure the certificate of a lab whose hosts are up, and join its overlay."""
     certificate, remark = current_certificate(lab, say, extent) if certified else (None, "")
+    if certificate is not None:
+        show(certificate, remark)
+    silences: tuple[Silence, ...] = ()
     if wanted.overlay is not None:
-        overlays.join(lab, wanted.overlay, say)
-    return Brought(lab, certificate, remark)
+        before = overlays.joined(lab)
+        try:
+            overlays.join(lab, wanted.overlay, say)
+            if strict and before is not None and before.ends:
+                overlays.settle(lab, say)
+        except overlays.NotReached as error:
+            if strict:
+                raise
+            silences = error.silences
+    return Brought(lab, certificate, remark, silences, tuple(labs.storms(lab)))
 
 
 def _kept_overlay(lab: Lab) -> str | None:
@@ -167,7 +211,8 @@ def _left_up(wanted: Ready) -> Iterator[None]:
     try:
         yield
     except (MinigtsError, ExceptionGroup) as error:
-        without = "" if wanted.overlay is None else f", without overlay {wanted.overlay},"
+        joined = wanted.overlay is None or isinstance(error, overlays.NotReached)
+        without = "" if joined else f", without overlay {wanted.overlay},"
         name = wanted.lab.name
         error.add_note(f"lab {name} is left up{without} to be looked at; it is taken down by: minigts down {name}")
         raise

@@ -14,10 +14,11 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from minigts.errors import Problem
 from minigts.foreign import UNPRINTABLE
 from minigts.language.fields import Strict, matching, text, written
+from minigts.language.host_paths import LONGEST_PATH, checked_source, checked_target
 from minigts.language.problems import shown
 from minigts.topology.containers import Image as HostImage
 
-LONGEST_PATH, LONGEST_COMMAND, LONGEST_VALUE = 1000, 4000, 4000
+LONGEST_COMMAND, LONGEST_VALUE = 4000, 4000
 LONGEST_FILE_NAME = 4096
 """The longest path of Linux."""
 MOST_ENTRIES = 100
@@ -27,8 +28,6 @@ OWN_ROOT = PurePosixPath("/var/lib/minigts/root")
 """The directory of a host with the root of the user's image. `ENTER` runs a command there, `PLACE` finds a path in
 it."""
 ENTER, PLACE = "/usr/lib/minigts/own-root/enter", "/usr/lib/minigts/own-root/root.py"
-EMPTIED = ("/proc", "/sys", "/dev", "/run", "/tmp")
-"""Directories of a host that are not on its disk, and are empty after a start."""
 
 PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]{1,99}(?:=[A-Za-z0-9][A-Za-z0-9.+:~-]{0,99})?", re.ASCII)
 PACKAGE_HINT = "a Debian package: write its name, as in redis-server, or with its version, as in redis-server=5:8.0.2-3"
@@ -36,29 +35,6 @@ VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
 VARIABLE_HINT = "a variable's name: letters, digits and underscores, no digit first"
 _MODE = re.compile(r"0?[0-7]{3}", re.ASCII)
 _SHA256 = r"\A(?:[0-9a-f]{64})?\z"
-
-
-def _source(value: object) -> str:
-    path = PurePosixPath(value) if isinstance(value, str) and 0 < len(value) <= LONGEST_PATH else None
-    if path is None or path.is_absolute() or ".." in path.parts:
-        raise ValueError(
-            f"{shown(value)} is no path below the topology file's directory: write it from there, as in site/index.html"
-        )
-    return str(path)
-
-
-def checked_target(value: object) -> str:
-    """A path on a host in normal form, in which a slash at its end is kept. Raises ValueError."""
-    wanted = "write where it is to be, as in /srv/site, or the directory that it goes into, as in /srv/"
-    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_PATH or not value.startswith("/"):
-        raise ValueError(f"{shown(value)} is no path on a host from its root: {wanted}")
-    path = PurePosixPath(f"/{value.lstrip('/')}")
-    if ".." in path.parts or "\n" in value:
-        raise ValueError(f"{shown(value)} is no plain path: {wanted}")
-    emptied = next((each for each in EMPTIED if path.is_relative_to(each)), None)
-    if emptied is not None:
-        raise ValueError(f"{shown(value)} would be gone when the host starts again: {emptied} is not on its disk")
-    return f"{str(path).rstrip('/')}/" if value.endswith("/") else str(path)
 
 
 def _mode(value: object) -> int:
@@ -79,7 +55,7 @@ def _few(value: object) -> object:
     return value
 
 
-BelowTopology: TypeAlias = Annotated[str, BeforeValidator(_source), WithJsonSchema({"type": "string"})]
+BelowTopology: TypeAlias = Annotated[str, BeforeValidator(checked_source), WithJsonSchema({"type": "string"})]
 
 
 class FileSpec(Strict):

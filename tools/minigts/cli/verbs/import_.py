@@ -20,7 +20,8 @@ def import_(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="A file of GTS (.dsl, .gts), containerlab or netlab (.yml), or a graph (.graphml, .gml).",
+            help="A file of GTS (.dsl, .gts), containerlab or netlab (.yml), Kathará (lab.conf), CORE (.xml), or a "
+            "graph (.graphml, .gml).",
         ),
     ],
     into: Into = None,
@@ -36,7 +37,7 @@ def import_(
 ) -> None:
     """Turn another testbed's file into a topology of minigts, on stdout or in a file. Starts nothing.
 
-    Whatever in containerlab, netlab and graphs affects delay, rate, loss, addresses or connections is converted, or an
+    Whatever in such a file affects delay, rate, loss, addresses or connections is converted, or an
     error with its line, unless you say --leave-out. Other keys that minigts lacks are listed once, and in a comment at
     the top. Every verb that takes a topology also takes a .dsl or .gts file.
 

@@ -16,6 +16,7 @@ from minigts.errors import InputError
 from minigts.providers import DEFAULT
 
 if TYPE_CHECKING:
+    from minigts.fidelity.certificate import Certificate
     from minigts.providers.base import Share
     from minigts.session.apply import Pending
     from minigts.session.bring_up import Ready
@@ -60,6 +61,13 @@ def up(
             help="full: measure every link. quick: read all settings back, and measure a sample of the links.",
         ),
     ] = "full",
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="End with 1 where hosts do not answer each other's echo requests; otherwise it is a warning.",
+        ),
+    ] = False,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Print what would be added, removed and set, and what cannot be; do nothing."),
@@ -100,13 +108,20 @@ def up(
         ready = _applied(ready, pending)
     if (seconds := sample.foreseen_s(planned, certify)) > LONG_S and not _is_certified(ready):
         console.note(f"the certificate takes about {_in_words(seconds)} on an idle machine{QUICKER[certify]}")
-    with console.progress() as say:
-        brought = bring_up.bring_up(ready, say, left_up=True, extent=certify)
+    measured: list[tuple[Certificate, str]] = []
+
+    def keep(certificate: Certificate, remark: str) -> None:
+        measured.append((certificate, remark))
+
+    try:
+        with console.progress() as say:
+            brought = bring_up.bring_up(ready, say, left_up=True, extent=certify, strict=strict, show=keep)
+    finally:
+        for certificate, remark in measured:  # also where the overlay could not be joined afterwards
+            shown_findings.show_certificate_unless_hidden(certificate, ready.lab, topology.parent)
+            console.note_all((remark,) if remark else ())
     made = brought.lab
-    if brought.certificate is not None:
-        shown_findings.show_certificate_unless_hidden(brought.certificate, made, topology.parent)
-    if brought.remark:
-        console.note(brought.remark)
+    console.note_all(f"minigts: warning: {each}" for each in brought.warnings)
     if planned.ways_out:
         console.note(f"lab {made.name} has {addresses.gateway_in_words(host.name for host in planned.ways_out)}")
     console.note(f"lab {made.name} is up in {made.time} time; try: minigts exec {planned.hosts[0].name} -- ip address")

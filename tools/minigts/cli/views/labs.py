@@ -58,6 +58,7 @@ def lab_facts(lab: Lab) -> dict[str, object]:
             "groups": {group.name: list(group.hosts) for group in lab.plan.groups},
             "created": record.created.isoformat(),
             "cut": labs.cut_links(lab.plan, record),
+            "storm": [] if kept else labs.storms(lab),
             "changed": {name: change.in_words for name, change in labs.changed_links(lab.plan, record).items()},
             "settings": record.settings.model_dump(),
             "share": record.share.model_dump(),
@@ -92,6 +93,8 @@ def _measuring_containers(joined: Joined) -> dict[str, str]:
 def show_labs(labs: Iterable[Lab]) -> None:
     """Print a table for each lab: its hosts with their locations, addresses and states; below it what is not as
     declared."""
+    from minigts.lab import storm_in_words
+
     out = console.out()
     for lab in labs:
         facts = lab_facts(lab)
@@ -137,6 +140,9 @@ def show_labs(labs: Iterable[Lab]) -> None:
         if isinstance(course := facts["course"], dict):
             line = f"{course['seconds']:.9f} s by the lab's clock; fingerprint {course['fingerprint']}"
             out.print(line, markup=False, soft_wrap=True)
+        if storm := facts["storm"]:
+            assert isinstance(storm, list)
+            out.print(storm_in_words(storm), markup=False, soft_wrap=True)
         for line in deviations(lab, record):
             out.print(line, markup=False, soft_wrap=True)
 

@@ -187,6 +187,14 @@ class VirtualUmlProvider(UmlProvider):
             for one in clock_client.wires(self.rundir)
         }
 
+    def storms(self) -> Mapping[tuple[str, str], int]:
+        names = {number: name for name, number in self._numbers().items()}
+        try:
+            found = clock_client.storms(self.rundir)
+        except HostFailed:  # the clock of an older version, or none, has seen none
+            return {}
+        return {(names[one["host"]], f"eth{one['port'] + 1}"): one["dropped"] for one in found}
+
     def tap(self) -> Tap:
         launch = Launch.read(self.rundir / paths.LAUNCH)
         assert launch.clock is not None, "it has virtual time"

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from pydantic import ValidationError
 
 from minigts.foreign import printable
+from minigts.language.host_paths import checked_target
 from minigts.language.problems import Finding, Location, path_of, shown
 from minigts.language.tree import Data, Tree
 from minigts.topology.containers import ContainerSpec, is_file, is_path
@@ -29,7 +30,6 @@ from minigts.topology.software import (
     Root,
     Software,
     Variable,
-    checked_target,
 )
 from minigts.topology.user_files import FileRefused, UserFiles, digest
 

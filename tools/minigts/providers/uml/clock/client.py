@@ -177,6 +177,13 @@ def wires(rundir: Path) -> Sequence[Mapping[str, Any]]:
     return answer
 
 
+def storms(rundir: Path) -> Sequence[Mapping[str, Any]]:
+    """The ports at which frames go round: host, port, since when, and how many were dropped."""
+    with ClockClient(rundir) as client:
+        answer: list[Mapping[str, Any]] = client.ask("storms")["storms"]
+    return answer
+
+
 def course(rundir: Path) -> Course:
     """The lab's course so far."""
     with ClockClient(rundir) as client:
