@@ -65,8 +65,8 @@ def read(text: str, file: str, *, leave_out: bool = False, part: int | None = No
     ending = PurePath(file).suffix.lower()
     recognised.require_no_program(text, file)
     if ending in _GRAPHS and not (ending == ".xml" and recognised.is_scenario(text)):
-        reader = gml if ending in recognised.GML else graphml
-        return reader.read(text, file, leave_out=leave_out, part=part)
+        read_graph = gml.read if ending in recognised.GML else graphml.read
+        return read_graph(text, file, leave_out=leave_out, part=part)
     if part is not None:
         raise InputError([Problem(file, 0, "only graphs (GraphML, GML) are taken in parts: leave out --part")])
     if ending == ".xml":

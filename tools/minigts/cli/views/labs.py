@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from minigts.cli import console
@@ -93,8 +93,6 @@ def _measuring_containers(joined: Joined) -> dict[str, str]:
 def show_labs(labs: Iterable[Lab]) -> None:
     """Print a table for each lab: its hosts with their locations, addresses and states; below it what is not as
     declared."""
-    from minigts.lab import storm_in_words
-
     out = console.out()
     for lab in labs:
         facts = lab_facts(lab)
@@ -130,21 +128,26 @@ def show_labs(labs: Iterable[Lab]) -> None:
         if isinstance(own, list) and own:
             columns = ("container", "host", "address", "image", "state")
             tables.show_table("", columns, ([each[column] for column in columns] for each in own))
-        for each in lab.plan.links:
-            if each.back is not None:
-                declared = "; ".join(shown_plan.both(each, show) for show in DECLARED)
-                out.print(f"{each.name}, there and back: {declared}", markup=False, soft_wrap=True)
-        if (policy := facts["policy"]) is not None:
-            line = f"policy {policy} is in force; to remove it: minigts policy remove --lab {lab.name}"
+        for line in _below(lab, facts, record):
             out.print(line, markup=False, soft_wrap=True)
-        if isinstance(course := facts["course"], dict):
-            line = f"{course['seconds']:.9f} s by the lab's clock; fingerprint {course['fingerprint']}"
-            out.print(line, markup=False, soft_wrap=True)
-        if storm := facts["storm"]:
-            assert isinstance(storm, list)
-            out.print(storm_in_words(storm), markup=False, soft_wrap=True)
-        for line in deviations(lab, record):
-            out.print(line, markup=False, soft_wrap=True)
+
+
+def _below(lab: Lab, facts: Mapping[str, object], record: Record) -> Iterator[str]:
+    """The lines below a lab's table: links with two directions, a policy, the course, a storm, and what is not as
+    declared."""
+    from minigts.lab import storm_in_words
+
+    for each in lab.plan.links:
+        if each.back is not None:
+            declared = "; ".join(shown_plan.both(each, show) for show in DECLARED)
+            yield f"{each.name}, there and back: {declared}"
+    if (policy := facts["policy"]) is not None:
+        yield f"policy {policy} is in force; to remove it: minigts policy remove --lab {lab.name}"
+    if isinstance(course := facts["course"], dict):
+        yield f"{course['seconds']:.9f} s by the lab's clock; fingerprint {course['fingerprint']}"
+    if isinstance(storm := facts["storm"], list) and storm:
+        yield storm_in_words(storm)
+    yield from deviations(lab, record)
 
 
 def kept_in_words(lab: Lab, facts: Mapping[str, object]) -> str:
