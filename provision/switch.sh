@@ -4,8 +4,10 @@
 #   make_switch      makes a learning bridge over all links, with its own address
 #   ask_controller   makes the bridge forward only by its OpenFlow controller's rules; if the controller is the user's, as
 #                    soon as it listens
+#   wait_for_tree    waits until the bridge's ports have the roles and states that the plan has for them
+#   show_tree        prints the root, and each port with its role and state
 #
-# A second run of either changes nothing. Variables:
+# A second run of any changes nothing. Variables:
 #   MINIGTS_PORTS        the interfaces of its links
 #   MINIGTS_ADDRESS      its address on the segment, with prefix length
 #   MINIGTS_VLANS        if its links have VLANs, its address in each instead, as in `10=10.20.0.3/24 20=10.20.1.3/24`
@@ -13,6 +15,12 @@
 #   MINIGTS_ACCESS       the VLAN of each port with untagged frames, as in `eth1=10 eth2=20`
 #   MINIGTS_TRUNKS       the VLANs that tagged frames may have at each other port, as in `eth3=10,20`
 #   MINIGTS_MTU          the segment's MTU in bytes
+#   MINIGTS_TREE         the protocol of its spanning tree, stp or rstp; empty for none
+#   MINIGTS_PRIORITY     and its priority there
+#   MINIGTS_MAC          and its address there
+#   MINIGTS_COSTS        and the cost of each port between switches, as in `eth1=2000 eth2=200000`
+#   MINIGTS_CONVERGED    and the lines of show_tree that are waited for
+#   MINIGTS_PATIENCE     and for how many seconds
 #   MINIGTS_CONTROLLER   ADDRESS:PORT of the controller; on 127.0.0.1 the built-in one is started there; empty for none
 
 readonly bridge=br0
@@ -32,7 +40,9 @@ make_switch() {
     commands+=(-- --may-exist add-port "$bridge" "$port" "tag=${pair%%=*}" -- set interface "$port" type=internal
       "mac=\"${pair#*=}\"")
   done
-  ovs-vsctl --may-exist add-br "$bridge" -- set-fail-mode "$bridge" standalone "${commands[@]}"
+  tree_commands
+  # In one transaction, so that no frame ever circles.
+  ovs-vsctl --may-exist add-br "$bridge" -- set-fail-mode "$bridge" standalone "${commands[@]}" "${tree[@]}"
   sysctl -qw net.ipv4.ip_forward=0
   for pair in ${MINIGTS_VLANS:-=$MINIGTS_ADDRESS}; do
     port=${pair%%=*}
@@ -41,6 +51,44 @@ make_switch() {
     ip link set dev "${port:-$bridge}" mtu "$MINIGTS_MTU" up
   done
   ip link set dev "$bridge" mtu "$MINIGTS_MTU" up
+}
+
+# Puts the commands for its spanning tree into the array `tree`. All that decides on the tree is said, so that it is the
+# plan's: identifiers, the ports' numbers, and costs, since the kernel knows no speed of a port.
+tree_commands() {
+  local port pair system=$MINIGTS_TREE-system-id number=0
+  tree=()
+  [[ -n $MINIGTS_TREE ]] || return 0
+  [[ $MINIGTS_TREE == stp ]] || system=rstp-address
+  tree=(-- set bridge "$bridge" "${MINIGTS_TREE}_enable=true" "other_config:$system=\"$MINIGTS_MAC\""
+    "other_config:$MINIGTS_TREE-priority=$MINIGTS_PRIORITY")
+  for port in $MINIGTS_PORTS; do
+    number=$((number + 1))
+    tree+=(-- set port "$port" "other_config:$MINIGTS_TREE-port-num=$number")
+  done
+  for pair in $MINIGTS_COSTS; do
+    tree+=(-- set port "${pair%%=*}" "other_config:$MINIGTS_TREE-path-cost=${pair#*=}")
+  done
+}
+
+# Prints `root PRIORITY ADDRESS`, then `PORT ROLE STATE` for each port.
+show_tree() {
+  ovs-appctl "$MINIGTS_TREE/show" "$bridge" | awk '
+    $1 == "Bridge" { roots = 0 }
+    $1 == "Root" { roots = 1 }
+    roots && $1 == "stp-priority" { priority = $2 }
+    roots && $1 == "stp-system-id" { print "root", priority, $2 }
+    $1 ~ /^eth/ && NF == 5 { print $1, tolower($2), tolower($3) }'
+}
+
+wait_for_tree() { wait_until "$MINIGTS_PATIENCE" tree_converged || show_tree; }
+
+tree_converged() {
+  local shown
+  shown=$(show_tree)
+  while IFS= read -r line; do
+    [[ $'\n'$shown$'\n' == *$'\n'$line$'\n'* ]] || return 1
+  done <<<"$MINIGTS_CONVERGED"
 }
 
 # Prints the database's id of a QoS setting of type linux-noop (ovs-vswitchd.conf.db(5)). Without it Open vSwitch removes
