@@ -15,6 +15,9 @@
 #   MINIGTS_ACCESS       the VLAN of each port with untagged frames, as in `eth1=10 eth2=20`
 #   MINIGTS_TRUNKS       the VLANs that tagged frames may have at each other port, as in `eth3=10,20`
 #   MINIGTS_MTU          the segment's MTU in bytes
+#   MINIGTS_RING         `yes` if it is in a ring that the user's controller decides on
+#   MINIGTS_UNFLOODED    and the ports on which it floods nothing, until the controller says otherwise
+#   MINIGTS_NEIGHBOUR    and the controller's address and hardware address, if known, as in `10.20.0.3=02:6d:67:00:02:01`
 #   MINIGTS_TREE         the protocol of its spanning tree, stp or rstp; empty for none
 #   MINIGTS_PRIORITY     and its priority there
 #   MINIGTS_MAC          and its address there
@@ -27,8 +30,8 @@ readonly bridge=br0
 readonly controller_pid=/run/minigts/controller.pid
 
 make_switch() {
-  local port pair
-  local -a commands=()
+  local port pair mode=standalone
+  local -a commands=() tree=()
   start_switch
   for port in $MINIGTS_PORTS; do
     commands+=(-- --may-exist add-port "$bridge" "$port" -- set port "$port" "qos=$(untouched_queues)")
@@ -41,8 +44,10 @@ make_switch() {
       "mac=\"${pair#*=}\"")
   done
   tree_commands
-  # In one transaction, so that no frame ever circles.
-  ovs-vsctl --may-exist add-br "$bridge" -- set-fail-mode "$bridge" standalone "${commands[@]}" "${tree[@]}"
+  # In a ring frames would circle without a controller. All in one transaction, so that none ever does.
+  [[ -z $MINIGTS_RING ]] || mode=secure
+  ovs-vsctl --may-exist add-br "$bridge" -- set-fail-mode "$bridge" "$mode" "${commands[@]}" "${tree[@]}"
+  for port in $MINIGTS_UNFLOODED; do ovs-ofctl mod-port "$bridge" "$port" no-flood; done
   sysctl -qw net.ipv4.ip_forward=0
   for pair in ${MINIGTS_VLANS:-=$MINIGTS_ADDRESS}; do
     port=${pair%%=*}
@@ -108,7 +113,13 @@ ask_controller() {
       -- set controller "$bridge" connection_mode=out-of-band
     wait_until 20 controller_answers || fatal "the built-in controller does not answer the switch"
     ;;
-  *) ask_when_it_listens "${MINIGTS_CONTROLLER%:*}" "${MINIGTS_CONTROLLER##*:}" ;;
+  *)
+    if [[ -n $MINIGTS_RING ]]; then
+      ask_over_the_ring
+    else
+      ask_when_it_listens "${MINIGTS_CONTROLLER%:*}" "${MINIGTS_CONTROLLER##*:}"
+    fi
+    ;;
   esac
 }
 
@@ -125,6 +136,16 @@ ask_when_it_listens() {
     until (exec 3<>"/dev/tcp/$1/$2") 2>/dev/null; do sleep 0.5; done
     ovs-vsctl set-fail-mode "$0" secure -- set-controller "$0" "tcp:$1:$2"' "$bridge" "$1" "$2" &>/dev/null </dev/null &
   echo $! >"$controller_pid"
+}
+
+# Open vSwitch itself forwards the control connections of its own and other switches (in-band.c), but no other switch's
+# question for the controller's hardware address. What it floods for them goes over the ports that flood.
+ask_over_the_ring() {
+  if [[ -n $MINIGTS_NEIGHBOUR ]]; then
+    ip neighbour replace "${MINIGTS_NEIGHBOUR%%=*}" lladdr "${MINIGTS_NEIGHBOUR#*=}" dev "$bridge" nud permanent
+  fi
+  [[ $(ovs-vsctl get-controller "$bridge") != "tcp:$MINIGTS_CONTROLLER" ]] || return 0
+  ovs-vsctl set-controller "$bridge" "tcp:$MINIGTS_CONTROLLER" -- set controller "$bridge" max_backoff=1000
 }
 
 controller_answers() { [[ $(ovs-vsctl get controller "$bridge" is_connected) == true ]]; }

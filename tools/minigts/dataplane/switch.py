@@ -17,7 +17,7 @@ from minigts.topology.routes.ipv6 import SEGMENT_PREFIX
 Step = Literal["make_switch", "ask_controller", "wait_for_tree", "show_tree"]
 CONVERGENCE_S = 50
 """The most seconds until a spanning tree is complete: the age at which what was heard of the root is forgotten, 20 s,
-and twice the forward delay of 15 s (IEEE 802.1D-1998, table 8-3). In a lab that comes up nothing has to be forgotten."""
+and twice the forward delay of 15 s (IEEE 802.1D-1998, table 8-3). When a lab comes up nothing has to be forgotten."""
 HELLO_S = 2
 SHOW_VLANS = "ovs-vsctl --format=json --columns=name,tag,trunks,vlan_mode list port"
 SCRIPTS = ("lib.sh", "overlays/openvswitch.sh", "switch.sh")
@@ -63,6 +63,7 @@ def script(plan: Plan, switch: Switch, step: Step, without: Collection[str] = ()
         "MINIGTS_MTU": str(switch.ports[0].mtu),
         "MINIGTS_CONTROLLER": switch.controller or "",
         **_tree_settings(plan, switch, without),
+        **_ring_settings(plan, switch),
     }
     lines = ["set -o pipefail", *(f"{key}={shlex.quote(value)}" for key, value in settings.items())]
     parts = [(paths.project_root() / "provision" / name).read_text() for name in SCRIPTS]
@@ -80,6 +81,20 @@ def _tree_settings(plan: Plan, switch: Switch, without: Collection[str]) -> dict
         "MINIGTS_COSTS": _pairs({port.name: costs[port.link] for port in switch.ports}),
         "MINIGTS_CONVERGED": converged,
         "MINIGTS_PATIENCE": str(CONVERGENCE_S + HELLO_S),
+    }
+
+
+def _ring_settings(plan: Plan, switch: Switch) -> dict[str, str]:
+    """What a switch needs to reach the user's controller over a ring without a storm."""
+    is_told = switch.name in switched.told_switches(plan.switches, plan.links)
+    quiet = switched.unflooded(plan.switches, plan.links) if is_told else frozenset()
+    address = (switch.controller or "").partition(":")[0]
+    macs = (port.mac for host in plan.hosts for port in host.on_segments if port.address == address)
+    mac = next(macs, None) if is_told else None
+    return {
+        "MINIGTS_RING": "yes" if is_told else "",
+        "MINIGTS_UNFLOODED": " ".join(port.name for port in switch.ports if port.link in quiet),
+        "MINIGTS_NEIGHBOUR": "" if mac is None else f"{address}={mac}",
     }
 
 

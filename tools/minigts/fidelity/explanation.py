@@ -147,8 +147,8 @@ class _Evidence:
 def explain(lab: Lab, link: Link, *, measuring: bool = False) -> Explanation:
     """Read the link's two hosts back and explain its state, with the certificate's figures or, `measuring`, new ones.
 
-    Nothing is set. A link that is cut, or that the spanning tree blocks, is not measured. A host that does not answer is
-    named.
+    Nothing is set. A link that is cut, or that the spanning tree blocks, is not measured. A host that does not answer
+    is named.
     """
     record, wires = lab.read_record(), links.read_wires(lab)
     shown: dict[str, HostSettings] = {}

@@ -155,9 +155,10 @@ def _rings(drafted: Draft, fabric: Segment, parts: Sequence[Segment]) -> Iterato
     for part in parts:
         inner = {link: ends for link, ends in _inner(drafted, part).items() if link not in blocked}
         left = [link for link in on_a_ring(inner) if not _told(drafted, inner[link])]
-        if left:
-            names = [name for name in part.switches if any(name in inner[link] for link in left)]
-            yield drafted.links[left[-1]].where, _ring_in_words(drafted, names, part.vlan)
+        for around in connected((), (inner[link] for link in left)):
+            names = [name for name in part.switches if name in around]
+            last = [link for link in left if inner[link][0] in around][-1]
+            yield drafted.links[last].where, _ring_in_words(drafted, names, part.vlan)
         lost = [link for link in part.links if link in blocked]
         if lost and len(connected(part.switches, inner.values())) > 1:
             why = f"blocks this link, and without it VLAN {part.vlan} falls apart"

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from minigts.topology.plan.elements import Link, Switch
 from minigts.topology.routes.graph import connected
 from minigts.topology.routes.segments import BUILTIN_ADDRESS
-from minigts.topology.routes.spanning_tree import Bridge, Tree, Wire, on_a_ring, tree_of
+from minigts.topology.routes.spanning_tree import DEFAULT_PRIORITY, Bridge, Tree, Wire, on_a_ring, tree_of
 
 
 def tree(switches: Sequence[Switch], links: Sequence[Link], without: Collection[str] = ()) -> Tree:
@@ -45,6 +45,21 @@ def told_switches(switches: Sequence[Switch], links: Sequence[Link]) -> frozense
     told = {each.name for each in switches if each.controller is not None and not _is_builtin(each.controller)}
     inner = {link.index: link.ends for link in links if {*link.ends} <= told}
     return frozenset(name for index in on_a_ring(inner) for name in inner[index])
+
+
+def unflooded(switches: Sequence[Switch], links: Sequence[Link]) -> frozenset[str]:
+    """The links of rings that a controller decides on over which nothing is flooded until the controller says
+    otherwise: those off a tree of the fewest links to the switch with the lowest MAC address."""
+    around = {each.name: each for each in switches if each.name in told_switches(switches, links)}
+    numbers = {(port.link, name): number for name, each in around.items() for number, port in enumerate(each.ports, 1)}
+    wires = [
+        Wire(link.index, link.ends, (numbers[link.name, first], numbers[link.name, second]), 1)
+        for link in links
+        for first, second in [link.ends]
+        if first in around and second in around
+    ]
+    off = tree_of([Bridge(each.name, "rstp", DEFAULT_PRIORITY, each.mac) for each in around.values()], wires).blocked
+    return frozenset(link.name for link in links if link.index in off)
 
 
 def told_links(switches: Sequence[Switch], links: Sequence[Link]) -> frozenset[str]:
