@@ -84,9 +84,10 @@ class Certificate(BaseModel):
     busy: tuple[str, ...] = ()
     """Other load on the machine meanwhile, if it was enough to doubt the figures."""
     cut: tuple[str, ...] = ()
-    """Links that carried nothing: neither they nor paths over them were measured."""
+    """Links that carried nothing, or not what the plan says: neither they nor paths over them were measured."""
     off: Annotated[dict[str, str], Field(exclude_if=lambda off: not off)] = {}
-    """Why links of `cut` carried nothing that nobody has cut, by name: `bra is off`."""
+    """Why links of `cut` were not measured that nobody has cut, by name: `bra is off`, `blocked by the spanning
+    tree`."""
     changed: tuple[str, ...] = ()
     """Links whose settings had been changed, and how; they were measured against the declared settings."""
     storm: Annotated[tuple[str, ...], Field(exclude_if=lambda storm: not storm)] = ()

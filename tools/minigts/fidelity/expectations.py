@@ -15,7 +15,7 @@ from minigts.judge.samples import PathSamples, by_hops, ends, measured_once, plu
 from minigts.judge.throughput import ceiling_in_words, reaches_ceiling
 from minigts.judge.tolerances import CEILING
 from minigts.judge.verdicts import Judgement
-from minigts.lab import Lab, whole_links, whole_paths
+from minigts.lab import Lab, used_links, whole_paths
 from minigts.language.figures import digits
 from minigts.machine.progress import Progress
 from minigts.tools import QUANTITIES
@@ -80,7 +80,7 @@ class Measurements:
     def _round_trips(self) -> Iterator[Row]:
         measured = {row.subject for row in self._rows if row.quantity == "RTT"}
         record = self._lab.read_record()
-        for link in whole_links(self._lab.plan, record):
+        for link in used_links(self._lab.plan, record):
             if link.name not in measured:
                 self._say(f"round trips over {link.name}")
                 yield from link_rows(self._lab, link)

@@ -32,6 +32,7 @@ Cause = Literal[
     "broken-off",
     "settings",
     "cut",
+    "blocked",
     "changed",
     "experiment",
     "nothing-taken-off",
@@ -135,6 +136,8 @@ class _Evidence:
     carried: bool
     reopens: bool
     """Whether an interface that is down can come up again without a restart of its host."""
+    other_way: str | None = None
+    """Why frames do not go over the link as the plan's paths do, if they do not."""
 
     @property
     def cut(self) -> bool:
@@ -144,7 +147,8 @@ class _Evidence:
 def explain(lab: Lab, link: Link, *, measuring: bool = False) -> Explanation:
     """Read the link's two hosts back and explain its state, with the certificate's figures or, `measuring`, new ones.
 
-    Nothing is set. A link that is cut is not measured. A host that does not answer is named.
+    Nothing is set. A link that is cut, or that the spanning tree blocks, is not measured. A host that does not answer
+    is named.
     """
     record, wires = lab.read_record(), links.read_wires(lab)
     shown: dict[str, HostSettings] = {}
@@ -154,7 +158,8 @@ def explain(lab: Lab, link: Link, *, measuring: bool = False) -> Explanation:
             shown[machine.name] = host_settings.read_back(lab, machine, record, wires)
         except MinigtsError as error:
             unread[machine.name] = str(error)
-    whole = link.name not in record.cut and not unread
+    used = link.name not in record.cut and link.name not in links.other_ways(lab.plan, record)
+    whole = used and not unread
     measured = _measured_now(lab, link) if measuring and whole else _certified(lab, link)
     carried = links.link_carrier(lab) is not None
     reopens = carried or not isinstance(lab.provider, Restarts)  # in real time a kernel's port cannot be opened twice
@@ -183,7 +188,8 @@ def explained(
     )
     (first, there), (second, back) = ports
     delays_ms = (back.incoming.delay_ms, there.incoming.delay_ms)
-    evidence = _Evidence(lab, link, record, differences, unread, measured, delays_ms, carried, reopens)
+    other_way = links.other_ways(plan, record).get(link.name)
+    evidence = _Evidence(lab, link, record, differences, unread, measured, delays_ms, carried, reopens, other_way)
     direction = _carried_direction if carried else _direction
     cause, answer = _answer(evidence)
     return Explanation(
@@ -376,6 +382,8 @@ def _deliberate(evidence: _Evidence, command: str) -> tuple[Cause, str] | None:
     name = evidence.link.name
     if evidence.cut:
         return "cut", f"{name} is cut, so everything that is sent over it is lost; to restore it: {command} up"
+    if evidence.other_way is not None:
+        return "blocked", f"{name} is {evidence.other_way}: it was not measured"
     if (change := evidence.record.changed.get(name)) is not None:
         again = links.as_declared(name)
         return "changed", f"{name} has other settings than declared ({change.in_words}); to restore them: {again}"

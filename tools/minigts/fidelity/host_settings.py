@@ -14,7 +14,7 @@ from typing import Any
 from minigts.dataplane import filters, kernel_settings, names, reached, shaping, switch
 from minigts.errors import HostFailed, reading_from
 from minigts.foreign import to_parse, whole_number
-from minigts.lab import Lab, Record, links, routes
+from minigts.lab import Lab, Record, links, routes, trees
 from minigts.language import documents
 from minigts.topology.plan.elements import Host, HostPort, Port, Switch
 from minigts.topology.plan.plan import Plan
@@ -84,7 +84,7 @@ def read_back(
     shown = parse(machine, to_parse(said))
     if None in (shown.reached, shown.kernel) or (delayed_here and shown.filters is None):
         raise HostFailed(f"{machine.name}: some of its addresses, routes, kernel settings and filters cannot be read")
-    found = tuple(routes.differences(lab, machine, record))
+    found = (*routes.differences(lab, machine, record), *trees.differences(lab, machine, record))
     own = None if wires is None else wires[machine.name]
     return replace(shown, wires=own, by_protocol=found, of_names=_of_names(lab, machine))
 

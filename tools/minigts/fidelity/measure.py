@@ -146,7 +146,7 @@ def certify(lab: Lab, say: Progress, *, bringing_up: bool = False, extent: Exten
         in_time = _within(BUDGET_S)
         record = lab.read_record()
         as_set = links.with_current_links(lab, record)
-        every = labs.whole_links(as_set.plan, record)
+        every = labs.used_links(as_set.plan, record)
         whole = every if extent == "full" else sample.chosen(every)
         over = covering(labs.whole_paths(as_set.plan, record))[: None if whole == every else sample.PATHS]
         round_trips = tuple(_round_trips(as_set, whole, over, say, in_time))
@@ -265,13 +265,14 @@ def settings(lab: Lab, say: Progress) -> Iterator[Row]:
 
 
 def _not_measured(plan: Plan, record: Record) -> tuple[str, ...]:
-    dead = labs.dead_links(plan, record)
+    dead = labs.dead_links(plan, record) | labs.other_ways(plan, record).keys()
     return tuple(link.name for link in plan.links if link.name in dead)
 
 
 def _off(plan: Plan, record: Record) -> dict[str, str]:
-    """For links that carry nothing though nobody has cut them: which of their machines is off or paused."""
-    found: dict[str, str] = {}
+    """For links that are not measured though nobody has cut them: which of their machines is off or paused, or why
+    frames do not go over them as the plan's paths do."""
+    found = {name: why for name, why in labs.other_ways(plan, record).items() if name not in record.cut}
     for link in plan.links:
         silent = [name for name in link.ends if name in record.silent]
         if silent and link.name not in record.cut:

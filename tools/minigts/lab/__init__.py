@@ -3,7 +3,8 @@
 `rundir`: names, run directories, a lab's lock. `record`: what is recorded of a lab; `lab`: what is known by that.
 `events`: the log of a lab's changes. `lifecycle`: up, down, kill, restart. `edit`: adding and removing hosts and links.
 `keep` and `snapshots`: disks that outlive a lab. `links`: how every port should be set now, and all shaping.
-`schedule_player`: links that change by a schedule. `routes`: the routes that a routing protocol has found.
+`schedule_player`: links that change by a schedule. `routes`: the routes that a routing protocol has found. `trees`: the
+spanning trees of switches.
 `calibration`: the emulator's own latency, measured. Overlays and measurements use this room and are elsewhere.
 """
 
@@ -19,6 +20,7 @@ from minigts.lab.links import (
     heal,
     link_carrier,
     losing_all,
+    other_ways,
     partition,
     plan_now,
     replace_settings,
@@ -31,6 +33,7 @@ from minigts.lab.links import (
     storm_in_words,
     storms,
     update_settings,
+    used_links,
     whole_links,
     whole_paths,
 )
@@ -64,6 +67,7 @@ __all__ = [
     "link_carrier",
     "losing_all",
     "open_lab",
+    "other_ways",
     "partition",
     "pause",
     "plan_now",
@@ -85,6 +89,7 @@ __all__ = [
     "storms",
     "up",
     "update_settings",
+    "used_links",
     "wanted",
     "whole_links",
     "whole_paths",

@@ -12,7 +12,7 @@ from pathlib import Path
 from minigts import paths
 from minigts.dataplane import interfaces, switch
 from minigts.errors import EnvironmentLacks, HostFailed, InputError, MinigtsError, noting_failures
-from minigts.lab import links, provisioning, routes
+from minigts.lab import links, provisioning, routes, trees
 from minigts.lab.calibration import NothingAnswers
 from minigts.lab.keep import CERTIFICATE, require_same
 from minigts.lab.lab import Lab
@@ -205,6 +205,7 @@ def _settle(lab: Lab, record: Record) -> None:
         if isinstance(machine, Switch):
             take_step(lab, machine, "ask_controller")
     routes.wait(lab, record, lambda _: None)
+    trees.wait(lab, record, lambda _: None)
     lab.write(record.model_copy(update={"unsettled": frozenset()}), record)
 
 
@@ -263,6 +264,7 @@ def _start(lab: Lab, record: Record, on: str, progress: Progress) -> None:
     on_now = lab.machines_on(record)
     lab.on_each(on_now, lambda machine: configure(lab, machine, record))
     routes.wait(lab, record, progress)
+    trees.wait(lab, record, progress)
     calibrated = record
     if links.link_carrier(lab) is None and (links.whole_paths(plan, record) or not plan.pairs):
         progress("measuring the emulator's own latency")

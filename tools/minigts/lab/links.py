@@ -31,6 +31,7 @@ from minigts.topology.plan import chance
 from minigts.topology.plan.elements import Host, Link, Path, Port, Switch
 from minigts.topology.plan.path_totals import link_figures, queue_bytes, with_derived
 from minigts.topology.plan.plan import Plan
+from minigts.topology.routes import switched
 from minigts.topology.routes.graph import connected
 from minigts.topology.schedule import Moment
 from minigts.topology.setting import Amount
@@ -685,15 +686,37 @@ def whole_links(plan: Plan, record: Record) -> tuple[Link, ...]:
     return tuple(link for link in plan.links if link.name not in dead)
 
 
+def used_links(plan: Plan, record: Record) -> tuple[Link, ...]:
+    """The whole links over which frames go by the plan, which can be measured."""
+    others = other_ways(plan, record)
+    return tuple(link for link in whole_links(plan, record) if link.name not in others)
+
+
 def whole_paths(plan: Plan, record: Record) -> tuple[Path, ...]:
-    """The plan's paths that pass no link that is cut, and no machine that is off, on any of their ways."""
-    dead = dead_links(plan, record)
+    """The plan's paths that pass no link that is cut, and no machine that is off, on any of their ways, and that frames
+    take."""
+    dead = dead_links(plan, record) | other_ways(plan, record).keys()
     return tuple(path for path in plan.paths if dead.isdisjoint(path.crossed))
 
 
 def dead_links(plan: Plan, record: Record) -> frozenset[str]:
     """The links that carry nothing: cut links, and links of machines that are off or paused."""
     return record.cut | {link.name for link in plan.links if not record.silent.isdisjoint(link.ends)}
+
+
+BLOCKED = "blocked by the spanning tree"
+TOLD = "under a controller in a ring of switches"
+
+
+def other_ways(plan: Plan, record: Record) -> dict[str, str]:
+    """The links on which frames do not go as the plan's paths do, by name, with the reason: those that the spanning
+    tree blocks now, as it goes over no link that carries nothing, and those of rings that a controller decides on."""
+    blocked = switched.blocked(plan.switches, plan.links, dead_links(plan, record))
+    return {
+        link.name: BLOCKED if link.name in blocked else TOLD
+        for link in plan.links
+        if link.name in blocked or link.name in plan.told
+    }
 
 
 def losing_all(plan: Plan, record: Record) -> frozenset[str]:

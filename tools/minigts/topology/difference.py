@@ -48,11 +48,13 @@ OF_HOST: Mapping[str, str] = {
     "address": "hosts keep their addresses",
     "prefix": "hosts keep their addresses",
     "vlans": "a switch gets its VLANs as it boots",
+    "spanning_tree": "a switch gets its spanning tree as it boots",
 }
 """Fields of hosts and switches that they have from their start on, and why."""
 KEYS = {
     "memory_mb": "memory",
     "sysctls": "sysctls or ecn",
+    "spanning_tree": "spanning_tree or priority",
     "own_routes": "routes",
     "software": "image, packages, files, environment or run",
 }
@@ -270,6 +272,9 @@ def _refused_of_links(before: Plan, after: Plan, stay: set[str]) -> Iterator[str
             yield f"link {link.name}: vlan: hosts and switches get their VLANs as they boot"
         elif was.segments != link.segments:
             yield f"link {link.name}: subnet: hosts keep their addresses ({was.subnet}, not {link.subnet})"
+        if was.tree_cost != link.tree_cost:
+            why = "switches get the costs of the spanning tree, which follow from it, as they boot"
+            yield f"link {link.name}: rate: {why}"
         if was.costs != link.costs and not before.has_routers:
             yield f"link {link.name}: cost: hosts get their routes as they boot"
         elif was.costs != link.costs:

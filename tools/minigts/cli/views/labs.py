@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from minigts.cli import console
@@ -63,12 +64,30 @@ def lab_facts(lab: Lab) -> dict[str, object]:
             "settings": record.settings.model_dump(),
             "share": record.share.model_dump(),
             "hosts": {each.name: "kept" for each in lab.plan.machines} if kept else lab.state_of_hosts(record),
+            "spanning_trees": {} if kept else _spanning_trees(lab, record),
             "containers": [] if kept else overlays.own_containers(lab),
             "disk_bytes": labs.disk_bytes(lab),
             "course": None if kept else _course(lab),
         }
     except (MinigtsError, OSError, ValueError) as error:
         return facts | {"problem": str(error)}
+
+
+def _spanning_trees(lab: Lab, record: Record) -> dict[str, object]:
+    """By switch what it says of its spanning tree now: the root, and of each port the link, its role and its state; or
+    the `problem` why it does not say."""
+    from minigts.lab import trees
+    from minigts.topology.plan.elements import Switch
+
+    switches = [each for each in lab.machines_on(record) if isinstance(each, Switch) and each.spanning_tree is not None]
+
+    def of_switch(machine: Switch) -> dict[str, object]:
+        try:
+            return asdict(trees.shown(lab, machine))
+        except MinigtsError as error:
+            return {"problem": str(error)}
+
+    return dict(lab.on_each(switches, of_switch)) if switches else {}
 
 
 def _course(lab: Lab) -> dict[str, object] | None:
@@ -124,6 +143,7 @@ def show_labs(labs: Iterable[Lab]) -> None:
         title += ", a name server on each host" if lab.plan.dns else ""
         more = (*shown_plan.ipv6_column(lab.plan), *(["measuring container"] if inside else ()))
         tables.show_table(title, ("host", "location", "address", *more, "state"), rows, optional=("location",))
+        _show_spanning_trees(lab, facts["spanning_trees"])
         own = facts.get("containers")
         if isinstance(own, list) and own:
             columns = ("container", "host", "address", "image", "state")
@@ -148,6 +168,23 @@ def _below(lab: Lab, facts: Mapping[str, object], record: Record) -> Iterator[st
     if isinstance(storm := facts["storm"], list) and storm:
         yield storm_in_words(storm)
     yield from deviations(lab, record)
+
+
+def _show_spanning_trees(lab: Lab, found: object) -> None:
+    """Print a row for each port of a switch with a spanning tree."""
+    assert isinstance(found, dict)
+    macs = {f"{each.spanning_tree.priority} {each.mac}": each.name for each in lab.plan.switches if each.spanning_tree}
+    rows = [
+        (name, macs.get(tree["root"], tree["root"]), port, its["link"], its["role"], its["state"])
+        for name, tree in found.items()
+        if "problem" not in tree
+        for port, its in tree["ports"].items()
+    ]
+    if rows:
+        tables.show_table("", ("spanning tree of", "root", "port", "link", "role", "state"), rows)
+    for name, tree in found.items():
+        if "problem" in tree:
+            console.out().print(f"spanning tree of {name}: {tree['problem']}", markup=False, soft_wrap=True)
 
 
 def kept_in_words(lab: Lab, facts: Mapping[str, object]) -> str:

@@ -24,8 +24,6 @@ ROWS_SHOWN, PORTS_SHOWN = 66, 40
 def show_plan(plan: Plan, hiding: str | None = None) -> None:
     """Print a drawing, hosts, links, and the prediction for each pair. With `hiding`, the reason why a lesson's figures
     are hidden, it prints neither pairs nor round trips."""
-    from minigts.topology.routes import addresses
-
     out = console.out()
     out.print(f"{plan.name}, in {plan.time} time", style="bold", markup=False, soft_wrap=True)
     out.print()
@@ -41,21 +39,8 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
     columns = ("host", "location", "address", *ipv6_column(plan), "on its links", ">cpus", ">memory")
     tables.show_table("hosts", columns, _planned_machines(plan), optional=("cpus", "memory", "location"))
     _further(plan.machines, "machines")
-    if plan.ways_out:
-        words = addresses.gateway_in_words(host.name for host in plan.ways_out)
-        out.print(f"has {words}\n", markup=False, soft_wrap=True)
-    if plan.ecmp is not None:
-        of_what = {"layer3": "addresses", "layer4": "addresses and ports"}[plan.ecmp]
-        out.print(
-            f"flows are spread over all equally good ways, by a hash of {of_what}\n", markup=False, soft_wrap=True
-        )
-    for host in (each for each in plan.hosts if each.own_routes):
-        words = ", ".join(route.in_words for route in host.own_routes)
-        out.print(f"{host.name} has routes of its own: {words}\n", markup=False, soft_wrap=True)
-    if plan.dns:
-        out.print("each host has a name server\n", markup=False, soft_wrap=True)
-    for words in plan.tuning_in_words:
-        out.print(f"tuned: {words}\n", markup=False, soft_wrap=True)
+    for words in _sentences(plan):
+        out.print(f"{words}\n", markup=False, soft_wrap=True)
     if plan.groups:
         groups = ((group.name, ", ".join(group.hosts)) for group in plan.groups)
         tables.show_table("groups, each with an overlay network of its own", ("group", "hosts"), groups)
@@ -118,6 +103,38 @@ def _planned_machines(plan: Plan) -> Iterator[tuple[str, ...]]:
             addresses += f" and {left} more" if (left := len(ports) - PORTS_SHOWN) > 0 else ""
         known = (each.name, each.location or "", plan.seen_as(each.address), *ipv6_address(plan, each.name))
         yield (*known, addresses, f"{each.cpus:g}", f"{each.memory_mb} MB")
+
+
+def _sentences(plan: Plan) -> Iterator[str]:
+    """What hosts and switches have besides their links."""
+    from minigts.topology.routes import addresses
+
+    if plan.ways_out:
+        yield f"has {addresses.gateway_in_words(host.name for host in plan.ways_out)}"
+    if plan.ecmp is not None:
+        of_what = {"layer3": "addresses", "layer4": "addresses and ports"}[plan.ecmp]
+        yield f"flows are spread over all equally good ways, by a hash of {of_what}"
+    for host in (each for each in plan.hosts if each.own_routes):
+        yield f"{host.name} has routes of its own: {', '.join(route.in_words for route in host.own_routes)}"
+    if plan.dns:
+        yield "each host has a name server"
+    yield from _of_switches(plan)
+    yield from (f"tuned: {words}" for words in plan.tuning_in_words)
+
+
+def _of_switches(plan: Plan) -> Iterator[str]:
+    """Sentences about the spanning trees of switches, and about rings that a controller decides on."""
+    roots = plan.tree_roots
+    for root in dict.fromkeys(roots.values()):
+        inside = [each.name for each in plan.switches if roots.get(each.name) == root]
+        off = [link.name for link in plan.links if link.name in plan.blocked and link.ends[0] in inside]
+        what = f"blocked by the spanning tree: {', '.join(off)}" if off else "it blocks no link"
+        yield f"the spanning tree of {', '.join(inside)} has the root {root}; {what}"
+    if plan.told:
+        yield (
+            "a controller decides how frames go over the ring of switches: the plan has the shortest way, and the "
+            "certificate does not measure these links"
+        )
 
 
 def called(port: Port) -> str:

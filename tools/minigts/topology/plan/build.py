@@ -21,6 +21,7 @@ from minigts.topology.plan.elements import (
     OnVlan,
     Port,
     Processor,
+    SpanningTree,
     Switch,
     Tagged,
     Tolerances,
@@ -34,6 +35,7 @@ from minigts.topology.routes import ipv6, segments
 from minigts.topology.routes.addresses import assign, host_address, mac
 from minigts.topology.routes.paths import with_costs
 from minigts.topology.routes.segments import Segment, Vlans
+from minigts.topology.routes.spanning_tree import path_cost
 from minigts.topology.sysctls import ECN, ECN_VALUES, Sysctl
 from minigts.topology.time import Time
 
@@ -56,6 +58,7 @@ def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Pla
     hosts = tuple(
         host_of(host, index, _ports(host.name, ends, given), directory) for index, host in enumerate(drafted.hosts)
     )
+    declared = _with_tree_costs(declared, drafted)
     by_protocol = topology.routing in ("ospf", "bgp")
     links = with_costs(hosts, switches, declared, ecmp=bool(topology.ecmp)) if by_protocol else declared
     return Plan(
@@ -290,6 +293,24 @@ def _switch(
         prefix=prefix,
         vlans=tuple(OnVlan(vlan=vlan, address=on[vlan][0], prefix=on[vlan][1]) for vlan in vlans),
         controller=_controller(switch.controller, f"{address}/{prefix}", given),
+        spanning_tree=None
+        if switch.spanning_tree is None
+        else SpanningTree(protocol=switch.spanning_tree, priority=switch.priority),
+    )
+
+
+def _with_tree_costs(links: Sequence[Link], drafted: Draft) -> tuple[Link, ...]:
+    """The links with what their ports cost in the spanning tree, where both ends have one."""
+    protocols = {each.name: each.spanning_tree for each in drafted.switches if each.spanning_tree is not None}
+
+    def cost(draft: DraftLink) -> int | None:
+        ends = [protocols[end] for end in draft.ends if end in protocols]
+        return path_cost(ends[0], segments.slower_mbit(*draft.ways)) if len(ends) > 1 else None
+
+    costs = [cost(draft) for draft in drafted.links]
+    return tuple(
+        link if its is None else link.model_copy(update={"tree_cost": its})
+        for link, its in zip(links, costs, strict=True)
     )
 
 

@@ -41,6 +41,13 @@ from minigts.topology.fields import (
     VlanNumber,
 )
 from minigts.topology.link_settings import Shaping
+from minigts.topology.routes.spanning_tree import (
+    DEFAULT_PRIORITY,
+    HIGHEST_COST,
+    HIGHEST_PRIORITY,
+    PRIORITY_STEP,
+    Protocol,
+)
 from minigts.topology.software import Software
 from minigts.topology.sysctls import MOST_SETTINGS, Sysctl
 
@@ -194,6 +201,13 @@ class Host(Machine):
         return tuple(each for port in self.ports for each in port.on_segments)
 
 
+class SpanningTree(Frozen):
+    """A switch's part in the spanning tree, by which switches that form a ring block links."""
+
+    protocol: Protocol
+    priority: Annotated[int, Field(ge=0, le=HIGHEST_PRIORITY, multiple_of=PRIORITY_STEP)] = DEFAULT_PRIORITY
+
+
 class Switch(Machine):
     """Open vSwitch on a machine of its own: it bridges its ports."""
 
@@ -208,6 +222,13 @@ class Switch(Machine):
     vlans: Annotated[tuple[OnVlan, ...], Field(exclude_if=lambda each: not each)] = ()
     """The VLANs of its links, each with the switch's address there; the first one is `address`. An empty list is not
     stored."""
+    spanning_tree: Annotated[SpanningTree | None, _UNLESS_NONE] = None
+    """None, which is not stored, where it forwards on all ports."""
+
+    @property
+    def mac(self) -> str:
+        """The address by which other switches know it: the lowest of its ports'."""
+        return min(port.mac.lower() for port in self.ports)
 
 
 class Direction(Frozen):
@@ -269,6 +290,9 @@ class Link(Frozen):
     """The link's cost by which routes are chosen, from the first end to the second, and back unless `cost_back` is
     another. None, which is not stored, where round trips decide."""
     cost_back: Annotated[int | None, Field(ge=1, le=65535, exclude_if=lambda cost: cost is None)] = None
+    tree_cost: Annotated[int | None, Field(ge=1, le=HIGHEST_COST, exclude_if=lambda cost: cost is None)] = None
+    """What either of its ports costs in the spanning tree, by its declared rate. None, which is not stored, but between
+    two switches that have one."""
 
     @property
     def costs(self) -> tuple[int, int] | None:

@@ -19,7 +19,7 @@ from minigts.topology.link_settings import Shaping
 from minigts.topology.plan.elements import Group, Host, HostPort, Link, Path, Port, Route, Switch
 from minigts.topology.plan.stored import WITH_ROUTES, Stored, contradictions
 from minigts.topology.routes import ipv6 as v6
-from minigts.topology.routes import own_routes
+from minigts.topology.routes import own_routes, switched
 from minigts.topology.routes.paths import Underlay
 from minigts.topology.routes.several import SeveralWays
 from minigts.topology.sysctls import in_words
@@ -175,6 +175,22 @@ class Plan(Stored):
         told = [switch for switch in self.switches if switch.controller is not None]
         return any(port.link in path.crossed for switch in told for port in switch.ports)
 
+    @cached_property
+    def blocked(self) -> frozenset[str]:
+        """The links that the spanning tree of the switches blocks while every link is whole."""
+        return switched.blocked(self.switches, self.links)
+
+    @property
+    def tree_roots(self) -> Mapping[str, str]:
+        """By switch that has a spanning tree, the root while every link is whole."""
+        return switched.tree(self.switches, self.links).roots
+
+    @cached_property
+    def told(self) -> frozenset[str]:
+        """The links over which frames go as the user's controller of a ring of switches decides: paths over them are
+        the shortest ones, and may not be the controller's."""
+        return switched.told_links(self.switches, self.links)
+
     def far_address(self, link: Link, end: int = 1) -> str:
         """The address of a link's end, 0 or 1, by which its other end reaches it."""
         far = self.machine(link.ends[end])
@@ -317,6 +333,8 @@ def json_pieces(plan: Plan, *, with_paths: bool = True) -> Iterator[str]:
         document[name] = value
         if name == "links":
             paths = (path for host in plan.hosts for path in plan.paths_from(host.name))
+            if plan.blocked:
+                document["blocked"] = [link.name for link in plan.links if link.name in plan.blocked]
             document["paths"] = (path.model_dump(mode="json") for path in paths) if with_paths else []
     document["version"] = WITH_ROUTES
     document["hosts"] = (_with_routes(plan, host) for host in plan.hosts)

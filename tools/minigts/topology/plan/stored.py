@@ -89,7 +89,7 @@ class Stored(Frozen):
         """Leave routes and paths out of a document of the first version: they are computed again."""
         if not isinstance(document, dict) or document.get("version") != WITH_ROUTES:
             return document
-        kept = {key: value for key, value in document.items() if key != "paths"}
+        kept = {key: value for key, value in document.items() if key not in ("paths", "blocked")}
         if isinstance(beside := kept.get("ipv6"), dict):
             kept["ipv6"] = {**beside, "hosts": _without_routes(beside.get("hosts"))}
         return {**kept, "version": VERSION, "hosts": _without_routes(kept.get("hosts"))}
@@ -132,9 +132,20 @@ def contradictions(plan: Stored) -> Iterator[str]:
         yield from _astray(machine, ends, links)
     for name, end in ends.keys() - {(port.link, machine.name) for machine in plan.machines for port in machine.ports}:
         yield f"link {name}: {end} has no port on it"
+    yield from _trees_astray(plan)
     yield from _members_astray(plan, {host.name for host in plan.hosts})
     yield from _routes_astray(plan)
     yield from _other_ipv6(plan)
+
+
+def _trees_astray(plan: Stored) -> Iterator[str]:
+    protocols = {each.name: each.spanning_tree.protocol for each in plan.switches if each.spanning_tree is not None}
+    for link in plan.links:
+        both = [protocols[end] for end in link.ends if end in protocols]
+        if (len(both) > 1) is not (link.tree_cost is not None):
+            yield f"link {link.name}: a cost in the spanning tree is of links between two switches that have one"
+        elif len({*both}) > 1:
+            yield f"link {link.name}: its ends have different spanning trees"
 
 
 def _routes_astray(plan: Stored) -> Iterator[str]:

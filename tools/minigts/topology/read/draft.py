@@ -6,7 +6,7 @@ checks on the whole (unknown hosts, overlaps, connectedness) run in the same pas
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -22,6 +22,7 @@ from minigts.topology.read.links import LinkSettings, LinkSpec
 from minigts.topology.read.model import Defaults, SwitchSpec
 from minigts.topology.read.per_direction import BothWays
 from minigts.topology.read.shorthands import Chain, Clos, Pair, Ring, Star
+from minigts.topology.routes.spanning_tree import DEFAULT_PRIORITY, Protocol
 from minigts.topology.setting import Amount, Setting
 
 DEFAULT_CPUS = 1
@@ -56,6 +57,8 @@ class DraftSwitch:
     memory_mb: int
     controller: str | None
     """As written: `builtin`, or a host's name or an address, with or without a port."""
+    spanning_tree: Protocol | None = None
+    priority: int = DEFAULT_PRIORITY
 
 
 class OwnTable(NamedTuple):
@@ -138,7 +141,7 @@ def draft(data: Data) -> Draft:
         tuple(link for part in parts for link in part.links),
         all(part.all_hosts for part in parts),
         all(part.all_links for part in parts),
-        _written_switches(data.get("switches")),
+        _written_switches(data.get("switches"), defaults),
     )
 
 
@@ -240,14 +243,25 @@ def _written_hosts(data: Data, defaults: Defaults) -> Draft:
     return Draft(hosts, (), True, True)
 
 
-def _written_switches(data: Data) -> tuple[DraftSwitch, ...]:
+def _written_switches(data: Data, defaults: Defaults) -> tuple[DraftSwitch, ...]:
     """A switch whose settings are refused still exists, as a host does."""
     if not isinstance(data, dict):
         return ()
     specs = ((name, _accepted(SwitchSpec, settings or {}) or SwitchSpec()) for name, settings in data.items())
-    return tuple(
-        DraftSwitch(("switches", name), name, spec.location, spec.memory or DEFAULT_MEMORY_MB, spec.controller)
-        for name, spec in specs
+    return tuple(_switch(name, [spec, defaults.switch or SwitchSpec()]) for name, spec in specs)
+
+
+def _switch(name: str, near: Sequence[SwitchSpec]) -> DraftSwitch:
+    """A switch from its layers of settings, the nearest first."""
+    protocol = _nearest(near, "spanning_tree", "none")
+    return DraftSwitch(
+        ("switches", name),
+        name,
+        _nearest(near, "location", None),
+        _nearest(near, "memory", DEFAULT_MEMORY_MB),
+        _nearest(near, "controller", None),
+        None if protocol == "none" else protocol,
+        _nearest(near, "priority", DEFAULT_PRIORITY),
     )
 
 

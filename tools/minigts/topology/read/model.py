@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from minigts.language import validation
 from minigts.language.fields import choice, matching, quantity, text, truth, whole
 from minigts.language.problems import shown
-from minigts.language.quantities import MEMORY_MB, SHARE_PERCENT, TIME_MS
+from minigts.language.quantities import MEMORY_MB, SHARE_PERCENT, TIME_MS, whole_number
 from minigts.topology.fields import (
     EXPECTATIONS,
     HOST_NAME,
@@ -30,6 +30,7 @@ from minigts.topology.read.links import HostName, LinkSettings, LinkSpec, Name, 
 from minigts.topology.read.shorthands import Chain, Clos, Pair, Ring, Star
 from minigts.topology.routes import ipv6 as v6
 from minigts.topology.routes.addresses import DEFAULT_SUBNETS
+from minigts.topology.routes.spanning_tree import HIGHEST_PRIORITY, PRIORITY_STEP
 from minigts.topology.schedule import Step
 from minigts.topology.time import Time
 
@@ -86,6 +87,19 @@ _Members: TypeAlias = Annotated[
 ]
 
 
+def _priority(value: object) -> int:
+    number = whole_number(value, "a priority", 0, HIGHEST_PRIORITY)
+    if number % PRIORITY_STEP:
+        raise ValueError(f"{shown(value)} is not a priority: write a multiple of 4096, as in 4096 or 32768")
+    return number
+
+
+_PRIORITY = (
+    BeforeValidator(_priority),
+    WithJsonSchema({"type": "integer", "minimum": 0, "maximum": HIGHEST_PRIORITY, "multipleOf": PRIORITY_STEP}),
+)
+
+
 class SwitchSpec(Spec):
     """Open vSwitch on a machine of its own. Nothing is required: `s1:` alone declares a switch that learns."""
 
@@ -100,13 +114,25 @@ class SwitchSpec(Spec):
         description="OpenFlow controller: builtin, or a host of the switch's segment or an IPv4 address, with :PORT "
         "unless that is 6653. Default: none, the switch learns by itself.",
     )
+    spanning_tree: (
+        Annotated[Literal["none", "stp", "rstp"], choice("a spanning tree", "none", "stp", "rstp")] | None
+    ) = Field(
+        None,
+        description="The protocol by which switches that form a ring block links: stp, rstp or none. Default: none.",
+    )
+    priority: Annotated[int, *_PRIORITY] | None = Field(
+        None,
+        description="Priority in the spanning tree: the switch with the lowest one is the root. A multiple of 4096, "
+        "from 0 to 61440. Default: 32768.",
+    )
 
 
 class Defaults(Spec):
-    """Default settings of hosts and links."""
+    """Default settings of hosts, switches and links."""
 
     link: LinkSettings | None = Field(None, description="Settings of every link that does not give its own.")
     host: HostSpec | None = Field(None, description="Settings of every host that does not give its own.")
+    switch: SwitchSpec | None = Field(None, description="Settings of every switch that does not give its own.")
 
 
 class Expect(Spec):
@@ -215,7 +241,7 @@ class Topology(Spec):
         description="sites: a link without a delay gets the one between its ends' locations, which are GTS's sites. "
         "written: it has none. Default: written.",
     )
-    defaults: Defaults | None = Field(None, description="Default settings of hosts and links.")
+    defaults: Defaults | None = Field(None, description="Default settings of hosts, switches and links.")
     hosts: dict[str, HostSpec | None] | None = Field(None, description="The hosts by name, in order.")
     switches: dict[str, SwitchSpec | None] | None = Field(None, description="The switches by name, in order.")
     links: tuple[LinkSpec, ...] | None = Field(None, description="The links, in order.")

@@ -14,6 +14,7 @@ from functools import cached_property
 from minigts.topology.frames import Family
 from minigts.topology.plan.elements import Direction, Host, Link, Path, Route, Switch
 from minigts.topology.plan.path_totals import PathTotals, turned
+from minigts.topology.routes import switched
 from minigts.topology.routes.graph import Edge, Graph, connected, costs, equal_costs, protocol_costs
 from minigts.topology.tcp import Buffers, between, buffers, goodput
 
@@ -255,7 +256,8 @@ def _as_edge(edge: _Edge) -> Edge:
 
 
 def edges_of(hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link]) -> tuple[_Edge, ...]:
-    """The edges of the network, in the order of the links."""
+    """The edges of the network, in the order of the links; none for a link that a spanning tree blocks."""
+    off = switched.blocked(switches, links)
     indices = {host.name: index for index, host in enumerate(hosts)}
     bridges: list[tuple[str, int | None]] = []
     for switch in switches:
@@ -269,5 +271,6 @@ def edges_of(hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[
     return tuple(
         _Edge(link, subnet, (node(link.ends[0], vlan), node(link.ends[1], vlan)), link.ways, mtus[link.name])
         for link in links
+        if link.name not in off
         for vlan, subnet in link.segments
     )

@@ -12,8 +12,11 @@ from ipaddress import IPv4Address
 from typing import TypeAlias
 
 from minigts.language.problems import Finding, listed, path_of, shown
+from minigts.topology.link_settings import Shaping
 from minigts.topology.read.draft import Draft, DraftLink, DraftSwitch
+from minigts.topology.routes.addresses import mac
 from minigts.topology.routes.graph import connected
+from minigts.topology.routes.spanning_tree import MOST_PORTS, Bridge, Wire, on_a_ring, path_cost, tree_of
 
 Vlans: TypeAlias = tuple[int | None, ...]
 """The numbers of the VLANs that a link carries, or None alone without VLANs."""
@@ -123,9 +126,12 @@ def wrong_segments(drafted: Draft) -> Iterator[Finding]:
     for fabric in fabrics:
         yield from _same_mtu(drafted, fabric)
         yield from _vlans(drafted, fabric)
-    for part in segments_of(drafted):
-        if part.switches:
-            yield from _segment(drafted, part)
+        yield from _trees(drafted, fabric)
+    parts = [part for part in segments_of(drafted) if part.switches]
+    for part in parts:
+        yield from _segment(drafted, part)
+    for fabric in fabrics:
+        yield from _rings(drafted, fabric, [part for part in parts if {*part.switches} <= {*fabric.switches}])
     for switch in drafted.switches:
         own = next((fabric for fabric in fabrics if switch.name in fabric.switches), None)
         if own is None and drafted.all_links:
@@ -140,11 +146,98 @@ def _segment(drafted: Draft, part: Segment) -> Iterator[Finding]:
         again = [index for index in part.links if name in drafted.links[index].ends][1]
         hint = "a host has one link to a segment: the switches would carry its frames in a ring"
         yield drafted.links[again].where, f"host {name!r} is on this segment{its} already; {hint}"
-    links = [drafted.links[index] for index in part.links]
-    inner = [link for link in links if {*link.ends} <= {*part.switches} and link.ends[0] != link.ends[1]]
-    if len(inner) >= len(part.switches):
-        names = ", ".join(part.switches)
-        yield inner[-1].where, f"the links between {names} form a ring{its}, in which frames would circle; take one out"
+
+
+def _rings(drafted: Draft, fabric: Segment, parts: Sequence[Segment]) -> Iterator[Finding]:
+    """Rings of switches in which frames would circle. None is left where a spanning tree blocks a link of each, and one
+    whose switches all have a controller of the user's is that controller's."""
+    blocked = _blocked(drafted, fabric)
+    for part in parts:
+        inner = {link: ends for link, ends in _inner(drafted, part).items() if link not in blocked}
+        left = [link for link in on_a_ring(inner) if not _told(drafted, inner[link])]
+        for around in connected((), (inner[link] for link in left)):
+            names = [name for name in part.switches if name in around]
+            last = [link for link in left if inner[link][0] in around][-1]
+            yield drafted.links[last].where, _ring_in_words(drafted, names, part.vlan)
+        lost = [link for link in part.links if link in blocked]
+        if lost and len(connected(part.switches, inner.values())) > 1:
+            why = f"blocks this link, and without it VLAN {part.vlan} falls apart"
+            remedy = "let another link between the switches carry that VLAN, too"
+            yield drafted.links[lost[0]].where, f"the spanning tree, which is one for all VLANs, {why}: {remedy}"
+
+
+def _ring_in_words(drafted: Draft, names: Sequence[str], vlan: int | None) -> str:
+    its = "" if vlan is None else f" in VLAN {vlan}"
+    treeless = [each.name for each in drafted.switches if each.name in names and each.spanning_tree is None]
+    whom = "each of them" if len(names) == len(treeless) else listed(treeless)
+    ring = f"the links between {', '.join(names)} form a ring{its}, in which frames would circle"
+    return f"{ring}; take one out, or give {whom} `spanning_tree: rstp`"
+
+
+def _inner(drafted: Draft, part: Segment) -> dict[int, tuple[str, str]]:
+    """The links of a segment between two of its switches, by index, with their ends."""
+    ends = {index: drafted.links[index].ends for index in part.links}
+    return {index: pair for index, pair in ends.items() if {*pair} <= {*part.switches} and pair[0] != pair[1]}
+
+
+def _told(drafted: Draft, ends: tuple[str, str]) -> bool:
+    """Whether both switches have a controller of the user's."""
+    return all(each.controller not in (None, BUILTIN) for each in drafted.switches if each.name in ends)
+
+
+def _blocked(drafted: Draft, fabric: Segment) -> frozenset[int]:
+    """The links that the spanning trees of the fabric's switches block, by index."""
+    trees = {each.name: each for each in drafted.switches if each.spanning_tree and each.name in fabric.switches}
+    numbers, macs = _ports(drafted)
+    bridges = [
+        Bridge(each.name, each.spanning_tree, each.priority, min(macs[each.name]))
+        for each in trees.values()
+        if each.spanning_tree is not None
+    ]
+    wires = []
+    for index in fabric.links:
+        first, second = drafted.links[index].ends
+        if first != second and first in trees and second in trees:
+            cost = path_cost(trees[first].spanning_tree or "rstp", slower_mbit(*drafted.links[index].ways))
+            wires.append(Wire(index, (first, second), numbers[index], cost))
+    return tree_of(bridges, wires).blocked
+
+
+def _ports(drafted: Draft) -> tuple[dict[int, tuple[int, int]], dict[str, list[str]]]:
+    """The numbers of the ports at both ends of each link, from 1, and the MAC addresses of each machine's ports."""
+    macs: dict[str, list[str]] = {}
+    numbers: dict[int, tuple[int, int]] = {}
+    for index, link in enumerate(drafted.links):
+        written = dict(link.macs)
+        for end, name in enumerate(link.ends):
+            macs.setdefault(name, []).append(written.get(name, mac(index, end)).lower())
+        numbers[index] = len(macs[link.ends[0]]), len(macs[link.ends[1]])
+    return numbers, macs
+
+
+def slower_mbit(to: Shaping, back: Shaping) -> float | None:
+    """The rate of a link's slower direction; None where neither has one."""
+    return min((way.rate_mbit for way in (to, back) if way.rate_mbit is not None), default=None)
+
+
+def _trees(drafted: Draft, fabric: Segment) -> Iterator[Finding]:
+    """Switches that cannot take part in the spanning tree of those to which they are joined."""
+    within = {each.name: each for each in drafted.switches if each.name in fabric.switches}
+    for switch in within.values():
+        where = (*switch.where, "spanning_tree")
+        if switch.spanning_tree is None:
+            continue
+        if switch.controller is not None:
+            yield where, "a controller decides by itself where frames go: take out the controller, or the spanning tree"
+        ports = [name for index in fabric.links for name in drafted.links[index].ends].count(switch.name)
+        if ports > (most := MOST_PORTS[switch.spanning_tree]):
+            yield where, f"{ports} links end on {switch.name}; with {switch.spanning_tree} at most {most} can"
+    for index in fabric.links:
+        first, second = (within.get(name) for name in drafted.links[index].ends)
+        kinds = {each.spanning_tree for each in (first, second) if each is not None and each.spanning_tree is not None}
+        if first is not None and second is not None and len(kinds) > 1:
+            has = f"{first.name} has {first.spanning_tree}, and {second.name}, to which this link joins it, has"
+            yield drafted.links[index].where, f"{has} {second.spanning_tree}: give them the same spanning tree"
 
 
 def _same_mtu(drafted: Draft, fabric: Segment) -> Iterator[Finding]:
