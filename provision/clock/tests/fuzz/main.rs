@@ -44,6 +44,8 @@ mod scheduler;
 mod script;
 #[path = "../../src/socket.rs"]
 mod socket;
+#[path = "../../src/storm.rs"]
+mod storm;
 #[path = "../../src/taken_away.rs"]
 mod taken_away;
 #[path = "../../src/trace.rs"]

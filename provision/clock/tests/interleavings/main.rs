@@ -39,6 +39,8 @@ mod rings;
 mod scheduler;
 #[path = "../../src/socket.rs"]
 mod socket;
+#[path = "../../src/storm.rs"]
+mod storm;
 #[path = "../../src/taken_away.rs"]
 mod taken_away;
 #[path = "../../src/trace.rs"]

@@ -35,6 +35,8 @@ mod rings;
 mod script;
 #[path = "../../src/socket.rs"]
 mod socket;
+#[path = "../../src/storm.rs"]
+mod storm;
 #[path = "../../src/taken_away.rs"]
 mod taken_away;
 #[path = "../../src/trace.rs"]
