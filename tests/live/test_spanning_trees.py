@@ -29,7 +29,7 @@ EVERY_S = 0.05
 def gap_s(lab: Lab, source: str, target: str, seconds: float, meanwhile: Callable[[], object]) -> float:
     """The longest time without a reply to echo requests, while something is done to the lab 3 s after their begin."""
     address = lab.plan.address_over(lab.plan.path(source, target))
-    argv = ["ping", "-n", "-D", "-i", str(EVERY_S), "-w", str(int(seconds)), address]
+    argv = ["ping", "-n", "-D", "-i", str(EVERY_S), "-c", str(round(seconds / EVERY_S)), address]
     lab.provider.run(source, ["sh", "-c", f"{' '.join(argv)} >/tmp/echoes 2>&1 &"], timeout_s=LIMIT_S)
     lab.provider.run(source, ["sleep", "3"], timeout_s=LIMIT_S)
     meanwhile()
