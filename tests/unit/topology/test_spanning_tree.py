@@ -165,10 +165,10 @@ def test_paths_go_over_the_tree() -> None:
 
 def test_the_root_without_priorities_is_the_switch_with_the_lowest_mac_address() -> None:
     rings = made("{s1: , s2: , s3: }", more="defaults: {switch: {spanning_tree: rstp}}\n")
-    assert rings.tree_roots["s1"] == "s1"
+    assert rings.tree().roots["s1"] == "s1"
     macs = LINKS.replace("[s2, s3], rtt: 2ms", "[s2, s3], rtt: 2ms, macs: {s3: '00:00:5E:00:53:01'}")
     other = made("{s1: , s2: , s3: }", macs, more="defaults: {switch: {spanning_tree: rstp}}\n")
-    assert other.tree_roots["s1"] == "s3"
+    assert other.tree().roots["s1"] == "s3"
     assert other.blocked == {"s1-s2"}
 
 
@@ -238,8 +238,8 @@ def test_one_tree_is_of_all_vlans() -> None:
 def test_a_ring_whose_switches_have_the_users_controller_is_the_controllers() -> None:
     plan = made("{s1: {controller: h3}, s2: {controller: h3}, s3: {controller: h3}}")
     assert plan.told == {link.name for link in plan.links}
-    assert switched.told_switches(plan.switches, plan.links) == {"s1", "s2", "s3"}
-    assert switched.unflooded(plan.switches, plan.links) == {"s2-s3"}
+    assert plan.told_switches == {"s1", "s2", "s3"}
+    assert plan.unflooded == {"s2-s3"}
     assert plan.path("h1", "h2").links == ("h1-s1", "s1-s2", "h2-s2")
     assert load(TOPOLOGIES / "switched.yaml").told == set()
 
@@ -282,3 +282,18 @@ def test_a_rate_that_changes_the_cost_waits_for_the_next_lab() -> None:
     before = load(TOPOLOGIES / "spanning-trees.yaml")
     slower = parse(text.replace("[s2, s3]", "[s2, s3], rate: 10mbit"), "spanning-trees.yaml")
     assert any("costs of the spanning tree" in why for why in difference(before, slower).refused)
+
+
+def test_the_tree_of_a_thousand_switches_joins_them_all_and_is_computed_once() -> None:
+
+    names = [f"b{number}" for number in range(1000)]
+    bridges = [
+        Bridge(name, "rstp", 32768, f"02:00:00:00:{index >> 8:02x}:{index & 255:02x}")
+        for index, name in enumerate(names)
+    ]
+    pairs = [*zip(names, (*names[1:], names[0]), strict=True), *zip(names, (*names[37:], *names[:37]), strict=True)]
+    wires = [Wire(index, pair, (index, index), 19) for index, pair in enumerate(pairs)]
+    tree = tree_of(bridges, wires)
+    assert len(wires) - len(tree.blocked) == len(bridges) - 1
+    plan = load(TOPOLOGIES / "spanning-trees.yaml")
+    assert plan.tree() is plan.tree(set())

@@ -11,7 +11,6 @@ from typing import Any, Literal
 from minigts import paths
 from minigts.topology.plan.elements import OnVlan, Switch, vlans_in_words
 from minigts.topology.plan.plan import Plan
-from minigts.topology.routes import switched
 from minigts.topology.routes.ipv6 import SEGMENT_PREFIX
 
 Step = Literal["make_switch", "ask_controller", "wait_for_tree", "show_tree"]
@@ -86,14 +85,13 @@ def _tree_settings(plan: Plan, switch: Switch, without: Collection[str]) -> dict
 
 def _ring_settings(plan: Plan, switch: Switch) -> dict[str, str]:
     """What a switch needs to reach the user's controller over a ring without a storm."""
-    is_told = switch.name in switched.told_switches(plan.switches, plan.links)
-    quiet = switched.unflooded(plan.switches, plan.links) if is_told else frozenset()
+    is_told = switch.name in plan.told_switches
     address = (switch.controller or "").partition(":")[0]
     macs = (port.mac for host in plan.hosts for port in host.on_segments if port.address == address)
     mac = next(macs, None) if is_told else None
     return {
         "MINIGTS_RING": "yes" if is_told else "",
-        "MINIGTS_UNFLOODED": " ".join(port.name for port in switch.ports if port.link in quiet),
+        "MINIGTS_UNFLOODED": " ".join(port.name for port in switch.ports if port.link in plan.unflooded),
         "MINIGTS_NEIGHBOUR": "" if mac is None else f"{address}={mac}",
     }
 
@@ -107,7 +105,7 @@ def expected_tree(plan: Plan, switch: Switch, without: Collection[str] = ()) -> 
     """What the switch says when no timer runs any more, of its ports on links other than `without`, by name. Only for a
     switch with a spanning tree."""
     assert switch.spanning_tree is not None
-    tree = switched.tree(plan.switches, plan.links, without)
+    tree = plan.tree(without)
     indices = {link.name: link.index for link in plan.links}
     root = plan.machine(tree.roots[switch.name])
     assert isinstance(root, Switch)

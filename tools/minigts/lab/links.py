@@ -668,8 +668,10 @@ def calibrated(lab: Lab, record: Record) -> Record:
     """As `calibrate`, for a lab whose hosts shape and whose lock the caller holds; return the new record."""
     plan, paths = lab.plan, whole_paths(lab.plan, record)
     if not paths and plan.pairs:
-        cut = ", ".join(cut_links(plan, record))
-        raise InputError(f"every path of lab {lab.name} passes a cut link: {cut}")
+        if not (cut := cut_links(plan, record)):
+            why = "the way of each is decided by a controller, or passes a link that the spanning tree has blocked anew"
+            raise InputError(f"no path of lab {lab.name} can be measured: {why}")
+        raise InputError(f"every path of lab {lab.name} passes a cut link: {', '.join(cut)}")
     emulator_overhead_ms = calibration.emulator_overhead_ms(lab.provider, plan, paths, record.emulator_overhead_ms)
     if emulator_overhead_ms == record.emulator_overhead_ms:
         return record

@@ -124,7 +124,7 @@ def _sentences(plan: Plan) -> Iterator[str]:
 
 def _of_switches(plan: Plan) -> Iterator[str]:
     """Sentences about the spanning trees of switches, and about rings that a controller decides on."""
-    roots = plan.tree_roots
+    roots = plan.tree().roots
     for root in dict.fromkeys(roots.values()):
         inside = [each.name for each in plan.switches if roots.get(each.name) == root]
         off = [link.name for link in plan.links if link.name in plan.blocked and link.ends[0] in inside]

@@ -22,6 +22,7 @@ from minigts.topology.routes import ipv6 as v6
 from minigts.topology.routes import own_routes, switched
 from minigts.topology.routes.paths import Underlay
 from minigts.topology.routes.several import SeveralWays
+from minigts.topology.routes.spanning_tree import Tree
 from minigts.topology.sysctls import in_words
 
 _WHAT_OTHERS_FOLLOW_FROM = frozenset(("routing", "ecmp", "hosts", "switches", "links", "ipv6", "ipv4"))
@@ -180,10 +181,27 @@ class Plan(Stored):
         """The links that the spanning tree of the switches blocks while every link is whole."""
         return switched.blocked(self.switches, self.links)
 
-    @property
-    def tree_roots(self) -> Mapping[str, str]:
-        """By switch that has a spanning tree, the root while every link is whole."""
-        return switched.tree(self.switches, self.links).roots
+    def tree(self, without: Collection[str] = ()) -> Tree:
+        """The spanning tree of the switches over the links other than `without`, by name."""
+        names = frozenset(without)
+        if names not in self._trees:
+            self._trees[names] = switched.tree(self.switches, self.links, names)
+        return self._trees[names]
+
+    @cached_property
+    def _trees(self) -> dict[frozenset[str], Tree]:
+        """Those that were asked for."""
+        return {}
+
+    @cached_property
+    def told_switches(self) -> frozenset[str]:
+        """The switches of rings in which the user's controller decides where frames go."""
+        return switched.told_switches(self.switches, self.links)
+
+    @cached_property
+    def unflooded(self) -> frozenset[str]:
+        """The links of such rings over which nothing is flooded until the controller says otherwise."""
+        return switched.unflooded(self.switches, self.links)
 
     @cached_property
     def told(self) -> frozenset[str]:

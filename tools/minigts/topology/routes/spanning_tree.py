@@ -32,6 +32,10 @@ _COSTS: Mapping[Protocol, Sequence[tuple[float, int]]] = {
 _SLOWEST: Mapping[Protocol, int] = {"stp": 250, "rstp": 20_000_000}
 
 
+_Offer: TypeAlias = tuple[int, tuple[int, str], int, int]
+"""The cost of a way to the root, the identifier of the bridge at the other end, its port's number, one's own."""
+
+
 @dataclass(frozen=True)
 class Bridge:
     """A switch with a spanning tree."""
@@ -95,10 +99,13 @@ def tree_of(bridges: Collection[Bridge], wires: Sequence[Wire]) -> Tree:
         roots |= dict.fromkeys(part, root)
     costs = _costs_to_roots({*roots.values()}, wires)
     found: dict[tuple[int, str], Role] = {}
-    for name in named:
-        offers = [(_offer(named, costs, wire, end), wire) for wire in wires for end in (0, 1) if wire.ends[end] == name]
-        if roots[name] != name and offers:
-            found[min(offers, key=lambda each: each[0])[1].link, name] = "root"
+    offers: dict[str, list[tuple[_Offer, int]]] = {}
+    for wire in wires:
+        for end in (0, 1):
+            offers.setdefault(wire.ends[end], []).append((_offer(named, costs, wire, end), wire.link))
+    for name, its in offers.items():
+        if roots[name] != name:
+            found[min(its)[1], name] = "root"
     for wire in wires:
         first, second = (
             (costs[end], named[end].identifier, number) for end, number in zip(wire.ends, wire.numbers, strict=True)
@@ -126,9 +133,7 @@ def _costs_to_roots(roots: Collection[str], wires: Sequence[Wire]) -> dict[str, 
     return costs
 
 
-def _offer(
-    named: Mapping[str, Bridge], costs: Mapping[str, int], wire: Wire, end: int
-) -> tuple[int, tuple[int, str], int, int]:
+def _offer(named: Mapping[str, Bridge], costs: Mapping[str, int], wire: Wire, end: int) -> _Offer:
     """What the bridge at one end of a wire is offered over it: the priority vector of 802.1D-2004, 17.5, without the
     root, which is the same for all."""
     sender = wire.ends[1 - end]

@@ -50,7 +50,8 @@ def told_switches(switches: Sequence[Switch], links: Sequence[Link]) -> frozense
 def unflooded(switches: Sequence[Switch], links: Sequence[Link]) -> frozenset[str]:
     """The links of rings that a controller decides on over which nothing is flooded until the controller says
     otherwise: those off a tree of the fewest links to the switch with the lowest MAC address."""
-    around = {each.name: each for each in switches if each.name in told_switches(switches, links)}
+    told = told_switches(switches, links)
+    around = {each.name: each for each in switches if each.name in told}
     numbers = {(port.link, name): number for name, each in around.items() for number, port in enumerate(each.ports, 1)}
     wires = [
         Wire(link.index, link.ends, (numbers[link.name, first], numbers[link.name, second]), 1)
