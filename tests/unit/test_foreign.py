@@ -35,6 +35,7 @@ TO_PARSE = {
     "lab/links.py": "tc's JSON: sentences on differences, for messages",
     "lab/routes.py": "ip's routes: sentences on differences, for messages",
     "lab/schedule_player.py": "tc's JSON: sentences on differences, for messages",
+    "lab/trees.py": "Open vSwitch's ports: roles and states by the plan's names, and sentences on differences",
     "lab/usage.py": "counters of /proc: numbers, by the plan's names of ports",
     "language/documents.py": "JSON of bounded size, whose caller reads it by a model or as figures",
     "lessons/breaks.py": "the commands that undo a fault: they run on the host that has said them, alone",

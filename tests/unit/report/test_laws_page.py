@@ -60,7 +60,7 @@ def test_claims_of_one_law_stand_together_and_the_worst_counts(results: Path) ->
 
 def test_the_page_has_range_figures_and_meaning(results: Path) -> None:
     with_laws(results, "Sum", used=(0.25,))
-    text = laws.page(laws.groups(results))
+    text = str(laws.page(laws.groups(results)))
     assert "| Sum | held | 25 % |" in text
     assert "*Range:* Derived." in text
     assert "*A failure would mean:* The wire." in text
@@ -76,7 +76,7 @@ def test_the_page_names_the_command_that_measured_it(results: Path, quick: bool,
     say(results, "manifest.json", lambda manifest: manifest.update({"quick": True} if quick else {}))
     [group] = laws.groups(results)
     assert group.command == command.replace("NAME", group.results.name)
-    assert f"`{group.command}`" in laws.page([group])
+    assert f"`{group.command}`" in str(laws.page([group]))
 
 
 def test_results_without_a_law_have_no_page(results: Path, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_the_command_shows_the_laws_and_ends_with_1_unless_all_hold(results: Pat
     ran = typer.testing.CliRunner().invoke(app, ["validate", "--from", str(results), "--page", str(target)])
     assert ran.exit_code == code, ran.output
     assert "Sum" in ran.output and "25 %" in ran.output
-    assert target.read_text() == laws.page(laws.groups(results))
+    assert target.read_text() == str(laws.page(laws.groups(results)))
     assert (results.parent / laws.FIGURE).read_text().startswith("<?xml")
 
 
@@ -105,6 +105,34 @@ def test_a_failure_that_its_file_explains_is_shown_and_does_not_end_with_1(resul
     ran = typer.testing.CliRunner().invoke(app, ["validate", "--from", str(results)])
     assert ran.exit_code == 0
     assert "*Why:* Known." in (results / laws.PAGE).read_text()
+
+
+def test_a_renewed_page_keeps_what_was_not_measured(results: Path, tmp_path: Path) -> None:
+    with_laws(results, "Sum", used=(0.25,))
+    made = laws.page(laws.groups(results))
+    [name] = made.sections
+    target = tmp_path / "page.md"
+    target.write_text(DOCUMENTED.read_text(encoding="utf-8"), encoding="utf-8")
+    ran = typer.testing.CliRunner().invoke(app, ["validate", "--from", str(results), "--renew", str(target)])
+    assert ran.exit_code == 0, ran.output
+    before, after = laws.known(DOCUMENTED), laws.known(target)
+    assert after.sections == dict(sorted({**before.sections, **made.sections}.items()))
+    assert after.rows == {**before.rows, name: made.rows[name]}
+    again = typer.testing.CliRunner().invoke(app, ["validate", "--from", str(results), "--renew", str(target)])
+    assert (again.exit_code, target.read_text()) == (0, str(after))
+
+
+def test_the_page_in_the_documentation_is_read_as_it_was_written() -> None:
+    assert str(laws.known(DOCUMENTED)) == DOCUMENTED.read_text(encoding="utf-8")
+
+
+def test_what_is_no_page_is_not_renewed(results: Path, tmp_path: Path) -> None:
+    with_laws(results, "Sum", used=(0.25,))
+    other = tmp_path / "other.md"
+    other.write_text("# Mine\n\n## A section\n")
+    ran = typer.testing.CliRunner().invoke(app, ["validate", "--from", str(results), "--renew", str(other)])
+    assert (ran.exit_code, other.read_text()) == (2, "# Mine\n\n## A section\n")
+    assert "is no page of `minigts validate`" in ran.output
 
 
 @pytest.mark.parametrize("words", [["nothing"], ["loss-law", "--from", "."], ["--quick", "--from", "."]])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.experiments.claim_language import Claim
@@ -16,6 +17,7 @@ from minigts.report import phrasing, style
 from minigts.report.read import Results, is_sweep, labs_of, read, read_sweep, runs
 from minigts.report.render import write
 from minigts.results import schema
+from minigts.results.folder import read_text
 from minigts.results.store import is_campaign, is_cell
 from minigts.results.tables import NothingYet
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 PAGE, FIGURE = "validation.md", "figures/validation.svg"
 """The page's usual name, and the figure's place beside any page."""
+_SECTION = "validation-group.md"
+_ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| (\d+ %|) \| \[([^]|]+)\]\(#[^)]*\) \|$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -143,38 +147,99 @@ def _laws(results: Results, outcomes: Sequence[schema.Claim]) -> Iterator[Law]:
         yield Law(name, results.name, tuple(claims))
 
 
-def page(found: Sequence[Group]) -> str:
-    """The page as Markdown. It embeds FIGURE, and the same results give the same bytes."""
+@dataclass(frozen=True)
+class Row:
+    """A line of the page's table: a law, its verdict in words, the share of its range in words, and its experiment."""
+
+    law: str
+    shown: str
+    share: str
+    experiment: str
+
+    @property
+    def word(self) -> str:
+        """The verdict alone, as SHOWN has it."""
+        return self.shown.partition(",")[0]
+
+    @property
+    def used(self) -> float | None:
+        return float(self.share.removesuffix(" %")) / 100 if self.share else None
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a page has of each experiment, by its name: its lines of the table, and its section in Markdown."""
+
+    rows: Mapping[str, tuple[Row, ...]]
+    sections: Mapping[str, str]
+
+    def renewed(self, by: Page) -> Page:
+        """This page with all that the other one has in place of its own, in the order of the experiments' names."""
+        names = sorted(self.sections.keys() | by.sections.keys())
+        one = {name: by if name in by.sections else self for name in names}
+        return Page({name: one[name].rows[name] for name in names}, {name: one[name].sections[name] for name in names})
+
+    @property
+    def table(self) -> tuple[Row, ...]:
+        return tuple(row for name in self.sections for row in self.rows[name])
+
+    def __str__(self) -> str:
+        """The page as Markdown. It embeds FIGURE, and the same results give the same bytes."""
+        counted = [(word, sum(row.word == word for row in self.table)) for word in SHOWN.values()]
+        return _template(PAGE).render(
+            rows=self.table,
+            sections=self.sections.values(),
+            counted=[(word, number) for word, number in counted if number],
+            figure=FIGURE,
+        )
+
+
+def _template(name: str) -> Template:
     environment = Environment(
         loader=PackageLoader("minigts.report"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    laws = [law for group in found for law in group.laws]
-    counted = [(SHOWN[word], sum(law.verdict == word for law in laws)) for word in SHOWN]
-    return environment.get_template("validation.md.j2").render(
-        groups=found,
-        laws=laws,
-        shown=SHOWN,
-        counted=[(word, number) for word, number in counted if number],
-        figure=FIGURE,
-    )
+    return environment.get_template(f"{name}.j2")
 
 
-def drawn(found: Sequence[Group]) -> Figure:
+def page(found: Sequence[Group]) -> Page:
+    """The page of what was measured."""
+    rows = {
+        group.results.name: tuple(Row(law.name, law.shown, law.share, law.experiment) for law in group.laws)
+        for group in found
+    }
+    sections = {group.results.name: _template(_SECTION).render(group=group, shown=SHOWN) for group in found}
+    return Page(rows, sections)
+
+
+def known(file: Path) -> Page:
+    """What a page has that `write_page` has written. Raises InputError where it is none."""
+    text = read_text(file)
+    head, *sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
+    named = {section.partition("\n")[0].removeprefix("## "): section.rstrip("\n") + "\n" for section in sections}
+    rows: dict[str, tuple[Row, ...]] = dict.fromkeys(named, ())
+    for law, shown, share, name in _ROW.findall(head):
+        rows[name] = (*rows.get(name, ()), Row(law, shown, share, name))
+    if not named or rows.keys() != named.keys() or not all(rows.values()):
+        raise InputError(f"{file}: is no page of `minigts validate`, which has a line of its table for each section")
+    return Page(rows, named)
+
+
+def drawn(rows: Sequence[Row]) -> Figure:
     """A line for each law, with the share of its range that its figures use: 0 is the middle of the range, or far from
     a one-sided limit; at 1 a claim fails."""
-    laws = [law for group in found for law in group.laws if law.used is not None]
-    with style.sheet(0.8 + 0.19 * len(laws)) as figure:
+    shares = [(row, row.used) for row in rows if row.used is not None]
+    with style.sheet(0.8 + 0.19 * len(shares)) as figure:
         axes = figure.subplots()
-        most = max(1.15, *(min(law.used or 0.0, 2.0) for law in laws)) if laws else 1.15
+        most = max([1.15, *(min(used, 2.0) for _, used in shares)])
         axes.axvline(1, color=style.FAINT, linewidth=0.9)
-        for place, law in enumerate(laws):
-            share = min(law.used or 0.0, most)
+        for place, (row, used) in enumerate(shares):
+            share = min(used, most)
             axes.plot([0, share], [place, place], color=style.SHADE, linewidth=3, solid_capstyle="butt")
-            look = {"held": "o", "failed": "X"}.get(law.verdict, "D")
-            filled = "full" if law.verdict == "failed" else "none"
+            look = {SHOWN["held"]: "o", SHOWN["failed"]: "X"}.get(row.word, "D")
+            filled = "full" if row.word == SHOWN["failed"] else "none"
             axes.plot(share, place, look, color=style.INK, markersize=4, fillstyle=filled, clip_on=False)
-        axes.set_yticks(range(len(laws)), [phrasing.short(law.name, 44) for law in laws])
-        axes.set_ylim(len(laws) - 0.4, -0.6)
+        axes.set_yticks(range(len(shares)), [phrasing.short(row.law, 44) for row, _ in shares])
+        axes.set_ylim(len(shares) - 0.4, -0.6)
         axes.set_xlim(0, most)
         axes.set_xlabel("share of the range that is used\no held, x failed, ◇ undecided")
         axes.grid(axis="x")
@@ -182,7 +247,7 @@ def drawn(found: Sequence[Group]) -> Figure:
     return figure
 
 
-def write_page(found: Sequence[Group], target: Path) -> Path:
+def write_page(made: Page, target: Path) -> Path:
     """Write the page, and its figure to FIGURE beside it; return the page's path. Raises EnvironmentLacks without
     matplotlib, MinigtsError when a file cannot be written."""
     if lacking := style.missing():
@@ -192,5 +257,5 @@ def write_page(found: Sequence[Group], target: Path) -> Path:
         figure.parent.mkdir(exist_ok=True)
     except OSError as error:
         raise MinigtsError(f"{figure.parent}: cannot be made: {error}") from error
-    write(figure, style.svg(drawn(found), figure.stem))
-    return write(target, page(found))
+    write(figure, style.svg(drawn(made.table), figure.stem))
+    return write(target, str(made))

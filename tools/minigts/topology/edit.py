@@ -288,7 +288,7 @@ def _with(plan: Plan, hosts: tuple[Host, ...], switches: tuple[Switch, ...], lin
         host, to, why = stray
         raise InputError(f"the route of {host} to {to} in the lab's topology would not hold any more: {why}")
     parts = {"hosts": hosts, "switches": switches, "links": links, "ipv6": beside}
-    return Plan(**{**dict(plan), **parts})
+    return Plan(**{**{name: getattr(plan, name) for name in Plan.model_fields}, **parts})
 
 
 def _ipv6_addresses(hosts: Iterable[Host], beside: ipv6.Ipv6) -> dict[tuple[str, int | None], str]:

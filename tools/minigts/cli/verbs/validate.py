@@ -47,6 +47,14 @@ def validate(
         Path | None,
         typer.Option(metavar="FILE", help="Where the page goes. Default: validation.md in the results folder."),
     ] = None,
+    renewed: Annotated[
+        Path | None,
+        typer.Option(
+            "--renew",
+            metavar="FILE",
+            help="Renew what is measured in this page of an earlier call, and leave the rest.",
+        ),
+    ] = None,
     on_hardware: Annotated[
         Path | None,
         typer.Option(
@@ -76,10 +84,13 @@ def validate(
     from minigts.session import campaign
 
     if on_hardware is not None:
-        if names or quick or on is not None or measured is not None or page is not None:
+        if names or quick or any(each is not None for each in (on, measured, page, renewed)):
             raise InputError("--on-hardware goes with --results alone")
         _on_hardware(on_hardware, results)
         return
+    if page is not None and renewed is not None:
+        raise InputError("--page writes a page anew, --renew changes one: give one of them")
+    before = None if renewed is None else laws.known(renewed)
     complete, folder = True, measured
     if folder is None:
         asked = campaign.Asked(files=_files(names or ()), quick=quick, means=campaign.Means(on=on))
@@ -91,7 +102,9 @@ def validate(
     found = laws.groups(folder)
     rows = [(law.name, law.shown, law.share, law.experiment) for group in found for law in group.laws]
     show_table("laws", ("law", "verdict", ">distance", "experiment"), rows)
-    typer.echo(laws.write_page(found, page or folder / laws.PAGE))
+    made = laws.page(found)
+    made = made if before is None else before.renewed(made)
+    typer.echo(laws.write_page(made, renewed or page or folder / laws.PAGE))
     explained = all(law.explained for group in found for law in group.laws)
     raise typer.Exit(0 if complete and explained else 1)
 
