@@ -197,7 +197,8 @@ PLANS = {
     "docs/imports.md": Plan(
         files={
             "lab.clab.yml": "name: two\ntopology:\n  nodes:\n    a: {kind: linux, image: alpine}\n"
-            "    b: {kind: linux, image: alpine}\n  links:\n    - endpoints: ['a:eth1', 'b:eth1']\n"
+            "    b: {kind: linux, image: alpine}\n  links:\n    - endpoints: ['a:eth1', 'b:eth1']\n",
+            "some-lab/lab.conf": 'a[0]="A"\nb[0]="A"\n',
         },
         not_run={
             "minigts import Padi.gml --part 2 -o second.yaml": "takes a file of the Topology Zoo",

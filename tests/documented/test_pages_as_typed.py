@@ -40,6 +40,7 @@ def test_each_command_of_a_page_for_learning_or_doing_is_run_or_has_a_reason(pag
 def test_a_page_works_as_it_is_typed(name: str, tmp_path: Path) -> None:
     plan, reader = PLANS[name], Reader(tmp_path)
     for file, text in plan.files.items():
+        (reader.home / file).parent.mkdir(exist_ok=True)
         (reader.home / file).write_text(text)
     for file, first in plan.shown.items():
         (reader.home / file).write_text(block_that_begins(PROJECT / name, first))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -125,7 +125,10 @@ def test_a_manifest_says_of_each_part_whether_it_is_proven(put: Put) -> None:
 
 def test_a_manifest_of_before_is_read_and_compared_by_its_bytes_alone(tmp_path: Path) -> None:
     figures = paths.project_root() / "docs" / "figures"
-    shutil.copy(figures / "multihop-manifest.json", tmp_path / "manifest.json")
+    document = json.loads((figures / "multihop-manifest.json").read_text())
+    for part in document["parts"].values():
+        del part["proven"]
+    (tmp_path / "manifest.json").write_text(json.dumps(document))
     manifest = read(tmp_path)
     assert {word: part.proven for word, part in manifest.parts.items()} == {
         "image": None,
