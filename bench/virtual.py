@@ -17,8 +17,6 @@ import argparse
 import filecmp
 import os
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -47,11 +45,10 @@ from minigts.tools.base import Measured, PathUnderTest
 from minigts.topology.plan.elements import Path as PlanPath
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import load, parse
+from tests.live.program import spinning
 
 ECHO_BYTES = 98
 """The size of a frame of the probe: 56 bytes after the headers of ICMP, IPv4 and Ethernet."""
-SPINNING = "import time\nend = time.monotonic() + {seconds}\nwhile time.monotonic() < end: pass"
-SPIN_AT_MOST_S = 3600
 EXPERIMENT = stage.PROJECT / "experiments" / "multihop.yaml"
 GROUPS = ("clock", "kernels", "rest")
 
@@ -138,21 +135,6 @@ def timing(lab: Lab) -> Iterator[Passed]:
     passed.real_s, passed.virtual_s = time.monotonic() - real_s, lab.provider.now_s() - virtual_s
     passed.processor_s = {group: after_s - processor_s[group] for group, after_s in used().items()}
     passed.frames = carried() - frames
-
-
-@contextmanager
-def spinning(programs: int) -> Iterator[None]:
-    """Run this number of programs that only use a processor; each ends by itself in any case."""
-    argv = [sys.executable, "-SE", "-c", SPINNING.format(seconds=SPIN_AT_MOST_S)]
-    started = [
-        shell.start(argv, output=subprocess.DEVNULL, new_session=False, dies_with_parent=True) for _ in range(programs)
-    ]
-    try:
-        yield
-    finally:
-        for each in started:
-            each.kill()
-            each.wait()
 
 
 # ---- round-trips

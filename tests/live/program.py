@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from minigts.machine import shell
+
 PROJECT = Path(__file__).parents[2]
 TOPOLOGIES = PROJECT / "topologies"
 KEY = "folders.key"
@@ -39,7 +41,10 @@ def until(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool
 def spinning(programs: int) -> Iterator[None]:
     """Meanwhile so many programs use this machine's processors as much as they can; each ends by itself in any case."""
     text = f"import time\nend = time.monotonic() + {SPIN_AT_MOST_S}\nwhile time.monotonic() < end: pass"
-    started = [subprocess.Popen([sys.executable, "-c", text]) for _ in range(programs)]
+    argv = [sys.executable, "-ISc", text]
+    started = [
+        shell.start(argv, output=subprocess.DEVNULL, new_session=False, dies_with_parent=True) for _ in range(programs)
+    ]
     try:
         yield
     finally:
