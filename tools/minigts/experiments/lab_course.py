@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from minigts.errors import HostFailed
 from minigts.experiments.run import OnProgress, RunProgress
 from minigts.lab import Lab
 from minigts.providers.base import HasCourse
@@ -30,12 +29,8 @@ class Watched:
     def keep(self, directory: Path, name: str) -> None:
         """Write the lab's course up to now into a run's folder, under that name, and its fingerprint into the manifest.
         Nothing is written of a lab in real time, or whose clock does not answer: it has ended, or is an older one."""
-        provider = self._lab.provider
-        if not isinstance(provider, HasCourse):
-            return
-        try:
-            course = provider.course()
-        except HostFailed:
+        provider, course = self._lab.provider, self._lab.course()
+        if course is None or not isinstance(provider, HasCourse):
             return
         found = LabCourse(course=course, phases=tuple(self._phases))
         courses.keep(directory, name, found, None if course.recording is None else provider.recording())

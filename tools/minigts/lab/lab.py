@@ -13,12 +13,13 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from minigts import paths
-from minigts.errors import MinigtsError
+from minigts.errors import HostFailed, MinigtsError
 from minigts.lab import events
 from minigts.lab.record import NEXT_PLAN, PLAN, RECORD, Record
 from minigts.language import documents
 from minigts.providers import registry
-from minigts.providers.base import Provider
+from minigts.providers.base import HasCourse, Provider
+from minigts.providers.course import Course
 from minigts.topology.plan.elements import Host, Machine, Switch
 from minigts.topology.plan.plan import Plan
 from minigts.topology.time import Time
@@ -200,6 +201,16 @@ class Lab:
         if named not in registry.names():
             raise self.damaged(RECORD, f"names a provider that there is not, {named[:60]!a}")
         return registry.make(named, self.rundir, self.time)
+
+    def course(self) -> Course | None:
+        """The course of the lab up to now; None in real time, and where the clock does not answer, since it has ended or
+        is an older one."""
+        if not isinstance(self.provider, HasCourse):
+            return None
+        try:
+            return self.provider.course()
+        except HostFailed:
+            return None
 
     def machines_on(self, record: Record) -> tuple[Host | Switch, ...]:
         """The hosts and switches that are neither off nor paused, by that record."""

@@ -15,16 +15,20 @@ READ_TIMEOUT_S = 20.0
 _AGAIN = 3
 
 
+def switches(lab: Lab, record: Record) -> list[Switch]:
+    """The switches with a spanning tree that are on."""
+    return [each for each in lab.machines_on(record) if isinstance(each, Switch) and each.spanning_tree is not None]
+
+
 def wait(lab: Lab, record: Record, progress: Progress) -> None:
     """Return when the ports of all switches have the roles and states that follow from the plan, without cut links; at
     once in a lab without a spanning tree.
 
     Raises HostFailed, which names the ports that differ.
     """
-    switches = [each for each in lab.machines_on(record) if isinstance(each, Switch) and each.spanning_tree is not None]
-    if not switches:
+    if not (machines := switches(lab, record)):
         return
-    slow = any(each.spanning_tree.protocol == "stp" for each in switches if each.spanning_tree is not None)
+    slow = any(each.spanning_tree.protocol == "stp" for each in machines if each.spanning_tree is not None)
     progress("waiting for the spanning tree" + (": ports forward after 30 s of the lab's time" if slow else ""))
     dead, started_s = dead_links(lab.plan, record), lab.provider.now_s()
     limit_s = 4.0 * (switch.CONVERGENCE_S + switch.HELLO_S)
@@ -42,8 +46,8 @@ def wait(lab: Lab, record: Record, progress: Progress) -> None:
 
     # Each switch had its states at another moment: the last time, all of them have them at once.
     for _ in range(_AGAIN):
-        found = lab.on_each(switches, wait_on)
-        if not any(lab.on_each(switches, lambda machine: differences(lab, machine, record)).values()):
+        found = lab.on_each(machines, wait_on)
+        if not any(lab.on_each(machines, lambda machine: differences(lab, machine, record)).values()):
             progress(f"the spanning tree is complete after {lab.provider.now_s() - started_s:.1f} s")
             return
         if wrong := next(((name, texts) for name, texts in found.items() if texts), None):

@@ -167,28 +167,33 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Page:
-    """What a page has of each experiment, by its name: its lines of the table, and its section in Markdown."""
+class Section:
+    """What a page has of one experiment: its lines of the table, and its section in Markdown."""
 
-    rows: Mapping[str, tuple[Row, ...]]
-    sections: Mapping[str, str]
+    rows: tuple[Row, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class Page:
+    """The sections of a page by the experiments' names."""
+
+    sections: Mapping[str, Section]
 
     def renewed(self, by: Page) -> Page:
         """This page with all that the other one has in place of its own, in the order of the experiments' names."""
-        names = sorted(self.sections.keys() | by.sections.keys())
-        one = {name: by if name in by.sections else self for name in names}
-        return Page({name: one[name].rows[name] for name in names}, {name: one[name].sections[name] for name in names})
+        return Page(dict(sorted({**self.sections, **by.sections}.items())))
 
     @property
     def table(self) -> tuple[Row, ...]:
-        return tuple(row for name in self.sections for row in self.rows[name])
+        return tuple(row for section in self.sections.values() for row in section.rows)
 
     def __str__(self) -> str:
         """The page as Markdown. It embeds FIGURE, and the same results give the same bytes."""
         counted = [(word, sum(row.word == word for row in self.table)) for word in SHOWN.values()]
         return _template(PAGE).render(
             rows=self.table,
-            sections=self.sections.values(),
+            sections=[section.text for section in self.sections.values()],
             counted=[(word, number) for word, number in counted if number],
             figure=FIGURE,
         )
@@ -203,12 +208,12 @@ def _template(name: str) -> Template:
 
 def page(found: Sequence[Group]) -> Page:
     """The page of what was measured."""
-    rows = {
-        group.results.name: tuple(Row(law.name, law.shown, law.share, law.experiment) for law in group.laws)
-        for group in found
-    }
-    sections = {group.results.name: _template(_SECTION).render(group=group, shown=SHOWN) for group in found}
-    return Page(rows, sections)
+    return Page({group.results.name: _section(group) for group in found})
+
+
+def _section(group: Group) -> Section:
+    rows = tuple(Row(law.name, law.shown, law.share, law.experiment) for law in group.laws)
+    return Section(rows, _template(_SECTION).render(group=group, shown=SHOWN))
 
 
 def known(file: Path) -> Page:
@@ -221,7 +226,7 @@ def known(file: Path) -> Page:
         rows[name] = (*rows.get(name, ()), Row(law, shown, share, name))
     if not named or rows.keys() != named.keys() or not all(rows.values()):
         raise InputError(f"{file}: is no page of `minigts validate`, which has a line of its table for each section")
-    return Page(rows, named)
+    return Page({name: Section(rows[name], each) for name, each in named.items()})
 
 
 def drawn(rows: Sequence[Row]) -> Figure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import Annotated
 
@@ -100,11 +101,10 @@ def validate(
     elif names or quick or on is not None:
         raise InputError("--from takes what was measured; it goes without names, --quick and --on")
     found = laws.groups(folder)
-    rows = [(law.name, law.shown, law.share, law.experiment) for group in found for law in group.laws]
-    show_table("laws", ("law", "verdict", ">distance", "experiment"), rows)
     made = laws.page(found)
-    made = made if before is None else before.renewed(made)
-    typer.echo(laws.write_page(made, renewed or page or folder / laws.PAGE))
+    show_table("laws", ("law", "verdict", ">distance", "experiment"), map(astuple, made.table))
+    whole = made if before is None else before.renewed(made)
+    typer.echo(laws.write_page(whole, renewed or page or folder / laws.PAGE))
     explained = all(law.explained for group in found for law in group.laws)
     raise typer.Exit(0 if complete and explained else 1)
 

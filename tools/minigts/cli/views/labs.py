@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from minigts.cli import console
 from minigts.cli.views import plan as shown_plan
 from minigts.cli.views import tables
-from minigts.errors import HostFailed, MinigtsError
+from minigts.errors import MinigtsError
 
 if TYPE_CHECKING:
     from minigts.lab import Lab, Record, Saved
     from minigts.overlays import Joined
     from minigts.providers.doctor import Diagnosis
+    from minigts.topology.plan.elements import Switch
     from minigts.topology.plan.plan import Plan
 
 DECLARED = (shown_plan.delay, shown_plan.rate, shown_plan.loss)
@@ -77,9 +78,6 @@ def _spanning_trees(lab: Lab, record: Record) -> dict[str, object]:
     """By switch what it says of its spanning tree now: the root, and of each port the link, its role and its state; or
     the `problem` why it does not say."""
     from minigts.lab import trees
-    from minigts.topology.plan.elements import Switch
-
-    switches = [each for each in lab.machines_on(record) if isinstance(each, Switch) and each.spanning_tree is not None]
 
     def of_switch(machine: Switch) -> dict[str, object]:
         try:
@@ -87,21 +85,14 @@ def _spanning_trees(lab: Lab, record: Record) -> dict[str, object]:
         except MinigtsError as error:
             return {"problem": str(error)}
 
-    return dict(lab.on_each(switches, of_switch)) if switches else {}
+    return dict(lab.on_each(switches, of_switch)) if (switches := trees.switches(lab, record)) else {}
 
 
 def _course(lab: Lab) -> dict[str, object] | None:
     """How far the lab has come by its own clock, in seconds, and the fingerprint of its course until then; None in real
     time, and where the clock does not answer."""
-    from minigts.providers.base import HasCourse
-
-    if not isinstance(lab.provider, HasCourse):
-        return None
-    try:
-        course = lab.provider.course()
-    except HostFailed:
-        return None
-    return {"seconds": course.seconds, "fingerprint": course.fingerprint}
+    course = lab.course()
+    return None if course is None else {"seconds": course.seconds, "fingerprint": course.fingerprint}
 
 
 def _measuring_containers(joined: Joined) -> dict[str, str]:
