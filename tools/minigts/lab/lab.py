@@ -203,8 +203,8 @@ class Lab:
         return registry.make(named, self.rundir, self.time)
 
     def course(self) -> Course | None:
-        """The course of the lab up to now; None in real time, and where the clock does not answer, since it has ended or
-        is an older one."""
+        """The course of the lab up to now; None in real time, and where the clock does not answer, as it has ended
+        or is an older one."""
         if not isinstance(self.provider, HasCourse):
             return None
         try:
