@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from minigts.dataplane import shaping, wire
-from minigts.topology import disciplines
+from minigts.topology import disciplines, queue_sizes
 from minigts.topology.plan.elements import HostPort, Port
 from minigts.topology.read.load import load, parse
 
@@ -335,8 +335,8 @@ def test_read_back_of_what_was_set() -> None:
         **NOT_SHOWN,
     }
     of_netem |= dict.fromkeys(("reorder_percent", "duplicate_percent", "corrupt_percent"), 0.0)
-    queue = {**dict.fromkeys(disciplines.OPTIONS), "queue_discipline": "fifo"}
-    settings = {"rate_mbit": 50.0, "queue_bytes": 260_938, **of_netem, **queue}
+    queue = {**dict.fromkeys((*disciplines.OPTIONS, *queue_sizes.FIELDS)), "queue_discipline": "fifo"}
+    settings = {**queue, "rate_mbit": 50.0, "queue_bytes": 260_938, **of_netem}
     assert found == shaping.ReadBack(settings, 25_000, redirected=True, delay_packets=2906, seed=SEED)
     assert shaping.differences(SHAPED, json.dumps([TBF, CLSACT, NETEM])) == []
 

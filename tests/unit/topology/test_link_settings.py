@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from minigts.api.labs import Link
 from minigts.cli.app import app
 from minigts.dataplane.wire import Wire
-from minigts.language.quantities import FileName, Words
+from minigts.language.quantities import Either, FileName, Words
 from minigts.topology import link_settings
 from minigts.topology.link_settings import BY_FIELD, LINK_SETTINGS, SETTABLE, Amounts, Shaping
 from minigts.topology.read.links import LinkSettings
@@ -42,9 +42,11 @@ def read(value: object) -> Any:
 
 
 def test_words_and_fields_are_told_apart() -> None:
-    assert len({each.word for each in LINK_SETTINGS}) == len(LINK_SETTINGS) == len(BY_FIELD)
+    words = [each.word for each in LINK_SETTINGS if not each.of_other_unit]
+    assert len({*words}) == len(words)
+    assert len(LINK_SETTINGS) == len(BY_FIELD)
     assert {each.head for each in LINK_SETTINGS} <= LinkSettings.model_fields.keys()
-    assert Amounts.model_fields.keys() == {"trace", *(each.field for each in SETTABLE.values())}
+    assert Amounts.model_fields.keys() == {"trace", *(each.field for each in LINK_SETTINGS if each.settable)}
 
 
 def test_every_number_of_a_wire_but_its_seed_and_its_trace_follows_from_a_setting() -> None:
@@ -56,7 +58,8 @@ def test_every_number_of_a_wire_but_its_seed_and_its_trace_follows_from_a_settin
 def test_the_bounds_of_what_is_written_are_within_those_of_a_plan(setting: Setting) -> None:
     if isinstance(setting.kind, Words | FileName):
         return
-    for written in (setting.kind.least, setting.kind.most, setting.kind.example):
+    kind = setting.kind.kinds[0] if isinstance(setting.kind, Either) else setting.kind
+    for written in (kind.least, kind.most, kind.example):
         amount = setting.parse(written)
         for model in (Shaping, Amounts):
             assert getattr(model.model_validate({setting.field: amount}), setting.field) == amount

@@ -77,7 +77,7 @@ def test_a_link_with_the_plain_queue_is_set_on_the_wire_alone() -> None:
 
 def test_another_size_keeps_the_discipline_and_another_option_makes_a_new_one() -> None:
     handles = [
-        disciplines.words(port(queue).outgoing, 1514)[1]
+        disciplines.words(way := port(queue).outgoing, 1514, way.queue_discipline)[1]
         for queue in (
             "{size: 200kB, discipline: codel}",
             "{size: 100kB, discipline: codel}",
@@ -105,7 +105,7 @@ def test_another_size_keeps_the_discipline_and_another_option_makes_a_new_one() 
         ("{discipline: codel, min: 9kB}", "queue.min is no option of the queue discipline codel, but of red;"),
         (
             "{discipline: sfq}",
-            "'sfq' is not a queue discipline: write fifo, bfifo, codel, fq_codel, cake, red, pie or fq",
+            "'sfq' is not a queue discipline: write fifo, bfifo, pfifo, codel, fq_codel, cake, red, pie or fq",
         ),
         ("{discipline: codel, ecn: maybe}", "'maybe' is not a choice: write true or false"),
         ("{discipline: codel, target: 5}", "'5' lacks its unit"),

@@ -441,8 +441,7 @@ def _amount(keyword: str, written: str) -> tuple[str, Amount]:
     try:
         if keyword == "rtt":
             return "delay_ms", TIME_MS.parse(written) / 2
-        setting = _KEYWORDS[keyword]
-        return setting.field, setting.parse(written)
+        return _KEYWORDS[keyword].read(written)
     except ValueError as error:
         raise InputError(f"change: {keyword}: {error}") from error
 

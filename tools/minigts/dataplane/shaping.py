@@ -218,10 +218,10 @@ def _rate(port: Port, *, carried: bool) -> tuple[Argv, ...]:
     buckets = ("burst", str(_burst(port, carried=carried)), *_peak(port, carried=carried))
     tbf = ("tbf", *rate, *buckets, *chain.from_iterable(others))
     set_port = ("qdisc", "replace", "dev", port.name)
-    if not disciplines.in_host(way):
+    if (name := disciplines.below_tbf(way, carried=carried)) is None:
         # Its handle is another one than below: a tbf that keeps its handle keeps the discipline in it, too.
         return ((*set_port, "root", "handle", "2:", *tbf),)
-    discipline = disciplines.words(way, port.mtu + ETHERNET_HEADER_BYTES)
+    discipline = disciplines.words(way, port.mtu + ETHERNET_HEADER_BYTES, name)
     return (*set_port, "root", "handle", "1:", *tbf), (*set_port, "parent", disciplines.CHILD, *discipline)
 
 
@@ -365,7 +365,7 @@ def _read_back(port: Port, qdiscs: list[dict[str, Any]]) -> ReadBack:
     if (jitter_ms := settings["jitter_ms"]) is not None:
         settings["jitter_ms"] = jitter_ms / scale
     return ReadBack(
-        settings=settings | disciplines.shown(_child(port, qdiscs)),
+        settings=settings | disciplines.shown(_child(port, qdiscs), port.outgoing),
         burst_bytes=None if tbf is None else int(tbf["burst"]),
         peak_burst_bytes=None if tbf is None or "minburst" not in tbf else int(tbf["minburst"]),
         redirected=_options(qdiscs, port.name, "clsact") is not None,
@@ -407,12 +407,13 @@ def differences(
     Differences within tc's own rounding do not count. Raises ValueError when the text is not tc's output.
     """
     shown, qdiscs = read_back(port, tc_json_text), documents.document(tc_json_text or "[]")
-    frame_bytes, in_host = port.mtu + ETHERNET_HEADER_BYTES, disciplines.in_host(port.outgoing)
+    way, frame_bytes = port.outgoing, port.mtu + ETHERNET_HEADER_BYTES
+    name = disciplines.below_tbf(way, carried=carried)
     problems = [
         *_rate_differences(port, shown, carried=carried),
-        *(disciplines.differences(port.outgoing, frame_bytes, _child(port, qdiscs)) if in_host else ()),
+        *(() if name is None else disciplines.differences(way, frame_bytes, _child(port, qdiscs), name)),
         *_delay_differences(port, shown, emulator_overhead_ms),
-        *_foreign(port, qdiscs),
+        *_foreign(port, qdiscs, has_child=name is not None),
     ]
     return [f"{port.name}: {problem}" for problem in problems]
 
@@ -423,8 +424,9 @@ def arrivals_differ(port: Port, tc_json_text: str, emulator_overhead_ms: float) 
     return bool(_delay_differences(port, read_back(port, tc_json_text), emulator_overhead_ms))
 
 
-def _foreign(port: Port, qdiscs: list[dict[str, Any]]) -> Iterator[str]:
-    """Queueing disciplines that `script` does not set, on the port and on the device that delays its arrivals."""
+def _foreign(port: Port, qdiscs: list[dict[str, Any]], *, has_child: bool) -> Iterator[str]:
+    """Queueing disciplines that `script` does not set, on the port and on the device that delays its arrivals.
+    `has_child`: it sets one below the port's tbf."""
     limited = port.outgoing.rate_mbit is not None and port.outgoing.queue_bytes is not None
     root = "tbf" if limited and not port.outgoing.polices else "pfifo"
     own = {port.name: (root, "clsact"), ifb(port): ("netem", ""), **dict.fromkeys(_tagged(port), ("noqueue", ""))}
@@ -433,7 +435,7 @@ def _foreign(port: Port, qdiscs: list[dict[str, Any]]) -> Iterator[str]:
         if device not in own or (device == ifb(port) and not holds_arrivals(port.incoming)):
             continue
         wanted, beside = own[device]
-        if device == port.name and qdisc.get("parent") == disciplines.CHILD and disciplines.in_host(port.outgoing):
+        if device == port.name and qdisc.get("parent") == disciplines.CHILD and has_child:
             continue  # it is compared with the one of the link
         on = "" if device == port.name else f" on {device}"
         if "parent" not in qdisc and kind not in (wanted, "tbf"):  # a tbf is reported with the rate

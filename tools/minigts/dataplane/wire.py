@@ -16,7 +16,7 @@ from minigts.topology.plan.elements import Port
 from minigts.topology.setting import Setting
 
 _NS_A_S = 1_000_000_000
-_OF_SOME = ("trace", "trace_runs")
+_OF_SOME = ("trace", "trace_runs", "queue_frames")
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Wire:
     rate_bps: int | None
     """Bits a second, Ethernet headers counted; None: not limited."""
     queue_bytes: int | None
-    """The queue in front of the rate or the trace; None exactly when there is neither."""
+    """The queue in front of the rate or the trace; None when there is neither, and where it counts frames."""
     delay_ns: int
     jitter_ns: int
     """How far the delay varies from frame to frame: of a uniform distribution up and down at the most, of others the
@@ -71,6 +71,8 @@ class Wire:
     jitter_table: Sequence[int] = ()
     """The quantiles of the distribution `table` (`topology.own_delays`); none for others."""
 
+    queue_frames: int | None = None
+    """How many frames may wait, the one that is leaving included; None: any number."""
     trace: str | None = None
     """The name of the trace that is played in place of the rate; None: none."""
     trace_runs: str | None = field(default=None, compare=False, repr=False)

@@ -22,7 +22,7 @@ from minigts.machine.progress import Progress
 from minigts.overlays import Endpoint, policy
 from minigts.providers.base import OwnProcesses
 from minigts.results.schema import Laid
-from minigts.tools.options import size_bytes
+from minigts.topology.link_settings import SETTABLE
 from minigts.topology.schedule import Moment
 
 
@@ -127,5 +127,5 @@ class RealLabControl:
 def settings(links: Links) -> Settings:
     """The lab's settings for `links`; what these leave out is as declared."""
     unlimited = links.rate == "unlimited"
-    queue_bytes = size_bytes(links.queue) if links.queue and not unlimited else None
-    return Settings(unlimited=unlimited, queue_bytes=queue_bytes, gro=links.gro)
+    queue = dict([SETTABLE["queue"].read(links.queue)]) if links.queue and not unlimited else {}
+    return Settings.model_validate({"unlimited": unlimited, "gro": links.gro, **queue})

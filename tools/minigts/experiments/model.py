@@ -49,7 +49,7 @@ from minigts.tools.base import Tool
 from minigts.tools.columns import OF_QUEUES, VALUE, Column
 from minigts.tools.cpu_bound import OF_THE_PROCESSOR
 from minigts.tools.flows import FlowsOptions
-from minigts.tools.options import Count, Duration, Options, Size, Switch, WholeSeconds, written_duration
+from minigts.tools.options import Count, Duration, Options, QueueSize, Switch, WholeSeconds, written_duration
 from minigts.topology.plan.stored import MOST_REPLICATES
 from minigts.topology.schedule import Step
 from minigts.topology.time import Time
@@ -138,8 +138,8 @@ class Links(Strict):
 
     gro: Annotated[Switch, OF_THE_PROCESSOR] = "off"
     """Generic receive offload on the links' interfaces; off by default."""
-    queue: Size | None = None
-    """The queue of each link, before its rate; by default the topology's."""
+    queue: QueueSize | None = None
+    """The queue of each link, before its rate: a size, packets or a time; by default the topology's."""
     rate: Literal["unlimited"] | None = None
     """unlimited: no rate on any link; by default the topology's rates."""
 

@@ -23,7 +23,7 @@ from minigts.lab.rundir import exclusive
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.providers import supported
 from minigts.providers.base import CarriesLinks, Provider, SeesStorms
-from minigts.topology import disciplines, opportunities
+from minigts.topology import disciplines, opportunities, queue_sizes
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.jitter import OWN
 from minigts.topology.link_settings import BY_FIELD, OF_BURSTS, OF_JITTER, OF_RATE, Shaping
@@ -76,30 +76,34 @@ def _shaped(port: Port, record: Record) -> Port:
         sends, takes = change.sent_to(port.peer_host), change.sent_by(port.peer_host)
         declared_ms = outgoing.delay_ms + incoming.delay_ms
         rtt_ms = outgoing.model_copy(update=sends).delay_ms + incoming.model_copy(update=takes).delay_ms
-        outgoing = _changed(outgoing, sends, (declared_ms, rtt_ms))
-        incoming = _changed(incoming, takes, (declared_ms, rtt_ms))
+        outgoing = _changed(outgoing, sends, (declared_ms, rtt_ms), port.mtu)
+        incoming = _changed(incoming, takes, (declared_ms, rtt_ms), port.mtu)
     if record.settings.unlimited:
-        no_rate = {"rate_mbit": None, "rate_peak_mbit": None, "queue_bytes": None, "trace": ""}
+        no_rate = {"rate_mbit": None, "rate_peak_mbit": None, "trace": "", **dict.fromkeys(queue_sizes.FIELDS)}
         outgoing, incoming = (each.model_copy(update=no_rate) for each in (outgoing, incoming))
-    elif record.settings.queue_bytes is not None and outgoing.rate_mbit is not None:
-        outgoing = outgoing.model_copy(update={"queue_bytes": record.settings.queue_bytes})
+    elif (queue := record.settings.queue) and outgoing.rate_mbit is not None:
+        outgoing = _changed(outgoing, queue, (0.0, 0.0), port.mtu)
     if port.link in record.cut:
         all_lost = {"loss_percent": 100.0, "burst_packets": 0.0}
         outgoing, incoming = (each.model_copy(update=all_lost) for each in (outgoing, incoming))
     return port.model_copy(update={"outgoing": outgoing, "incoming": incoming})
 
 
-def _changed(declared: Shaping, change: Mapping[str, Amount], rtts_ms: tuple[float, float]) -> Shaping:
+def _changed(declared: Shaping, change: Mapping[str, Amount], rtts_ms: tuple[float, float], mtu: int) -> Shaping:
     """One direction of a link with `change` applied. Where rate or delay changes and the queue is not set, a queue that
-    was sized for the declared ones is sized again; one that the topology gives stays. `rtts_ms` are the link's declared
-    round trip and the one now. Where it needs a seed and has none, that is 0.
+    was sized for the declared ones is sized again, as is one in packets or in time; one that the topology gives in
+    bytes stays. `rtts_ms` are the link's declared round trip and the one now. Where it needs a seed and has none, that
+    is 0.
     """
     given = with_change(declared, change)
     before_ms, now_ms = rtts_ms
     rate_mbit = opportunities.mean_mbit(given.trace) if given.trace else given.rate_mbit
     otherwise = (rate_mbit, given.delay_ms) != (declared.rate_mbit, declared.delay_ms)
     derived = declared.queue_bytes == queue_bytes(declared.rate_mbit, before_ms)
-    if "queue_bytes" not in change and otherwise and (derived or rate_mbit is None):
+    if given.queue_packets is not None or given.queue_ms is not None:
+        size_bytes = queue_sizes.declared_bytes(given, rate_mbit, mtu + ETHERNET_HEADER_BYTES)
+        given = given.model_copy(update={"queue_bytes": size_bytes})
+    elif "queue_bytes" not in change and otherwise and (derived or rate_mbit is None):
         given = given.model_copy(update={"queue_bytes": queue_bytes(rate_mbit, now_ms)})
     return with_derived(given, given.seed or 0)
 
@@ -156,10 +160,11 @@ def draw_next(lab: Lab) -> None:
 
 
 def with_change(declared: Shaping, change: Mapping[str, Amount]) -> Shaping:
-    """The direction with `change` applied. The options of a declared queue discipline go with it."""
+    """The direction with `change` applied. The options of a declared queue discipline go with it, and a queue's size
+    with another one."""
     otherwise = change.get("queue_discipline", declared.queue_discipline) != declared.queue_discipline
     options = dict.fromkeys(disciplines.OPTIONS) if otherwise else {}
-    return declared.model_copy(update={**options, **change})
+    return declared.model_copy(update={**options, **queue_sizes.replacing(change)})
 
 
 def set_ports(
@@ -451,6 +456,7 @@ def _adjusted(
     senders = {end: sender in (None, end) for end in link.ends}
     if "queue_discipline" in update:  # what was set of another discipline goes with it
         update = {**dict.fromkeys(disciplines.OPTIONS), **update}
+    update = queue_sizes.replacing(update)
     change = record.changed.get(link.name, Change()).adjusted(senders, update)
     named = {name for name, value in update.items() if value is not None}
     _require_sense(plan, link, change, {end: named if chosen else set() for end, chosen in senders.items()})

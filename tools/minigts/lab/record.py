@@ -12,8 +12,8 @@ from minigts import paths
 from minigts.errors import HostFailed
 from minigts.lab import events
 from minigts.providers.base import Share
-from minigts.topology import link_settings
-from minigts.topology.fields import HostName, QueueBytes
+from minigts.topology import link_settings, queue_sizes
+from minigts.topology.fields import HostName, QueueBytes, QueueMs, QueuePackets
 from minigts.topology.setting import Amount
 from minigts.topology.time import Time
 
@@ -34,15 +34,22 @@ class Settings(BaseModel):
     unlimited: bool = False
     """No link has a rate."""
     queue_bytes: QueueBytes | None = None
-    """Size of the queue in front of every rate; None: as declared."""
+    """Size of the queue in front of every rate; None: as declared. In other units it is one of the next two."""
+    queue_packets: Annotated[QueuePackets | None, Field(exclude_if=lambda size: size is None)] = None
+    queue_ms: Annotated[QueueMs | None, Field(exclude_if=lambda size: size is None)] = None
     gro: Literal["on", "off"] = "off"
     """Generic receive offload of every port."""
+
+    @property
+    def queue(self) -> dict[str, Amount]:
+        """The size of the queue in front of every rate, by field of `Shaping`; empty: as declared."""
+        return {field: size for field in queue_sizes.FIELDS if (size := getattr(self, field)) is not None}
 
     @property
     def in_words(self) -> str:
         """`no rate, generic receive offload on`"""
         words = ["no rate"] if self.unlimited else []
-        words += [f"queues of {self.queue_bytes} bytes"] if self.queue_bytes is not None else []
+        words += [f"queues of {link_settings.BY_FIELD[field].in_words(size)}" for field, size in self.queue.items()]
         words += ["generic receive offload on"] if self.gro == "on" else []
         return ", ".join(words) or "as declared"
 

@@ -60,17 +60,16 @@ class Quantity:
         return round(self.parse(value))
 
     def _convert(self, value: object) -> Decimal:
-        written = _WRITTEN.fullmatch(value) if isinstance(value, str) and len(value) <= _LONGEST else None
-        if written is None:
-            raise ValueError(f"{shown(value)} is not {self.what}: write it as in {self.example}")
-        number, unit = written.groups()
-        if not unit:
-            raise ValueError(f"{shown(value)} lacks its unit: write {self.what} as in {self.example}")
-        factor = self.factors.get(unit.lower() if self.any_case else unit)
+        number, unit = _number_and_unit(value, self.what, self.example)
+        factor = self.factor_of(unit)
         if factor is None:
             known = ", ".join(self.factors)
             raise ValueError(f"{shown(value)} has an unknown unit {unit!r}: {self.what} is written in {known}")
         return Decimal(number) * factor
+
+    def factor_of(self, unit: str) -> Decimal | None:
+        """What a written unit is in the plan's unit; None for a unit of another quantity."""
+        return self.factors.get(unit.lower() if self.any_case else unit)
 
     @property
     def pattern(self) -> str:
@@ -82,6 +81,17 @@ class Quantity:
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of such a value."""
         return {"type": "string", "pattern": self.pattern, "examples": [self.example]}
+
+
+def _number_and_unit(value: object, what: str, example: str) -> tuple[str, str]:
+    """The two parts of a written quantity. Raises ValueError."""
+    written = _WRITTEN.fullmatch(value) if isinstance(value, str) and len(value) <= _LONGEST else None
+    if written is None:
+        raise ValueError(f"{shown(value)} is not {what}: write it as in {example}")
+    number, unit = written.groups()
+    if not unit:
+        raise ValueError(f"{shown(value)} lacks its unit: write {what} as in {example}")
+    return number, unit
 
 
 def whole_number(value: object, what: str, least: int, most: int) -> int:
@@ -166,6 +176,20 @@ SIZE_BYTES = Quantity(
     any_case=False,
 )
 
+QUEUE_PACKETS = Quantity(
+    "a number of packets",
+    "100packets",
+    _factors(packet="1", packets="1"),
+    "1packet",
+    "100000packets",
+    any_case=False,
+    integral=True,
+)
+"""How many packets wait, whatever their size."""
+
+QUEUE_MS = Quantity("a time", "50ms", TIME_MS.factors, "1us", "10s")
+"""How long the last of what waits has to wait, parsed to milliseconds."""
+
 PACKET_BYTES = Quantity("a packet's size", "1400B", _factors(B="1"), "68B", "9500B", any_case=False, integral=True)
 """The size of an IP packet."""
 
@@ -236,6 +260,55 @@ _MAGNITUDES: Mapping[str, Decimal] = {
     "%": Decimal(1),
     "": Decimal(1),
 }
+
+
+@dataclass(frozen=True)
+class Either:
+    """A value that is of one of several quantities, told apart by its unit. `what` names such a value in messages."""
+
+    what: str
+    kinds: tuple[Quantity, ...]
+
+    def number(self, value: object) -> int:
+        """Which of the quantities a written value is of. Raises ValueError for a value without a unit of any."""
+        _, unit = _number_and_unit(value, self.what, self._examples)
+        for number, kind in enumerate(self.kinds):
+            if kind.factor_of(unit) is not None:
+                return number
+        known = ", ".join(unit for kind in self.kinds for unit in kind.factors)
+        raise ValueError(f"{shown(value)} has an unknown unit {unit!r}: {self.what} is written in {known}")
+
+    def parse(self, value: object) -> float:
+        """The number in the unit of its own quantity. Raises ValueError."""
+        return self.kinds[self.number(value)].parse(value)
+
+    def normal(self, value: object) -> str:
+        """The quantity as it is written, without needless space. Raises ValueError as `parse` does."""
+        text = " ".join(value.split()) if isinstance(value, str) and len(value) <= _LONGEST else value
+        return self.kinds[self.number(text)].normal(text)
+
+    @property
+    def _examples(self) -> str:
+        *most, last = (kind.example for kind in self.kinds)
+        return f"{', '.join(most)} or {last}"
+
+    @property
+    def example(self) -> str:
+        return self.kinds[0].example
+
+    @property
+    def pattern(self) -> str:
+        """A regular expression for the JSON Schema: what an editor accepts."""
+        return "|".join(f"({kind.pattern})" for kind in self.kinds)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of such a value."""
+        return {"type": "string", "pattern": self.pattern, "examples": [kind.example for kind in self.kinds]}
+
+
+QUEUE = Either("a queue", (SIZE_BYTES, QUEUE_PACKETS, QUEUE_MS))
+"""The size of a link's queue: in bytes, in packets, or in the time that the last of them waits."""
 
 
 @dataclass(frozen=True)

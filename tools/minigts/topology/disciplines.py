@@ -14,8 +14,9 @@ from typing import Any
 from minigts.topology.setting import Amount, Argv, Options, Way, microseconds
 
 FIFO = "fifo"
-"""The discipline of a link whose file names none. The wire has the queue in virtual time, and `tbf` itself in real
-time."""
+"""The discipline of a link whose file names none. The wire has the queue in virtual time; in real time `tbf` itself
+has it, or where packets are counted `pfifo` below it."""
+_OF_PACKETS = "pfifo"
 CHILD = "1:1"
 """The class of a port's `tbf` in which the discipline is."""
 _AVERAGE_PACKET = 1000
@@ -54,7 +55,7 @@ class Discipline:
         """The size of the queue in what the discipline counts, for full frames of so many bytes."""
         size = int(way.queue_bytes or 0)
         if self.counts == "packets":
-            return max(1, -(-size // frame_bytes))
+            return int(way.queue_packets or max(1, -(-size // frame_bytes)))
         return size * _BUFFER_OF_BYTE if self.counts == "memory" else size
 
 
@@ -97,6 +98,7 @@ def _red(way: Way) -> Argv:
 _CODEL = {"queue_ecn": _ECN, "queue_target_ms": _TARGET, "queue_interval_ms": _INTERVAL, "queue_mark_ms": _MARK}
 DISCIPLINES: Mapping[str, Discipline] = {
     "bfifo": Discipline(number=1, limit="limit", counts="bytes", options={}),
+    "pfifo": Discipline(number=8, limit="limit", options={}),
     "codel": Discipline(number=2, limit="limit", options=_CODEL),
     "fq_codel": Discipline(number=3, limit="limit", options=_CODEL),
     "cake": Discipline(number=4, limit="memlimit", counts="memory", options={"queue_interval_ms": _time("rtt")}),
@@ -127,7 +129,17 @@ def word(field: str) -> str:
 
 def in_host(way: Way) -> bool:
     """Whether the sender's kernel has the queue of this direction even where links have wires."""
-    return way.rate_mbit is not None and not way.polices and way.queue_discipline != FIFO
+    return below_tbf(way, carried=True) is not None
+
+
+def below_tbf(way: Way, *, carried: bool) -> str | None:
+    """The discipline below the `tbf` of the sender's kernel; None where that has none, or no discipline below it.
+    `carried`: a wire has the link's own queue."""
+    if way.rate_mbit is None or way.polices:
+        return None
+    if way.queue_discipline != FIFO:
+        return str(way.queue_discipline)
+    return _OF_PACKETS if way.queue_packets is not None and not carried else None
 
 
 def wrong(way: Way) -> Iterator[str]:
@@ -151,13 +163,12 @@ def wrong(way: Way) -> Iterator[str]:
         yield f"a queue of {way.queue_bytes} bytes never holds the {ends[-1]} bytes from which red is to act"
 
 
-def words(way: Way, frame_bytes: int) -> Argv:
-    """The discipline as `tc qdisc` is told: its handle, kind and options. It has to be in the host (`in_host`).
+def words(way: Way, frame_bytes: int, name: str) -> Argv:
+    """The discipline of that name (`below_tbf`) as `tc qdisc` is told: its handle, kind and options.
 
     The handle differs with the options, so that a discipline with other options is a new one: an option that is left
     out would otherwise stay. Another size keeps it, and what waits in it.
     """
-    name = way.queue_discipline
     own = DISCIPLINES[name]
     given = [option.words(value) for field, option in own.options.items() if (value := getattr(way, field)) is not None]
     options = (*own.always(way), *(each for several in given for each in several))
@@ -166,17 +177,29 @@ def words(way: Way, frame_bytes: int) -> Argv:
     return ("handle", handle, name, own.limit, str(own.size(way, frame_bytes)), *options)
 
 
-def shown(qdisc: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The fields of `Shaping` by an item of `tc -j qdisc show`, below a port's `tbf`; without one it is a fifo."""
+def shown(qdisc: Mapping[str, Any] | None, way: Way) -> dict[str, Any]:
+    """The fields of `Shaping` by an item of `tc -j qdisc show`, below the `tbf` of a port that should send `way`;
+    without one it is a fifo."""
+    read = _shown(qdisc)
+    own = DISCIPLINES.get(read["queue_discipline"])
+    if qdisc is not None and own is not None and own.counts == "packets" and way.queue_packets is not None:
+        read["queue_packets"] = qdisc.get("options", {}).get(own.limit)
+        if (read["queue_discipline"], way.queue_discipline) == (_OF_PACKETS, FIFO):
+            read["queue_discipline"] = FIFO
+    return read
+
+
+def _shown(qdisc: Mapping[str, Any] | None) -> dict[str, Any]:
     kind = FIFO if qdisc is None else str(qdisc["kind"])
     own = DISCIPLINES[kind].options if kind in DISCIPLINES else {}
     read = {field: option.read((qdisc or {}).get("options", {})) for field, option in own.items()}
     return {**dict.fromkeys(OPTIONS), **read, "queue_discipline": kind}
 
 
-def differences(way: Way, frame_bytes: int, qdisc: Mapping[str, Any] | None) -> Iterator[str]:
-    """How the discipline that a host shows differs from the one of this direction, which is in the host."""
-    name, has = way.queue_discipline, shown(qdisc)
+def differences(way: Way, frame_bytes: int, qdisc: Mapping[str, Any] | None, name: str) -> Iterator[str]:
+    """How the discipline that a host shows differs from the one of this direction, which is the one of that name
+    (`below_tbf`)."""
+    has = _shown(qdisc)
     if qdisc is None or has["queue_discipline"] != name:
         yield f"the queue discipline is {has['queue_discipline']}, should be {name}"
         return

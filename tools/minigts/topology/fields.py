@@ -27,6 +27,8 @@ from minigts.language.quantities import (
     LOSS_PERCENT,
     MEMORY_MB,
     PACKET_BYTES,
+    QUEUE_MS,
+    QUEUE_PACKETS,
     RATE_MBIT,
     SIZE_BYTES,
     TIME_MS,
@@ -181,6 +183,8 @@ RateMbit: TypeAlias = Annotated[float, Field(ge=_LEAST_MBIT, le=MOST_MBIT, allow
 GoodputMbit: TypeAlias = Annotated[float, Field(ge=0, le=MOST_MBIT, allow_inf_nan=False)]
 QueueBytes: TypeAlias = Annotated[int, Field(ge=1, le=2**40)]
 """The queue derived from the highest rate and the longest delay stays below the bound."""
+QueuePackets: TypeAlias = Annotated[int, Field(ge=1, le=int(_limits(QUEUE_PACKETS)[1]))]
+QueueMs: TypeAlias = Annotated[float, Field(gt=0, le=_limits(QUEUE_MS)[1], allow_inf_nan=False)]
 CreditBytes: TypeAlias = Annotated[int, Field(ge=0, le=int(_limits(SIZE_BYTES)[1]))]
 HoleBytes: TypeAlias = Annotated[int, Field(ge=int(_limits(PACKET_BYTES)[0]), le=int(_limits(PACKET_BYTES)[1]))]
 Packets: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000)]

@@ -16,6 +16,7 @@ from minigts.language.quantities import (
     BURST_PACKETS,
     LOSS_PERCENT,
     PACKET_BYTES,
+    QUEUE,
     RATE_MBIT,
     SHARE_PERCENT,
     SIZE_BYTES,
@@ -23,7 +24,7 @@ from minigts.language.quantities import (
     FileName,
     Words,
 )
-from minigts.topology import disciplines, opportunities, own_delays
+from minigts.topology import disciplines, opportunities, own_delays, queue_sizes
 from minigts.topology.fields import (
     BurstPackets,
     CreditBytes,
@@ -35,6 +36,8 @@ from minigts.topology.fields import (
     Packets,
     Percent,
     QueueBytes,
+    QueueMs,
+    QueuePackets,
     RateMbit,
     Seed,
 )
@@ -395,19 +398,24 @@ has what this machine's kernel has.""",
         QueueBytes | None,
         Setting(
             word="queue",
-            kind=SIZE_BYTES,
+            kind=QUEUE,
             unit="bytes",
             inside="size",
+            instead=(queue_sizes.PACKETS, queue_sizes.TIME),
             counted=True,
             at_sender=True,
-            about="Queue in front of the rate, for each direction or {to: 100kB, from: 20kB}. Default: rate x (RTT of "
-            "the link + 20ms), at least 64kB.",
+            about="Queue in front of the rate, as 100kB, 100packets or 50ms, for each direction or {to: 100kB, from: "
+            "20kB}. Default: rate x (RTT of the link + 20ms), at least 64kB.",
             page="""\
-optional, only with a rate · size, at least one frame, or one for each direction · default: rate × (RTT of the link +
-20 ms), at least 64 kB · `queue: 100kB`
+optional, only with a rate · size, number of packets or time, at least one frame, or one for each direction · default:
+rate × (RTT of the link + 20 ms), at least 64 kB · `queue: 100kB`, `queue: 100packets`, `queue: 50ms`
 
-Size of the queue in front of the rate, in bytes. The default is one bandwidth-delay product of the link and 20 ms for
-the rest of the path.""",
+Size of the queue in front of the rate. The default is one bandwidth-delay product of the link and 20 ms for the rest of
+the path. In bytes, Ethernet headers count. With `100packets` a hundred packets wait at the most, whatever their size,
+the one that is leaving included. `50ms` is what the rate sends in that time, so that no packet waits longer: 62,500
+bytes at 10 Mbit/s. Where the rate changes, by `set`, a schedule or a trace, so does the size. The plan shows the bytes
+of each, packets as full frames: 100 packets are 151,400 bytes at MTU 1500. [Disciplines](#queue-disciplines) that count
+packets count them as declared; to others packets are full frames in bytes.""",
             tc=Tc(
                 words=lambda way: () if way.queue_bytes is None else ("limit", str(way.queue_bytes)),
                 read=shown_limit,
@@ -416,16 +424,22 @@ the rest of the path.""",
             wire=(
                 WireField(
                     name="queue_bytes",
-                    value=lambda way: way.queue_bytes if way.trace or way.rate_mbit is not None else None,
+                    value=lambda way: (
+                        way.queue_bytes
+                        if (way.trace or way.rate_mbit is not None) and not queue_sizes.counts_packets(way)
+                        else None
+                    ),
                     per=1,
                     unit="bytes",
                 ),
             ),
         ),
     ] = None
-    """In a plan it is None exactly when rate_mbit is None."""
+    """In a plan it is None exactly when rate_mbit is None; it follows from the two below, where one is given."""
+    queue_packets: Annotated[QueuePackets | None, _UNLESS_NONE, queue_sizes.PACKETS] = None
+    queue_ms: Annotated[QueueMs | None, _UNLESS_NONE, queue_sizes.TIME] = None
     queue_discipline: Annotated[
-        Literal["fifo", "bfifo", "codel", "fq_codel", "cake", "red", "pie", "fq"],
+        Literal["fifo", "bfifo", "pfifo", "codel", "fq_codel", "cake", "red", "pie", "fq"],
         Field(exclude_if=lambda name: name == disciplines.FIFO),
         Setting(
             word="queue.discipline",
@@ -436,8 +450,8 @@ the rest of the path.""",
             "link's own queue; all others are Linux's own, in the sending host.",
             features={"pie": "the queue discipline pie"},
             page="""\
-optional, only with a rate · `fifo`, `bfifo`, `codel`, `fq_codel`, `cake`, `red`, `pie` or `fq`, or one for each
-direction · default: `fifo` · `discipline: fq_codel`
+optional, only with a rate · `fifo`, `bfifo`, `pfifo`, `codel`, `fq_codel`, `cake`, `red`, `pie` or `fq`, or one for
+each direction · default: `fifo` · `discipline: fq_codel`
 
 Which of the waiting packets is sent next, and which are dropped or marked. `queue: 100kB` is the same as
 `queue: {size: 100kB}`. `fifo` is the link's own queue: the first that comes is the first that leaves, and what finds
@@ -874,7 +888,9 @@ OF_BURSTS = ("burst_loss_percent", "burst_between_percent")
 OF_RATE = ("rate_burst_bytes", "rate_peak_mbit", "rate_excess")
 OF_JITTER = ("jitter_correlation_percent", "jitter_distribution", "jitter_table", "jitter_order")
 """The fields that tell how a jitter is, and mean nothing without one."""
-SETTABLE: Mapping[str, Setting] = {each.word: each for each in LINK_SETTINGS if each.settable}
+SETTABLE: Mapping[str, Setting] = {
+    each.word: each for each in LINK_SETTINGS if each.settable and not each.of_other_unit
+}
 """The settings that can change while a lab is up, by word."""
 
 
@@ -912,7 +928,7 @@ def amount(word: str, written: object) -> tuple[str, Amount | None]:
     if word not in SETTABLE:
         raise ValueError(f"{shown(word)} cannot be set: write {listed([*SETTABLE])}")
     setting = SETTABLE[word]
-    return setting.field, None if written == DECLARED else setting.parse(written)
+    return (setting.field, None) if written == DECLARED else setting.read(written)
 
 
 def _optional() -> dict[str, Any]:
@@ -948,7 +964,7 @@ _SETTABLE = (
 
 def sections() -> str:
     """A heading and a text for each setting, in the order of the schema."""
-    of_each = (f"### `links[].{each.word}`\n{each.page}\n\n" for each in LINK_SETTINGS)
+    of_each = (f"### `links[].{each.word}`\n{each.page}\n\n" for each in LINK_SETTINGS if not each.of_other_unit)
     return "".join(of_each) + _SETTABLE
 
 

@@ -8,7 +8,7 @@ from dataclasses import field as dataclass_field
 from functools import partial
 from typing import Any, TypeAlias
 
-from minigts.language.quantities import SHARE_PERCENT, TIME_MS, FileName, Quantity, Words
+from minigts.language.quantities import SHARE_PERCENT, TIME_MS, Either, FileName, Quantity, Words
 from minigts.topology.time import Time
 
 Amount: TypeAlias = float | str
@@ -59,7 +59,7 @@ class Setting:
     word: str
     """Its name in a file and for `minigts set`. `queue.discipline` is nested: a file has it as `queue: {discipline:
     …}`."""
-    kind: Quantity | Words | FileName
+    kind: Quantity | Either | Words | FileName
     """The parser of its values, with units and bounds."""
     about: str
     """Its description in the schema."""
@@ -74,6 +74,11 @@ class Setting:
     into those of the plan. Raises ValueError."""
     beside: tuple[Setting, ...] = ()
     """Further keys of the mapping, which are no fields of the plan; `joined` turns them into fields."""
+    instead: tuple[Setting, ...] = ()
+    """The settings of the same word that a value of another unit sets instead, in the order of `Either.kinds` from the
+    second on. Of all of them a direction has one at the most."""
+    of_other_unit: bool = False
+    """Whether it is another unit of the setting with the same word, which reads and describes it."""
     counted: bool = False
     """Whether its values in the plan are whole numbers."""
     at_sender: bool = False
@@ -114,9 +119,16 @@ class Setting:
         """Its key in a mapping with the nested settings of the same head."""
         return self.word.partition(".")[2] or self.inside
 
+    def read(self, written: object) -> tuple[str, Amount]:
+        """The field that a written value sets, and its value there. Raises ValueError as `parse` does."""
+        if not isinstance(self.kind, Either):
+            return self.field, self.parse(written)
+        chosen = (self, *self.instead)[self.kind.number(written)]
+        return chosen.field, chosen.parse(written)
+
     def parse(self, written: object) -> Amount:
         """The plan's value of a written one. Raises ValueError with what would be right."""
-        kind = self.kind
+        kind = self.kind.kinds[0] if isinstance(self.kind, Either) else self.kind
         return kind.parse_whole(written) if self.counted and isinstance(kind, Quantity) else kind.parse(written)
 
     def shown(self, amount: Any) -> Any:

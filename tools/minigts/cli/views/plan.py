@@ -183,12 +183,20 @@ def _further(all_of_them: Sequence[object], what: str) -> None:
 
 
 def _queues(plan: Plan, link: Link) -> str:
-    there, back = (_queue(way.queue_bytes) for way in plan.directions(link))
+    there, back = map(_queue, plan.directions(link))
     return there if there == back else f"{there}, back {back}"
 
 
-def _queue(size_bytes: int | None) -> str:
-    return "" if size_bytes is None else f"{size_bytes / 1000:,.1f} kB"
+def _queue(way: Shaping) -> str:
+    """`151.4 kB`, or in another unit `100 packets: 151.4 kB`."""
+    from minigts.topology.queue_sizes import PACKETS, TIME
+
+    if way.queue_bytes is None:
+        return ""
+    declared = next(
+        (each.in_words(size) for each in (PACKETS, TIME) if (size := getattr(way, each.field)) is not None), ""
+    )
+    return f"{declared}{declared and ': '}{way.queue_bytes / 1000:,.1f} kB"
 
 
 def ipv6_column(plan: Plan) -> list[str]:
@@ -240,7 +248,7 @@ def _also(way: Shaping) -> Iterator[str]:
     from minigts.topology.link_settings import other_than_default
 
     for each in other_than_default(way):
-        if each.rare:
+        if each.rare and not each.of_other_unit:
             yield each.rare.format(each.shown(getattr(way, each.field)))
 
 

@@ -7,8 +7,9 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from itertools import chain, count
 from typing import Any, TypeAlias
 
+from minigts.topology import queue_sizes
 from minigts.topology.containers import planned
-from minigts.topology.frames import Family
+from minigts.topology.frames import ETHERNET_HEADER_BYTES, Family
 from minigts.topology.host_settings import DEFAULT_MEMORY_MB, HostSpec, ProcessorSpec
 from minigts.topology.link_settings import Shaping
 from minigts.topology.plan import chance
@@ -204,16 +205,17 @@ def free_name(ends: tuple[str, str], taken: Collection[str]) -> str:
     return next(name for name in chain((plain,), (f"{plain}-{number}" for number in count(2))) if name not in taken)
 
 
-def shaping_of(way: Shaping, rtt_ms: float, seed: int) -> Shaping:
+def shaping_of(way: Shaping, rtt_ms: float, mtu: int, seed: int) -> Shaping:
     """One direction of a link, its queue sized for `rtt_ms`, with `seed` where it uses random numbers."""
-    declared = way.model_copy(update={"queue_bytes": queue_bytes(way.rate_mbit, rtt_ms, way.queue_bytes)})
+    declared_bytes = queue_sizes.declared_bytes(way, way.rate_mbit, mtu + ETHERNET_HEADER_BYTES)
+    declared = way.model_copy(update={"queue_bytes": queue_bytes(way.rate_mbit, rtt_ms, declared_bytes)})
     return with_derived(declared, seed)
 
 
 def shapings(draft: DraftLink, name: str, seed: int) -> tuple[Shaping, Shaping]:
     """A link's shaping by receiving end: first the direction to its first end, then that to its second."""
     to, back = (
-        shaping_of(way, draft.rtt_ms, chance.of_declared(seed, name, number))
+        shaping_of(way, draft.rtt_ms, draft.mtu, chance.of_declared(seed, name, number))
         for number, way in ((1, draft.ways.to), (0, draft.ways.back))
     )
     return back, to

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from minigts.language.problems import Location
 from minigts.language.tree import Data
-from minigts.topology import disciplines
+from minigts.topology import disciplines, queue_sizes
 from minigts.topology.containers import ContainerSpec
 from minigts.topology.host_settings import DEFAULT_MEMORY_MB, HostSpec, merged
 from minigts.topology.link_settings import LINK_SETTINGS, Shaping
@@ -349,13 +349,15 @@ def _nearest(near: Iterable[BaseModel], key: str, otherwise: Any) -> Any:
 
 def _first_said(near: Iterable[LinkSettings], setting: Setting) -> BothWays[Amount] | None:
     """The setting's value in the first layer that has it. The options of a queue discipline are those of the layer that
-    names it, or of nearer ones."""
+    names it, or of nearer ones, and a queue has one size, in the unit of the nearest."""
     for layer in near:
         under = getattr(layer, setting.head) or {}
         if setting.field in under:
             found: BothWays[Amount] = under[setting.field]
             return found
         if setting.field in disciplines.OPTIONS and "queue_discipline" in under:
+            break
+        if setting.field in queue_sizes.alone(under):
             break
     return None
 

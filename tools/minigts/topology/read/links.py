@@ -122,7 +122,7 @@ class _RoundTrip(Spec):
 def _keys() -> dict[str, Any]:
     """A link's keys for its two directions, each with the settings under it."""
     under: dict[str, list[Setting]] = {}
-    for each in LINK_SETTINGS:
+    for each in (setting for setting in LINK_SETTINGS if not setting.of_other_unit):
         under.setdefault(each.head, []).append(each)
     return {
         key: (

@@ -48,10 +48,10 @@ def of_key(settings: Sequence[Setting]) -> tuple[PlainValidator, WithJsonSchema]
 
     def one_way(value: object) -> Mapping[str, Amount]:
         if own is not None and not isinstance(value, dict):
-            return {own.field: own.parse(value)}
+            return dict([own.read(value)])
         if not isinstance(value, dict) or not value:
             raise ValueError(_no_mapping(value, nested))
-        return dict(_each(value, lambda key, written: (nested[key].field, nested[key].parse(written)), "key", nested))
+        return dict(_each(value, lambda key, written: nested[key].read(written), "key", nested))
 
     def read(value: object) -> Read:
         if by_direction and isinstance(value, dict) and any(isinstance(value.get(way), dict) for way in (TO, FROM)):
@@ -64,13 +64,14 @@ def of_key(settings: Sequence[Setting]) -> tuple[PlainValidator, WithJsonSchema]
         found = values(value)
         return found if own is None or own.joined is None else own.joined(found)
 
-    def values(value: object) -> dict[str, BothWays[Amount]]:
+    def values(value: object) -> dict[str, BothWays[Amount | None]]:
         if own is not None and (len(nested) == 1 or not isinstance(value, dict) or not {TO, FROM}.isdisjoint(value)):
-            return {own.field: _both(own, value)}
+            return _both(own, value)
         if not isinstance(value, dict) or not value:
             head, (key, example) = settings[0].head, next((each.key, each.kind.example) for each in settings)
             raise ValueError(f"{_no_mapping(value, nested)}: {head}: {{{key}: {example}}}")
-        return dict(_each(value, lambda key, written: (nested[key].field, _both(nested[key], written)), "key", nested))
+        each_key = dict(_each(value, lambda key, written: (key, _both(nested[key], written)), "key", nested))
+        return {field: both for fields in each_key.values() for field, both in fields.items()}
 
     one = [_schema(own)] if own is not None else []
     if len(nested) == 1 and own is not None:
@@ -89,8 +90,13 @@ def of_key(settings: Sequence[Setting]) -> tuple[PlainValidator, WithJsonSchema]
     return PlainValidator(read), WithJsonSchema({"anyOf": [*_flat(one), *forms]})
 
 
-def _both(setting: Setting, value: object) -> BothWays[Amount]:
-    return _of_both(value, setting.parse, setting.kind.example)
+def _both(setting: Setting, value: object) -> dict[str, BothWays[Amount | None]]:
+    """The values of the directions by field; of another unit the two may be values of different fields."""
+    ways = _of_both(value, setting.read, setting.kind.example)
+    return {
+        field: BothWays(*(amount if own == field else None for own, amount in ways))
+        for field in dict.fromkeys(own for own, _ in ways)
+    }
 
 
 def _of_both(value: object, parse: Callable[[object], T], example: str) -> BothWays[T]:
