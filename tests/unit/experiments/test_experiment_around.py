@@ -466,7 +466,7 @@ def test_experiments_of_one_lab_share_each_overlay(tmp_path: Path) -> None:
         ("vary: {datagrams: [1000B]}", "no option 'datagrams'"),
         ("vary: {rate: [fast]}", "is not a rate"),
         ("vary: {rate: []}", "an empty list; at least one entry"),
-        ("links: {queue: 30}", "lacks its unit: write a size as in 64KiB"),
+        ("links: {queue: 30}", "lacks its unit: write a queue as in 100kB"),
         ("over: [none], ends: {from: outside}", "'outside' is unknown"),
     ],
 )

@@ -98,16 +98,19 @@ def test_what_else_a_link_does_to_packets_is_set_each_direction_on_its_own(lab: 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("burst=8packets",), "ams-bra has no loss from ams, so there are no bursts: give a loss with the burst"),
+        (("burst=8packets",), "ams-bra: a burst without a loss: say which share is lost, as in loss: 1%"),
         (("burst=1packet", "loss=90%"), "a loss of 90% needs bursts of 9 packets or more"),
-        (("burst.loss=60%",), "ams-bra has no burst from ams, so burst.loss has no effect: give a burst too"),
+        (("burst.loss=60%",), "ams-bra: burst.loss without a burst: say how many packets it has"),
         (
             ("loss=70%", "burst=8packets", "burst.loss=60%"),
             "a loss of 70% is not between the 0% outside of bursts and the 60% in them",
         ),
-        (("jitter.order=free",), "ams-bra has no jitter from ams, so jitter.order has no effect: give a jitter too"),
+        (("jitter.order=free",), "ams-bra: jitter.order without a jitter: say how far the delay varies"),
         (("jitter=1ms", "jitter.order=keep"), "'keep' is not an order: write kept or free"),
-        (("delay=0ms", "reorder=5%"), "ams-bra has no delay from ams, so nothing is overtaken"),
+        (
+            ("delay=0ms", "reorder=5%"),
+            "ams-bra: reorder without a delay: there is nothing that a packet could overtake",
+        ),
         (("burst=8",), "'8' lacks its unit: write a mean length of bursts as in 8packets"),
         (("duplicate=101%",), "'101%' is out of range"),
     ],
@@ -143,7 +146,7 @@ def test_a_link_is_as_declared_again(lab: Lab) -> None:
         (["ams-bra", "delay"], "'delay' is not one of delay, jitter, jitter.correlation, "),
         (["ams-lon", "delay=1ms"], "no link 'ams-lon'"),
         (["ams-bra", "delay=1ms", "--from", "lon"], "'lon' is no end of ams-bra: ams and bra are"),
-        (["bra-lon", "queue=10kB"], "bra-lon has no rate from bra"),
+        (["bra-lon", "queue=10kB"], "bra-lon: a queue without a rate: nothing waits"),
         (["ams", "bra", "delay=1ms"], "ams and bra are hosts: name their link, ams-bra"),
         (["ams-bra", "queue=1kB"], "a queue of 1000 bytes holds no full frame of 1514 bytes"),
     ],

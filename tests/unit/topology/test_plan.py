@@ -14,8 +14,9 @@ from pydantic import ValidationError
 
 from minigts.dataplane import interfaces
 from minigts.errors import InputError
-from minigts.topology.plan.path_totals import delay_packets, queue_bytes
+from minigts.topology.plan.path_totals import delay_packets
 from minigts.topology.plan.plan import Plan, to_json
+from minigts.topology.queue_sizes import default_bytes
 from minigts.topology.read.load import load, parse
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
@@ -217,12 +218,9 @@ def test_names_and_addresses_are_unique(text: str) -> None:
     assert not any(one.overlaps(other) for i, one in enumerate(networks) for other in networks[:i])
 
 
-@pytest.mark.parametrize(
-    ("rate", "rtt", "declared", "expected"),
-    [(50.0, 21.75, None, 260_938), (1.0, 0.0, None, 64_000), (50.0, 10.0, 9000, 9000), (None, 10.0, None, None)],
-)
-def test_queue_is_sized(rate: float | None, rtt: float, declared: int | None, expected: int | None) -> None:
-    assert queue_bytes(rate, rtt, declared) == expected
+@pytest.mark.parametrize(("rate", "rtt", "expected"), [(50.0, 21.75, 260_938), (1.0, 0.0, 64_000), (None, 10.0, None)])
+def test_queue_is_sized(rate: float | None, rtt: float, expected: int | None) -> None:
+    assert default_bytes(rate, rtt) == expected
 
 
 @pytest.mark.parametrize(

@@ -244,7 +244,7 @@ def test_the_verb_says_what_it_plays(lab: Lab) -> None:
 
 
 def test_what_has_no_effect_is_refused_before_anything_is_changed(lab: Lab) -> None:
-    with pytest.raises(InputError, match="has no loss from a"):
+    with pytest.raises(InputError, match="a-b: a burst without a loss"):
         schedule_player.play(lab, [Moment(at_s=0, link="a-b", update={"burst_packets": 8})], lambda _: None)
     assert lab.read_record().changed == {}
 

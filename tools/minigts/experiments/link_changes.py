@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from minigts.errors import InputError
 from minigts.experiments.model import AnyMeasurement
-from minigts.lab.links import link_named
+from minigts.lab.links import link_named, of_plan
 from minigts.language import documents
+from minigts.language.problems import Finding, path_of
+from minigts.topology import rules
 from minigts.topology.plan.plan import Plan
-from minigts.topology.schedule import Moment, moments
+from minigts.topology.schedule import Moment, moments, numbered
 
 SCHEDULE = "schedule"
 """The name of the part of a raw file that says what was changed when."""
@@ -24,18 +26,35 @@ def moments_of(measurement: AnyMeasurement, plan: Plan, length_s: float) -> tupl
     return tuple(moment for moment in every if moment.at_s < length_s)
 
 
-def require_sense(measurement: AnyMeasurement, plan: Plan) -> None:
-    """Raises InputError where the measurement plays a missing schedule, or names an unknown link or end."""
+def wrong_changes(measurement: AnyMeasurement, plan: Plan) -> Iterator[Finding]:
+    """What is wrong with a measurement's schedule in a lab of this plan, each with its place in the measurement."""
     if measurement.play and not plan.schedule:
-        raise InputError(f"{measurement.name}: play: topology {plan.name} has no `schedule:`")
+        yield ("play",), f"topology {plan.name} has no `schedule:`"
+    unknown = False
     for index, step in enumerate(measurement.schedule):
-        where = f"{measurement.name}: schedule[{index}]"
         try:
             link = link_named(plan, step.link)
         except InputError as error:
-            raise InputError(f"{where}.link: {error}") from error
+            unknown = True
+            yield ("schedule", index, "link"), str(error)
+            continue
         if step.sender is not None and step.sender not in link.ends:
-            raise InputError(f"{where}.from: {step.sender} is no end of {link.name}: {' and '.join(link.ends)} are")
+            unknown = True
+            either = " and ".join(link.ends)
+            yield ("schedule", index, "from"), f"{step.sender} is no end of {link.name}: {either} are"
+    if not unknown:
+        changes = [
+            (index, moment.model_copy(update={"link": link_named(plan, moment.link).name}))
+            for index, moment in numbered(measurement.schedule, {})
+        ]
+        known = (of_plan(plan, link) for link in plan.links)
+        yield from ((("schedule", index), wrong) for index, wrong in rules.of_moments(known, changes, plan.time))
+
+
+def require_sense(measurement: AnyMeasurement, plan: Plan) -> None:
+    """Raises InputError with the first of `wrong_changes`."""
+    for where, wrong in wrong_changes(measurement, plan):
+        raise InputError(f"{measurement.name}: {path_of(where)}: {wrong}")
 
 
 def line(at_s: float, amounts: Mapping[str, float]) -> str:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from minigts.errors import InputError
 from minigts.experiments.commands import estimate_s
-from minigts.experiments.link_changes import require_sense
+from minigts.experiments.link_changes import require_sense, wrong_changes
 from minigts.experiments.model import MOST_SAMPLES, AnyMeasurement, Experiment, Pair, Paths, too_many
 from minigts.experiments.queue_watch import ends_of
 from minigts.lab.links import link_named
@@ -104,11 +104,11 @@ def wrong_places(measurement: AnyMeasurement, plan: Plan) -> Iterator[Finding]:
         (("cut",), _require_cut_within),
         (("cross",), _require_crossing),
         (("options", "flows"), _require_flows),
-        (("schedule",), require_sense),
         (("queues",), _require_queues),
     ):
         if said := _refusal(partial(require, measurement, plan)):
             yield where, said.removeprefix(f"{measurement.name}: ")
+    yield from wrong_changes(measurement, plan)
 
 
 def _require_queues(measurement: AnyMeasurement, plan: Plan) -> None:

@@ -23,13 +23,12 @@ from minigts.lab.rundir import exclusive
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.providers import supported
 from minigts.providers.base import CarriesLinks, Provider, SeesStorms
-from minigts.topology import disciplines, opportunities, queue_sizes
+from minigts.topology import disciplines, opportunities, queue_sizes, rules
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
-from minigts.topology.jitter import OWN
-from minigts.topology.link_settings import BY_FIELD, OF_BURSTS, OF_JITTER, OF_RATE, Shaping
+from minigts.topology.link_settings import BY_FIELD, Shaping
 from minigts.topology.plan import chance
 from minigts.topology.plan.elements import Host, Link, Path, Port, Switch
-from minigts.topology.plan.path_totals import link_figures, queue_bytes, with_derived
+from minigts.topology.plan.path_totals import link_figures, with_derived
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes import switched
 from minigts.topology.routes.graph import connected
@@ -95,16 +94,16 @@ def _changed(declared: Shaping, change: Mapping[str, Amount], rtts_ms: tuple[flo
     bytes stays. `rtts_ms` are the link's declared round trip and the one now. Where it needs a seed and has none, that
     is 0.
     """
-    given = with_change(declared, change)
+    given = rules.with_change(declared, change)
     before_ms, now_ms = rtts_ms
     rate_mbit = opportunities.mean_mbit(given.trace) if given.trace else given.rate_mbit
     otherwise = (rate_mbit, given.delay_ms) != (declared.rate_mbit, declared.delay_ms)
-    derived = declared.queue_bytes == queue_bytes(declared.rate_mbit, before_ms)
+    derived = declared.queue_bytes == queue_sizes.default_bytes(declared.rate_mbit, before_ms)
     if given.queue_packets is not None or given.queue_ms is not None:
         size_bytes = queue_sizes.declared_bytes(given, rate_mbit, mtu + ETHERNET_HEADER_BYTES)
         given = given.model_copy(update={"queue_bytes": size_bytes})
     elif "queue_bytes" not in change and otherwise and (derived or rate_mbit is None):
-        given = given.model_copy(update={"queue_bytes": queue_bytes(rate_mbit, now_ms)})
+        given = given.model_copy(update={"queue_bytes": queue_sizes.default_bytes(rate_mbit, now_ms)})
     return with_derived(given, given.seed or 0)
 
 
@@ -157,14 +156,6 @@ def draw_next(lab: Lab) -> None:
         ways = drawing(lab.plan, before)
         if ways:
             apply_record(lab, before, before.counting(ways), {link for link, _ in ways})
-
-
-def with_change(declared: Shaping, change: Mapping[str, Amount]) -> Shaping:
-    """The direction with `change` applied. The options of a declared queue discipline go with it, and a queue's size
-    with another one."""
-    otherwise = change.get("queue_discipline", declared.queue_discipline) != declared.queue_discipline
-    options = dict.fromkeys(disciplines.OPTIONS) if otherwise else {}
-    return declared.model_copy(update={**options, **queue_sizes.replacing(change)})
 
 
 def set_ports(
@@ -454,10 +445,7 @@ def _adjusted(
     plan: Plan, record: Record, link: Link, update: Mapping[str, Amount | None], sender: str | None
 ) -> dict[str, Change]:
     senders = {end: sender in (None, end) for end in link.ends}
-    if "queue_discipline" in update:  # what was set of another discipline goes with it
-        update = {**dict.fromkeys(disciplines.OPTIONS), **update}
-    update = queue_sizes.replacing(update)
-    change = record.changed.get(link.name, Change()).adjusted(senders, update)
+    change = record.changed.get(link.name, Change()).adjusted(senders, rules.whole(update))
     named = {name for name, value in update.items() if value is not None}
     _require_sense(plan, link, change, {end: named if chosen else set() for end, chosen in senders.items()})
     others = {name: each for name, each in record.changed.items() if name != link.name}
@@ -465,49 +453,15 @@ def _adjusted(
 
 
 def _require_sense(plan: Plan, link: Link, change: Change, named: Mapping[str, Set[str]]) -> None:
-    """Raises InputError where a field that is set now has no effect without another one, such as a queue without a
-    rate. `named` has the fields that are set now, by the end that sends."""
-    for end, declared in zip(link.ends, plan.directions(link), strict=True):
-        given = change.sent_by(end)
-        now, new = with_change(declared, given), given.keys() & named[end]
-        if "queue_bytes" in given and now.rate_mbit is None and not now.trace:
-            raise InputError(f"{link.name} has no rate from {end}, so nothing waits there: give a rate with the queue")
-        _require_discipline(f"{link.name} from {end}", now, given)
-        frame = next(port.mtu for port in plan.machine(end).ports if port.link == link.name) + ETHERNET_HEADER_BYTES
-        if "queue_bytes" in new and now.queue_bytes is not None and now.queue_bytes < frame:
-            raise InputError(f"{link.name}: a queue of {now.queue_bytes} bytes holds no full frame of {frame} bytes")
-        if "burst_packets" in new and not now.loss_percent:
-            raise InputError(f"{link.name} has no loss from {end}, so there are no bursts: give a loss with the burst")
-        if (wrong := now.wrong_with_bursts) is not None:
-            raise InputError(f"{link.name} from {end}: {wrong}")
-        _require_own(f"{link.name} from {end}", now)
-        if now.polices and now.rate_burst_bytes < frame:
-            raise InputError(f"{link.name} from {end}: a policer needs a burst of a full frame, {frame} bytes, or more")
-        for fields, has, what in (
-            (OF_JITTER, now.jitter_ms, "jitter"),
-            (OF_BURSTS, now.in_bursts, "burst"),
-            (OF_RATE, now.rate_mbit is not None, "rate"),
-        ):
-            if not has and (less := sorted(new & {*fields})):
-                word = BY_FIELD[less[0]].word
-                raise InputError(f"{link.name} has no {what} from {end}, so {word} has no effect: give a {what} too")
-        if "reorder_percent" in new and not now.delay_ms:
-            raise InputError(f"{link.name} has no delay from {end}, so nothing is overtaken: give a delay with reorder")
+    """Raises InputError where the link cannot be set so. `named` has the fields that are set now, by the end that
+    sends."""
+    for problem in rules.problems(of_plan(plan, link).changed({end: change.sent_by(end) for end in link.ends}, named)):
+        raise InputError(f"{link.name}: {problem}")
 
 
-def _require_own(name: str, now: Shaping) -> None:
-    """Raises InputError for a table of delays that the link does not bring, and for a peak that it cannot have."""
-    if now.jitter_distribution == OWN and not now.jitter_table:
-        raise InputError(f"{name} has no table of delays: its topology names none, as in jitter: {{table: delays.txt}}")
-    if now.wrong_with_peak is not None:
-        raise InputError(f"{name}: {now.wrong_with_peak}")
-
-
-def _require_discipline(name: str, now: Shaping, given: Iterable[str]) -> None:
-    """Raises InputError where what is set of a queue does not go with its discipline."""
-    problem = next(disciplines.wrong(now), None)
-    if problem is not None and any(each.startswith(("queue_", "rate_")) for each in given):
-        raise InputError(f"{name}: {problem}")
+def of_plan(plan: Plan, link: Link) -> rules.Link:
+    """The link as the plan declares it, for what must hold of its settings."""
+    return rules.Link.of_plan(link.name, link.ends, plan.directions(link), _mtu(plan, link))
 
 
 def at_moment(plan: Plan, record: Record, moment: Moment) -> Record:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network
 from typing import TypeAlias
 
 from minigts.language.blocks import reserved_for
 from minigts.language.problems import Finding, Location, did_you_mean, listed, path_of, shown
 from minigts.language.tree import Data
-from minigts.topology import containers, disciplines, overlay_names
+from minigts.topology import containers, overlay_names, rules
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
-from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.host_settings import untimely_keys
-from minigts.topology.link_settings import BY_FIELD, OF_BURSTS, OF_JITTER, OF_RATE, Shaping, untimely
+from minigts.topology.link_settings import untimely
 from minigts.topology.read.draft import Draft, DraftHost, DraftLink, DraftSwitch
 from minigts.topology.read.model import SHORTHANDS
 from minigts.topology.routes import ipv6, segments
@@ -113,64 +112,10 @@ def _link_names(links: Sequence[DraftLink]) -> Iterator[Finding]:
 
 
 def of_link(link: DraftLink) -> Iterator[Finding]:
-    """What is wrong with the values of one link."""
-    if any(way.burst_packets for way in link.ways) and not any(way.loss_percent for way in link.ways):
-        yield link.where, "a burst without a loss: say which share is lost, as in loss: 1%"
-    for fields, of, example in (
-        (OF_JITTER, "jitter_ms", "a jitter: say how far the delay varies, as in jitter: {sd: 2ms}"),
-        (OF_BURSTS, "burst_packets", "a burst: say how many packets it has, as in burst: {length: 8packets}"),
-    ):
-        if not any(getattr(way, of) for way in link.ways) and (named := [*_other_than_default(link.ways, fields)]):
-            yield link.where, f"{named[0]} without {example}"
-    one_alone = [(link.ways.to, "")]
-    both = [
-        (way, f" from {start} to {end}")
-        for way, (start, end) in zip(link.ways, (link.ends, link.ends[::-1]), strict=True)
-    ]
-    for way, words in one_alone if link.ways.to == link.ways.back else both:
-        yield from ((link.where, message) for message in _impossible(way, words, link.mtu))
-
-
-def _other_than_default(ways: Iterable[Shaping], fields: Iterable[str]) -> Iterator[str]:
-    """The words of these settings, where they are not the default."""
-    for way in ways:
-        yield from (BY_FIELD[field].word for field in fields if getattr(way, field) != BY_FIELD[field].default)
-
-
-def _impossible(way: Shaping, words: str, mtu: int) -> Iterator[str]:
-    """What is wrong with one direction of a link; `words` name it: ` from ams to bra`, or nothing."""
-    if _early(way):
-        hint = "packets would have to arrive before they were sent"
-        yield f"jitter {way.jitter_ms:g}ms{words} is more than the one-way delay {way.delay_ms:g}ms: {hint}"
-    if (wrong := way.wrong_with_bursts) is not None:
-        yield wrong.replace("%", f"%{words}", 1)
-    if way.rate_mbit is None and (named := [*_other_than_default([way], OF_RATE)]):
-        yield f"{named[0]} without a rate{words}: give a rate too, as in rate: {{mean: 100mbit, burst: 1MB}}"
-    elif way.polices and way.rate_burst_bytes < mtu + ETHERNET_HEADER_BYTES:
-        yield (
-            f"a policer{words} with a burst of {way.rate_burst_bytes} bytes lets no full frame of "
-            f"{mtu + ETHERNET_HEADER_BYTES} bytes through: give it a larger one, as in burst: 100kB"
-        )
-    if way.polices and way.queue_bytes is not None:
-        yield f"a queue with `excess: drop`{words}: nothing waits there; leave one of them out"
-    if way.blackhole_bytes is not None and way.blackhole_bytes >= mtu:
-        yield f"a black hole{words} for more than {way.blackhole_bytes} bytes: no packet is larger than the MTU {mtu}"
-    if way.reorder_percent and not way.delay_ms:
-        yield f"reorder without a delay{words}: there is nothing that a packet could overtake"
-    if way.queue_bytes is not None and way.rate_mbit is None:
-        yield "a queue without a rate: nothing waits on a link that is not limited; give a rate too"
-    peaks = [way.wrong_with_peak] if way.rate_mbit is not None and way.wrong_with_peak is not None else []
-    yield from (f"{problem}{words}" for problem in (*disciplines.wrong(way), *peaks))
-    frame = mtu + ETHERNET_HEADER_BYTES
-    if way.queue_bytes is not None and way.queue_bytes < frame:
-        yield f"a queue of {way.queue_bytes} bytes{words} holds no full frame of {frame} bytes (MTU {mtu})"
-
-
-def _early(way: Shaping) -> bool:
-    """Whether packets would arrive before they were sent: not by a table of its own that ends in time, but for
-    rounding."""
-    in_time = bool(way.jitter_table) and way.delay_ms + way.furthest_jitter_ms[0] > -0.001 * way.jitter_ms
-    return way.jitter_ms > way.delay_ms and not in_time
+    """What is wrong with the settings of one link."""
+    name = link.name or "-".join(link.ends)
+    ruled = rules.Link(name, link.ends, (link.ways.to, link.ways.back), link.mtu)
+    yield from ((link.where, problem) for problem in rules.problems(ruled))
 
 
 def _subnets(drafted: Draft, subnets: Data, overlaid: bool) -> Iterator[Finding]:

@@ -142,27 +142,6 @@ def below_tbf(way: Way, *, carried: bool) -> str | None:
     return _OF_PACKETS if way.queue_packets is not None and not carried else None
 
 
-def wrong(way: Way) -> Iterator[str]:
-    """What is wrong with the queue discipline of one direction of a link, as far as it does not depend on others."""
-    name = way.queue_discipline
-    own = DISCIPLINES[name].options if name in DISCIPLINES else {}
-    for field in OPTIONS:
-        if getattr(way, field) is not None and field not in own:
-            have = [each for each, discipline in DISCIPLINES.items() if field in discipline.options]
-            also = f"; {name} has {', '.join(map(word, own))}" if own else f"; {name} has no options"
-            always = "; cake always marks" if (name, field) == ("cake", "queue_ecn") else ""
-            yield f"{word(field)} is no option of the queue discipline {name}, but of {', '.join(have)}{also}{always}"
-    if name != FIFO and way.rate_mbit is None:
-        yield f"a queue discipline {name} without a rate: nothing waits on a link that is not limited; give a rate too"
-    elif name != FIFO and way.polices:
-        yield f"a queue discipline {name} with a rate that drops what exceeds it: there nothing waits"
-    ends = [each for each in (way.queue_min_bytes, way.queue_max_bytes) if each is not None]
-    if ends != sorted(ends):
-        yield f"queue.min, {ends[0]} bytes, is more than queue.max, {ends[1]} bytes"
-    elif way.queue_bytes is not None and ends and ends[-1] > way.queue_bytes:
-        yield f"a queue of {way.queue_bytes} bytes never holds the {ends[-1]} bytes from which red is to act"
-
-
 def words(way: Way, frame_bytes: int, name: str) -> Argv:
     """The discipline of that name (`below_tbf`) as `tc qdisc` is told: its handle, kind and options.
 

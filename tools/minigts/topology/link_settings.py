@@ -793,18 +793,6 @@ forwards.""",
         return (self.loss_percent - between) / (inside - between) if inside != between else math.inf
 
     @property
-    def wrong_with_bursts(self) -> str | None:
-        """Why no bursts can give the declared loss; None where they can, or there are none."""
-        if not self.in_bursts:
-            return None
-        loss, between, inside = self.loss_percent, self.burst_between_percent, self.burst_loss_percent
-        if not between < loss < inside:
-            return f"a loss of {loss:g}% is not between the {between:g}% outside of bursts and the {inside:g}% in them"
-        if self.burst_packets < (fewest := (loss - between) / (inside - loss)):  # between two bursts is a packet
-            return f"a loss of {loss:g}% needs bursts of {math.ceil(fewest)} packets or more"
-        return None
-
-    @property
     def in_bursts(self) -> bool:
         return self.burst_packets > 0 and 0 < self.loss_percent < 100
 
@@ -837,19 +825,6 @@ forwards.""",
     def spoils(self) -> bool:
         """Whether some packets do not come once, in order and whole."""
         return any((self.loss_percent, self.reorder_percent, self.duplicate_percent, self.corrupt_percent))
-
-    @property
-    def wrong_with_peak(self) -> str | None:
-        """Why a link cannot have this peak; None where it can, or has none."""
-        if self.rate_peak_mbit is None:
-            return None
-        if self.polices:
-            return "a peak with `excess: drop`: a policer lets nothing wait, so it has no peak; leave one of them out"
-        if not self.rate_burst_bytes:
-            return "a peak without a burst: give one, as in rate: {mean: 100mbit, burst: 1MB, peak: 200mbit}"
-        if self.rate_mbit is not None and self.rate_peak_mbit <= self.rate_mbit:
-            return f"a peak of {self.rate_peak_mbit:g} Mbit/s is not above the rate, {self.rate_mbit:g} Mbit/s"
-        return None
 
     @property
     def polices(self) -> bool:

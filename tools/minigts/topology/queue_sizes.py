@@ -14,6 +14,9 @@ from minigts.topology.setting import Setting, Way, WireField
 
 V = TypeVar("V")
 
+_SPARE_MS = 20.0
+_SMALLEST_BYTES = 64_000
+
 PACKETS = Setting(
     field="queue_packets",
     word="queue",
@@ -65,6 +68,17 @@ def declared_bytes(way: Way, rate_mbit: float | None, frame_bytes: int) -> int |
     if way.queue_ms is not None:
         return math.ceil(rate_mbit * 1000 / 8 * way.queue_ms)
     return None if way.queue_bytes is None else int(way.queue_bytes)
+
+
+def default_bytes(rate_mbit: float | None, rtt_ms: float) -> int | None:
+    """The queue in front of a rate whose size is not declared: rate x (RTT of the link + 20 ms), at least 64 kB.
+
+    One bandwidth-delay product keeps a link busy under TCP (Villamizar and Song, 1994). The 20 ms stand for the rest of
+    the path, and for scheduling, where the link itself adds hardly any delay.
+    """
+    if rate_mbit is None:
+        return None
+    return max(_SMALLEST_BYTES, math.ceil(rate_mbit * 1000 / 8 * (rtt_ms + _SPARE_MS)))
 
 
 def alone(fields: Iterable[str]) -> dict[str, None]:

@@ -136,13 +136,18 @@ def moments(steps: Sequence[Step], traces: Mapping[tuple[str, str], Trace]) -> t
     """The moments of all steps in order of time; moments of the same time keep the order of the file. `traces` has each
     trace by its path and the link that it is for. Raises ValueError for too many moments.
     """
-    found: list[Moment] = []
-    for step in steps:
+    return tuple(moment for _, moment in numbered(steps, traces))
+
+
+def numbered(steps: Sequence[Step], traces: Mapping[tuple[str, str], Trace]) -> tuple[tuple[int, Moment], ...]:
+    """As `moments`, each with the number of its step."""
+    found: list[tuple[int, Moment]] = []
+    for number, step in enumerate(steps):
         for moment in _of(step, traces):
-            found.append(moment)
+            found.append((number, moment))
             if len(found) > MOST_MOMENTS:
                 raise ValueError(f"the schedule has more than {MOST_MOMENTS} moments")
-    return tuple(sorted(found, key=lambda moment: moment.at_s))
+    return tuple(sorted(found, key=lambda each: each[1].at_s))
 
 
 def _of(step: Step, traces: Mapping[tuple[str, str], Trace]) -> Iterator[Moment]:

@@ -12,8 +12,8 @@ from minigts.topology.host_settings import DEFAULT_MEMORY_MB, HOST_SETTINGS
 from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.plan import elements
 from minigts.topology.plan.elements import Tolerances
-from minigts.topology.plan.path_totals import queue_bytes
 from minigts.topology.plan.plan import Plan
+from minigts.topology.queue_sizes import default_bytes
 from minigts.topology.read.draft import DEFAULT_CPUS, DEFAULT_MTU
 from minigts.topology.routes import segments
 from minigts.topology.routes.addresses import DEFAULT_SUBNETS
@@ -87,7 +87,7 @@ def _with_other_addresses(plan: Plan) -> Iterator[str]:
 def _say_of_link(plan: Plan, link: elements.Link, lost: Notes) -> None:
     ways = plan.directions(link)
     # A plan has a queue wherever it has a rate; only a queue of another size than the derived one is lost.
-    sized = {"queue_bytes": [queue_bytes(way.rate_mbit, link.rtt_ms) for way in ways]}
+    sized = {"queue_bytes": [default_bytes(way.rate_mbit, link.rtt_ms) for way in ways]}
     for each in LINK_SETTINGS:
         has = [getattr(way, each.field) for way in ways]
         if each.field not in WAYS and has != sized.get(each.field, [each.default, each.default]):

@@ -28,7 +28,7 @@ from minigts.topology.plan.elements import (
     Tolerances,
     Vlan,
 )
-from minigts.topology.plan.path_totals import link_figures, queue_bytes, with_derived
+from minigts.topology.plan.path_totals import link_figures, with_derived
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.draft import DEFAULT_CPUS, Draft, DraftHost, DraftLink
 from minigts.topology.read.model import KubernetesSpec, ToleranceSpec, Topology
@@ -207,8 +207,10 @@ def free_name(ends: tuple[str, str], taken: Collection[str]) -> str:
 
 def shaping_of(way: Shaping, rtt_ms: float, mtu: int, seed: int) -> Shaping:
     """One direction of a link, its queue sized for `rtt_ms`, with `seed` where it uses random numbers."""
-    declared_bytes = queue_sizes.declared_bytes(way, way.rate_mbit, mtu + ETHERNET_HEADER_BYTES)
-    declared = way.model_copy(update={"queue_bytes": queue_bytes(way.rate_mbit, rtt_ms, declared_bytes)})
+    size_bytes = queue_sizes.declared_bytes(way, way.rate_mbit, mtu + ETHERNET_HEADER_BYTES)
+    if size_bytes is None:
+        size_bytes = queue_sizes.default_bytes(way.rate_mbit, rtt_ms)
+    declared = way.model_copy(update={"queue_bytes": size_bytes})
     return with_derived(declared, seed)
 
 

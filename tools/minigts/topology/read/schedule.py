@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from minigts.errors import InputError
 from minigts.language.problems import Finding, did_you_mean, listed, shown
 from minigts.language.quantities import RATE_MBIT
 from minigts.language.source import Language
-from minigts.topology import disciplines, opportunities
+from minigts.topology import disciplines, opportunities, rules
 from minigts.topology.link_settings import amount
 from minigts.topology.plan.build import link_names
 from minigts.topology.read.draft import Draft
-from minigts.topology.schedule import LATEST_S, Moment, Step, Trace, moments
+from minigts.topology.schedule import LATEST_S, Moment, Step, Trace, numbered
 from minigts.topology.setting import Amount
 from minigts.topology.time import Time
 from minigts.topology.user_files import FileRefused, UserFiles
@@ -50,11 +50,20 @@ def timed(
                 findings.append(((*where, "trace"), f"{step.trace} {error}"))
     if findings:
         return (), findings
+    known = {
+        number: step for number, step in enumerate(steps) if step.trace is None or (step.trace, step.link) in traces
+    }
     try:
-        known = [step for step in steps if step.trace is None or (step.trace, step.link) in traces]
-        return moments(known, traces), []
+        found = [([*known][place], moment) for place, moment in numbered([*known.values()], traces)]
     except ValueError as error:
         return (), [(("schedule",), str(error))]
+    wrong = rules.of_moments(_ruled(drafted), found, time)
+    return tuple(moment for _, moment in found), [(("schedule", number), problem) for number, problem in wrong]
+
+
+def _ruled(drafted: Draft) -> Iterator[rules.Link]:
+    named = zip(link_names(drafted.links), drafted.links, strict=True)
+    return (rules.Link(name, link.ends, (link.ways.to, link.ways.back), link.mtu) for name, link in named)
 
 
 def _carried(drafted: Draft) -> frozenset[str]:
