@@ -224,3 +224,25 @@ def test_what_the_kernel_lacks_is_refused_before_anything_is_set(queues: Lab) ->
     with pytest.raises(EnvironmentLacks, match=r"rtr-far with `queue.discipline: pie`: provider uml does not support"):
         labs.update_settings(queues, "rtr-far", {"queue_discipline": "pie"}, "rtr")
     assert queues.read_record() == before
+
+
+@pytest.mark.parametrize("payload_bytes", [100, DATAGRAM_BYTES])
+def test_a_queue_in_packets_holds_that_many_of_any_size(queues: Lab, payload_bytes: int) -> None:
+    slow = {"rate_mbit": 1.0, "queue_packets": 20}
+    labs.update_settings(queues, "rtr-far", slow, "rtr")
+    on(queues, "rtr", "ping -c 1 far")  # or what is sent before the neighbour is known waits elsewhere
+    begin(queues, "far", f"python3 -c '{RECEIVE}'", "/tmp/came")
+    on(queues, "rtr", f"python3 -c '{SEND.replace(f'ljust({DATAGRAM_BYTES})', f'ljust({payload_bytes})')}'")
+    came = [int(line.split()[0]) for line in on(queues, "far", "sleep 9; cat /tmp/came").splitlines()[1:]]
+    assert came == [*range(20)]
+    link = links.link_named(queues.plan, "rtr-far")
+    rows = [each for each in explanation.explain(queues, link).quantities if each.source == "rtr"]
+    assert [each.shown for each in rows if (each.name, each.unit) == ("queue", "packets")] == [20]
+    assert explanation.explain(queues, link).differences == ()
+
+
+def test_a_queue_in_packets_is_the_limit_of_a_discipline_that_counts_them(queues: Lab) -> None:
+    labs.update_settings(queues, "rtr-far", {"queue_packets": 20, "queue_discipline": "codel"}, "rtr")
+    assert discipline(queues)["options"]["limit"] == 20
+    labs.update_settings(queues, "rtr-far", {"queue_ms": 30.0}, "rtr")
+    assert discipline(queues)["options"]["limit"] == -(-RATE_MBIT * 30_000 // 8 // FRAME_BYTES)

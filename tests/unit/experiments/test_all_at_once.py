@@ -103,3 +103,15 @@ def test_the_most_samples_that_can_be_hide_no_unknown_link(tmp_path: Path) -> No
     assert said(tmp_path, asked, TOPOLOGY.replace("1ms", "1ms, rate: 10mbit")) == [
         "odd.yaml:11: measurements[0].cut: cut.link: no link 'bra-xyz'; links are ams-bra, bra-lon"
     ]
+
+
+def test_a_schedule_that_the_player_would_refuse(tmp_path: Path) -> None:
+    """A campaign of hours found it at that sample."""
+    steps = "{at: 1s, link: ams-bra, set: {queue: 100kB}}, {at: 2s, link: bra-ams, set: {delay: 0ms, reorder: 1%}}"
+    asked = EXPERIMENT[: EXPERIMENT.index("- {name: a")].replace(", swurm, romana-none", "")
+    asked += f"- name: a\n  tool: ping\n  paths: [first-to-last]\n  schedule: [{steps}]\n"
+    line = "odd.yaml:11: measurements[0]"
+    assert said(tmp_path, asked) == [
+        f"{line}.schedule[0]: a queue without a rate: nothing waits on a link that is not limited; give a rate too",
+        f"{line}.schedule[1]: reorder without a delay: there is nothing that a packet could overtake",
+    ]

@@ -122,6 +122,15 @@ def test_what_is_wrong_is_said_with_its_line(plan: Plan, text: str, line: int, s
     assert says in str(refused.value)
 
 
+def test_a_loss_that_a_links_own_bursts_cannot_give_is_said_before_any_seed() -> None:
+    lossy = "name: two\npair: {hosts: [a, b], link: {rtt: 2ms, loss: 1%, burst: {length: 8packets, loss: 60%}}}\n"
+    text = "faults:\n  loss: {every: 20s, for: 5s, loss: 5% to LOSS}\n  length: 1min\n"
+    two = parse(lossy, "two.yaml", time="virtual")
+    assert faults.parse(text.replace("LOSS", "50%"), "faults.yaml", two).loss is not None
+    with pytest.raises(InputError, match=r"faults.yaml:2: .*70 % on a-b: a loss of 70% is not between the 0%"):
+        faults.parse(text.replace("LOSS", "70%"), "faults.yaml", two)
+
+
 ALONE = parse("name: one\nhosts: {a: }\n", "one.yaml", time="virtual")
 
 

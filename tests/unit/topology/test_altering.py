@@ -144,6 +144,16 @@ def test_a_host_joins_a_switchs_segment() -> None:
     assert without_host(more, "ams4") == plan
 
 
+def test_what_is_added_by_hand_has_the_settings_that_a_file_gives_it() -> None:
+    words = {"ecn": "on", "sysctls.net.core.somaxconn": "99", "rate": "9mbit", "rate.burst": "9kB", "queue.ecn": "true"}
+    by_hand = with_host(PLAN, "d", "a", {**words, "queue": "20packets", "queue.discipline": "codel"})
+    host, link = by_hand.host("d"), by_hand.links[-1]
+    assert {each.name: each.value for each in host.sysctls} == {"net.core.somaxconn": "99", "net.ipv4.tcp_ecn": "1"}
+    way = by_hand.directions(link)[0]
+    assert (way.rate_mbit, way.rate_burst_bytes) == (9, 9000)
+    assert (way.queue_packets, way.queue_discipline, way.queue_ecn) == (20, "codel", "true")
+
+
 LAB = load(TOPOLOGIES / "switched.yaml")
 ROUTERS = load(TOPOLOGIES / "ring6-ospf.yaml")
 CHANGING = load(TOPOLOGIES / "changing.yaml")
@@ -160,6 +170,10 @@ VLANS = load(TOPOLOGIES / "vlans.yaml")
         (lambda: with_host(PLAN, "d", "aa", {}), "no host or switch 'aa'; there are a, b, c"),
         (lambda: with_host(PLAN, "d", "a", {"rat": "1mbit"}), "'rat' is no setting of a link: write rtt, delay"),
         (lambda: with_host(PLAN, "d", "a", {"rate": "1"}), "rate: "),
+        (lambda: with_host(PLAN, "d", "a", {"ecn": "yes"}), "ecn: 'yes' is not a choice of ECN: write off, on"),
+        (lambda: with_host(PLAN, "d", "a", {"cpus": "2"}), "host d: cpus: a host that is added while the lab is up"),
+        (lambda: with_host(PLAN, "d", "a", {"run": "true"}), "host d: run: write it in the topology's file"),
+        (lambda: with_link(PLAN, "a", "c", {"queue.discipline": "sfq"}), "queue.discipline: 'sfq' is not a queue"),
         (lambda: with_host(PLAN, "d", "a", {"memory": "1"}), "memory: "),
         (lambda: with_host(PLAN, "d", "a", {"rtt": "1ms", "delay": "2ms"}), "both rtt and delay are given"),
         (lambda: with_host(PLAN, "d", "a", {"queue": "64kB"}), "a queue without a rate"),

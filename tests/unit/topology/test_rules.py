@@ -106,7 +106,7 @@ def moment(update: Mapping[str, str], at_s: float = 0) -> Moment:
     return Moment(at_s=at_s, link="a-b", update=dict(amount(word, value) for word, value in update.items()))
 
 
-@settings(max_examples=400)
+@settings(max_examples=80)
 @given(WORDS, FEW)
 def test_set_accepts_exactly_what_the_file_with_the_result_accepts(
     declared: Mapping[str, str], update: Mapping[str, str]
@@ -132,7 +132,7 @@ def steps(updates: Sequence[Mapping[str, str]]) -> str:
     return f"schedule: [{', '.join(each)}]\n"
 
 
-@settings(max_examples=200)
+@settings(max_examples=40)
 @given(WORDS, st.lists(FEW, min_size=1, max_size=3))
 def test_a_plan_refuses_exactly_the_schedules_that_the_player_refuses(
     declared: Mapping[str, str], updates: Sequence[Mapping[str, str]]

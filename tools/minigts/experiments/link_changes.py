@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from minigts.errors import InputError
 from minigts.experiments.model import AnyMeasurement
-from minigts.lab.links import link_named, of_plan
+from minigts.lab.links import link_named
 from minigts.language import documents
 from minigts.language.problems import Finding, path_of
 from minigts.topology import rules
@@ -47,7 +47,7 @@ def wrong_changes(measurement: AnyMeasurement, plan: Plan) -> Iterator[Finding]:
             (index, moment.model_copy(update={"link": link_named(plan, moment.link).name}))
             for index, moment in numbered(measurement.schedule, {})
         ]
-        known = (of_plan(plan, link) for link in plan.links)
+        known = (rules.Link.of_plan(plan, link) for link in plan.links)
         yield from ((("schedule", index), wrong) for index, wrong in rules.of_moments(known, changes, plan.time))
 
 

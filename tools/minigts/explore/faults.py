@@ -25,6 +25,7 @@ from minigts.language.problems import Finding, listed
 from minigts.language.quantities import DURATION_S, LOSS_PERCENT, MOMENT_S, TIME_MS, Quantity
 from minigts.language.source import Language
 from minigts.language.tree import read_tree
+from minigts.topology import rules
 from minigts.topology.plan.plan import Plan
 
 LANGUAGE = Language(
@@ -212,6 +213,19 @@ def _wrong(faults: Faults, plan: Plan) -> Iterator[Finding]:
         slowest_ms = max((way.delay_ms for link in plan.links for way in plan.directions(link)), default=0.0)
         if slowest_ms + faults.slow_link.delay[1] > LONGEST_DELAY_MS:
             yield ("faults", "slow-link", "delay"), f"with a link's own delay it is more than {TIME_MS.most}"
+
+    if isinstance(faults.loss, Loss):
+        yield from ((("faults", "loss", "loss"), said) for said in _impossible_losses(faults.loss, plan))
+
+
+def _impossible_losses(often: Loss, plan: Plan) -> Iterator[str]:
+    """Why a link cannot lose as little or as much as is drawn: by bursts of its own."""
+    for link in plan.links:
+        for percent in often.loss if link.name in (often.of or [link.name]) else ():
+            lossy = rules.Link.of_plan(plan, link).changed(
+                dict.fromkeys(link.ends, {"loss_percent": percent}), dict.fromkeys(link.ends, {"loss_percent"})
+            )
+            yield from (f"{digits(percent)} % on {link.name}: {problem}" for problem in rules.problems(lossy))
 
 
 def draw(faults: Faults, plan: Plan, seed: int) -> tuple[Fault, ...]:

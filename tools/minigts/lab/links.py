@@ -455,13 +455,10 @@ def _adjusted(
 def _require_sense(plan: Plan, link: Link, change: Change, named: Mapping[str, Set[str]]) -> None:
     """Raises InputError where the link cannot be set so. `named` has the fields that are set now, by the end that
     sends."""
-    for problem in rules.problems(of_plan(plan, link).changed({end: change.sent_by(end) for end in link.ends}, named)):
+    for problem in rules.problems(
+        rules.Link.of_plan(plan, link).changed({end: change.sent_by(end) for end in link.ends}, named)
+    ):
         raise InputError(f"{link.name}: {problem}")
-
-
-def of_plan(plan: Plan, link: Link) -> rules.Link:
-    """The link as the plan declares it, for what must hold of its settings."""
-    return rules.Link.of_plan(link.name, link.ends, plan.directions(link), _mtu(plan, link))
 
 
 def at_moment(plan: Plan, record: Record, moment: Moment) -> Record:

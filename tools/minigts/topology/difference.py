@@ -7,10 +7,11 @@ Both sides are plans, the second one in the lab's numbers (`renumber`). Whatever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from minigts.topology.host_settings import HOST_SETTINGS
 from minigts.topology.link_settings import LINK_SETTINGS, Shaping
 from minigts.topology.plan.elements import Host, Link, Port, Switch
 from minigts.topology.plan.plan import Plan
@@ -18,6 +19,7 @@ from minigts.topology.renumber import staying_links
 from minigts.topology.setting import Amount, Setting
 
 M = TypeVar("M", Host, Switch)
+FROM_START = "a host that is added while the lab is up cannot have it"
 DESCRIBED = ("description", "expect", "tolerances", "schedule", "notes")
 """Parts of a plan that no host knows: they hold from the next command on."""
 ANEW: Mapping[str, str] = {
@@ -242,25 +244,13 @@ def _refused_of_machines(before: Plan, after: Plan) -> Iterator[str]:
     )
 
 
-_NEW: Mapping[str, Callable[[Host], object]] = {
-    "cpus": lambda host: host.cpus != 1,
-    "processor": lambda host: host.processor is not None,
-    "gateway": lambda host: host.gateway,
-    "routes": lambda host: host.own_routes,
-    "image": lambda host: host.software is not None and host.software.root is not None,
-    "packages": lambda host: host.software is not None and host.software.packages,
-    "containers": lambda host: host.containers,
-}
-"""The keys that only a host has that is there from the lab's start on."""
-
-
 def _refused_of_new(machine: Host | Switch) -> Iterator[str]:
     if isinstance(machine, Switch):
         yield f"switch {machine.name}: a switch cannot be added while the lab is up"
         return
-    for key, asks in _NEW.items():
-        if asks(machine):
-            yield f"host {machine.name}: {key}: a host that is added while the lab is up cannot have it"
+    for key, setting in HOST_SETTINGS.items():
+        if setting.from_start is not None and setting.from_start(machine):
+            yield f"host {machine.name}: {key}: {FROM_START}"
 
 
 def _refused_of_links(before: Plan, after: Plan, stay: set[str]) -> Iterator[str]:

@@ -17,8 +17,10 @@ from minigts.language.blocks import reserved_for
 from minigts.language.problems import did_you_mean, listed, path_of, shown
 from minigts.language.validation import findings_of
 from minigts.topology import checks, sites
+from minigts.topology.difference import FROM_START
 from minigts.topology.fields import MOST_HOSTS
-from minigts.topology.host_settings import OF_A_NEW_HOST, HostSpec
+from minigts.topology.host_settings import BY_HAND, HOST_SETTINGS, HostSpec
+from minigts.topology.link_settings import SETTABLE
 from minigts.topology.plan.build import end_of, free_name, host_of, link_of, shapings
 from minigts.topology.plan.elements import Host, HostPort, Link, Port, Switch
 from minigts.topology.plan.plan import Plan
@@ -39,7 +41,8 @@ def with_host(
     plan: Plan, name: str, neighbour: str, settings: Mapping[str, str], defaults: Defaults = NO_DEFAULTS
 ) -> Plan:
     """The plan with a new host `name` and its link to `neighbour`. `settings` has keys of hosts and of links, as in a
-    topology file, and `defaults` what the lab's file says for others. Raises InputError where the host cannot be added.
+    topology file, with a dot for each mapping (`sysctls.net.ipv4.ip_forward`). `defaults` is what the lab's file says
+    for others. Raises InputError where the host cannot be added.
     """
     if (problem := checks.wrong_with_name(name)) is not None:
         raise InputError(problem)
@@ -47,15 +50,16 @@ def with_host(
         raise InputError(f"{name} is in the lab already")
     if len(plan.machines) >= MOST_HOSTS:
         raise InputError(f"the lab has {len(plan.machines)} hosts and switches; at most {MOST_HOSTS} are possible")
-    of_host = {key: value for key, value in settings.items() if key in OF_A_NEW_HOST}
+    written = _nested(settings)
+    _require_by_hand(name, written)
     try:
-        spec = HostSpec.model_validate(of_host)
+        spec = HostSpec.model_validate({key: value for key, value in written.items() if key in BY_HAND})
     except ValidationError as error:
         raise _refusal(error, HostSpec) from error
     index = 1 + max(host.index for host in plan.hosts)
-    usual = HostSpec.model_construct(**{key: getattr(defaults.host, key, None) for key in OF_A_NEW_HOST})
+    usual = HostSpec.model_construct(**{key: getattr(defaults.host, key, None) for key in BY_HAND})
     host = host_of(draft_host((), name, (spec, usual)), index, (), "")
-    of_link = {key: value for key, value in settings.items() if key not in OF_A_NEW_HOST}
+    of_link = {key: value for key, value in settings.items() if key.partition(".")[0] not in BY_HAND}
     return with_link(plan, name, neighbour, of_link, defaults, beside=(host,))
 
 
@@ -169,10 +173,11 @@ def _drafted(
     where: Mapping[str, str | None],
     defaults: Defaults,
 ) -> DraftLink:
-    if strange := next((key for key in settings if key not in OF_A_LINK), None):
+    written = _nested(settings)
+    if strange := next((key for key in written if key not in OF_A_LINK), None):
         raise InputError(f"{shown(strange)} is no setting of a link: write {listed([*OF_A_LINK])}")
     try:
-        spec = LinkSpec.model_validate({"ends": [first, second], **settings})
+        spec = LinkSpec.model_validate({"ends": [first, second], **written})
     except ValidationError as error:
         raise _refusal(error, LinkSpec) from error
     draft = draft_link((), spec.ends, (spec, defaults.link), spec)
@@ -188,6 +193,31 @@ def _drafted(
     if wrong := next(checks.of_link(draft), None):
         raise InputError(wrong[1])
     return draft
+
+
+def _nested(settings: Mapping[str, str]) -> dict[str, str | dict[str, str]]:
+    """The settings as a file has them: `queue=100kB queue.discipline=codel` is `queue: {size: 100kB, discipline:
+    codel}`."""
+    found: dict[str, str | dict[str, str]] = {}
+    for word, value in settings.items():
+        head, _, key = word.partition(".")
+        if key or any(each.startswith(f"{head}.") for each in settings):
+            inside = SETTABLE[head].inside if head in SETTABLE else ""
+            mapping = found.setdefault(head, {})
+            assert isinstance(mapping, dict), "every word of such a head is in the mapping"
+            mapping[key or inside] = value
+        else:
+            found[head] = value
+    return found
+
+
+def _require_by_hand(name: str, written: Iterable[str]) -> None:
+    """Raises InputError for a key of hosts that a host cannot have which is added by hand."""
+    for key in written:
+        if key in HOST_SETTINGS and key not in BY_HAND:
+            later = HOST_SETTINGS[key].from_start is not None
+            in_file = "write it in the topology's file, and bring that up: minigts up FILE"
+            raise InputError(f"host {name}: {key}: {FROM_START if later else in_file}")
 
 
 def _refusal(error: ValidationError, model: type[HostSpec | LinkSpec]) -> InputError:

@@ -98,8 +98,11 @@ class Elsewhere:
 class HostSetting:
     """The properties of one key of a host."""
 
-    of_new: bool = False
-    """Whether a host that is added to a lab may have it. Other keys have their defaults there."""
+    by_hand: bool = False
+    """Whether `minigts add host` takes it. Other keys have their defaults there."""
+    from_start: Callable[[Host], object] | None = None
+    """Whether a planned host has something of it that only a host has which is there from the lab's start on. None: a
+    host that is added to a lab may have it."""
     features: tuple[Feature, ...] = ()
     elsewhere: Elsewhere | None = None
 
@@ -192,7 +195,7 @@ class HostSpec(Spec):
     """The settings of a host. None is required: `ams:` alone declares a host."""
 
     location: Annotated[
-        Annotated[str, text("a location", LONGEST_LOCATION, one_line=True)] | None, HostSetting(of_new=True)
+        Annotated[str, text("a location", LONGEST_LOCATION, one_line=True)] | None, HostSetting(by_hand=True)
     ] = Field(
         None,
         description="Location of the host, such as AMS, for figures and tables; with delays: sites, also for links.",
@@ -200,6 +203,7 @@ class HostSpec(Spec):
     cpus: Annotated[
         Annotated[float, BeforeValidator(_processors), _PROCESSORS] | None,
         HostSetting(
+            from_start=lambda host: host.cpus != 1,
             features=(
                 Feature(
                     name="a share of a processor",
@@ -216,7 +220,7 @@ class HostSpec(Spec):
                     asks=lambda host: f"cpus: {host.cpus}" if host.cpus > 1 else "",
                     instead="write `cpus: 1`",
                 ),
-            )
+            ),
         ),
     ] = Field(
         None,
@@ -226,7 +230,7 @@ class HostSpec(Spec):
     memory: Annotated[
         Annotated[int, *quantity(MEMORY_MB, whole=True)] | None,
         HostSetting(
-            of_new=True,
+            by_hand=True,
             features=(
                 Feature(
                     name="memory of its own",
@@ -239,6 +243,7 @@ class HostSpec(Spec):
     processor: Annotated[
         ProcessorSpec | None,
         HostSetting(
+            from_start=lambda host: host.processor is not None,
             features=(
                 Feature(
                     name="a modelled processor",
@@ -261,6 +266,7 @@ class HostSpec(Spec):
     gateway: Annotated[
         Annotated[bool, *truth("the host has a way out of the lab")] | None,
         HostSetting(
+            from_start=lambda host: host.gateway,
             features=(
                 Feature(
                     name="a way out",
@@ -285,6 +291,7 @@ class HostSpec(Spec):
     routes: Annotated[
         Annotated[dict[str, str], BeforeValidator(_routes), _ROUTES] | None,
         HostSetting(
+            from_start=lambda host: host.own_routes,
             elsewhere=Elsewhere(
                 what="routes", why="no other format has them as we do", has=lambda host: host.own_routes, lost=True
             ),
@@ -297,6 +304,7 @@ class HostSpec(Spec):
     sysctls: Annotated[
         Annotated[dict[str, str], *tuning.WRITTEN] | None,
         HostSetting(
+            by_hand=True,
             features=(Feature(name="sysctls of a kernel of its own", asks=_of_whole_kernel),),
             elsewhere=Elsewhere(
                 what="sysctls",
@@ -313,6 +321,7 @@ class HostSpec(Spec):
     ecn: Annotated[
         Annotated[str, BeforeValidator(_ECN.parse), WithJsonSchema(_ECN.schema)] | None,
         HostSetting(
+            by_hand=True,
             features=(
                 Feature(
                     name="accurate ECN",
@@ -335,6 +344,7 @@ class HostSpec(Spec):
     image: Annotated[
         Annotated[str, *IMAGE] | None,
         HostSetting(
+            from_start=lambda host: host.software is not None and host.software.root is not None,
             features=(
                 Feature(
                     name="an image of its own",
@@ -348,6 +358,7 @@ class HostSpec(Spec):
     packages: Annotated[
         Packages | None,
         HostSetting(
+            from_start=lambda host: host.software is not None and host.software.packages,
             features=(
                 Feature(
                     name="packages",
@@ -361,9 +372,10 @@ class HostSpec(Spec):
     files: Annotated[Files | None, _SOFTWARE] = Field(None, description=FILES)
     environment: Annotated[Environment | None, _SOFTWARE] = Field(None, description=ENVIRONMENT)
     run: Annotated[Commands | None, _SOFTWARE] = Field(None, description=RUN)
-    containers: Annotated[tuple[ContainerSpec, ...] | None, _SOFTWARE] = Field(
-        None, description="Containers of your own on the host, in the lab's overlay. Default: none."
-    )
+    containers: Annotated[
+        tuple[ContainerSpec, ...] | None,
+        HostSetting(from_start=lambda host: host.containers, elsewhere=_SOFTWARE.elsewhere),
+    ] = Field(None, description="Containers of your own on the host, in the lab's overlay. Default: none.")
     compose: Annotated[Annotated[ComposeSpec, *A_FILE] | None, _SOFTWARE] = Field(
         None, description="A Compose file whose services are containers on the host. Default: none."
     )
@@ -374,7 +386,7 @@ HOST_SETTINGS: Mapping[str, HostSetting] = {
 }
 """The settings by key, in the order of `HostSpec`."""
 FEATURES = tuple(feature for each in HOST_SETTINGS.values() for feature in each.features)
-OF_A_NEW_HOST = tuple(key for key, each in HOST_SETTINGS.items() if each.of_new)
+BY_HAND = tuple(key for key, each in HOST_SETTINGS.items() if each.by_hand)
 
 
 def merged(layers: tuple[HostSpec | None, ...]) -> HostSpec:

@@ -66,7 +66,7 @@ def declared_bytes(way: Way, rate_mbit: float | None, frame_bytes: int) -> int |
     if way.queue_packets is not None:
         return int(way.queue_packets) * frame_bytes
     if way.queue_ms is not None:
-        return math.ceil(rate_mbit * 1000 / 8 * way.queue_ms)
+        return math.ceil(rate_mbit * 1000 / 8 * float(way.queue_ms))
     return None if way.queue_bytes is None else int(way.queue_bytes)
 
 

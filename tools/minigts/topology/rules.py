@@ -16,6 +16,8 @@ from minigts.topology.disciplines import DISCIPLINES, FIFO, OPTIONS, word
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.jitter import OWN
 from minigts.topology.link_settings import BY_FIELD, OF_BURSTS, OF_JITTER, OF_RATE, Shaping, untimely
+from minigts.topology.plan import elements
+from minigts.topology.plan.plan import Plan
 from minigts.topology.schedule import Moment
 from minigts.topology.setting import Amount
 from minigts.topology.time import Time
@@ -45,11 +47,13 @@ class Link:
     mtu: int
 
     @classmethod
-    def of_plan(cls, name: str, ends: tuple[str, str], ways: tuple[Shaping, Shaping], mtu: int) -> Link:
-        """A link whose directions are those of a plan, which has a queue in bytes wherever it has a rate."""
+    def of_plan(cls, plan: Plan, link: elements.Link) -> Link:
+        """A link as its plan declares it. A plan has a queue in bytes wherever it has a rate."""
+        ways = plan.directions(link)
         rtt_ms = sum(way.delay_ms for way in ways)
         there, back = (_as_in_a_file(way, rtt_ms) for way in ways)
-        return cls(name, ends, (there, back), mtu)
+        mtu = next(port.mtu for port in plan.machine(link.ends[0]).ports if port.link == link.name)
+        return cls(link.name, link.ends, (there, back), mtu)
 
     @property
     def rtt_ms(self) -> float:
@@ -231,9 +235,10 @@ class _Sent:
 
 def of_moments(links: Iterable[Link], moments: Sequence[tuple[int, Moment]], time: Time) -> Iterator[tuple[int, str]]:
     """What is wrong with changes that are made one after the other, in this order: the number that comes with a change,
-    and a sentence. The links are as they are declared, and each change is of one of them."""
+    and a sentence; of a link each sentence once. The links are as they are declared, and each change is of one of
+    them."""
     sent = {link.name: _Sent(link, {end: {} for end in link.ends}) for link in links}
-    said: set[tuple[int, str]] = set()
+    said: set[tuple[str, str]] = set()
     judged: dict[str, deque[Link]] = {name: deque(maxlen=_REMEMBERED) for name in sent}
     for number, moment in moments:
         if moment.up is not None or moment.link not in sent:
@@ -243,6 +248,6 @@ def of_moments(links: Iterable[Link], moments: Sequence[tuple[int, Moment]], tim
             continue
         judged[moment.link].append(now)
         for problem in (*problems(now), *dict.fromkeys(untimely(now.ways, time))):
-            if (number, problem) not in said:
-                said.add((number, problem))
+            if (moment.link, problem) not in said:
+                said.add((moment.link, problem))
                 yield number, problem
