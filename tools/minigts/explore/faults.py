@@ -214,17 +214,14 @@ def _wrong(faults: Faults, plan: Plan) -> Iterator[Finding]:
         if slowest_ms + faults.slow_link.delay[1] > LONGEST_DELAY_MS:
             yield ("faults", "slow-link", "delay"), f"with a link's own delay it is more than {TIME_MS.most}"
 
-    if isinstance(faults.loss, Loss):
-        yield from ((("faults", "loss", "loss"), said) for said in _impossible_losses(faults.loss, plan))
+    yield from ((("faults", "loss", "loss"), said) for said in _impossible_losses(faults.loss, plan))
 
 
-def _impossible_losses(often: Loss, plan: Plan) -> Iterator[str]:
+def _impossible_losses(often: Loss | None, plan: Plan) -> Iterator[str]:
     """Why a link cannot lose as little or as much as is drawn: by bursts of its own."""
-    for link in plan.links:
+    for link in plan.links if often is not None else ():
         for percent in often.loss if link.name in (often.of or [link.name]) else ():
-            lossy = rules.Link.of_plan(plan, link).changed(
-                dict.fromkeys(link.ends, {"loss_percent": percent}), dict.fromkeys(link.ends, {"loss_percent"})
-            )
+            lossy = rules.Link.of_plan(plan, link).with_both({"loss_percent": percent})
             yield from (f"{digits(percent)} % on {link.name}: {problem}" for problem in rules.problems(lossy))
 
 

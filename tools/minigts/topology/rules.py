@@ -66,6 +66,10 @@ class Link:
         there, back = (_without_idle(with_change(way, sent[end]), named[end]) for end, way in ways)
         return replace(self, ways=(there, back))
 
+    def with_both(self, given: Mapping[str, Amount]) -> Link:
+        """The link with these values in both directions."""
+        return self.changed(dict.fromkeys(self.ends, given), {end: given.keys() for end in self.ends})
+
 
 def _as_in_a_file(way: Shaping, rtt_ms: float) -> Shaping:
     """The direction without what a plan derives: its seed, the room of its delay, the bytes of its queue."""
