@@ -219,7 +219,9 @@ def _wrong(faults: Faults, plan: Plan) -> Iterator[Finding]:
 
 def _impossible_losses(often: Loss | None, plan: Plan) -> Iterator[str]:
     """Why a link cannot lose as little or as much as is drawn: by bursts of its own."""
-    for link in plan.links if often is not None else ():
+    if often is None:
+        return
+    for link in plan.links:
         for percent in often.loss if link.name in (often.of or [link.name]) else ():
             lossy = rules.Link.of_plan(plan, link).with_both({"loss_percent": percent})
             yield from (f"{digits(percent)} % on {link.name}: {problem}" for problem in rules.problems(lossy))
