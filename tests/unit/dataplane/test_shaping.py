@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from minigts.dataplane import shaping, wire
-from minigts.topology import disciplines, queue_sizes
+from minigts.topology import disciplines
+from minigts.topology.facts.links.queue import SIZES
 from minigts.topology.plan.elements import HostPort, Port
 from minigts.topology.read.load import load, parse
 
@@ -335,7 +336,7 @@ def test_read_back_of_what_was_set() -> None:
         **NOT_SHOWN,
     }
     of_netem |= dict.fromkeys(("reorder_percent", "duplicate_percent", "corrupt_percent"), 0.0)
-    queue = {**dict.fromkeys((*disciplines.OPTIONS, *queue_sizes.FIELDS)), "queue_discipline": "fifo"}
+    queue = {**dict.fromkeys((*disciplines.OPTIONS, *SIZES)), "queue_discipline": "fifo"}
     settings = {**queue, "rate_mbit": 50.0, "queue_bytes": 260_938, **of_netem}
     assert found == shaping.ReadBack(settings, 25_000, redirected=True, delay_packets=2906, seed=SEED)
     assert shaping.differences(SHAPED, json.dumps([TBF, CLSACT, NETEM])) == []

@@ -28,7 +28,10 @@ from minigts.fidelity.explanation import explain
 from minigts.lab import DECLARED, Lab, Settings, links
 from minigts.providers import registry
 from minigts.providers.base import CarriesLinks, Provider
-from minigts.topology.link_settings import BY_FIELD, DISTRIBUTIONS, EXCESSES, JITTER_ORDERS, Shaping
+from minigts.topology.facts.links.jitter import DISTRIBUTIONS
+from minigts.topology.facts.links.jitter import ORDERS as JITTER_ORDERS
+from minigts.topology.facts.links.rate import EXCESSES
+from minigts.topology.link_settings import BY_FIELD, Shaping
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
 from minigts.topology.setting import LOSS_OF_ALL

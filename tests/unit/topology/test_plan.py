@@ -14,9 +14,9 @@ from pydantic import ValidationError
 
 from minigts.dataplane import interfaces
 from minigts.errors import InputError
+from minigts.topology.facts.links.queue import default_bytes
 from minigts.topology.plan.path_totals import delay_packets
 from minigts.topology.plan.plan import Plan, to_json
-from minigts.topology.queue_sizes import default_bytes
 from minigts.topology.read.load import load, parse
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"

@@ -21,7 +21,7 @@ from minigts.fidelity.host_load import recording, taints
 from minigts.fidelity.host_settings import HostSettings
 from minigts.lab import DECLARED, Lab, Record, Settings, links
 from minigts.providers.base import Restarts
-from minigts.topology import queue_sizes
+from minigts.topology.facts.links.queue import SIZES
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.link_settings import AT_RECEIVER, AT_SENDER, Shaping
 from minigts.topology.plan.elements import Host, Link, Port, Switch
@@ -249,8 +249,8 @@ def _direction(
         of_sender = "tbf" if each.tc is not None else outgoing.queue_discipline
         where = f"{source} {leaving.name} {of_sender}" if each.at_sender else f"{target} {shaping.ifb(arriving)} netem"
         shows = None if read is None else read.settings[each.field]
-        if each.field in queue_sizes.FIELDS and outgoing.polices:
-            now = outgoing.model_copy(update=dict.fromkeys(queue_sizes.FIELDS))  # nothing waits: the excess is dropped
+        if each.field in SIZES and outgoing.polices:
+            now = outgoing.model_copy(update=dict.fromkeys(SIZES))  # nothing waits: the excess is dropped
         if each.field in _BY_BUCKET:
             shows, by_receiver = _bucket(each.field, outgoing, rated, dropping)
             where = f"{target} {arriving.name} police" if by_receiver else where

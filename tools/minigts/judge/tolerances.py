@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from minigts.language.figures import digits
-from minigts.topology.jitter import QUARTER
+from minigts.topology.facts.links.jitter import QUARTER
 from minigts.topology.plan.elements import Path, Port, Tolerances
 from minigts.topology.plan.plan import Plan
 

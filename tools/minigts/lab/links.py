@@ -23,7 +23,8 @@ from minigts.lab.rundir import exclusive
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.providers import supported
 from minigts.providers.base import CarriesLinks, Provider, SeesStorms
-from minigts.topology import disciplines, opportunities, queue_sizes, rules
+from minigts.topology import disciplines, opportunities, rules
+from minigts.topology.facts.links.queue import SIZES, declared_bytes, default_bytes
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.link_settings import BY_FIELD, Shaping
 from minigts.topology.plan import chance
@@ -78,7 +79,7 @@ def _shaped(port: Port, record: Record) -> Port:
         outgoing = _changed(outgoing, sends, (declared_ms, rtt_ms), port.mtu)
         incoming = _changed(incoming, takes, (declared_ms, rtt_ms), port.mtu)
     if record.settings.unlimited:
-        no_rate = {"rate_mbit": None, "rate_peak_mbit": None, "trace": "", **dict.fromkeys(queue_sizes.FIELDS)}
+        no_rate = {"rate_mbit": None, "rate_peak_mbit": None, "trace": "", **dict.fromkeys(SIZES)}
         outgoing, incoming = (each.model_copy(update=no_rate) for each in (outgoing, incoming))
     elif (queue := record.settings.queue) and outgoing.rate_mbit is not None:
         outgoing = _changed(outgoing, queue, (0.0, 0.0), port.mtu)
@@ -98,12 +99,12 @@ def _changed(declared: Shaping, change: Mapping[str, Amount], rtts_ms: tuple[flo
     before_ms, now_ms = rtts_ms
     rate_mbit = opportunities.mean_mbit(given.trace) if given.trace else given.rate_mbit
     otherwise = (rate_mbit, given.delay_ms) != (declared.rate_mbit, declared.delay_ms)
-    derived = declared.queue_bytes == queue_sizes.default_bytes(declared.rate_mbit, before_ms)
+    derived = declared.queue_bytes == default_bytes(declared.rate_mbit, before_ms)
     if given.queue_packets is not None or given.queue_ms is not None:
-        size_bytes = queue_sizes.declared_bytes(given, rate_mbit, mtu + ETHERNET_HEADER_BYTES)
+        size_bytes = declared_bytes(given, rate_mbit, mtu + ETHERNET_HEADER_BYTES)
         given = given.model_copy(update={"queue_bytes": size_bytes})
     elif "queue_bytes" not in change and otherwise and (derived or rate_mbit is None):
-        given = given.model_copy(update={"queue_bytes": queue_sizes.default_bytes(rate_mbit, now_ms)})
+        given = given.model_copy(update={"queue_bytes": default_bytes(rate_mbit, now_ms)})
     return with_derived(given, given.seed or 0)
 
 

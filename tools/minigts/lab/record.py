@@ -12,7 +12,8 @@ from minigts import paths
 from minigts.errors import HostFailed
 from minigts.lab import events
 from minigts.providers.base import Share
-from minigts.topology import link_settings, queue_sizes
+from minigts.topology import link_settings
+from minigts.topology.facts.links.queue import SIZES
 from minigts.topology.fields import HostName, QueueBytes, QueueMs, QueuePackets
 from minigts.topology.setting import Amount
 from minigts.topology.time import Time
@@ -43,7 +44,7 @@ class Settings(BaseModel):
     @property
     def queue(self) -> dict[str, Amount]:
         """The size of the queue in front of every rate, by field of `Shaping`; empty: as declared."""
-        return {field: size for field in queue_sizes.FIELDS if (size := getattr(self, field)) is not None}
+        return {field: size for field in SIZES if (size := getattr(self, field)) is not None}
 
     @property
     def in_words(self) -> str:

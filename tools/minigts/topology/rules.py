@@ -11,10 +11,11 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from minigts.topology import opportunities, queue_sizes
+from minigts.topology import opportunities
 from minigts.topology.disciplines import DISCIPLINES, FIFO, OPTIONS, word
+from minigts.topology.facts.links import queue
+from minigts.topology.facts.links.jitter import OWN
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
-from minigts.topology.jitter import OWN
 from minigts.topology.link_settings import BY_FIELD, OF_BURSTS, OF_JITTER, OF_RATE, Shaping, untimely
 from minigts.topology.plan import elements
 from minigts.topology.plan.plan import Plan
@@ -33,7 +34,7 @@ _NEEDED = (
     (OF_BURSTS, "burst_packets", "a burst: say how many packets it has, as in burst: {length: 8packets}"),
 )
 """Settings that need another one, the field of that, and how to write it."""
-_OF_QUEUE = (*queue_sizes.FIELDS, "queue_discipline", *OPTIONS)
+_OF_QUEUE = (*queue.SIZES, "queue_discipline", *OPTIONS)
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def _as_in_a_file(way: Shaping, rtt_ms: float) -> Shaping:
     """The direction without what a plan derives: its seed, the room of its delay, the bytes of its queue."""
     derived = {field: Shaping.model_fields[field].default for field in ("seed", "delay_packets")}
     otherwise = way.queue_packets is not None or way.queue_ms is not None
-    if otherwise or way.queue_bytes == queue_sizes.default_bytes(way.rate_mbit, rtt_ms):
+    if otherwise or way.queue_bytes == queue.default_bytes(way.rate_mbit, rtt_ms):
         derived["queue_bytes"] = None
     return way.model_copy(update=derived)
 
@@ -85,14 +86,14 @@ def with_change(declared: Shaping, change: Mapping[str, Amount]) -> Shaping:
     with another one."""
     otherwise = change.get("queue_discipline", declared.queue_discipline) != declared.queue_discipline
     options = dict.fromkeys(OPTIONS) if otherwise else {}
-    return declared.model_copy(update={**options, **queue_sizes.replacing(change)})
+    return declared.model_copy(update={**options, **queue.replacing(change)})
 
 
 def whole(update: Update) -> Update:
     """The update with what it sets back: what was set of another queue discipline, and a queue's size in another
     unit."""
     options = dict.fromkeys(OPTIONS) if "queue_discipline" in update else {}
-    return {**options, **queue_sizes.replacing(update)}
+    return {**options, **queue.replacing(update)}
 
 
 def _without_idle(way: Shaping, named: Set[str]) -> Shaping:
@@ -186,15 +187,15 @@ def _peak(way: Shaping) -> str | None:
 
 def _queue(way: Shaping, words: str, link: Link, frame_bytes: int) -> Iterator[str]:
     rate_mbit = opportunities.mean_mbit(way.trace) if way.trace else way.rate_mbit
-    sized = queue_sizes.declared_bytes(way, rate_mbit, frame_bytes)
-    declared = any(getattr(way, field) is not None for field in queue_sizes.FIELDS)
+    sized = queue.declared_bytes(way, rate_mbit, frame_bytes)
+    declared = any(getattr(way, field) is not None for field in queue.SIZES)
     if way.polices and declared:
         yield f"a queue with `excess: drop`{words}: nothing waits there; leave one of them out"
     if declared and rate_mbit is None:
         yield f"a queue without a rate{words}: nothing waits on a link that is not limited; give a rate too"
     if sized is not None and sized < frame_bytes:
         yield f"a queue of {sized} bytes{words} holds no full frame of {frame_bytes} bytes (MTU {link.mtu})"
-    held = sized if sized is not None else queue_sizes.default_bytes(rate_mbit, link.rtt_ms)
+    held = sized if sized is not None else queue.default_bytes(rate_mbit, link.rtt_ms)
     yield from (f"{wrong}{words}" for wrong in _discipline(way, held))
 
 

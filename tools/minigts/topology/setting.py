@@ -174,7 +174,7 @@ def of_share(word: str, *, always: bool = False) -> dict[str, Any]:
         "unit": "%",
         "tc": Tc(
             words=lambda way: (word, percent(of(way))) if always or of(way) else (),
-            read=lambda netem: _shown_share(netem, word, word),
+            read=lambda netem: shown_share(netem, word, word),
             slack=lambda _: 1e-6,
         ),
         "wire": (WireField(name=word, value=lambda way: wire_share(of(way)), per=LOSS_OF_ALL / 100, unit="%"),),
@@ -202,50 +202,8 @@ def word_of(words: Sequence[str], number: int) -> str:
     return words[number] if 0 <= number < len(words) else str(number)
 
 
-def _shown_share(netem: Options, what: str, field: str) -> float:
+def shown_share(netem: Options, what: str, field: str) -> float:
     """In per cent; netem's own are shares of 1."""
     if what == "reorder" and not netem.get("gap", 1):
         return 0.0  # what it was before; without a gap nothing overtakes
     return float(netem.get(what, {}).get(field, 0.0)) * 100
-
-
-def loss(way: Way) -> Argv:
-    """The arguments of netem for losses, each on its own or in bursts."""
-    if way.bursts is not None:
-        begins, ends = (percent(100 * chance) for chance in way.bursts)
-        return ("loss", "gemodel", begins, ends, percent(way.burst_loss_percent), percent(way.burst_between_percent))
-    return ("loss", "random", percent(way.loss_percent)) if way.loss_percent else ()
-
-
-def shown_loss(netem: Options) -> float:
-    """The loss in per cent; for bursts the mean, by the chances that one begins and ends with a packet."""
-    if (gilbert := netem.get("loss-gemodel")) is None:
-        return _shown_share(netem, "loss-random", "loss")
-    begins, ends = gilbert["p"], gilbert["r"]
-    return float(100 * (begins * gilbert.get("1-h", 1.0) + ends * gilbert.get("1-k", 0.0)) / (begins + ends))
-
-
-def shown_burst(netem: Options) -> float:
-    """The mean length of bursts; 0 when there are none."""
-    return 0.0 if (gilbert := netem.get("loss-gemodel")) is None else 1 / gilbert["r"]
-
-
-def shown_limit(tbf: Options) -> int:
-    """The queue in front of a rate, in bytes. A peak has to be there as `peakrate`, in bytes a second: tc does not
-    show it."""
-    # tc shows the limit as the time that a full queue takes beyond the burst, unless that is negative; with a peak as
-    # the longer one of two such times.
-    if "limit" in tbf:
-        return int(tbf["limit"])
-    at_rate: float = tbf["lat"] * tbf["rate"] / 1_000_000 + tbf["burst"]
-    at_peak: float = tbf["lat"] * tbf["peakrate"] / 1_000_000 + tbf.get("minburst", 0) if "peakrate" in tbf else at_rate
-    return round(min(at_rate, at_peak))
-
-
-def burst_field(name: str, number: int, label: str) -> WireField:
-    """The wire's field for one of two chances: that a burst begins with a frame (0), or ends with one (1)."""
-
-    def value(way: Way) -> int:
-        return wire_share(100 * (way.bursts or (0.0, 0.0))[number])
-
-    return WireField(name=name, value=value, per=LOSS_OF_ALL / 100, unit="%", label=label)

@@ -8,12 +8,12 @@ from typing import Any
 
 from minigts.formats.network import WAYS, Link, Machine, Network, Notes, Ways
 from minigts.language.blocks import OWN_MACS
+from minigts.topology.facts.links.queue import default_bytes
 from minigts.topology.host_settings import DEFAULT_MEMORY_MB, HOST_SETTINGS
 from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.plan import elements
 from minigts.topology.plan.elements import Tolerances
 from minigts.topology.plan.plan import Plan
-from minigts.topology.queue_sizes import default_bytes
 from minigts.topology.read.draft import DEFAULT_CPUS, DEFAULT_MTU
 from minigts.topology.routes import segments
 from minigts.topology.routes.addresses import DEFAULT_SUBNETS

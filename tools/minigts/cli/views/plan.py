@@ -189,7 +189,7 @@ def _queues(plan: Plan, link: Link) -> str:
 
 def _queue(way: Shaping) -> str:
     """`151.4 kB`, or in another unit `100 packets: 151.4 kB`."""
-    from minigts.topology.queue_sizes import PACKETS, TIME
+    from minigts.topology.facts.links.queue import PACKETS, TIME
 
     if way.queue_bytes is None:
         return ""

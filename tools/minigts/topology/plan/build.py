@@ -7,8 +7,8 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from itertools import chain, count
 from typing import Any, TypeAlias
 
-from minigts.topology import queue_sizes
 from minigts.topology.containers import planned
+from minigts.topology.facts.links import queue
 from minigts.topology.frames import ETHERNET_HEADER_BYTES, Family
 from minigts.topology.host_settings import DEFAULT_MEMORY_MB, HostSpec, ProcessorSpec
 from minigts.topology.link_settings import Shaping
@@ -207,9 +207,9 @@ def free_name(ends: tuple[str, str], taken: Collection[str]) -> str:
 
 def shaping_of(way: Shaping, rtt_ms: float, mtu: int, seed: int) -> Shaping:
     """One direction of a link, its queue sized for `rtt_ms`, with `seed` where it uses random numbers."""
-    size_bytes = queue_sizes.declared_bytes(way, way.rate_mbit, mtu + ETHERNET_HEADER_BYTES)
+    size_bytes = queue.declared_bytes(way, way.rate_mbit, mtu + ETHERNET_HEADER_BYTES)
     if size_bytes is None:
-        size_bytes = queue_sizes.default_bytes(way.rate_mbit, rtt_ms)
+        size_bytes = queue.default_bytes(way.rate_mbit, rtt_ms)
     declared = way.model_copy(update={"queue_bytes": size_bytes})
     return with_derived(declared, seed)
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple, TypeAlias
 
+from minigts.topology.facts.links.jitter import OWN
 from minigts.topology.fields import MOST_MTU
 from minigts.topology.frames import Family, tcp_ceiling_mbit
-from minigts.topology.jitter import OWN
 from minigts.topology.link_settings import BY_FIELD, OF_BURSTS, OF_JITTER, Shaping
 from minigts.topology.plan.elements import Direction
 

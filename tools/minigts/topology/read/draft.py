@@ -14,8 +14,9 @@ from pydantic import BaseModel, ValidationError
 
 from minigts.language.problems import Location
 from minigts.language.tree import Data
-from minigts.topology import disciplines, queue_sizes
+from minigts.topology import disciplines
 from minigts.topology.containers import ContainerSpec
+from minigts.topology.facts.links import queue
 from minigts.topology.host_settings import DEFAULT_MEMORY_MB, HostSpec, merged
 from minigts.topology.link_settings import LINK_SETTINGS, Shaping
 from minigts.topology.read.links import LinkSettings, LinkSpec
@@ -357,7 +358,7 @@ def _first_said(near: Iterable[LinkSettings], setting: Setting) -> BothWays[Amou
             return found
         if setting.field in disciplines.OPTIONS and "queue_discipline" in under:
             break
-        if setting.field in queue_sizes.alone(under):
+        if setting.field in queue.alone(under):
             break
     return None
 

@@ -1,0 +1,1 @@
+"""What a topology may say, a file for each fact."""

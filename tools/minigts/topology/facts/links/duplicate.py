@@ -1,0 +1,15 @@
+"""Packets that arrive twice."""
+
+from __future__ import annotations
+
+from minigts.topology.setting import Setting, of_share
+
+DUPLICATE = Setting(
+    rare="{:g} % twice",
+    about="Share of packets that arrive twice, in each direction or {to: 1%, from: 0%}. Default: 0%.",
+    page="""\
+optional · share, or one for each direction · default: `0%` · `duplicate: 1%`
+
+Share of packets that are sent twice; each of the two is then lost, delayed and corrupted on its own.""",
+    **of_share("duplicate"),
+)

@@ -1,0 +1,17 @@
+"""Packets that overtake others."""
+
+from __future__ import annotations
+
+from minigts.topology.setting import Setting, of_share
+
+REORDER = Setting(
+    rare="{:g} % overtake",
+    about="Share of packets that take no delay and so overtake others; only with a delay. For both directions "
+    "or {to: 1%, from: 0%}. Default: 0%.",
+    page="""\
+optional, only with a delay · share, or one for each direction · default: `0%` · `reorder: 5%`
+
+Share of packets that take no delay, and so overtake those that do. Such a link has no single round trip: the
+certificate measures its round trips, and judges neither them nor TCP.""",
+    **of_share("reorder"),
+)
