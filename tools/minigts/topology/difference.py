@@ -7,60 +7,22 @@ Both sides are plans, the second one in the lab's numbers (`renumber`). Whatever
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from minigts.topology.host_settings import HOST_SETTINGS
 from minigts.topology.link_settings import LINK_SETTINGS, Shaping
 from minigts.topology.plan.elements import Host, Link, Port, Switch
+from minigts.topology.plan.fact import facts_of
 from minigts.topology.plan.plan import Plan
 from minigts.topology.renumber import staying_links
 from minigts.topology.setting import Amount, Setting
 
 M = TypeVar("M", Host, Switch)
 FROM_START = "a host that is added while the lab is up cannot have it"
-DESCRIBED = ("description", "expect", "tolerances", "schedule", "notes")
-"""Parts of a plan that no host knows: they hold from the next command on."""
-ANEW: Mapping[str, str] = {
-    "name": "the name of a topology is that of its labs",
-    "routing": "hosts find their routes otherwise from their start on",
-    "ecmp": "hosts find their routes otherwise from their start on",
-    "ipv4": "hosts get their addresses as they boot",
-    "time": "a lab's clock is chosen as it comes up",
-    "dns": "hosts start their name servers as they boot",
-    "kubernetes": "every node gets it as the overlay is joined",
-    "groups": "every overlay is laid over its group's hosts together",
-    "subnets": "the addresses of all links follow from it",
-    "seed": "the random numbers of all links follow from it",
-    "replicate": "the random numbers of all links follow from it",
-    "repetition": "the random numbers of all links follow from it",
-}
-"""Parts of a plan that only a new lab can have, and why."""
-OF_HOST: Mapping[str, str] = {
-    "cpus": "a host gets its processors as it boots",
-    "memory_mb": "a host gets its memory as it boots",
-    "processor": "the lab's clock gets a host's modelled processor as it comes up",
-    "gateway": "a host gets its way out as it boots",
-    "sysctls": "a host's kernel is set as it boots",
-    "own_routes": "hosts get their routes as they boot",
-    "software": "a host gets its image, packages, files and environment as it boots, and runs its commands then",
-    "containers": "containers are started as the overlay is joined",
-    "controller": "a switch gets its controller as it boots",
-    "address": "hosts keep their addresses",
-    "prefix": "hosts keep their addresses",
-    "vlans": "a switch gets its VLANs as it boots",
-    "spanning_tree": "a switch gets its spanning tree as it boots",
-}
-"""Fields of hosts and switches that they have from their start on, and why."""
-KEYS = {
-    "memory_mb": "memory",
-    "sysctls": "sysctls or ecn",
-    "spanning_tree": "spanning_tree or priority",
-    "own_routes": "routes",
-    "software": "image, packages, files, environment or run",
-}
-"""The keys in a file of fields that have another name in a plan."""
+_OF_LAB, _OF_MACHINES = dict(facts_of(Plan)), dict(facts_of(Host, Switch))
+_DESCRIBED = tuple(key for key, fact in _OF_LAB.items() if fact.described)
 
 
 @dataclass(frozen=True)
@@ -134,7 +96,7 @@ def difference(before: Plan, after: Plan) -> Difference:
     """What leads from plan `before` to plan `after`, which is in its numbers."""
     had, have = _machines(before), _machines(after)
     stay = {link.name for link in staying_links(before, after)}
-    described = [key for key in DESCRIBED if getattr(before, key) != getattr(after, key)]
+    described = [key for key in _DESCRIBED if getattr(before, key) != getattr(after, key)]
     described += [f"host {name} location" for name in had if name in have and had[name].location != have[name].location]
     made = Difference(
         before,
@@ -176,7 +138,7 @@ def with_settings_of(made: Difference) -> Plan:
         kept = {key: getattr(link, key) for key in ("index", "subnet", "vlan", "vlans", "cost", "cost_back")}
         return stay[link.name].model_copy(update=kept)
 
-    described = {key: getattr(after, key) for key in (*DESCRIBED, "overlay")}
+    described = {key: getattr(after, key) for key in (*_DESCRIBED, "overlay")}
     return before.model_copy(
         update={
             **described,
@@ -210,9 +172,9 @@ def _set(before: Plan, after: Plan, link: Link) -> Iterator[Set]:
 
 def _refused(made: Difference, stay: set[str]) -> Iterator[str]:
     before, after = made.before, made.after
-    for key, why in ANEW.items():
-        if getattr(before, key) != getattr(after, key):
-            yield f"{key}: {why}"
+    for key, fact in _OF_LAB.items():
+        if fact.stays and getattr(before, key) != getattr(after, key):
+            yield f"{key}: {fact.stays}"
     if (before.ipv6 and before.ipv6.prefix) != (after.ipv6 and after.ipv6.prefix):
         yield "ipv6: hosts get their IPv6 addresses as they boot"
     if made.removed and len(made.removed) == len(before.machines):
@@ -235,8 +197,9 @@ def _refused_of_machines(before: Plan, after: Plan) -> Iterator[str]:
         elif was.role != kind:
             yield f"{kind} {name}: it is a {was.role} in the lab"
         else:
-            fields = [key for key in OF_HOST if getattr(was, key, None) != getattr(machine, key, None)]
-            yield from (f"{kind} {name}: {KEYS.get(key, key)}: {OF_HOST[key]}" for key in fields)
+            for key, fact in _OF_MACHINES.items():
+                if fact.stays and getattr(was, key, None) != getattr(machine, key, None):
+                    yield f"{kind} {name}: {fact.key or key}: {fact.stays}"
     yield from (
         f"switch {name}: a switch cannot be removed while the lab is up"
         for name, machine in had.items()

@@ -41,6 +41,7 @@ from minigts.topology.fields import (
     VlanNumber,
 )
 from minigts.topology.link_settings import Shaping
+from minigts.topology.plan.fact import DESCRIBED, PARTS, Fact
 from minigts.topology.routes.spanning_tree import (
     DEFAULT_PRIORITY,
     HIGHEST_COST,
@@ -153,14 +154,14 @@ class OwnRoute(Frozen):
 class Machine(Frozen):
     """A host or switch, which a provider starts, with its ports in order of the links."""
 
-    name: HostName
-    index: Index
+    name: Annotated[HostName, PARTS]
+    index: Annotated[Index, PARTS]
     """Position in the topology file among its own kind, from 0; removed hosts leave gaps."""
-    location: Location | None
-    cpus: Cpus | CpuShare
+    location: Annotated[Location | None, DESCRIBED]
+    cpus: Annotated[Cpus | CpuShare, Fact(stays="a host gets its processors as it boots")]
     """Processors. Below 1 the host gets no more than that share of one processor, in real time only."""
-    memory_mb: MemoryMb
-    ports: tuple[Port, ...]
+    memory_mb: Annotated[MemoryMb, Fact(stays="a host gets its memory as it boots", key="memory")]
+    ports: Annotated[tuple[Port, ...], PARTS]
 
 
 class Processor(Frozen):
@@ -178,21 +179,39 @@ class Processor(Frozen):
 
 
 class Host(Machine):
-    role: Literal["host"] = "host"
-    processor: Processor | None = None
+    role: Annotated[Literal["host"], PARTS] = "host"
+    processor: Annotated[
+        Processor | None, Fact(stays="the lab's clock gets a host's modelled processor as it comes up")
+    ] = None
     """The modelled processor, in virtual time only. With None frames and calls take no time."""
-    software: Software | None = None
+    software: Annotated[
+        Software | None,
+        Fact(
+            stays="a host gets its image, packages, files and environment as it boots, and runs its commands then",
+            key="image, packages, files, environment or run",
+        ),
+    ] = None
     """The user's software on the host, if any."""
-    address: Address
+    address: Annotated[Address, Fact(stays="hosts keep their addresses")]
     """The host's own address, a /32 on its loopback: the same on whichever segment a packet arrives."""
-    ports: tuple[HostPort, ...]
-    containers: tuple[Container, ...] = ()
+    ports: Annotated[tuple[HostPort, ...], PARTS]
+    containers: Annotated[tuple[Container, ...], Fact(stays="containers are started as the overlay is joined")] = ()
     """The user's own containers, in the lab's overlay."""
-    sysctls: Annotated[tuple[Sysctl, ...], Field(max_length=MOST_SETTINGS, exclude_if=lambda each: not each)] = ()
+    sysctls: Annotated[
+        tuple[Sysctl, ...],
+        Field(max_length=MOST_SETTINGS, exclude_if=lambda each: not each),
+        Fact(stays="a host's kernel is set as it boots", key="sysctls or ecn"),
+    ] = ()
     """Kernel settings that differ from the baseline, by name. An empty list is not stored."""
-    own_routes: Annotated[tuple[OwnRoute, ...], Field(max_length=MOST_ROUTES, exclude_if=lambda each: not each)] = ()
+    own_routes: Annotated[
+        tuple[OwnRoute, ...],
+        Field(max_length=MOST_ROUTES, exclude_if=lambda each: not each),
+        Fact(stays="hosts get their routes as they boot", key="routes"),
+    ] = ()
     """Routes that its file gives it. An empty list is not stored."""
-    gateway: Annotated[bool, Field(exclude_if=lambda gateway: not gateway)] = False
+    gateway: Annotated[
+        bool, Field(exclude_if=lambda gateway: not gateway), Fact(stays="a host gets its way out as it boots")
+    ] = False
     """Whether it has a way out of the lab, in real time only (`gateway`). False is not stored."""
 
     @property
@@ -211,18 +230,24 @@ class SpanningTree(Frozen):
 class Switch(Machine):
     """Open vSwitch on a machine of its own: it bridges its ports."""
 
-    role: Literal["switch"] = "switch"
-    address: Address
+    role: Annotated[Literal["switch"], PARTS] = "switch"
+    address: Annotated[Address, Fact(stays="hosts keep their addresses")]
     """The switch's own address on its segment."""
-    prefix: Prefix
-    ports: Annotated[tuple[Port, ...], Field(min_length=1)]
-    controller: Controller | None
+    prefix: Annotated[Prefix, Fact(stays="hosts keep their addresses")]
+    ports: Annotated[tuple[Port, ...], Field(min_length=1), PARTS]
+    controller: Annotated[Controller | None, Fact(stays="a switch gets its controller as it boots")]
     """Where its OpenFlow controller listens, `ADDRESS:PORT`; on 127.0.0.1 it is the built-in one. With None the switch
     learns by itself."""
-    vlans: Annotated[tuple[OnVlan, ...], Field(exclude_if=lambda each: not each)] = ()
+    vlans: Annotated[
+        tuple[OnVlan, ...], Field(exclude_if=lambda each: not each), Fact(stays="a switch gets its VLANs as it boots")
+    ] = ()
     """The VLANs of its links, each with the switch's address there; the first one is `address`. An empty list is not
     stored."""
-    spanning_tree: Annotated[SpanningTree | None, _UNLESS_NONE] = None
+    spanning_tree: Annotated[
+        SpanningTree | None,
+        _UNLESS_NONE,
+        Fact(stays="a switch gets its spanning tree as it boots", key="spanning_tree or priority"),
+    ] = None
     """None, which is not stored, where it forwards on all ports."""
 
     @property

@@ -27,6 +27,7 @@ from minigts.topology.fields import (
 from minigts.topology.host_settings import untimely_hosts
 from minigts.topology.link_settings import untimely
 from minigts.topology.plan.elements import Frozen, Group, Host, HostPort, Kubernetes, Link, OnVlan, Switch, Tolerances
+from minigts.topology.plan.fact import DESCRIBED, PARTS, Fact
 from minigts.topology.routes import ipv6, own_routes
 from minigts.topology.routes import ipv6 as v6
 from minigts.topology.routes.addresses import DEFAULT_SUBNETS
@@ -40,46 +41,75 @@ HIGHEST_SEED = 999_999
 WITH_ROUTES = 1
 """The version of documents with routes and paths, which older plans have, and which `minigts plan --json` prints."""
 
+_OF_CHANCE = Fact(stays="the random numbers of all links follow from it")
+
 
 class Stored(Frozen):
-    version: Literal[2] = VERSION
-    name: Name
-    description: Description
-    routing: Literal["routed", "neighbours", "ospf", "bgp"]
-    ecmp: Annotated[Hashed | None, Field(exclude_if=lambda hashed: hashed is None)] = None
+    version: Annotated[Literal[2], PARTS] = VERSION
+    name: Annotated[Name, Fact(stays="the name of a topology is that of its labs")]
+    description: Annotated[Description, DESCRIBED]
+    routing: Annotated[
+        Literal["routed", "neighbours", "ospf", "bgp"],
+        Fact(stays="hosts find their routes otherwise from their start on"),
+    ]
+    ecmp: Annotated[
+        Hashed | None,
+        Field(exclude_if=lambda hashed: hashed is None),
+        Fact(stays="hosts find their routes otherwise from their start on"),
+    ] = None
     """What of a packet chooses among equal ways: its addresses (layer 3), or its ports, too. None, which is not stored,
     where hosts have one way."""
-    time: Time = "real"
-    overlay: Name
-    groups: Annotated[tuple[Group, ...], Field(max_length=MOST_HOSTS)] = ()
+    time: Annotated[Time, Fact(stays="a lab's clock is chosen as it comes up")] = "real"
+    overlay: Annotated[Name, PARTS]
+    groups: Annotated[
+        tuple[Group, ...],
+        Field(max_length=MOST_HOSTS),
+        Fact(stays="every overlay is laid over its group's hosts together"),
+    ] = ()
     """Groups with an overlay each; without groups one overlay spans all hosts. A host is in one group at the most."""
-    kubernetes: Annotated[Kubernetes, Field(exclude_if=lambda each: each == Kubernetes())] = Kubernetes()
+    kubernetes: Annotated[
+        Kubernetes,
+        Field(exclude_if=lambda each: each == Kubernetes()),
+        Fact(stays="every node gets it as the overlay is joined"),
+    ] = Kubernetes()
     """The defaults are not stored."""
-    hosts: Annotated[tuple[Host, ...], Field(min_length=1, max_length=MOST_HOSTS)]
-    switches: Annotated[tuple[Switch, ...], Field(max_length=MOST_HOSTS)] = ()
-    links: Annotated[tuple[Link, ...], Field(max_length=MOST_LINKS)]
-    expect: tuple[Expectation, ...] = ()
+    hosts: Annotated[tuple[Host, ...], Field(min_length=1, max_length=MOST_HOSTS), PARTS]
+    switches: Annotated[tuple[Switch, ...], Field(max_length=MOST_HOSTS), PARTS] = ()
+    links: Annotated[tuple[Link, ...], Field(max_length=MOST_LINKS), PARTS]
+    expect: Annotated[tuple[Expectation, ...], DESCRIBED] = ()
     """The file's `expect:` entries, as written."""
-    tolerances: Tolerances = Tolerances()
-    ipv6: Annotated[v6.Ipv6 | None, Field(exclude_if=lambda beside: beside is None)] = None
+    tolerances: Annotated[Tolerances, DESCRIBED] = Tolerances()
+    ipv6: Annotated[v6.Ipv6 | None, Field(exclude_if=lambda beside: beside is None), PARTS] = None
     """The IPv6 addresses of hosts and ports. None, which is not stored, where IPv6 is off on links."""
-    ipv4: Annotated[bool, Field(exclude_if=lambda there: there)] = True
+    ipv4: Annotated[
+        bool, Field(exclude_if=lambda there: there), Fact(stays="hosts get their addresses as they boot")
+    ] = True
     """Whether hosts and links have the IPv4 addresses. Without them, which is stored as false, the addresses of `hosts`
     and `switches` are numbers alone: the IPv6 addresses follow from them (`Plan.seen_as`)."""
-    dns: Annotated[bool, Field(exclude_if=lambda served: not served)] = False
+    dns: Annotated[
+        bool, Field(exclude_if=lambda served: not served), Fact(stays="hosts start their name servers as they boot")
+    ] = False
     """Whether each host has a name server. False is not stored."""
-    subnets: Annotated[Network, Field(exclude_if=lambda block: block == DEFAULT_SUBNETS)] = DEFAULT_SUBNETS
+    subnets: Annotated[
+        Network,
+        Field(exclude_if=lambda block: block == DEFAULT_SUBNETS),
+        Fact(stays="the addresses of all links follow from it"),
+    ] = DEFAULT_SUBNETS
     """The block from which segments without a subnet of their own get one. The default is not stored."""
-    seed: Annotated[OwnSeed, Field(exclude_if=lambda seed: not seed)] = 0
+    seed: Annotated[OwnSeed, Field(exclude_if=lambda seed: not seed), _OF_CHANCE] = 0
     """The seed of the random numbers of its links, and of links that are added. The default, 0, is not stored."""
-    schedule: Annotated[tuple[Moment, ...], Field(max_length=MOST_MOMENTS, exclude_if=lambda each: not each)] = ()
+    schedule: Annotated[
+        tuple[Moment, ...], Field(max_length=MOST_MOMENTS, exclude_if=lambda each: not each), DESCRIBED
+    ] = ()
     """What its links do over time when the schedule is played. An empty one is not stored."""
-    notes: Annotated[tuple[Note, ...], Field(max_length=MOST_NOTES + 1, exclude_if=lambda notes: not notes)] = ()
+    notes: Annotated[
+        tuple[Note, ...], Field(max_length=MOST_NOTES + 1, exclude_if=lambda notes: not notes), DESCRIBED
+    ] = ()
     """What its file, in another language, has and a lab ignores. An empty list is not stored."""
-    replicate: Annotated[int, Field(ge=0, le=HIGHEST_SEED, exclude_if=lambda number: not number)] = 0
+    replicate: Annotated[int, Field(ge=0, le=HIGHEST_SEED, exclude_if=lambda number: not number), _OF_CHANCE] = 0
     """The number of the replicate (topology/plan/reseed.py). 0, which is not stored, is the lab as declared, with every
     host's clock in step."""
-    repetition: Annotated[int, Field(ge=0, exclude_if=lambda number: not number)] = 0
+    repetition: Annotated[int, Field(ge=0, exclude_if=lambda number: not number), _OF_CHANCE] = 0
     """The repetition with which a lab begins that measures later repetitions of a run alone; 0, which is not stored, in
     any other lab."""
 
