@@ -210,8 +210,8 @@ def _clos(data: Data, defaults: Defaults) -> Draft:
     """Hosts, leaves and spines; the hosts' links leaf by leaf, then the uplinks leaf by leaf.
 
     The n-th leaf begins with the n-th spine; after the last spine comes the first. Of equal paths the one whose latest
-    link is the earliest is taken (`routes.graph`), so between two leaves it is the first spine of the later one. That
-    spreads the paths over the spines.
+    link is the earliest is taken (`routes.best_ways`), so between two leaves it is the first spine of the later one.
+    That spreads the paths over the spines.
     """
     if data is None:
         return _NOTHING

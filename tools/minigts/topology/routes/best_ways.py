@@ -1,7 +1,5 @@
-"""All best ways over a lab's links, where a host may send over several, or the way back is another. Pure.
-
-`graph` has the one best path that is the same in both directions; this is what `ecmp:` and costs of one direction need.
-"""
+"""The best ways over a lab's links: the one that is the same at every run and in both directions, or all of them, for
+`ecmp:` and costs of one direction. Pure."""
 
 from __future__ import annotations
 
@@ -53,7 +51,8 @@ class Ways:
 
 class Network:
     """Numbered nodes and the edges between them. With `several` all ways of the lowest cost are best; without it the
-    one whose latest edge comes earliest among them, so that all hosts on it agree."""
+    one whose latest edge comes earliest among them: so no two ways are equal, the way back is the way there where the
+    costs are the same, and all hosts on it agree."""
 
     def __init__(self, nodes: int, edges: Sequence[tuple[int, int]], costs: Sequence[Costs], *, several: bool) -> None:
         self._beside: list[list[tuple[int, int, Costs]]] = [[] for _ in range(nodes)]
@@ -62,15 +61,16 @@ class Network:
             self._beside[pair[0]].append((pair[1], index, (to, back)))
             self._beside[pair[1]].append((pair[0], index, (back, to)))
 
-    def ways_from(self, node: int) -> Ways:
-        """The best ways from the node to all others (Dijkstra)."""
-        return self._ways(node, 0)
+    def ways_from(self, node: int, passable: range | None = None) -> Ways:
+        """The best ways from the node to all others (Dijkstra), which pass through `passable` nodes only; None allows
+        any."""
+        return self._ways(node, 0, passable)
 
     def ways_to(self, node: int) -> Ways:
         """The best ways from all others to the node."""
         return self._ways(node, 1)
 
-    def _ways(self, start: int, direction: int) -> Ways:
+    def _ways(self, start: int, direction: int, passable: range | None = None) -> Ways:
         cost, waiting, order = {start: 0}, [(0, start)], list[int]()
         towards: dict[int, list[tuple[int, int]]] = {}
         done: set[int] = set()
@@ -80,6 +80,8 @@ class Network:
                 continue
             done.add(here)
             order.append(here)
+            if passable is not None and here not in passable and here != start:
+                continue
             for other, edge, costs in self._beside[here]:
                 further = so_far + costs[direction]
                 if other in done or further > cost.get(other, further):

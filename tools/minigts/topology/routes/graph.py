@@ -1,16 +1,15 @@
-"""Shortest paths over a lab's segments, the same at every run and in both directions; and what a routing protocol of
-the hosts takes each link to cost, the same for OSPF and BGP. Pure.
-"""
+"""Which nodes of a lab are connected, and what a link costs: by its round trip, and in a routing protocol of the
+hosts, the same for OSPF and BGP. Pure."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from typing import TypeVar
 
 from minigts.topology.fields import MOST_HOSTS
+from minigts.topology.routes.best_ways import Network
 
 N = TypeVar("N", bound=Hashable)
 _HOP_BITS = MOST_HOSTS.bit_length()
@@ -18,71 +17,10 @@ _HOP_BITS = MOST_HOSTS.bit_length()
 
 @dataclass(frozen=True)
 class Edge:
-    """A link between two nodes, or one VLAN of it: hosts by their position in the file, switches behind the last."""
+    """A link between two nodes: hosts by their position in the file, switches behind the last."""
 
     ends: tuple[int, int]
     rtt_ms: float
-    cost: int | None = None
-    """The link's own cost, which then takes the place of round trip and hops."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """The last step of the best path to a node."""
-
-    node: int
-    cost: int
-    before: int
-    """The node before it; `link` is the index of the link between the two."""
-    link: int
-
-
-class Graph:
-    """A graph of numbered nodes, with the cheapest link between each two that are joined."""
-
-    def __init__(self, nodes: int, edges: Sequence[Edge], costs: Sequence[int]) -> None:
-        self._beside: list[dict[int, tuple[int, int]]] = [{} for _ in range(nodes)]
-        for index, (edge, cost) in enumerate(zip(edges, costs, strict=True)):
-            first, second = edge.ends
-            if second not in self._beside[first] or cost < self._beside[first][second][0]:
-                self._beside[first][second] = self._beside[second][first] = cost, index
-
-    def steps(self, source: int, passable: range | None = None) -> Iterator[Step]:
-        """Yield the last step of the best path from `source` to each connected node, the nearest first (Dijkstra).
-
-        Paths pass through `passable` nodes only; None allows any.
-        """
-        seen, waiting = {source: 0}, [(0, source, source, -1)]
-        done: set[int] = set()
-        while waiting:
-            cost, node, before, link = heappop(waiting)
-            if node in done:
-                continue
-            done.add(node)
-            if node != source:
-                yield Step(node, cost, before, link)
-                if passable is not None and node not in passable:
-                    continue
-            for other, (further, index) in self._beside[node].items():
-                if other not in done and (other not in seen or cost + further < seen[other]):
-                    seen[other] = cost + further
-                    heappush(waiting, (cost + further, other, node, index))
-
-
-def costs(edges: Sequence[Edge]) -> list[int]:
-    """The exact cost of each link: RTT in ns and hops, or its own cost; set of segments. The path with the lowest sum
-    is the best.
-
-    The lowest RTT wins, then fewer hops, or the lowest sum of the links' own costs; then the path whose latest segment
-    in the file comes earliest. The last rule leaves no two paths equal, so that the path back is the path there, and
-    all hosts on it agree.
-    """
-    return [_cost(edges, index) for index in range(len(edges))]
-
-
-def _cost(edges: Sequence[Edge], index: int) -> int:
-    edge = edges[index]
-    return ((hop_cost(edge.rtt_ms) if edge.cost is None else edge.cost) << len(edges)) + (1 << index)
 
 
 def hop_cost(rtt_ms: float) -> int:
@@ -163,5 +101,5 @@ def _ties(nodes: int, edges: Sequence[Edge], costs: Sequence[int]) -> int:
 
 def distances_between(nodes: int, edges: Sequence[Edge], costs: Sequence[int]) -> list[dict[int, int]]:
     """For each node, the cost of the best path to each node that it is connected with; 0 for itself."""
-    graph = Graph(nodes, edges, costs)
-    return [{source: 0} | {step.node: step.cost for step in graph.steps(source)} for source in range(nodes)]
+    network = Network(nodes, [edge.ends for edge in edges], [(cost, cost) for cost in costs], several=True)
+    return [dict(network.ways_from(source).cost) for source in range(nodes)]

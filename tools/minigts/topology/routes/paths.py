@@ -7,7 +7,7 @@ million routes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -15,7 +15,8 @@ from minigts.topology.frames import Family
 from minigts.topology.plan.elements import Direction, Host, Link, Path, Route, Switch
 from minigts.topology.plan.path_totals import PathTotals, turned
 from minigts.topology.routes import switched
-from minigts.topology.routes.graph import Edge, Graph, connected, costs, equal_costs, protocol_costs
+from minigts.topology.routes.best_ways import Network, Ways
+from minigts.topology.routes.graph import Edge, connected, equal_costs, hop_cost, protocol_costs
 from minigts.topology.tcp import Buffers, between, buffers, goodput
 
 
@@ -31,16 +32,6 @@ class _Edge:
     mtu: int
 
 
-@dataclass(frozen=True)
-class _Tree:
-    """The best paths from one host, by the node to which they lead."""
-
-    order: tuple[int, ...]
-    """The nodes, the nearest first."""
-    before: Mapping[int, tuple[int, int]]
-    """The last node before it, and the index of the edge from there."""
-
-
 @dataclass(frozen=True, eq=False)
 class Underlay:
     """The network as a graph. Nodes are the hosts, then the switches; a switch is one node for each of its VLANs, since
@@ -51,10 +42,11 @@ class Underlay:
     edges: tuple[_Edge, ...]
     nodes: int
     is_routed: bool
-    graph: Graph
-    trees: dict[int, _Tree] = field(default_factory=dict)
+    network: Network
+    """By the costs of one best way, which are the same in both directions."""
+    trees: dict[int, Ways] = field(default_factory=dict)
     """The trees computed so far, by host."""
-    near: dict[int, _Tree] = field(default_factory=dict)
+    near: dict[int, Ways] = field(default_factory=dict)
     """The trees of paths through switches only, by host."""
     family: Family = "ipv4"
     """What TCP goes over."""
@@ -66,8 +58,9 @@ class Underlay:
         """The underlay of a plan. Without `is_routed` hosts have no routes, and reach only their neighbours."""
         edges = edges_of(hosts, switches, links)
         nodes = len(hosts) + sum(len(switch.vlans) or 1 for switch in switches)
-        plain = [_as_edge(edge) for edge in edges]
-        return cls(tuple(hosts), edges, nodes, is_routed, Graph(nodes, plain, costs(plain)))
+        costs = [hop_cost(link.rtt_ms) if link.cost is None else link.cost for link in (edge.link for edge in edges)]
+        network = Network(nodes, [edge.nodes for edge in edges], [(cost, cost) for cost in costs], several=False)
+        return cls(tuple(hosts), edges, nodes, is_routed, network)
 
     def set_to(self, hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link]) -> Underlay:
         """The underlay with other settings of its links. Paths stay: routes do not follow changes while a lab is up."""
@@ -79,13 +72,13 @@ class Underlay:
         first, last = sorted(ends)
         if first == last:
             raise KeyError(f"{source}-{target}")
-        neighbour = None if self.is_routed else self._near(first).before.get(last)
-        before = self._tree(first).before if neighbour is None else self._near(first).before
-        if last not in before:
+        neighbour = None if self.is_routed else self._near(first).towards.get(last)
+        towards = self._tree(first).towards if neighbour is None else self._near(first).towards
+        if last not in towards:
             raise KeyError(f"{source}-{target}")
-        steps = []
+        steps: list[tuple[int, int]] = []
         while last != first:
-            steps.append(before[last])
+            steps += towards[last]
             last = steps[-1][0]
         row: tuple[PathTotals, tuple[str, ...]] = (PathTotals(family=self.family), ())
         for step in reversed(steps):
@@ -111,7 +104,7 @@ class Underlay:
     def reaches(self, source: str, target: str) -> bool:
         """Whether the path between the two, if there is one, is reachable."""
         first, last = sorted((self._indices[source], self._indices[target]))
-        return self._parts[first] == self._parts[last] if self.is_routed else last in self._near(first).before
+        return self._parts[first] == self._parts[last] if self.is_routed else last in self._near(first).towards
 
     def routes_of(self, host: str) -> tuple[Route, ...]:
         """A host's routes: to every other host's own address, then to every segment on which it has no port."""
@@ -162,26 +155,22 @@ class Underlay:
         """The hosts' addresses, by link, subnet and name."""
         return {(port.link, port.subnet, host.name): port.address for host in self.hosts for port in host.on_segments}
 
-    def _tree(self, source: int) -> _Tree:
+    def _tree(self, source: int) -> Ways:
         if source not in self.trees:
-            self.trees[source] = self._shortest_paths(source, None)
+            self.trees[source] = self.network.ways_from(source)
         return self.trees[source]
 
-    def _near(self, source: int) -> _Tree:
+    def _near(self, source: int) -> Ways:
         """Without routing, neighbours use the segment they share even where a detour would be shorter."""
         if source not in self.near:
-            self.near[source] = self._shortest_paths(source, range(len(self.hosts), self.nodes))
+            self.near[source] = self.network.ways_from(source, range(len(self.hosts), self.nodes))
         return self.near[source]
 
-    def _shortest_paths(self, source: int, passable: range | None) -> _Tree:
-        steps = list(self.graph.steps(source, passable))
-        return _Tree(tuple(step.node for step in steps), {step.node: (step.before, step.link) for step in steps})
-
-    def _gateways(self, source: int, tree: _Tree) -> dict[int, str]:
+    def _gateways(self, source: int, tree: Ways) -> dict[int, str]:
         """By target, the address of the first host on the path, on the segment where the path begins."""
         via: dict[int, str] = {}
         for node in tree.order:
-            before, index = tree.before[node]
+            ((before, index),) = tree.towards[node]
             if before in via:
                 via[node] = via[before]
             elif node < len(self.hosts):
@@ -189,12 +178,12 @@ class Underlay:
                 via[node] = self._addresses[edge.link.name, edge.subnet, self.hosts[node].name]
         return via
 
-    def _rows(self, source: int, tree: _Tree) -> dict[int, tuple[PathTotals, tuple[str, ...]]]:
+    def _rows(self, source: int, tree: Ways) -> dict[int, tuple[PathTotals, tuple[str, ...]]]:
         """By machine, the figures of the path to it and the names of its links: one link more than to the node
         before."""
         rows: dict[int, tuple[PathTotals, tuple[str, ...]]] = {source: (PathTotals(family=self.family), ())}
         for node in tree.order:
-            before, index = tree.before[node]
+            ((before, index),) = tree.towards[node]
             rows[node] = self._append_edge(*rows[before], before, index)
         return rows
 
@@ -246,13 +235,9 @@ def with_costs(
     if ecmp:
         equal = zip(links, equal_costs([link.rtt_ms for link in links]), strict=True)
         return tuple(link.model_copy(update={"cost": cost}) for link, cost in equal)
-    edges = [_as_edge(each) for each in edges_of(hosts, switches, links)]
+    edges = [Edge(each.nodes, each.link.rtt_ms) for each in edges_of(hosts, switches, links)]
     announced = protocol_costs(len(hosts) + len(switches), edges, [link.name for link in links])
     return tuple(link.model_copy(update={"cost": cost}) for link, cost in zip(links, announced, strict=True))
-
-
-def _as_edge(edge: _Edge) -> Edge:
-    return Edge(edge.nodes, edge.link.rtt_ms, edge.link.cost)
 
 
 def edges_of(hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link]) -> tuple[_Edge, ...]:

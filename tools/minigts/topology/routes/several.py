@@ -76,7 +76,7 @@ class SeveralWays(Underlay):
             edge.link.costs if edge.link.costs is not None else (hop_cost(edge.link.rtt_ms),) * 2
             for edge in plain.edges
         )
-        return cls(plain.hosts, plain.edges, plain.nodes, True, plain.graph, costs=costs, all_of_them=ecmp)
+        return cls(plain.hosts, plain.edges, plain.nodes, True, plain.network, costs=costs, all_of_them=ecmp)
 
     def set_to(self, hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link]) -> SeveralWays:
         return replace(self, hosts=tuple(hosts), edges=edges_of(hosts, switches, links), figures={})
