@@ -25,6 +25,7 @@ from minigts.errors import CommandFailed, InputError, MinigtsError
 from minigts.judge.silence import Silence, explained
 from minigts.lab import Lab, Record, dead_links, exclusive, losing_all, plan_now, routes, whole_paths
 from minigts.language.blocks import reserved_for
+from minigts.language.problems import listed
 from minigts.machine.progress import Progress
 from minigts.overlays import catalogue, containers, policy
 from minigts.overlays.catalogue import Overlay
@@ -43,7 +44,7 @@ from minigts.overlays.phases import (
     write,
 )
 from minigts.overlays.teams import UNDERLAYS, team_of, teams
-from minigts.providers.base import CarriesPrograms, Provider
+from minigts.providers.base import CarriesPrograms, OwnProcesses, Provider
 from minigts.topology.plan.elements import Host
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes import ipv6
@@ -219,8 +220,8 @@ def rejoin(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
     """Join a restarted host to the overlay again; return the measuring ends once every end reaches every other.
 
     With the leader of a network, the hosts that could not join again without it do so; and before a host, its leader.
-    The other hosts are left alone, except that the leader runs phase `join` for its variables. It does nothing for a
-    switch, nor without an overlay.
+    The other hosts are left alone, except that the leader runs phase `join` for its variables. A host that has ended by
+    itself is not waited for. It does nothing for a switch, nor without an overlay.
     """
     with exclusive(lab.rundir):
         now, record = joined(lab), lab.read_record()
@@ -247,7 +248,11 @@ def _rejoin(lab: Lab, now: Joined, record: Record, name: str, progress: Progress
     progress(f"{now.name}: joining {name} again")
     after = record.model_copy(update={"unjoined": record.unjoined - {name}})
     host, team = lab.plan.host(name), team_of(lab.plan, now.name, name)
-    leader, absent = team.leader, " ".join(name for name in team.names if name in after.silent | after.unjoined)
+    ended = _ended(lab, after)
+    if ended:
+        progress(f"{now.name}: without {listed(sorted(ended))}, which runs no more")
+    there = after.model_copy(update={"off": after.off | ended})
+    leader, absent = team.leader, " ".join(name for name in team.names if name in there.silent | there.unjoined)
     _put_scripts(lab, catalogue.find(now.name), record, now.programs, [host])
     run_phase(lab, "install", host, {})
     # Before its container starts, so that no connection comes to stand that the policy denies.
@@ -260,13 +265,20 @@ def _rejoin(lab: Lab, now: Joined, record: Record, name: str, progress: Progress
     before, now = now, with_ends(now, {**now.ends, name: end})
     write(lab, now)
     same = before.endpoints()[name].address == now.endpoints()[name].address
-    knowing = [host] if same else _taking_part(after, members_of(lab, now))
+    knowing = [host] if same else _taking_part(there, members_of(lab, now))
     policy.enforce(lab, now, knowing, progress)
-    silences = _wait_until_connected(lab, now, after, rules=policy.in_force(lab))
-    _bring_containers_up(lab, now, after, [host], progress)
+    silences = _wait_until_connected(lab, now, there, rules=policy.in_force(lab))
+    _bring_containers_up(lab, now, there, [host], progress)
     lab.write(after, record)
     _require_reached(silences)
     return now, after
+
+
+def _ended(lab: Lab, record: Record) -> frozenset[str]:
+    """The hosts whose kernels have ended though nobody told them to, where the provider can tell."""
+    if not isinstance(lab.provider, OwnProcesses):
+        return frozenset()
+    return frozenset(host.name for host in lab.plan.hosts) - record.silent - lab.provider.kernels().keys()
 
 
 def _bring_containers_up(lab: Lab, now: Joined, record: Record, hosts: Sequence[Host], progress: Progress) -> None:
