@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import typer.main
@@ -14,6 +16,7 @@ from typer.testing import CliRunner, Result
 
 from minigts.cli.app import app
 from minigts.cli.help_from_source import SPOKEN, answer, verbs
+from minigts.machine import interruption
 
 PROJECT = Path(__file__).parents[3]
 
@@ -176,3 +179,33 @@ def test_an_installed_minigts_does_not_warn_of_its_own_plugin(tmp_path: Path) ->
     argv = [sys.executable, "-m", "minigts", *words]
     done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, "1 passed" in done.stdout, "warning" in done.stdout) == (0, True, False), done.stdout
+
+
+def test_an_interruption_that_a_library_has_hidden_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pydantic raises an error of its own where the signal comes while it builds a model."""
+
+    def hiding(*_: object) -> NoReturn:
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("the signal has raised KeyboardInterrupt")
+
+    def library(*_: object) -> NoReturn:
+        try:
+            hiding()
+        except KeyboardInterrupt as error:
+            raise ValueError("Error building a validator") from error
+
+    def interrupted(_number: int, _frame: object) -> NoReturn:
+        interruption.note()
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupted)
+    monkeypatch.setattr(interruption, "_moments", [])
+    monkeypatch.setattr("minigts.lab.all_labs", library)
+    try:
+        done = CliRunner().invoke(app, ["status"])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (done.exit_code, "interrupted" in done.stderr) == (130, True)
+    monkeypatch.setattr(interruption, "_moments", [])
+    monkeypatch.setattr("minigts.lab.all_labs", lambda *_: {}["a bug"])
+    assert isinstance(CliRunner().invoke(app, ["status"]).exception, KeyError)

@@ -16,7 +16,7 @@ from minigts.topology.difference import Difference, difference, with_settings_of
 from minigts.topology.host_settings import HOST_SETTINGS
 from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.plan.elements import Host, Switch
-from minigts.topology.plan.fact import facts_of
+from minigts.topology.plan.fact import fields_with_facts
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import load, parsed
 from minigts.topology.read.model import Topology
@@ -403,4 +403,4 @@ def test_routers_and_vlans_and_ipv6_are_refused_where_add_and_remove_refuse_them
 @pytest.mark.parametrize("model", [Plan, Host, Switch])
 def test_every_field_of_a_plan_says_what_it_is_to_a_lab_that_is_up(model: type[Plan | Host | Switch]) -> None:
     """No other module lists them."""
-    assert [name for name, _ in facts_of(model)] == [*model.model_fields]
+    assert [name for name, _ in fields_with_facts(model)] == [*model.model_fields]

@@ -176,7 +176,7 @@ def test_options_that_were_set_go_with_their_discipline() -> None:
     before = Change(queue_interval_ms=30.0)
     now = adjusted(plan, before, {"queue_discipline": "bfifo"})
     assert now.given == {"queue_discipline": "bfifo"}
-    way = rules.with_change(plan.directions(plan.links[0])[0], now.given)
+    way = rules.apply(plan.directions(plan.links[0])[0], now.given)
     assert (way.queue_discipline, way.queue_target_ms, way.queue_interval_ms) == ("bfifo", None, None)
     with pytest.raises(InputError, match=r"ams-bra: queue.target is no option of the queue discipline bfifo"):
         adjusted(plan, now, {"queue_target_ms": 3.0})

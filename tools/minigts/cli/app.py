@@ -62,9 +62,12 @@ class _Program(TyperGroup):
         except BrokenPipeError:
             raise typer.Exit(console.silence()) from None
         except (Exception, KeyboardInterrupt) as error:
+            told: BaseException = error
             if not console.is_expected(error):
-                raise
-            raise typer.Exit(console.explain(error, debug=debug)) from error
+                if interruption.seconds_since() is None:
+                    raise
+                told = KeyboardInterrupt()  # which a library may have put into an error of its own
+            raise typer.Exit(console.explain(told, debug=debug)) from error
         return result
 
 

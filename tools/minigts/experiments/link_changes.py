@@ -12,7 +12,7 @@ from minigts.language import documents
 from minigts.language.problems import Finding, path_of
 from minigts.topology import rules
 from minigts.topology.plan.plan import Plan
-from minigts.topology.schedule import Moment, moments, numbered
+from minigts.topology.schedule import Moment, moments, moments_by_step
 
 SCHEDULE = "schedule"
 """The name of the part of a raw file that says what was changed when."""
@@ -45,10 +45,10 @@ def wrong_changes(measurement: AnyMeasurement, plan: Plan) -> Iterator[Finding]:
     if not unknown:
         changes = [
             (index, moment.model_copy(update={"link": link_named(plan, moment.link).name}))
-            for index, moment in numbered(measurement.schedule, {})
+            for index, moment in moments_by_step(measurement.schedule, {})
         ]
         known = (rules.Link.of_plan(plan, link) for link in plan.links)
-        yield from ((("schedule", index), wrong) for index, wrong in rules.of_moments(known, changes, plan.time))
+        yield from ((("schedule", index), wrong) for index, wrong in rules.schedule_problems(known, changes, plan.time))
 
 
 def require_sense(measurement: AnyMeasurement, plan: Plan) -> None:

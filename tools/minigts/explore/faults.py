@@ -223,7 +223,7 @@ def _impossible_losses(often: Loss | None, plan: Plan) -> Iterator[str]:
         return
     for link in plan.links:
         for percent in often.loss if link.name in (often.of or [link.name]) else ():
-            lossy = rules.Link.of_plan(plan, link).with_both({"loss_percent": percent})
+            lossy = rules.Link.of_plan(plan, link).set_both({"loss_percent": percent})
             yield from (f"{digits(percent)} % on {link.name}: {problem}" for problem in rules.problems(lossy))
 
 

@@ -95,7 +95,7 @@ def _changed(declared: Shaping, change: Mapping[str, Amount], rtts_ms: tuple[flo
     bytes stays. `rtts_ms` are the link's declared round trip and the one now. Where it needs a seed and has none, that
     is 0.
     """
-    given = rules.with_change(declared, change)
+    given = rules.apply(declared, change)
     before_ms, now_ms = rtts_ms
     rate_mbit = opportunities.mean_mbit(given.trace) if given.trace else given.rate_mbit
     otherwise = (rate_mbit, given.delay_ms) != (declared.rate_mbit, declared.delay_ms)
@@ -446,7 +446,7 @@ def _adjusted(
     plan: Plan, record: Record, link: Link, update: Mapping[str, Amount | None], sender: str | None
 ) -> dict[str, Change]:
     senders = {end: sender in (None, end) for end in link.ends}
-    change = record.changed.get(link.name, Change()).adjusted(senders, rules.whole(update))
+    change = record.changed.get(link.name, Change()).adjusted(senders, rules.complete(update))
     named = {name for name, value in update.items() if value is not None}
     _require_sense(plan, link, change, {end: named if chosen else set() for end, chosen in senders.items()})
     others = {name: each for name, each in record.changed.items() if name != link.name}
@@ -457,7 +457,7 @@ def _require_sense(plan: Plan, link: Link, change: Change, named: Mapping[str, S
     """Raises InputError where the link cannot be set so. `named` has the fields that are set now, by the end that
     sends."""
     for problem in rules.problems(
-        rules.Link.of_plan(plan, link).changed({end: change.sent_by(end) for end in link.ends}, named)
+        rules.Link.of_plan(plan, link).change({end: change.sent_by(end) for end in link.ends}, named)
     ):
         raise InputError(f"{link.name}: {problem}")
 

@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 from minigts.topology.host_settings import HOST_SETTINGS
 from minigts.topology.link_settings import LINK_SETTINGS, Shaping
 from minigts.topology.plan.elements import Host, Link, Port, Switch
-from minigts.topology.plan.fact import facts_of
+from minigts.topology.plan.fact import fields_with_facts
 from minigts.topology.plan.plan import Plan
 from minigts.topology.renumber import staying_links
 from minigts.topology.setting import Amount, Setting
 
 M = TypeVar("M", Host, Switch)
 FROM_START = "a host that is added while the lab is up cannot have it"
-_OF_LAB, _OF_MACHINES = dict(facts_of(Plan)), dict(facts_of(Host, Switch))
+_OF_LAB, _OF_MACHINES = dict(fields_with_facts(Plan)), dict(fields_with_facts(Host, Switch))
 _DESCRIBED = tuple(key for key, fact in _OF_LAB.items() if fact.described)
 
 

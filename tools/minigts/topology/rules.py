@@ -60,16 +60,16 @@ class Link:
     def rtt_ms(self) -> float:
         return sum(way.delay_ms for way in self.ways)
 
-    def changed(self, sent: Mapping[str, Mapping[str, Amount]], named: Mapping[str, Set[str]]) -> Link:
+    def change(self, sent: Mapping[str, Mapping[str, Amount]], named: Mapping[str, Set[str]]) -> Link:
         """The link with the values `sent` by each end. Of what only goes with another setting, such as the distribution
         of a jitter, that stays which `named` has or whose other setting is there."""
         ways = zip(self.ends, self.ways, strict=True)
-        there, back = (_without_idle(with_change(way, sent[end]), named[end]) for end, way in ways)
+        there, back = (_without_idle(apply(way, sent[end]), named[end]) for end, way in ways)
         return replace(self, ways=(there, back))
 
-    def with_both(self, given: Mapping[str, Amount]) -> Link:
+    def set_both(self, given: Mapping[str, Amount]) -> Link:
         """The link with these values in both directions."""
-        return self.changed(dict.fromkeys(self.ends, given), {end: given.keys() for end in self.ends})
+        return self.change(dict.fromkeys(self.ends, given), {end: given.keys() for end in self.ends})
 
 
 def _as_in_a_file(way: Shaping, rtt_ms: float) -> Shaping:
@@ -81,19 +81,19 @@ def _as_in_a_file(way: Shaping, rtt_ms: float) -> Shaping:
     return way.model_copy(update=derived)
 
 
-def with_change(declared: Shaping, change: Mapping[str, Amount]) -> Shaping:
+def apply(declared: Shaping, change: Mapping[str, Amount]) -> Shaping:
     """The direction with `change` applied. The options of a declared queue discipline go with it, and a queue's size
     with another one."""
     otherwise = change.get("queue_discipline", declared.queue_discipline) != declared.queue_discipline
     options = dict.fromkeys(OPTIONS) if otherwise else {}
-    return declared.model_copy(update={**options, **queue.replacing(change)})
+    return declared.model_copy(update={**options, **queue.replace_size(change)})
 
 
-def whole(update: Update) -> Update:
+def complete(update: Update) -> Update:
     """The update with what it sets back: what was set of another queue discipline, and a queue's size in another
     unit."""
     options = dict.fromkeys(OPTIONS) if "queue_discipline" in update else {}
-    return {**options, **queue.replacing(update)}
+    return {**options, **queue.replace_size(update)}
 
 
 def _without_idle(way: Shaping, named: Set[str]) -> Shaping:
@@ -229,16 +229,18 @@ class _Sent:
 
     def set(self, update: Update, sender: str | None) -> Link:
         """Set this; the link then."""
-        further = whole(update)
+        further = complete(update)
         ends = [end for end in self.link.ends if sender in (None, end)]
         for end in ends:
             after = {**self.by_end[end], **further}
             self.by_end[end] = {field: value for field, value in after.items() if value is not None}
         named = {field for field, value in update.items() if value is not None}
-        return self.link.changed(self.by_end, {end: named if end in ends else set() for end in self.link.ends})
+        return self.link.change(self.by_end, {end: named if end in ends else set() for end in self.link.ends})
 
 
-def of_moments(links: Iterable[Link], moments: Sequence[tuple[int, Moment]], time: Time) -> Iterator[tuple[int, str]]:
+def schedule_problems(
+    links: Iterable[Link], moments: Sequence[tuple[int, Moment]], time: Time
+) -> Iterator[tuple[int, str]]:
     """What is wrong with changes that are made one after the other, in this order: the number that comes with a change,
     and a sentence; of a link each sentence once. The links are as they are declared, and each change is of one of
     them."""

@@ -136,10 +136,10 @@ def moments(steps: Sequence[Step], traces: Mapping[tuple[str, str], Trace]) -> t
     """The moments of all steps in order of time; moments of the same time keep the order of the file. `traces` has each
     trace by its path and the link that it is for. Raises ValueError for too many moments.
     """
-    return tuple(moment for _, moment in numbered(steps, traces))
+    return tuple(moment for _, moment in moments_by_step(steps, traces))
 
 
-def numbered(steps: Sequence[Step], traces: Mapping[tuple[str, str], Trace]) -> tuple[tuple[int, Moment], ...]:
+def moments_by_step(steps: Sequence[Step], traces: Mapping[tuple[str, str], Trace]) -> tuple[tuple[int, Moment], ...]:
     """As `moments`, each with the number of its step."""
     found: list[tuple[int, Moment]] = []
     for number, step in enumerate(steps):

@@ -25,7 +25,7 @@ PARTS = Fact()
 DESCRIBED = Fact(described=True)
 
 
-def facts_of(*models: type[BaseModel]) -> Iterator[tuple[str, Fact]]:
+def fields_with_facts(*models: type[BaseModel]) -> Iterator[tuple[str, Fact]]:
     """The fields of these models that say what they are, each once."""
     seen = set[str]()
     for model in models:

@@ -358,7 +358,7 @@ def _first_said(near: Iterable[LinkSettings], setting: Setting) -> BothWays[Amou
             return found
         if setting.field in disciplines.OPTIONS and "queue_discipline" in under:
             break
-        if setting.field in queue.alone(under):
+        if setting.field in queue.other_sizes(under):
             break
     return None
 

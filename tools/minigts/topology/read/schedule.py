@@ -15,7 +15,7 @@ from minigts.topology import disciplines, opportunities, rules
 from minigts.topology.link_settings import amount
 from minigts.topology.plan.build import link_names
 from minigts.topology.read.draft import Draft
-from minigts.topology.schedule import LATEST_S, Moment, Step, Trace, numbered
+from minigts.topology.schedule import LATEST_S, Moment, Step, Trace, moments_by_step
 from minigts.topology.setting import Amount
 from minigts.topology.time import Time
 from minigts.topology.user_files import FileRefused, UserFiles
@@ -54,10 +54,10 @@ def timed(
         number: step for number, step in enumerate(steps) if step.trace is None or (step.trace, step.link) in traces
     }
     try:
-        found = [([*known][place], moment) for place, moment in numbered([*known.values()], traces)]
+        found = [([*known][place], moment) for place, moment in moments_by_step([*known.values()], traces)]
     except ValueError as error:
         return (), [(("schedule",), str(error))]
-    wrong = rules.of_moments(_ruled(drafted), found, time)
+    wrong = rules.schedule_problems(_ruled(drafted), found, time)
     return tuple(moment for _, moment in found), [(("schedule", number), problem) for number, problem in wrong]
 
 

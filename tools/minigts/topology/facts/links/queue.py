@@ -238,11 +238,11 @@ def default_bytes(rate_mbit: float | None, rtt_ms: float) -> int | None:
     return max(_SMALLEST_BYTES, math.ceil(rate_mbit * 1000 / 8 * (rtt_ms + _SPARE_MS)))
 
 
-def alone(fields: Iterable[str]) -> dict[str, None]:
+def other_sizes(fields: Iterable[str]) -> dict[str, None]:
     """Where one of these fields is a queue's size, all such fields, as None: a size takes the place of any other."""
     return dict.fromkeys(SIZES) if not set(SIZES).isdisjoint(fields) else {}
 
 
-def replacing(update: Mapping[str, V]) -> dict[str, V | None]:
+def replace_size(update: Mapping[str, V]) -> dict[str, V | None]:
     """The update, with None for the sizes of a queue that it replaces."""
-    return {**alone(update), **update}
+    return {**other_sizes(update), **update}
