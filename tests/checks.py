@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,10 @@ from minigts import paths
 
 PROJECT = Path(__file__).parents[1]
 PAGES = "docs/site/build"
+PACKAGE = PROJECT / "tools" / "minigts"
+BUDGET = PROJECT / "tests" / "budget.toml"
+SPARE = 0.02
+"""How far a room's budget may be above its lines: what a commit saves is not there for the next one."""
 
 NAMES = ("ruff", "shellcheck", "shfmt", "mypy", "pages")
 
@@ -46,6 +51,29 @@ def shared_names() -> list[str]:
     """Names that several test files have: pytest refuses to collect the second one, after minutes of the first."""
     times = Counter(file.name for file in (PROJECT / "tests").rglob("test_*.py"))
     return sorted(name for name, number in times.items() if number > 1)
+
+
+def room_sizes() -> dict[str, int]:
+    """The lines of Python of each room of the package; `minigts` has those beside the rooms."""
+    sizes: Counter[str] = Counter()
+    for file in PACKAGE.rglob("*.py"):
+        room, *inside = file.relative_to(PACKAGE).parts
+        sizes[room if inside else "minigts"] += len(file.read_bytes().splitlines())
+    return dict(sizes)
+
+
+def budget_problems() -> list[str]:
+    """Which rooms have other sizes than `tests/budget.toml` says, a sentence each."""
+    budget = {room: entry["lines"] for room, entry in tomllib.loads(BUDGET.read_text(encoding="utf-8")).items()}
+    sizes = room_sizes()
+    found = [f"{room} has a budget and no lines: take it out" for room in budget.keys() - sizes.keys()]
+    for room, lines in sizes.items():
+        most = budget.get(room, 0)
+        if lines > most:
+            found.append(f"{room} has {lines} lines, and its budget is {most}: take some out, or raise it and say why")
+        elif lines < most * (1 - SPARE):
+            found.append(f"{room} has {lines} lines, and its budget is {most}: lower it")
+    return [f"{BUDGET.relative_to(PROJECT)}: {each}" for each in sorted(found)]
 
 
 def program(argv: Sequence[str]) -> str:
@@ -78,6 +106,9 @@ def main(wanted: Sequence[str] = ()) -> None:
     wrong = shared_names()
     for name in wrong:
         print(f"{name}: several test files have this name, which pytest does not take", file=sys.stderr)  # noqa: T201
+    for problem in () if wanted else budget_problems():
+        wrong.append(problem)
+        print(problem, file=sys.stderr)  # noqa: T201
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # mypy knows its own way
     environment.setdefault("MYPY_CACHE_DIR", str(paths.cache_root() / "mypy"))  # a new checkout has none of its own
     chosen = [argv for argv in commands() if not wanted or program(argv) in wanted]

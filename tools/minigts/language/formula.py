@@ -20,6 +20,8 @@ FUNCTIONS: Mapping[str, Callable[..., float]] = {
     "log10": math.log10,
     "exp": math.exp,
     "abs": abs,
+    "ceil": math.ceil,
+    "floor": math.floor,
     "min": min,
     "max": max,
 }

@@ -14,11 +14,12 @@ from pydantic import AfterValidator, Field, model_validator
 from minigts import overlays, paths
 from minigts.errors import InputError
 from minigts.language.fields import Strict, whole
+from minigts.language.formula import formula
 from minigts.language.quantities import RATE_MBIT, TIME_MS, WINDOW_BYTES, Quantity, plain_number
 from minigts.language.source import Language, read_text
 from minigts.language.tree import read_tree
 from minigts.language.validation import read_model
-from minigts.lessons import arithmetic, breaks
+from minigts.lessons import breaks
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
 
@@ -27,7 +28,7 @@ FIGURES = "\n## What you see\n"
 """The heading of the part of a lesson's page that has the measured figures."""
 LANGUAGE = Language("lesson", "`title:`", 100_000, "write out what is meant")
 
-Expression = Annotated[str, AfterValidator(arithmetic.checked)]
+Expression = Annotated[str, AfterValidator(lambda written: formula(written).written)]
 Kind = Literal["time", "rate", "size", "number"]
 """The kind of a figure. Files have it with a unit; arithmetic is in ms, Mbit/s or bytes."""
 QUANTITIES: Mapping[str, tuple[Quantity, str]] = {
@@ -160,7 +161,7 @@ class Lesson(Strict):
         measured = {name for each in self.measure for name in each.gives}
         known = {*(name for name, each in self.draw.items() if each.kind != "word"), *self.answers, *measured}
         wanted = (*([self.predict] if self.predict else []), *self.answers.values(), *self.checks.values())
-        used = {name for each in wanted for text in _expressions(each) for name in arithmetic.names(text)}
+        used = {name for each in wanted for text in _expressions(each) for name in formula(text).names}
         if unknown := sorted({*used, *self.checks} - known):
             raise ValueError(f"nothing is drawn, asked or measured as {', '.join(unknown)}")
         if lost := sorted({each.file for each in self.again if each.file is not None} - set(self.files)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from minigts.lessons import arithmetic
+from minigts.language.formula import formula
 from minigts.lessons.folder import WHAT, WHERE, Work
 from minigts.lessons.model import Asked, Wanted, in_words
 
@@ -37,7 +37,7 @@ def came_out(work: Work, evidence: Evidence) -> float | None:
     asked = work.numbered.lesson.predict
     exactly = None if asked is None else asked.exactly
     try:
-        return None if exactly is None else arithmetic.value(exactly, _known(work, evidence))
+        return None if exactly is None else formula(exactly).value(_known(work, evidence))
     except (KeyError, ValueError):
         return None
 
@@ -99,11 +99,11 @@ def _of_prediction(work: Work, asked: Asked, known: Mapping[str, float]) -> Verd
 def _of(name: str, wanted: Wanted, given: float, known: Mapping[str, float]) -> Verdict:
     told = in_words(wanted.kind, given)
     try:
-        within = arithmetic.value(wanted.within, known)
+        within = formula(wanted.within).value(known)
         if _fits(wanted, given, within, known):
             return Verdict(name, True, told)
         for hint in wanted.hints:
-            near = arithmetic.value(hint.near, known)
+            near = formula(hint.near).value(known)
             if abs(given - near) <= max(within, HINT_SHARE * abs(near)):
                 return Verdict(name, False, f"{told}: {hint.says}")
     except KeyError as missing:
@@ -115,7 +115,7 @@ def _of(name: str, wanted: Wanted, given: float, known: Mapping[str, float]) -> 
 
 def _fits(wanted: Wanted, given: float, within: float, known: Mapping[str, float]) -> bool:
     if wanted.exactly is not None:
-        return abs(given - arithmetic.value(wanted.exactly, known)) <= within
-    least = None if wanted.least is None else arithmetic.value(wanted.least, known)
-    most = None if wanted.most is None else arithmetic.value(wanted.most, known)
+        return abs(given - formula(wanted.exactly).value(known)) <= within
+    least = None if wanted.least is None else formula(wanted.least).value(known)
+    most = None if wanted.most is None else formula(wanted.most).value(known)
     return (least is None or given >= least - within) and (most is None or given <= most + within)
