@@ -19,7 +19,8 @@ from minigts.overlays import policy
 from minigts.tools import OPEN, TOOLS, command, flows
 from minigts.topology import host_settings, link_settings
 from minigts.topology.containers import ContainerSpec
-from minigts.topology.host_settings import ComposeSpec
+from minigts.topology.facts.hosts.containers import ComposeSpec
+from minigts.topology.facts.hosts.processor import ProcessorSpec
 from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.read import load as topologies
 from minigts.topology.read import model as topology
@@ -59,7 +60,7 @@ LANGUAGES = {
         {
             "": topology.Topology,
             "hosts.*.": host_settings.HostSpec,
-            "hosts.*.processor.": host_settings.ProcessorSpec,
+            "hosts.*.processor.": ProcessorSpec,
             "hosts.*.files[].": FileSpec,
             "hosts.*.containers[].": ContainerSpec,
             "hosts.*.compose.": ComposeSpec,

@@ -8,8 +8,9 @@ from typing import Any
 
 from minigts.formats.network import WAYS, Link, Machine, Network, Notes, Ways
 from minigts.language.blocks import OWN_MACS
+from minigts.topology.facts.hosts.memory import DEFAULT_MEMORY_MB
 from minigts.topology.facts.links.queue import default_bytes
-from minigts.topology.host_settings import DEFAULT_MEMORY_MB, HOST_SETTINGS
+from minigts.topology.host_settings import HOST_SETTINGS
 from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.plan import elements
 from minigts.topology.plan.elements import Tolerances

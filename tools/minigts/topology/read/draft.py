@@ -16,8 +16,9 @@ from minigts.language.problems import Location
 from minigts.language.tree import Data
 from minigts.topology import disciplines
 from minigts.topology.containers import ContainerSpec
+from minigts.topology.facts.hosts.memory import DEFAULT_MEMORY_MB
 from minigts.topology.facts.links import queue
-from minigts.topology.host_settings import DEFAULT_MEMORY_MB, HostSpec, merged
+from minigts.topology.host_settings import HostSpec, merged
 from minigts.topology.link_settings import LINK_SETTINGS, Shaping
 from minigts.topology.read.links import LinkSettings, LinkSpec
 from minigts.topology.read.model import Defaults, SwitchSpec

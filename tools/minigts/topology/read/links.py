@@ -14,9 +14,9 @@ from minigts.language.blocks import MAC, OWN_MACS
 from minigts.language.fields import MADE, matching, quantity, whole
 from minigts.language.problems import Finding, Misplaced, shown
 from minigts.language.quantities import TIME_MS
+from minigts.language.spec import Spec
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, LEAST_MTU, MOST_MTU, NAME, NAME_HINT, SMALLEST_SEGMENT
 from minigts.topology.frames import VLANS
-from minigts.topology.host_settings import Spec
 from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.read.per_direction import COST, BothWays, Read, of_key
 from minigts.topology.setting import Setting

@@ -15,6 +15,7 @@ from minigts.language import validation
 from minigts.language.fields import choice, matching, quantity, text, truth, whole
 from minigts.language.problems import shown
 from minigts.language.quantities import MEMORY_MB, SHARE_PERCENT, TIME_MS, whole_number
+from minigts.language.spec import Spec
 from minigts.topology.fields import (
     EXPECTATIONS,
     HOST_NAME,
@@ -25,7 +26,7 @@ from minigts.topology.fields import (
     LatencyWord,
     ThroughputWord,
 )
-from minigts.topology.host_settings import HostSpec, Spec
+from minigts.topology.host_settings import HostSpec
 from minigts.topology.read.links import HostName, LinkSettings, LinkSpec, Name, Network
 from minigts.topology.read.shorthands import Chain, Clos, Pair, Ring, Star
 from minigts.topology.routes import ipv6 as v6

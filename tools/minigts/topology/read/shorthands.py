@@ -10,8 +10,9 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from minigts.language.fields import whole
 from minigts.language.problems import shown
+from minigts.language.spec import Spec
 from minigts.topology.fields import HOST_NAME, MOST_HOSTS
-from minigts.topology.host_settings import HostSpec, Spec
+from minigts.topology.host_settings import HostSpec
 from minigts.topology.read.links import HostName, LinkSettings, two_ends
 
 MOST_UPLINKS = 1024

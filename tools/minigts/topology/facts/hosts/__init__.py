@@ -1,0 +1,1 @@
+"""What a file says of a host, a file for each key of it."""

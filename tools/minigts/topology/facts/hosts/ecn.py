@@ -1,0 +1,47 @@
+"""Whether TCP of a host asks for explicit congestion notification."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from minigts.language.quantities import Words
+from minigts.topology import sysctls as tuning
+from minigts.topology.host_setting import Elsewhere, Feature, HostSetting
+from minigts.topology.plan.elements import Host
+
+_ECN = Words("a choice of ECN", tuple(tuning.ECN_VALUES))
+
+
+def _ecn(host: Host) -> str | None:
+    return next((each.value for each in host.sysctls if each.name == tuning.ECN), None)
+
+
+def _asks_accurate_ecn(host: Host) -> bool:
+    return _ecn(host) == tuning.ECN_VALUES["accurate"]
+
+
+Ecn: TypeAlias = Annotated[
+    Annotated[str, BeforeValidator(_ECN.parse), WithJsonSchema(_ECN.schema)] | None,
+    HostSetting(
+        by_hand=True,
+        features=(
+            Feature(
+                name="accurate ECN",
+                asks=lambda host: "ecn: accurate" if _asks_accurate_ecn(host) else "",
+                only="virtual",
+                written=lambda value: value == "accurate",
+                untimely="accurate ECN exists only in virtual time, whose kernel has it, and this lab runs in real "
+                "time: write `ecn: on`",
+            ),
+        ),
+        elsewhere=Elsewhere(
+            what="ecn", why="no other format has it as we do", has=lambda host: _ecn(host) is not None, lost=True
+        ),
+    ),
+    Field(
+        description="Whether TCP asks for ECN: on (RFC 3168), accurate (AccECN) or off, which does not accept it "
+        "either. Default: Linux's own: it accepts ECN and does not ask."
+    ),
+]

@@ -1,0 +1,17 @@
+"""Where a host is."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
+
+from minigts.language.fields import text
+from minigts.topology.fields import LONGEST_LOCATION
+from minigts.topology.host_setting import HostSetting
+
+Location: TypeAlias = Annotated[
+    Annotated[str, text("a location", LONGEST_LOCATION, one_line=True)] | None,
+    HostSetting(by_hand=True),
+    Field(description="Location of the host, such as AMS, for figures and tables; with delays: sites, also for links."),
+]
