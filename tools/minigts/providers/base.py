@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-State = Literal["ok", "slow", "missing"]
+State = Literal["ok", "note", "slow", "missing"]
+"""Of what a provider needs: there; there, with something that the user should know; there, and slower; not there."""
 
 
 @dataclass(frozen=True)

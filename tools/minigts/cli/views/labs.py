@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DECLARED = (shown_plan.delay, shown_plan.rate, shown_plan.loss)
 """The settings that are printed of a link whose directions differ."""
-STATE_STYLES = {"ok": "green", "slow": "yellow", "missing": "red"}
+STATE_STYLES = {"ok": "green", "note": "yellow", "slow": "yellow", "missing": "red"}
 
 
 def show_diagnoses(diagnoses: Iterable[Diagnosis]) -> None:

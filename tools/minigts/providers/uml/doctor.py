@@ -32,7 +32,7 @@ def findings(facts: Facts) -> Iterator[DoctorFinding]:
         yield _bytes(facts.proofs)
     if facts.unproven:
         remedy = "compare its figures with a proven one's; for that: minigts kernel remove, minigts image remove"
-        yield DoctorFinding("sources", "slow", f"not proven: {'; '.join(facts.unproven)}", remedy)
+        yield DoctorFinding("sources", "note", f"not proven: {'; '.join(facts.unproven)}", remedy)
 
 
 def _bytes(proofs: Mapping[str, Proof]) -> DoctorFinding:
@@ -43,7 +43,7 @@ def _bytes(proofs: Mapping[str, Proof]) -> DoctorFinding:
     proven = [f"{word} proven" for word in proofs if word not in unproven]
     said = "; ".join([*(f"{word} {proof}" for word, proof in unproven.items()), *proven])
     remedy = "figures are still right, but not those of other machines to the last byte; docs/virtual-time.md says more"
-    return DoctorFinding(name, "slow", said, remedy)
+    return DoctorFinding(name, "note", said, remedy)
 
 
 def kernel_findings(facts: Facts) -> Iterator[DoctorFinding]:
@@ -101,7 +101,7 @@ def _confinement(facts: Facts) -> DoctorFinding:
     if facts.landlock == 0:
         meaning = "Landlock is absent or switched off: hosts get no hostfs, but what root in one loads into its kernel "
         remedy = "boot Linux 5.13 or later with landlock in `lsm=`; until then run in hosts only what you trust"
-        return DoctorFinding(name, "slow", f"{meaning}reads and writes your files", remedy)
+        return DoctorFinding(name, "note", f"{meaning}reads and writes your files", remedy)
     held = ["its own files", *(["no signal"] if facts.landlock >= 6 else []), *(["no socket"] if facts.seccomp else [])]
     return DoctorFinding(name, "ok", f"Landlock {facts.landlock} holds each host's kernel to {', '.join(held)}")
 
@@ -117,7 +117,7 @@ def _apart(facts: Facts) -> DoctorFinding:
         meaning = f"{facts.apart.lacks}: a host's kernel sees your processes, and `minigts down` ends what it started"
         return DoctorFinding(name, "ok", f"{meaning}; {remedy}")
     meaning = f"{facts.apart.lacks} and lacks Landlock 6: code in a host's kernel can signal your processes"
-    return DoctorFinding(name, "slow", meaning, f"{remedy}; or boot Linux 6.12 or later")
+    return DoctorFinding(name, "note", meaning, f"{remedy}; or boot Linux 6.12 or later")
 
 
 def _processes(facts: Facts) -> DoctorFinding:
