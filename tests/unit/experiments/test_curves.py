@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
+import scipy
 from experiment_lab import SMALL, chain
 from pydantic import ValidationError
 
@@ -119,19 +121,76 @@ def law(exponent: float, *noise: float) -> list[Cell]:
 def test_a_power_law_has_its_exponent_as_slope(exponent: float, word: str) -> None:
     assert verdict(SLOPE, *law(exponent))[0] == word
     found = curves.slope([8, 16, 32, 64], law(exponent))
-    assert found is not None and found.value == pytest.approx(exponent) and found.low == found.high
+    assert found is not None and found.exact and found.values == (pytest.approx(exponent),)
 
 
 def test_a_slope_below_zero_may_be_claimed() -> None:
     assert verdict({**SLOPE, "range": "-0.6 to -0.4"}, *law(-0.5))[0] == "held"
 
 
-def test_a_slope_of_samples_has_an_interval_that_decides() -> None:
-    close, wide = (0.0, 0.01, -0.01, 0.005, -0.005), (0.0, 0.4, -0.4, 0.3, -0.3)
-    word, detail = verdict(SLOPE, *law(1.0, *close))
-    assert word == "held" and "(95 % interval" in detail
-    assert verdict(SLOPE, *law(1.0, *wide))[0] == "undecided"
-    assert verdict(SLOPE, *law(0.5, *close))[0] == "failed"
+def uneven(exponent: float, *noise: float) -> list[Cell]:
+    """As `law`, but only the last place has noise."""
+    *others, last = law(exponent, *noise)
+    still = [cell(*(each.estimate.median for _ in noise), condition=each.condition) for each in others]
+    return [*still, last]
+
+
+CLOSE, WIDE = (0.0, 0.01, -0.01, 0.005, -0.005), (0.0, 0.4, -0.4, 0.3, -0.3)
+
+
+def test_a_slope_of_samples_has_a_value_for_each_and_is_told_by_sign_tests() -> None:
+    [found] = evaluate([Claim.model_validate(SLOPE)], uneven(1.0, *CLOSE), PLAN)
+    assert (found.verdict, found.p) == ("held", pytest.approx(1 / 32))
+    assert ", 93.75 %), where" in found.detail and "an exponent of 1 (range 0.99" in found.detail
+    assert verdict(SLOPE, *uneven(1.0, *WIDE))[0] == "undecided"
+    [found] = evaluate([Claim.model_validate(SLOPE)], uneven(0.5, *CLOSE), PLAN)
+    assert (found.verdict, found.p) == ("failed", pytest.approx(1 / 32))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_p_of_a_slope_is_that_of_scipys_sign_test_on_scipys_slopes(seed: int) -> None:
+    noise = np.random.default_rng(seed).normal(0, 0.1, size=(4, 9))
+    kib = np.array([8, 16, 32, 64])
+    figures = 2 * kib[:, None] * np.exp(noise)
+    cells = [
+        cell(*row, condition=f"window={place}KiB", basis="replicates") for place, row in zip(kib, figures, strict=True)
+    ]
+    slopes = [scipy.stats.linregress(np.log(kib), np.log(column)).slope for column in figures.T]
+    above, below = (scipy.stats.binomtest(int(n), 9, alternative="greater").pvalue for n in _sides(slopes, 0.95, 1.05))
+    [found] = evaluate([Claim.model_validate(SLOPE)], cells, PLAN)
+    assert found.p == pytest.approx(max(above, below))
+    assert found.verdict == ("held" if max(above, below) <= 0.05 else "undecided")
+
+
+def _sides(slopes: list[float], low: float, high: float) -> tuple[int, int]:
+    return sum(slope >= low for slope in slopes), sum(slope <= high for slope in slopes)
+
+
+def test_the_p_of_a_slope_is_raised_with_those_of_other_sourced_claims() -> None:
+    slope = Claim.model_validate({**SLOPE, "source": "RFC 9438"})
+    bounded = Claim.model_validate(
+        {"throughput": "bounded", "range": "under 500 Mbit/s", "where": {"window": "64KiB"}, "source": "RFC 9438"}
+    )
+    cells = uneven(1.0, *CLOSE)
+    assert evaluate([slope], cells, PLAN)[0].verdict == "held"
+    assert [each.verdict for each in evaluate([slope, bounded], cells, PLAN)] == ["undecided", "undecided"]
+
+
+def test_a_slope_pairs_the_figures_of_one_replicate() -> None:
+    """Each replicate lies on a line of its own; of pairs in another order none would."""
+    factors = (1.0, 2.0, 4.0, 8.0, 16.0)
+    cells = [
+        replace(
+            cell(*(kib * factors[key] for key in keys), condition=f"window={kib}KiB", basis="replicates"), keys=keys
+        )
+        for kib, keys in ((8, (0, 1, 2, 3, 4)), (16, (4, 3, 2, 1, 0)), (32, (2, 0, 4, 1, 3)))
+    ]
+    found = curves.slope([8, 16, 32], cells)
+    assert found is not None and found.values == pytest.approx([1.0] * 5)
+    lacking = [*cells[:2], replace(cells[2], keys=(5, 6, 7, 8, 0))]
+    found = curves.slope([8, 16, 32], lacking)
+    assert found is not None and len(found.values) == 1
+    assert curves.slope([8, 16, 32], [*cells[:2], replace(cells[2], keys=(5, 6, 7, 8, 9))]) is None
 
 
 def test_two_places_have_no_slope() -> None:

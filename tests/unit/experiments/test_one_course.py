@@ -107,5 +107,38 @@ def test_replicates_that_differ_are_tested() -> None:
     cells = [cell(1, high, "replicates", "throughput"), cell(2, low, "replicates", "throughput")]
     found = verdict({"throughput": "falls-with-hops"}, cells)
     assert (found.verdict, round(found.p or 0, 4)) == ("held", 0.004)
-    assert "95 % interval" in found.detail
+    assert "(range 39.9 to 40.3, 93.75 %)" in found.detail
     assert found.detail.endswith("; 5 replicates")
+
+
+@pytest.mark.parametrize(("count", "interval"), [(5, "(range 40 to 40.4, 93.75 %)"), (6, "(95 % interval ")])
+def test_an_interval_that_is_the_range_is_called_that(count: int, interval: str) -> None:
+    """The range of five holds their median with a chance of 15 in 16; the interval of six is narrower than theirs."""
+    several = cell(1, [40 + each / 10 for each in range(count)], "replicates", "throughput")
+    assert interval in verdict({"throughput": "bounded", "range": "30 to 50 Mbit/s"}, [several]).detail
+
+
+def test_copies_are_one_course_and_have_no_p() -> None:
+    copies_of_one = cell(1, [48.0] * 12, "replicates", "throughput")
+    found = verdict({"throughput": "bounded", "range": "30 to 50 Mbit/s"}, [copies_of_one])
+    assert (found.verdict, found.p) == ("held", None)
+    assert found.detail.endswith("; exact, one course: 12 replicates, all alike")
+
+
+def test_copies_beside_replicates_that_differ_are_one_figure() -> None:
+    """Twelve copies against five replicates had a p of 1 in 6188, as twelve samples have."""
+    first, last = (
+        cell(1, [48.0] * 12, "replicates", "throughput"),
+        cell(2, [40.0, 41, 42, 43, 44], "replicates", "throughput"),
+    )
+    found = verdict({"throughput": "falls", "by": "hops"}, [first, last])
+    assert (found.verdict, found.p) == ("held", 1 / 32)
+    assert "sign test against one course, one-sided p = 0.031" in found.detail
+    assert found.detail.endswith("; 5 replicates, all alike in 1 of 2 figures")
+    said = {"throughput": "compared", "where": {"hops": 3}, "than": {"to": "h3"}, "range": "80 to 95 %"}
+    than = [
+        cell(3, [43.0] * 12, "replicates", "throughput"),
+        cell(2, [48.0, 49, 50, 51, 52], "replicates", "throughput"),
+    ]
+    found = verdict(said, than)
+    assert (found.verdict, found.p) == ("held", 1 / 32)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import scipy
 
 from minigts.judge.samples import PathSamples, directed, evidence, measured_once, ratio_percent, ratio_within, within
 from minigts.judge.statistics import Estimate, estimate
@@ -29,6 +31,45 @@ def test_five_below_five_fall_and_the_sentence_names_the_test() -> None:
 def test_overlapping_samples_are_unclear_and_close_ones_level() -> None:
     assert directed(cell(47.0, 40.0, 47.1), cell(46.0, 39.0, 41.0))[0] == "unclear"
     assert directed(cell(47.0, 47.2, 47.1), cell(46.9, 46.99, 46.95))[0] == "level"
+
+
+@pytest.mark.parametrize(
+    ("last", "trend"),
+    [
+        ((47.05, 47.15, 47.1, 47.25, 47.0), "level"),
+        ((40.0, 54.0, 47.1, 41.0, 53.0), "unclear"),  # was level, by two medians that are alike
+        ((46.74, 46.76, 46.78, 46.7, 46.75), "unclear"),  # below each of the first, by less than matters, or by more
+    ],
+)
+def test_medians_within_1_per_cent_are_level_only_where_tests_say_so(last: tuple[float, ...], trend: str) -> None:
+    assert directed(cell(*HIGH), cell(*last))[0] == trend
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_p_of_level_is_scipys_of_two_tests(seed: int) -> None:
+    """Schuirmann's two one-sided tests, by ranks, with 1 % of the first median to either side."""
+    rng = np.random.default_rng(seed)
+    first, last = rng.normal(100, 0.4, size=6), rng.normal(100.2, 0.4, size=7)
+    margin = 0.01 * np.median(first)
+    not_below = scipy.stats.mannwhitneyu(last, first - margin, alternative="greater", method="exact").pvalue
+    not_above = scipy.stats.mannwhitneyu(last, first + margin, alternative="less", method="exact").pvalue
+    found, p = directed(cell(*first), cell(*last))
+    expected = max(not_below, not_above)
+    assert found == ("level" if expected <= 0.05 else "unclear")
+    if found == "level":
+        assert p == pytest.approx(expected)
+
+
+def test_what_was_0_rises_by_any_amount() -> None:
+    assert directed(course(0.0), course(5.0))[0] == "rises"
+    assert directed(course(0.0), course(0.0))[0] == "level"
+    assert directed(cell(0, 0, 0, 0, 0.0), cell(5, 5.1, 5.2, 5.3, 5.4))[0] == "rises"
+
+
+def test_figures_below_0_are_level_by_the_same_rule() -> None:
+    below = tuple(-value for value in HIGH)
+    assert directed(cell(*below), cell(*below))[0] == "level"
+    assert directed(cell(*below), cell(*(-value for value in LOW)))[0] == "rises"
 
 
 def test_so_few_samples_are_not_enough_whatever_they_say() -> None:

@@ -10,6 +10,7 @@ from minigts.judge.statistics import (
     Estimate,
     bootstrap,
     change,
+    coverage,
     difference,
     estimate,
     holm,
@@ -71,6 +72,25 @@ def test_the_interval_is_the_same_every_time_and_narrows_with_samples() -> None:
 )
 def test_a_trend_needs_intervals_that_lie_apart(first: Estimate, last: Estimate, expected: str) -> None:
     assert trend(first, last) == expected
+
+
+@pytest.mark.parametrize("number", [2, 3, 4, 5])
+def test_the_range_of_so_few_is_their_interval_with_scipys_coverage(number: int) -> None:
+    """scipy's interval of a quantile is made of two order statistics; the range is the widest."""
+    ordered = [float(value) for value in range(number)]
+    assert bootstrap(ordered) == (ordered[0], ordered[-1])
+    covered = coverage(number)
+    assert covered is not None
+    test = scipy.stats.quantile_test(ordered, p=0.5)
+    widest = test.confidence_interval(confidence_level=covered - 1e-9)
+    assert (widest.low, widest.high) == (ordered[0], ordered[-1])
+    assert np.isnan(test.confidence_interval(confidence_level=covered + 1e-6).low)
+
+
+def test_the_interval_of_more_is_narrower_than_their_range() -> None:
+    assert coverage(6) is None
+    low, high = bootstrap([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    assert 1 < low < high < 6
 
 
 def test_change_is_relative() -> None:

@@ -22,14 +22,13 @@ from minigts.judge.samples import (
     PathSamples,
     chance_in_words,
     evidence,
-    have_interval,
     interval_in_words,
     plural,
     ratio_percent,
 )
 from minigts.judge.statistics import change, estimate, holm, significant
-from minigts.judge.verdicts import Judgement, Word, all_of, combine
-from minigts.language.figures import digits, span
+from minigts.judge.verdicts import Judgement, Tested, Word, all_of, combine
+from minigts.language.figures import digits
 from minigts.language.formula import formula
 from minigts.language.quantities import magnitude
 from minigts.language.units import converted, number_of
@@ -50,7 +49,7 @@ def compared(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) ->
     cell, other = _telling(pairs, words)
     low, ratio, high = ratio_percent(cell, other)
     digits = claim.range.decimals
-    share = f"{ratio:.{digits}f} %{_interval_percent(low, high, digits, cell, other)}"
+    share = f"{ratio:.{digits}f} %{_interval_percent(low, high, digits, None, cell, other)}"
     which = f"of {plural(len(pairs), 'comparison')} {_counted(words)}; " if len(pairs) > 1 else ""
     figures = f"{_named(cell)} {_figure(cell, digits)} against {_figure(other, digits)} {_named(other)}"
     expected = f"{claim.range.written} was expected"
@@ -85,12 +84,11 @@ def bounded(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) ->
     tested = [ranges.bounded(cell, claim.range) for cell in cells]
     words = [each.word for each in tested]
     cell = _telling(cells, words)
-    low, high = cell.estimate.bounds
     which = f"of {plural(len(cells), 'figure')} {_counted(words)}; " if len(cells) > 1 else ""
     word, p = all_of(tested)
     return Judgement(
         word,
-        f"{which}{_named(cell)} {_figure(cell)}{_interval(low, high, cell)}, where {claim.range.written} was expected",
+        f"{which}{_named(cell)} {_figure(cell)}{_interval(cell)}, where {claim.range.written} was expected",
         p,
         max(claim.range.used(cell.estimate.median) for cell in cells),
     )
@@ -105,13 +103,12 @@ def changes(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) ->
     tested = [ranges.trend_is(word, first, last) for first, last in ends]
     words = [each.word for each in tested]
     first, last = _telling(ends, words)
-    low, high = last.estimate.bounds
     relative = change(first.estimate.median, last.estimate.median)
     at_first, at_last = (cell.words[claim.by or ""] for cell in (first, last))
     found, p = all_of(tested)
     return Judgement(
         found,
-        f"{_figure(first)} at {claim.by} {at_first}, {_figure(last)} at {at_last}{_interval(low, high, first, last)}"
+        f"{_figure(first)} at {claim.by} {at_first}, {_figure(last)} at {at_last}{_interval(last, first)}"
         + (f": {relative:+.0%}" if first.estimate.median else "")
         + evidence(first, last),
         p,
@@ -151,14 +148,14 @@ def slope(claim: Claim, cells: Sequence[Cell], plan: Plan) -> Judgement:
     if not known or len(known) < len(found):
         few = f"a slope needs figures above 0 at {curves.FEWEST_PLACES} values of {claim.by}, which are numbers above 0"
         return Judgement("undecided", few)
-    tested = [curves.slope_within(each, claim.range) for each in known]
+    tested = [ranges.bounded(each, claim.range) if each.enough else Tested("undecided") for each in known]
     words = [each.word for each in tested]
     told = _telling(known, words)
     which = f"of {plural(len(known), 'series')} {_counted(words)}; " if len(known) > 1 else ""
-    interval = f" (95 % interval {span(_short(told.low), _short(told.high))})" if told.low < told.high else ""
     expected = f"{claim.range.written} was expected"
-    said = f"{which}an exponent of {_short(told.value)}{interval}, where {expected}"
-    return Judgement(all_of(tested).word, said, used=max(claim.range.used(each.value) for each in known))
+    said = f"{which}an exponent of {_short(told.estimate.median)}{_interval(told)}, where {expected}"
+    word, p = all_of(tested)
+    return Judgement(word, said, p, max(claim.range.used(each.estimate.median) for each in known))
 
 
 def share(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) -> Judgement:
@@ -215,7 +212,8 @@ def follows(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell], pla
     cell, given, share = _telling(held, words)
     which = f"of {plural(len(held), 'figure')} {_counted(words)}; " if len(held) > 1 else ""
     decimals = claim.range.decimals
-    ratio = f"{share.estimate.median:.{decimals}f} %{_interval_percent(*share.estimate.bounds, decimals, share)}"
+    interval = _interval_percent(*share.estimate.bounds, decimals, len(share.values) or None, share)
+    ratio = f"{share.estimate.median:.{decimals}f} %{interval}"
     word, p = all_of(tested)
     figure = f"{_named(cell)} {_figure(cell)}, {ratio} of {_short(given)} {cell.unit} by the formula"
     used = max(claim.range.used(share.estimate.median) for _, _, share in held)
@@ -301,7 +299,7 @@ def drops_past_mtu(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Ce
         word,
         f"{_figure(cut[0])} with datagrams of {cut[0].words['datagram']}, which the MTU of {cut[0].mtu} cuts in two, "
         f"against {_figure(whole[-1])} with {whole[-1].words['datagram']}: {ratio:.0f} %"
-        f"{_interval_percent(low, high, 0, cut[0], whole[-1])}, where {claim.range.written} was expected",
+        f"{_interval_percent(low, high, 0, None, cut[0], whole[-1])}, where {claim.range.written} was expected",
         p,
     )
 
@@ -349,12 +347,14 @@ def _counterparts(cell: Cell, claim: Claim, everything: Iterable[Cell]) -> list[
     return [other for other in everything if other.metric == cell.metric and wanted.items() <= other.words.items()]
 
 
-def _interval(low: float, high: float, *cells: PathSamples) -> str:
-    return f" (95 % interval {span(_short(low), _short(high))})" if have_interval(*cells) else ""
+def _interval(cell: PathSamples, *beside: PathSamples) -> str:
+    """The cell's interval in words; empty where it, or one of those beside which it is shown, has none."""
+    low, high = cell.estimate.bounds
+    return interval_in_words(_short(low), _short(high), "", len(cell.values) or None, cell, *beside)
 
 
-def _interval_percent(low: float, high: float, digits: int, *cells: PathSamples) -> str:
-    return interval_in_words(low, high, f".{digits}f", *cells).replace(")", " %)")
+def _interval_percent(low: float, high: float, digits: int, of: int | None, *cells: PathSamples) -> str:
+    return interval_in_words(f"{low:.{digits}f}", f"{high:.{digits}f}", " %", of, *cells)
 
 
 def _telling(entries: Sequence[T], words: Sequence[Word]) -> T:
@@ -455,8 +455,11 @@ def _basis(cells: Sequence[Cell]) -> str:
     if cells and all(cell.basis == "course" for cell in cells):
         return "; exact, one course"
     if cells and all(cell.basis == "replicates" for cell in cells):
-        several = f"; {min(len(cell.values) for cell in cells)} replicates"
-        return f"{several}, all alike" if all(cell.exact for cell in cells) else several
+        several = f"{min(len(cell.values) for cell in cells)} replicates"
+        alike = sum(cell.exact for cell in cells)
+        if alike == len(cells):
+            return f"; exact, one course: {several}, all alike"
+        return f"; {several}" + (f", all alike in {alike} of {plural(len(cells), 'figure')}" if alike else "")
     return ""
 
 

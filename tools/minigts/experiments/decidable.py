@@ -81,12 +81,11 @@ def _tested_together(verdicts: Iterable[tuple[Claim, bool]]) -> list[str]:
 
 
 def _undecidable(words: Sequence[str], repetitions: int) -> int:
-    """How many of these verdicts stay undecided even with the smallest possible p values. Words about hops and
-    slopes have no p value, or several, and are not counted."""
-    tested = [word for word in words if word not in (*WORDS, "slope")]
-    clearest = [
-        clearest_sign(repetitions) if word in ("bounded", "follows") else clearest_rank(repetitions) for word in tested
-    ]
+    """How many of these verdicts stay undecided even with the smallest possible p values. Words about hops have
+    several p values, and are not counted."""
+    tested = [word for word in words if word not in WORDS]
+    signs = ("bounded", "follows", "slope")
+    clearest = [clearest_sign(repetitions) if word in signs else clearest_rank(repetitions) for word in tested]
     return sum(not significant(p) for p in holm(clearest))
 
 

@@ -9,7 +9,7 @@ lie apart.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,8 +18,9 @@ from minigts.judge.statistics import (
     Difference,
     Estimate,
     Trend,
-    change,
+    coverage,
     difference,
+    noticeable,
     rank_chances,
     sign_chance,
     significant,
@@ -90,18 +91,40 @@ def measured_once(value: float, tolerance: Tolerance) -> Estimate:
 
 def directed(first: PathSamples, last: PathSamples) -> tuple[Trend, float | None]:
     """The trend from `first` to `last`, and its p value; None where no test is made. A trend falls or rises when the
-    test is significant and the medians differ by at least 1 %."""
+    test is significant and the medians differ by at least 1 % of the first. It is level when two one-sided tests show
+    that the difference is within 1 %, and otherwise unclear."""
     if by_intervals(first, last):
         return trend(first.estimate, last.estimate), None
-    lower, higher = rank_chances(first.values, last.values)
-    if abs(change(first.estimate.median, last.estimate.median)) < NOTICEABLE:
-        return "level", None
-    return ("falls" if significant(lower) else "rises" if significant(higher) else "unclear"), min(lower, higher)
+    lower, higher = _chances(first, last)
+    if noticeable(first.estimate.median, last.estimate.median):
+        return ("falls" if significant(lower) else "rises" if significant(higher) else "unclear"), min(lower, higher)
+    margin = NOTICEABLE * abs(first.estimate.median)
+    _, not_below = _chances(first, last, lambda value: value - margin)
+    not_above, _ = _chances(first, last, lambda value: value + margin)
+    level = max(not_below, not_above)
+    return ("level", level) if significant(level) else ("unclear", min(lower, higher))
 
 
 def by_intervals(*cells: PathSamples) -> bool:
     """Whether the cells' intervals decide, because one cell has no samples or all cells are exact."""
     return any(not cell.values for cell in cells) or all(cell.exact for cell in cells)
+
+
+def _chances(
+    below: PathSamples, above: PathSamples, moved: Callable[[float], float] = lambda value: value
+) -> tuple[float, float]:
+    """The one-sided p values that `above` lies as low, and as high, as this against the moved values of `below`, if
+    both are alike. Where one of them is exact, its copies are one figure, and the sign test tests the other against
+    it; otherwise it is the rank test. Not both are exact."""
+    reference = tuple(map(moved, below.values))
+    if below.exact:
+        limit, values = reference[0], above.values
+        signs = [(value > limit) - (value < limit) for value in values]
+    elif above.exact:
+        signs = [(above.values[0] > value) - (above.values[0] < value) for value in reference]
+    else:
+        return rank_chances(reference, above.values)
+    return sign_chance(signs.count(-1), len(signs)), sign_chance(signs.count(1), len(signs))
 
 
 def within(cell: PathSamples, low: float, high: float) -> Tested:
@@ -129,10 +152,10 @@ def ratio_within(above: PathSamples, below: PathSamples, low: float, high: float
         return interval_within(least / other_most, most / other_least, low, high)
     inside, outside = 0.0, 1.0
     if low > -math.inf:
-        under, over = rank_chances([low * value for value in below.values], above.values)
+        under, over = _chances(below, above, lambda value: low * value)
         inside, outside = max(inside, over), min(outside, under)
     if high < math.inf:
-        under, over = rank_chances([high * value for value in below.values], above.values)
+        under, over = _chances(below, above, lambda value: high * value)
         inside, outside = max(inside, under), min(outside, over)
     return _decided(inside, outside)
 
@@ -168,6 +191,8 @@ def evidence(first: PathSamples, last: PathSamples) -> str:
     test = _test(first, last)
     if test is None or not (first.enough and last.enough):
         return ""
+    if first.exact or last.exact:
+        return f"; sign test against one course, one-sided p {chance_in_words(min(_chances(first, last)))}"
     p = min(test.p_lower, test.p_higher)
     return f"; Wilcoxon–Mann–Whitney, one-sided p {chance_in_words(p)}, Cliff's δ = {test.delta:+.2f}"
 
@@ -177,10 +202,15 @@ def chance_in_words(p: float) -> str:
     return f"= {p:.3f}" if p >= 0.001 else "< 0.001"
 
 
-def interval_in_words(low: float, high: float, digits: str, *cells: PathSamples) -> str:
-    """` (95 % interval 47.1 to 47.6)`; empty where the figures have no interval."""
-    told = span(f"{low:{digits}}", f"{high:{digits}}")
-    return f" (95 % interval {told})" if have_interval(*cells) else ""
+def interval_in_words(low: str, high: str, unit: str, of: int | None, *cells: PathSamples) -> str:
+    """` (95 % interval 47.1 to 47.6)`, or ` (range 47.1 to 47.6, 93.75 %)` where it is the interval of the median `of`
+    so few values that it is their whole range; None where it is that of a ratio of two medians. Empty where the cells'
+    figures have no interval. A `unit` stands after the two ends, with its space."""
+    if not have_interval(*cells):
+        return ""
+    covered = None if of is None else coverage(of)
+    told = f"{span(low, high)}{unit}"
+    return f" (95 % interval {told})" if covered is None else f" (range {told}, {100 * covered:g} %)"
 
 
 def have_interval(*cells: PathSamples) -> bool:

@@ -162,9 +162,10 @@ def _change_bounds(first: PathSamples, last: PathSamples) -> tuple[float, float]
 
 def _change_in_words(first: PathSamples, last: PathSamples) -> str:
     (low, high), relative = last.estimate.bounds, change(first.estimate.median, last.estimate.median)
+    interval = interval_in_words(f"{low:.1f}", f"{high:.1f}", "", len(last.values) or None, first, last)
     return (
         f"{first.estimate.median:.1f} {first.unit} over {plural(first.hops, 'hop')}, {last.estimate.median:.1f} over "
-        f"{plural(last.hops, 'hop')}{interval_in_words(low, high, '.1f', first, last)}: {relative:+.1%}"
+        f"{plural(last.hops, 'hop')}{interval}: {relative:+.1%}"
     )
 
 
