@@ -167,11 +167,12 @@ def shortest_back_ns(line: socket.socket) -> int:
 
 def analysis(came: Sequence[Arrival], count: int, back_ns: int, rate: float, target_s: float) -> dict[str, float]:
     """All figures, of the datagrams that came, of so many that were sent. `rate` is the line's, in bit/s; 0: none.
-    `marked_percent` is of the second half, when an average that marks depend on has settled."""
+    `marked_percent` and `unmarked_percent` are of the second half, when an average that marks depend on has settled."""
     loops_ns = [each.came_ns - each.sent_ns + back_ns for each in came]
     found = {
         "arrived": float(len(came)),
         "marked_percent": 100 * statistics.fmean(each.marked for each in came[len(came) // 2 :]),
+        "unmarked_percent": 100 * statistics.fmean(not each.marked for each in came[len(came) // 2 :]),
         **losses({each.number for each in came}, count),
         **delays(loops_ns),
         "overtaken_percent": overtaken_percent(came),

@@ -168,7 +168,7 @@ def test_a_quick_run_claims_nothing_of_what_it_leaves_out(file: Path) -> None:
 
 
 def test_a_quick_run_may_make_some_of_the_measurements() -> None:
-    file = EXPERIMENTS / "validation" / "loss-responses.yaml"
+    file = EXPERIMENTS / "validation" / "beside-ns3.yaml"
     whole = prepare.prepare(file, paper=False, quick=False, only=()).experiment
     quick = prepare.prepare(file, paper=False, quick=True, only=()).experiment
     names = [each.name for each in quick.measurements]

@@ -61,7 +61,7 @@ def test_claims_of_one_law_stand_together_and_the_worst_counts(results: Path) ->
 def test_the_page_has_range_figures_and_meaning(results: Path) -> None:
     with_laws(results, "Sum", used=(0.25,))
     text = str(laws.page(laws.groups(results)))
-    assert "| Sum | held | 25 % |" in text
+    assert "| Sum | held | 25 % |  | [" in text and f"### {laws.KINDS[None]}\n" in text
     assert "*Range:* Derived." in text
     assert "*A failure would mean:* The wire." in text
     assert json.loads((results / "claims.json").read_text())[0]["detail"] in text
@@ -102,9 +102,57 @@ def test_a_failure_that_its_file_explains_is_shown_and_does_not_end_with_1(resul
     say(results, "manifest.json", lambda manifest: manifest["experiment"]["claims"][0].update(why="Known."))
     [law] = laws.groups(results)[0].laws
     assert (law.verdict, law.explained, law.shown) == ("failed", True, "failed, explained")
+    page = str(laws.page(laws.groups(results)))
+    assert "1 law or reference: 1 failed, explained.\n" in page and "*Came out:* **failed, explained**" in page
     ran = typer.testing.CliRunner().invoke(app, ["validate", "--from", str(results)])
     assert ran.exit_code == 0
     assert "*Why:* Known." in (results / laws.PAGE).read_text()
+
+
+HISTORY = [
+    {"since": "2026-11-26", "range": "under 5 ms", "figures": "before", "came_out": "7 ms", "why": "Frames wait."},
+    {"since": "2026-11-27", "range": "under 9 ms", "figures": "after"},
+]
+
+
+def test_laws_are_sorted_by_what_they_test_and_say_when_their_ranges_were_written(results: Path) -> None:
+    with_laws(results, "Sum", "Other", used=(0.25, 0.5))
+
+    def sorted_by_kind(manifest: Any) -> None:
+        for claim in manifest["experiment"]["claims"]:
+            if claim.get("law"):
+                claim |= {"kind": {"Sum": "emerges", "Other": "clock"}[claim["law"]], "history": HISTORY}
+
+    say(results, "manifest.json", sorted_by_kind)
+    page = laws.page(laws.groups(results))
+    text = str(page)
+    emerges, clock = text.index("### What emerges\n"), text.index("### The clock against its own settings\n")
+    assert emerges < text.index("| Sum |") < clock < text.index("| Other |")
+    written = "2026-11-27, after its figures; formerly under 5 ms (came out: 7 ms)"
+    [row] = [line for line in text.splitlines() if line.startswith("| Sum |")]
+    assert f" | {written} | [" in row and f"- *Range written:* {written}\n" in text
+    assert "- *Given up:* under 5 ms, 2026-11-26, before its figures: Frames wait.\n" in text
+    (results / "page.md").write_text(text)
+    assert laws.known(results / "page.md") == page
+
+
+def test_claims_whose_ranges_are_of_different_days_are_counted(results: Path) -> None:
+    with_laws(results, "Sum", "Sum", used=(0.25, 0.5))
+
+    def of_one_claim(manifest: Any) -> None:
+        next(claim for claim in manifest["experiment"]["claims"] if claim.get("law"))["history"] = HISTORY
+
+    say(results, "manifest.json", of_one_claim)
+    [law] = laws.groups(results)[0].laws
+    assert law.written == (
+        "2026-11-27, after its figures (1 of 2 claims); not said (1 of 2 claims); formerly under 5 ms (came out: 7 ms)"
+    )
+
+
+def test_nothing_on_the_page_holds_at_the_end_of_its_range() -> None:
+    """A claim fails there, says the page; RED stood at 100 % as held."""
+    rows = laws.known(DOCUMENTED).table
+    assert [row.law for row in rows if row.word == "held" and row.used is not None and row.used >= 1] == []
 
 
 def test_a_renewed_page_keeps_what_was_not_measured(results: Path, tmp_path: Path) -> None:
@@ -153,3 +201,5 @@ def test_each_experiment_of_validation_is_on_the_page_as_it_is_now(file: Path) -
         assert f"### {claim.law}\n" in page, "`minigts validate --page docs/validation.md` makes it again"
         assert f"`{claim.words}`" in page
         assert claim.tolerance.strip() in page
+        assert f"*Range written:* {laws.Held(claim, ()).written}\n" in page
+        assert f"### {laws.KINDS[claim.kind]}\n" in page

@@ -129,7 +129,7 @@ def test_page_stands_alone(rendered: Path) -> None:
         "qdisc netem 10: dev eth1",
         "0123456789abcdef0123456789abcdef01234567",
         "4 min 41 s",
-        "with n = 5 it covers 94 % at the most",
+        "with n = 5 it covers 93.75 %",
         "2026-11-21 10:00 UTC",
         "samples.csv",
     ],

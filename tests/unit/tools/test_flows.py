@@ -122,7 +122,7 @@ def test_jains_index_of_nothing_is_none() -> None:
 def test_shares_are_of_what_is_received_and_echoes_have_none() -> None:
     options = asked({**BULK, "number": 2}, {"name": "udp", "tool": "iperf3-udp"}, ECHO)
     rates = [(6.0, {"retransmits": 2.0, "rtt_ms": 30.0}), (3.0, {"retransmits": 1.0, "rtt_ms": 50.0})]
-    rates += [(1.0, {"loss_percent": 5.0}), (28.0, {"loss_percent": 0.0})]
+    rates += [(1.0, {"loss_percent": 5.0}), (28.0, {"loss_percent": 0.0, "max": 45.0})]
     found = flows.shared(
         [
             FlowResult(member, Measured(value, extra), 20.0)
@@ -145,6 +145,7 @@ def test_shares_are_of_what_is_received_and_echoes_have_none() -> None:
         "udp_loss_percent": 5.0,
         "echo_ms": 28.0,
         "echo_queueing_ms": 8.0,
+        "echo_longest_queueing_ms": 25.0,
         "echo_loss_percent": 0.0,
     }
     assert {column.name for column in flows.columns_of(options)} >= whole.extra.keys()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import math
@@ -186,7 +187,43 @@ def _no_metric(name: str, quantity: Quantity) -> str:
     return f"metric: {shown(name)} is no column of {quantity}; there are {', '.join(instead)}"
 
 
-EXPLAINING = {"text", "source", "why", "vacuous", "law", "tolerance", "failure"}
+Kind = Literal["clock", "constant", "emerges"]
+Seen = Literal["before", "after", "unknown"]
+
+
+def _day(text: object) -> object:
+    """A date as in 2026-11-27, which YAML reads as one."""
+    if isinstance(text, datetime.date) and not isinstance(text, datetime.datetime):
+        return text.isoformat()
+    try:
+        return datetime.date.fromisoformat(text).isoformat() if isinstance(text, str) else _no_day(text)
+    except ValueError:
+        return _no_day(text)
+
+
+def _no_day(text: object) -> object:
+    raise ValueError(f"{shown(text)} is no date; write it as in 2026-11-27")
+
+
+Day = Annotated[str, BeforeValidator(_day), WithJsonSchema({"type": "string", "format": "date"})]
+
+
+class Written(Strict):
+    """One of the ranges that a law has had."""
+
+    since: Day
+    """The day on which the range was written."""
+    range: str
+    """The range, as `range:` had it then, with what it was held against where that was another figure."""
+    figures: Annotated[Seen, choice("when a range was written", *get_args(Seen))]
+    """before: before its figures were seen. after: after them. unknown: both are of one commit."""
+    came_out: str = ""
+    """The figure for which a former range was given up."""
+    why: str = ""
+    """Why a former range was given up."""
+
+
+EXPLAINING = {"text", "source", "why", "vacuous", "law", "kind", "tolerance", "failure", "history"}
 """The keys of a claim that explain it, and have no part in its verdict."""
 
 
@@ -245,6 +282,11 @@ class Claim(Strict):
     """How the range was derived, before the first run."""
     failure: str = ""
     """What a failure would mean: which part of minigts would be wrong."""
+    kind: Annotated[Kind | None, choice("what a law tests", *get_args(Kind)), _UNLESS_NONE] = None
+    """clock: the lab's clock against its own settings. constant: a constant of a kernel, a program or a document.
+    emerges: what comes of many events, and is set nowhere."""
+    history: Annotated[tuple[Written, ...], Field(exclude_if=lambda given: not given)] = ()
+    """The ranges that the law has had, the present one last: when each was written, and what came out."""
 
     @model_validator(mode="after")
     def _one_subject(self) -> Self:
@@ -265,13 +307,22 @@ class Claim(Strict):
         ]
         if idle:
             raise ValueError(f"`{idle[0]}:` is of a claim that says {'ordered' if idle[0] == 'order' else 'follows'}")
-        for key in ("tolerance", "failure"):
+        if self.range and self.range.unit != self._unit and not of_any_unit:
+            raise ValueError(f"range: {self.range.written!r} needs the unit {self._unit}")
+        return self
+
+    @model_validator(mode="after")
+    def _of_a_law(self) -> Self:
+        for key in ("tolerance", "failure", "kind", "history"):
             if getattr(self, key) and not self.law:
                 raise ValueError(f"`{key}:` is of a claim with a `law:`")
         if self.law and (lacking := [key for key in ("text", "tolerance", "failure") if not getattr(self, key)]):
             raise ValueError(f"`law:` needs `{lacking[0]}:`")
-        if self.range and self.range.unit != self._unit and not of_any_unit:
-            raise ValueError(f"range: {self.range.written!r} needs the unit {self._unit}")
+        if self.history and self.range and self.history[-1].range != self.range.written:
+            last = self.history[-1].range
+            raise ValueError(f"range: {self.range.written!r} is not the last of `history:`, {last!r}; add a line there")
+        if unexplained := [each.range for each in self.history[:-1] if not (each.came_out and each.why)]:
+            raise ValueError(f"history: {unexplained[0]!r} was given up, so it needs `came_out:` and `why:`")
         return self
 
     @property

@@ -17,6 +17,8 @@ SHOWN: Mapping[Word, str] = {
     "undecided": "undecided",
     "vacuous": "vacuous here",
 }
+EXPLAINED = "failed, explained"
+"""A law that failed, and whose file says why. It stands as failed."""
 FORMER_WORDS = {"did not": "failed", "did not hold": "failed"}
 """The words that older results folders have for a verdict."""
 
@@ -62,6 +64,11 @@ def all_of(tested: Sequence[Tested]) -> Tested:
         return Tested("failed")
     chance = min(1.0, len(tested) * min(chances))
     return Tested("failed" if significant(chance) else "undecided", chance)
+
+
+def shown(word: Word, why: str) -> str:
+    """The verdict on a law in words: one that failed is explained where its file says `why`."""
+    return EXPLAINED if word == "failed" and why else SHOWN[word]
 
 
 def current(word: object) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
-from minigts.experiments.claim_language import Claim
-from minigts.judge.verdicts import SHOWN, Word, combine
+from minigts.experiments.claim_language import Claim, Kind
+from minigts.judge.verdicts import EXPLAINED, SHOWN, Word, combine, shown
 from minigts.report import phrasing, style
 from minigts.report.read import Results, is_sweep, labs_of, read, read_sweep, runs
 from minigts.report.render import write
@@ -27,7 +28,19 @@ if TYPE_CHECKING:
 PAGE, FIGURE = "validation.md", "figures/validation.svg"
 """The page's usual name, and the figure's place beside any page."""
 _SECTION = "validation-group.md"
-_ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| (\d+ %|) \| \[([^]|]+)\]\(#[^)]*\) \|$", re.MULTILINE)
+_ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| (\d+ %|) \| ([^|]*) \| \[([^]|]+)\]\(#[^)]*\) \|$", re.MULTILINE)
+KINDS: Mapping[Kind | None, str] = {
+    "emerges": "What emerges",
+    "constant": "Constants of kernels, programs and documents",
+    "clock": "The clock against its own settings",
+    None: "Laws that name no kind",
+}
+"""The heading of each kind of law, as they stand on the page."""
+_WHEN = {
+    "before": "before its figures",
+    "after": "after its figures",
+    "unknown": "with its figures, in one commit",
+}
 
 
 @dataclass(frozen=True)
@@ -51,6 +64,34 @@ class Held:
     def explained(self) -> bool:
         """Whether it holds, or failed for a reason that the experiment's file gives."""
         return self.verdict == "held" or (self.verdict == "failed" and bool(self.claim.why))
+
+    @property
+    def shown(self) -> str:
+        """The verdict in words; `failed, explained` where the file says why."""
+        return shown(self.verdict, self.claim.why)
+
+    @property
+    def written(self) -> str:
+        """When the range was written, and those that it had before: `2026-11-27, after its figures; formerly under
+        5 ms (came out: 7 ms)`. Empty where the file does not say."""
+        return "; ".join([each for each in (self.last_written, *self.formerly) if each])
+
+    @property
+    def last_written(self) -> str:
+        """When the present range was written: `2026-11-27, after its figures`. Empty where the file does not say."""
+        return f"{last.since}, {_WHEN[last.figures]}" if (last := next(iter(self.claim.history[::-1]), None)) else ""
+
+    @property
+    def formerly(self) -> tuple[str, ...]:
+        """The ranges that were given up, each with what came out."""
+        return tuple(f"formerly {each.range} (came out: {each.came_out})" for each in self.claim.history[:-1])
+
+    @property
+    def why_rewritten(self) -> tuple[str, ...]:
+        """The reasons why former ranges were given up."""
+        return tuple(
+            f"{each.range}, {each.since}, {_WHEN[each.figures]}: {each.why}" for each in self.claim.history[:-1]
+        )
 
     @property
     def expected(self) -> str:
@@ -78,7 +119,21 @@ class Law:
     @property
     def shown(self) -> str:
         """The verdict in words; `failed, explained` where the file says why."""
-        return f"{SHOWN[self.verdict]}{', explained' if self.verdict == 'failed' and self.explained else ''}"
+        return EXPLAINED if self.verdict == "failed" and self.explained else SHOWN[self.verdict]
+
+    @property
+    def kind(self) -> Kind | None:
+        """What its first claim says that it tests."""
+        return self.claims[0].claim.kind
+
+    @property
+    def written(self) -> str:
+        """When its claims' ranges were written, as `Held.written`; with the number of claims where these differ."""
+        counted = Counter(each.last_written for each in self.claims)
+        of = f" of {len(self.claims)} claims"
+        when = [f"{words or 'not said'} ({number}{of})" for words, number in counted.items()]
+        former = dict.fromkeys(words for each in self.claims for words in each.formerly)
+        return "; ".join([*(when if len(counted) > 1 else [each for each in counted if each]), *former])
 
     @property
     def used(self) -> float | None:
@@ -149,12 +204,15 @@ def _laws(results: Results, outcomes: Sequence[schema.Claim]) -> Iterator[Law]:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the page's table: a law, its verdict in words, the share of its range in words, and its experiment."""
+    """A line of the page's tables: a law, its verdict in words, the share of its range in words, when its range was
+    written, its experiment, and its kind, which is its table."""
 
     law: str
     shown: str
     share: str
+    written: str
     experiment: str
+    kind: Kind | None
 
     @property
     def word(self) -> str:
@@ -190,9 +248,14 @@ class Page:
 
     def __str__(self) -> str:
         """The page as Markdown. It embeds FIGURE, and the same results give the same bytes."""
-        counted = [(word, sum(row.word == word for row in self.table)) for word in SHOWN.values()]
+        words = [
+            word for each in SHOWN.values() for word in ((each, EXPLAINED) if each == SHOWN["failed"] else (each,))
+        ]
+        counted = [(word, sum(row.shown == word for row in self.table)) for word in words]
+        tables = [(heading, [row for row in self.table if row.kind == kind]) for kind, heading in KINDS.items()]
         return _template(PAGE).render(
-            rows=self.table,
+            number=len(self.table),
+            tables=[(heading, rows) for heading, rows in tables if rows],
             sections=[section.text for section in self.sections.values()],
             counted=[(word, number) for word, number in counted if number],
             figure=FIGURE,
@@ -212,8 +275,8 @@ def page(found: Sequence[Group]) -> Page:
 
 
 def _section(group: Group) -> Section:
-    rows = tuple(Row(law.name, law.shown, law.share, law.experiment) for law in group.laws)
-    return Section(rows, _template(_SECTION).render(group=group, shown=SHOWN))
+    rows = tuple(Row(law.name, law.shown, law.share, law.written, law.experiment, law.kind) for law in group.laws)
+    return Section(rows, _template(_SECTION).render(group=group, shown=shown))
 
 
 def known(file: Path) -> Page:
@@ -222,8 +285,10 @@ def known(file: Path) -> Page:
     head, *sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
     named = {section.partition("\n")[0].removeprefix("## "): section.rstrip("\n") + "\n" for section in sections}
     rows: dict[str, tuple[Row, ...]] = dict.fromkeys(named, ())
-    for law, shown, share, name in _ROW.findall(head):
-        rows[name] = (*rows.get(name, ()), Row(law, shown, share, name))
+    for kind, heading in KINDS.items():
+        _, _, table = head.partition(f"### {heading}\n")
+        for law, verdict, share, written, name in _ROW.findall(re.split(r"^###? ", table, flags=re.MULTILINE)[0]):
+            rows[name] = (*rows.get(name, ()), Row(law, verdict, share, written, name, kind))
     if not named or rows.keys() != named.keys() or not all(rows.values()):
         raise InputError(f"{file}: is no page of `minigts validate`, which has a line of its table for each section")
     return Page({name: Section(rows[name], each) for name, each in named.items()})

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from minigts.experiments.figure_language import PLAIN_FIGURE, Figure
+from minigts.judge.statistics import MOST_IN_RANGE, coverage
 from minigts.judge.verdicts import Word
 from minigts.language.figures import digits, span
 from minigts.report.points import LatencyPoint, ThroughputPoint
@@ -254,7 +255,7 @@ def middles(what: str, numbers: Sequence[int], results: Results) -> str:
         return f"{what} are {'exact, of one course of events' if exact else 'single samples; one has no interval'}."
     several = results.manifest is not None and results.manifest.experiment.replicates > 1
     of = " replicates" if several else ""
-    return f"{what} are the median, whiskers its 95 % interval ({repetitions(numbers)}{of})."
+    return f"{what} are the median, whiskers its {_called(numbers)} ({repetitions(numbers)}{of})."
 
 
 def repetitions(numbers: Iterable[int]) -> str:
@@ -264,15 +265,25 @@ def repetitions(numbers: Iterable[int]) -> str:
 
 
 def interval(numbers: Iterable[int]) -> str:
-    """The kind of interval that is shown, and the most that it can cover with few samples.
+    """The kind of interval that is shown, and what it covers of the median where there are few samples."""
+    several = [number for number in numbers if number > 1]
+    fewest = min(several, default=0)
+    covered = coverage(fewest) if fewest else None
+    if covered is None:
+        return "the 95 % bootstrap interval of the median."
+    of = f"with n = {fewest} it covers {100 * covered:g} %"
+    if all(coverage(number) is not None for number in several):
+        return f"the range of the samples; {of}."
+    return f"the 95 % bootstrap interval of the median, of {MOST_IN_RANGE} samples and fewer their range; {of}."
 
-    The range of n samples holds the median of their distribution with a chance of 1 - 2 ** (1 - n).
-    """
-    kind = "the 95 % bootstrap interval of the median"
-    fewest = min((number for number in numbers if number > 1), default=0)
-    if not 1 < fewest < 6:
-        return f"{kind}."
-    return f"{kind}; with n = {fewest} it covers {100 * (1 - 2 ** (1 - fewest)):.0f} % at the most."
+
+def _called(numbers: Sequence[int]) -> str:
+    """`95 % interval`, or `range, 93.75 %` where there are so few samples that the interval is their range."""
+    covered = [coverage(number) for number in numbers if number > 1]
+    known = {each for each in covered if each is not None}
+    if len(known) == 1 and None not in covered:
+        return f"range, {100 * known.pop():g} %"
+    return "95 % interval" + (f", of {MOST_IN_RANGE} samples and fewer their range" if known else "")
 
 
 def duration(started: str | None, ended: str | None) -> str | None:

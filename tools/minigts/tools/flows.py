@@ -289,6 +289,12 @@ class FlowResult:
         """The round trip under load less the idle one; None where one of them is unknown."""
         return None if self.rtt_ms is None or self.idle_ms is None else max(0.0, self.rtt_ms - self.idle_ms)
 
+    @property
+    def longest_queueing_ms(self) -> float | None:
+        """The longest round trip under load less the idle one; None where one of them is unknown."""
+        longest_ms = self.measured.extra.get(MAX.name) if self.member.flow.instrument.quantity == "latency" else None
+        return None if longest_ms is None or self.idle_ms is None else max(0.0, longest_ms - self.idle_ms)
+
 
 def measured_of(options: FlowsOptions, member: Member, stdout: str, stderr: str) -> Measured:
     """What a flow's tool measured, of ping without what it sent before the common time. Raises ParseError, which names
@@ -359,6 +365,7 @@ def _of_a_name(own: Sequence[FlowResult]) -> Mapping[str, float | None]:
     slowest = [each.measured.extra[P99.name] for each in own if P99.name in each.measured.extra]
     shares = [each.share_percent for each in own if each.share_percent is not None]
     waits = [each.queueing_ms for each in own if each.queueing_ms is not None]
+    longest = [each.longest_queueing_ms for each in own if each.longest_queueing_ms is not None]
     again, lost = ([each.measured.extra[key] for each in own if key in each.measured.extra] for key in _FURTHER)
     sends = own[0].member.flow.sends
     return {
@@ -367,6 +374,7 @@ def _of_a_name(own: Sequence[FlowResult]) -> Mapping[str, float | None]:
         "p99_ms": max(slowest) if slowest and times else None,
         "share_percent": sum(shares) if shares else None,
         "queueing_ms": statistics.median(waits) if waits else None,
+        "longest_queueing_ms": max(longest) if longest else None,
         RETRANSMITS.name: sum(again) if again else None,
         LOSS.name: statistics.fmean(lost) if lost else None,
     }
@@ -399,6 +407,8 @@ def _columns_of(flow: _Flow, options: FlowsOptions) -> Iterator[Column]:
         yield Column(f"{name}_share_percent", f"share of {name}", "%", follows=_FOLLOWS, panel=panel, tabled=True)
     if tool.quantity == "latency" or tool.column(RTT.name):
         yield Column(f"{name}_queueing_ms", f"queueing delay of {name}", "ms", follows=_FOLLOWS)
+    if tool.quantity == "latency" and tool.column(MAX.name):
+        yield Column(f"{name}_longest_queueing_ms", f"longest queueing delay of {name}", "ms", follows=_FOLLOWS)
     for column in (RETRANSMITS, LOSS):
         if tool.column(column.name):
             yield Column(f"{name}_{column.name}", f"{column.label} of {name}", column.unit, follows=_FOLLOWS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple
 from pathlib import Path
 from typing import Annotated
 
@@ -102,7 +101,8 @@ def validate(
         raise InputError("--from takes what was measured; it goes without names, --quick and --on")
     found = laws.groups(folder)
     made = laws.page(found)
-    show_table("laws", ("law", "verdict", ">distance", "experiment"), map(astuple, made.table))
+    rows = ((each.law, each.shown, each.share, each.experiment) for each in made.table)
+    show_table("laws", ("law", "verdict", ">distance", "experiment"), rows)
     whole = made if before is None else before.renewed(made)
     typer.echo(laws.write_page(whole, renewed or page or folder / laws.PAGE))
     explained = all(law.explained for group in found for law in group.laws)
