@@ -21,8 +21,8 @@ from statistics import fmean, stdev
 from bench import stage
 from minigts.cli.views import tables
 from minigts.errors import InputError
+from minigts.experiment_language.claims import Claim
 from minigts.experiments import time_limits
-from minigts.experiments.claim_language import Claim
 from minigts.experiments.claims import evaluate, speaks_of
 from minigts.experiments.derive import summarise, taken
 from minigts.experiments.summary import Cell

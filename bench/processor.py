@@ -20,8 +20,8 @@ from bench import stage
 from minigts import overlays
 from minigts.cli import console
 from minigts.cli.views import tables
+from minigts.experiment_language.model import MEASUREMENTS
 from minigts.experiments import commands
-from minigts.experiments.model import MEASUREMENTS
 from minigts.foreign import to_user
 from minigts.lab import Lab
 from minigts.overlays import Endpoint

@@ -10,7 +10,7 @@ import argparse
 
 from bench import stage
 from minigts.cli import console
-from minigts.experiments import model as experiments
+from minigts.experiment_language import model as experiments
 from minigts.overlays import policy
 from minigts.topology import link_settings
 from minigts.topology.read import model as topologies

@@ -17,8 +17,8 @@ from minigts import overlays
 from minigts.cli import console
 from minigts.cli.views import tables
 from minigts.errors import MinigtsError
+from minigts.experiment_language.model import MEASUREMENTS, AnyMeasurement
 from minigts.experiments import commands
-from minigts.experiments.model import MEASUREMENTS, AnyMeasurement
 from minigts.foreign import to_user
 from minigts.lab import Lab
 from minigts.overlays import Endpoint

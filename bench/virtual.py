@@ -30,8 +30,8 @@ from minigts.cli import console
 from minigts.cli.views import tables
 from minigts.dataplane import wire
 from minigts.errors import MinigtsError
+from minigts.experiment_language.model import MEASUREMENTS, AnyMeasurement
 from minigts.experiments import commands
-from minigts.experiments.model import MEASUREMENTS, AnyMeasurement
 from minigts.foreign import to_user
 from minigts.lab import Lab
 from minigts.lab.calibration import probe

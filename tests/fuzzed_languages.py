@@ -10,9 +10,9 @@ from pathlib import Path
 
 from fuzzing import Subject, mutate_text
 from minigts.errors import InputError
+from minigts.experiment_language.model import Experiment
 from minigts.experiments import load as experiments
 from minigts.experiments.matrix import matrix
-from minigts.experiments.model import Experiment
 from minigts.foreign import UNPRINTABLE
 from minigts.formats import detect, network
 from minigts.language.problems import require_none

@@ -10,9 +10,9 @@ from itertools import repeat
 from pathlib import Path
 
 from minigts.errors import InputError
+from minigts.experiment_language.model import Experiment
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
-from minigts.experiments.model import Experiment
 from minigts.fidelity.host_load import HostLoad, Recording
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result

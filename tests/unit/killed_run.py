@@ -15,7 +15,7 @@ from pathlib import Path
 
 from experiment_lab import Replay, chain, endpoints, recorder_of
 
-from minigts.experiments.model import Links
+from minigts.experiment_language.model import Links
 from minigts.experiments.run import run_together
 from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint

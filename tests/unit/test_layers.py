@@ -18,10 +18,6 @@ from minigts.results import schema
 PACKAGE = Path(__file__).parents[2] / "tools" / "minigts"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-EXPERIMENT_LANGUAGE = "experiments' language"
-LANGUAGE = {"experiments.model", "experiments.claim_language", "experiments.figure_language"}
-"""What an experiment's file may say: below results, whose manifests hold an experiment; runs are above them."""
-
 CHAIN = (
     {"foreign"},
     {"errors"},
@@ -38,7 +34,7 @@ CHAIN = (
     {"lab"},
     {"overlays"},
     {"fidelity"},
-    {EXPERIMENT_LANGUAGE},
+    {"experiment_language"},
     {"results"},
     {"experiments"},
     {"cluster"},
@@ -47,7 +43,7 @@ CHAIN = (
 
 ASIDE = {
     "serve": {"foreign", "lab", "topology", "providers", "machine", "language", "errors", "paths", "report"},
-    "report": {"topology", "judge", "language", "errors", "paths", "tools", "results", EXPERIMENT_LANGUAGE},
+    "report": {"topology", "judge", "language", "errors", "paths", "tools", "results", "experiment_language"},
 }
 """Parts beside the chain, and the only ones they may import."""
 
@@ -61,8 +57,7 @@ def part_of(module: Path) -> str:
 
 def room(dotted: str) -> str:
     """Where a module stands, by its name without the package's."""
-    parts = dotted.split(".")
-    return EXPERIMENT_LANGUAGE if ".".join(parts[:2]) in LANGUAGE else parts[0]
+    return dotted.partition(".")[0]
 
 
 def allowed() -> dict[str, set[str]]:
@@ -243,7 +238,7 @@ def test_a_files_name_that_several_rooms_know_stands_once(file: str) -> None:
 
 
 def test_the_list_of_rooms_for_contributors_is_the_whole_truth() -> None:
-    rows = (sorted(row - {EXPERIMENT_LANGUAGE}) for row in reversed(CHAIN))
+    rows = (sorted(row) for row in reversed(CHAIN))
     above = [part for row in reversed(ABOVE) for part in sorted(row)]
     rooms = [*above, *ASIDE, *(part for row in rows for part in row)]
     section = (
@@ -262,10 +257,7 @@ def test_nothing_lies_loose_beside_the_rooms() -> None:
         "paths.py",
     }
     assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} == {
-        room
-        for row in (*CHAIN, *ABOVE)
-        for room in row
-        if room not in (EXPERIMENT_LANGUAGE, "errors", "foreign", "paths")
+        room for row in (*CHAIN, *ABOVE) for room in row if room not in ("errors", "foreign", "paths")
     } | {*ASIDE}
 
 

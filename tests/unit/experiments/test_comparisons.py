@@ -4,7 +4,7 @@ import pytest
 from experiment_lab import chain
 from pydantic import ValidationError
 
-from minigts.experiments.claim_language import Claim
+from minigts.experiment_language.claims import Claim
 from minigts.experiments.claims import _short, evaluate, magnitude
 from minigts.experiments.summary import Cell
 from minigts.judge.statistics import Estimate

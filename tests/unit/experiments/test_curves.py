@@ -12,7 +12,7 @@ from experiment_lab import SMALL, chain
 from pydantic import ValidationError
 
 from minigts.errors import InputError
-from minigts.experiments.claim_language import Claim
+from minigts.experiment_language.claims import Claim
 from minigts.experiments.claims import evaluate
 from minigts.experiments.load import parse
 from minigts.experiments.summary import Cell

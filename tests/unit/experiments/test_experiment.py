@@ -8,10 +8,10 @@ from experiment_lab import SMALL, chain, endpoints, small
 
 from minigts import paths
 from minigts.errors import InputError
+from minigts.experiment_language.model import Experiment
 from minigts.experiments.commands import command, outer_mtu, predicted
 from minigts.experiments.load import load, parse, topology_file
 from minigts.experiments.matrix import matrix
-from minigts.experiments.model import Experiment
 from minigts.experiments.run import total_s
 from minigts.tools import iperf3_udp, netperf_stream
 from minigts.tools.base import PathUnderTest

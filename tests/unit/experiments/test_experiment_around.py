@@ -18,11 +18,11 @@ import pytest
 from experiment_lab import Replay, begin, chain, endpoints, recorded, recorder_of, require_known
 
 from minigts.errors import CommandFailed, HostFailed, InputError
+from minigts.experiment_language.model import MEASUREMENTS, Experiment, Links
 from minigts.experiments import outputs as sample_outputs
 from minigts.experiments import run
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
-from minigts.experiments.model import MEASUREMENTS, Experiment, Links
 from minigts.experiments.run import Outcome, run_together
 from minigts.experiments.sample_steps import WATCHED_EVERY_S, WATCHING, Surroundings, procedure
 from minigts.lab.queues import End, Queue

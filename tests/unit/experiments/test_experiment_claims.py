@@ -7,8 +7,8 @@ from typing import Literal
 import pytest
 from experiment_lab import SEGMENTS_MS, chain
 
+from minigts.experiment_language.model import Claim
 from minigts.experiments.claims import Cell, evaluate
-from minigts.experiments.model import Claim
 from minigts.judge.statistics import Estimate
 from minigts.report.read import read
 from minigts.results import manifest as manifests

@@ -12,10 +12,10 @@ from experiment_lab import SMALL, Recorder, Replay, begin, chain, endpoints, rec
 
 from minigts.cli.app import app
 from minigts.errors import CommandTimeout, HostFailed, InputError, MinigtsError
+from minigts.experiment_language.model import Links
 from minigts.experiments.derive import derive
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
-from minigts.experiments.model import Links
 from minigts.experiments.run import Outcome, RunProgress, run_together
 from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint

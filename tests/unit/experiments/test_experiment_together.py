@@ -11,9 +11,9 @@ from experiment_lab import Replay, begin, chain, endpoints
 from test_experiment_run import Overlays, go, rows
 
 from minigts.errors import InputError
+from minigts.experiment_language.model import Experiment
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import Sample, batches, matrix
-from minigts.experiments.model import Experiment
 from minigts.experiments.run import pending, total_s
 from minigts.providers.base import Result
 from minigts.results import store

@@ -10,8 +10,8 @@ from experiment_lab import chain
 from pydantic import ValidationError
 
 from minigts import paths
+from minigts.experiment_language.claims import Claim
 from minigts.experiments import prepare
-from minigts.experiments.claim_language import Claim
 from minigts.experiments.claims import evaluate
 from minigts.experiments.summary import Cell
 from minigts.judge.ranges import Range

@@ -14,7 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from minigts import paths
-from minigts.experiments.claim_language import Claim
+from minigts.experiment_language.claims import Claim
 from minigts.experiments.load import load
 
 LEDGER = Path(__file__).with_name("ledger_of_laws.txt")

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from minigts.cli.app import app
 from minigts.errors import InputError
+from minigts.experiment_language.claims import METRICS
 from minigts.experiments import prepare, run_folders, time_limits
-from minigts.experiments.claim_language import METRICS
 from minigts.experiments.derive import derive
 from minigts.experiments.load import parse as parse_experiment
 from minigts.experiments.matrix import matrix

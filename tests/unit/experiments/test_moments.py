@@ -11,10 +11,10 @@ from experiment_lab import chain, endpoints, recorded
 from test_experiment_around import Stage, go
 
 from minigts.errors import InputError
+from minigts.experiment_language.model import Experiment
 from minigts.experiments import outputs
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import Sample, matrix
-from minigts.experiments.model import Experiment
 from minigts.experiments.sample_steps import CROSSING, Procedure, Surroundings, procedure
 from minigts.report import over_time
 from minigts.results.schema import RawSample, Side

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minigts.experiments.claim_language import Claim
+from minigts.experiment_language.claims import Claim
 from minigts.experiments.claims import evaluate
 from minigts.experiments.summary import Cell, Verdict
 from minigts.judge.registry import WORDS

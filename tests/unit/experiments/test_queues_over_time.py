@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from minigts.errors import InputError
+from minigts.experiment_language.model import Experiment
 from minigts.experiments import queue_watch
 from minigts.experiments.load import parse as parse_experiment
-from minigts.experiments.model import Experiment
 from minigts.lab.queues import Queue, counted
 from minigts.topology.read.load import parse
 

@@ -14,10 +14,10 @@ from experiment_lab import begin, chain, endpoints
 from test_experiment_around import HEAD, Hosts, Stage
 
 from minigts.errors import InputError
+from minigts.experiment_language.model import Experiment
 from minigts.experiments import flow_results
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
-from minigts.experiments.model import Experiment
 from minigts.experiments.run import run_together
 from minigts.experiments.sample_steps import FIRST_FLOW_PORT, Surroundings, procedure
 from minigts.providers.base import Result

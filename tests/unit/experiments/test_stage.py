@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from minigts.experiment_language.model import Links
 from minigts.experiments.lab_control import settings
-from minigts.experiments.model import Links
 from minigts.lab import DECLARED, Settings
 
 

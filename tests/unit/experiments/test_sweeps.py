@@ -17,8 +17,8 @@ from minigts.cluster import jobs, merge_results
 from minigts.cluster.engine import EngineFile, checked, is_here
 from minigts.cluster.jobs import split
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
+from minigts.experiment_language.claims import stepped
 from minigts.experiments import prepare, run, run_folders
-from minigts.experiments.claim_language import stepped
 from minigts.language.tree import Data, Tree
 from minigts.report import render
 from minigts.report.read import is_sweep, labs_of, read_sweep

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from minigts.experiments.claim_language import Claim
+from minigts.experiment_language.claims import Claim
 from minigts.experiments.claims import evaluate
 from minigts.experiments.load import parse as parse_experiment
 from minigts.experiments.matrix import cells as planned

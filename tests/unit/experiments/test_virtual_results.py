@@ -14,9 +14,9 @@ import pytest
 from experiment_lab import Recorder, Replay, begin, chain, recorder_of
 from test_experiment_run import ONE_OVERLAY, Overlays, go, rows
 
+from minigts.experiment_language.model import Links
 from minigts.experiments import run
 from minigts.experiments.lab_control import RealLabControl
-from minigts.experiments.model import Links
 from minigts.fidelity.expectations import Measurements, expected_rows
 from minigts.fidelity.host_load import Recording, recording, taints
 from minigts.fidelity.measure import link_rows

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from minigts.experiments.claim_language import Claim
+from minigts.experiment_language.claims import Claim
 from minigts.experiments.claims import evaluate
 from minigts.experiments.summary import Cell
 from minigts.fidelity.certificate import rtt_row

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from minigts.experiments import claim_language, figure_language
+from minigts.experiment_language import claims as claim_language
+from minigts.experiment_language import figures as figure_language
+from minigts.experiment_language import model as experiment
 from minigts.experiments import load as experiments
-from minigts.experiments import model as experiment
 from minigts.language.validation import keys
 from minigts.overlays import policy
 from minigts.tools import OPEN, TOOLS, command, flows
@@ -90,6 +91,7 @@ LANGUAGES = {
             "command.also.*.": command.Numbered,
             "flows.flows.*.": flows.FLOWS["iperf3-tcp"],
             "claims[].": claim_language.Claim,
+            "claims[].history[].": claim_language.Written,
             "published[].": claim_language.Published,
             "published[].values[].": claim_language.Value,
             "figures[].": figure_language.Figure,

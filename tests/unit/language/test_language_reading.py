@@ -14,9 +14,9 @@ import pytest
 from experiment_lab import SMALL, chain
 
 from minigts.errors import InputError, Problem
+from minigts.experiment_language.model import MOST_SAMPLES, Experiment
 from minigts.experiments import load as experiments
 from minigts.experiments import matrix as matrices
-from minigts.experiments.model import MOST_SAMPLES, Experiment
 from minigts.foreign import UNPRINTABLE, printable
 from minigts.language.problems import MOST_PROBLEMS
 from minigts.overlays import policy

@@ -15,8 +15,8 @@ import pytest
 import synthetic
 
 from minigts.errors import InputError
-from minigts.experiments import figure_language
-from minigts.experiments.figure_language import Axis, Figure, Style
+from minigts.experiment_language import figures as figure_language
+from minigts.experiment_language.figures import Axis, Figure, Style
 from minigts.experiments.load import parse as experiment
 from minigts.report import chart_choice, chart_model, phrasing, style
 from minigts.report.axis_places import in_full

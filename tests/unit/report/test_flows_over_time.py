@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from minigts.experiments.figure_language import Figure
+from minigts.experiment_language.figures import Figure
 from minigts.report.over_time import OverTime, draw, figure_of
 from minigts.results.tables import SeriesRow
 from minigts.tools import flows

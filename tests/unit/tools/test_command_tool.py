@@ -15,11 +15,11 @@ import pytest
 from experiment_lab import begin, chain, endpoints, recorder_of, require_known
 
 from minigts.errors import CommandTimeout, InputError
+from minigts.experiment_language.model import Experiment, Links
 from minigts.experiments import outputs
 from minigts.experiments.derive import derive
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
-from minigts.experiments.model import Experiment, Links
 from minigts.experiments.run import run_together
 from minigts.experiments.sample_steps import LISTENING, SERVED, Surroundings, _listening, procedure
 from minigts.lab.queues import End, Queue

@@ -10,9 +10,9 @@ import pytest
 from experiment_lab import RECORDED, endpoints, recorded
 
 import minigts.tools
+from minigts.experiment_language.model import Experiment
 from minigts.experiments.commands import command, estimate_s, predicted
 from minigts.experiments.load import parse
-from minigts.experiments.model import Experiment
 from minigts.report import phrasing
 from minigts.results.tables import SAMPLE_COLUMNS
 from minigts.tools import COLUMNS, TOOLS

@@ -10,10 +10,10 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Literal, TypeVar
 
+from minigts.experiment_language.claims import ALONG_PATHS, Claim, formula_name, is_of_the_value
+from minigts.experiment_language.model import Experiment, settings
 from minigts.experiments import construction
-from minigts.experiments.claim_language import ALONG_PATHS, Claim, formula_name, is_of_the_value
 from minigts.experiments.matrix import path_between
-from minigts.experiments.model import Experiment, settings
 from minigts.experiments.summary import Cell, Verdict
 from minigts.judge import curves, ranges
 from minigts.judge.registry import WORDS

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from minigts.experiments.model import AnyMeasurement
+from minigts.experiment_language.model import AnyMeasurement
 from minigts.overlays import Endpoint
 from minigts.overlays.catalogue import HEADER_BYTES
 from minigts.tools.base import PathUnderTest

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from minigts.experiments.claim_language import Claim
+from minigts.experiment_language.claims import Claim
+from minigts.experiment_language.model import AnyMeasurement, Experiment, Links
 from minigts.experiments.matrix import Repeated as Row
 from minigts.experiments.matrix import cells as planned_cells
 from minigts.experiments.matrix import path_between
-from minigts.experiments.model import AnyMeasurement, Experiment, Links
 from minigts.experiments.summary import Cell
 from minigts.judge.statistics import estimate
 from minigts.judge.tolerances import longest_call_ns

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from minigts.experiment_language.claims import Claim
 from minigts.experiments import run_folders, time_limits
-from minigts.experiments.claim_language import Claim
 from minigts.experiments.claims import foreseen
 from minigts.experiments.derive import Taken, summarise
 from minigts.experiments.prepare import Prepared

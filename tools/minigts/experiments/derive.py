@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, median
 
+from minigts.experiment_language.claims import Published
+from minigts.experiment_language.model import AnyMeasurement, Experiment, Links, settings
 from minigts.experiments import flow_results, time_limits
-from minigts.experiments.claim_language import Published
 from minigts.experiments.claims import evaluate
 from minigts.experiments.commands import buffers_of, least, outer_mtu, predicted, underlay_mtu
 from minigts.experiments.matrix import Repeated as Row
 from minigts.experiments.matrix import Sample, cells, path_between
-from minigts.experiments.model import AnyMeasurement, Experiment, Links, settings
 from minigts.experiments.outputs import over_time, read
 from minigts.experiments.summary import FURTHER, Cell, Verdict
 from minigts.judge.statistics import estimate

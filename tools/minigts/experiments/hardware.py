@@ -15,10 +15,10 @@ from pathlib import Path
 from minigts import paths
 from minigts.dataplane import shaping
 from minigts.errors import InputError, Problem
+from minigts.experiment_language.model import AnyMeasurement
 from minigts.experiments import derive, run_folders
 from minigts.experiments.commands import underlay_mtu
 from minigts.experiments.matrix import Sample
-from minigts.experiments.model import AnyMeasurement
 from minigts.experiments.prepare import Prepared
 from minigts.experiments.sample_steps import Surroundings, procedure
 from minigts.experiments.sampler import judged

@@ -11,9 +11,9 @@ from pathlib import PurePosixPath
 
 from minigts import lab as labs
 from minigts import overlays
+from minigts.experiment_language.model import Links
 from minigts.experiments import provenance
 from minigts.experiments.guard import Drops
-from minigts.experiments.model import Links
 from minigts.fidelity.host_load import Recording, recording
 from minigts.lab import Lab, Settings, queues, schedule_player
 from minigts.lab.links import link_named

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from minigts.errors import InputError
-from minigts.experiments.model import AnyMeasurement
+from minigts.experiment_language.model import AnyMeasurement
 from minigts.lab.links import link_named
 from minigts.language import documents
 from minigts.language.problems import Finding, path_of

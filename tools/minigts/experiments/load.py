@@ -6,7 +6,7 @@ from pathlib import Path
 
 from minigts import paths
 from minigts.errors import InputError, Problem
-from minigts.experiments.model import Experiment
+from minigts.experiment_language.model import Experiment
 from minigts.formats import recognised
 from minigts.language.source import Language, read_text
 from minigts.language.tree import Data, read_tree

@@ -10,9 +10,9 @@ from itertools import groupby
 from typing import Literal
 
 from minigts.errors import InputError
+from minigts.experiment_language.model import MOST_SAMPLES, AnyMeasurement, Experiment, Pair, Paths, too_many
 from minigts.experiments.commands import estimate_s
 from minigts.experiments.link_changes import require_sense, wrong_changes
-from minigts.experiments.model import MOST_SAMPLES, AnyMeasurement, Experiment, Pair, Paths, too_many
 from minigts.experiments.queue_watch import ends_of
 from minigts.lab.links import link_named
 from minigts.language.problems import Finding, listed, shown

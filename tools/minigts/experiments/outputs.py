@@ -6,9 +6,9 @@ import contextlib
 import statistics
 from collections.abc import Mapping, Sequence
 
+from minigts.experiment_language.model import AnyMeasurement
 from minigts.experiments import counters, flow_results, link_changes, queue_watch
 from minigts.experiments.link_changes import SCHEDULE
-from minigts.experiments.model import AnyMeasurement
 from minigts.experiments.queue_watch import QUEUES
 from minigts.experiments.sample_steps import CROSSING, LISTENING, SERVING
 from minigts.results.schema import RawSample, Side

@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 from minigts import overlays
 from minigts.errors import InputError, Problem
+from minigts.experiment_language.model import Experiment, replicates_of
 from minigts.experiments import real_seconds, run, time_limits
 from minigts.experiments.load import LANGUAGE, load, topology_file
 from minigts.experiments.matrix import Sample, matrix, wrong_places
-from minigts.experiments.model import Experiment, replicates_of
 from minigts.language.problems import Location
 from minigts.language.source import read_text
 from minigts.language.tree import read_tree

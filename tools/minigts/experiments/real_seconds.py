@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+from minigts.experiment_language.model import AnyMeasurement, Experiment
 from minigts.experiments.commands import estimate_s, predicted
 from minigts.experiments.matrix import Sample, path_between
-from minigts.experiments.model import AnyMeasurement, Experiment
 from minigts.tools.base import PathUnderTest
 from minigts.tools.flows import FlowsOptions
 from minigts.topology.plan.elements import Path

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from minigts import paths
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
+from minigts.experiment_language.model import Experiment
 from minigts.experiments import guard, time_limits
 from minigts.experiments.commands import estimate_s
 from minigts.experiments.derive import derive
 from minigts.experiments.matrix import Sample, batches, path_between
-from minigts.experiments.model import Experiment
 from minigts.experiments.sampler import LabControl, Sampler
 from minigts.experiments.summary import Verdict
 from minigts.overlays import Endpoint

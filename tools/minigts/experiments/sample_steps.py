@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from minigts.errors import InputError, MinigtsError
+from minigts.experiment_language.model import MEASUREMENTS, AnyMeasurement, Crossing
 from minigts.experiments.commands import WATCHED_AROUND_S, command, estimate_s, timeout_s, underlay_mtu
 from minigts.experiments.matrix import Sample, path_between
-from minigts.experiments.model import MEASUREMENTS, AnyMeasurement, Crossing
 from minigts.language.quantities import OFFERED_MBIT
 from minigts.overlays import Endpoint
 from minigts.tools.base import PathUnderTest, Service

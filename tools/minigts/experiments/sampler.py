@@ -14,11 +14,11 @@ from threading import Event
 from typing import Protocol
 
 from minigts.errors import CommandTimeout, InputError
+from minigts.experiment_language.model import AnyMeasurement, Cut, Links
 from minigts.experiments import outputs, queue_watch
 from minigts.experiments.commands import estimate_s, warm_up
 from minigts.experiments.link_changes import SCHEDULE, line, moments_of
 from minigts.experiments.matrix import Sample, path_between
-from minigts.experiments.model import AnyMeasurement, Cut, Links
 from minigts.experiments.sample_steps import (
     CROSSING,
     FLOW,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from minigts.experiments.model import settings
+from minigts.experiment_language.model import settings
 from minigts.judge.samples import PathSamples
 from minigts.judge.verdicts import Word
 from minigts.tools import COLUMNS

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from minigts.experiments.claim_language import Claim
+from minigts.experiment_language.claims import Claim
+from minigts.experiment_language.model import AnyMeasurement, Experiment
 from minigts.experiments.matrix import Sample, matrix, pairs
-from minigts.experiments.model import AnyMeasurement, Experiment
 from minigts.language.problems import Location
 from minigts.results.schema import LeftOut, Manifest
 from minigts.tools import QUANTITIES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from minigts.experiments.figure_language import EXPERIMENT, MEASUREMENT, PLACES, Figure
+from minigts.experiment_language.figures import EXPERIMENT, MEASUREMENT, PLACES, Figure
 from minigts.report import phrasing
 from minigts.report.chart_model import number_of, numbers_of
 from minigts.results.tables import SeriesRow, SummaryRow

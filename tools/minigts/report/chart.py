@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from minigts.experiments.figure_language import X
+from minigts.experiment_language.figures import X
 from minigts.language.figures import digits
 from minigts.report import distributions, phrasing, style
 from minigts.report.chart_model import Chart, Panel, Point, Series, number_of

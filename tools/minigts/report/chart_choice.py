@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
-from minigts.experiments.claim_language import Published, word
-from minigts.experiments.figure_language import EXPERIMENT, MEASUREMENT, TIME, Figure
+from minigts.experiment_language.claims import Published, word
+from minigts.experiment_language.figures import EXPERIMENT, MEASUREMENT, TIME, Figure
 from minigts.judge.statistics import Middle, middle
 from minigts.report import distributions, phrasing
 from minigts.report.axis_places import (

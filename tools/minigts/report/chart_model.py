@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from minigts.experiments.figure_language import PLAIN_FIGURE, Figure, Line, X
+from minigts.experiment_language.figures import PLAIN_FIGURE, Figure, Line, X
 from minigts.tools.base import Tool
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z%/]*)")

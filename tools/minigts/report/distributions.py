@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from minigts.experiments.figure_language import Figure as Asked
+from minigts.experiment_language.figures import Figure as Asked
 from minigts.report import phrasing, style
 from minigts.report.axis_places import path, value_label, variant
 from minigts.report.chart_model import Chart, Panel, Point, Series

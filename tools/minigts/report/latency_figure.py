@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from minigts.experiments.figure_language import PLAIN_FIGURE, X
-from minigts.experiments.figure_language import Figure as Asked
+from minigts.experiment_language.figures import PLAIN_FIGURE, X
+from minigts.experiment_language.figures import Figure as Asked
 from minigts.report import phrasing, style
 from minigts.report.points import LatencyPoint
 from minigts.tools.columns import VALUE

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
-from minigts.experiments.claim_language import Claim, Kind
+from minigts.experiment_language.claims import Claim, Kind
 from minigts.judge.verdicts import EXPLAINED, SHOWN, Word, combine, shown
 from minigts.report import phrasing, style
 from minigts.report.read import Results, is_sweep, labs_of, read, read_sweep, runs

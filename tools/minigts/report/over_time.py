@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from minigts.experiments.claim_language import word
-from minigts.experiments.figure_language import PLAIN_FIGURE, TIME, X
-from minigts.experiments.figure_language import Figure as Asked
+from minigts.experiment_language.claims import word
+from minigts.experiment_language.figures import PLAIN_FIGURE, TIME, X
+from minigts.experiment_language.figures import Figure as Asked
 from minigts.language.quantities import magnitude
 from minigts.report import phrasing, style
 from minigts.report.axis_places import in_full, path, variant

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from minigts.experiments.figure_language import PLAIN_FIGURE, Figure
+from minigts.experiment_language.figures import PLAIN_FIGURE, Figure
 from minigts.judge.statistics import MOST_IN_RANGE, coverage
 from minigts.judge.verdicts import Word
 from minigts.language.figures import digits, span

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from minigts import paths
 from minigts.errors import EnvironmentLacks, MinigtsError
-from minigts.experiments import figure_language
-from minigts.experiments.claim_language import word
-from minigts.experiments.figure_language import EXPERIMENT, PLACES, TIME, Figure, Known, X, unknown_words
+from minigts.experiment_language import figures as figure_language
+from minigts.experiment_language.claims import word
+from minigts.experiment_language.figures import EXPERIMENT, PLACES, TIME, Figure, Known, X, unknown_words
 from minigts.language.fields import unknown
 from minigts.language.problems import Finding, listed, require_none, shown
 from minigts.report import chart_choice, over_time, style

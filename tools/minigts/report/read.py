@@ -20,9 +20,9 @@ from pydantic import JsonValue
 
 from minigts import paths
 from minigts.errors import InputError
-from minigts.experiments.claim_language import Published
-from minigts.experiments.figure_language import EXPERIMENT, Figure
-from minigts.experiments.model import AnyMeasurement
+from minigts.experiment_language.claims import Published
+from minigts.experiment_language.figures import EXPERIMENT, Figure
+from minigts.experiment_language.model import AnyMeasurement
 from minigts.judge.verdicts import Word, combine
 from minigts.results import folder, manifest, schema, store, sweeps
 from minigts.results.schema import Claim, LeftOut, Manifest

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from minigts import paths
-from minigts.experiments.figure_language import PLAIN_AXIS, PLAIN_STYLE, Axis, Style
+from minigts.experiment_language.figures import PLAIN_AXIS, PLAIN_STYLE, Axis, Style
 from minigts.language.figures import digits
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, RootModel
 
 from minigts import paths
-from minigts.experiments.model import Experiment
+from minigts.experiment_language.model import Experiment
 from minigts.fidelity.host_load import HostLoad
 from minigts.judge.verdicts import Word, current
 from minigts.providers.course import Count, Digest

@@ -28,7 +28,7 @@ def schema(
 
     Example:  minigts schema experiment > experiment.schema.json
     """
-    from minigts.experiments import model as experiments
+    from minigts.experiment_language import model as experiments
     from minigts.overlays import policy
     from minigts.topology.read import model as topologies
 

@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from minigts.errors import InputError
-from minigts.experiments.claim_language import (
+from minigts.experiment_language.claims import (
     ALONG_PATHS,
     METRICS,
     OF_THE_PATH,
@@ -36,7 +36,7 @@ from minigts.experiments.claim_language import (
     varied,
     word,
 )
-from minigts.experiments.figure_language import EXPERIMENT, PLACES, TIME, Figure, Known, unknown_words
+from minigts.experiment_language.figures import EXPERIMENT, PLACES, TIME, Figure, Known, unknown_words
 from minigts.language import validation
 from minigts.language.fields import MADE, Strict, choice, matching, truth, unknown, whole, written
 from minigts.language.formula import formula

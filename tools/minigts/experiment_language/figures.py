@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from minigts.experiments.claim_language import Name, Number, Words
+from minigts.experiment_language.claims import Name, Number, Words
 from minigts.language.fields import Strict, choice, number, text, unknown, written
 from minigts.language.figures import digits
 from minigts.language.problems import Finding, Location, Misplaced, shown

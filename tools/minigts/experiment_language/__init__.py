@@ -1,0 +1,1 @@
+"""What an experiment's file may say: measurements, claims and figures. Runs of it are in `experiments`."""
