@@ -40,6 +40,21 @@ def made(place: Path, text: str = LAB, *, leave_out: bool = False, **files: str)
     return detect.read(text, str(place / "lab.conf"), leave_out=leave_out)
 
 
+@pytest.mark.parametrize(
+    ("written", "memory_mb"), [("512", 512), ("512m", 512), ("1G", 1024), ("524288k", 512), ("536870912b", 512)]
+)
+def test_memory_without_a_unit_is_of_megabytes(written: str, memory_mb: int) -> None:
+    read = kathara(f'pc1[0]="A"\npc2[0]="A"\npc1[mem]={written}\n')
+    assert [machine.memory_mb for machine in read.machines] == [memory_mb, None]
+
+
+def test_memory_that_is_too_little_for_a_kernel_is_the_least_and_noted() -> None:
+    read = kathara('pc1[0]="A"\npc2[0]="A"\npc1[mem]=24\n')
+    require_fit(read, "lab.conf")
+    assert [machine.memory_mb for machine in read.machines] == [128, None]
+    assert "mem of pc1: 128 MB here, the least that a host with a kernel of its own has" in read.notes
+
+
 def test_domains_of_two_are_links_and_settings_are_commands() -> None:
     read = kathara(LAB)
     require_fit(read, "lab.conf")

@@ -16,6 +16,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import PurePosixPath
 
 from minigts.formats.attached import Attached, Wanted, fitted
@@ -23,7 +24,7 @@ from minigts.formats.beside import Beside, names_interface
 from minigts.formats.containerlab_commands import IPV6_ON
 from minigts.formats.keys import KATHARA
 from minigts.formats.lines import Lines
-from minigts.formats.network import Link, Machine, Names, Network, title
+from minigts.formats.network import Link, Machine, Names, Network, memory_of_host, title
 from minigts.language.blocks import MAC, OWN_MACS
 from minigts.language.host_paths import checked_source, checked_target
 from minigts.language.problems import did_you_mean, shown
@@ -40,6 +41,8 @@ _DOMAIN = re.compile(r"([A-Za-z0-9_-]{1,60})(?:/([0-9A-Fa-f:]{17}))?", re.ASCII)
 _SYSCTL = re.compile(r"([a-z][a-z0-9_]*(?:[./][A-Za-z0-9_-]+){1,9})\s*=\s*(\S{1,200})", re.ASCII)
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,63})=([^\n]{0,1000})", re.ASCII)
 _MEMORY = re.compile(r"([0-9]{1,9})\s*([bkmg]?)", re.IGNORECASE | re.ASCII)
+_MB_OF = {"": Fraction(1), "b": Fraction(1, 2**20), "k": Fraction(1, 2**10), "m": Fraction(1), "g": Fraction(2**10)}
+"""By the unit of a size of memory, in 2^20 bytes. Without a unit Kathará takes it for `m`."""
 _NUMBER = re.compile(r"[0-9]{1,3}", re.ASCII)
 _INTERFACE = re.compile(r"(?<![A-Za-z0-9_-])eth([0-9]{1,3})(?![A-Za-z0-9_-])", re.ASCII)
 _STARTS_A_DAEMON = re.compile(r"(?:systemctl|service)\s|/etc/init\.d/|/usr/lib/frr/", re.ASCII)
@@ -139,8 +142,7 @@ class _Reading:
             case "env" if (found := _VARIABLE.fullmatch(value)) is not None:
                 device.environment[found[1]] = found[2]
             case "mem" if (found := _MEMORY.fullmatch(value)) is not None:
-                unit = {"": "B", "b": "B", "k": "KB", "m": "MB", "g": "GB"}[found[2].lower()]
-                device.memory_mb = self._memory(f"{found[1]}{unit}", number)
+                device.memory_mb = self._memory(device, int(found[1]) * _MB_OF[found[2].lower()], number)
             case "cpus" if _is_share(value):
                 device.cpus = float(value)
             case "exec" if value:
@@ -150,9 +152,10 @@ class _Reading:
             case _:
                 self._lines.wrong(number, wrong)
 
-    def _memory(self, written: str, number: int) -> int | None:
+    def _memory(self, device: _Device, size_mb: Fraction, number: int) -> int | None:
+        of_host = memory_of_host(float(size_mb), "mem", device.name, self._lines.notes)
         try:
-            return round(MEMORY_MB.parse(written))
+            return round(MEMORY_MB.parse(f"{round(of_host)}MB"))
         except ValueError as error:
             self._lines.wrong(number, str(error))
             return None
