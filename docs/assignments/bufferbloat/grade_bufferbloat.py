@@ -119,7 +119,9 @@ def test_the_window_is_shown(series: dict[tuple[int, str], list[float]], packets
 
 @pytest.mark.parametrize("packets", QUEUES)
 def test_the_queue_is_shown(series: dict[tuple[int, str], list[float]], packets: int) -> None:
-    assert max(series[packets, "router-home from router queue_bytes"], default=0) == pytest.approx(packets * FRAME_BYTES, rel=WITHIN)
+    assert max(series[packets, "router-home from router queue_bytes"], default=0) == pytest.approx(
+        packets * FRAME_BYTES, rel=WITHIN
+    )
 
 
 def test_pages_come_later_behind_the_longer_queue(series: dict[tuple[int, str], list[float]]) -> None:
@@ -139,7 +141,9 @@ def test_the_discipline_cures_it(
 ) -> None:
     discipline = str(handed_in(pytestconfig, "answers.yaml").get("discipline"))
     assert discipline != "fifo"
-    link("router", "home").change(rate=f"{RATE_KBIT}kbit", rtt="10ms", queue="151400B", queue_discipline=discipline)
+    link("router", "home").change(
+        rate=f"{RATE_KBIT}kbit", rtt="10ms", queue=f"{QUEUES[-1]}packets", queue_discipline=discipline
+    )
     run("home", "sh", "-c", "iperf3 -s -1 -D && sleep 1")
     home = lab.host("home").address
     run("server", "sh", "-c", f"iperf3 -c {home} -t 30 >/root/download 2>&1 & sleep 0.1")

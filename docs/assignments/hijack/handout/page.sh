@@ -1,3 +1,4 @@
+#!/bin/sh
 # The web server of 10.4.0.80: `page.sh right` or `page.sh false` is what its page says.
 mkdir -p /root/www
 echo "$1" >/root/www/index.html
