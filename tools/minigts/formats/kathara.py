@@ -33,6 +33,8 @@ from minigts.language.quantities import MEMORY_MB
 FILE = "lab.conf"
 LONGEST_COMMAND = 4000
 """The longest command of a host in a topology."""
+SHARED = "shared"
+"""Whose startup all devices run, before their own."""
 MOST_FILES = 100
 """The most files of a host in a topology."""
 _OPTION = re.compile(r"([A-Za-z0-9_.-]{1,60})\[([A-Za-z0-9_]{1,30})\]\s*=\s*(.*)", re.ASCII)
@@ -60,7 +62,9 @@ class _Device:
     name: str
     line: int
     domains: dict[int, tuple[str, str | None, int]] = field(default_factory=dict)
-    run: list[str] = field(default_factory=list)
+    sysctls: list[str] = field(default_factory=list)
+    commands: list[str] = field(default_factory=list)
+    """What `exec` says, which comes last."""
     environment: dict[str, str] = field(default_factory=dict)
     memory_mb: int | None = None
     cpus: float | None = None
@@ -138,7 +142,7 @@ class _Reading:
         wrong = f"{shown(value)} is no value of {key}"
         match key:
             case "sysctl" if (found := _SYSCTL.fullmatch(value)) is not None:
-                device.run.append(shlex.join(["sysctl", "-qw", f"{found[1]}={found[2]}"]))
+                device.sysctls.append(shlex.join(["sysctl", "-qw", f"{found[1]}={found[2]}"]))
             case "env" if (found := _VARIABLE.fullmatch(value)) is not None:
                 device.environment[found[1]] = found[2]
             case "mem" if (found := _MEMORY.fullmatch(value)) is not None:
@@ -146,7 +150,7 @@ class _Reading:
             case "cpus" if _is_share(value):
                 device.cpus = float(value)
             case "exec" if value:
-                device.run += self._commands(device, [value], number)
+                device.commands += self._commands(device, [value], "exec", number)
             case "ipv6" if value.lower() in (*_YES, *_NO):
                 device.has_ipv6 = value.lower() in _YES
             case _:
@@ -165,13 +169,11 @@ class _Reading:
         for name in self._beside.names():
             if name == "lab.ext":
                 self._lines.lose(0, name, "the lab", "it joins a domain to a network of the machine")
-            elif name in ("shared.startup", "shared.shutdown"):
-                self._lines.lose(0, name, "the lab", "write what it does into each device's own startup")
             elif name.endswith(".shutdown"):
                 self._lines.notes.add(name, "the lab", "left out: nothing runs as a host ends")
             elif name == "lab.dep":
                 self._lines.notes.add(name, "the lab", "left out: all hosts start together")
-            elif name.endswith(".startup") and name.removesuffix(".startup") not in self._devices:
+            elif name.endswith(".startup") and name.removesuffix(".startup") not in (*self._devices, SHARED):
                 self._lines.notes.add(name, "the lab", "left out: lab.conf has no such device")
 
     def network(self) -> Network:
@@ -228,18 +230,18 @@ class _Reading:
         return links, switches
 
     def _run(self, device: _Device, renamed: Mapping[str, str]) -> Iterator[str]:
-        """The device's commands: its settings, then its startup, with the interfaces' names here."""
+        """The device's commands in Kathará's order, with the interfaces' names here: its settings, what all devices run,
+        its own startup, and `exec`."""
         if device.has_ipv6:
             yield IPV6_ON
-        yield from (_in_our_names(command, renamed) for command in device.run)
-        script = self._beside.text(f"{device.name}.startup")
-        if script is None:
-            return
-        for command in self._commands(device, _commands(script), 0):
-            yield _in_our_names(command, renamed)
+        found = [*device.sysctls]
+        for script in (f"{SHARED}.startup", f"{device.name}.startup"):
+            if (text := self._beside.text(script)) is not None:
+                found += self._commands(device, _commands(text), script, 0)
+        yield from (_in_our_names(command, renamed) for command in (*found, *device.commands))
 
-    def _commands(self, device: _Device, commands: Sequence[str], number: int) -> Iterator[str]:
-        where = f"{device.name}.startup" if not number else "exec"
+    def _commands(self, device: _Device, commands: Sequence[str], where: str, number: int) -> Iterator[str]:
+        """Those of a script or of `exec`, which `where` names, at that line of lab.conf."""
         for command in commands:
             if len(command) > LONGEST_COMMAND:
                 self._lines.lose(number, f"a command of {where}", device.name, f"longer than {LONGEST_COMMAND} bytes")
