@@ -26,7 +26,10 @@ OUTSIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_
 OUTSIDE += ("bench/README.md", "provision/kernel/README.md")
 """Pages that lie elsewhere than in docs/."""
 PARTS = {
-    "Learn": "README docs/install docs/lessons/README docs/lessons/[0-9]-* docs/lessons/[0-9][0-9]-* docs/own-programs",
+    "Learn": (
+        "README docs/install docs/lessons/README docs/lessons/[0-9]-* docs/lessons/[0-9][0-9]-* "
+        "docs/assignments/README docs/assignments/*/README docs/own-programs"
+    ),
     "Do": (
         "docs/README docs/lab docs/serve docs/experiments docs/classics docs/testing docs/python docs/results "
         "docs/campaigns docs/explore docs/kubernetes docs/which-network-for-my-cluster docs/policy "

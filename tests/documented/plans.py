@@ -12,6 +12,36 @@ THIS_MACHINE = "changes this machine"
 NOT_HERE = "needs what this machine need not have"
 OTHER_TEST = "is run by "
 
+ASSIGNMENTS = {
+    "": (
+        "cd docs/assignments/hijack/handout",
+        "minigts up topology.yaml",
+        "minigts exec as1 -- birdc show route",
+        "minigts test --minigts grading/topology.yaml --minigts-time virtual grade_hijack.py",
+    ),
+    "bufferbloat/": (
+        "minigts up topology.yaml",
+        "minigts exec home -- ping -c 5 server",
+        "minigts run experiment.yaml --dry-run",
+        "minigts run experiment.yaml",
+    ),
+    "mini-internet/": (
+        "minigts up topology.yaml --certify quick",
+        "minigts cp oslo.conf oslo:/root/bird.conf",
+        "minigts exec oslo -- birdc configure",
+    ),
+    "hijack/": (
+        "minigts up topology.yaml",
+        "minigts exec as1 -- birdc show route",
+        "minigts exec as1 -- curl --interface 10.1.0.1 http://10.4.0.80/",
+        "minigts cp rogue-same.conf as6:/root/rogue.conf",
+        "minigts exec as6 -- birdc configure",
+        "minigts exec as1 -- birdc show route all 10.4.0.0/16",
+        "minigts cp filter.conf as2:/root/filter.conf",
+        "minigts exec as2 -- birdc configure",
+    ),
+}
+"""What students and teachers type, by the assignment's page."""
 PLANS = {
     "README.md": Plan(
         codes={RUN: 1},
@@ -49,6 +79,12 @@ PLANS = {
         },
         codes={"minigts lesson 1 check": 1},
     ),
+    **{
+        f"docs/assignments/{page}README.md": Plan(
+            not_run=dict.fromkeys(commands, f"{OTHER_TEST}tests/live/test_assignments.py, as the grading does it")
+        )
+        for page, commands in ASSIGNMENTS.items()
+    },
     "docs/own-programs.md": Plan(
         not_run=dict.fromkeys(
             (

@@ -193,3 +193,11 @@ def test_topohubs_graphs_have_their_places_and_their_distances() -> None:
 def test_a_distance_that_is_none_is_an_error() -> None:
     with pytest.raises(InputError, match="no distance in km"):
         detect.read(TOPOHUB.replace("dist 200.0", 'dist "far"'), "small.gml")
+
+
+def test_a_containers_limit_that_is_too_little_for_a_kernel_is_the_least_and_noted() -> None:
+    nodes = "    a: {kind: linux, memory: 64Mb}\n    b: {kind: linux, memory: 524288k}\n"
+    text = f"name: m\ntopology:\n  nodes:\n{nodes}  links:\n    - endpoints: ['a:eth1', 'b:eth1']\n"
+    read = detect.read(text, "m.clab.yml")
+    assert [machine.memory_mb for machine in read.machines] == [128, 512]
+    assert "memory of a: 128 MB here, the least that a host with a kernel of its own has" in read.notes

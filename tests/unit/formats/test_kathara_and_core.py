@@ -40,6 +40,32 @@ def made(place: Path, text: str = LAB, *, leave_out: bool = False, **files: str)
     return detect.read(text, str(place / "lab.conf"), leave_out=leave_out)
 
 
+def test_commands_run_in_katharas_order(tmp_path: Path) -> None:
+    """DockerMachine.py of Kathara: shared.startup, the device's own, and what `exec` says."""
+    text = 'a[0]="A"\nb[0]="A"\na[exec]="echo last"\na[sysctl]="net.ipv4.ip_default_ttl=9"\n'
+    read = made(tmp_path, text, shared_startup="echo eth0\n", a_startup="echo own\n")
+    assert {machine.name: machine.run for machine in read.machines} == {
+        "a": ("sysctl -qw net.ipv4.ip_default_ttl=9", "echo eth1", "echo own", "echo last"),
+        "b": ("echo eth1",),
+    }
+    assert any(note.startswith("shared.startup of a, b: `run:` here") for note in read.notes)
+
+
+@pytest.mark.parametrize(
+    ("written", "memory_mb"), [("512", 512), ("512m", 512), ("1G", 1024), ("524288k", 512), ("536870912b", 512)]
+)
+def test_memory_without_a_unit_is_of_megabytes(written: str, memory_mb: int) -> None:
+    read = kathara(f'pc1[0]="A"\npc2[0]="A"\npc1[mem]={written}\n')
+    assert [machine.memory_mb for machine in read.machines] == [memory_mb, None]
+
+
+def test_memory_that_is_too_little_for_a_kernel_is_the_least_and_noted() -> None:
+    read = kathara('pc1[0]="A"\npc2[0]="A"\npc1[mem]=24\n')
+    require_fit(read, "lab.conf")
+    assert [machine.memory_mb for machine in read.machines] == [128, None]
+    assert "mem of pc1: 128 MB here, the least that a host with a kernel of its own has" in read.notes
+
+
 def test_domains_of_two_are_links_and_settings_are_commands() -> None:
     read = kathara(LAB)
     require_fit(read, "lab.conf")

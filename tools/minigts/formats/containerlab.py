@@ -25,7 +25,19 @@ from minigts.formats.attached import Attached, Fitted, Wanted, fitted
 from minigts.formats.beside import Beside
 from minigts.formats.containerlab_commands import FILLED_IN
 from minigts.formats.keys import CONTAINERLAB
-from minigts.formats.network import WAYS, Link, Machine, Names, Network, Notes, Written, flow, ports, title
+from minigts.formats.network import (
+    WAYS,
+    Link,
+    Machine,
+    Names,
+    Network,
+    Notes,
+    Written,
+    flow,
+    memory_of_host,
+    ports,
+    title,
+)
 from minigts.formats.yaml_document import Document, Layers
 from minigts.language.blocks import MAC, OWN_MACS
 from minigts.language.host_paths import checked_source, checked_target
@@ -130,7 +142,7 @@ def _machines(
             is_switch=kind in _SWITCHES,
             location=_location(document, settings, name),
             cpus=_cpus(document, settings, name),
-            memory_mb=_memory(document, *settings.get("memory")),
+            memory_mb=_memory(document, *settings.get("memory"), name),
             environment=_environment(document, settings, name),
             files=_files(document, settings, name),
         )
@@ -205,12 +217,16 @@ def _cpus(document: Document, settings: Layers, name: str) -> float | None:
     return cpus if cpus < 1 else int(cpus)
 
 
-def _memory(document: Document, data: Data, where: Location) -> int | None:
+def _memory(document: Document, data: Data, where: Location, name: str) -> int | None:
     if data is None:
         return None
     found = _MEMORY.fullmatch(data) if isinstance(data, str) and len(data) < 20 else None
-    written = f"{found[1]}{found[2].upper()}B" if found is not None else str(data)
-    mb = document.quantity(written, where, MEMORY_MB)
+    if found is None:
+        document.quantity(str(data), where, MEMORY_MB)
+        return None
+    size_mb = int(found[1]) * {"k": 2**-10, "m": 1, "g": 2**10}[found[2].lower()]
+    of_host = memory_of_host(size_mb, "memory", name, document.notes)
+    mb = document.quantity(f"{round(of_host)}MB", where, MEMORY_MB)
     return None if mb is None else round(mb)
 
 

@@ -16,6 +16,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import PurePosixPath
 
 from minigts.formats.attached import Attached, Wanted, fitted
@@ -23,7 +24,7 @@ from minigts.formats.beside import Beside, names_interface
 from minigts.formats.containerlab_commands import IPV6_ON
 from minigts.formats.keys import KATHARA
 from minigts.formats.lines import Lines
-from minigts.formats.network import Link, Machine, Names, Network, title
+from minigts.formats.network import Link, Machine, Names, Network, memory_of_host, title
 from minigts.language.blocks import MAC, OWN_MACS
 from minigts.language.host_paths import checked_source, checked_target
 from minigts.language.problems import did_you_mean, shown
@@ -32,6 +33,8 @@ from minigts.language.quantities import MEMORY_MB
 FILE = "lab.conf"
 LONGEST_COMMAND = 4000
 """The longest command of a host in a topology."""
+SHARED = "shared"
+"""Whose startup all devices run, before their own."""
 MOST_FILES = 100
 """The most files of a host in a topology."""
 _OPTION = re.compile(r"([A-Za-z0-9_.-]{1,60})\[([A-Za-z0-9_]{1,30})\]\s*=\s*(.*)", re.ASCII)
@@ -40,6 +43,8 @@ _DOMAIN = re.compile(r"([A-Za-z0-9_-]{1,60})(?:/([0-9A-Fa-f:]{17}))?", re.ASCII)
 _SYSCTL = re.compile(r"([a-z][a-z0-9_]*(?:[./][A-Za-z0-9_-]+){1,9})\s*=\s*(\S{1,200})", re.ASCII)
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,63})=([^\n]{0,1000})", re.ASCII)
 _MEMORY = re.compile(r"([0-9]{1,9})\s*([bkmg]?)", re.IGNORECASE | re.ASCII)
+_MB_OF = {"": Fraction(1), "b": Fraction(1, 2**20), "k": Fraction(1, 2**10), "m": Fraction(1), "g": Fraction(2**10)}
+"""By the unit of a size of memory, in 2^20 bytes. Without a unit Kathará takes it for `m`."""
 _NUMBER = re.compile(r"[0-9]{1,3}", re.ASCII)
 _INTERFACE = re.compile(r"(?<![A-Za-z0-9_-])eth([0-9]{1,3})(?![A-Za-z0-9_-])", re.ASCII)
 _STARTS_A_DAEMON = re.compile(r"(?:systemctl|service)\s|/etc/init\.d/|/usr/lib/frr/", re.ASCII)
@@ -57,7 +62,9 @@ class _Device:
     name: str
     line: int
     domains: dict[int, tuple[str, str | None, int]] = field(default_factory=dict)
-    run: list[str] = field(default_factory=list)
+    sysctls: list[str] = field(default_factory=list)
+    commands: list[str] = field(default_factory=list)
+    """What `exec` says, which comes last."""
     environment: dict[str, str] = field(default_factory=dict)
     memory_mb: int | None = None
     cpus: float | None = None
@@ -135,24 +142,24 @@ class _Reading:
         wrong = f"{shown(value)} is no value of {key}"
         match key:
             case "sysctl" if (found := _SYSCTL.fullmatch(value)) is not None:
-                device.run.append(shlex.join(["sysctl", "-qw", f"{found[1]}={found[2]}"]))
+                device.sysctls.append(shlex.join(["sysctl", "-qw", f"{found[1]}={found[2]}"]))
             case "env" if (found := _VARIABLE.fullmatch(value)) is not None:
                 device.environment[found[1]] = found[2]
             case "mem" if (found := _MEMORY.fullmatch(value)) is not None:
-                unit = {"": "B", "b": "B", "k": "KB", "m": "MB", "g": "GB"}[found[2].lower()]
-                device.memory_mb = self._memory(f"{found[1]}{unit}", number)
+                device.memory_mb = self._memory(device, int(found[1]) * _MB_OF[found[2].lower()], number)
             case "cpus" if _is_share(value):
                 device.cpus = float(value)
             case "exec" if value:
-                device.run += self._commands(device, [value], number)
+                device.commands += self._commands(device, [value], "exec", number)
             case "ipv6" if value.lower() in (*_YES, *_NO):
                 device.has_ipv6 = value.lower() in _YES
             case _:
                 self._lines.wrong(number, wrong)
 
-    def _memory(self, written: str, number: int) -> int | None:
+    def _memory(self, device: _Device, size_mb: Fraction, number: int) -> int | None:
+        of_host = memory_of_host(float(size_mb), "mem", device.name, self._lines.notes)
         try:
-            return round(MEMORY_MB.parse(written))
+            return round(MEMORY_MB.parse(f"{round(of_host)}MB"))
         except ValueError as error:
             self._lines.wrong(number, str(error))
             return None
@@ -162,13 +169,11 @@ class _Reading:
         for name in self._beside.names():
             if name == "lab.ext":
                 self._lines.lose(0, name, "the lab", "it joins a domain to a network of the machine")
-            elif name in ("shared.startup", "shared.shutdown"):
-                self._lines.lose(0, name, "the lab", "write what it does into each device's own startup")
             elif name.endswith(".shutdown"):
                 self._lines.notes.add(name, "the lab", "left out: nothing runs as a host ends")
             elif name == "lab.dep":
                 self._lines.notes.add(name, "the lab", "left out: all hosts start together")
-            elif name.endswith(".startup") and name.removesuffix(".startup") not in self._devices:
+            elif name.endswith(".startup") and name.removesuffix(".startup") not in (*self._devices, SHARED):
                 self._lines.notes.add(name, "the lab", "left out: lab.conf has no such device")
 
     def network(self) -> Network:
@@ -225,18 +230,18 @@ class _Reading:
         return links, switches
 
     def _run(self, device: _Device, renamed: Mapping[str, str]) -> Iterator[str]:
-        """The device's commands: its settings, then its startup, with the interfaces' names here."""
+        """The device's commands in Kathará's order, with the interfaces' names here: its settings, what all devices run,
+        its own startup, and `exec`."""
         if device.has_ipv6:
             yield IPV6_ON
-        yield from (_in_our_names(command, renamed) for command in device.run)
-        script = self._beside.text(f"{device.name}.startup")
-        if script is None:
-            return
-        for command in self._commands(device, _commands(script), 0):
-            yield _in_our_names(command, renamed)
+        found = [*device.sysctls]
+        for script in (f"{SHARED}.startup", f"{device.name}.startup"):
+            if (text := self._beside.text(script)) is not None:
+                found += self._commands(device, _commands(text), script, 0)
+        yield from (_in_our_names(command, renamed) for command in (*found, *device.commands))
 
-    def _commands(self, device: _Device, commands: Sequence[str], number: int) -> Iterator[str]:
-        where = f"{device.name}.startup" if not number else "exec"
+    def _commands(self, device: _Device, commands: Sequence[str], where: str, number: int) -> Iterator[str]:
+        """Those of a script or of `exec`, which `where` names, at that line of lab.conf."""
         for command in commands:
             if len(command) > LONGEST_COMMAND:
                 self._lines.lose(number, f"a command of {where}", device.name, f"longer than {LONGEST_COMMAND} bytes")

@@ -74,7 +74,7 @@ CONTAINERLAB: Mapping[str, Place] = {
             kind="`linux` is a host, with IPv6 on by `run:`, `bridge` and `ovs-bridge` a switch; all others are errors",
             group="the group whose settings it has",
             cpu="`cpus:`: whole processors, or a share of one",
-            memory="`memory:`",
+            memory="`memory:`; less than 128 MB is 128 MB, which is a note",
             env="`environment:`",
             exec="`run:`, in minigts' own system, with the interfaces' names here; of a bridge a note",
             sysctls="`run:`, by `sysctl -w`",
@@ -271,7 +271,7 @@ KATHARA: Mapping[str, Place] = {
         **_honoured(
             sysctl="`run:`, by `sysctl -w`",
             env="`environment:`",
-            mem="`memory:`",
+            mem="`memory:`, without a unit of MB; less than 128 MB is 128 MB, which is a note",
             cpus="`cpus:`: whole processors, or a share of one",
             exec="`run:`",
             ipv6="IPv6 on, by `run:`",

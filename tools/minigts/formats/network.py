@@ -10,6 +10,7 @@ from typing import NamedTuple
 from minigts.foreign import UNPRINTABLE
 from minigts.formats.limits import LONGEST_DESCRIPTION, LONGEST_NOTE, MOST_NOTES
 from minigts.language.problems import Location, listed
+from minigts.language.quantities import MEMORY_MB
 from minigts.language.tree import Data, Tree
 
 Ways = tuple[float, float]
@@ -136,6 +137,16 @@ class Notes:
         found = [f"{what} of {_listed(owners)}: {why}" for (what, why), owners in self._of.items()]
         kept = [_shown(line.replace("\n", " "))[:LONGEST_NOTE] for line in found[:MOST_NOTES]]
         return (*kept, *((f"and {len(found) - MOST_NOTES} more",) if len(found) > MOST_NOTES else ()))
+
+
+def memory_of_host(size_mb: float, what: str, owner: str, notes: Notes) -> float:
+    """The memory of a host for a container's limit, in 2^20 bytes: a host has a kernel of its own, which needs some, too.
+    `what` says it in the file."""
+    least = MEMORY_MB.parse(MEMORY_MB.least)
+    if size_mb >= least:
+        return size_mb
+    notes.add(what, owner, f"{least:g} MB here, the least that a host with a kernel of its own has")
+    return least
 
 
 _OF_A_PLACE = re.compile(r"(?:link|links|the) [a-z0-9 ]{1,30}", re.ASCII)

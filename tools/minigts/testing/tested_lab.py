@@ -115,7 +115,7 @@ def lab_of(target: Target) -> Iterator[api.Lab]:
         with target.lab.given_back() as lent:
             yield lent
         return
-    name = f"{target.plan.name}-{os.getpid()}"[:64]
+    name = f"{target.plan.name}-tests-{os.getpid()}"  # an experiment that a test runs has a lab of this process, too
     with api.up(target.plan, provider=target.provider, name=name) as made:
         yield made
 
