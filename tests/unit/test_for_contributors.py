@@ -100,3 +100,38 @@ def test_editors_are_told_the_width_that_ruff_wants() -> None:
     parser.read_string("[DEFAULT]\n" + (PROJECT / ".editorconfig").read_text(encoding="utf-8"))
     ruff = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["ruff"]
     assert parser["*.py"].getint("max_line_length") == ruff["line-length"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (1000, []),
+        (
+            990,
+            ["tests/budget.toml: judge has 1000 lines, and its budget is 990: take some out, or raise it and say why"],
+        ),
+        (1100, ["tests/budget.toml: judge has 1000 lines, and its budget is 1100: lower it"]),
+    ],
+)
+def test_a_room_has_the_lines_of_its_budget(
+    lines: int, said: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room, budget = tmp_path / "tools" / "judge", tmp_path / "tests" / "budget.toml"
+    room.mkdir(parents=True)
+    budget.parent.mkdir()
+    (room / "one.py").write_text("line\n" * 1000)
+    budget.write_text(f'[judge]\nlines = {lines}\nwhy = "it is large"\n')
+    monkeypatch.setattr(checks, "PROJECT", tmp_path)
+    monkeypatch.setattr(checks, "PACKAGE", tmp_path / "tools")
+    monkeypatch.setattr(checks, "BUDGET", budget)
+    assert checks.budget_problems() == said
+    budget.write_text("")
+    assert checks.budget_problems() == [
+        "tests/budget.toml: judge has 1000 lines, and its budget is 0: take some out, or raise it and say why"
+    ]
+
+
+def test_each_room_says_why_it_has_its_lines() -> None:
+    budget = tomllib.loads(checks.BUDGET.read_text(encoding="utf-8"))
+    assert [room for room, entry in budget.items() if not entry["why"]] == []
+    assert checks.budget_problems() == []
