@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from experiment_lab import host_load as load_of
@@ -52,6 +54,24 @@ def test_what_others_use_is_all_that_is_used_less_the_labs_own(tmp_path: Path) -
     assert seen.steal_cores * seen.seconds == pytest.approx(5 * TICK_S, rel=0.05)
     assert seen.cpu_stalled is not None
     assert seen.memory_stalled is None
+
+
+def test_a_process_that_ends_while_it_is_looked_at_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`up` ended with code 3, as a hostile host's processes ended then."""
+    machine(tmp_path, busy=1000, steal=0, stalled_us=None)
+    process(tmp_path, 10, used=100, waited_ns=10**9)
+
+    def gone(whole: Callable[..., Any]) -> Callable[..., Any]:
+        def listing(path: Any) -> Any:
+            if str(path).endswith("task"):
+                raise FileNotFoundError(path)
+            return whole(path)
+
+        return listing
+
+    for name in ("scandir", "listdir"):
+        monkeypatch.setattr(os, name, gone(getattr(os, name)))
+    assert host_load.snapshot([10], tmp_path).waited_s == {}
 
 
 def test_the_time_in_which_memory_was_waited_for_is_a_share(tmp_path: Path) -> None:

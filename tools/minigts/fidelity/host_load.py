@@ -190,11 +190,16 @@ class _Timer:
 
 
 def _waited_s(tasks: Path) -> Iterator[tuple[int, float]]:
-    """How long each thread was ready to run and did not, in seconds: the second word of its schedstat, in ns."""
-    for path in tasks.glob("*/schedstat"):
-        words = text_of(path).split()
+    """How long each thread was ready to run and did not, in seconds: the second word of its schedstat, in ns. None of a
+    process that has ended."""
+    try:
+        threads = [*tasks.iterdir()]
+    except OSError:
+        return
+    for thread in threads:
+        words = text_of(thread / "schedstat").split()
         if len(words) == 3:
-            yield int(path.parent.name), int(words[1]) / 1e9
+            yield int(thread.name), int(words[1]) / 1e9
 
 
 def _stalled_s(pressure: Path) -> float | None:
