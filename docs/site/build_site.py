@@ -40,8 +40,8 @@ PARTS = {
         "reference/policy reference/python docs/overlays docs/providers docs/glossary CHANGELOG"
     ),
     "Understand": (
-        "docs/virtual-time docs/trust docs/validation docs/corrections docs/methods docs/safety docs/effects docs/performance "
-        "docs/documents docs/figure-16 docs/faults docs/decisions/README CONTRIBUTING SECURITY CODE_OF_CONDUCT "
+        "docs/virtual-time docs/trust docs/validation docs/methods docs/safety docs/effects docs/performance "
+        "docs/documents docs/figure-16 docs/corrections docs/faults docs/decisions/README CONTRIBUTING SECURITY CODE_OF_CONDUCT "
         "bench/README provision/kernel/README"
     ),
 }
