@@ -41,8 +41,8 @@ PARTS = {
     ),
     "Understand": (
         "docs/virtual-time docs/trust docs/validation docs/methods docs/safety docs/effects docs/performance "
-        "docs/documents docs/figure-16 docs/corrections docs/faults docs/decisions/README CONTRIBUTING SECURITY CODE_OF_CONDUCT "
-        "bench/README provision/kernel/README"
+        "docs/documents docs/figure-16 docs/corrections docs/faults docs/decisions/README CONTRIBUTING SECURITY "
+        "CODE_OF_CONDUCT bench/README provision/kernel/README"
     ),
 }
 """The four parts of the site, each with its pages in their order."""
