@@ -456,10 +456,10 @@ def _adjusted(
 def _require_sense(plan: Plan, link: Link, change: Change, named: Mapping[str, Set[str]]) -> None:
     """Raises InputError where the link cannot be set so. `named` has the fields that are set now, by the end that
     sends."""
-    for problem in rules.problems(
-        rules.Link.of_plan(plan, link).change({end: change.sent_by(end) for end in link.ends}, named)
-    ):
-        raise InputError(f"{link.name}: {problem}")
+    sent = {end: change.sent_by(end) for end in link.ends}
+    wrong = [f"{link.name}: {each}" for each in rules.problems(rules.Link.of_plan(plan, link).change(sent, named))]
+    if wrong:
+        raise InputError("\n".join(wrong))
 
 
 def at_moment(plan: Plan, record: Record, moment: Moment) -> Record:
