@@ -230,8 +230,8 @@ class _Reading:
         return links, switches
 
     def _run(self, device: _Device, renamed: Mapping[str, str]) -> Iterator[str]:
-        """The device's commands in Kathará's order, with the interfaces' names here: its settings, what all devices run,
-        its own startup, and `exec`."""
+        """The device's commands in Kathará's order, with the interfaces' names here: its settings, what all devices
+        run, its own startup, and `exec`."""
         if device.has_ipv6:
             yield IPV6_ON
         found = [*device.sysctls]

@@ -140,8 +140,8 @@ class Notes:
 
 
 def memory_of_host(size_mb: float, what: str, owner: str, notes: Notes) -> float:
-    """The memory of a host for a container's limit, in 2^20 bytes: a host has a kernel of its own, which needs some, too.
-    `what` says it in the file."""
+    """The memory of a host for a container's limit, in 2^20 bytes: a host has a kernel of its own, which needs some,
+    too. `what` says it in the file."""
     least = MEMORY_MB.parse(MEMORY_MB.least)
     if size_mb >= least:
         return size_mb
