@@ -205,7 +205,7 @@ FAULTS = (
     ),
     Fault(
         "a declared rate is set in units of 1024",
-        "tools/minigts/topology/link_settings.py",
+        "tools/minigts/topology/facts/links/rate.py",
         'WireField(name="rate_bps", value=lambda way: way.rate_bps,',
         'WireField(name="rate_bps", value=lambda way: way.rate_bps and way.rate_bps * 1024 // 1000,',
         ("hops-and-timers",),

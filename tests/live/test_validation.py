@@ -1,4 +1,5 @@
-"""Each law of experiments/validation holds in a lab, in its quick form: `minigts validate NAME --quick`.
+"""Each law of experiments/validation holds in a lab, in its quick form, where it has one: `minigts validate NAME
+--quick`.
 
 One that takes seconds, and those whose file has just changed, are tried for each change; all of them at night. The
 clock's own tests hold the same physics in milliseconds (provision/clock/tests).
@@ -12,6 +13,7 @@ import pytest
 
 from live.program import Program
 from minigts import paths
+from minigts.cli.verbs.validate import with_quick_form
 from touched import changed
 
 pytestmark = pytest.mark.virtual
@@ -23,7 +25,7 @@ OF_EACH_CHANGE = {"policer.yaml"} | changed(FOLDER)
     "file",
     [
         pytest.param(file, id=file.stem, marks=() if file.name in OF_EACH_CHANGE else pytest.mark.nightly)
-        for file in sorted(FOLDER.glob("*.yaml"))
+        for file in with_quick_form()
     ],
 )
 def test_its_laws_hold(program: Program, tmp_path: Path, file: Path) -> None:

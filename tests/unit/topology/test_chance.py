@@ -228,7 +228,6 @@ def test_a_topologys_seed_moves_when_programs_start_in_a_replicate() -> None:
 DRAWING = re.compile(r"zlib\.crc32\(|random\.(?:Random|random|choice|randint|shuffle)\(|PCG64\(")
 KNOWN = {
     "explore/faults.py": "an exploration's faults",
-    "judge/curves.py": "intervals",
     "judge/statistics.py": "intervals",
     "experiments/derive.py": "intervals",
     "experiments/matrix.py": "the order of samples",

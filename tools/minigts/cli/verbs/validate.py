@@ -33,7 +33,11 @@ def validate(
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer values and replicates, for a few minutes: `quick:` in the files.")
+        bool,
+        typer.Option(
+            "--quick",
+            help="Fewer values and replicates, for a few minutes: `quick:` in the files, and those alone that have it.",
+        ),
     ] = False,
     on: Annotated[
         str | None,
@@ -93,7 +97,7 @@ def validate(
     before = None if renewed is None else laws.known(renewed)
     complete, folder = True, measured
     if folder is None:
-        asked = campaign.Asked(files=_files(names or ()), quick=quick, means=campaign.Means(on=on))
+        asked = campaign.Asked(files=_files(names or (), quick=quick), quick=quick, means=campaign.Means(on=on))
         with campaign.opened(asked, console.note) as opened:
             done = opened.measure(results, OnScreen())
         complete, folder = done.complete, done.folder
@@ -109,15 +113,25 @@ def validate(
     raise typer.Exit(0 if complete and explained else 1)
 
 
-def _files(names: Sequence[str]) -> tuple[Path, ...]:
+def _files(names: Sequence[str], *, quick: bool) -> tuple[Path, ...]:
     folder = paths.project_root() / FOLDER
     if not names:
-        return (folder,)
+        return with_quick_form() if quick else (folder,)
     known = {path.stem: path for path in sorted(folder.glob("*.yaml"))}
     unknown = [name for name in names if name not in known and not Path(name).is_file()]
     if unknown:
         raise InputError(f"{unknown[0]}: no such file, and no experiment of validation; there are {', '.join(known)}")
     return tuple(known.get(name, Path(name)) for name in names)
+
+
+def with_quick_form() -> tuple[Path, ...]:
+    """The experiments of validation that say what `--quick` leaves of them. The laws of others are of so many replicates
+    that no few minutes decide them."""
+    files = sorted((paths.project_root() / FOLDER).glob("*.yaml"))
+    found = tuple(file for file in files if "\nquick:" in file.read_text(encoding="utf-8"))
+    if left := [file.stem for file in files if file not in found]:
+        console.note(f"left out, since no quick form decides their laws: {', '.join(left)}")
+    return found
 
 
 def _on_hardware(directory: Path, results: Path) -> None:
