@@ -125,8 +125,8 @@ def _files(names: Sequence[str], *, quick: bool) -> tuple[Path, ...]:
 
 
 def with_quick_form() -> tuple[Path, ...]:
-    """The experiments of validation that say what `--quick` leaves of them. The laws of others are of so many replicates
-    that no few minutes decide them."""
+    """The experiments of validation that say what `--quick` leaves of them. The laws of others are of so many
+    replicates that no few minutes decide them."""
     files = sorted((paths.project_root() / FOLDER).glob("*.yaml"))
     found = tuple(file for file in files if "\nquick:" in file.read_text(encoding="utf-8"))
     if left := [file.stem for file in files if file not in found]:
