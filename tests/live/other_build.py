@@ -25,7 +25,7 @@ LATER = "+1600d"
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 """Of Debian's package faketime: programs that load it are told another time. It reads the file /etc/faketimerc."""
 PRELOADED = "/usr/local/lib/faketime.so"
-BUILD_TIMEOUT_S = 7200.0
+BUILD_TIMEOUT_S = 21600.0
 NAME = "minigts-other"
 SUBORDINATE = 1_000_000
 
