@@ -13,7 +13,7 @@ import pytest
 
 from live.program import Program
 from minigts import paths
-from minigts.cli.verbs.validate import with_quick_form
+from minigts.cli.verbs.validate import quick_experiments
 from touched import changed
 
 pytestmark = pytest.mark.virtual
@@ -25,7 +25,7 @@ OF_EACH_CHANGE = {"policer.yaml"} | changed(FOLDER)
     "file",
     [
         pytest.param(file, id=file.stem, marks=() if file.name in OF_EACH_CHANGE else pytest.mark.nightly)
-        for file in with_quick_form()
+        for file in quick_experiments()
     ],
 )
 def test_its_laws_hold(program: Program, tmp_path: Path, file: Path) -> None:

@@ -116,7 +116,7 @@ def validate(
 def _files(names: Sequence[str], *, quick: bool) -> tuple[Path, ...]:
     folder = paths.project_root() / FOLDER
     if not names:
-        return with_quick_form() if quick else (folder,)
+        return quick_experiments() if quick else (folder,)
     known = {path.stem: path for path in sorted(folder.glob("*.yaml"))}
     unknown = [name for name in names if name not in known and not Path(name).is_file()]
     if unknown:
@@ -124,7 +124,7 @@ def _files(names: Sequence[str], *, quick: bool) -> tuple[Path, ...]:
     return tuple(known.get(name, Path(name)) for name in names)
 
 
-def with_quick_form() -> tuple[Path, ...]:
+def quick_experiments() -> tuple[Path, ...]:
     """The experiments of validation that say what `--quick` leaves of them. The laws of others are of so many
     replicates that no few minutes decide them."""
     files = sorted((paths.project_root() / FOLDER).glob("*.yaml"))
