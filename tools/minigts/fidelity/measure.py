@@ -587,7 +587,7 @@ def _rate_row(lab: Lab, way: _OneWay, *, longer: bool = False) -> Row:
 
 
 def _judged_rate(lab: Lab, way: _OneWay, measured: float | None, note: str, judged: bool) -> Row:
-    mtu = next(port.mtu for port in lab.plan.machine(way.ends[0]).ports if port.link == way.link.name)
+    mtu = lab.plan.mtu_of(way.link)
     ceiling_mbit = tcp_ceiling_mbit(way.figures.rate_mbit, None, mtu, family=lab.plan.family) or 0
     return rate_row(lab.plan, way.link.name, ceiling_mbit, measured, note, judged=judged, direction=way.name)
 

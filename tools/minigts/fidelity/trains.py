@@ -40,7 +40,7 @@ def row(lab: Lab, link: Link) -> Row:
 def _rate_mbit(lab: Lab, link: Link) -> tuple[float | None, str]:
     """The measured rate in Mbit/s of whole frames, and how long the train was; or None, and why."""
     source = link.ends[0]
-    mtu = next(port.mtu for port in lab.plan.machine(source).ports if port.link == link.name)
+    mtu = lab.plan.mtu_of(link)
     frame_bytes = mtu + ETHERNET_HEADER_BYTES + (TAG_BYTES if link.vlans else 0)
     queue_bytes = min(way.queue_bytes or 0 for way in lab.plan.directions(link))
     frames = min(MOST_FRAMES, queue_bytes // frame_bytes)

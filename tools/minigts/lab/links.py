@@ -748,11 +748,7 @@ def with_current_links(lab: Lab, record: Record) -> Lab:
 
 def _link_now(plan: Plan, link: Link) -> Link:
     """The link with its figures by the ports of `plan`, which are as they are set now."""
-    return link.model_copy(update=link_figures(*plan.directions(link), _mtu(plan, link), plan.family))
-
-
-def _mtu(plan: Plan, link: Link) -> int:
-    return next(port.mtu for port in plan.machine(link.ends[0]).ports if port.link == link.name)
+    return link.model_copy(update=link_figures(*plan.directions(link), plan.mtu_of(link), plan.family))
 
 
 def run_script(provider: Provider, machine: Host | Switch, text: str) -> None:

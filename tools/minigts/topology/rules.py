@@ -53,8 +53,7 @@ class Link:
         ways = plan.directions(link)
         rtt_ms = sum(way.delay_ms for way in ways)
         there, back = (_as_in_a_file(way, rtt_ms) for way in ways)
-        mtu = next(port.mtu for port in plan.machine(link.ends[0]).ports if port.link == link.name)
-        return cls(link.name, link.ends, (there, back), mtu)
+        return cls(link.name, link.ends, (there, back), plan.mtu_of(link))
 
     @property
     def rtt_ms(self) -> float:
@@ -195,7 +194,7 @@ def _queue(way: Shaping, words: str, link: Link, frame_bytes: int) -> Iterator[s
         yield f"a queue without a rate{words}: nothing waits on a link that is not limited; give a rate too"
     if sized is not None and sized < frame_bytes:
         yield f"a queue of {sized} bytes{words} holds no full frame of {frame_bytes} bytes (MTU {link.mtu})"
-    held = sized if sized is not None else queue.default_bytes(rate_mbit, link.rtt_ms)
+    held = queue.planned_bytes(way, rate_mbit, link.rtt_ms, frame_bytes)
     yield from (f"{wrong}{words}" for wrong in _discipline(way, held))
 
 

@@ -130,7 +130,7 @@ def _controller(plan: Plan, written: str) -> str:
 
 def _link(plan: Plan, link: elements.Link) -> Link:
     to, back = plan.directions(link)
-    mtu = next(port.mtu for port in plan.machine(link.ends[0]).ports if port.link == link.name)
+    mtu = plan.mtu_of(link)
     said: dict[str, Any] = {field: (getattr(to, field), getattr(back, field)) for field in WAYS}
     of_sites = ("delay_ms",) if link.delay_from in _FROM_SITES else ()
     return Link(

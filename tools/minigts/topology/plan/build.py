@@ -209,9 +209,7 @@ def free_name(ends: tuple[str, str], taken: Collection[str]) -> str:
 
 def shaping_of(way: Shaping, rtt_ms: float, mtu: int, seed: int) -> Shaping:
     """One direction of a link, its queue sized for `rtt_ms`, with `seed` where it uses random numbers."""
-    size_bytes = queue.declared_bytes(way, way.rate_mbit, mtu + ETHERNET_HEADER_BYTES)
-    if size_bytes is None:
-        size_bytes = queue.default_bytes(way.rate_mbit, rtt_ms)
+    size_bytes = queue.planned_bytes(way, way.rate_mbit, rtt_ms, mtu + ETHERNET_HEADER_BYTES)
     declared = way.model_copy(update={"queue_bytes": size_bytes})
     return with_derived(declared, seed)
 

@@ -330,6 +330,10 @@ class Plan(Stored):
         """The machines at the two ends of the link of that name. Raises KeyError."""
         return self._ends_named[link]
 
+    def mtu_of(self, link: Link) -> int:
+        """The MTU of a link, which both its ends have."""
+        return self._ends[link.name][link.ends[0]][1].mtu
+
     def directions(self, link: Link) -> tuple[Shaping, Shaping]:
         """The declared shaping of a link, from its first end to its second, and back."""
         there, back = (self._ends[link.name][end][1].outgoing for end in link.ends)

@@ -238,6 +238,12 @@ def default_bytes(rate_mbit: float | None, rtt_ms: float) -> int | None:
     return max(_SMALLEST_BYTES, math.ceil(rate_mbit * 1000 / 8 * (rtt_ms + _SPARE_MS)))
 
 
+def planned_bytes(way: Way, rate_mbit: float | None, rtt_ms: float, frame_bytes: int) -> int | None:
+    """The queue in bytes as it will be, declared or not; None where there is no rate."""
+    size = declared_bytes(way, rate_mbit, frame_bytes)
+    return default_bytes(rate_mbit, rtt_ms) if size is None else size
+
+
 def other_sizes(fields: Iterable[str]) -> dict[str, None]:
     """Where one of these fields is a queue's size, all such fields, as None: a size takes the place of any other."""
     return dict.fromkeys(SIZES) if not set(SIZES).isdisjoint(fields) else {}
