@@ -10,7 +10,7 @@ from fake_provider import FakeProvider
 from minigts import lab as labs
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.providers import registry, supported
-from minigts.providers.base import Provider
+from minigts.providers.base import CARRIERS, Provider
 from minigts.topology.host_settings import FEATURES
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
@@ -46,7 +46,7 @@ def asking(feature: str) -> Plan:
 
 
 def test_each_feature_is_asked_for_here() -> None:
-    assert set(ASKING) == set(supported.names())
+    assert {*ASKING, CARRIERS} == set(supported.names())
     assert {name: [each.feature for each in supported.asked(asking(name))] for name in ASKING} == {
         name: [name] for name in ASKING
     }

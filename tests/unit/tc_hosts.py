@@ -21,7 +21,7 @@ from minigts.dataplane import filters, kernel_settings
 from minigts.errors import HostFailed
 from minigts.lab import usage
 from minigts.providers import registry
-from minigts.providers.base import Result, Supports
+from minigts.providers.base import CARRIERS, Carrier, Result, Supports
 from minigts.providers.real_time import RealTime
 from minigts.topology import sysctls
 from minigts.topology.plan.elements import Host, HostPort, Port, Switch
@@ -53,6 +53,10 @@ class Network:
     mbit: float = 0.0
     """What each port sends besides, since the lab came up."""
     begun_ns: int = field(default_factory=time.time_ns)
+    no_carriers: str = ""
+    """Why no port can lose its carrier."""
+    carriers: list[tuple[str, str, bool]] = field(default_factory=list)
+    """What was done to carriers: the host, its port, and whether it has one since."""
     drops: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By host and device: frames that its qdiscs dropped."""
     echoes: Counter[str] = field(default_factory=Counter)
@@ -84,7 +88,7 @@ class TcHosts(RealTime):
     """See `providers.base.Provider`."""
 
     name = "tc-hosts"
-    supports = Supports(frozenset({"memory of its own", "sysctls of a kernel of its own"}), {})
+    supports = Supports(frozenset({"memory of its own", "sysctls of a kernel of its own", CARRIERS}), {})
     engine: Literal["docker", "namespace"] = "docker"
     pace_s = 0.004
 
@@ -93,6 +97,14 @@ class TcHosts(RealTime):
 
     def missing(self) -> list[str]:
         return []
+
+    def carriers_lack(self) -> str:
+        there = NETWORKS.get(self.rundir)
+        return "" if there is None else there.no_carriers
+
+    def set_carriers(self, carriers: Sequence[Carrier]) -> None:
+        for each in carriers:
+            NETWORKS[self.rundir].carriers.append((each.machine, each.interface, each.on))
 
     def up(self, plan: Plan, progress: Callable[[str], None]) -> None:
         (self.rundir / "hosts").mkdir()

@@ -177,17 +177,19 @@ impl Calendar {
 
     /// Give the kernel a turn at `now`. It may go on by itself to just before `free_until`.
     ///
-    /// `local`: the time between the kernel's start and `now`. `calls`: a bit for each device that has input for the kernel.
+    /// `local`: the time between the kernel's start and `now`. The two numbers: a bit for each device that has input for the kernel, and
+    /// one for each that has other settings.
     /// `due`: frames that come before the turn is over.
     pub fn run(
         &mut self,
         now: u64,
         local: u64,
         free_until: u64,
-        calls: u64,
+        (calls, changed): (u64, u64),
         due: &[Note],
     ) -> io::Result<()> {
         self.page.set_calls(calls);
+        self.page.set_changed(changed);
         self.page.set_due(due.iter().map(|note| Note {
             time: note.time - self.behind,
             ..*note

@@ -246,6 +246,14 @@ impl Host {
         self.request = Some(time);
     }
 
+    /// At `now` the card of that device has a carrier, or none. Its kernel is told with a turn at that moment.
+    pub fn set_carrier(&mut self, device: usize, has_carrier: bool, now: u64) {
+        if self.devices[device].set_carrier(has_carrier) && !self.is_new() {
+            self.changed |= 1 << device;
+            self.request = Some(self.request.map_or(now, |request| request.min(now)));
+        }
+    }
+
     /// Put frames that come before `end`, and before anything else does, into the kernel's buffers when its turn begins. The
     /// kernel looks at each when its time has come. Not where frames wait for a modelled processor: when they come depends
     /// then on what the kernel sends meanwhile.

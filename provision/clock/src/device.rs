@@ -18,6 +18,7 @@ use crate::taken_away;
 
 const F_NET_MAC: u64 = 1 << 5;
 const F_NET_MERGE: u64 = 1 << 15;
+const F_NET_STATUS: u64 = 1 << 16;
 const F_PROTOCOL: u64 = 1 << 30;
 const F_VERSION_1: u64 = 1 << 32;
 
@@ -45,6 +46,9 @@ const SET_BACKEND_REQUESTS: u32 = 21;
 const GET_CONFIG: u32 = 24;
 const VRING_KICK: u32 = 35;
 
+/// Where a card's settings say whether it has a carrier, after its MAC address: a word of 16 bits, whose lowest is set then.
+const CARRIER_AT: usize = 6;
+
 const HEADER: usize = 12;
 const LONGEST: usize = 1 << 12;
 
@@ -71,6 +75,8 @@ pub enum Event {
 
 pub struct Device {
     kind: Kind,
+    /// Whether there is light on the cable, or what a card takes for it.
+    has_carrier: bool,
     socket: OwnedFd,
     /// A descriptor by which the device could call the kernel. It does not: the kernel is told of input with its turn. But the
     /// kernel takes the device for broken when this is closed.
@@ -87,6 +93,7 @@ impl Device {
     pub fn new(kind: Kind, socket: OwnedFd) -> Device {
         Device {
             kind,
+            has_carrier: true,
             socket,
             _calls: None,
             rings: Rings::new(kind),
@@ -97,6 +104,11 @@ impl Device {
 
     pub fn fd(&self) -> &OwnedFd {
         &self.socket
+    }
+
+    /// Give the card a carrier, or take it away. True if that is another state than before; the kernel has to be told then.
+    pub fn set_carrier(&mut self, has_carrier: bool) -> bool {
+        std::mem::replace(&mut self.has_carrier, has_carrier) != has_carrier
     }
 
     /// Read one message of the kernel's, if there is one, and answer it. `Output` is answered by `done`.
@@ -160,7 +172,7 @@ impl Device {
         mut descriptors: Vec<OwnedFd>,
     ) -> io::Result<Option<Vec<u8>>> {
         let kind = match self.kind {
-            Kind::Network { .. } => F_NET_MAC | F_NET_MERGE,
+            Kind::Network { .. } => F_NET_MAC | F_NET_MERGE | F_NET_STATUS,
             Kind::Console => 0,
         };
         let protocol = PROTOCOL_REPLY
@@ -228,7 +240,8 @@ impl Device {
         let (offset, size) = (number(payload, 0)? as usize, number(payload, 1)? as usize);
         let mut space = vec![0; 256];
         if let Kind::Network { mac } = self.kind {
-            space[..6].copy_from_slice(&mac);
+            space[..CARRIER_AT].copy_from_slice(&mac);
+            space[CARRIER_AT] = u8::from(self.has_carrier);
         }
         let mut answer = payload.to_vec();
         for (index, byte) in answer.iter_mut().skip(12).take(size).enumerate() {

@@ -76,6 +76,8 @@ pub struct Host {
     pub overrun: Vec<(usize, usize)>,
     /// Which devices have input for the kernel's next turn, one bit each.
     pub calls: u64,
+    /// Which devices have other settings than the kernel knows of, one bit each.
+    pub changed: u64,
     /// When the kernel asked to run next.
     pub request: Option<u64>,
     /// Frames on their way to the host.
@@ -138,6 +140,7 @@ impl Host {
             now,
             overrun: Vec::new(),
             calls: 0,
+            changed: 0,
             request: None,
             arrivals: BinaryHeap::new(),
             full,
@@ -210,6 +213,11 @@ impl Host {
 
     pub fn is_busy(&self) -> bool {
         self.state == State::Running
+    }
+
+    /// Whether its kernel has not had a turn yet, and so has not asked for any of its devices' settings.
+    pub fn is_new(&self) -> bool {
+        matches!(self.state, State::Starting | State::Fresh(_))
     }
 
     /// Whether its agent has not greeted yet. Time has to pass until it does.
@@ -408,7 +416,10 @@ impl Host {
             time,
             time - self.started_at,
             until,
-            std::mem::take(&mut self.calls),
+            (
+                std::mem::take(&mut self.calls),
+                std::mem::take(&mut self.changed),
+            ),
             &self.due,
         )
     }

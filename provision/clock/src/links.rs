@@ -118,8 +118,19 @@ impl Links {
             (Some(first), Some(peer)) => peer.take_back(from, first),
             _ => HashMap::new(),
         };
+        let has_carrier = one.wire.no_carrier == 0;
         for (number, time, frame) in port.wire.set(now, one.wire, arriving) {
             port.deliver(hosts, (from.0, from.1, number), time, frame);
+        }
+        if let Some(host) = &mut hosts[from.0] {
+            host.set_carrier(from.1 + 1, has_carrier, now);
+        }
+    }
+
+    /// Let a host's cards have their carriers, or none, as their wires are set. Its kernel has just been started.
+    pub fn set_carriers(&self, index: usize, host: &mut Host, now: u64) {
+        for (port, Port { wire, .. }) in self.ports[index].iter().enumerate() {
+            host.set_carrier(port + 1, wire.settings().no_carrier == 0, now);
         }
     }
 

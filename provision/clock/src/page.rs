@@ -46,7 +46,8 @@ const OWN_AT: usize = 4096;
 const CAPABILITIES_AT: usize = OWN_AT;
 const FLAGS_AT: usize = OWN_AT + 4;
 const REQUEST_AT: usize = OWN_AT + 8;
-// Behind it, what our own kernel knows of (provision/kernel/patches/0008-frames-noted-on-the-calendar.patch).
+// Behind it, what our own kernel knows of (provision/kernel/patches/0008-frames-noted-on-the-calendar.patch, and 0024 for
+// the last word).
 const NOTES_AT: usize = OWN_AT + CLIENT;
 const CALLS_AT: usize = NOTES_AT;
 const SENT_COUNT_AT: usize = NOTES_AT + 8;
@@ -55,7 +56,8 @@ const DUE_TAKEN_AT: usize = NOTES_AT + 16;
 const SENT_AT: usize = NOTES_AT + 24;
 const NOTE: usize = 16;
 const DUE_AT: usize = SENT_AT + NOTE * NOTES;
-const LENGTH: usize = DUE_AT + NOTE * NOTES;
+const CHANGED_AT: usize = DUE_AT + NOTE * NOTES;
+const LENGTH: usize = CHANGED_AT + 8;
 
 impl Page {
     pub fn new() -> io::Result<Page> {
@@ -106,6 +108,11 @@ impl Page {
     /// Which devices have input for the kernel, one bit each.
     pub fn set_calls(&self, calls: u64) {
         self.set(CALLS_AT, calls);
+    }
+
+    /// Which devices have other settings than the kernel knows of, one bit each.
+    pub fn set_changed(&self, changed: u64) {
+        self.set(CHANGED_AT, changed);
     }
 
     /// How many frames the kernel has noted that it sent. It may say any number.

@@ -286,6 +286,7 @@ impl Scheduler {
         host.course = self.course.of(index);
         host.watch = Watch::new(index, self.storms.clone());
         host.course.borrow_mut().started(self.now);
+        self.links.set_carriers(index, &mut host, self.now);
         self.hosts[index] = Some(host);
     }
 

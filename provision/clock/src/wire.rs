@@ -85,6 +85,13 @@ pub struct Settings {
     /// The trace itself, which is told and not shown.
     #[serde(default, skip_serializing)]
     pub trace_runs: Option<Trace>,
+    /// 1: the card that sends into the wire has no carrier, and its kernel sends nothing; 0: it has one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub no_carrier: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The longest delay, jitter and slot, in nanoseconds: some 31 years. With less, no sum of times overflows.

@@ -152,7 +152,7 @@ def test_interfaces_are_shown_with_mtu_and_offloads() -> None:
         (
             of_pair(BY_HAND, RECORD.model_copy(update={"cut": frozenset({"ams-bra"})})),
             "settings",
-            "minigts link ams bra down sets them again",
+            "minigts link ams bra down --silent sets them again",
         ),
         (of_pair(bra="host bra is not running"), "no-answer", "bra does not answer (host bra is not running)"),
         (of_pair(seen=measured(16.0, ok=False)), "calibration", "too much is subtracted from the delays"),

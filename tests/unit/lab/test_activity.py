@@ -102,7 +102,7 @@ def test_rates_are_by_the_labs_seconds(lab: Lab) -> None:
     found = usage.between(lab, BEFORE, AFTER)
     there, back = found.flows
     assert (found.seconds, there.mbit, there.frames, there.dropped, there.lost) == (2.0, 5.0, 500.0, 3, 2)
-    assert (there.rate_mbit, there.up, there.marked, back.marked) == (50.0, True, 7, 0)
+    assert (there.rate_mbit, there.outage, there.marked, back.marked) == (50.0, "", 7, 0)
     assert (back.mbit, back.frames) == (0.0, 0.0)
     assert [(load.host, load.processor, load.memory_bytes) for load in found.loads] == [
         ("ams", 0.25, 3),
@@ -133,7 +133,7 @@ def test_a_lab_whose_hosts_are_all_off_does_nothing(lab: Lab) -> None:
 def test_a_link_that_is_cut_is_down(lab: Lab) -> None:
     labs.set_links_up(lab, "ams", "bra", up=False)
     flows = usage.between(lab, BEFORE, AFTER).flows
-    assert [(flow.up, flow.rtt_ms) for flow in flows] == [(False, None), (False, None)]
+    assert [(flow.outage, flow.rtt_ms) for flow in flows] == [("cut", None), ("cut", None)]
 
 
 def test_a_round_trip_is_the_delays_and_what_waits(lab: Lab) -> None:

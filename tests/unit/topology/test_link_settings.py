@@ -49,9 +49,9 @@ def test_words_and_fields_are_told_apart() -> None:
     assert Amounts.model_fields.keys() == {"trace", *(each.field for each in LINK_SETTINGS if each.settable)}
 
 
-def test_every_number_of_a_wire_but_its_seed_and_its_trace_follows_from_a_setting() -> None:
+def test_every_number_of_a_wire_but_its_seed_trace_and_carrier_follows_from_a_setting() -> None:
     numbers = [number.name for each in LINK_SETTINGS for number in each.wire]
-    assert sorted([*numbers, "seed", "trace", "trace_runs"]) == sorted(each.name for each in fields(Wire))
+    assert sorted([*numbers, "seed", "trace", "trace_runs", "no_carrier"]) == sorted(each.name for each in fields(Wire))
 
 
 @pytest.mark.parametrize("setting", LINK_SETTINGS, ids=lambda setting: setting.word)

@@ -23,6 +23,7 @@ from minigts.foreign import to_user
 from minigts.lab import Change, provisioning
 from minigts.lab.edit import defaults_of
 from minigts.lab.links import links_between, require_effect
+from minigts.lab.outages import Outage
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.language.quantities import TIME_MS
 from minigts.machine.parallel import Together
@@ -412,11 +413,17 @@ class Link:
     second: str
 
     def cut(self) -> None:
-        """Cut the links: frames are lost in both directions. The interfaces stay up and do not notice."""
+        """Cut the links in silence: frames are lost in both directions. The interfaces keep their carrier, and nobody
+        is told."""
         recorded.set_links_up(self._lab, self.first, self.second, up=False)
 
+    def down(self, end: str | None = None) -> None:
+        """Take the links down: frames are lost in both directions, and both ends lose their carrier, or only `end`.
+        Raises InputError for another host, EnvironmentLacks where the lab's interfaces cannot lose it."""
+        recorded.set_links_up(self._lab, self.first, self.second, up=False, how=Outage(end=end))
+
     def mend(self) -> None:
-        """Mend the links, and set them as the topology declares them."""
+        """Bring the links up, with a carrier, and set them as the topology declares them."""
         recorded.replace_settings(self._lab, self.first, self.second, Change())
         recorded.set_links_up(self._lab, self.first, self.second, up=True)
 

@@ -77,6 +77,8 @@ class Wire:
     """The name of the trace that is played in place of the rate; None: none."""
     trace_runs: str | None = field(default=None, compare=False, repr=False)
     """The trace, as a plan has it. A wire that is read back has none."""
+    no_carrier: int = 0
+    """1 where the card that sends into the wire has no carrier; 0 where it has one."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.jitter_table, tuple):  # as JSON has it
@@ -124,13 +126,13 @@ _NUMBERS = {number.name: (setting, number) for setting in LINK_SETTINGS for numb
 """The numbers of a wire that follow from settings, by name: all but its seed."""
 
 
-def wire_for(direction: Shaping) -> Wire:
-    """The wire for one direction of a link: for a port, its `outgoing`."""
+def wire_for(direction: Shaping, *, carrier: bool = True) -> Wire:
+    """The wire for one direction of a link: for a port, its `outgoing`, and whether it has a carrier."""
     counts = {number.name: number.value(direction) for _, number in _NUMBERS.values()}
     if direction.trace:
         counts |= {"rate_bps": None, "credit_bytes": 0, "peak_bps": None, "excess_drops": 0}
         counts |= {"trace": opportunities.name_of(direction.trace), "trace_runs": direction.trace}
-    return Wire(**counts, seed=direction.seed)
+    return Wire(**counts, seed=direction.seed, no_carrier=0 if carrier else 1)
 
 
 def unshaped(port: Port) -> Port:
@@ -142,9 +144,9 @@ def unshaped(port: Port) -> Port:
     return port.model_copy(update={"outgoing": outgoing, "incoming": Shaping()})
 
 
-def differences(port: Port, shown: Wire) -> list[str]:
+def differences(port: Port, shown: Wire, *, carrier: bool = True) -> list[str]:
     """How the wire that `port` sends into differs from what it should be, a sentence each; empty when equal."""
-    wanted = wire_for(port.outgoing)
+    wanted = wire_for(port.outgoing, carrier=carrier)
     pairs = (
         (each.name, getattr(shown, each.name), getattr(wanted, each.name)) for each in fields(Wire) if each.compare
     )
@@ -160,6 +162,8 @@ def _difference(name: str, is_: Any, should: Any) -> str:
             there, wanted = (setting.in_short(" ".join(map(str, each))) for each in (is_, should))
             return f"{setting.word} is {there}, should be {wanted}"
         word, per, unit = number.label or setting.word, number.per, number.unit
+    if name == "no_carrier":
+        return f"the carrier is {'lost' if is_ else 'there'}, should be {'lost' if should else 'there'}"
     if name == "trace":
         return f"the trace is {is_ or 'none'}, should be {should or 'none'}"
     there, wanted = ("none" if each is None else f"{each / per:.15g} {unit}".strip() for each in (is_, should))

@@ -153,6 +153,8 @@ class Cut(Strict):
     """When the link is cut."""
     for_s: Duration = Field(alias="for")
     """How long the link stays cut."""
+    carrier: Literal["kept", "lost"] = "kept"
+    """kept: frames are lost in silence; lost: both ends lose their carrier, as where a cable is pulled."""
 
 
 class Ends(Strict):

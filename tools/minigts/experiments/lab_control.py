@@ -17,6 +17,7 @@ from minigts.experiments.guard import Drops
 from minigts.fidelity.host_load import Recording, recording
 from minigts.lab import Lab, Settings, queues, schedule_player
 from minigts.lab.links import link_named
+from minigts.lab.outages import SILENT, Outage
 from minigts.machine.proc import family, used_s
 from minigts.machine.progress import Progress
 from minigts.overlays import Endpoint, policy
@@ -88,10 +89,10 @@ class RealLabControl:
             self.drops.expected = links.rate == "unlimited"  # delays are sized for the declared rate
         labs.set_for_experiment(self.lab, settings(links))
 
-    def set_link(self, name: str, *, up: bool) -> None:
+    def set_link(self, name: str, *, up: bool, how: Outage = SILENT) -> None:
         if not self._virtual:
             self.drops.expect_once()
-        labs.set_links_up(self.lab, *link_named(self.lab.plan, name).ends, up=up)
+        labs.set_links_up(self.lab, *link_named(self.lab.plan, name).ends, up=up, how=how)
 
     @contextmanager
     def links_kept(self) -> Iterator[None]:

@@ -35,6 +35,7 @@ from minigts.experiments.sample_steps import (
 )
 from minigts.fidelity.host_load import Recording, taints
 from minigts.foreign import Foreign, content
+from minigts.lab.outages import SILENT, Outage
 from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
 from minigts.providers.base import Provider, Result
@@ -81,7 +82,7 @@ class LabControl(Protocol):
         """Set all links; `Links()` means as the topology declares them."""
         ...
 
-    def set_link(self, name: str, *, up: bool) -> None:
+    def set_link(self, name: str, *, up: bool, how: Outage = SILENT) -> None:
         """Cut the link of that name, or restore it."""
         ...
 
@@ -294,7 +295,7 @@ class Sampler:
     def _cut(self, host: str, cut: Cut) -> Side:
         """Cut and restore the link at its times by the clock of `host`, and return when that was."""
         self._wait(host, cut.at_s)
-        self._stage.set_link(cut.link, up=False)
+        self._stage.set_link(cut.link, up=False, how=Outage(silent=cut.carrier == "kept"))
         down = self._moment()
         try:
             self._wait(host, cut.for_s)

@@ -34,9 +34,9 @@ LANGUAGE = Language(
     largest_bytes=100_000,
     instead_of_aliases="write out what is meant",
 )
-Kind = Literal["partition", "kill", "pause", "slow-link", "loss", "clock-skew", "disk-full"]
+Kind = Literal["partition", "kill", "pause", "slow-link", "loss", "flap", "clock-skew", "disk-full"]
 OF_A_HOST: tuple[Kind, ...] = ("kill", "pause", "clock-skew", "disk-full")
-OF_A_LINK: tuple[Kind, ...] = ("slow-link", "loss")
+OF_A_LINK: tuple[Kind, ...] = ("slow-link", "loss", "flap")
 MOST_FAULTS = 10_000
 APART_S = 10.0
 """How long after a fault of a host the next fault of that host comes at the earliest: a killed host has to boot."""
@@ -81,6 +81,8 @@ class Fault(BaseModel):
     link: str = ""
     amount: float = 0.0
     """More delay each way in ms, loss in percent, or the clock's step in seconds."""
+    end: Annotated[str, Field(exclude_if=lambda end: not end)] = ""
+    """Of a link that goes down, the only end that loses its carrier; empty: both do."""
 
     @property
     def end_s(self) -> float:
@@ -94,6 +96,8 @@ class Fault(BaseModel):
                 return f"{digits(self.amount)} ms more each way on {self.link}"
             case "loss":
                 return f"loss of {digits(self.amount)} % on {self.link}"
+            case "flap":
+                return f"{self.link} down{f' at {self.end}' if self.end else ''}"
             case "clock-skew":
                 return f"clock of {self.machines[0]} stepped by {self.amount:+.6f} s"
             case "partition":
@@ -110,7 +114,7 @@ class _Often(Strict):
     lasts: Annotated[Span, *_span(DURATION_S)] = Field(alias="for")
     """How long each lasts, drawn between the two."""
     of: tuple[str, ...] = ()
-    """The hosts, or for slow-link and loss the links, of which one is drawn. Default: all."""
+    """The hosts, or for slow-link, loss and flap the links, of which one is drawn. Default: all."""
 
 
 class Partition(_Often):
@@ -135,6 +139,13 @@ class Loss(_Often):
     """The share of packets that it loses."""
 
 
+class Flap(_Often):
+    """A link that goes down, with its carrier, and comes up again."""
+
+    ends: Literal["both", "one", "either"] = "both"
+    """Which of its ends lose their carrier: both; one, which is drawn; or either of the two, which is drawn first."""
+
+
 class ClockSkew(_Often):
     """A host whose time of day is stepped forward or back, and back again at the end."""
 
@@ -150,6 +161,7 @@ class Faults(Strict):
     pause: OfAHost | None = None
     slow_link: SlowLink | None = Field(default=None, alias="slow-link")
     loss: Loss | None = None
+    flap: Flap | None = None
     clock_skew: ClockSkew | None = Field(default=None, alias="clock-skew")
     disk_full: OfAHost | None = Field(default=None, alias="disk-full")
     length: Annotated[float, *quantity(DURATION_S)]
@@ -170,6 +182,7 @@ class Faults(Strict):
             "pause": self.pause,
             "slow-link": self.slow_link,
             "loss": self.loss,
+            "flap": self.flap,
             "clock-skew": self.clock_skew,
             "disk-full": self.disk_full,
         }
@@ -262,10 +275,11 @@ def _of_kind(kind: Kind, often: _Often, faults: Faults, plan: Plan, seed: int) -
         at_s = round(at_s + chance.uniform(0, 2 * often.every), 6)
         for_s = round(chance.uniform(*often.lasts), 6)
         machines, link, amount = _what(kind, often, plan, chance)
+        end = _end(often, plan, link, chance) if isinstance(often, Flap) else ""
         if at_s >= faults.over_s:
             return
         for_s = round(min(for_s, faults.over_s - at_s), 6)
-        yield Fault(number=0, kind=kind, at_s=at_s, for_s=for_s, machines=machines, link=link, amount=amount)
+        yield Fault(number=0, kind=kind, at_s=at_s, for_s=for_s, machines=machines, link=link, amount=amount, end=end)
 
 
 def _what(kind: Kind, often: _Often, plan: Plan, chance: random.Random) -> tuple[tuple[str, ...], str, float]:
@@ -281,6 +295,12 @@ def _what(kind: Kind, often: _Often, plan: Plan, chance: random.Random) -> tuple
     if isinstance(often, ClockSkew):
         return (host,), "", round(chance.uniform(*often.by) * _one((1, -1), chance), 6)
     return (host,), "", 0.0
+
+
+def _end(often: Flap, plan: Plan, link: str, chance: random.Random) -> str:
+    """The only end of a link that loses its carrier; empty: both do."""
+    either = often.ends == "one" or (often.ends == "either" and chance.random() < 0.5)
+    return _one(plan.ends_of(link), chance) if either else ""
 
 
 def _one(words: Sequence[_T], chance: random.Random) -> _T:

@@ -15,6 +15,7 @@ from minigts import overlays
 from minigts.errors import BrokenOff, MinigtsError
 from minigts.explore.faults import Fault, Kind
 from minigts.lab import Lab, links
+from minigts.lab.outages import SILENT, Outage
 from minigts.lab.rundir import is_locked
 from minigts.machine.progress import Progress
 
@@ -62,7 +63,7 @@ class Player:
     def __init__(self, lab: Lab, faults: Sequence[Fault], begin_s: float, until: tuple[float, str] | None) -> None:
         self._lab, self._begin_s = lab, begin_s
         self._cut: dict[int, frozenset[str]] = {}
-        """The links that each partition has cut, by the fault's number."""
+        """The links that each partition or flap has taken down, by the fault's number."""
         self._acts = sorted(act for fault in faults for act in self._of(fault))
         self._until = until
         self.stopped = Event()
@@ -137,6 +138,7 @@ class Player:
                 lambda: self._set(fault, "loss_percent", fault.amount),
                 lambda: self._set(fault, "loss_percent", None),
             ),
+            "flap": (lambda: self._flap(fault), lambda: self._join(fault)),
             "clock-skew": (lambda: self._step(host, fault.amount), lambda: self._step(host, -fault.amount)),
             "disk-full": (lambda: self._run(host, FILL, FULL), lambda: self._run(host, EMPTY, FULL)),
         }
@@ -144,8 +146,15 @@ class Player:
 
     def _part(self, fault: Fault) -> None:
         apart = {link.name for link in self._lab.plan.links if len({*link.ends} & {*fault.machines}) == 1}
-        self._cut[fault.number] = frozenset(apart - self._lab.read_record().cut)
-        links.set_whole(self._lab, self._cut[fault.number], up=False)
+        self._take_down(fault, apart, SILENT)
+
+    def _flap(self, fault: Fault) -> None:
+        self._take_down(fault, {fault.link}, Outage(end=fault.end or None))
+
+    def _take_down(self, fault: Fault, names: set[str], how: Outage) -> None:
+        """Take those of the links down that are up."""
+        self._cut[fault.number] = frozenset(names - self._lab.read_record().cut)
+        links.set_whole(self._lab, self._cut[fault.number], up=False, how=how)
 
     def _join(self, fault: Fault) -> None:
         links.set_whole(self._lab, self._cut.pop(fault.number, frozenset()), up=True)

@@ -19,7 +19,8 @@ from minigts.fidelity import host_settings, measure
 from minigts.fidelity.certificate import Row
 from minigts.fidelity.host_load import recording, taints
 from minigts.fidelity.host_settings import HostSettings
-from minigts.lab import DECLARED, Lab, Record, Settings, links
+from minigts.lab import DECLARED, Lab, Record, Settings, links, outages
+from minigts.lab.outages import Outage
 from minigts.providers.base import Restarts
 from minigts.topology.facts.links.queue import SIZES
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
@@ -111,6 +112,9 @@ class Explanation(_Frozen):
     carried: bool
     """Whether the wire itself has rate and delay, so that nothing is set on the hosts and nothing is subtracted."""
     cut: bool
+    """Whether it is down, in whichever way."""
+    outage: str
+    """The way: `cut`, `down`, `down at ams`; empty if it is not."""
     settings: Settings
     """The settings that an experiment has given every link."""
     interfaces: tuple[Interface, ...]
@@ -141,8 +145,8 @@ class _Evidence:
     """Why frames do not go over the link as the plan's paths do, if they do not."""
 
     @property
-    def cut(self) -> bool:
-        return self.link.name in self.record.cut
+    def outage(self) -> Outage | None:
+        return outages.of_link(self.record, self.link.name)
 
 
 def explain(lab: Lab, link: Link, *, measuring: bool = False) -> Explanation:
@@ -205,7 +209,8 @@ def explained(
         ),
         emulator_overhead_ms=record.emulator_overhead_ms,
         carried=carried,
-        cut=evidence.cut,
+        cut=evidence.outage is not None,
+        outage="" if evidence.outage is None else evidence.outage.in_words,
         settings=record.settings,
         interfaces=tuple(
             _interface(machine.name, port, shown[machine.name]) for machine, port in ports if machine.name in shown
@@ -364,7 +369,7 @@ def _answer(evidence: _Evidence) -> tuple[Cause, str]:
             return "no-answer", f"{host} does not answer: {reason.removeprefix(f'host {host} does not answer: ')}"
         return "no-answer", f"{host} does not answer ({reason}): minigts restart {host}"
     if evidence.differences:
-        remedy = _remedy(evidence, f"{command} {'down' if evidence.cut else 'up'}")
+        remedy = _remedy(evidence, f"{command} {evidence.outage.in_a_command if evidence.outage else 'up'}")
         more = ", and more" if len(evidence.differences) > 1 else ""
         if evidence.record.unsettled.intersection(evidence.link.ends):
             return (
@@ -381,8 +386,9 @@ def _answer(evidence: _Evidence) -> tuple[Cause, str]:
 def _deliberate(evidence: _Evidence, command: str) -> tuple[Cause, str] | None:
     """The answer where the lab's record has a cut or changed settings for the link; None otherwise."""
     name = evidence.link.name
-    if evidence.cut:
-        return "cut", f"{name} is cut, so everything that is sent over it is lost; to restore it: {command} up"
+    if evidence.outage is not None:
+        how = evidence.outage.in_words
+        return "cut", f"{name} is {how}, so everything that is sent over it is lost; to restore it: {command} up"
     if evidence.other_way is not None:
         return "blocked", f"{name} is {evidence.other_way}: it was not measured"
     if (change := evidence.record.changed.get(name)) is not None:

@@ -194,6 +194,7 @@ def _complete(lab: Lab, becoming: Record, before: Plan, after: Plan, started: St
             "becoming": "",
             "off": becoming.off & machines,
             "cut": becoming.cut & names,
+            "without_carrier": frozenset(each for each in becoming.without_carrier if each[0] in names),
             "changed": {name: each for name, each in becoming.changed.items() if name in names},
             "plan_sha256": becoming.becoming,
             "unsettled": frozenset(),

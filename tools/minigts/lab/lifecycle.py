@@ -12,7 +12,7 @@ from pathlib import Path
 from minigts import paths
 from minigts.dataplane import interfaces, switch
 from minigts.errors import EnvironmentLacks, HostFailed, InputError, MinigtsError, noting_failures
-from minigts.lab import links, provisioning, routes, trees
+from minigts.lab import carriers, links, provisioning, routes, trees
 from minigts.lab.calibration import NothingAnswers
 from minigts.lab.keep import CERTIFICATE, require_same
 from minigts.lab.lab import Lab
@@ -298,6 +298,7 @@ def configure(lab: Lab, machine: Host | Switch, record: Record) -> None:
         take_step(lab, machine, "make_switch")
         text = ""
     links.run_script(lab.provider, machine, text + links.script(lab, machine, record))
+    carriers.set_carriers(lab, record, [machine])
 
 
 def _is_up(there: Lab, record: Record, wanted: Lab) -> bool:

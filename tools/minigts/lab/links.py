@@ -16,8 +16,9 @@ from minigts.dataplane import shaping, wire
 from minigts.dataplane.wire import WireState
 from minigts.errors import HostFailed, InputError, reading_from
 from minigts.foreign import Foreign, to_parse
-from minigts.lab import calibration
+from minigts.lab import calibration, carriers, outages
 from minigts.lab.lab import Lab
+from minigts.lab.outages import SILENT, Outage
 from minigts.lab.record import DECLARED, Change, Record, Settings
 from minigts.lab.rundir import exclusive
 from minigts.language.problems import did_you_mean, listed, shown
@@ -53,8 +54,7 @@ def link_carrier(lab: Lab) -> CarriesLinks | None:
 def port_now(plan: Plan, port: Port, record: Record) -> Port:
     """The port as it should be set now, before the emulator's own latency is subtracted."""
     now = _shaped(port, record)
-    first, second = plan.ends_of(port.link)
-    own = second if port.peer_host == first else first
+    own = plan.own_end(port)
     outgoing = _drawn(plan, (port.link, own), port.outgoing, now.outgoing, record)
     incoming = _drawn(plan, (port.link, port.peer_host), port.incoming, now.incoming, record)
     return now.model_copy(update={"outgoing": outgoing, "incoming": incoming})
@@ -209,6 +209,7 @@ def _set_machines(
         run_script(lab.provider, machine, script(lab, machine, record, only, how))
 
     lab.on_each(machines, set_one)
+    carriers.set_carriers(lab, record, machines, only, before)
 
 
 def set_wires(
@@ -224,7 +225,10 @@ def set_wires(
     if (carries := link_carrier(lab)) is None:
         return
     chosen = [(machine.name, port) for machine in machines for port in _ports(lab.plan, machine, record, only)]
-    wanted = {(name, port.name): wire.wire_for(port.outgoing) for name, port in chosen}
+    wanted = {
+        (name, port.name): wire.wire_for(port.outgoing, carrier=outages.has_carrier(lab.plan, port, record))
+        for name, port in chosen
+    }
     if wanted and not anew:
         there = carries.wires()
         wanted = {end: each for end, each in wanted.items() if end not in there or there[end].wire != each}
@@ -294,10 +298,15 @@ def differences(
     now = [port_now(plan, port, record) for port in ports]
     if wires is None:
         return [text for port in now for text in shaping.differences(port, tc_json_text, record.emulator_overhead_ms)]
-    wrong = [text for port in now for text in wire.differences(port, wires[port.name].wire)]
+    wrong = [text for port in now for text in _of_wire(plan, port, record, wires)]
     return wrong + [
         text for port in now for text in shaping.differences(wire.unshaped(port), tc_json_text, carried=True)
     ]
+
+
+def _of_wire(plan: Plan, port: Port, record: Record, wires: Wires) -> list[str]:
+    """How the wire of a port as it should be now differs from that, a sentence each."""
+    return wire.differences(port, wires[port.name].wire, carrier=outages.has_carrier(plan, port, record))
 
 
 @contextmanager
@@ -341,7 +350,7 @@ def _reshaped_wires(lab: Lab, record: Record) -> list[str]:
         f"{machine}: {text}"
         for machine, wires in (read_wires(lab) or {}).items()
         for port in _ports(lab.plan, lab.plan.machine(machine), record, None)
-        for text in wire.differences(port, wires[port.name].wire)
+        for text in _of_wire(lab.plan, port, record, wires)
     ]
 
 
@@ -364,28 +373,30 @@ def _set_all(lab: Lab, before: Record, record: Record) -> None:
         set_ports(lab, record, lab.plan.machines, before=before)
 
 
-def set_links_up(lab: Lab, first: str, second: str, *, up: bool) -> None:
-    """Cut every link between two machines, or with `up` mend it, set as before the cut. It stays so until the next
-    change.
+def set_links_up(lab: Lab, first: str, second: str, *, up: bool, how: Outage = SILENT) -> None:
+    """Take every link between two machines down in that way, or with `up` bring it up, set as before. It stays so
+    until the next change.
 
-    The interfaces stay up, as at a light path that breaks in its middle: frames are lost, and no end is told.
-
-    Raises InputError when there is no such link.
+    Raises InputError when there is no such link, or `how` names a machine at none of its ends; EnvironmentLacks where
+    the lab's links cannot go down so.
     """
-    set_whole(lab, frozenset(link.name for link in links_between(lab.plan, first, second)), up=up)
+    set_whole(lab, frozenset(link.name for link in links_between(lab.plan, first, second)), up=up, how=how)
 
 
-def set_link_up(lab: Lab, name: str, *, up: bool) -> None:
-    """As `set_links_up`, for the one link of this name. Raises InputError when there is no such link."""
-    set_whole(lab, frozenset({link_named(lab.plan, name).name}), up=up)
+def set_link_up(lab: Lab, name: str, *, up: bool, how: Outage = SILENT) -> None:
+    """As `set_links_up`, for the one link of this name."""
+    set_whole(lab, frozenset({link_named(lab.plan, name).name}), up=up, how=how)
 
 
-def set_whole(lab: Lab, names: frozenset[str], *, up: bool) -> None:
+def set_whole(lab: Lab, names: frozenset[str], *, up: bool, how: Outage = SILENT) -> None:
     """As `set_links_up`, for the links of these names, which the caller knows to exist, all at one moment."""
+    if not up:
+        for name in names:
+            carriers.require(lab, name, how)
     with exclusive(lab.rundir):
         record = lab.read_record()
-        cut = record.cut - names if up else record.cut | names
-        apply_record(lab, record, record.model_copy(update={"cut": cut}), names)
+        after = outages.up(record, names) if up else outages.down(lab.plan, record, names, how)
+        apply_record(lab, record, after, names)
 
 
 def replace_settings(lab: Lab, first: str, second: str, change: Change) -> None:
@@ -465,9 +476,12 @@ def _require_sense(plan: Plan, link: Link, change: Change, named: Mapping[str, S
 def at_moment(plan: Plan, record: Record, moment: Moment) -> Record:
     """The record after a schedule's change. Raises InputError. Pure."""
     link = link_named(plan, moment.link)
-    if moment.up is not None:
-        cut = record.cut - {link.name} if moment.up else record.cut | {link.name}
-        after = record.model_copy(update={"cut": cut})
+    if moment.up:
+        after = outages.up(record, [link.name])
+    elif moment.up is False:
+        how = Outage(end=moment.lost_at) if moment.carrier_lost else SILENT
+        carriers.require_end(link, how)
+        after = outages.down(plan, record, [link.name], how)
     else:
         after = record.model_copy(update={"changed": _adjusted(plan, record, link, moment.update, moment.sender)})
     return counted((plan, record), (plan, after), [link.name])
@@ -487,7 +501,7 @@ def partition(lab: Lab, groups: Sequence[Collection[str]]) -> list[str]:
     names = frozenset(link.name for link in apart)
     with exclusive(lab.rundir):
         record = lab.read_record()
-        apply_record(lab, record, record.model_copy(update={"cut": record.cut | names}), names)
+        apply_record(lab, record, outages.down(lab.plan, record, names - record.cut, SILENT), names)
     return [link.name for link in apart]
 
 
@@ -496,7 +510,7 @@ def heal(lab: Lab) -> list[str]:
     with exclusive(lab.rundir):
         record = lab.read_record()
         names = cut_links(lab.plan, record)
-        apply_record(lab, record, record.model_copy(update={"cut": frozenset()}), names)
+        apply_record(lab, record, outages.up(record, names), names)
     return names
 
 
@@ -521,10 +535,10 @@ def restore_links(lab: Lab, before: Record) -> None:
     with exclusive(lab.rundir):
         record = lab.read_record()
         known = record.changed.keys() | before.changed.keys()
-        other = record.cut ^ before.cut
+        other = outages.differing(before, record)
         other |= {name for name in known if record.changed.get(name) != before.changed.get(name)}
         if other:
-            as_before = record.model_copy(update={"cut": before.cut, "changed": before.changed})
+            as_before = outages.as_in(before, record.model_copy(update={"changed": before.changed}))
             apply_record(lab, record, as_before, other)
 
 
@@ -561,7 +575,7 @@ def read_back(lab: Lab, record: Record, machines: Sequence[Host | Switch], names
         wrong = [
             f"{each.name}: {text}"
             for each, port in ports
-            for text in wire.differences(port, wires[each.name][port.name].wire)
+            for text in _of_wire(lab.plan, port, record, wires[each.name])
         ]
         machines = [
             each for each in machines if any(map(disciplines.in_host, _on_machine(lab.plan, each, record, names)))
@@ -705,6 +719,12 @@ def cut_links(plan: Plan, record: Record) -> list[str]:
     return [link.name for link in plan.links if link.name in record.cut]
 
 
+def outages_in_words(plan: Plan, record: Record) -> list[tuple[str, str]]:
+    """Each of `cut_links`, with `cut`, `down` or `down at ams`."""
+    found = ((name, outages.of_link(record, name)) for name in cut_links(plan, record))
+    return [(name, how.in_words) for name, how in found if how is not None]
+
+
 def changed_links(plan: Plan, record: Record) -> dict[str, Change]:
     """The links of the plan that are set otherwise than declared, in its order."""
     return {link.name: record.changed[link.name] for link in plan.links if link.name in record.changed}
@@ -731,7 +751,7 @@ def plan_now(plan: Plan, record: Record) -> Plan:
     """The plan with its links as they are set now, against which measurements are judged. Cut links count as whole."""
     if not record.changed:
         return plan
-    whole = record.model_copy(update={"cut": frozenset(), "settings": DECLARED})
+    whole = outages.up(record, record.cut).model_copy(update={"settings": DECLARED})
 
     def with_ports(machine: M) -> M:
         return machine.model_copy(update={"ports": tuple(port_now(plan, port, whole) for port in machine.ports)})

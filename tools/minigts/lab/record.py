@@ -120,7 +120,9 @@ class Record(BaseModel):
     emulator_overhead_ms: Annotated[float, Field(ge=0, validation_alias=OVERHEAD_KEYS)] = 0.0
     """The emulator's own one-way latency over a link, taken off every link's delay."""
     cut: frozenset[str] = frozenset()
-    """The names of links that have been cut."""
+    """The names of links that are down: they carry nothing."""
+    without_carrier: Annotated[frozenset[tuple[str, HostName]], Field(exclude_if=lambda ports: not ports)] = frozenset()
+    """The ends of such links, as links and machines, that have no carrier, and so know of it."""
     changed: dict[str, Change] = {}
     """How each changed link is set, by the link's name."""
     times_set: Annotated[
@@ -196,8 +198,13 @@ class Record(BaseModel):
                 yield {"event": "restarted", "host": name}
 
     def _links_since(self, before: Record) -> Iterator[events.Event]:
-        for name in sorted(self.cut - before.cut):
-            yield {"event": "cut", "link": name}
+        for name in sorted(name for name in self.cut if before._down(name) != self._down(name)):
+            ends = sorted(self._down(name) or ())
+            yield (
+                {"event": "link down", "link": name, "without_carrier": ends}
+                if ends
+                else {"event": "cut", "link": name}
+            )
         for name in sorted(before.cut - self.cut):
             yield {"event": "whole", "link": name}
         for name in sorted(self.changed.keys() | before.changed.keys()):
@@ -211,4 +218,8 @@ class Record(BaseModel):
     @property
     def _links(self) -> tuple[object, ...]:
         """All fields that say how links are set."""
-        return self.cut, self.changed, self.settings, self.emulator_overhead_ms
+        return self.cut, self.without_carrier, self.changed, self.settings, self.emulator_overhead_ms
+
+    def _down(self, name: str) -> frozenset[str] | None:
+        """The ends that have no carrier, of a link that is down; None: it is not."""
+        return frozenset(end for link, end in self.without_carrier if link == name) if name in self.cut else None

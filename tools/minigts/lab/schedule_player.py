@@ -15,9 +15,9 @@ from functools import partial
 from typing import TypeVar
 
 from minigts.dataplane import shaping
-from minigts.errors import HostFailed, InputError, reading_from
+from minigts.errors import EnvironmentLacks, HostFailed, InputError, reading_from
 from minigts.foreign import decimal_number, to_parse, whole_number
-from minigts.lab import links
+from minigts.lab import links, outages
 from minigts.lab.lab import Lab
 from minigts.lab.record import DECLARED, Record
 from minigts.lab.rundir import exclusive
@@ -107,14 +107,26 @@ def played(lab: Lab, moments: Sequence[Moment]) -> Iterator[Played]:
     with exclusive(lab.rundir):
         states = _states(lab.plan, lab.read_record(), moments)
         if links.link_carrier(lab) is None:
+            _refuse_carriers(moments)
             yield from _by_machines(lab, moments, states)
         else:
             yield from _by_wires(lab, moments, states)
 
 
+def _refuse_carriers(moments: Sequence[Moment]) -> None:
+    """Raises EnvironmentLacks where an end would have to lose its carrier: machines make their changes by themselves,
+    and none of them can pull its own cable."""
+    for moment in moments:
+        if moment.carrier_lost:
+            raise EnvironmentLacks(
+                f"{moment.link} down at {moment.at_s:g} s: a schedule takes carriers in virtual time only. Write "
+                f"`cut:` for `down:`, or take the link down by hand: minigts link {moment.link} down"
+            )
+
+
 def amounts(plan: Plan, record: Record, moments: Sequence[Moment]) -> dict[str, float]:
     """The values, by that record, of the settings that these moments change. Pure."""
-    whole, found = record.model_copy(update={"cut": frozenset(), "settings": DECLARED}), dict[str, float]()
+    whole, found = outages.up(record, record.cut).model_copy(update={"settings": DECLARED}), dict[str, float]()
     for moment in moments:
         link = links.link_named(plan, moment.link)
         if moment.up is not None:

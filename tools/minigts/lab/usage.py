@@ -110,7 +110,8 @@ class Flow:
     lost: int
     rate_mbit: float | None
     """The rate of this direction now; None: it has no limit."""
-    up: bool
+    outage: str
+    """The way in which the link is down: `cut`, `down`, `down at ams`; empty if it is not."""
     queued_bytes: int
     """Bytes in the queue in front of the rate now."""
     rtt_ms: float | None
@@ -173,6 +174,7 @@ def between(lab: Lab, before: Reading, after: Reading) -> Activity:
         if machine.name in seconds
     }
     delays_ms = {end: one_way_ms(direction, after.carried[end]) for end, direction in outgoing.items()}
+    down = dict(links.outages_in_words(lab.plan, record))
     for machine in lab.plan.machines:
         for port in machine.ports if machine.name in seconds else ():
             then, now = before.carried[machine.name, port.link], after.carried[machine.name, port.link]
@@ -187,10 +189,10 @@ def between(lab: Lab, before: Reading, after: Reading) -> Activity:
                     dropped=max(0, now.dropped - then.dropped),
                     lost=max(0, now.lost - then.lost),
                     rate_mbit=outgoing[machine.name, port.link].rate_mbit,
-                    up=port.link not in record.cut,
+                    outage=down.get(port.link, ""),
                     queued_bytes=now.queued,
                     rtt_ms=None
-                    if port.link in record.cut or (port.peer_host, port.link) not in delays_ms
+                    if port.link in down or (port.peer_host, port.link) not in delays_ms
                     else round(delays_ms[machine.name, port.link] + delays_ms[port.peer_host, port.link], 6),
                     overrun=max(0, now.overrun - then.overrun),
                     marked=max(0, now.marked - then.marked),

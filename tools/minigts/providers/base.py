@@ -281,6 +281,33 @@ class CarriesLinks(Protocol):
         ...
 
 
+CARRIERS = "links whose ends lose their carrier"
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """The carrier that a machine's interface should have."""
+
+    machine: str
+    interface: str
+    mac: str
+    on: bool
+
+
+@runtime_checkable
+class SetsCarriers(Protocol):
+    """A provider that can take the carrier from a machine's interface, as if its cable were pulled. Where the provider
+    has wires, a wire's settings have its port's carrier, and this is not used."""
+
+    def carriers_lack(self) -> str:
+        """Why the interfaces of the lab that is up cannot lose their carrier; empty if they can."""
+        ...
+
+    def set_carriers(self, carriers: Sequence[Carrier]) -> None:
+        """Give interfaces of machines that are on a carrier, or take it."""
+        ...
+
+
 @runtime_checkable
 class SeesStorms(Protocol):
     """A provider that notices frames which go round in a loop of bridges at one moment of the lab, and drops them."""

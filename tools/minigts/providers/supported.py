@@ -9,7 +9,7 @@ from pathlib import Path
 
 from minigts.errors import EnvironmentLacks
 from minigts.providers import registry
-from minigts.providers.base import Supports
+from minigts.providers.base import CARRIERS, Supports
 from minigts.topology.host_settings import FEATURES
 from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.plan.elements import Host
@@ -32,7 +32,7 @@ class Asked:
 def names() -> tuple[str, ...]:
     """The names of all features, in the order of the settings that ask for them."""
     of_links = (name for each in LINK_SETTINGS for name in (each.feature, *each.features.values()) if name is not None)
-    return tuple(dict.fromkeys((*(feature.name for feature in FEATURES), *of_links, NAME_SERVER)))
+    return tuple(dict.fromkeys((*(feature.name for feature in FEATURES), *of_links, NAME_SERVER, CARRIERS)))
 
 
 def asked(plan: Plan) -> Iterator[Asked]:

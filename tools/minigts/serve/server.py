@@ -23,6 +23,7 @@ from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.foreign import printable
 from minigts.lab import Lab, metrics, set_links_up, update_settings
 from minigts.lab.links import link_named
+from minigts.lab.outages import Outage
 from minigts.lab.usage import Reading
 from minigts.language import documents
 from minigts.machine.progress import Progress
@@ -57,6 +58,8 @@ class CutLink(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     link: str
     up: bool
+    silent: bool = True
+    """Whether the ends of a link that goes down keep their carrier."""
 
 
 class Run(BaseModel):
@@ -303,7 +306,7 @@ class Server:
     async def _cut(self, request: web.Request) -> web.StreamResponse:
         asked = await _asked(request, CutLink)
         first, second = link_named(self.lab.plan, asked.link).ends
-        await asyncio.to_thread(set_links_up, self.lab, first, second, up=asked.up)
+        await asyncio.to_thread(set_links_up, self.lab, first, second, up=asked.up, how=Outage(silent=asked.silent))
         return web.Response(status=204)
 
     async def _run(self, request: web.Request) -> web.StreamResponse:

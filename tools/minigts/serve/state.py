@@ -73,6 +73,7 @@ def now(
     """
     between = usage.between(lab, before, after)
     record = lab.read_record()
+    down = dict(links.outages_in_words(lab.plan, record))
     set_now = links.plan_now(lab.plan, record)
     unasked = {
         (link.ends[way], link.name)
@@ -102,6 +103,7 @@ def now(
             {
                 "name": link.name,
                 "up": link.name not in record.cut,
+                "outage": down.get(link.name, ""),
                 "delay_ms": [way.delay_ms for way in link.ways],
                 "loss_percent": [way.loss_percent for way in link.ways],
                 "rate_mbit": [way.rate_mbit for way in link.ways],

@@ -52,13 +52,18 @@ class Moment(BaseModel):
     update: Annotated[dict[str, Amount | None], AfterValidator(_update_of)] = {}
     """The new values by field of `Shaping`; None means the declared value."""
     up: bool | None = None
-    """False cuts the link, True makes it whole, None does neither."""
+    """False takes the link down, True makes it whole, None does neither."""
+    carrier_lost: Annotated[bool, Field(exclude_if=lambda lost: not lost)] = False
+    """Whether ends of a link that goes down lose their carrier; else it is cut in silence."""
+    lost_at: Annotated[HostName | None, Field(exclude_if=lambda end: end is None)] = None
+    """The only end that loses it; None: both do."""
 
     @property
     def in_words(self) -> str:
-        """`rate 10 mbit`, `cut`"""
+        """`rate 10 mbit`, `cut`, `down at ams`"""
         if self.up is not None:
-            return "whole" if self.up else "cut"
+            how = "cut" if not self.carrier_lost else f"down at {self.lost_at}" if self.lost_at else "down"
+            return "whole" if self.up else how
         return ", ".join(in_plan_words(field, value) for field, value in self.update.items())
 
 
@@ -107,14 +112,18 @@ class Step(Strict):
     settings: Settings | None = Field(default=None, alias="set")
     """Settings, as in {delay: 40ms}; with `every` also a list, whose entries are used in turn."""
     cut: Seconds | None = None
-    """How long the link is cut."""
+    """How long the link is cut in silence: it loses all frames, and its ends keep their carrier."""
+    down: Seconds | None = None
+    """How long the link is down: it loses all frames, and its ends lose their carrier."""
+    end: Annotated[str, *matching(HOST_NAME_HINT, HOST_NAME)] | None = None
+    """With `down`: the only end that loses its carrier. Default: both do."""
     trace: Annotated[str, text("a path", LONGEST_PATH, one_line=True)] | None = None
     """A file beside the topology: a .csv of seconds and rate, or delay; any other is a trace of mahimahi."""
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        if [self.settings, self.cut, self.trace].count(None) != 2:
-            raise ValueError("a step has one of `set:`, `cut:` and `trace:`")
+        if [self.settings, self.cut, self.down, self.trace].count(None) != 3:
+            raise ValueError("a step has one of `set:`, `cut:`, `down:` and `trace:`")
         if self.trace is None and self.at is None and self.every is None:
             raise ValueError("a step says when: `at: 10s`, or `every: 5s` and `until: 60s`")
         if self.every is not None and self.until is None:
@@ -125,8 +134,12 @@ class Step(Strict):
             raise ValueError("several settings are taken in turn: say how often, as in every: 5s")
         if self.every is not None and MOMENT_S.parse(self.every) == 0:
             raise ValueError("`every: 0s` would never come to an end")
-        if self.cut is not None and self.sender is not None:
-            raise ValueError("a link is cut both ways: leave `from:` out, or set loss: 100%")
+        if self.sender is not None and (self.cut is not None or self.down is not None):
+            raise ValueError("a link carries nothing either way then: leave `from:` out, or set loss: 100%")
+        if self.end is not None and self.down is None:
+            raise ValueError(
+                "`end:` is the end that loses its carrier, as in down: 10s: leave it out, or write `down:`"
+            )
         if self.trace is not None and self.every is not None:
             raise ValueError("a trace has its own times: leave `every:` out")
         return self
@@ -155,9 +168,10 @@ def _of(step: Step, traces: Mapping[tuple[str, str], Trace]) -> Iterator[Moment]
         yield from _of_trace(step, traces[step.trace, step.link])
         return
     for number, at_s in enumerate(_times_s(step)):
-        if step.cut is not None:
-            yield Moment(at_s=at_s, link=step.link, up=False)
-            yield Moment(at_s=round(at_s + MOMENT_S.parse(step.cut), 9), link=step.link, up=True)
+        if (lasts := step.cut or step.down) is not None:
+            lost = step.down is not None
+            yield Moment(at_s=at_s, link=step.link, up=False, carrier_lost=lost, lost_at=step.end)
+            yield Moment(at_s=round(at_s + MOMENT_S.parse(lasts), 9), link=step.link, up=True)
         elif step.settings is not None:
             chosen = step.settings[number % len(step.settings)]
             yield Moment(at_s=at_s, link=step.link, sender=step.sender, update=_update(chosen))

@@ -127,7 +127,7 @@ def _flow(flow: Flow) -> tuple[str, ...]:
 
 def _state(flow: Flow) -> str:
     words = [
-        "" if flow.up else "down",
+        flow.outage,
         f"{flow.marked} marked (ECN)" if flow.marked else "",
         f"hosts had no room for {flow.overrun}" if flow.overrun else "",
     ]

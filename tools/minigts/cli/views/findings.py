@@ -45,7 +45,7 @@ def show_certificate(certificate: Certificate, lab: Lab) -> None:
         if row.ok is not True or (row not in measured and row.quantity != "settings"):
             out.print(f"{row.title} {row.quantity}: {row.in_words()}  {row.note}", markup=False, soft_wrap=True)
     for name in certificate.cut:
-        why = certificate.off.get(name, f"{name} is cut")
+        why = certificate.off.get(name, f"{name} is down")
         out.print(f"{why}: neither {name} nor a path over it was measured", markup=False, soft_wrap=True)
     if certificate.too_fast and certificate.emulator_overhead_ms:
         out.print(
@@ -114,7 +114,7 @@ def show_explanation(explained: Explanation) -> None:
     if not explained.carried:
         own = f"{explained.emulator_overhead_ms:.3f} ms"
         line(f"subtracted from each delay: {own}, the emulator's own latency for each link and direction")
-    line(f"the lab's record: {'cut' if explained.cut else 'not cut'}; experiments: {explained.settings.in_words}")
+    line(f"the lab's record: {explained.outage or 'not cut'}; experiments: {explained.settings.in_words}")
     for each in explained.interfaces:
         beside = f", IPv6 {', '.join(each.ipv6)}" if each.ipv6 else ""
         line(f"{each.host} {each.port}: MTU {each.mtu}, generic receive offload {each.gro}{beside}")

@@ -60,6 +60,7 @@ def lab_facts(lab: Lab) -> dict[str, object]:
             "groups": {group.name: list(group.hosts) for group in lab.plan.groups},
             "created": record.created.isoformat(),
             "cut": labs.cut_links(lab.plan, record),
+            "down": dict(labs.outages_in_words(lab.plan, record)),
             "storm": [] if kept else labs.storms(lab),
             "changed": {name: change.in_words for name, change in labs.changed_links(lab.plan, record).items()},
             "settings": record.settings.model_dump(),
@@ -230,7 +231,7 @@ def deviations(lab: Lab, record: Record) -> list[str]:
     mend, changed = links.how_to_mend(lab.plan, record), links.changed_links(lab.plan, record)
     lines = [f"{name} is off; to start it: minigts start {name}" for name in sorted(record.off)]
     lines += [f"{name} is paused; to resume it: minigts resume {name}" for name in sorted(record.paused)]
-    lines += [f"{name} is cut; to restore it: {mend[name]}" for name in links.cut_links(lab.plan, record)]
+    lines += [f"{name} is {how}; to restore it: {mend[name]}" for name, how in links.outages_in_words(lab.plan, record)]
     lines += [
         f"{name} is changed ({how.in_words}); to restore its declared settings: {links.as_declared(name)}"
         for name, how in changed.items()

@@ -22,7 +22,7 @@ from minigts.language import documents
 from minigts.machine.progress import Progress
 from minigts.providers.agent import client, lab_processes
 from minigts.providers.agent.provider import AgentProvider
-from minigts.providers.base import DoctorFinding, Result, Supports
+from minigts.providers.base import CARRIERS, DoctorFinding, Result, Supports
 from minigts.providers.mininet import doctor, kernel
 from minigts.providers.uml import doctor as uml_doctor
 from minigts.providers.uml import facts, memory
@@ -64,6 +64,8 @@ class MininetProvider(AgentProvider):
             "the queue discipline pie": "the kernel that its hosts share may be the one of provider uml, without it",
             "packages": BELOW,
             "an image of its own": BELOW,
+            CARRIERS: "its links are pairs of veth: an end has no carrier when the other one is down, and that one "
+            "has no IPv6 addresses and no routes then",
             "name servers": "its hosts may have the programs of this machine, where a name server need not be",
         },
     )

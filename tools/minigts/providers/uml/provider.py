@@ -24,7 +24,7 @@ from minigts.providers import gateway, processor_share
 from minigts.providers.agent import ended, lab_processes
 from minigts.providers.agent.patience import Conditions
 from minigts.providers.agent.provider import AgentProvider
-from minigts.providers.base import DoctorFinding, Share, Supports
+from minigts.providers.base import CARRIERS, Carrier, DoctorFinding, Share, Supports
 from minigts.providers.uml import conditions, doctor, facts, memory
 from minigts.providers.uml.build import (
     export,
@@ -48,6 +48,15 @@ from minigts.topology.routes.addresses import GATEWAY_MAC
 T = TypeVar("T")
 MODULES = PurePosixPath("/usr/lib/modules")
 SYNC_TIMEOUT_S = 20.0
+CARRIER_TIMEOUT_S = 20.0
+SET_CARRIERS = """
+while [ $# -gt 0 ]; do
+  case $2 in 1) state=on ;; *) state=off ;; esac
+  [ "$(cat "/sys/class/net/$1/carrier")" = "$2" ] || ip link set dev "$1" carrier "$state"
+  shift 2
+done
+"""
+"""A script that gives interfaces a carrier (1) or takes it (0), where they are not so already."""
 STOP_DEADLINE_S = 10.0
 ARGUMENTS = "MINIGTS_KERNEL_ARGUMENTS"
 """The environment variable with further arguments of each kernel, separated by blanks. For tests of minigts."""
@@ -69,6 +78,7 @@ class UmlProvider(AgentProvider):
                 "packages",
                 "an image of its own",
                 "name servers",
+                CARRIERS,
             }
         ),
         {
@@ -212,6 +222,21 @@ class UmlProvider(AgentProvider):
 
     def _is_held(self, host: str) -> bool:
         return command_line.paused(self.rundir, host).exists() or command_line.frozen(self.rundir).exists()
+
+    def carriers_lack(self) -> str:
+        launch = Launch.read(self.rundir / lab_processes.LAUNCH)
+        if launch.boot_directory.is_relative_to(launch.base.parent):
+            return "the hosts' kernel is Debian's, whose interfaces keep their carrier: minigts setup uml, and up again"
+        return ""
+
+    def set_carriers(self, carriers: Sequence[Carrier]) -> None:
+        def set_of(host: str) -> None:
+            own = [(each.interface, str(int(each.on))) for each in carriers if each.machine == host]
+            argv = ["sh", "-euc", SET_CARRIERS, "sh", *itertools.chain.from_iterable(own)]
+            self.run(host, argv, timeout_s=CARRIER_TIMEOUT_S)
+
+        with self.together() as pool:
+            pool.all([partial(set_of, host) for host in sorted({each.machine for each in carriers})])
 
     def restart(self, host: str) -> None:
         """See `Restarts`. A crashed kernel is started again, too, without what it had not yet written to its disk."""

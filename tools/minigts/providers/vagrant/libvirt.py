@@ -67,6 +67,11 @@ def start_again(domain: str) -> None:
     _virsh("start", domain)
 
 
+def set_carrier(domain: str, mac: str, *, on: bool) -> None:
+    """Give the card of that MAC address of a running machine a carrier, or take it, until the machine ends."""
+    _virsh("domif-setlink", domain, mac, "up" if on else "down")
+
+
 def addresses() -> dict[str, str]:
     """MAC -> IPv4 address of every lease of the management network."""
     leases = _virsh("net-dhcp-leases", definition.NETWORK, check=False)

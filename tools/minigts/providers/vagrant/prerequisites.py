@@ -13,7 +13,7 @@ from minigts import paths
 from minigts.errors import EnvironmentLacks
 from minigts.machine.progress import Progress
 from minigts.providers import supported, system_packages
-from minigts.providers.base import Supports
+from minigts.providers.base import CARRIERS, Supports
 from minigts.providers.system_packages import Package
 from minigts.providers.uml.build import image
 from minigts.providers.vagrant import accelerator, box, definition, libvirt
@@ -29,6 +29,7 @@ SUPPORTS = Supports(
             "the queue discipline pie",
             "packages",
             "name servers",
+            CARRIERS,
         }
     ),
     {

@@ -25,7 +25,7 @@ from minigts.machine.progress import Progress
 from minigts.providers import supported
 from minigts.providers.agent import lab_processes
 from minigts.providers.agent.provider import PACE_S, AgentProvider
-from minigts.providers.base import DoctorFinding
+from minigts.providers.base import Carrier, DoctorFinding
 from minigts.providers.uml.build import image, package_images
 from minigts.providers.vagrant import definition, doctor, libvirt, prerequisites, ssh_supervisor
 from minigts.providers.vagrant.definition import Definition
@@ -113,6 +113,13 @@ class VagrantProvider(AgentProvider):
         (self.rundir / "hosts" / host / paths.CONTROL_SOCKET).unlink(missing_ok=True)
         libvirt.start_again(definition.prefix(self.rundir) + host)
         self._wait([host], lambda _: None)
+
+    def carriers_lack(self) -> str:
+        return ""
+
+    def set_carriers(self, carriers: Sequence[Carrier]) -> None:
+        for each in carriers:
+            libvirt.set_carrier(definition.prefix(self.rundir) + each.machine, each.mac, on=each.on)
 
     def logs(self, host: str) -> Mapping[str, Path]:
         console = prerequisites.consoles(self.rundir) / f"{host}.log"

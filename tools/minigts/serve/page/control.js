@@ -28,6 +28,7 @@ export function showControl(link) {
   shown.link = link;
   $("chosen").textContent = `Link ${link.name}`;
   $("rate").max = link.declares_rate ? FASTEST : NO_LIMIT;
+  $("down").hidden = !link.up;
   $("cut").textContent = link.up ? "Cut" : "Make whole";
   for (const [id, setting] of Object.entries(SETTINGS)) {
     const [slider, exact] = [$(id), $(`${id}-exact`)];
@@ -69,4 +70,5 @@ $("declared").onclick = () => {
   ask("/set", { link: shown.link.name, ...Object.fromEntries(Object.values(SETTINGS).map(({ field }) => [field, null])) });
 };
 $("cut").onclick = () => ask("/cut", { link: shown.link.name, up: !shown.link.up });
+$("down").onclick = () => ask("/cut", { link: shown.link.name, up: false, silent: false });
 $("control").onsubmit = (event) => event.preventDefault();

@@ -133,7 +133,7 @@ function condition(link) {
   if (link.flows.some((flow) => flow.rate_mbit && flow.mbit > 0.9 * flow.rate_mbit)) return "full";
   return link.flows.some((flow) => flow.frames > 0) ? "busy" : "idle";
 }
-const words = (link, how) => (link.up && how === "down" ? `${offAt(link).join(" and ")} off` : WORDS[how]);
+const words = (link, how) => (how !== "down" ? WORDS[how] : link.up ? `${offAt(link).join(" and ")} off` : link.outage);
 /** What a link takes: its round trip, or its delays where a lesson's round trips are still to be predicted. */
 const takes = (link, hidden) => (hidden ? `${both(link.delay_ms, 5)} ms one way` : `${figure(link.rtt_ms, 5)} ms`);
 

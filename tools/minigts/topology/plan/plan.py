@@ -330,6 +330,11 @@ class Plan(Stored):
         """The machines at the two ends of the link of that name. Raises KeyError."""
         return self._ends_named[link]
 
+    def own_end(self, port: Port) -> str:
+        """The machine that has this port of a link."""
+        first, second = self.ends_of(port.link)
+        return second if port.peer_host == first else first
+
     def mtu_of(self, link: Link) -> int:
         """The MTU of a link, which both its ends have."""
         return self._ends[link.name][link.ends[0]][1].mtu

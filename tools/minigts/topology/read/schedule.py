@@ -40,9 +40,10 @@ def timed(
         if step.link not in ends:
             hint = did_you_mean(step.link, [*ends])
             findings.append(((*where, "link"), f"no link {shown(step.link)}; links are {listed([*ends])}{hint}"))
-        elif step.sender is not None and step.sender not in ends[step.link]:
-            either = " and ".join(ends[step.link])
-            findings.append(((*where, "from"), f"{shown(step.sender)} is no end of {step.link}: {either} are"))
+        for key, named in (("from", step.sender), ("end", step.end)) if step.link in ends else ():
+            if named is not None and named not in ends[step.link]:
+                either = " and ".join(ends[step.link])
+                findings.append(((*where, key), f"{shown(named)} is no end of {step.link}: {either} are"))
         if step.trace is not None and beside is not None:
             try:
                 traces[step.trace, step.link] = _trace(beside, step.trace, played=step.link in carried)

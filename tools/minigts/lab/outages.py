@@ -1,0 +1,78 @@
+"""How links of a lab go down, and come up again, in the lab's record. Pure.
+
+A link that is down carries nothing in either direction. Its ends lose their carrier, as where a cable is pulled, and
+their kernels tell whoever asks: routing daemons, bridges, Docker. Or they keep it, as where a light path breaks in its
+middle: then nobody is told, and the link is *cut*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from minigts.lab.record import Record
+from minigts.topology.plan.elements import Port
+from minigts.topology.plan.plan import Plan
+
+
+@dataclass(frozen=True)
+class Outage:
+    """The way in which a link is down."""
+
+    silent: bool = False
+    """Whether both ends keep their carrier."""
+    end: str | None = None
+    """The only end that loses its carrier, as where one fibre of two breaks; None: both do."""
+
+    @property
+    def in_words(self) -> str:
+        """`cut`, `down`, `down at ams`"""
+        if self.silent:
+            return "cut"
+        return "down" if self.end is None else f"down at {self.end}"
+
+    @property
+    def in_a_command(self) -> str:
+        """`down --silent`: how `minigts link` is told."""
+        if self.silent:
+            return "down --silent"
+        return "down" if self.end is None else f"down --end {self.end}"
+
+
+SILENT = Outage(silent=True)
+
+
+def down(plan: Plan, record: Record, names: Collection[str], how: Outage) -> Record:
+    """The record once these links are down in that way."""
+    lost = {(name, end) for name in names for end in plan.ends_of(name) if not how.silent and how.end in (None, end)}
+    others = {each for each in record.without_carrier if each[0] not in names}
+    return record.model_copy(update={"cut": record.cut | {*names}, "without_carrier": frozenset(others | lost)})
+
+
+def up(record: Record, names: Collection[str]) -> Record:
+    """The record once these links carry frames again, set as before, and their ends have a carrier."""
+    others = frozenset(each for each in record.without_carrier if each[0] not in names)
+    return record.model_copy(update={"cut": record.cut - {*names}, "without_carrier": others})
+
+
+def of_link(record: Record, name: str) -> Outage | None:
+    """How a link is down; None: it is not."""
+    if name not in record.cut:
+        return None
+    ends = sorted(end for link, end in record.without_carrier if link == name)
+    return SILENT if not ends else Outage(end=ends[0] if len(ends) == 1 else None)
+
+
+def as_in(before: Record, record: Record) -> Record:
+    """`record` with those links down, and in those ways, that are so in `before`."""
+    return record.model_copy(update={"cut": before.cut, "without_carrier": before.without_carrier})
+
+
+def differing(before: Record, record: Record) -> frozenset[str]:
+    """The links that are down in one of the two records alone, or in another way."""
+    return (before.cut ^ record.cut) | {name for name, _ in before.without_carrier ^ record.without_carrier}
+
+
+def has_carrier(plan: Plan, port: Port, record: Record) -> bool:
+    """Whether a port of the plan has a carrier by the record."""
+    return (port.link, plan.own_end(port)) not in record.without_carrier
