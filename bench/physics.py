@@ -100,8 +100,8 @@ FAULTS = (
     Fault(
         "all wires have one seed",
         "tools/minigts/dataplane/wire.py",
-        "seed=direction.seed)",
-        "seed=direction.seed and 1)",
+        "seed=direction.seed,",
+        "seed=direction.seed and 1,",
         ("independent-links",),
     ),
     Fault(

@@ -90,7 +90,7 @@ def test_an_outage_can_become_another_one(lab: Lab) -> None:
     assert done(lab) == ON_AT_BOTH[:1]
     labs.set_links_up(lab, "ams", "bra", up=False, how=SILENT)
     assert done(lab) == ON_AT_BOTH[1:]
-    assert outages.of_link(lab.read_record(), "ams-bra") == SILENT
+    assert outages.outage(lab.read_record(), "ams-bra") == SILENT
 
 
 def test_each_way_down_is_an_event(lab: Lab) -> None:
@@ -128,7 +128,7 @@ def test_a_partition_leaves_a_link_without_carrier_as_it_is_and_healing_brings_a
     labs.set_links_up(lab, "ams", "bra", up=False, how=Outage())
     done(lab)
     assert links.partition(lab, [["ams"], ["bra"], ["lon"]]) == ["ams-bra", "bra-lon"]
-    assert (done(lab), outages.of_link(lab.read_record(), "bra-lon")) == ([], SILENT)
+    assert (done(lab), outages.outage(lab.read_record(), "bra-lon")) == ([], SILENT)
     links.heal(lab)
     assert (done(lab), lab.read_record().cut) == (ON_AT_BOTH, frozenset())
 

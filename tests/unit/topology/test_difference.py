@@ -203,6 +203,7 @@ OF_FILE = {
     "description": ("description: what it is for", "described"),
     "routing": ("routing: neighbours", "refused"),
     "ecmp": ("ecmp: true", "refused"),
+    "bfd": ("routing: ospf\nbfd: 100ms", "refused"),
     "time": ("time: real", "refused"),
     "subnets": ("subnets: 192.168.0.0/16", "refused"),
     "ipv6": ("ipv6: true", "refused"),

@@ -23,6 +23,8 @@ HELLO_S, DEAD_S = 1, 4
 BGP_PORT = 1179
 HOLD_S, KEEPALIVE_S = 3, 1
 """BGP's hold time and interval of keepalives; RFC 4271, section 4.2, allows no hold time below three seconds."""
+BFD_MULTIPLIER = 3
+"""After how many intervals without a packet of BFD a neighbour is gone; FRR's and Cisco's default, BIRD's is 5."""
 FIRST_AS = 64512
 """The first AS number for private use (RFC 6996): the n-th host, from 0, has the n-th."""
 MOST_COST = 1_000_000_000
@@ -58,11 +60,20 @@ def configuration(plan: Plan, host: Host) -> str:
         f'log "{directory(host)}/bird.log" {{ info, warning, error, fatal }};',
         f"router id {host.address};",
         "protocol device { scan time 1; }",
+        *_bfd(plan, host),
     ]
     for family in _families(plan):
         lines += _kernel(plan, host, family)
         lines += _ospf(plan, host, family) if plan.routing == "ospf" else _bgp(plan, host, family)
     return "\n".join([*lines, ""])
+
+
+def _bfd(plan: Plan, host: Host) -> list[str]:
+    """Sessions of BFD (RFC 5880) over each link, for the protocol that asks for them."""
+    if plan.bfd_ms is None:
+        return []
+    every = f"interval {plan.bfd_ms} ms; multiplier {BFD_MULTIPLIER};"
+    return ["protocol bfd {", *(f'  interface "{port.name}" {{ {every} }};' for port in host.ports), "}"]
 
 
 def _families(plan: Plan) -> tuple[int, ...]:
@@ -110,7 +121,8 @@ def _ospf(plan: Plan, host: Host, family: int) -> list[str]:
         "  area 0 {",
         f"    stubnet {address}/{bits} {{ cost 1; }};",
         *(
-            f'    interface "{port.name}" {{ type ptp; cost {costs[port.link]}; hello {HELLO_S}; dead {DEAD_S}; }};'
+            f'    interface "{port.name}" {{ type ptp; cost {costs[port.link]}; hello {HELLO_S}; dead {DEAD_S};'
+            f"{' bfd yes;' if plan.bfd_ms is not None else ''} }};"
             for port in host.ports
         ),
         "  };",
@@ -139,6 +151,7 @@ def _bgp(plan: Plan, host: Host, family: int) -> list[str]:
             f"  neighbor {far} port {BGP_PORT} as {FIRST_AS + peer.index};",
             f'  interface "{port.name}";',
             "  direct;",
+            *(["  bfd yes;"] if plan.bfd_ms is not None else []),
             f"  hold time {HOLD_S}; keepalive time {KEEPALIVE_S};",
             # Equal costs are equal ways, whether over as many systems or not.
             *(["  path metric no;"] if plan.ecmp is not None else []),

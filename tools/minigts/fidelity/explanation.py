@@ -146,7 +146,7 @@ class _Evidence:
 
     @property
     def outage(self) -> Outage | None:
-        return outages.of_link(self.record, self.link.name)
+        return outages.outage(self.record, self.link.name)
 
 
 def explain(lab: Lab, link: Link, *, measuring: bool = False) -> Explanation:

@@ -538,7 +538,7 @@ def restore_links(lab: Lab, before: Record) -> None:
         other = outages.differing(before, record)
         other |= {name for name in known if record.changed.get(name) != before.changed.get(name)}
         if other:
-            as_before = outages.as_in(before, record.model_copy(update={"changed": before.changed}))
+            as_before = outages.same_outages(before, record.model_copy(update={"changed": before.changed}))
             apply_record(lab, record, as_before, other)
 
 
@@ -721,7 +721,7 @@ def cut_links(plan: Plan, record: Record) -> list[str]:
 
 def outages_in_words(plan: Plan, record: Record) -> list[tuple[str, str]]:
     """Each of `cut_links`, with `cut`, `down` or `down at ams`."""
-    found = ((name, outages.of_link(record, name)) for name in cut_links(plan, record))
+    found = ((name, outages.outage(record, name)) for name in cut_links(plan, record))
     return [(name, how.in_words) for name, how in found if how is not None]
 
 

@@ -55,7 +55,7 @@ def up(record: Record, names: Collection[str]) -> Record:
     return record.model_copy(update={"cut": record.cut - {*names}, "without_carrier": others})
 
 
-def of_link(record: Record, name: str) -> Outage | None:
+def outage(record: Record, name: str) -> Outage | None:
     """How a link is down; None: it is not."""
     if name not in record.cut:
         return None
@@ -63,7 +63,7 @@ def of_link(record: Record, name: str) -> Outage | None:
     return SILENT if not ends else Outage(end=ends[0] if len(ends) == 1 else None)
 
 
-def as_in(before: Record, record: Record) -> Record:
+def same_outages(before: Record, record: Record) -> Record:
     """`record` with those links down, and in those ways, that are so in `before`."""
     return record.model_copy(update={"cut": before.cut, "without_carrier": before.without_carrier})
 

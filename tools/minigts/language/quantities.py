@@ -187,6 +187,9 @@ QUEUE_PACKETS = Quantity(
 )
 """How many packets wait, whatever their size."""
 
+BFD_MS = Quantity("an interval", "100ms", TIME_MS.factors, "10ms", "10s", integral=True)
+"""The time between two packets of Bidirectional Forwarding Detection, parsed to milliseconds."""
+
 QUEUE_MS = Quantity("a time", "50ms", TIME_MS.factors, "1us", "10s")
 """How long the last of what waits has to wait, parsed to milliseconds."""
 

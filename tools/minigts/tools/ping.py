@@ -12,6 +12,7 @@ from typing import Self
 
 from pydantic import Field
 
+from minigts.language.quantities import WINDOW_BYTES
 from minigts.tools.base import (
     START_S,
     Measured,
@@ -25,7 +26,7 @@ from minigts.tools.base import (
     rtt_ms,
 )
 from minigts.tools.columns import LOSS, MAX, MEAN, MIN, STDEV, VALUE, Column, value
-from minigts.tools.options import MOST_COUNTED, Count, Duration, Options, written_duration
+from minigts.tools.options import MOST_COUNTED, Count, Duration, Options, Size, written_duration
 from minigts.topology.plan.elements import Path
 
 LOST = Column("lost", "lost", "")
@@ -51,6 +52,8 @@ class PingOptions(Options):
     """How many echo requests."""
     interval_s: Duration = Field(default=0.01, alias="interval")
     """The time from one echo request to the next; 10 ms by default."""
+    buffer: Size | None = None
+    """The room for requests that wait in the host, as for a neighbour's address; by default ping's own, some ten."""
 
     def lasting(self, duration_s: float) -> Self:
         """The same options with as many requests as fit. Raises ValueError for more than can be counted."""
@@ -92,6 +95,7 @@ def argv(options: PingOptions, way: PathUnderTest) -> tuple[str, ...]:
         f"{options.interval_s:g}",
         "-W",
         _patience(way),
+        *(["-S", str(WINDOW_BYTES.parse_whole(options.buffer))] if options.buffer is not None else []),
         way.address,
     )
 

@@ -338,6 +338,8 @@ def _costs(links: Sequence[DraftLink]) -> Iterator[Finding]:
 def _by_routes(document: Mapping[str, Data], drafted: Draft) -> Iterator[Finding]:
     """Settings of routes, in a lab that has none."""
     protocol = document.get("routing")
+    if document.get("bfd") not in (None, "false") and protocol not in ("ospf", "bgp"):
+        yield ("bfd",), "only a routing protocol asks for BFD: write `routing: ospf` or `bgp`, or take it out"
     if protocol in ("ospf", "bgp"):
         for host in drafted.hosts:
             if host.spec.routes:

@@ -44,6 +44,7 @@ def network_of(plan: Plan) -> Network:
         ("ipv4: false", not plan.ipv4),
         ("schedule", bool(plan.schedule)),
         ("ecmp", plan.ecmp is not None),
+        ("bfd", plan.bfd_ms is not None),
         ("cost", not plan.has_routers and any(link.cost is not None for link in plan.links)),
     ):
         if there:

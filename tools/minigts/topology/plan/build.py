@@ -69,6 +69,7 @@ def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Pla
         description=(topology.description or "").strip(),
         routing=topology.routing,
         ecmp=topology.ecmp,
+        bfd_ms=topology.bfd,
         time=time,
         overlay=topology.overlay,
         groups=tuple(Group(name=name, hosts=hosts) for name, hosts in (topology.groups or {}).items()),

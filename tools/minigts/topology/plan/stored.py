@@ -59,6 +59,12 @@ class Stored(Frozen):
     ] = None
     """What of a packet chooses among equal ways: its addresses (layer 3), or its ports, too. None, which is not stored,
     where hosts have one way."""
+    bfd_ms: Annotated[
+        int | None,
+        Field(ge=10, le=10_000, exclude_if=lambda every_ms: every_ms is None),
+        Fact(key="bfd", stays="hosts start their routing protocol with it"),
+    ] = None
+    """The time between two packets of BFD in milliseconds. None, which is not stored, without BFD."""
     time: Annotated[Time, Fact(stays="a lab's clock is chosen as it comes up")] = "real"
     overlay: Annotated[Name, PARTS]
     groups: Annotated[

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from minigts.language import validation
 from minigts.language.fields import choice, matching, quantity, text, truth, whole
 from minigts.language.problems import shown
-from minigts.language.quantities import MEMORY_MB, SHARE_PERCENT, TIME_MS, whole_number
+from minigts.language.quantities import BFD_MS, MEMORY_MB, SHARE_PERCENT, TIME_MS, whole_number
 from minigts.language.spec import Spec
 from minigts.topology.fields import (
     EXPECTATIONS,
@@ -56,6 +56,16 @@ def _beside(value: object) -> str | None:
 
 
 _HASHES = get_args(Hashed)
+
+
+_BFD_SCHEMA = {
+    "anyOf": [{"enum": [False]}, {"type": "string", "pattern": BFD_MS.pattern, "examples": [BFD_MS.example]}]
+}
+
+
+def _bfd_ms(value: object) -> int | None:
+    """The interval of BFD in ms; None for `false`."""
+    return None if value in (None, False, "false") else BFD_MS.parse_whole(value)
 
 
 def _hashed(value: object) -> str | None:
@@ -213,6 +223,11 @@ class Topology(Spec):
         None,
         description="true or layer4: hosts spread flows over all equally good ways, by addresses and ports. layer3: by "
         "addresses alone. Default: false, one way.",
+    )
+    bfd: Annotated[int | None, BeforeValidator(_bfd_ms), WithJsonSchema(_BFD_SCHEMA)] = Field(
+        None,
+        description="How often neighbours of the routing protocol tell each other by BFD that they are there; after "
+        "three of these times one counts as gone. Default: false, no BFD.",
     )
     time: Annotated[Time, choice("a lab's time", "real", "virtual")] | None = Field(
         None,
