@@ -158,6 +158,32 @@ def test_ospf_has_the_costs_and_the_timers_that_the_page_says() -> None:
     assert text.count("kernel table 20;") == 2
 
 
+@pytest.mark.parametrize(("routing", "asks"), [("ospf", "dead 4; bfd yes;"), ("bgp", "  bfd yes;")])
+def test_bfd_is_asked_for_on_each_link_where_the_file_has_it(routing: str, asks: str) -> None:
+    plain, made = ring(routing), ring(routing, "ipv6: true\nbfd: 50ms")
+    assert (plain.bfd_ms, made.bfd_ms) == (None, 50)
+    before, text = (router.configuration(each, each.host("a")) for each in (plain, made))
+    assert "bfd" not in before
+    assert text.count(asks) == 4
+    for port in ("eth1", "eth2"):
+        assert text.count(f'interface "{port}" {{ interval 50 ms; multiplier 3; }};') == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ("bfd: 100ms", "only a routing protocol asks for BFD: write `routing: ospf` or `bgp`, or take it out"),
+        ("routing: ospf\nbfd: 1ms", "bfd"),
+        ("routing: ospf\nbfd: often", "bfd"),
+    ],
+)
+def test_bfd_that_nobody_asks_for_is_refused(written: str, says: str) -> None:
+    with pytest.raises(InputError, match="x.yaml:2: bfd|x.yaml:3: bfd") as refused:
+        parse(f"name: x\n{written}\npair: {{}}\n", "x.yaml")
+    assert says in str(refused.value)
+    assert parse("name: x\nbfd: false\npair: {}\n", "x.yaml").bfd_ms is None
+
+
 def test_bgp_has_a_system_for_each_host_and_a_session_for_each_link_and_family() -> None:
     made = ring("bgp")
     text = router.configuration(made, made.host("d"))
