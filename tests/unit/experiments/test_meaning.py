@@ -186,6 +186,40 @@ def test_a_figure_says_something_where_the_links_declare_what_it_follows_from(
     assert found(claim, plan(link, time="real")) == {}
 
 
+MIXED = """name: x
+time: virtual
+{more}hosts: {{a: , b: , c: }}
+links: [{{ends: [a, b]}}, {{ends: [a, c], rate: 50mbit{back}}}]
+"""
+FLOWING = "{{name: f, tool: flows, paths: [{{from: a, to: c}}], options: {{flows: [{}]}}}}"
+
+
+@pytest.mark.parametrize(
+    ("measurement", "over"),
+    [
+        ("{name: f, tool: iperf3-tcp, paths: [first-to-each]}", "a to b"),
+        ("{name: f, tool: netperf-stream, paths: [first-to-each], options: {protocol: tcp}}", "a to b"),
+        ("{name: f, tool: iperf3-tcp, paths: [{from: a, to: c}]}", ""),
+        ("{name: f, tool: iperf3-tcp, paths: [{from: a, to: c}], cross: [{from: b, to: a}]}", "b to a"),
+        ("{name: f, tool: iperf3-tcp, paths: [{from: a, to: c}], cross: [{from: b, to: a, rate: 1mbit}]}", ""),
+        ("{name: f, tool: iperf3-udp, paths: [{from: a, to: c}], options: {rate: 1mbit}}", ""),
+        (FLOWING.format("{name: x, tool: iperf3-tcp}, {name: y, from: b, to: a, tool: iperf3-tcp}"), "b to a"),
+        (FLOWING.format("{name: x, tool: iperf3-tcp}, {name: y, from: b, to: a, tool: ping}"), ""),
+    ],
+)
+def test_tcp_over_one_path_without_any_limit_is_left_out_since_it_would_hardly_end(measurement: str, over: str) -> None:
+    experiment = parse_experiment(f"{CLAIMS.partition('measurements:')[0]}measurements:\n  - {measurement}\n", "m.yaml")
+    for more, back, limited in (
+        ("", "", False),
+        ("", ", delay: 1ms", False),
+        ("defaults: {host: {processor: {frame: 1us}}}\n", "", True),
+        ("defaults: {host: {processor: {call: 5us}}}\n", "", False),
+    ):
+        parts = time_limits.unanswerable(experiment, parse_topology(MIXED.format(more=more, back=back), "t.yaml"))
+        assert [each.part.name for each in parts] == (["f"] if over and not limited else [])
+        assert all(f"{over}: nothing limits TCP" in each.part.why for each in parts)
+
+
 def test_a_modelled_processor_gives_links_without_a_rate_a_meaning_and_offload_none() -> None:
     modelled = plan("rtt: 2ms", more="defaults: {host: {processor: {frame: 20us}}}\n")
     assert found("{throughput: level}", modelled) == {"watch": ["udp"]}

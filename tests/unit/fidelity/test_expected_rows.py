@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from minigts.fidelity import expectations
 from minigts.fidelity.certificate import Row
 from minigts.fidelity.expectations import Expected, Measurements, expected, expected_rows, row_of
 from minigts.judge.samples import PathSamples, measured_once
@@ -142,3 +143,29 @@ def test_in_virtual_time_tcp_over_links_without_a_rate_says_nothing(rated: bool,
         assert (row.ok, row.measured, row.unit, row.wanted) == (None, None, "Mbit/s", "within-ceiling")
         assert "no link declares a rate" in row.note
         assert "throughput: within-ceiling" in [str(each) for each in expected(plan)]
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_path_without_any_limit_is_not_measured_since_tcp_would_hardly_end(
+    changed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where its links had a rate, which a change has taken away, the row says so."""
+    links = "links: [{ends: [a, b]%s}, {ends: [a, c], rate: 50mbit}]"
+    head = "name: row\ntime: virtual\nhosts: {a: , b: , c: }\nexpect: [{throughput: within-ceiling}]\n"
+    now = parse(head + links % "", "row.yaml")
+    plan = parse(head + links % ", rate: 9mbit", "row.yaml") if changed else now
+    record = SimpleNamespace(cut=frozenset(), silent=frozenset())
+    measured = Measurements(cast(Lab, SimpleNamespace(plan=plan, read_record=lambda: record)), lambda _: None)
+    asked: list[str] = []
+
+    def tcp_mbit(_lab: Lab, way: Any, **_: int) -> tuple[float, str]:
+        asked.append(way.target)
+        return 47.0, ""
+
+    monkeypatch.setattr(expectations, "tcp_mbit", tcp_mbit)
+    monkeypatch.setattr(expectations, "plan_now", lambda _plan, _record: now)
+    rows = by_title(expected_rows(plan, measured))
+    assert asked == ["c"]
+    assert rows["a-c: TCP over 1 hop"].ok
+    assert ("a-b: TCP" in rows) == changed
+    assert not changed or "a to b: nothing limits TCP:" in rows["a-b: TCP"].note

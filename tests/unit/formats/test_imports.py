@@ -551,8 +551,8 @@ def test_exec_sets_the_addresses_that_it_says() -> None:
     read = clab('{endpoints: ["a:eth1", "b:eth1"]}', file=CLAB.replace("a: {kind: linux}", nodes))
     assert own_run(read.machines[0]) == ("ip addr add 192.0.2.1/24 dev eth1", "echo 'a*b' '&&' ls a")
     assert "run" in network.text(read)
-    with pytest.raises(InputError, match=r"t\.clab\.yml:3: .*exec echo \$HOME cannot be honoured"):
-        clab(file=CLAB.replace("a: {kind: linux}", 'a: {kind: linux, exec: ["echo $HOME"]}'))
+    with pytest.raises(InputError, match=r"t\.clab\.yml:3: .*exec echo \$NO_SUCH cannot be honoured"):
+        clab(file=CLAB.replace("a: {kind: linux}", 'a: {kind: linux, exec: ["echo $NO_SUCH"]}'))
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,8 @@ class Lab:
         self, source: str, target: str, *, containers: bool = False, seconds: int = 2, slow_start_s: int | None = None
     ) -> Throughput:
         """Measure one TCP flow for `seconds` after its slow start, which is given `slow_start_s` (default: thirty RTTs,
-        at least 1 s). Raises MinigtsError when nothing arrives.
+        at least 1 s). Raises MinigtsError when nothing arrives, InputError where nothing limits TCP, as in virtual time
+        over links with neither a rate nor a delay.
         """
         self._known(source), self._known(target)
         return throughput(self._lab, source, target, containers=containers, seconds=seconds, slow_start_s=slow_start_s)

@@ -21,6 +21,7 @@ from minigts.overlays import Endpoint
 from minigts.overlays.catalogue import HEADER_BYTES
 from minigts.tools import iperf3_tcp
 from minigts.tools.base import PathUnderTest
+from minigts.tools.cpu_bound import unlimited_tcp
 from minigts.tools.iperf3_tcp import TcpOptions
 from minigts.topology.frames import family_of
 from minigts.topology.plan.elements import Path
@@ -156,9 +157,11 @@ def round_trips(
 def throughput(
     lab: Lab, source: str, target: str, *, containers: bool, seconds: int, slow_start_s: int | None
 ) -> Throughput:
-    """Measure one TCP flow. Raises InputError where `source` does not reach `target`, MinigtsError when nothing
-    arrives."""
+    """Measure one TCP flow. Raises InputError where `source` does not reach `target`, and where nothing limits TCP;
+    MinigtsError when nothing arrives."""
     way = _way(lab, source, target, containers=containers)
+    if why := unlimited_tcp(way.plan, way.path):
+        raise InputError(why)
     if slow_start_s is None:
         slow_start_s = max(1, math.ceil(SLOW_START_ROUND_TRIPS * way.path.rtt_ms / 1000))
     options = TcpOptions(duration=f"{seconds}s", omit=f"{slow_start_s}s" if slow_start_s else None)

@@ -6,7 +6,7 @@ measurements and claims. Where the plan models the processor, parts that depend 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from minigts.experiment_language.claims import Claim
@@ -16,7 +16,8 @@ from minigts.language.problems import Location
 from minigts.results.schema import LeftOut, Manifest
 from minigts.tools import QUANTITIES
 from minigts.tools.columns import Column
-from minigts.tools.cpu_bound import calls_are_free, is_modelled, is_the_processors, of_the_processor
+from minigts.tools.cpu_bound import calls_are_free, is_modelled, is_the_processors, of_the_processor, unlimited_tcp
+from minigts.tools.flows import FlowsOptions
 from minigts.topology.plan.elements import Path
 from minigts.topology.plan.plan import Plan
 
@@ -82,7 +83,7 @@ def _measurement(measurement: AnyMeasurement, plan: Plan, where: Location) -> Un
     if measurement.instrument.endless(measurement.options) and any(calls_are_free(plan, each) for each in senders):
         why = f"nothing limits the sender of {measurement.tool}, where calls of the system take no time"
         return Unanswerable(where, LeftOut(kind="measurement", name=measurement.name, why=why))
-    reason = _free(measurement.instrument.value, measurement, plan)
+    reason = _free(measurement.instrument.value, measurement, plan) or _unlimited(measurement, plan)
     if reason is None:
         return None
     part = LeftOut(kind="measurement", name=measurement.name, why=reason)
@@ -134,10 +135,31 @@ def _free(column: Column, measurement: AnyMeasurement, plan: Plan) -> str | None
     return f"no link from {path.source} to {path.target} declares a {lack}, so {column.label} is the processor's"
 
 
+def _unlimited(measurement: AnyMeasurement, plan: Plan) -> str | None:
+    """Why TCP of the measurement, or beside it, would hardly end over one of its paths; None if it ends over each."""
+    over = [path for path, *_ in pairs(measurement, plan)]
+    ends = [(flow.source, flow.target) for flow in measurement.cross if flow.protocol == "tcp" and flow.rate is None]
+    if isinstance(measurement.options, FlowsOptions):
+        for path in over:
+            members = measurement.options.members(path.source, path.target)
+            filling = [each for each in members if each.flow.instrument.fills(each.flow.options)]
+            ends += [(member.source, member.target) for member in filling]
+    elif measurement.instrument.fills(measurement.options):
+        ends += [(path.source, path.target) for path in over]
+    known = {(path.source, path.target) for path in plan.paths}
+    found = [plan.path(*each) for each in dict.fromkeys(ends) if not known.isdisjoint((each, each[::-1]))]
+    return next(filter(None, (unlimited_tcp(plan, path) for path in _as_set(measurement, found))), None)
+
+
 def _paths(measurement: AnyMeasurement, plan: Plan) -> list[Path]:
     """The measurement's paths, with the links as it sets them."""
-    unlimited = {"rate_mbit": None} if measurement.links.rate == "unlimited" else {}
-    return [path.model_copy(update=unlimited) for path, *_ in pairs(measurement, plan)]
+    return _as_set(measurement, (path for path, *_ in pairs(measurement, plan)))
+
+
+def _as_set(measurement: AnyMeasurement, paths: Iterable[Path]) -> list[Path]:
+    """The paths with the links as the measurement sets them."""
+    unlimited = {"rate_mbit": None, "back": None} if measurement.links.rate == "unlimited" else {}
+    return [path.model_copy(update=unlimited) for path in paths]
 
 
 def _watched(experiment: Experiment, without: Collection[str]) -> Iterator[Unanswerable]:

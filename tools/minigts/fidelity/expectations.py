@@ -15,11 +15,11 @@ from minigts.judge.samples import PathSamples, by_hops, ends, measured_once, plu
 from minigts.judge.throughput import ceiling_in_words, reaches_ceiling
 from minigts.judge.tolerances import CEILING
 from minigts.judge.verdicts import Judgement
-from minigts.lab import Lab, used_links, whole_paths
+from minigts.lab import Lab, plan_now, used_links, whole_paths
 from minigts.language.figures import digits
 from minigts.machine.progress import Progress
 from minigts.tools import QUANTITIES
-from minigts.tools.cpu_bound import is_modelled, is_the_processors
+from minigts.tools.cpu_bound import is_modelled, is_the_processors, unlimited_tcp
 from minigts.topology.plan.elements import Link, Path
 from minigts.topology.plan.plan import Plan
 
@@ -74,7 +74,8 @@ class Measurements:
 
     @cached_property
     def throughputs(self) -> tuple[PathSamples, ...]:
-        """TCP from the first host to each that it reaches without loss, in Mbit/s; the shortest path first."""
+        """TCP from the first host to each that it reaches without loss and with a limit, in Mbit/s; the shortest path
+        first."""
         return tuple(self._throughputs())
 
     def _round_trips(self) -> Iterator[Row]:
@@ -92,10 +93,15 @@ class Measurements:
     def _throughputs(self) -> Iterator[PathSamples]:
         plan = self._lab.plan
         first = plan.hosts[0].name
-        whole = whole_paths(plan, self._lab.read_record())
-        reached = [path for path in whole if path.reachable and path.source == first]
+        record = self._lab.read_record()
+        now = plan_now(plan, record)
+        reached = [path for path in whole_paths(plan, record) if path.reachable and path.source == first]
         paths = [path for path in reached if not path.lossy and plan.in_order(path) and plan.is_filled(path)]
         for path in sorted(paths, key=lambda path: path.hops):
+            if why := unlimited_tcp(now, now.path(path.source, path.target)):
+                if path.tcp_ceiling_mbit is not None:  # its links have lost their rate
+                    self.notes[_name(path)] = why
+                continue
             self._say(f"throughput over {plural(path.hops, 'hop')}")
             way = MeasuredPath(path.source, path.target, plan.address_over(path), path.rtt_ms)
             measured, note = tcp_mbit(

@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 from minigts.formats import containerlab_commands
 from minigts.formats.attached import Attached, Fitted, Wanted, fitted
 from minigts.formats.beside import Beside
-from minigts.formats.containerlab_commands import FILLED_IN
+from minigts.formats.containerlab_commands import FILLED_IN, unfilled
 from minigts.formats.keys import CONTAINERLAB
 from minigts.formats.network import (
     WAYS,
@@ -38,6 +38,7 @@ from minigts.formats.network import (
     ports,
     title,
 )
+from minigts.formats.variables import Filled
 from minigts.formats.yaml_document import Document, Layers
 from minigts.language.blocks import MAC, OWN_MACS
 from minigts.language.host_paths import checked_source, checked_target
@@ -62,9 +63,15 @@ _BETWEEN = ("veth", "veth-stitch", "brief")
 _TO_NOBODY = "dummy"
 
 
-def read(tree: Tree, file: str, *, leave_out: bool = False) -> Network:
-    """The network of a containerlab file. Raises InputError with every problem, each with its line."""
+def read(tree: Tree, file: str, *, leave_out: bool = False, filled: Filled | None = None) -> Network:
+    """The network of a containerlab file, with what is `filled` in. Raises InputError with every problem, each with
+    its line."""
     document = Document(tree, file, leave_out=leave_out)
+    for name in filled.values if filled else ():
+        document.notes.add(f"${name[:40]}", "the file", "what your environment has is filled in, as by containerlab")
+    for name, default in filled.defaults.items() if filled else ():
+        why = f"your environment has none, so the file's own text is filled in: {shown(default)}"
+        document.notes.add(f"${name[:40]}", "the file", why)
     top = document.mapping(tree.data, ())
     document.judge(top, (), CONTAINERLAB["file"], "the file")
     inner = document.mapping(top.get("topology"), ("topology",))
@@ -236,7 +243,8 @@ def _environment(document: Document, settings: Layers, name: str) -> tuple[tuple
         for variable, value in document.mapping(data, where).items():
             text = "" if value is None else value
             if not isinstance(text, str) or not _VARIABLE.fullmatch(variable) or FILLED_IN.search(text):
-                why = "a variable has a plain name and a text, in which nothing is filled in"
+                why = unfilled(text) if isinstance(text, str) else ""
+                why = why or "a variable has a plain name and a text"
                 document.lose((*where, variable), f"env {variable[:40]}", name, why)
             elif variable.startswith("__"):
                 document.lose((*where, variable), f"env {variable[:40]}", name, "variables of your shell are not taken")
@@ -267,8 +275,8 @@ def _why_no_file(source: str, target: str) -> str | None:
     """Why what is mounted cannot be copied; None where it can."""
     if not target:
         return "a bind is a path here, a colon, and a path on the node"
-    if FILLED_IN.search(source) or FILLED_IN.search(target):
-        return "nothing is filled in here: write the path out"
+    if why := unfilled(source) or unfilled(target):
+        return why
     if source.startswith(("/", "~")) or ".." in PurePosixPath(source).parts:
         return "files are taken from beside this file; copy it there"
     try:

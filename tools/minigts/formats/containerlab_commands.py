@@ -18,8 +18,8 @@ from minigts.formats.yaml_document import Document, Layers
 from minigts.language import interface_names
 from minigts.language.problems import Location, shown
 
-FILLED_IN = re.compile(r"\$|__clab(?:NodeDir|Dir)__")
-"""Variables that containerlab substitutes where it runs."""
+FILLED_IN = re.compile(r"(\$[A-Za-z_][A-Za-z0-9_]*)|__clab(?:NodeDir|Dir)__")
+"""Variables without a value, and what containerlab substitutes where it runs."""
 IPV6_ON = "sysctl -qw net.ipv6.conf.all.disable_ipv6=0"
 """A container has IPv6 on, with addresses of its links; a host of a lab without `ipv6:` has it off."""
 _SYSCTL = re.compile(r"[a-z][a-z0-9_]*(?:[./][A-Za-z0-9_-]+){1,9}", re.ASCII)
@@ -59,9 +59,19 @@ def _commands(document: Document, settings: Layers, name: str, lab: str) -> Iter
             except ValueError:
                 words = []
             if not words or FILLED_IN.search(plain):
-                document.lose(where, what, name, "it is a command of plain words, with nothing filled in")
+                document.lose(where, what, name, unfilled(plain) or "it is a command of plain words")
             else:
                 yield what, shlex.join(words), where
+
+
+def unfilled(text: str) -> str:
+    """Why a text with something that is not filled in is not taken; empty for another text."""
+    if (found := FILLED_IN.search(text)) is None:
+        return ""
+    if found[1] is None:
+        return f"{found[0]} is not filled in here: write it out"
+    name = found[1][:41]
+    return f"{name} has no value in your environment, and no default: set it, or write ${{{name[1:]}:-value}}"
 
 
 def _sysctls(document: Document, settings: Layers, ports: int) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
 
@@ -20,6 +22,7 @@ from minigts.formats import (
 )
 from minigts.formats.beside import Beside
 from minigts.formats.network import Network, Written
+from minigts.formats.variables import Filled, TooLong, Unclosed, filled_in
 from minigts.language.source import Language
 from minigts.language.tree import read_tree
 
@@ -37,6 +40,8 @@ _GML = Language(
     name="GML file", opening="`graph [`", largest_bytes=4_000_000, instead_of_aliases="write out what is meant"
 )
 _KATHARA = Language(name="lab.conf", opening='`pc1[0]="A"`', largest_bytes=256_000, instead_of_aliases="")
+_TOPOLOGY = re.compile(r"^topology:", re.MULTILINE)
+"""How a containerlab file is known that cannot be read."""
 _GRAPHS = (*recognised.GRAPHML, *recognised.GML)
 WRITERS: Mapping[str, Callable[[Network], Written]] = {
     "gts": gts.write,
@@ -82,11 +87,24 @@ def read(text: str, file: str, *, leave_out: bool = False, part: int | None = No
     return _of_yaml(text, file, leave_out)
 
 
+def _filled_in(text: str, file: str) -> Filled:
+    """A containerlab file with the variables of the caller's environment. Raises InputError where it has a `${` without
+    `}`, or becomes too long."""
+    try:
+        return filled_in(text, os.environ, LANGUAGE.largest_bytes)
+    except (Unclosed, TooLong) as error:
+        if _TOPOLOGY.search(text) is None:
+            return Filled(text)
+        raise InputError([Problem(file, error.line if isinstance(error, Unclosed) else 0, str(error))]) from error
+
+
 def _of_yaml(text: str, file: str, leave_out: bool) -> Network:
-    tree = read_tree(text, file, LANGUAGE)
+    filled = _filled_in(text, file)
+    tree = read_tree(filled.text, file, LANGUAGE)
+    if recognised.of_document(tree.data) == "containerlab":
+        return containerlab.read(tree, file, leave_out=leave_out, filled=filled)
+    tree = read_tree(text, file, LANGUAGE) if filled.text != text else tree
     match recognised.of_document(tree.data):
-        case "containerlab":
-            return containerlab.read(tree, file, leave_out=leave_out)
         case "netlab":
             return netlab.read(tree, file, leave_out=leave_out)
         case "Compose":

@@ -120,6 +120,8 @@ class Tool:
     prediction: Prediction = Prediction()
     endless: Callable[[Any], bool] = lambda _options: False
     """Whether its sender would never end where system calls take no time."""
+    fills: Callable[[Any], bool] = lambda _options: False
+    """Whether it sends by TCP for a time, as much as TCP lets it."""
     series: Callable[[str], Mapping[str, Sequence[tuple[float, float]]]] | None = None
     """Reads figures over time from an output that `read` accepts: for a column of samples.csv, or `value`, pairs of
     seconds since the start and the figure. None where the tool prints no such figures."""

@@ -14,6 +14,11 @@ from pydantic import BaseModel
 from minigts.tools.columns import Column, Declared
 from minigts.topology.plan.elements import Path
 from minigts.topology.plan.plan import Plan
+from minigts.topology.tcp import between, buffers
+
+MOST_MBIT = 100_000.0
+"""The most that TCP may send over links without a rate, in Mbit/s: as much as the fastest rate that a link can have. A
+second of it takes a machine minutes."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,27 @@ def is_modelled(plan: Plan, path: Path) -> bool:
     ends = {end for link in plan.links if link.name in path.crossed for end in link.ends}
     modelled = {host.name for host in plan.hosts if host.processor is not None and host.processor.takes_frames}
     return not modelled.isdisjoint(ends)
+
+
+def unlimited_tcp(plan: Plan, path: Path) -> str:
+    """Why TCP that sends along the path for some time would hardly end, as an error's sentence; empty where it ends.
+
+    Where frames and links take no time, any number of bytes are sent in a moment of the lab's. Calls that take time are
+    no limit: one writes 128 KiB.
+    """
+    if plan.time == "real" or is_modelled(plan, path) or any(way.rate_mbit is not None for way in path.ways):
+        return ""
+    if any(end.outgoing.jitter_ms or end.outgoing.slot_ms or end.outgoing.trace for end in plan.ends_on(path)):
+        return ""
+    sender, receiver = (buffers(plan.host(host).sysctls) for host in (path.source, path.target))
+    if not path.links or between(sender, receiver).mbit(path.rtt_ms)[1] <= MOST_MBIT:
+        return ""
+    lacks = f"no rate, and a round trip of {path.rtt_ms:g} ms" if path.rtt_ms else "neither a rate nor a delay"
+    return (
+        f"{path.source} to {path.target}: nothing limits TCP: in virtual time the processor takes no time, and the "
+        f"links have {lacks}, so the lab's time would hardly pass; give a link of this path a rate, such as "
+        f"`rate: 1gbit`, or the host `processor: {{frame: 10us}}`"
+    )
 
 
 def _declares(plan: Plan, path: Path, what: Declared) -> bool:

@@ -167,5 +167,6 @@ TOOL = Tool(
     series=series,
     predicted=predicted,
     least=least,
+    fills=lambda _options: True,
     prediction=Prediction("ceiling", "the highest TCP goodput that the plan allows"),
 )

@@ -113,4 +113,5 @@ TOOL = Tool(
     least=least,
     prediction=Prediction("ceiling", "what the links carry of it"),
     endless=lambda options: options.protocol == "udp",
+    fills=lambda options: options.protocol == "tcp",
 )

@@ -2,7 +2,7 @@
 
 It runs as `python -m minigts.providers.vagrant.ssh_supervisor RUNDIR`, reads RUNDIR/launch.json, and serves
 hosts/NAME/control.sock with the same code as the supervisor of provider `uml`. A connection that ends is made again,
-since a machine may be halted and brought up.
+since a machine may be halted and brought up. It ends when RUNDIR is deleted.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from minigts.language import documents
 from minigts.machine import shell
 from minigts.providers.agent import lab_processes
 from minigts.providers.agent.agent_line import Host
+from minigts.providers.agent.own_directory import OwnDirectory
 
 AGENT = "/usr/lib/minigts/agent line"
 WINDOW = 1 << 20
@@ -119,7 +120,10 @@ async def keep(rundir: Path) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    watching = asyncio.create_task(OwnDirectory(rundir).gone())
+    watching.add_done_callback(lambda _: stop.set())
     await asyncio.gather(*(_keep(launch, rundir, name, stop) for name in launch.addresses))
+    watching.cancel()
 
 
 def main() -> None:

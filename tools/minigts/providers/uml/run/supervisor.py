@@ -3,7 +3,7 @@
 It runs as `python -m minigts.providers.uml.run.supervisor RUNDIR [PARENT]`; with PARENT, a process id, it ends with
 that process. It reads RUNDIR/launch.json, writes RUNDIR/supervisor.json before it starts anything, and listens on
 hosts/NAME/control.sock for clients (agent/agent_line.py). A client's commands end when it disconnects. All kernels end
-with the supervisor. Standard library only, so that it starts fast and stays small.
+with the supervisor, which ends when RUNDIR is deleted. Standard library only, so that it starts fast and stays small.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from minigts.machine import affinity, cgroups, contained, locks, shell
 from minigts.machine.contained import Namespaces
 from minigts.providers.agent import ended, lab_processes, protocol
 from minigts.providers.agent.agent_line import Host, Process
+from minigts.providers.agent.own_directory import OwnDirectory
 from minigts.providers.uml.clock.process import Clock, ClockOrder
 from minigts.providers.uml.run import bounds, confinement
 from minigts.providers.uml.run import console as consoles
@@ -57,6 +58,8 @@ UNLIMITED_WINDOW = 1 << 40
 has read, since a frame of its own could land within one of the host's."""
 LENT_MODULES = "modules"
 """The directory with modprobe's files, in the kernel's directory and in the one that a guest may mount."""
+GROUPS_S = 5.0
+"""How long control groups are waited for that are still busy with a process which has ended."""
 SOCKET_BUFFER_BYTES = 4 << 20
 BUFFER_OPTIONS = ((32, socket.SO_SNDBUF), (33, socket.SO_RCVBUF))
 """SO_SNDBUFFORCE and SO_RCVBUFFORCE, which Python does not define and by which root may exceed net.core.wmem_max
@@ -457,12 +460,17 @@ async def supervise(rundir: Path) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
+    own = OwnDirectory(rundir)
     kernels = Kernels(launch, rundir)
     kernels.start_all()
-    attending = asyncio.create_task(kernels.attend())
+    attending, watching = asyncio.create_task(kernels.attend()), asyncio.create_task(own.gone())
+    watching.add_done_callback(lambda _: stop.set())
     await stop.wait()
     attending.cancel()
+    watching.cancel()
     await kernels.end_all()
+    if not own.is_there:  # no `down` will remove what limits the whole lab
+        cgroups.remove(cgroups.prefix(rundir), patience_s=GROUPS_S)
 
 
 def _forget_environment() -> None:
