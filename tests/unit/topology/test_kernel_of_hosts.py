@@ -31,7 +31,9 @@ def test_the_nearest_word_names_a_host_s_kernel(top: str, of_a: str, wanted: dic
 
 
 def test_switches_have_the_lab_s_kernel() -> None:
-    text = "name: s\nkernel: mine\nhosts: {a: {kernel: own}}\nswitches: {s1: {}}\nlinks: [{ends: [a, s1], delay: 1ms}]\n"
+    text = (
+        "name: s\nkernel: mine\nhosts: {a: {kernel: own}}\nswitches: {s1: {}}\nlinks: [{ends: [a, s1], delay: 1ms}]\n"
+    )
 
     assert kernels(text) == {"a": "own", "s1": "mine"}
 
@@ -46,7 +48,9 @@ def test_the_standard_kernel_is_no_part_of_a_plan() -> None:
 
 def test_every_unknown_kernel_is_refused_at_its_line(tmp_path: Path) -> None:
     file = tmp_path / "t.yaml"
-    file.write_text("name: two\nkernel: one\nhosts:\n  a:\n    kernel: two\n  b: {}\nlinks:\n- {ends: [a, b], delay: 1ms}\n")
+    file.write_text(
+        "name: two\nkernel: one\nhosts:\n  a:\n    kernel: two\n  b: {}\nlinks:\n- {ends: [a, b], delay: 1ms}\n"
+    )
 
     with pytest.raises(InputError) as refused:
         loaded(file, wrong_kernel=lambda name: f"no kernel {name}")

@@ -31,6 +31,7 @@ from minigts.artifacts.build_errors import LOG_LINES
 from minigts.artifacts.kernels import Asked, Kernel, Manifest
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.foreign import printable
+from minigts.language import documents
 from minigts.machine.progress import Progress
 from minigts.providers.uml.build import namespaces
 from minigts.providers.uml.build.named import confined, patches, source
@@ -54,7 +55,6 @@ TREE_MB = 2500
 PARTS = 1300
 """About how many files are compiled for the standard configuration."""
 _OPTION = re.compile(r"[A-Z0-9][A-Za-z0-9_]{0,99}", re.ASCII)
-_INDEX_BYTES = 100_000_000
 _CONFIG_BYTES = 10_000_000
 _HZ = re.compile(r"^CONFIG_HZ=(\d+)$", re.MULTILINE)
 _COMPILER = re.compile(r'^CONFIG_CC_VERSION_TEXT="(.*)"$', re.MULTILINE)
@@ -212,7 +212,7 @@ class _Making:
 
     def _index(self) -> Mapping[str, list[str]]:
         try:
-            found = json.loads(paths.read_whole(self.own / "index.json", _INDEX_BYTES))
+            found = documents.document(paths.read_whole(self.own / "index.json", source.LISTED.bytes), source.LISTED)
             return {str(path): [str(mode), str(stamp)] for path, (mode, stamp) in found.items()}
         except (OSError, ValueError, TypeError, AttributeError):
             # What is in the tree is not known: it is made again.

@@ -7,6 +7,7 @@ those that are wanted. Nothing of a source is run here, and no file of it is ope
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import stat
@@ -24,12 +25,16 @@ from minigts.artifacts.build_errors import cause
 from minigts.artifacts.kernels import Asked, SourceFacts
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError
 from minigts.foreign import one_line
+from minigts.language import documents
+from minigts.language.documents import Bounds
 from minigts.machine import shell
 from minigts.machine.progress import Progress
 from minigts.providers.uml.build import kernel_build
 
 GIT_TIMEOUT_S = 3600.0
 LARGEST_FILE_BYTES = 100_000_000
+LISTED = Bounds(elements=2_000_000, bytes=100_000_000)
+"""The bounds of a list of the files of a tree, of which Linux has a hundred thousand."""
 COMPILED = (".config", "vmlinux", "include/generated")
 """What a directory has in which a kernel was compiled: its objects would be taken for those of this build."""
 OBJECT = re.compile(r".*\.(o|ko|a|cmd|orig|rej)|(.*/)?\.git(/.*)?")
@@ -166,6 +171,19 @@ class _Archive:
         return self.facts.sha256
 
     def files(self) -> Mapping[str, File]:
+        """As of `Source`. Of an archive in the cache they are kept beside it, since reading all of it takes a while."""
+        kept = self.place.with_name(f"{self.place.name}.files")
+        if not self.place.is_relative_to(paths.cache_root()):
+            return self._files()
+        try:
+            known = documents.document(paths.read_whole(kept, LISTED.bytes), LISTED)
+            return {path: File(mode, stamp) for path, (mode, stamp) in known.items()}
+        except (OSError, ValueError, TypeError, AttributeError):
+            found = self._files()
+            paths.write_whole(kept, json.dumps({path: [file.mode, file.stamp] for path, file in found.items()}))
+            return found
+
+    def _files(self) -> Mapping[str, File]:
         found = {}
         for path, member, content in self._members(None):
             mode: Mode = "link" if member.issym() else "executable" if member.mode & 0o100 else "plain"
