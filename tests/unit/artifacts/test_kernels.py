@@ -322,7 +322,7 @@ def test_an_archive_that_leads_out_of_the_tree_is_refused(tmp_path: Path) -> Non
 def test_a_commit_that_is_none_is_refused(tree: Path) -> None:
     committed(tree)
 
-    with pytest.raises(InputError, match="git rev-parse|it has no commit"):
+    with pytest.raises(InputError, match=r"git rev-parse|it has no commit"):
         opened(tree, "v9.9")
     with pytest.raises(InputError, match="no name of a commit"):
         opened(tree, "--upload-pack=x")

@@ -159,9 +159,10 @@ def kernel_path(name: Name = None) -> None:
 
 @verb.command("remove")
 def kernel_remove(name: Name = None) -> None:
-    """Remove the full kernel and the clock; or the kernel of that name. Labs that are up keep theirs.
+    """Remove the full kernel and the clock; or the kernel of that name. Hosts that are up run on.
 
-    Without the full kernel new labs in real time run Debian's. A name's tree of sources and objects goes with it.
+    Without the full kernel new labs in real time run Debian's. A name's tree of sources and objects goes with it. A
+    host whose kernel is gone cannot be started again.
 
     Example:  minigts kernel remove
 

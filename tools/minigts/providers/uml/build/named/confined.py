@@ -43,9 +43,10 @@ class Place:
     root: Path
 
     def run(self, script: str, *words: str, log: Path | None = None, broken_off: threading.Event | None = None) -> int:
-        """Run a script of the recipe to its end; return its exit code. Its output goes to `log`, or is dropped.
-        Raises BrokenOff, CommandTimeout."""
-        (self.work / script).write_bytes((kernels.recipe() / script).read_bytes())
+        """Run a script of the recipe, or one that was given, to its end; return its exit code. Its output goes to
+        `log`, or is dropped. Raises BrokenOff, CommandTimeout."""
+        if not (self.work / script).exists():
+            self.give(script, (kernels.recipe() / script).read_bytes())
         written = log or self.work.parent / "log"
         argv = ["/bin/bash", "-c", 'exec >"$0" 2>&1; exec "$@"', str(written)]
         argv += [str(kernels.recipe() / "confined.sh"), str(self.root), str(self.work), str(self.tree)]
