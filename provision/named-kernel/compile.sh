@@ -36,7 +36,10 @@ configure() {
   make_um -s KCONFIG_ALLCONFIG=/tmp/all allnoconfig
   unmet /tmp/all >"$out/lacks"
   local refused
-  refused=$({ unmet /tmp/must; grep -oP '^# \KCONFIG_\S+(?= is not set)' /tmp/must | sed 's/$/=/' | grep -Ff - "$tree/.config"; } || true)
+  refused=$({
+    unmet /tmp/must
+    grep -oP '^# \KCONFIG_\S+(?= is not set)' /tmp/must | sed 's/$/=/' | grep -Ff - "$tree/.config"
+  } || true)
   [[ -z $refused ]] || {
     echo "error: options: $(tr '\n' ' ' <<<"$refused")" >&2
     exit 2

@@ -79,8 +79,8 @@ def test_a_host_keeps_its_kernel_when_the_name_gets_another(make_lab: MakeLab, n
 BASE = "".join(f"line {number}\n" for number in range(1, 41))
 OWN = Patch(
     "0001-own.patch",
-    b"--- a/net/x.c\n+++ b/net/x.c\n@@ -9,7 +9,7 @@ line 8\n line 9\n line 10\n line 11\n-line 12\n+line twelve\n line 13\n"
-    b" line 14\n line 15\n",
+    b"--- a/net/x.c\n+++ b/net/x.c\n@@ -9,7 +9,7 @@ line 8\n line 9\n line 10\n line 11\n-line 12\n"
+    b"+line twelve\n line 13\n line 14\n line 15\n",
     is_own=True,
 )
 
@@ -125,12 +125,14 @@ def test_a_patch_whose_surroundings_have_changed_is_merged(applied: Callable[...
 
 
 def test_a_patch_that_cannot_be_merged_names_file_and_hunk(applied: Callable[..., patches.Patched]) -> None:
-    with pytest.raises(InputError, match=r"minigts' patch 0001-own\.patch: net/x\.c: hunk 1 \(@@ -9,7 \+9,7 @@ line 8\)"):
+    with pytest.raises(
+        InputError, match=r"minigts' patch 0001-own\.patch: net/x\.c: hunk 1 \(@@ -9,7 \+9,7 @@ line 8\)"
+    ):
         applied(BASE.replace("line 12\n", "no line at all\n"), OWN)
 
 
 def test_a_user_s_patch_that_does_not_fit_names_file_and_hunk(applied: Callable[..., patches.Patched]) -> None:
-    theirs = Patch("fix.patch", b"--- a/net/x.c\n+++ b/net/x.c\n@@ -2 +2 @@\n-line zwei\n+line 2\n", is_own=False)
+    theirs = Patch("fix.patch", b"--- a/net/x.c\n+++ b/net/x.c\n@@ -2 +2 @@\n-line zwei\n+line II\n", is_own=False)
 
     with pytest.raises(InputError, match=r"--patch fix\.patch: net/x\.c: hunk 1 \(@@ -2 \+2 @@\) does not fit"):
         applied(BASE, OWN, theirs)
@@ -186,7 +188,9 @@ def test_the_second_build_compiles_what_has_changed(tmp_path: Path) -> None:
     first = text.split(b"\n").index(next(line for line in text.split(b"\n") if b"TCP Vegas" in line)) + 1
     old, new = (each.split(b"\n")[first - 1].decode() for each in (text, changed))
     patch = tmp_path / "vegas.patch"
-    patch.write_text(f"--- a/net/ipv4/tcp_vegas.c\n+++ b/net/ipv4/tcp_vegas.c\n@@ -{first} +{first} @@\n-{old}\n+{new}\n")
+    patch.write_text(
+        f"--- a/net/ipv4/tcp_vegas.c\n+++ b/net/ipv4/tcp_vegas.c\n@@ -{first} +{first} @@\n-{old}\n+{new}\n"
+    )
 
     asked = Asked(patches=(str(patch),), config=before.manifest.asked.config)
     after = build.build(NIGHTLY, asked, quiet)

@@ -253,7 +253,14 @@ class _Making:
         made = store / f"building-{name}"
         paths.remove_tree(made)
         try:
-            _collect(place, made)
+            try:
+                _collect(place, made)
+                config = place.taken("out/config", _CONFIG_BYTES)
+                lacks = confined.lines(place.taken("out/lacks", _CONFIG_BYTES))
+            except OSError as error:
+                raise EnvironmentLacks(
+                    f"kernel {name}: the build has left no kernel that can be taken: {error}"
+                ) from error
             found = checksums.entries(made)
             directory = store / checksums.total(found)[:16]
             if not directory.is_dir():
@@ -262,7 +269,6 @@ class _Making:
         finally:
             paths.remove_tree(made)
             made.with_name(f".{made.name}.sums").unlink(missing_ok=True)
-        config = place.taken("out/config", _CONFIG_BYTES)
         text = config.decode(errors="replace")
         manifest = Manifest(
             name=name,
@@ -276,9 +282,7 @@ class _Making:
             merged=patched.merged,
             config=self.asked.config,
             config_sha256=hashlib.sha256(config).hexdigest(),
-            lacks=tuple(
-                line.removeprefix("CONFIG_").split("=")[0] for line in confined.lines(place.taken("out/lacks", 100_000))
-            ),
+            lacks=tuple(printable(line.removeprefix("CONFIG_").partition("=")[0])[:100] for line in lacks),
             hz=int(ticks[1]) if (ticks := _HZ.search(text)) else 100,
             compiler=printable(compiler[1])[:200] if (compiler := _COMPILER.search(text)) else "",
             seconds=round(time.monotonic() - begun, 1),
@@ -316,8 +320,8 @@ def _collect(place: confined.Place, target: Path) -> None:
 
 
 def _module_files(place: confined.Place) -> Iterator[str]:
-    [release] = place.names("out/modules")
-    if _RELEASE.fullmatch(release) is None:
-        raise EnvironmentLacks(f"the kernel's release has an impossible name: {printable(release)[:60]}")
+    releases = place.names("out/modules")
+    if len(releases) != 1 or _RELEASE.fullmatch(release := releases[0]) is None:
+        raise FileNotFoundError("no directory of modules with a release's name")
     for name in place.names(f"out/modules/{release}"):
         yield f"modules/{release}/{name}"

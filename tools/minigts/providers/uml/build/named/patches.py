@@ -107,6 +107,8 @@ def applied(
 ) -> Patched:
     """Apply the patches to `contents`, the files that they touch. `base` is asked only where a patch does not fit.
     Raises InputError, which names patch, file and hunk."""
+    if not patches:
+        return Patched({}, ())
     made = _tried(patches, contents, make_place(), {}, broken_off)
     if made is None:
         touched = {path for each in patches if each.is_own for path in each.files}

@@ -15,10 +15,11 @@ from minigts.artifacts import digests, kernels
 from minigts.artifacts.kernels import Asked
 from minigts.cli.app import app
 from minigts.errors import InputError, MinigtsError
-from minigts.experiments import provenance
+from minigts.experiments import prepare, provenance
 from minigts.providers import registry
 from minigts.providers.uml.build.named import build, patches, source
 from minigts.providers.uml.build.named.patches import Patch
+from minigts.results.schema import TOPOLOGY as TOPOLOGY_FILE
 from minigts.session import plans
 
 TOPOLOGY = "name: two\nhosts:\n  a:\n    kernel: {}\n  b: {{}}\nlinks:\n- {{ends: [a, b], delay: 1ms}}\n"
@@ -100,6 +101,39 @@ def test_kernel_takes_the_place_of_the_file_s(mine: kernels.Kernel, tmp_path: Pa
 
     assert [each.kernel for each in plans.planned(file, kernel="mine").hosts] == ["", "mine"]
     assert [each.kernel for each in plans.planned(file.read_text(), kernel="mine").hosts] == ["", "mine"]
+
+
+EXPERIMENT = """name: each
+title: On each kernel
+topology: two.yaml
+overlays: [none]
+seed: 1
+repetitions: 1
+vary: {kernel: KERNELS}
+measurements:
+- {name: rtt, tool: ping, paths: [first-to-last]}
+"""
+
+
+def prepared(folder: Path, names: str, kernel: str | None = None) -> list[tuple[str, str, bytes]]:
+    """Of each lab its variant, the kernel of host b, and the topology that its results keep."""
+    (folder / "two.yaml").write_text(TOPOLOGY.format("standard"))
+    (folder / "each.yaml").write_text(EXPERIMENT.replace("KERNELS", names))
+    found = prepare.prepare_sweep(folder / "each.yaml", paper=False, quick=False, only=(), kernel=kernel)
+    return [(each.experiment.variant, each.plan.host("b").kernel, each.sources[TOPOLOGY_FILE]) for each in found]
+
+
+def test_an_experiment_varies_the_kernel(mine: kernels.Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    standard, other = prepared(tmp_path, "[standard, mine]")
+
+    assert [standard[:2], other[:2]] == [("kernel=standard", ""), ("kernel=mine", "mine")]
+    assert b"kernel: mine" in other[2], "the results keep what was measured"
+    with pytest.raises(InputError, match="the experiment varies the kernel itself"):
+        prepared(tmp_path, "[standard, mine]", "mine")
+    with pytest.raises(InputError, match=r"each\.yaml:7: vary: kernel=your: .*no kernel 'your' on this machine"):
+        prepared(tmp_path, "[standard, your]")
 
 
 def test_a_kernel_of_other_patches_is_refused_with_the_command(tmp_path: Path) -> None:
