@@ -33,7 +33,7 @@ PARTS = {
     "Do": (
         "docs/README docs/lab docs/serve docs/experiments docs/classics docs/testing docs/python docs/results "
         "docs/campaigns docs/explore docs/kubernetes docs/which-network-for-my-cluster docs/policy "
-        "docs/routing-protocols docs/imports docs/gts docs/vagrant"
+        "docs/routing-protocols docs/kernels docs/imports docs/gts docs/vagrant"
     ),
     "Look up": (
         "reference/verbs docs/topology-language reference/topology docs/experiment-language reference/experiment "

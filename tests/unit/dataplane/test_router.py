@@ -178,7 +178,7 @@ def test_bfd_is_asked_for_on_each_link_where_the_file_has_it(routing: str, asks:
     ],
 )
 def test_bfd_that_nobody_asks_for_is_refused(written: str, says: str) -> None:
-    with pytest.raises(InputError, match="x.yaml:2: bfd|x.yaml:3: bfd") as refused:
+    with pytest.raises(InputError, match=r"x\.yaml:[23]: bfd") as refused:
         parse(f"name: x\n{written}\npair: {{}}\n", "x.yaml")
     assert says in str(refused.value)
     assert parse("name: x\nbfd: false\npair: {}\n", "x.yaml").bfd_ms is None

@@ -105,7 +105,7 @@ class Product:
         place.mkdir()
         try:
             progress(f"building the {self.name}; once, {self.duration}")
-            with self._watched(place / "log", progress):
+            with watched(place / "log", progress, self.name, self.step, self.steps):
                 shell.run_group(
                     [str(self.folder / "build.sh"), str(place)],
                     timeout_s=BUILD_TIMEOUT_S,
@@ -128,36 +128,37 @@ class Product:
         why = cause(error.out, f"{self.work_mb} MB in {WORK_DIRECTORY}")
         return f"the {self.name} could not be built: {why}\nThe log: {kept}"
 
-    @contextmanager
-    def _watched(self, log: Path, progress: Progress) -> Iterator[None]:
-        """A context during which the log's sources, and each tenth of its steps with the time that is left, are
-        reported."""
-        ended = threading.Event()
 
-        def watch() -> None:
-            reported, told = 0, 0
-            begun = time.monotonic()
-            while not ended.wait(1.0):
-                text = log.read_text(errors="replace") if log.exists() else ""
-                taken = sources(text)
-                for line in taken[told:]:
-                    progress(line)
-                told = len(taken)
-                steps = text.count(f"\n{self.step}")
-                if not steps:
-                    begun = time.monotonic()
-                if steps * REPORTS // self.steps > reported:
-                    reported = steps * REPORTS // self.steps
-                    left = time_left(time.monotonic() - begun, steps, self.steps)
-                    progress(f"compiling the {self.name}: {steps} of some {self.steps} parts, {left} left")
+@contextmanager
+def watched(log: Path, progress: Progress, name: str, step: str, steps: int) -> Iterator[None]:
+    """A context during which the log's sources, and each tenth of its steps with the time that is left, are reported.
+    A step is a line that begins with `step`, of some `steps` of what is called `name`."""
+    ended = threading.Event()
 
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            watcher.join()
+    def watch() -> None:
+        reported, told = 0, 0
+        begun = time.monotonic()
+        while not ended.wait(1.0):
+            text = log.read_text(errors="replace") if log.exists() else ""
+            taken = sources(text)
+            for line in taken[told:]:
+                progress(line)
+            told = len(taken)
+            done = text.count(f"\n{step}")
+            if not done:
+                begun = time.monotonic()
+            if done * REPORTS // steps > reported:
+                reported = done * REPORTS // steps
+                left = time_left(time.monotonic() - begun, done, steps)
+                progress(f"compiling the {name}: {done} of some {steps} parts, {left} left")
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
 
 
 def time_left(elapsed_s: float, steps: int, of: int) -> str:

@@ -16,6 +16,8 @@ from minigts.artifacts.checksums import Entry
 
 PARTS = {"images": "image", "kernels": "kernel", "clocks": "clock"}
 """The parts that digests are expected of, by their directories in the cache."""
+_PLACES = {**PARTS, "named-kernels": "kernel"}
+"""Further directories with such parts: a kernel by name is held against the standard one."""
 UNLOCKED = "unlocked"
 """The file of a part that was not built with the packages of its lock; it says why, a line for each lock."""
 _REASON_BYTES = 100_000
@@ -79,4 +81,4 @@ def _place(directory: Path) -> str | None:
     if not directory.is_relative_to(root):
         return None
     store, *words = directory.relative_to(root).parts or ("",)
-    return str(PurePosixPath(PARTS[store], *words[1:])) if store in PARTS and words else None
+    return str(PurePosixPath(_PLACES[store], *words[1:])) if store in _PLACES and words else None

@@ -75,6 +75,13 @@ def places(ctx: typer.Context, incomplete: str) -> list[str]:
     return [f"{host}:" for host in hosts(ctx)] + ([] if ":" in incomplete else shown)
 
 
+def kernels() -> list[str]:
+    """Names of the kernels that are built, and `standard`."""
+    from minigts.artifacts import kernels as found
+
+    return list(found.known())
+
+
 def overlays() -> list[str]:
     """Names of the overlays with their variants."""
     return [*overlay_names.known()]

@@ -35,6 +35,15 @@ TimeOption = Annotated[
         "--time", help="Real time (this machine's clock) or virtual time. Default: the file's, or the provider's best."
     ),
 ]
+KernelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--kernel",
+        metavar="NAME",
+        help="The hosts' kernel, in place of the topology's `kernel`; `minigts kernel list` lists them.",
+        autocompletion=completion.kernels,
+    ),
+]
 Interval = Annotated[
     float,
     typer.Option(
@@ -87,18 +96,30 @@ def which(lab: str | None, named: str | None) -> str | None:
     return lab or named
 
 
-def read_plan(file: Path, provider: str, time: Time | None) -> Plan:
+def read_plan(
+    file: Path, provider: str, time: Time | None, kernel: str | None = None, *, any_kernel: bool = False
+) -> Plan:
     """The plan of a topology file, or of minigts' own file of that name. Its time is `time`, if that is None the
-    file's, and without that the provider's best. Raises InputError."""
-    return read_topology(file, provider, time).plan
+    file's, and without that the provider's best; `kernel` takes the place of the file's, and with `any_kernel` the
+    names of kernels are not looked up. Raises InputError."""
+    return read_topology(file, provider, time, kernel, any_kernel=any_kernel).plan
 
 
-def read_topology(file: Path, provider: str, time: Time | None) -> Loaded:
+def read_topology(
+    file: Path, provider: str, time: Time | None, kernel: str | None = None, *, any_kernel: bool = False
+) -> Loaded:
     """As `read_plan`, with what the file says beyond its plan."""
     from minigts.session import plans
 
     found = files.found(file, files.TOPOLOGIES)
-    read = plans.read(found, provider=provider, time=time, known_overlays=overlay_names.known())
+    read = plans.read(
+        found,
+        provider=provider,
+        time=time,
+        known_overlays=overlay_names.known(),
+        kernel=kernel,
+        any_kernel=any_kernel,
+    )
     for note in read.plan.notes:
         console.note(f"{found}: {note}")
     return read

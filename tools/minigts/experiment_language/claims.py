@@ -41,7 +41,7 @@ def word(value: object) -> str:
     return "".join(str(varied(value)).split())
 
 
-PLACE = re.compile(r"(?:[a-z][a-z0-9_]*(?:\.[a-z0-9][a-z0-9_-]*){1,5}|seed|routing|bfd)", re.ASCII)
+PLACE = re.compile(r"(?:[a-z][a-z0-9_]*(?:\.[a-z0-9][a-z0-9_-]*){1,5}|seed|routing|bfd|kernel)", re.ASCII)
 """A place in a topology file to which a sweep gives values."""
 MOST_STEPS = 10_000
 _STEPS = re.compile(

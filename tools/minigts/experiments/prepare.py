@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 from urllib.parse import quote
 
 from minigts import overlays
+from minigts.artifacts import kernels
 from minigts.errors import InputError, Problem
 from minigts.experiment_language.model import Experiment, replicates_of
 from minigts.experiments import real_seconds, run, time_limits
@@ -23,8 +24,7 @@ from minigts.providers import DEFAULT as DEFAULT_PROVIDER
 from minigts.providers import registry
 from minigts.results.schema import BESIDE, EXPERIMENT, TOPOLOGY, LeftOut
 from minigts.topology.plan.plan import Plan
-from minigts.topology.read.load import in_our_words
-from minigts.topology.read.load import load as load_topology
+from minigts.topology.read.load import in_our_words, loaded
 from minigts.topology.routes import ipv6
 from minigts.topology.time import Time
 from minigts.topology.user_files import UserFiles
@@ -144,8 +144,10 @@ def prepare_sweep(
     provider: str = DEFAULT_PROVIDER,
     leaving_out: bool = False,
     replicates: int | None = None,
+    kernel: str | None = None,
 ) -> tuple[Prepared, ...]:
-    """As `prepare`, for each combination of the values that the experiment varies in its topology."""
+    """As `prepare`, for each combination of the values that the experiment varies in its topology. `kernel` takes
+    the place of the topology's `kernel:`."""
     if replicates is not None:
         _require_telling(replicates)
     try:
@@ -161,8 +163,19 @@ def prepare_sweep(
     if only:
         experiment = experiment.only(only)
     read = _Read(
-        file, topology, as_written, provider, only, wrong, quick=quick, leaving_out=leaving_out, replicates=replicates
+        file,
+        topology,
+        as_written,
+        provider,
+        only,
+        wrong,
+        quick=quick,
+        leaving_out=leaving_out,
+        replicates=replicates,
+        kernel=kernels.values(kernel),
     )
+    if kernel is not None and "kernel" in experiment.vary:
+        raise InputError(f"{file}: --kernel: the experiment varies the kernel itself: leave --kernel out")
     return tuple(_prepared_at(read, each, time or experiment.time) for each in experiment.variations)
 
 
@@ -202,6 +215,12 @@ class _Read:
     leaving_out: bool
     replicates: int | None
     """The number asked for in place of the experiment's own; None where none was."""
+    kernel: Mapping[str, str]
+    """What --kernel puts into the topology."""
+
+    def values_of(self, experiment: Experiment) -> Mapping[str, str]:
+        """What is put into the topology for this lab."""
+        return {**self.kernel, **experiment.values}
 
 
 def _prepared_at(read: _Read, experiment: Experiment, time: Time | None) -> Prepared:
@@ -226,7 +245,7 @@ def _said(error: InputError) -> Sequence[str]:
 def _prepared_as_read(read: _Read, experiment: Experiment, time: Time | None) -> Prepared:
     beside = UserFiles(read.topology.parent)
     try:
-        plan, impossible = _plan_of(read.topology, time, read.provider, experiment.values, beside)
+        plan, impossible = _plan_of(read.topology, time, read.provider, read.values_of(experiment), beside)
     except InputError as error:
         if read.wrong and error.problems:
             raise InputError([*read.wrong, *error.problems]) from error
@@ -242,7 +261,7 @@ def _prepared_as_read(read: _Read, experiment: Experiment, time: Time | None) ->
     if refused and not read.leaving_out:
         raise InputError(_refusal(read, experiment, as_asked, refused))
     left_out = (*(each.part for each in found), *_absent(experiment, read.only))
-    sources = {EXPERIMENT: read.file.read_bytes(), TOPOLOGY: in_our_words(read.topology, experiment.values)}
+    sources = {EXPERIMENT: read.file.read_bytes(), TOPOLOGY: in_our_words(read.topology, read.values_of(experiment))}
     sources |= {f"{BESIDE}/{quote(name, safe='')}": text.encode() for name, text in beside.texts.items()}
     digest = hashlib.sha256(sources[TOPOLOGY]).hexdigest()
     samples = time_limits.within(matrix(experiment, plan), left_out)
@@ -316,19 +335,27 @@ def _plan_of(
     """
     best = registry.best_time(provider)
     try:
-        return load_topology(
-            topology, known_overlays=overlays.known(), time=time, best=best, values=values, beside=beside
-        ), None
+        return _loaded(topology, time, best, values, beside), None
     except InputError as error:
         if time is None:
             raise
         try:
-            plan = load_topology(
-                topology, known_overlays=overlays.known(), time=_other(time), values=values, beside=beside
-            )
+            plan = _loaded(topology, _other(time), best, values, beside)
         except InputError:
             raise error from None
         return plan, _Impossible(time, error)
+
+
+def _loaded(topology: Path, time: Time | None, best: Time, values: Mapping[str, str], beside: UserFiles) -> Plan:
+    return loaded(
+        topology,
+        known_overlays=overlays.known(),
+        time=time,
+        best=best,
+        values=values,
+        beside=beside,
+        wrong_kernel=kernels.wrong,
+    ).plan
 
 
 def _other(time: Time) -> Time:
@@ -400,6 +427,7 @@ def prepare_all(
     time: Time | None = None,
     provider: str = DEFAULT_PROVIDER,
     replicates: int | None = None,
+    kernel: str | None = None,
 ) -> tuple[Prepared, ...]:
     """Read several experiments. `only` selects within each, and one without any of its names is left out. Parts that
     say nothing in the lab's time are left out, too; an experiment alone is refused for them.
@@ -408,7 +436,14 @@ def prepare_all(
     """
     if len(places) == 1:
         return prepare_sweep(
-            places[0], paper=paper, quick=quick, only=only, time=time, provider=provider, replicates=replicates
+            places[0],
+            paper=paper,
+            quick=quick,
+            only=only,
+            time=time,
+            provider=provider,
+            replicates=replicates,
+            kernel=kernel,
         )
     found: list[Prepared] = []
     names = []
@@ -424,6 +459,7 @@ def prepare_all(
                 provider=provider,
                 leaving_out=True,
                 replicates=replicates,
+                kernel=kernel,
             )
             names.append(found[-1].experiment.name)
     twice = sorted({name for name in names if names.count(name) > 1})

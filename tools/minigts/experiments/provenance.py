@@ -6,22 +6,28 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from minigts.artifacts import checksums, digests, overlay_programs
+from minigts.artifacts import checksums, digests, kernels, overlay_programs
 from minigts.machine.progress import Progress
 from minigts.providers.base import Provenance, Provider
 from minigts.results.schema import PartFacts
+from minigts.topology.plan.plan import Plan
 
 LOCK = "packages.lock"
 """The file beside an image with a line `NAME VERSION` for each of its Debian packages."""
 _KEY = re.compile("[0-9a-f]{16}")
 
 
-def parts(provider: Provider, say: Progress) -> dict[str, PartFacts]:
-    """The parts of the lab that is up, or those of a new lab here; empty for a provider without such parts."""
+def parts(provider: Provider, say: Progress, plan: Plan | None = None) -> dict[str, PartFacts]:
+    """The parts of the lab that is up, or those of a new lab here, with a `plan` of a lab of that plan; empty for a
+    provider without such parts."""
     if not isinstance(provider, Provenance):
         return {}
+    made_of, named = provider.made_of(), {kernels.part(name) for name in kernels.names()}
+    if plan is not None:
+        own = {kernels.part(each.kernel) if each.kernel else kernels.PART for each in plan.machines}
+        made_of = {word: each for word, each in made_of.items() if word in own or word not in {kernels.PART, *named}}
     found = {}
-    for word, directory in provider.made_of().items():
+    for word, directory in made_of.items():
         say(f"computing the digest of the {word}")
         found[word] = _facts(directory)
     return found

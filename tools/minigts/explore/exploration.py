@@ -90,16 +90,16 @@ def checked(asked: Asked, say: Progress) -> Trusted[Exploration]:
         first=asked.first,
         last=asked.last,
         longest_s=asked.longest_s,
-        parts=parts_here(provider, say),
+        parts=parts_here(provider, asked.plan, say),
         started=datetime.now(UTC).isoformat("T", "seconds"),
         host_files=host_files.kept(asked.plan),
     )
     return gate.own(made)
 
 
-def parts_here(provider: Provider, say: Progress) -> dict[str, str]:
-    """The digests of the parts of labs, such as the image, as they are on this machine."""
-    return {word: part.sha256 for word, part in provenance.parts(provider, say).items()}
+def parts_here(provider: Provider, plan: Plan, say: Progress) -> dict[str, str]:
+    """The digests of the parts of a plan's labs, such as the image, as they are on this machine."""
+    return {word: part.sha256 for word, part in provenance.parts(provider, say, plan).items()}
 
 
 def _a_name() -> str:

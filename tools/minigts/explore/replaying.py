@@ -58,7 +58,7 @@ def found(place: Path, exploration: Exploration, seed: int) -> Outcome:
 def other_parts(exploration: Exploration, say: Progress) -> list[str]:
     """The parts of labs, such as the image, that are not here as they were for the exploration."""
     provider = registry.make(exploration.provider, Path(), exploration.plan.time)
-    here = parts_here(provider, say)
+    here = parts_here(provider, exploration.plan, say)
     return [word for word, digest in exploration.parts.items() if here.get(word) != digest]
 
 

@@ -97,6 +97,9 @@ class Certificate(BaseModel):
     links: Annotated[int, Field(ge=0, exclude_if=lambda links: not links)] = 0
     """Of a quick certificate, how many links could have been measured. Otherwise 0, which is not stored."""
 
+    kernels: Annotated[dict[str, str], Field(exclude_if=lambda kernels: not kernels)] = {}
+    """The kernels by name that hosts had, by host; empty, which is not stored, where all had the standard one."""
+
     @property
     def too_fast(self) -> bool:
         """Whether round trips are shorter than declared, because the machine was busier during calibration than now."""
@@ -129,6 +132,8 @@ class Certificate(BaseModel):
         words: dict[str, JsonValue] = {"verdict": self.verdict}
         if self.busy:
             words["the machine meanwhile"] = "; ".join(self.busy)
+        for kernel in dict.fromkeys(self.kernels.values()):
+            words[f"kernel {kernel}"] = ", ".join(host for host, own in self.kernels.items() if own == kernel)
         return words | {f"{row.title} {row.quantity}": row.in_words() for row in shown}
 
     def write(self, path: FilePath) -> None:

@@ -177,6 +177,7 @@ def certify(lab: Lab, say: Progress, *, bringing_up: bool = False, extent: Exten
         off=_off(lab.plan, record),
         changed=_changed(lab.plan, record),
         storm=tuple(links.storms(lab)),
+        kernels={each.name: each.kernel for each in lab.plan.machines if each.kernel},
         sample=() if whole == every else tuple(link.name for link in whole),
         links=0 if whole == every else len(every),
     )

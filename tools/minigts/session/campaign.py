@@ -86,6 +86,8 @@ class Asked:
     replicates: int | None = None
     trusted: bool = False
     """With `resume`: allow a run that was not begun on this machine and copies files or opens gateways."""
+    kernel: str | None = None
+    """The kernel of the labs, in place of their topologies'; None: that."""
     means: Means = Means()
 
 
@@ -159,6 +161,7 @@ def opened(asked: Asked, note: Progress, *, dry: bool = False) -> Iterator[Opene
                 time=time,
                 provider=means.provider,
                 replicates=asked.replicates,
+                kernel=asked.kernel,
             )
             allowed = gate.own(prepared)
             for line in prepare.passed_over(asked.files):
@@ -259,6 +262,7 @@ def _require_sense(asked: Asked) -> None:
     _refuse_together(("--paper", asked.paper), ("--quick", asked.quick))
     _refuse_together(("--time", asked.time), ("--resume", asked.resume))  # a run keeps the time in which it began
     _refuse_together(("--replicates", asked.replicates), ("--resume", asked.resume))
+    _refuse_together(("--kernel", asked.kernel), ("--resume", asked.resume))
     _refuse_together(("--on", asked.means.on), ("--lab", asked.means.lab))
     _refuse_together(("--on", asked.means.on), ("--keep", asked.means.keep))
 

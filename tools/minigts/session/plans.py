@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
+from minigts.artifacts import kernels
 from minigts.providers import DEFAULT, registry
 from minigts.providers.base import OwnProcesses, Provider
 from minigts.topology.plan.plan import Plan
@@ -21,13 +22,15 @@ def planned(
     provider: str = DEFAULT,
     time: Time | None = None,
     known_overlays: Collection[str] | None = None,
+    kernel: str | None = None,
 ) -> Plan:
     """The plan of a topology file, or of a text if `topology` has several lines.
 
     Its time is `time`; None: the file's, and without that the provider's best. `known_overlays` are names of overlays,
-    which are read if it is None. Raises InputError with every problem and its line.
+    which are read if it is None. `kernel` takes the place of the file's `kernel:`. Raises InputError with every problem
+    and its line.
     """
-    return read(topology, provider=provider, time=time, known_overlays=known_overlays).plan
+    return read(topology, provider=provider, time=time, known_overlays=known_overlays, kernel=kernel).plan
 
 
 def read(
@@ -36,16 +39,30 @@ def read(
     provider: str = DEFAULT,
     time: Time | None = None,
     known_overlays: Collection[str] | None = None,
+    kernel: str | None = None,
+    any_kernel: bool = False,
 ) -> Loaded:
-    """As `planned`, with what the topology says beyond its plan."""
+    """As `planned`, with what the topology says beyond its plan. With `any_kernel` it may name kernels that are not on
+    this machine, of which no lab can be made here."""
     if known_overlays is None:
         from minigts import overlays  # noqa: PLC0415  `minigts plan` starts faster without
 
         known_overlays = overlays.known()
     known, best = tuple(known_overlays), registry.best_time(provider)
+    values, wrong = kernels.values(kernel), None if any_kernel else kernels.wrong
     if isinstance(topology, str) and "\n" in topology:
-        return parsed(topology, "topology", known_overlays=known, time=time, best=best, beside=UserFiles(Path.cwd()))
-    return loaded(topology, known_overlays=known, time=time, best=best)
+        beside = UserFiles(Path.cwd())
+        return parsed(
+            topology,
+            "topology",
+            known_overlays=known,
+            time=time,
+            best=best,
+            values=values,
+            beside=beside,
+            wrong_kernel=wrong,
+        )
+    return loaded(topology, known_overlays=known, time=time, best=best, values=values, wrong_kernel=wrong)
 
 
 def foreseen(plan: Plan, provider: Provider, overlay: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network
 from typing import TypeAlias
 
@@ -10,6 +10,7 @@ from minigts.language.blocks import reserved_for
 from minigts.language.problems import Finding, Location, did_you_mean, listed, path_of, shown
 from minigts.language.tree import Data
 from minigts.topology import containers, overlay_names, rules
+from minigts.topology.facts.hosts.kernel import NAME
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
 from minigts.topology.host_settings import untimely_keys
 from minigts.topology.link_settings import untimely
@@ -22,12 +23,21 @@ from minigts.topology.routes.segments import NO_VLAN, Segment
 from minigts.topology.time import Time
 
 _LISTED = 12
+WrongKernel: TypeAlias = "Callable[[str], str]"
+"""Why hosts cannot have a kernel of that name here; empty where they can."""
 
 
-def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None, time: Time) -> Iterator[Finding]:
+def check(
+    data: Data,
+    drafted: Draft,
+    known_overlays: Collection[str] | None,
+    time: Time,
+    wrong_kernel: WrongKernel | None = None,
+) -> Iterator[Finding]:
     """Everything wrong with the whole of `drafted`, which comes from the document `data`.
 
-    `known_overlays` are the names that `overlay:` may have; None leaves it unchecked. `time` is the lab's.
+    `known_overlays` are the names that `overlay:` may have; None leaves it unchecked, as it does the names of kernels.
+    `time` is the lab's.
     """
     document = data if isinstance(data, dict) else {}
     hosts: Location = ("hosts",) if "hosts" in document else ()
@@ -54,6 +64,7 @@ def check(data: Data, drafted: Draft, known_overlays: Collection[str] | None, ti
         yield ("overlay",), f"overlay {shown(document['overlay'])} {need}"
     if document.get("ipv4") == "false":
         yield from _without_ipv4(document, drafted)
+    yield from _kernels(document, wrong_kernel)
     yield from _untimely(document, time)
     for link in drafted.links:
         yield from ((link.where, problem) for problem in dict.fromkeys(untimely(link.ways, time)))
@@ -370,18 +381,29 @@ def _overlay(overlay: Data, known: Collection[str] | None) -> Iterator[Finding]:
         yield ("overlay",), f"no overlay {shown(overlay)}; overlays are {listed(sorted(known))}{hint}"
 
 
+def _kernels(document: Mapping[str, Data], wrong: WrongKernel | None) -> Iterator[Finding]:
+    """Kernels that hosts cannot have on this machine."""
+    if wrong is None:
+        return
+    for where, settings in (((), document), *_settings_of_hosts(document)):
+        name = settings.get("kernel")
+        if isinstance(name, str) and NAME.fullmatch(name) and (why := wrong(name)):
+            yield (*where, "kernel"), why
+
+
 def _untimely(document: Mapping[str, Data], time: Time) -> Iterator[Finding]:
     """Settings of hosts that do not apply to the lab's time."""
-    for where in _with_settings_of_hosts(document):
+    for where, settings in _settings_of_hosts(document):
+        yield from (((*where, key), why) for key, why in untimely_keys(settings, time))
+
+
+def _settings_of_hosts(document: Mapping[str, Data]) -> Iterator[tuple[Location, Mapping[str, Data]]]:
+    """The settings of hosts in the file, each with its place."""
+    hosts = document.get("hosts")
+    own = (("hosts", name) for name in (hosts if isinstance(hosts, dict) else ()))
+    for where in (*((key, "host") for key in ("defaults", *SHORTHANDS)), *own):
         settings: Data = {**document}
         for key in where:
             settings = settings.get(str(key)) if isinstance(settings, dict) else None
         if isinstance(settings, dict):
-            yield from (((*where, key), why) for key, why in untimely_keys(settings, time))
-
-
-def _with_settings_of_hosts(document: Mapping[str, Data]) -> Iterator[Location]:
-    """Every place where a file may have settings of hosts."""
-    yield from ((key, "host") for key in ("defaults", *SHORTHANDS))
-    hosts = document.get("hosts")
-    yield from (("hosts", name) for name in (hosts if isinstance(hosts, dict) else ()))
+            yield where, settings

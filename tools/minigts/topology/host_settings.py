@@ -11,6 +11,7 @@ from minigts.topology.facts.hosts.containers import Compose, Containers
 from minigts.topology.facts.hosts.cpus import Cpus
 from minigts.topology.facts.hosts.ecn import Ecn
 from minigts.topology.facts.hosts.gateway import Gateway
+from minigts.topology.facts.hosts.kernel import Kernel
 from minigts.topology.facts.hosts.location import Location
 from minigts.topology.facts.hosts.memory import Memory
 from minigts.topology.facts.hosts.processor import Processor
@@ -28,6 +29,7 @@ class HostSpec(Spec):
     location: Location = None
     cpus: Cpus = None
     memory: Memory = None
+    kernel: Kernel = None
     processor: Processor = None
     gateway: Gateway = None
     routes: Routes = None

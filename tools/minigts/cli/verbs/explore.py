@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from minigts.cli import completion, console, files
-from minigts.cli.options import Provider, TimeOption, read_plan
+from minigts.cli.options import KernelOption, Provider, TimeOption, read_plan
 from minigts.cli.verbs import EXPERIMENTS, Verb
 from minigts.cli.views import seeds as shown
 from minigts.errors import InputError
@@ -70,6 +70,7 @@ def explore(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the faults of the first seeds; start nothing.")
     ] = False,
+    kernel: KernelOption = None,
     trust: Annotated[
         bool, typer.Option("--trust", help="--resume: allow the test of a folder that you have not made here to run.")
     ] = False,
@@ -99,7 +100,7 @@ def explore(
             )
         place, allowed = resume, permission.opened(resume, trusted=trust)
     else:
-        asked = _asked(topology, test, seeds, faults, beside, longest, overlay, provider, time)
+        asked = _asked(topology, test, seeds, faults, beside, longest, overlay, provider, time, kernel)
         if dry_run:
             shown.show_faults(asked)
             return
@@ -132,6 +133,7 @@ def _asked(
     overlay: str | None,
     provider: str,
     time: Time | None,
+    kernel: str | None = None,
 ) -> Asked:
     """What the options ask for. Raises InputError."""
     from minigts.explore import faults as plans
@@ -142,7 +144,7 @@ def _asked(
 
     if topology is None or not test:
         raise InputError("explore: name a topology and a test, as in: minigts explore my.yaml test_my.py; or --resume")
-    plan = read_plan(topology, provider, time)
+    plan = read_plan(topology, provider, time, kernel)
     first, last = _range(seeds)
     try:
         longest_s = DURATION_S.parse(longest)

@@ -44,7 +44,7 @@ def export(
     from minigts.topology.to_network import network_of
 
     one_of("format", kind, [*WRITERS])
-    network = network_of(read_plan(topology, DEFAULT, None))
+    network = network_of(read_plan(topology, DEFAULT, None, any_kernel=True))
     written = WRITERS[kind](network)
     lost = [] if kind in PICTURES else [*network.lost, *written.lost]
     if lost and not leave_out:

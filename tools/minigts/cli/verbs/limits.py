@@ -41,7 +41,7 @@ def limits(
 
     if overlay is not None:
         one_of("overlay", overlay, sorted(overlays.known()))
-    plan = read_plan(topology, DEFAULT, None)
+    plan = read_plan(topology, DEFAULT, None, any_kernel=True)
     chosen = overlay or plan.overlay
     found = memory.bounds(plan, chosen)
     if as_json:

@@ -34,7 +34,7 @@ def plan(
     from minigts.session.plans import foreseen
     from minigts.topology.plan.plan import json_pieces
 
-    planned = read_plan(topology, provider, time)
+    planned = read_plan(topology, provider, time, any_kernel=True)
     hiding = hidden_figures.why_hidden(planned.name, topology.parent)
     if as_json:
         for piece in json_pieces(planned, with_paths=hiding is None):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from minigts.cli import completion, console, files
-from minigts.cli.options import Provider, TimeOption
+from minigts.cli.options import KernelOption, Provider, TimeOption
 from minigts.cli.verbs import EXPERIMENTS, Verb
 from minigts.cli.views import findings as shown_findings
 from minigts.providers import DEFAULT
@@ -49,6 +49,7 @@ def run(
         typer.Option(metavar="N", help="In virtual time: the number of labs, each with other seeds; 1, or at least 5."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be measured; start nothing.")] = False,
+    kernel: KernelOption = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the lab up afterwards.")] = False,
     resume: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Continue an interrupted run in its results folder.")
@@ -93,6 +94,7 @@ def run(
         time=time,
         replicates=replicates,
         trusted=trust,
+        kernel=kernel,
         means=campaign.Means(provider, lab, keep, on),
     )
     with campaign.opened(asked, console.note, dry=dry_run) as opened:

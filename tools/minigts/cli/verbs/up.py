@@ -9,7 +9,7 @@ import typer
 
 from minigts import paths
 from minigts.cli import completion, console
-from minigts.cli.options import Provider, TimeOption, Topology, read_topology
+from minigts.cli.options import KernelOption, Provider, TimeOption, Topology, read_topology
 from minigts.cli.verbs import LABS, Verb
 from minigts.cli.views import findings as shown_findings
 from minigts.errors import InputError
@@ -44,6 +44,7 @@ def up(
             "--overlay", help="The overlay to join. Default: the topology's.", autocompletion=completion.overlays
         ),
     ] = None,
+    kernel: KernelOption = None,
     processors: Annotated[
         float | None,
         typer.Option("--processors", min=0.05, max=1024, help="Processor limit for the whole lab. Default: no limit."),
@@ -92,7 +93,7 @@ def up(
     from minigts.session.plans import foreseen
     from minigts.topology.routes import addresses
 
-    read = read_topology(topology, provider, time)
+    read = read_topology(topology, provider, time, kernel)
     planned = read.plan
     ready = bring_up.ready(
         bring_up.Request(planned, provider, lab, overlay, _share(processors, memory), read.defaults or {})

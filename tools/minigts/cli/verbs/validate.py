@@ -10,6 +10,7 @@ import typer
 
 from minigts import paths
 from minigts.cli import console
+from minigts.cli.options import KernelOption
 from minigts.cli.verbs import EXPERIMENTS, Verb
 from minigts.cli.verbs.run import OnScreen
 from minigts.cli.views import findings as shown_findings
@@ -43,6 +44,7 @@ def validate(
         str | None,
         typer.Option("--on", metavar="ENGINE", help="Labs in parallel, as in `minigts run`: local, local:N, a file."),
     ] = None,
+    kernel: KernelOption = None,
     measured: Annotated[
         Path | None,
         typer.Option("--from", metavar="DIR", help="Measure nothing; make the page of this results folder."),
@@ -88,7 +90,7 @@ def validate(
     from minigts.session import campaign
 
     if on_hardware is not None:
-        if names or quick or any(each is not None for each in (on, measured, page, renewed)):
+        if names or quick or any(each is not None for each in (on, kernel, measured, page, renewed)):
             raise InputError("--on-hardware goes with --results alone")
         _on_hardware(on_hardware, results)
         return
@@ -97,12 +99,13 @@ def validate(
     before = None if renewed is None else laws.known(renewed)
     complete, folder = True, measured
     if folder is None:
-        asked = campaign.Asked(files=_files(names or (), quick=quick), quick=quick, means=campaign.Means(on=on))
+        files = _files(names or (), quick=quick)
+        asked = campaign.Asked(files=files, quick=quick, kernel=kernel, means=campaign.Means(on=on))
         with campaign.opened(asked, console.note) as opened:
             done = opened.measure(results, OnScreen())
         complete, folder = done.complete, done.folder
-    elif names or quick or on is not None:
-        raise InputError("--from takes what was measured; it goes without names, --quick and --on")
+    elif names or quick or on is not None or kernel is not None:
+        raise InputError("--from takes what was measured; it goes without names, --quick, --kernel and --on")
     found = laws.groups(folder)
     made = laws.page(found)
     rows = ((each.law, each.shown, each.share, each.experiment) for each in made.table)

@@ -66,6 +66,7 @@ def lab_facts(lab: Lab) -> dict[str, object]:
             "settings": record.settings.model_dump(),
             "share": record.share.model_dump(),
             "hosts": {each.name: "kept" for each in lab.plan.machines} if kept else lab.state_of_hosts(record),
+            "kernels": {each.name: each.kernel for each in lab.plan.machines if each.kernel},
             "spanning_trees": {} if kept else _spanning_trees(lab, record),
             "containers": [] if kept else overlays.own_containers(lab),
             "disk_bytes": labs.disk_bytes(lab),
@@ -104,6 +105,8 @@ def _measuring_containers(joined: Joined) -> dict[str, str]:
 def show_labs(labs: Iterable[Lab]) -> None:
     """Print a table for each lab: its hosts with their locations, addresses and states; below it what is not as
     declared."""
+    from minigts.topology.facts.hosts.kernel import STANDARD
+
     out = console.out()
     for lab in labs:
         facts = lab_facts(lab)
@@ -116,6 +119,7 @@ def show_labs(labs: Iterable[Lab]) -> None:
             continue
         inside = facts["measuring_containers"]
         assert isinstance(inside, dict)
+        named = bool(facts["kernels"])
         rows = (
             (
                 h.name,
@@ -123,6 +127,7 @@ def show_labs(labs: Iterable[Lab]) -> None:
                 lab.plan.seen_as(h.address),
                 *shown_plan.ipv6_address(lab.plan, h.name),
                 *([inside.get(h.name, "")] if inside else ()),
+                *([h.kernel or STANDARD] if named else ()),
                 str(states.get(h.name)),
             )
             for h in lab.plan.machines
@@ -133,7 +138,11 @@ def show_labs(labs: Iterable[Lab]) -> None:
         title += f", over each by itself: {in_groups(lab.plan)}" if lab.plan.groups else ""
         title += f", routes by {lab.plan.routing.upper()}" if lab.plan.has_routers else ""
         title += ", a name server on each host" if lab.plan.dns else ""
-        more = (*shown_plan.ipv6_column(lab.plan), *(["measuring container"] if inside else ()))
+        more = (
+            *shown_plan.ipv6_column(lab.plan),
+            *(["measuring container"] if inside else ()),
+            *(["kernel"] if named else ()),
+        )
         tables.show_table(title, ("host", "location", "address", *more, "state"), rows, optional=("location",))
         _show_spanning_trees(lab, facts["spanning_trees"])
         own = facts.get("containers")

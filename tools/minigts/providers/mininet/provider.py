@@ -63,6 +63,7 @@ class MininetProvider(AgentProvider):
             "sysctls of a kernel of its own": "its hosts share one kernel, which has one value for all of them",
             "the queue discipline pie": "the kernel that its hosts share may be the one of provider uml, without it",
             "packages": BELOW,
+            "a kernel by name": "its hosts share one kernel",
             "an image of its own": BELOW,
             CARRIERS: "its links are pairs of veth: an end has no carrier when the other one is down, and that one "
             "has no IPv6 addresses and no routes then",

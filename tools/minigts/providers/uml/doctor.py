@@ -30,6 +30,8 @@ def findings(facts: Facts) -> Iterator[DoctorFinding]:
     yield _virtual_time(facts)
     if facts.proofs:
         yield _bytes(facts.proofs)
+    if facts.kernels:
+        yield DoctorFinding("kernels by name", "ok", "; ".join(facts.kernels.values()))
     if facts.unproven:
         remedy = "compare its figures with a proven one's; for that: minigts kernel remove, minigts image remove"
         yield DoctorFinding("sources", "note", f"not proven: {'; '.join(facts.unproven)}", remedy)

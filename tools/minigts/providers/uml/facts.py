@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict
 
-from minigts.artifacts import digests
+from minigts.artifacts import digests, kernels
 from minigts.artifacts.digests import Proof
 from minigts.machine import cgroups, contained, limits
 from minigts.machine.contained import Namespaces
@@ -97,12 +97,15 @@ class Facts:
     """The parts that were built from a source that minigts was not proven on."""
     proofs: Mapping[str, Proof] = field(default_factory=dict)
     """Whether each part that is built has the expected bytes."""
+    kernels: Mapping[str, str] = field(default_factory=dict)
+    """The kernels by name, each with what is to be known of it: its source, and whether it is proven or stale."""
 
 
 class _Sources(TypedDict):
     kernel: str
     unproven: tuple[str, ...]
     proofs: Mapping[str, Proof]
+    kernels: Mapping[str, str]
 
 
 def gather() -> Facts:
@@ -147,10 +150,12 @@ def _sources() -> _Sources:
     if ready is not None and ready.unproven:
         unproven.append(f"the image has user-mode-linux {ready.unproven}")
     built = {word: digests.proof(directory) for word, directory in provenance.of_a_new_lab(virtual=True).items()}
+    named = {each.manifest.name: each for each in kernels.every()}
     return {
         "kernel": "" if full is None else full.version,
         "unproven": tuple(unproven),
         "proofs": {word: proof for word, proof in built.items() if proof is not None},
+        "kernels": {name: f"{each.in_words}, {each.state}" for name, each in named.items()},
     }
 
 

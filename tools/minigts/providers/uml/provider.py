@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Literal, TypeVar
 
 from minigts import paths
+from minigts.artifacts import kernels
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsError
 from minigts.machine import limits
 from minigts.machine.proc import is_stopped, stat_fields
@@ -76,6 +77,7 @@ class UmlProvider(AgentProvider):
                 "a way out",
                 "sysctls of a kernel of its own",
                 "packages",
+                "a kernel by name",
                 "an image of its own",
                 "name servers",
                 CARRIERS,
@@ -99,7 +101,7 @@ class UmlProvider(AgentProvider):
         image.ensure(progress)
 
     def made_of(self) -> Mapping[str, Path]:
-        return provenance.of_lab(self.rundir) or provenance.of_a_new_lab(virtual=False)
+        return provenance.of_lab(self.rundir) or {**provenance.of_a_new_lab(virtual=False), **provenance.of_names()}
 
     def conditions(self) -> Mapping[str, str]:
         return conditions.of_kernels(list(command_line.running(self.rundir).values()))
@@ -144,8 +146,8 @@ class UmlProvider(AgentProvider):
         try:
             booting.wait(self, names, progress)
             full = kernel_build.present()
-            if starts and full is not None:
-                self._tell_what_is_built_in(names, full)
+            if starts:
+                self._tell_what_is_built_in(plan, names, full)
         except MinigtsError:
             lab_processes.end(self.rundir)
             raise
@@ -166,15 +168,19 @@ class UmlProvider(AgentProvider):
             programs = program_images.layer(*self._carried, ready, progress)
         return launch_of(plan, ready, boot, layered, programs)
 
-    def _tell_what_is_built_in(self, names: Sequence[str], full: FullKernel) -> None:
+    def _tell_what_is_built_in(self, plan: Plan, names: Sequence[str], full: FullKernel | None) -> None:
         """Copy the list of built-in modules to hosts, so that `modprobe` of one succeeds. Kernels with hostfs get the
         list from the supervisor.
         """
         if confinement.version() > 0:
             return
 
+        named = {one.name: kernels.find(one.kernel) for one in plan.machines if one.kernel}
+
         def tell(name: str) -> None:
-            self.put(name, full.modules, MODULES / full.modules.name)
+            own = named.get(name, full)
+            if own is not None:
+                self.put(name, own.modules, MODULES / own.modules.name)
 
         with self.together() as pool:
             pool.all([partial(tell, name) for name in names])
@@ -284,8 +290,7 @@ class UmlProvider(AgentProvider):
                 command_line.have_restarted(self.rundir, name)
         booting.wait(self, started, progress)
         full = kernel_build.present()
-        if new and full is not None:
-            self._tell_what_is_built_in(new, full)
+        self._tell_what_is_built_in(plan, new, full)
         return frozenset(started)
 
     def _lay(self, plan: Plan, launch: Launch) -> None:
@@ -434,7 +439,7 @@ def launch_of(plan: Plan, ready: image.Image, boot: Path, layered: Mapping[str, 
     """The launch of a plan on an image. `layered` holds the file systems of machines that do not start from the image,
     and `programs` is the key of the layer from which all other hosts start; empty for none.
 
-    Raises EnvironmentLacks.
+    Raises EnvironmentLacks, and InputError for a kernel that is not on this machine.
     """
     program = gateway.require(plan)
     machines = tuple(
@@ -445,11 +450,18 @@ def launch_of(plan: Plan, ready: image.Image, boot: Path, layered: Mapping[str, 
             base=str(layered.get(one.name, _base(plan, one, programs))),
             way_out=program if one in plan.ways_out else "",
             number=number,
+            kernel=_kernel(one),
+            kernel_name=one.kernel,
         )
         for number, one in enumerate(plan.machines)
     )
     arguments = tuple(os.environ.get(ARGUMENTS, "").split())
     return Launch(boot, ready.root, machines, _links(plan), programs=programs, arguments=arguments)
+
+
+def _kernel(one: Machine) -> str:
+    """The directory of a machine's own kernel; empty for the lab's. Raises InputError."""
+    return str(kernels.find(one.kernel).directory) if one.kernel else ""
 
 
 def _base(plan: Plan, one: Machine, programs: str) -> str:
@@ -469,6 +481,8 @@ def altered(launch: Launch, plan: Plan) -> Launch:
             _ports(plan, one),
             base=_base(plan, one, launch.programs),
             number=next(numbers),
+            kernel=_kernel(one),
+            kernel_name=one.kernel,
         )
         for one in plan.machines
     )

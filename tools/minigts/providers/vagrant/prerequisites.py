@@ -35,6 +35,7 @@ SUPPORTS = Supports(
     {
         "a share of a processor": "its machines belong to libvirt, where minigts sets no quota",
         "a way out": "its machines have one only if libvirt's management network does",
+        "a kernel by name": "its virtual machines have Debian's",
         "an image of its own": "its virtual machines start from one box",
     },
 )

@@ -8,6 +8,7 @@ from itertools import chain, count
 from typing import Any, TypeAlias
 
 from minigts.topology.containers import planned
+from minigts.topology.facts.hosts.kernel import STANDARD
 from minigts.topology.facts.hosts.memory import DEFAULT_MEMORY_MB
 from minigts.topology.facts.hosts.processor import ProcessorSpec
 from minigts.topology.facts.links import queue
@@ -57,9 +58,14 @@ def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Pla
     declared = _links(drafted.links, segments.vlans_of_links(drafted), zip(parts, subnets, strict=True), family)
     given = _addresses(parts, subnets, drafted.links)
     ends = _ends(drafted, declared, topology.seed)
-    switches = tuple(_switch(drafted, index, ends, given) for index in range(len(drafted.switches)))
+    of_lab = topology.kernel
+    switches = tuple(
+        _switch(drafted, index, ends, given).model_copy(update=_kernel(None, of_lab))
+        for index in range(len(drafted.switches))
+    )
     hosts = tuple(
-        host_of(host, index, _ports(host.name, ends, given), directory) for index, host in enumerate(drafted.hosts)
+        host_of(host, index, _ports(host.name, ends, given), directory, of_lab)
+        for index, host in enumerate(drafted.hosts)
     )
     declared = _with_tree_costs(declared, drafted)
     by_protocol = topology.routing in ("ospf", "bgp")
@@ -87,7 +93,10 @@ def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Pla
     )
 
 
-def host_of(host: DraftHost, index: int, ports: tuple[HostPort, ...], directory: str) -> Host:
+def host_of(
+    host: DraftHost, index: int, ports: tuple[HostPort, ...], directory: str, kernel: str | None = None
+) -> Host:
+    """A host of a plan, in a lab of that `kernel`."""
     return Host(
         name=host.name,
         index=index,
@@ -100,7 +109,14 @@ def host_of(host: DraftHost, index: int, ports: tuple[HostPort, ...], directory:
         containers=planned(host.containers, directory),
         gateway=host.spec.gateway or False,
         sysctls=_sysctls(host.spec),
+        **_kernel(host.spec.kernel, kernel),
     )
+
+
+def _kernel(own: str | None, of_lab: str | None) -> dict[str, str]:
+    """The field of a machine with its kernel: its own, or the lab's; the standard one is not stored."""
+    name = own or of_lab or STANDARD
+    return {} if name == STANDARD else {"kernel": name}
 
 
 def _cpus(written: float) -> int | float:

@@ -162,6 +162,12 @@ class Machine(Frozen):
     """Processors. Below 1 the host gets no more than that share of one processor, in real time only."""
     memory_mb: Annotated[MemoryMb, Fact(stays="a host gets its memory as it boots", key="memory")]
     ports: Annotated[tuple[Port, ...], PARTS]
+    kernel: Annotated[
+        str,
+        Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,39})?$", exclude_if=lambda name: not name),
+        Fact(stays="a host gets its kernel as it boots"),
+    ] = ""
+    """The name of its kernel. Empty, which is not stored, for the standard one."""
 
 
 class Processor(Frozen):

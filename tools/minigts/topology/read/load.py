@@ -19,7 +19,7 @@ from minigts.language.source import Language, read_text
 from minigts.language.tree import Data, Tree, read_tree
 from minigts.language.validation import problems, validated
 from minigts.topology import sites
-from minigts.topology.checks import check
+from minigts.topology.checks import WrongKernel, check
 from minigts.topology.plan.build import build, link_names
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.compose import compose
@@ -84,12 +84,15 @@ def loaded(
     best: Time = DEFAULT_TIME,
     values: Mapping[str, str] = NOTHING_ELSE,
     beside: UserFiles | None = None,
+    wrong_kernel: WrongKernel | None = None,
 ) -> Loaded:
-    """As `load`, with what the file says beyond its plan."""
+    """As `load`, with what the file says beyond its plan. `wrong_kernel` says why hosts here cannot have a kernel of a
+    name; None allows any."""
     recognised.require_our_ending(str(path))
     text = read_text(path, gts_language.LANGUAGE if is_gts(path) else LANGUAGE)
     tree = substituted(_read(text, str(path)), values)
-    return _planned(tree, str(path), known_overlays, time, best, beside or UserFiles(Path(path).parent))
+    files = beside or UserFiles(Path(path).parent)
+    return _planned(tree, str(path), known_overlays, time, best, files, wrong_kernel)
 
 
 def parse(
@@ -114,10 +117,13 @@ def parsed(
     known_overlays: Collection[str] | None = None,
     time: Time | None = None,
     best: Time = DEFAULT_TIME,
+    values: Mapping[str, str] = NOTHING_ELSE,
     beside: UserFiles | None = None,
+    wrong_kernel: WrongKernel | None = None,
 ) -> Loaded:
-    """As `parse`, with what the text says beyond its plan."""
-    return _planned(_read(text, file), file, known_overlays, time, best, beside)
+    """As `parse`, with what the text says beyond its plan; `wrong_kernel` as for `loaded`."""
+    tree = substituted(_read(text, file), values)
+    return _planned(tree, file, known_overlays, time, best, beside, wrong_kernel)
 
 
 def _planned(
@@ -127,6 +133,7 @@ def _planned(
     time: Time | None,
     best: Time,
     beside: UserFiles | None,
+    wrong_kernel: WrongKernel | None = None,
 ) -> Loaded:
     drafted, untabled = with_tables(tree, draft(tree.data), beside)
     if by_sites := sites.asked_for(tree.data):
@@ -137,7 +144,7 @@ def _planned(
     composed = compose(tree, drafted, gathered.software, file, beside)
     astray = tuple(misplaced_paths(tree, drafted, composed.containers, beside))
     drafted = composed.into(drafted)
-    whole = check(tree.data, drafted, known_overlays, time)
+    whole = check(tree.data, drafted, known_overlays, time, wrong_kernel)
     located = sites.check(drafted) if by_sites else ()
     schedule, untimely = timed((topology and topology.schedule) or (), drafted, beside, time)
     found = chain(findings, untabled, whole, located, gathered.findings, composed.findings, astray, untimely)
@@ -154,7 +161,17 @@ def _planned(
     addresses = frozenset((name, end) for link, name in named for end, _ in link.addresses)
     assert isinstance(tree.data, dict)  # otherwise there are findings
     complete = plan.model_copy(update=further) if any(further.values()) else plan
-    return Loaded(complete, subnets, addresses, tree.data.get("defaults"))
+    return Loaded(complete, subnets, addresses, _defaults(tree.data))
+
+
+def _defaults(document: Mapping[str, Data]) -> Data:
+    """The file's `defaults:`, with the lab's kernel as that of hosts."""
+    written, kernel = document.get("defaults"), document.get("kernel")
+    if kernel is None:
+        return written
+    of_all = written if isinstance(written, dict) else {}
+    of_hosts = of_all.get("host")
+    return {**of_all, "host": {"kernel": kernel, **(of_hosts if isinstance(of_hosts, dict) else {})}}
 
 
 def _read(text: str, file: str) -> Tree:

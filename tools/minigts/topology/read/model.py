@@ -16,6 +16,7 @@ from minigts.language.fields import choice, matching, quantity, text, truth, who
 from minigts.language.problems import shown
 from minigts.language.quantities import BFD_MS, MEMORY_MB, SHARE_PERCENT, TIME_MS, whole_number
 from minigts.language.spec import Spec
+from minigts.topology.facts.hosts.kernel import KERNEL_NAME
 from minigts.topology.fields import (
     EXPECTATIONS,
     HOST_NAME,
@@ -267,6 +268,11 @@ class Topology(Spec):
     ring: Ring | None = Field(None, description="Shorthand: hosts in a ring.")
     clos: Clos | None = Field(None, description="Shorthand: hosts on leaves, and every leaf on every spine.")
     overlay: Name = Field("none", description="The overlay that is up by default; experiments may choose others.")
+    kernel: Annotated[str, *KERNEL_NAME] | None = Field(
+        None,
+        description="The kernel of every host and switch that has none of its own, by a name of `minigts kernel list`. "
+        "Default: standard.",
+    )
     kubernetes: KubernetesSpec | None = Field(
         None,
         description="How a cluster of Kubernetes is set up, where an overlay is one. "

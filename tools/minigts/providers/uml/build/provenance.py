@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from minigts import paths
+from minigts.artifacts import kernels
 from minigts.providers.uml.build import clock_build, image, kernel_build
 from minigts.providers.uml.run.supervisor import Launch
 
@@ -18,7 +19,13 @@ def of_lab(rundir: Path) -> Mapping[str, Path]:
     if not path.exists():
         return {}
     launch = Launch.read(path)
-    found = {IMAGE: launch.base.parent, KERNEL: launch.boot_directory}
+    found = {IMAGE: launch.base.parent}
+    if not launch.machines or any(not each.kernel for each in launch.machines):
+        found[KERNEL] = launch.boot_directory
+    # A name may have got another kernel since: what hosts have been started from is what the launch says.
+    for each in launch.machines:
+        if each.kernel:
+            found[kernels.part(each.kernel_name)] = Path(each.kernel)
     return found if launch.clock is None else found | {CLOCK: Path(launch.clock.program).parent}
 
 
@@ -31,3 +38,8 @@ def of_a_new_lab(*, virtual: bool) -> Mapping[str, Path]:
     elif ready is not None and not virtual:
         found[KERNEL] = ready.boot
     return found if ticking is None or not virtual else found | {CLOCK: ticking.directory}
+
+
+def of_names() -> Mapping[str, Path]:
+    """The directory of every kernel by name, for which a new lab's plan may ask."""
+    return {kernels.part(each.manifest.name): each.directory for each in kernels.every()}

@@ -79,6 +79,10 @@ class GuestKernel:
     """The program behind its last port that leads out of the lab; empty if every port belongs to a link."""
     number: int = 0
     """Its number on the lab's clock, which stays the same as long as it is in the lab."""
+    kernel: str = ""
+    """The directory of its kernel; empty for the lab's."""
+    kernel_name: str = ""
+    """The name of that kernel when the host was first started."""
 
     @property
     def console(self) -> str:

@@ -75,7 +75,7 @@ class Launch:
     """What the supervisor is to start. `links` holds the (machine, port index) of both ends of each link."""
 
     boot_directory: Path
-    """The directory with `linux` and its libraries."""
+    """The directory with `linux` and its libraries, for machines without a kernel of their own."""
     base: Path
     machines: tuple[GuestKernel, ...]
     links: tuple[tuple[tuple[str, int], tuple[str, int]], ...]
@@ -91,6 +91,10 @@ class Launch:
     def base_of(self, machine: GuestKernel) -> Path:
         """The file system that a machine starts from."""
         return Path(machine.base) if machine.base else self.base
+
+    def boot_of(self, machine: GuestKernel) -> Path:
+        """The directory with `linux` of a machine."""
+        return Path(machine.kernel) if machine.kernel else self.boot_directory
 
     @classmethod
     def read(cls, path: Path) -> Launch:
@@ -369,7 +373,7 @@ def _start_kernel(
                 output=held.console.descriptor,
                 pass_fds=pass_fds,
                 env={**environment, "LD_LIBRARY_PATH": ".", "TMPDIR": through(inherited.memory)},
-                cwd=launch.boot_directory,
+                cwd=launch.boot_of(machine),
                 inside=held.inside,
                 before_exec=_each(
                     *(partial(cgroups.enter, member) for member in members),
@@ -401,8 +405,8 @@ def _inherited(machine: GuestKernel, launch: Launch, rundir: Path, stack: ExitSt
     for directory in (machine.own, machine.shared, machine.returned, str(Path(machine.disk).parent)):
         (rundir / directory).mkdir(parents=True, exist_ok=True)
     lent = rundir / machine.shared / LENT_MODULES
-    if (launch.boot_directory / LENT_MODULES).is_dir() and not lent.exists():
-        _lend(launch.boot_directory / LENT_MODULES, lent)
+    if (launch.boot_of(machine) / LENT_MODULES).is_dir() and not lent.exists():
+        _lend(launch.boot_of(machine) / LENT_MODULES, lent)
     memory = Path(tempfile.mkdtemp(prefix="minigts-", dir=memory_directory() or rundir))
     directories = (rundir, launch.base_of(machine).parent, rundir / machine.shared, memory)
     try:
@@ -431,7 +435,7 @@ def _rules(machine: GuestKernel, launch: Launch, rundir: Path, inherited: Direct
     """Rules for all files that a kernel of User-Mode Linux opens."""
     base = launch.base_of(machine)
     return [
-        confinement.may_run(launch.boot_directory),
+        confinement.may_run(launch.boot_of(machine)),
         confinement.may_write(base) if machine.writes_base else confinement.may_read(base),
         confinement.may_write((rundir / machine.disk).parent),
         confinement.may_keep_house(rundir / machine.own),
