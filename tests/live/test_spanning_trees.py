@@ -18,6 +18,7 @@ from minigts.dataplane.round_trip import echo_ms
 from minigts.fidelity import measure
 from minigts.foreign import to_parse, to_user
 from minigts.lab import Lab, calibration, links, trees
+from minigts.lab.outages import Outage
 from minigts.topology.plan.elements import Switch
 
 LIMIT_S = 120.0
@@ -107,6 +108,10 @@ def rapid_heals(lab: Lab) -> None:
     assert roles(lab, "r3")["r2-r3"] == ("alternate", "discarding")
     assert gap_s(lab, "a3", "a1", 14, lambda: turn(lab, "r3", "r1-r3", "down")) <= 2 + 4 * EVERY_S
     turn(lab, "r3", "r1-r3", "up")
+    settled(lab)
+    pulled_s = gap_s(lab, "a3", "a1", 14, lambda: links.set_link_up(lab, "r1-r3", up=False, how=Outage()))
+    assert pulled_s <= 2 + 4 * EVERY_S
+    links.set_link_up(lab, "r1-r3", up=True)
     settled(lab)
 
 

@@ -17,6 +17,7 @@ from experiment_lab import Replay, chain, endpoints, recorder_of
 
 from minigts.experiment_language.model import Links
 from minigts.experiments.run import run_together
+from minigts.lab.outages import SILENT, Outage
 from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
 from minigts.results.folder import exclusive
@@ -59,7 +60,7 @@ class Stage:
     ) -> Iterable[tuple[float, Mapping[End, Queue]]]:
         return ()
 
-    def set_link(self, name: str, *, up: bool) -> None: ...
+    def set_link(self, name: str, *, up: bool, how: Outage = SILENT) -> None: ...
 
     def processor_seconds(self) -> Mapping[str, float]:
         return {}

@@ -25,6 +25,7 @@ from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
 from minigts.experiments.run import Outcome, run_together
 from minigts.experiments.sample_steps import WATCHED_EVERY_S, WATCHING, Surroundings, procedure
+from minigts.lab.outages import SILENT, Outage
 from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
@@ -105,7 +106,7 @@ class Stage:
     ) -> Iterable[tuple[float, Mapping[End, Queue]]]:
         return ()
 
-    def set_link(self, name: str, *, up: bool) -> None:
+    def set_link(self, name: str, *, up: bool, how: Outage = SILENT) -> None:
         self.calls.append(f"link {name} {'up' if up else 'down'}")
 
     def processor_seconds(self) -> Mapping[str, float]:

@@ -17,6 +17,7 @@ from minigts.experiments.derive import derive
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
 from minigts.experiments.run import Outcome, RunProgress, run_together
+from minigts.lab.outages import SILENT, Outage
 from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
@@ -70,7 +71,7 @@ class Overlays:
     ) -> Iterable[tuple[float, Mapping[End, Queue]]]:
         return ()
 
-    def set_link(self, name: str, *, up: bool) -> None:
+    def set_link(self, name: str, *, up: bool, how: Outage = SILENT) -> None:
         self.calls.append(f"link {name} {'up' if up else 'down'}")
 
     def processor_seconds(self) -> Mapping[str, float]:

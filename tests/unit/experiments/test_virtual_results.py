@@ -22,6 +22,7 @@ from minigts.fidelity.host_load import Recording, recording, taints
 from minigts.fidelity.measure import link_rows
 from minigts.judge.registry import WORDS
 from minigts.lab import Lab, Settings
+from minigts.lab.outages import SILENT
 from minigts.providers.base import Result
 from minigts.report import comparison_page as shown
 from minigts.report import render
@@ -259,7 +260,7 @@ def test_what_a_cut_link_drops_is_expected_in_real_time_alone(
         )
     once = [("expected once",)] * expected
     stage.set_link("ams-bra", up=False)
-    assert done == [*once, ("set_links_up", "ams", "bra", {"up": False})]
+    assert done == [*once, ("set_links_up", "ams", "bra", {"up": False, "how": SILENT})]
     done.clear()
     with stage.links_kept():
         pass

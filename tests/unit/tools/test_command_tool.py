@@ -22,6 +22,7 @@ from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
 from minigts.experiments.run import run_together
 from minigts.experiments.sample_steps import LISTENING, SERVED, Surroundings, _listening, procedure
+from minigts.lab.outages import SILENT, Outage
 from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
@@ -276,7 +277,7 @@ class Stage:
     ) -> Iterable[tuple[float, Mapping[End, Queue]]]:
         return ()
 
-    def set_link(self, name: str, *, up: bool) -> None: ...
+    def set_link(self, name: str, *, up: bool, how: Outage = SILENT) -> None: ...
 
     def processor_seconds(self) -> Mapping[str, float]:
         return {}
