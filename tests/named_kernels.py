@@ -9,10 +9,10 @@ from pathlib import Path
 
 from minigts import paths
 from minigts.artifacts import checksums, kernels
-from minigts.artifacts.kernels import Asked, Kernel, Manifest, SourceFacts
+from minigts.artifacts.kernels import KernelRecord, KernelRequest, NamedKernel, SourceFacts
 
 
-def registered(name: str, directory: Path, *, recipe: str | None = None, hz: int = 100) -> Kernel:
+def registered(name: str, directory: Path, *, recipe: str | None = None, hz: int = 100) -> NamedKernel:
     """A copy of the kernel in this directory, in the cache under the name. `recipe` is the digest of the patches and
     options with which it was built; by default it is today's."""
     store = kernels.store()
@@ -23,12 +23,12 @@ def registered(name: str, directory: Path, *, recipe: str | None = None, hz: int
     place = store / checksums.total(found)[:16]
     shutil.rmtree(place, ignore_errors=True)
     copy.rename(place)
-    manifest = Manifest(
+    manifest = KernelRecord(
         name=name,
         directory=place.name,
         linux_sha256=hashlib.sha256((place / "linux").read_bytes()).hexdigest(),
         version=(place / "version").read_text().strip(),
-        asked=Asked(),
+        asked=KernelRequest(),
         source=SourceFacts(kind="debian", place="7.2.13-1"),
         recipe=kernels.recipe_key() if recipe is None else recipe,
         patches={},
@@ -40,7 +40,7 @@ def registered(name: str, directory: Path, *, recipe: str | None = None, hz: int
         minigts="0",
     )
     paths.write_whole(store / f"{name}.json", manifest.model_dump_json())
-    return Kernel(manifest, place)
+    return NamedKernel(manifest, place)
 
 
 def small(place: Path, text: str = "linux") -> Path:

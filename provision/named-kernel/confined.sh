@@ -40,5 +40,9 @@ else
   end_with_caller
   # Of this machine's root, too, the command has no privilege outside: a user namespace has root of its own.
   MINIGTS_ENTERED=yes unshare --user --map-root-user --mount --pid --fork --kill-child=KILL --net --ipc --uts \
-    "$BASH" "${BASH_SOURCE[0]}" "$root" "$work" "$tree" "$@"
+    "$BASH" "${BASH_SOURCE[0]}" "$root" "$work" "$tree" "$@" &
+  inside=$!
+  # While it waits for what it has started, unshare(1) ignores all signals that can be ignored.
+  trap 'kill -KILL "$inside"' TERM
+  wait "$inside"
 fi

@@ -14,7 +14,7 @@ import pytest
 from live.conftest import quiet
 from minigts import paths
 from minigts.artifacts import kernels
-from minigts.artifacts.kernels import Asked, Kernel
+from minigts.artifacts.kernels import KernelRequest, NamedKernel
 from minigts.errors import BrokenOff, EnvironmentLacks, InputError
 from minigts.providers.uml.build.named import build, confined
 
@@ -41,7 +41,7 @@ SOURCES = {
     "a.c": 'int answer(void);\n#include <stdio.h>\nint main(void) { return printf("%d\\n", answer()) < 0; }\n',
     "b.c": "int answer(void) { return 1; }\n",
 }
-Build = Callable[..., Kernel]
+Build = Callable[..., NamedKernel]
 
 
 @pytest.fixture
@@ -62,14 +62,16 @@ def built(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     (confined.root().store / root.key).symlink_to(ready)
     monkeypatch.setattr(kernels, "own_patches", lambda: ())
 
-    def run(broken_off: threading.Event | None = None, say: Callable[[str], None] = quiet, **config: str) -> Kernel:
-        return build.build("small", Asked(source=str(tree), config=config), say, broken_off)
+    def run(
+        broken_off: threading.Event | None = None, say: Callable[[str], None] = quiet, **config: str
+    ) -> NamedKernel:
+        return build.build("small", KernelRequest(source=str(tree), config=config), say, broken_off)
 
     yield run
     paths.remove_tree(tmp_path / "cache" / "kernel-trees")
 
 
-def answer(kernel: Kernel) -> str:
+def answer(kernel: NamedKernel) -> str:
     return subprocess.run([kernel.directory / "linux"], capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -164,14 +166,14 @@ def test_what_is_broken_off_has_no_name_and_is_built_afterwards(built: Build, tr
 def test_links_that_sources_leave_lead_nowhere(built: Build, monkeypatch: pytest.MonkeyPatch, trick: str) -> None:
     """A program of the sources runs with the rights of the script, and can exchange what that leaves."""
     script = (kernels.recipe() / "compile.sh").read_text()
-    run = confined.Place.run
+    run = confined.Workplace.run
 
-    def tricked(place: confined.Place, name: str, *words: str, **more: Any) -> int:
+    def tricked(place: confined.Workplace, name: str, *words: str, **more: Any) -> int:
         if name == "compile.sh":
             place.give(name, f"{script}\n{trick}\n".encode())
         return run(place, name, *words, **more)
 
-    monkeypatch.setattr(confined.Place, "run", tricked)
+    monkeypatch.setattr(confined.Workplace, "run", tricked)
     with pytest.raises(EnvironmentLacks, match="the build has left no kernel that can be taken"):
         built()
     assert kernels.names() == ()

@@ -14,7 +14,7 @@ import pytest
 import named_kernels
 from live.conftest import MakeLab, quiet
 from minigts.artifacts import kernels
-from minigts.artifacts.kernels import Asked, Kernel
+from minigts.artifacts.kernels import KernelRequest, NamedKernel
 from minigts.cli.views import labs as shown_labs
 from minigts.errors import BrokenOff, InputError
 from minigts.experiments import provenance
@@ -37,7 +37,7 @@ BUILD_S = 4 * 3600
 
 
 @pytest.fixture
-def named() -> Iterator[Kernel]:
+def named() -> Iterator[NamedKernel]:
     """The standard kernel under another name."""
     full = kernel_build.ensure(quiet)
     name = f"tested-{os.getpid()}"
@@ -45,7 +45,7 @@ def named() -> Iterator[Kernel]:
     build.remove(name)
 
 
-def test_a_host_of_another_kernel_beside_standard_ones(make_lab: MakeLab, named: Kernel) -> None:
+def test_a_host_of_another_kernel_beside_standard_ones(make_lab: MakeLab, named: NamedKernel) -> None:
     name, full = named.manifest.name, kernel_build.ensure(quiet)
     lab = make_lab(FILE.format(name))
 
@@ -65,7 +65,9 @@ def test_a_host_of_another_kernel_beside_standard_ones(make_lab: MakeLab, named:
     assert parts[f"kernel-{name}"].sha256 == parts["kernel"].sha256, "of the same bytes, whatever its name"
 
 
-def test_a_host_keeps_its_kernel_when_the_name_gets_another(make_lab: MakeLab, named: Kernel, tmp_path: Path) -> None:
+def test_a_host_keeps_its_kernel_when_the_name_gets_another(
+    make_lab: MakeLab, named: NamedKernel, tmp_path: Path
+) -> None:
     lab = make_lab(FILE.format(named.manifest.name))
     named_kernels.registered(named.manifest.name, named_kernels.small(tmp_path / "small"))
     try:
@@ -103,7 +105,7 @@ def applied(tmp_path: Path) -> Iterator[Callable[..., patches.Patched]]:
         with place() as first, place() as second:
             both = iter((first, second))
             contents = {"net/x.c": text.encode()}
-            return patches.applied(several, contents, lambda: next(both), _Base)  # type: ignore[arg-type,return-value]
+            return patches.apply(several, contents, lambda: next(both), _Base)  # type: ignore[arg-type,return-value]
 
     yield apply
 
@@ -165,7 +167,7 @@ def test_what_compiles_reaches_nothing_of_this_machine(tmp_path: Path) -> None:
 @pytest.mark.nightly
 @pytest.mark.timeout(2 * BUILD_S)
 def test_a_host_has_the_ticks_of_its_kernel(make_lab: MakeLab) -> None:
-    made = build.build(NIGHTLY, Asked(config=build.options([], 1000, [])), quiet)
+    made = build.build(NIGHTLY, KernelRequest(config=build.options([], 1000, [])), quiet)
     assert made.manifest.hz == 1000
     assert not made.proof.proven
 
@@ -181,8 +183,8 @@ def test_a_host_has_the_ticks_of_its_kernel(make_lab: MakeLab) -> None:
 @pytest.mark.timeout(2 * BUILD_S)
 def test_the_second_build_compiles_what_has_changed(tmp_path: Path) -> None:
     """One changed file is compiled, and the kernel of the name is another one."""
-    before = build.build(NIGHTLY, Asked(config=build.options([], 1000, [])), quiet)
-    with source.opened(Asked(), quiet) as found:
+    before = build.build(NIGHTLY, KernelRequest(config=build.options([], 1000, [])), quiet)
+    with source.open_tree(KernelRequest(), quiet) as found:
         [(_, text)] = found.contents(["net/ipv4/tcp_vegas.c"])
     changed = text.replace(b"TCP Vegas", b"TCP vegas", 1)
     first = text.split(b"\n").index(next(line for line in text.split(b"\n") if b"TCP Vegas" in line)) + 1
@@ -192,7 +194,7 @@ def test_the_second_build_compiles_what_has_changed(tmp_path: Path) -> None:
         f"--- a/net/ipv4/tcp_vegas.c\n+++ b/net/ipv4/tcp_vegas.c\n@@ -{first} +{first} @@\n-{old}\n+{new}\n"
     )
 
-    asked = Asked(patches=(str(patch),), config=before.manifest.asked.config)
+    asked = KernelRequest(patches=(str(patch),), config=before.manifest.asked.config)
     after = build.build(NIGHTLY, asked, quiet)
 
     compiled = (build.trees() / NIGHTLY / "log").read_text().count("\n  CC ")
@@ -211,7 +213,7 @@ def test_a_build_that_is_broken_off_has_no_name() -> None:
             broken_off.set()
 
     with pytest.raises(BrokenOff):
-        build.build(name, Asked(), say, broken_off)
+        build.build(name, KernelRequest(), say, broken_off)
 
     assert name not in kernels.names()
     assert not list(kernels.store().glob("building-*"))

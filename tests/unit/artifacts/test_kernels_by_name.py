@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import named_kernels
 from minigts.artifacts import digests, kernels
-from minigts.artifacts.kernels import Asked
+from minigts.artifacts.kernels import KernelRequest
 from minigts.cli.app import app
 from minigts.errors import InputError, MinigtsError
 from minigts.experiments import prepare, provenance
@@ -49,17 +49,17 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def mine(tmp_path: Path) -> kernels.Kernel:
+def mine(tmp_path: Path) -> kernels.NamedKernel:
     return named_kernels.registered("mine", named_kernels.small(tmp_path / "small"), hz=1000)
 
 
-def test_a_kernel_is_found_by_its_name(mine: kernels.Kernel) -> None:
-    assert kernels.known() == ("standard", "mine")
+def test_a_kernel_is_found_by_its_name(mine: kernels.NamedKernel) -> None:
+    assert kernels.words() == ("standard", "mine")
     assert kernels.find("mine") == mine
     assert mine.modules.name == "7.2.13-minigts"
 
 
-def test_an_unknown_kernel_names_the_known_ones_and_the_command(mine: kernels.Kernel, tmp_path: Path) -> None:
+def test_an_unknown_kernel_names_the_known_ones_and_the_command(mine: kernels.NamedKernel, tmp_path: Path) -> None:
     file = tmp_path / "two.yaml"
     file.write_text(TOPOLOGY.format("mien"))
 
@@ -95,7 +95,7 @@ def test_kernel_on_the_command_line_has_to_be_there(verb: list[str], tmp_path: P
     assert "--kernel: no kernel 'nope' on this machine" in " ".join(done.stderr.split())
 
 
-def test_kernel_takes_the_place_of_the_file_s(mine: kernels.Kernel, tmp_path: Path) -> None:
+def test_kernel_takes_the_place_of_the_file_s(mine: kernels.NamedKernel, tmp_path: Path) -> None:
     file = tmp_path / "two.yaml"
     file.write_text(TOPOLOGY.format("standard"))
 
@@ -123,7 +123,9 @@ def prepared(folder: Path, names: str, kernel: str | None = None) -> list[tuple[
     return [(each.experiment.variant, each.plan.host("b").kernel, each.sources[TOPOLOGY_FILE]) for each in found]
 
 
-def test_an_experiment_varies_the_kernel(mine: kernels.Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_experiment_varies_the_kernel(
+    mine: kernels.NamedKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
 
     standard, other = prepared(tmp_path, "[standard, mine]")
@@ -145,7 +147,7 @@ def test_a_kernel_of_other_patches_is_refused_with_the_command(tmp_path: Path) -
         plans.planned(file)
 
 
-def test_a_damaged_record_is_said_and_hides_no_other(mine: kernels.Kernel) -> None:
+def test_a_damaged_record_is_said_and_hides_no_other(mine: kernels.NamedKernel) -> None:
     (kernels.store() / "bad.json").write_text("{")
 
     with pytest.raises(MinigtsError, match=r"damaged.*minigts kernel remove bad"):
@@ -156,7 +158,7 @@ def test_a_damaged_record_is_said_and_hides_no_other(mine: kernels.Kernel) -> No
 
 
 def test_a_kernel_with_other_bytes_than_the_standard_one_s_is_unproven(
-    mine: kernels.Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mine: kernels.NamedKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not mine.proof.proven
     expected = {f"kernel/{each}": _sum(mine.directory / each) for each in _files(mine.directory)}
@@ -173,7 +175,7 @@ def _sum(path: Path) -> str:
     return subprocess.run(["sha256sum", path], capture_output=True, check=True, text=True).stdout.split()[0]
 
 
-def test_a_lab_s_parts_are_those_of_its_plan(mine: kernels.Kernel, tmp_path: Path) -> None:
+def test_a_lab_s_parts_are_those_of_its_plan(mine: kernels.NamedKernel, tmp_path: Path) -> None:
     """Of the kernels by name a run's manifest has those that its hosts had, and the standard one if any host had it."""
     named_kernels.registered("other", named_kernels.small(tmp_path / "other", "another"))
     provider = registry.make("uml", tmp_path / "none", "virtual")
@@ -185,7 +187,7 @@ def test_a_lab_s_parts_are_those_of_its_plan(mine: kernels.Kernel, tmp_path: Pat
     assert provenance.parts(provider, lambda _: None, both)["kernel-mine"].proven is False
 
 
-def test_list_says_what_is_known(mine: kernels.Kernel) -> None:
+def test_list_says_what_is_known(mine: kernels.NamedKernel) -> None:
     found = json.loads(CliRunner().invoke(app, ["kernel", "list", "--json"]).stdout)
 
     assert [each["name"] for each in found] == ["standard", "mine"]
@@ -193,7 +195,7 @@ def test_list_says_what_is_known(mine: kernels.Kernel) -> None:
     assert "mine" in CliRunner().invoke(app, ["kernel", "list"]).stdout
 
 
-def test_remove_leaves_files_that_another_name_has(mine: kernels.Kernel, tmp_path: Path) -> None:
+def test_remove_leaves_files_that_another_name_has(mine: kernels.NamedKernel, tmp_path: Path) -> None:
     twin = named_kernels.registered("twin", named_kernels.small(tmp_path / "again"))
     assert twin.directory == mine.directory
 
@@ -260,7 +262,7 @@ def test_a_patch_that_leads_out_of_the_tree_is_refused(tmp_path: Path, path: str
     file.write_text(f"--- {path}\n+++ {path}\n@@ -1 +1 @@\n-a\n+b\n")
 
     with pytest.raises(InputError, match="no path in a tree of sources"):
-        patches.of_user(file)
+        patches.user_patch(file)
 
 
 @pytest.fixture
@@ -276,8 +278,8 @@ def tree(tmp_path: Path) -> Path:
 FILES = {"Makefile", "arch/um/Kconfig", "net/tcp.c", "link"}
 
 
-def opened(place: Path, commit: str = "") -> tuple[source.SourceFacts, dict[str, source.File], dict[str, bytes]]:
-    with source.opened(Asked(source=str(place), commit=commit), lambda _: None) as found:
+def opened(place: Path, commit: str = "") -> tuple[source.SourceFacts, dict[str, source.SourceFile], dict[str, bytes]]:
+    with source.open_tree(KernelRequest(source=str(place), commit=commit), lambda _: None) as found:
         files = dict(found.files())
         return found.facts, files, dict(found.contents(files))
 

@@ -105,7 +105,7 @@ class Product:
         place.mkdir()
         try:
             progress(f"building the {self.name}; once, {self.duration}")
-            with watched(place / "log", progress, self.name, self.step, self.steps):
+            with report_progress(place / "log", progress, self.name, self.step, self.steps):
                 shell.run_group(
                     [str(self.folder / "build.sh"), str(place)],
                     timeout_s=BUILD_TIMEOUT_S,
@@ -130,7 +130,7 @@ class Product:
 
 
 @contextmanager
-def watched(log: Path, progress: Progress, name: str, step: str, steps: int) -> Iterator[None]:
+def report_progress(log: Path, progress: Progress, name: str, step: str, steps: int) -> Iterator[None]:
     """A context during which the log's sources, and each tenth of its steps with the time that is left, are reported.
     A step is a line that begins with `step`, of some `steps` of what is called `name`."""
     ended = threading.Event()

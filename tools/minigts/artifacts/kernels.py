@@ -32,7 +32,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Asked(_Part):
+class KernelRequest(_Part):
     """What `minigts kernel build NAME` was told, by which the kernel can be built again."""
 
     source: str = ""
@@ -59,7 +59,7 @@ class SourceFacts(_Part):
     """The digest of the archive; for a directory that of its files."""
 
 
-class Manifest(_Part):
+class KernelRecord(_Part):
     """NAME.json: what is known of a kernel."""
 
     format: Literal[1] = 1
@@ -69,7 +69,7 @@ class Manifest(_Part):
     linux_sha256: _SUM
     version: Annotated[str, Field(max_length=200)]
     """The version of its sources, as in 7.2.13 or 7.2.13-1."""
-    asked: Asked
+    asked: KernelRequest
     source: SourceFacts
     recipe: Annotated[str, Field(max_length=64)]
     """The digest of minigts' patches and options with which it was built."""
@@ -97,10 +97,10 @@ class Manifest(_Part):
 
 
 @dataclass(frozen=True)
-class Kernel:
+class NamedKernel:
     """A kernel by name, with its files."""
 
-    manifest: Manifest
+    manifest: KernelRecord
     directory: Path
 
     @property
@@ -175,33 +175,33 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(name for name in found if NAME.fullmatch(name)))
 
 
-def known() -> tuple[str, ...]:
+def words() -> tuple[str, ...]:
     """The words that `kernel:` may have here: `standard`, and the names of those that are built."""
     return (STANDARD, *names())
 
 
 def unknown(name: str) -> str:
     """What is said of a name that no kernel here has."""
-    among = known()
+    among = words()
     return (
         f"no kernel {name[:60]!r} on this machine; there are {', '.join(among)}{did_you_mean(name, among)}; it is "
         f"built by: minigts kernel build {name[:60]} --source …"
     )
 
 
-def read(name: str) -> Kernel | None:
+def read(name: str) -> NamedKernel | None:
     """The kernel of that name; None if there is none. Raises MinigtsError for a damaged record."""
     path = store() / f"{name}.json"
     try:
-        manifest = documents.model(paths.read_whole(path, _MANIFEST_BYTES), Manifest)
+        manifest = documents.model(paths.read_whole(path, _MANIFEST_BYTES), KernelRecord)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise MinigtsError(f"{path} is damaged; to remove it: minigts kernel remove {name}") from error
-    return Kernel(manifest, store() / manifest.directory)
+    return NamedKernel(manifest, store() / manifest.directory)
 
 
-def every() -> Iterator[Kernel]:
+def every() -> Iterator[NamedKernel]:
     """The kernels that are built, by their names; without those of damaged records, which `names` has, too."""
     for name in names():
         try:
@@ -212,7 +212,7 @@ def every() -> Iterator[Kernel]:
             yield found
 
 
-def find(name: str) -> Kernel:
+def find(name: str) -> NamedKernel:
     """The kernel of that name, for hosts. Raises InputError for an unknown one, and for one that was built with other
     patches or options of minigts."""
     found = read(name) if NAME.fullmatch(name) else None

@@ -79,7 +79,7 @@ def kernels() -> list[str]:
     """Names of the kernels that are built, and `standard`."""
     from minigts.artifacts import kernels as found
 
-    return list(found.known())
+    return list(found.words())
 
 
 def overlays() -> list[str]:

@@ -15,7 +15,7 @@ from minigts.errors import EnvironmentLacks, InputError
 from minigts.topology.facts.hosts.kernel import STANDARD
 
 if TYPE_CHECKING:
-    from minigts.artifacts.kernels import Asked
+    from minigts.artifacts.kernels import KernelRequest
 
 verb = Verb(PROJECT, 540, help="The hosts' kernels: the full one, which new labs have, and others by name.")
 
@@ -93,7 +93,9 @@ def kernel_build(
     typer.echo(made.directory)
 
 
-def _asked(name: str, source: str | None, commit: str | None, patch: list[Path], options: dict[str, str]) -> Asked:
+def _asked(
+    name: str, source: str | None, commit: str | None, patch: list[Path], options: dict[str, str]
+) -> KernelRequest:
     """What the options ask for. A path is kept as an absolute one, for later builds."""
     from minigts.artifacts import kernels
 
@@ -102,15 +104,15 @@ def _asked(name: str, source: str | None, commit: str | None, patch: list[Path],
     if text and Path(text).expanduser().exists():
         text = str(Path(text).expanduser().absolute())
     given = tuple(str(each.expanduser().absolute()) for each in patch)
-    return kernels.Asked(source=text, commit=commit or "", patches=given, config=options)
+    return kernels.KernelRequest(source=text, commit=commit or "", patches=given, config=options)
 
 
-def _asked_before(name: str) -> Asked:
+def _asked_before(name: str) -> KernelRequest:
     """What the kernel of that name was built from; for a new name the best proven version."""
     from minigts.artifacts import kernels
 
     found = kernels.read(kernels.require_name(name))
-    return kernels.Asked() if found is None else found.manifest.asked
+    return kernels.KernelRequest() if found is None else found.manifest.asked
 
 
 def _build_standard(source: str | None, *, unproven: bool) -> None:

@@ -10,7 +10,7 @@ from minigts.cli.views.tables import show_table
 from minigts.topology.facts.hosts.kernel import STANDARD
 
 if TYPE_CHECKING:
-    from minigts.artifacts.kernels import Kernel, SourceFacts
+    from minigts.artifacts.kernels import NamedKernel, SourceFacts
 
 Facts = Mapping[str, object]
 
@@ -35,18 +35,18 @@ def standard_facts() -> Facts:
     }
 
 
-def facts(kernel: Kernel) -> Facts:
+def facts(kernel: NamedKernel) -> Facts:
     """What is known of a kernel by name."""
     about = kernel.manifest
     return {
         **about.model_dump(exclude={"format", "asked", "source", "directory"}),
-        "source": in_words(about.source),
+        "source": _in_words(about.source),
         "state": kernel.state,
         "directory": str(kernel.directory),
     }
 
 
-def in_words(source: SourceFacts) -> str:
+def _in_words(source: SourceFacts) -> str:
     """`Debian`, or `/home/me/linux at 1f2e3d4c5b6a, changed`"""
     if source.kind == "debian":
         return "Debian"
@@ -74,7 +74,7 @@ def _options(each: Facts) -> str:
     return " ".join(f"{key}={value}" for key, value in found.items() if key != "HZ") if isinstance(found, dict) else ""
 
 
-def tell(kernel: Kernel) -> None:
+def tell(kernel: NamedKernel) -> None:
     """Say what came of a build."""
     about = kernel.manifest
     took = f"in {about.seconds:.0f} s"

@@ -101,7 +101,10 @@ class UmlProvider(AgentProvider):
         image.ensure(progress)
 
     def made_of(self) -> Mapping[str, Path]:
-        return provenance.of_lab(self.rundir) or {**provenance.of_a_new_lab(virtual=False), **provenance.of_names()}
+        return provenance.of_lab(self.rundir) or {
+            **provenance.of_a_new_lab(virtual=False),
+            **provenance.named_kernels(),
+        }
 
     def conditions(self) -> Mapping[str, str]:
         return conditions.of_kernels(list(command_line.running(self.rundir).values()))

@@ -61,7 +61,7 @@ class VirtualUmlProvider(UmlProvider):
         return super().is_built() and not build_all.uncompiled()
 
     def made_of(self) -> Mapping[str, Path]:
-        return provenance.of_lab(self.rundir) or {**provenance.of_a_new_lab(virtual=True), **provenance.of_names()}
+        return provenance.of_lab(self.rundir) or {**provenance.of_a_new_lab(virtual=True), **provenance.named_kernels()}
 
     def up(self, plan: Plan, progress: Progress) -> None:
         """All hosts begin in step. In a replicate each is then paused until its clock has its own phase."""

@@ -40,6 +40,6 @@ def of_a_new_lab(*, virtual: bool) -> Mapping[str, Path]:
     return found if ticking is None or not virtual else found | {CLOCK: ticking.directory}
 
 
-def of_names() -> Mapping[str, Path]:
+def named_kernels() -> Mapping[str, Path]:
     """The directory of every kernel by name, for which a new lab's plan may ask."""
     return {kernels.part(each.manifest.name): each.directory for each in kernels.every()}

@@ -26,9 +26,9 @@ from pathlib import Path
 import minigts
 from minigts import paths
 from minigts.artifacts import builders, checksums, kernels
-from minigts.artifacts.build import WORK_DIRECTORY, watched
+from minigts.artifacts.build import WORK_DIRECTORY, report_progress
 from minigts.artifacts.build_errors import LOG_LINES
-from minigts.artifacts.kernels import Asked, Kernel, Manifest
+from minigts.artifacts.kernels import KernelRecord, KernelRequest, NamedKernel
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.foreign import printable
 from minigts.language import documents
@@ -36,7 +36,7 @@ from minigts.machine.progress import Progress
 from minigts.providers.uml.build import namespaces
 from minigts.providers.uml.build.named import confined, patches, source
 from minigts.providers.uml.build.named.patches import Patch, Patched
-from minigts.providers.uml.build.named.source import File, Source
+from minigts.providers.uml.build.named.source import SourceFile, SourceTree
 
 TICKS = (100, 250, 300, 1000)
 """The values of --hz: those that other architectures offer (kernel/Kconfig.hz)."""
@@ -94,7 +94,7 @@ def _value(written: str) -> str:
     return json.dumps(written.strip('"'))
 
 
-def build(name: str, asked: Asked, say: Progress, broken_off: threading.Event | None = None) -> Kernel:
+def build(name: str, asked: KernelRequest, say: Progress, broken_off: threading.Event | None = None) -> NamedKernel:
     """Build the kernel `name`, and give it that name; return it. A kernel that has the name keeps it until then.
 
     Raises InputError for sources, patches or options that do not fit, EnvironmentLacks where it cannot be built here,
@@ -107,7 +107,7 @@ def build(name: str, asked: Asked, say: Progress, broken_off: threading.Event | 
     with builders.only_builder(own.with_name(f"{name}.lock"), f"kernel {name}", say, broken_off):
         root = confined.root().ensure(say, broken_off) / "root"
         begun = time.monotonic()
-        with source.opened(asked, say) as sources:
+        with source.open_tree(asked, say) as sources:
             making = _Making(own, asked, sources, partial(confined.place, root, own / "tree"), say, broken_off)
             return making.made(name, begun)
 
@@ -146,13 +146,13 @@ class _Making:
     """One build."""
 
     own: Path
-    asked: Asked
-    sources: Source
-    place: Callable[[], AbstractContextManager[confined.Place]]
+    asked: KernelRequest
+    sources: SourceTree
+    place: Callable[[], AbstractContextManager[confined.Workplace]]
     say: Progress
     broken_off: threading.Event | None
 
-    def made(self, name: str, begun: float) -> Kernel:
+    def made(self, name: str, begun: float) -> NamedKernel:
         several = self._patches()
         self.say("reading the sources")
         files = self.sources.files()
@@ -164,19 +164,19 @@ class _Making:
 
     def _patches(self) -> tuple[Patch, ...]:
         own = (Patch(path.name, path.read_bytes(), is_own=True) for path in kernels.own_patches())
-        return (*own, *(patches.of_user(Path(path)) for path in self.asked.patches))
+        return (*own, *(patches.user_patch(Path(path)) for path in self.asked.patches))
 
-    def _patched(self, several: Sequence[Patch], files: Mapping[str, File]) -> Patched:
+    def _patched(self, several: Sequence[Patch], files: Mapping[str, SourceFile]) -> Patched:
         touched = {path for patch in several for path in patch.files if path in files}
         contents = dict(self.sources.contents(touched))
         self.say(f"applying {len(several)} patches")
         with self.place() as first, self.place() as second:
             places = iter((first, second))
-            return patches.applied(
+            return patches.apply(
                 several, contents, lambda: next(places), lambda: source.proven(self.say), self.broken_off
             )
 
-    def _bring(self, files: Mapping[str, File], patched: Patched) -> None:
+    def _bring(self, files: Mapping[str, SourceFile], patched: Patched) -> None:
         """Bring the tree to these files. What changes is taken out of the index first, so that it is written again if
         this is interrupted."""
         known = self._index()
@@ -223,7 +223,7 @@ class _Making:
     def _keep_index(self, what: Mapping[str, Sequence[str]]) -> None:
         paths.write_whole(self.own / "index.json", json.dumps(what))
 
-    def _compile(self, name: str, place: confined.Place) -> None:
+    def _compile(self, name: str, place: confined.Workplace) -> None:
         asked = "".join(f"{key}={value}\n" for key, value in self.asked.config.items())
         essential = "".join(f"{key}=y\n" for key in ESSENTIAL)
         place.give("wanted", kernels.own_config().read_bytes() + b"\n" + asked.encode())
@@ -231,7 +231,7 @@ class _Making:
         log = self.own / "log"
         log.unlink(missing_ok=True)
         self.say(f"compiling kernel {name}")
-        with watched(log, self.say, f"kernel {name}", "  CC ", PARTS):
+        with report_progress(log, self.say, f"kernel {name}", "  CC ", PARTS):
             code = place.run("compile.sh", self.sources.version, log=log, broken_off=self.broken_off)
         if code:
             raise self._failed(name, log)
@@ -246,8 +246,8 @@ class _Making:
         return EnvironmentLacks(f"kernel {name} does not compile:{shown}\nThe log: {log}")
 
     def _register(
-        self, name: str, place: confined.Place, several: Sequence[Patch], patched: Patched, begun: float
-    ) -> Kernel:
+        self, name: str, place: confined.Workplace, several: Sequence[Patch], patched: Patched, begun: float
+    ) -> NamedKernel:
         store = kernels.store()
         store.mkdir(parents=True, exist_ok=True)
         made = store / f"building-{name}"
@@ -255,8 +255,8 @@ class _Making:
         try:
             try:
                 _collect(place, made)
-                config = place.taken("out/config", _CONFIG_BYTES)
-                lacks = confined.lines(place.taken("out/lacks", _CONFIG_BYTES))
+                config = place.read("out/config", _CONFIG_BYTES)
+                lacks = confined.lines(place.read("out/lacks", _CONFIG_BYTES))
             except OSError as error:
                 raise EnvironmentLacks(
                     f"kernel {name}: the build has left no kernel that can be taken: {error}"
@@ -270,7 +270,7 @@ class _Making:
             paths.remove_tree(made)
             made.with_name(f".{made.name}.sums").unlink(missing_ok=True)
         text = config.decode(errors="replace")
-        manifest = Manifest(
+        manifest = KernelRecord(
             name=name,
             directory=directory.name,
             linux_sha256=next(each.sha256 for each in found if each.name == "linux"),
@@ -290,7 +290,7 @@ class _Making:
             minigts=minigts.__version__,
         )
         paths.write_whole(store / f"{name}.json", manifest.model_dump_json(indent=1) + "\n")
-        return Kernel(manifest, directory)
+        return NamedKernel(manifest, directory)
 
     def _facts(self) -> kernels.SourceFacts:
         if self.sources.facts.kind != "directory":
@@ -309,17 +309,17 @@ def _add(archive: tarfile.TarFile, path: str, mode: str, content: bytes) -> None
     archive.addfile(member, io.BytesIO(content))
 
 
-def _collect(place: confined.Place, target: Path) -> None:
+def _collect(place: confined.Workplace, target: Path) -> None:
     """Copy a kernel's files out of a script's place, with modes of our own."""
     target.mkdir()
     for path in ("linux", "version", *_module_files(place)):
-        content = place.taken(f"out/{path}")
+        content = place.read(f"out/{path}")
         (target / path).parent.mkdir(parents=True, exist_ok=True)
         (target / path).write_bytes(content)
         (target / path).chmod(0o755 if path == "linux" else 0o644)
 
 
-def _module_files(place: confined.Place) -> Iterator[str]:
+def _module_files(place: confined.Workplace) -> Iterator[str]:
     releases = place.names("out/modules")
     if len(releases) != 1 or _RELEASE.fullmatch(release := releases[0]) is None:
         raise FileNotFoundError("no directory of modules with a release's name")

@@ -35,7 +35,7 @@ def root() -> Product:
 
 
 @dataclass(frozen=True)
-class Place:
+class Workplace:
     """A directory for one step: what is in it is the script's /tmp. What a script has left there is a stranger's."""
 
     work: Path
@@ -67,7 +67,7 @@ class Place:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
 
-    def taken(self, path: str, most_bytes: int = LARGEST_BYTES) -> bytes:
+    def read(self, path: str, most_bytes: int = LARGEST_BYTES) -> bytes:
         """What a script has left in a file. Raises OSError, also where a link leads elsewhere on the way."""
         directory = os.open(self.work, os.O_PATH | os.O_DIRECTORY)
         try:
@@ -87,14 +87,14 @@ class Place:
 
 
 @contextmanager
-def place(root_directory: Path, tree: Path) -> Iterator[Place]:
+def place(root_directory: Path, tree: Path) -> Iterator[Workplace]:
     """A new, empty place, which is removed at the end."""
     with tempfile.TemporaryDirectory(prefix="minigts-kernel.", dir=WORK_DIRECTORY) as above:
         work = Path(above) / "work"
         for each in (work, work / "out", work / TREE):
             each.mkdir()
         try:
-            yield Place(work, tree, root_directory)
+            yield Workplace(work, tree, root_directory)
         finally:
             paths.remove_tree(work)
 

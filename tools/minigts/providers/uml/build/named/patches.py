@@ -12,7 +12,7 @@ from pathlib import Path
 from minigts.errors import InputError
 from minigts.language.problems import shown
 from minigts.providers.uml.build.named import confined
-from minigts.providers.uml.build.named.source import Source
+from minigts.providers.uml.build.named.source import SourceTree
 
 LARGEST_BYTES = 50_000_000
 NEEDS_BASE, REFUSED = 3, 2
@@ -77,7 +77,7 @@ def _path(written: str) -> str:
     return path
 
 
-def of_user(place: Path) -> Patch:
+def user_patch(place: Path) -> Patch:
     """A patch of the user's. Raises InputError."""
     try:
         content = place.read_bytes()
@@ -98,11 +98,11 @@ class Patched:
     """`PATCH: FILE` for each that did not fit without fuzz, and was merged three ways."""
 
 
-def applied(
+def apply(
     patches: Sequence[Patch],
     contents: Mapping[str, bytes],
-    make_place: Callable[[], confined.Place],
-    base: Callable[[], Source],
+    make_place: Callable[[], confined.Workplace],
+    base: Callable[[], SourceTree],
     broken_off: threading.Event | None = None,
 ) -> Patched:
     """Apply the patches to `contents`, the files that they touch. `base` is asked only where a patch does not fit.
@@ -121,7 +121,7 @@ def applied(
 def _tried(
     patches: Sequence[Patch],
     contents: Mapping[str, bytes],
-    place: confined.Place,
+    place: confined.Workplace,
     base: Mapping[str, bytes],
     broken_off: threading.Event | None,
 ) -> Patched | None:
@@ -137,10 +137,10 @@ def _tried(
     if code == NEEDS_BASE:
         return None
     if code == REFUSED:
-        raise InputError(_refusal(patches, confined.lines(place.taken("out/refused"))))
+        raise InputError(_refusal(patches, confined.lines(place.read("out/refused"))))
     if code:
         raise InputError("the patches could not be applied: patch(1) fails")
-    merged = (line.split(" ", 1) for line in confined.lines(place.taken("out/merged")))
+    merged = (line.split(" ", 1) for line in confined.lines(place.read("out/merged")))
     touched = dict.fromkeys(path for patch in patches for path in patch.files)
     return Patched(
         {path: _taken(place, path) for path in touched},
@@ -148,9 +148,9 @@ def _tried(
     )
 
 
-def _taken(place: confined.Place, path: str) -> bytes | None:
+def _taken(place: confined.Workplace, path: str) -> bytes | None:
     try:
-        return place.taken(f"files/{path}")
+        return place.read(f"files/{path}")
     except FileNotFoundError:
         return None
 

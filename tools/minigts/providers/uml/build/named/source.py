@@ -22,7 +22,7 @@ from typing import IO, Literal, Protocol
 from minigts import paths
 from minigts.artifacts import sources
 from minigts.artifacts.build_errors import cause
-from minigts.artifacts.kernels import Asked, SourceFacts
+from minigts.artifacts.kernels import KernelRequest, SourceFacts
 from minigts.errors import CommandFailed, EnvironmentLacks, InputError
 from minigts.foreign import one_line
 from minigts.language import documents
@@ -45,7 +45,7 @@ Mode = Literal["plain", "executable", "link"]
 
 
 @dataclass(frozen=True)
-class File:
+class SourceFile:
     """A file of a source."""
 
     mode: Mode
@@ -53,7 +53,7 @@ class File:
     """Two files of one path with the same stamp have the same content."""
 
 
-class Source(Protocol):
+class SourceTree(Protocol):
     """A kernel's sources, opened."""
 
     @property
@@ -69,7 +69,7 @@ class Source(Protocol):
         """The version of Debian's package; empty where only the sources have one."""
         ...
 
-    def files(self) -> Mapping[str, File]:
+    def files(self) -> Mapping[str, SourceFile]:
         """Every file, by its path in the source."""
         ...
 
@@ -79,7 +79,7 @@ class Source(Protocol):
 
 
 @contextmanager
-def opened(asked: Asked, say: Progress) -> Iterator[Source]:
+def open_tree(asked: KernelRequest, say: Progress) -> Iterator[SourceTree]:
     """The source that was asked for. Raises InputError for one that is none, EnvironmentLacks for one that cannot be
     had."""
     text = asked.source
@@ -94,12 +94,12 @@ def opened(asked: Asked, say: Progress) -> Iterator[Source]:
         yield _of_debian(text, say)
 
 
-def proven(say: Progress) -> Source:
+def proven(say: Progress) -> SourceTree:
     """The sources on which minigts' patches were proven, from which they are merged into others."""
     return _of_debian("", say)
 
 
-def _of_debian(text: str, say: Progress) -> Source:
+def _of_debian(text: str, say: Progress) -> SourceTree:
     """Debian's package, of a version or from a file; empty for the best proven version. It is kept in the cache."""
     recipe = kernel_build.recipe()
     wanted = sources.wanted(recipe, text, unproven=True) if text else None
@@ -170,24 +170,24 @@ class _Archive:
     def identity(self) -> str:
         return self.facts.sha256
 
-    def files(self) -> Mapping[str, File]:
-        """As of `Source`. Of an archive in the cache they are kept beside it, since reading all of it takes a while."""
+    def files(self) -> Mapping[str, SourceFile]:
+        """As of `SourceTree`. Of an archive in the cache they are kept beside it, since all of it has to be read."""
         kept = self.place.with_name(f"{self.place.name}.files")
         if not self.place.is_relative_to(paths.cache_root()):
             return self._files()
         try:
             known = documents.document(paths.read_whole(kept, LISTED.bytes), LISTED)
-            return {path: File(mode, stamp) for path, (mode, stamp) in known.items()}
+            return {path: SourceFile(mode, stamp) for path, (mode, stamp) in known.items()}
         except (OSError, ValueError, TypeError, AttributeError):
             found = self._files()
             paths.write_whole(kept, json.dumps({path: [file.mode, file.stamp] for path, file in found.items()}))
             return found
 
-    def _files(self) -> Mapping[str, File]:
+    def _files(self) -> Mapping[str, SourceFile]:
         found = {}
         for path, member, content in self._members(None):
             mode: Mode = "link" if member.issym() else "executable" if member.mode & 0o100 else "plain"
-            found[path] = File(mode, hashlib.sha256(content).hexdigest()[:32])
+            found[path] = SourceFile(mode, hashlib.sha256(content).hexdigest()[:32])
         return found
 
     def contents(self, wanted: Iterable[str]) -> Iterator[tuple[str, bytes]]:
@@ -234,15 +234,15 @@ class _Directory:
             )
         return cls(place, SourceFacts(kind="directory", place=str(place), commit=commit, changed=changed))
 
-    def files(self) -> Mapping[str, File]:
+    def files(self) -> Mapping[str, SourceFile]:
         found = {}
         for path in self._paths():
             status = os.lstat(self.place / path)
             if stat.S_ISLNK(status.st_mode):
-                found[path] = File("link", str((self.place / path).readlink()))
+                found[path] = SourceFile("link", str((self.place / path).readlink()))
             elif stat.S_ISREG(status.st_mode):
                 mode: Mode = "executable" if status.st_mode & 0o100 else "plain"
-                found[path] = File(mode, f"{status.st_size}.{status.st_mtime_ns}")
+                found[path] = SourceFile(mode, f"{status.st_size}.{status.st_mtime_ns}")
         return found
 
     def _paths(self) -> Iterator[str]:
@@ -278,7 +278,7 @@ class _Commit:
     def identity(self) -> str:
         return self.facts.commit
 
-    def files(self) -> Mapping[str, File]:
+    def files(self) -> Mapping[str, SourceFile]:
         found = {}
         for line in _git(self.repository, "ls-tree", "-r", "-z", "--full-tree", self.facts.commit).split("\0"):
             if not line:
@@ -288,7 +288,7 @@ class _Commit:
             _require_inside(path)
             if kind == "blob":
                 words: dict[str, Mode] = {"120000": "link", "100755": "executable"}
-                found[path] = File(words.get(mode, "plain"), blob)
+                found[path] = SourceFile(words.get(mode, "plain"), blob)
         return found
 
     def contents(self, wanted: Iterable[str]) -> Iterator[tuple[str, bytes]]:
@@ -322,7 +322,7 @@ def _blob(said: IO[bytes], path: str) -> bytes:
     return content
 
 
-def _repository(text: str, commit: str, say: Progress) -> Source:
+def _repository(text: str, commit: str, say: Progress) -> SourceTree:
     if _ADDRESS.fullmatch(text):
         place = paths.cache_root() / "kernel-sources" / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.git"
         if not place.is_dir():
