@@ -157,6 +157,18 @@ def test_a_damaged_record_is_said_and_hides_no_other(mine: kernels.NamedKernel) 
     assert kernels.names() == ("mine",)
 
 
+def test_what_a_plan_s_kernels_are_is_said(mine: kernels.NamedKernel, tmp_path: Path) -> None:
+    """Figures of a kernel that is not the proven one say so, before they are measured."""
+    plan = plans.planned(TOPOLOGY.format("mine"))
+
+    assert plan.kernels == {"mine": ("a",)}
+    (line,) = kernels.remarks(plan)
+    assert line.startswith("a: kernel mine of Linux 7.2.13-1, 1000 ticks a second, unproven: other bytes in linux")
+    file = tmp_path / "two.yaml"
+    file.write_text(TOPOLOGY.format("mine"))
+    assert "kernel mine: a" in CliRunner().invoke(app, ["plan", str(file)]).stdout
+
+
 def test_a_kernel_with_other_bytes_than_the_standard_one_s_is_unproven(
     mine: kernels.NamedKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,7 @@ from minigts.errors import InputError, MinigtsError
 from minigts.language import documents
 from minigts.language.problems import did_you_mean
 from minigts.topology.facts.hosts.kernel import NAME, STANDARD
+from minigts.topology.plan.plan import Plan
 
 STORE = "named-kernels"
 RECIPE = "named-kernel"
@@ -237,6 +238,14 @@ def wrong(name: str) -> str:
     except MinigtsError as error:
         return str(error)
     return ""
+
+
+def remarks(plan: Plan) -> tuple[str, ...]:
+    """A line for each kernel by name in the plan: who has it, and whether it is proven. Raises InputError as `find`."""
+    found = {name: find(name) for name in plan.kernels}
+    return tuple(
+        f"{', '.join(plan.kernels[name])}: kernel {each.in_words}, {each.state}" for name, each in found.items()
+    )
 
 
 def values(name: str | None) -> Mapping[str, str]:

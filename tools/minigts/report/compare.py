@@ -370,6 +370,8 @@ def _topology(manifest: Manifest) -> Iterator[tuple[tuple[str, str], str]]:
         yield ("topology", f"{host.name}: cpus, memory"), f"{host.cpus}, {host.memory_mb} MB"
         for each in host.sysctls:
             yield ("topology", f"{host.name}: {each.name}"), each.value
+    for name, hosts in plan.kernels.items():
+        yield ("topology", f"kernel {name}"), ", ".join(hosts)
     for group in plan.groups:
         yield ("topology", f"group {group.name}"), ", ".join(group.hosts)
     for link in plan.links:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from minigts import lab as labs
 from minigts import overlays
+from minigts.artifacts import kernels
 from minigts.cluster import dispatch, in_turn, merge_results
 from minigts.cluster import engine as engines
 from minigts.cluster.jobs import record_jobs, split
@@ -169,6 +170,8 @@ def opened(asked: Asked, note: Progress, *, dry: bool = False) -> Iterator[Opene
         for line in (*prepare.left_out_in_words(prepared), *decidable.too_few_in_words(prepared, means.provider)):
             note(line)
         _require_possible(prepared, means)
+        for line in dict.fromkeys(line for each in prepared for line in kernels.remarks(each.plan)):
+            note(line)
         yield Opened(prepared, means, engine, directories, allowed)
 
 

@@ -88,6 +88,7 @@ def up(
 
     Example:  minigts up topologies/pair.yaml --processors 0.5 --memory 1GB
     """
+    from minigts.artifacts import kernels
     from minigts.fidelity import sample
     from minigts.session import apply, bring_up
     from minigts.session.plans import foreseen
@@ -104,7 +105,7 @@ def up(
         return
     if planned.time == "real" and pending is None:
         console.note_all(foreseen(planned, ready.lab.provider, ready.overlay or planned.overlay))
-    console.note_all(bring_up.as_root(ready.lab.provider))
+    console.note_all((*bring_up.as_root(ready.lab.provider), *kernels.remarks(planned)))
     if pending is not None:
         ready = _applied(ready, pending)
     if (seconds := sample.foreseen_s(planned, certify)) > LONG_S and not _is_certified(ready):

@@ -124,6 +124,7 @@ def _sentences(plan: Plan) -> Iterator[str]:
         yield "each host has a name server"
     yield from _of_switches(plan)
     yield from (f"tuned: {words}" for words in plan.tuning_in_words)
+    yield from (f"kernel {name}: {', '.join(hosts)}" for name, hosts in plan.kernels.items())
 
 
 def _of_switches(plan: Plan) -> Iterator[str]:

@@ -167,6 +167,12 @@ class Plan(Stored):
         """`ams, bra: net.core.rmem_default = 4194304`, one line for all hosts with the same settings."""
         return in_words((host.name, host.sysctls) for host in self.tuned)
 
+    @property
+    def kernels(self) -> Mapping[str, tuple[str, ...]]:
+        """The hosts and switches with each kernel by name; without those that have the standard one."""
+        names = dict.fromkeys(each.kernel for each in self.machines if each.kernel)
+        return {name: tuple(each.name for each in self.machines if each.kernel == name) for name in names}
+
     def joins_hosts(self, link: Link) -> bool:
         """Whether both ends are hosts."""
         return not {switch.name for switch in self.switches} & {*link.ends}
