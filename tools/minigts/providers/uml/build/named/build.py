@@ -101,6 +101,7 @@ def build(name: str, asked: KernelRequest, say: Progress, broken_off: threading.
     and BrokenOff.
     """
     kernels.require_name(name)
+    of_user = tuple(patches.user_patch(Path(path)) for path in asked.patches)
     own = trees() / name
     _require_room(own)
     (own / "tree").mkdir(parents=True, exist_ok=True)
@@ -108,7 +109,7 @@ def build(name: str, asked: KernelRequest, say: Progress, broken_off: threading.
         root = confined.root().ensure(say, broken_off) / "root"
         begun = time.monotonic()
         with source.open_tree(asked, say) as sources:
-            making = _Making(own, asked, sources, partial(confined.place, root, own / "tree"), say, broken_off)
+            making = _Making(own, asked, of_user, sources, partial(confined.place, root, own / "tree"), say, broken_off)
             return making.made(name, begun)
 
 
@@ -147,6 +148,7 @@ class _Making:
 
     own: Path
     asked: KernelRequest
+    of_user: Sequence[Patch]
     sources: SourceTree
     place: Callable[[], AbstractContextManager[confined.Workplace]]
     say: Progress
@@ -164,7 +166,7 @@ class _Making:
 
     def _patches(self) -> tuple[Patch, ...]:
         own = (Patch(path.name, path.read_bytes(), is_own=True) for path in kernels.own_patches())
-        return (*own, *(patches.user_patch(Path(path)) for path in self.asked.patches))
+        return (*own, *self.of_user)
 
     def _patched(self, several: Sequence[Patch], files: Mapping[str, SourceFile]) -> Patched:
         touched = {path for patch in several for path in patch.files if path in files}
