@@ -13,6 +13,7 @@ import pytest
 
 import named_kernels
 from live.conftest import MakeLab, quiet
+from minigts import paths
 from minigts.artifacts import kernels
 from minigts.artifacts.kernels import KernelRequest, NamedKernel
 from minigts.cli.views import labs as shown_labs
@@ -69,12 +70,13 @@ def test_a_host_keeps_its_kernel_when_the_name_gets_another(
     make_lab: MakeLab, named: NamedKernel, tmp_path: Path
 ) -> None:
     lab = make_lab(FILE.format(named.manifest.name))
-    named_kernels.registered(named.manifest.name, named_kernels.small(tmp_path / "small"))
+    other = named_kernels.registered(named.manifest.name, named_kernels.small(tmp_path / "small"))
     try:
         lab.provider.restart("b")  # type: ignore[attr-defined]
         assert lab.provider.run("b", ["true"], timeout_s=30).code == 0
         assert lab.provider.made_of()[kernels.part(named.manifest.name)] == named.directory  # type: ignore[attr-defined]
     finally:
+        paths.remove_tree(other.directory)
         named_kernels.registered(named.manifest.name, kernel_build.ensure(quiet).directory)
 
 
