@@ -129,6 +129,30 @@ def plain_heals(lab: Lab) -> None:
     assert 2 * FORWARD_DELAY_S - EVERY_S <= direct_s <= 2 * FORWARD_DELAY_S + 2 * TICK_S + 4 * EVERY_S
 
 
+@pytest.mark.uml
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+def test_a_ring_of_switches_heals_in_real_time(make_lab: Any) -> None:
+    """No frame circles, and each ring heals and goes back. How fast depends on the machine."""
+    lab = make_lab(TOPOLOGIES / "spanning-trees.yaml", time="real")
+    assert roles(lab, "r3")["r2-r3"] == ("alternate", "discarding")
+    assert roles(lab, "s3")["s1-s3"] == ("alternate", "blocking")
+    no_frame_circles(lab)
+    for cut, switch, blocked, state, ends in (
+        ("r1-r3", "r3", "r2-r3", "discarding", ("a3", "a1")),
+        ("s2-s3", "s3", "s1-s3", "blocking", ("b3", "b1")),
+    ):
+        links.set_link_up(lab, cut, up=False)
+        settled(lab)
+        assert roles(lab, switch)[blocked] == ("root", "forwarding")
+        calibration.probe(lab.provider, ends[0], lab.plan.host(ends[1]).address, count=1)
+        assert calibration.probe(lab.provider, ends[0], lab.plan.host(ends[1]).address, count=5).rtts_ms
+        links.set_link_up(lab, cut, up=True)
+        settled(lab)
+        assert roles(lab, switch)[blocked] == ("alternate", state)
+    no_frame_circles(lab)
+
+
 # Without any delay a frame that circles does so without end at one moment of the lab's time.
 RING = """\
 name: told

@@ -6,7 +6,7 @@ import pytest
 
 from minigts.errors import InputError
 from minigts.formats.detect import read
-from minigts.formats.variables import TooLong, Unclosed, filled_in
+from minigts.formats.variables import TooLong, Unclosed, substitution
 
 ENVIRONMENT = {"SET": "value", "EMPTY": "", "OTHER": "a b"}
 FORMS = {
@@ -36,19 +36,19 @@ topology:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_each_form_gives_what_it_gives_in_containerlab(form: str) -> None:
-    assert filled_in(form, ENVIRONMENT, 1000).text == FORMS[form]
+    assert substitution(form, ENVIRONMENT, 1000).text == FORMS[form]
 
 
 @pytest.mark.parametrize("text", ["a\n${X", "a\n${X:-b\n}", "\n${X:}\n"])
 def test_what_is_not_closed_in_its_line_is_an_error_there(text: str) -> None:
     with pytest.raises(Unclosed) as caught:
-        filled_in(text, ENVIRONMENT, 1000)
+        substitution(text, ENVIRONMENT, 1000)
     assert caught.value.line == 2
 
 
 def test_values_make_no_file_without_end() -> None:
     with pytest.raises(TooLong, match="more than 1000 characters"):
-        filled_in("$BIG" * 100, {"BIG": "b" * 100}, 1000)
+        substitution("$BIG" * 100, {"BIG": "b" * 100}, 1000)
 
 
 def test_an_import_says_what_it_has_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:

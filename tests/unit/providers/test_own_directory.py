@@ -36,8 +36,8 @@ def test_it_is_waited_for_until_it_is_gone_twice_in_a_row(tmp_path: Path) -> Non
 
     async def wait() -> None:
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(own.gone(every_s=0.001), 0.05)
+            await asyncio.wait_for(own.wait_until_gone(every_s=0.001), 0.05)
         place.rmdir()
-        await asyncio.wait_for(own.gone(every_s=0.001), 60)
+        await asyncio.wait_for(own.wait_until_gone(every_s=0.001), 60)
 
     asyncio.run(wait())

@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 from minigts.formats import containerlab_commands
 from minigts.formats.attached import Attached, Fitted, Wanted, fitted
 from minigts.formats.beside import Beside
-from minigts.formats.containerlab_commands import FILLED_IN, unfilled
+from minigts.formats.containerlab_commands import FILLED_IN, lack_of_value
 from minigts.formats.keys import CONTAINERLAB
 from minigts.formats.network import (
     WAYS,
@@ -243,7 +243,7 @@ def _environment(document: Document, settings: Layers, name: str) -> tuple[tuple
         for variable, value in document.mapping(data, where).items():
             text = "" if value is None else value
             if not isinstance(text, str) or not _VARIABLE.fullmatch(variable) or FILLED_IN.search(text):
-                why = unfilled(text) if isinstance(text, str) else ""
+                why = lack_of_value(text) if isinstance(text, str) else ""
                 why = why or "a variable has a plain name and a text"
                 document.lose((*where, variable), f"env {variable[:40]}", name, why)
             elif variable.startswith("__"):
@@ -275,7 +275,7 @@ def _why_no_file(source: str, target: str) -> str | None:
     """Why what is mounted cannot be copied; None where it can."""
     if not target:
         return "a bind is a path here, a colon, and a path on the node"
-    if why := unfilled(source) or unfilled(target):
+    if why := lack_of_value(source) or lack_of_value(target):
         return why
     if source.startswith(("/", "~")) or ".." in PurePosixPath(source).parts:
         return "files are taken from beside this file; copy it there"

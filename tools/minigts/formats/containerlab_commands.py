@@ -59,12 +59,12 @@ def _commands(document: Document, settings: Layers, name: str, lab: str) -> Iter
             except ValueError:
                 words = []
             if not words or FILLED_IN.search(plain):
-                document.lose(where, what, name, unfilled(plain) or "it is a command of plain words")
+                document.lose(where, what, name, lack_of_value(plain) or "it is a command of plain words")
             else:
                 yield what, shlex.join(words), where
 
 
-def unfilled(text: str) -> str:
+def lack_of_value(text: str) -> str:
     """Why a text with something that is not filled in is not taken; empty for another text."""
     if (found := FILLED_IN.search(text)) is None:
         return ""

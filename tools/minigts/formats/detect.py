@@ -22,7 +22,7 @@ from minigts.formats import (
 )
 from minigts.formats.beside import Beside
 from minigts.formats.network import Network, Written
-from minigts.formats.variables import Filled, TooLong, Unclosed, filled_in
+from minigts.formats.variables import Filled, TooLong, Unclosed, substitution
 from minigts.language.source import Language
 from minigts.language.tree import read_tree
 
@@ -91,7 +91,7 @@ def _filled_in(text: str, file: str) -> Filled:
     """A containerlab file with the variables of the caller's environment. Raises InputError where it has a `${` without
     `}`, or becomes too long."""
     try:
-        return filled_in(text, os.environ, LANGUAGE.largest_bytes)
+        return substitution(text, os.environ, LANGUAGE.largest_bytes)
     except (Unclosed, TooLong) as error:
         if _TOPOLOGY.search(text) is None:
             return Filled(text)

@@ -47,7 +47,7 @@ class _Token(NamedTuple):
     text: str
 
 
-def filled_in(text: str, environment: Mapping[str, str], most: int) -> Filled:
+def substitution(text: str, environment: Mapping[str, str], most: int) -> Filled:
     """The text as containerlab reads it. Raises Unclosed, and TooLong for more than `most` characters."""
     found, length = Filled(), 0
     pieces: list[str] = []

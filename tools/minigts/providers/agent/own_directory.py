@@ -32,7 +32,7 @@ class OwnDirectory:
             return True
         return os.path.samestat(found, os.fstat(self._descriptor))
 
-    async def gone(self, every_s: float = LOOK_S) -> None:
+    async def wait_until_gone(self, every_s: float = LOOK_S) -> None:
         """Wait until it is gone."""
         missed = 0
         while missed < 2:

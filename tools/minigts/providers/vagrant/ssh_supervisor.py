@@ -120,7 +120,7 @@ async def keep(rundir: Path) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    watching = asyncio.create_task(OwnDirectory(rundir).gone())
+    watching = asyncio.create_task(OwnDirectory(rundir).wait_until_gone())
     watching.add_done_callback(lambda _: stop.set())
     await asyncio.gather(*(_keep(launch, rundir, name, stop) for name in launch.addresses))
     watching.cancel()

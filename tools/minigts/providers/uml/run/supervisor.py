@@ -467,7 +467,7 @@ async def supervise(rundir: Path) -> None:
     own = OwnDirectory(rundir)
     kernels = Kernels(launch, rundir)
     kernels.start_all()
-    attending, watching = asyncio.create_task(kernels.attend()), asyncio.create_task(own.gone())
+    attending, watching = asyncio.create_task(kernels.attend()), asyncio.create_task(own.wait_until_gone())
     watching.add_done_callback(lambda _: stop.set())
     await stop.wait()
     attending.cancel()
