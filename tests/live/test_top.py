@@ -44,7 +44,7 @@ def test_what_a_link_loses_and_that_it_is_down_is_seen(pair: Lab) -> None:
     before = usage.read(pair)
     echoes(pair, LOST)
     there, back = usage.between(pair, before, usage.read(pair)).flows
-    assert (there.up, back.up) == (False, False)
+    assert (there.outage, back.outage) == ("cut", "cut")
     assert LOST <= there.lost <= LOST + 4
     assert there.frames > 0
     assert back.frames == 0

@@ -56,7 +56,7 @@ def ask(state: Path, *words: str) -> list[str]:
     ("words", "offered"),
     [
         (("restar",), ["restart"]),
-        (("kernel", ""), ["build", "path", "remove"]),
+        (("kernel", ""), ["build", "list", "path", "remove"]),
         (("up", "--over"), ["--overlay"]),
         (("down", ""), ["broken", "pair", "switches"]),
         (("exec", "--lab", "p"), ["pair"]),

@@ -14,7 +14,7 @@ from minigts.experiment_language.claims import METRICS
 from minigts.experiments import prepare, run_folders, time_limits
 from minigts.experiments.derive import derive
 from minigts.experiments.load import parse as parse_experiment
-from minigts.experiments.matrix import matrix
+from minigts.experiments.matrix import Sample, matrix
 from minigts.experiments.run import finish
 from minigts.report import read as results
 from minigts.report import render
@@ -48,6 +48,7 @@ SAYS_NOTHING = {
     "heal-ring": [],
     "ipv6": [],
     "jitter-hops": [],
+    "link-down": [],
     "distance": [],
     "kubernetes": ["tcp", "udp"],
     "multihop": [],
@@ -115,6 +116,11 @@ def prepared(file: Path, **how: object) -> prepare.Prepared:
     return prepare.prepare_sweep(file, **{"paper": False, "quick": False, "only": (), "time": "virtual", **how})[0]  # type: ignore[arg-type]
 
 
+def cell_of(sample: Sample) -> tuple[object, ...]:
+    """What a sample is of, but for the replicate: in real time there is one."""
+    return sample.overlay, sample.measurement, sample.source, sample.target, sample.repetition, sample.condition
+
+
 def test_each_quantity_says_what_it_follows_from_and_the_processor_s_use_from_nothing() -> None:
     assert {*QUANTITIES} == {*METRICS}
     assert {name for name, column in QUANTITIES.items() if not column.follows} == {"cpu", "cost"}
@@ -124,7 +130,9 @@ def test_each_quantity_says_what_it_follows_from_and_the_processor_s_use_from_no
 def test_a_shipped_experiment_about_the_processor_is_refused_alone_and_the_others_are_not(file: Path) -> None:
     expected = SAYS_NOTHING[file.stem]
     if not expected:
-        assert prepared(file).samples == prepared(file, time="real").samples
+        virtual, real = prepared(file), prepared(file, time="real")
+        assert {cell_of(each) for each in virtual.samples} == {cell_of(each) for each in real.samples}
+        assert len(virtual.samples) == len(real.samples) * virtual.experiment.replicates
         return
     with pytest.raises(InputError) as refused:
         prepared(file)

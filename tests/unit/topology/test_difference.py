@@ -159,6 +159,7 @@ OF_HOSTS = {
     "routes": "{ams: bra}",
     "sysctls": "{net.core.rmem_default: 4194304}",
     "ecn": "on",
+    "kernel": "mine",
     "image": "docker-daemon:web:1",
     "packages": "[nano]",
     "files": "[{source: x, target: /root/x}]",
@@ -169,7 +170,7 @@ OF_HOSTS = {
 }
 """A value of each key of hosts."""
 NEEDS_FILES = {"files", "compose"}
-OF_NEW_HOSTS = {"location", "memory", "sysctls", "ecn", "environment", "run"}
+OF_NEW_HOSTS = {"location", "memory", "sysctls", "ecn", "kernel", "environment", "run"}
 
 
 @pytest.mark.parametrize("key", [key for key in HOST_SETTINGS if key not in NEEDS_FILES])
@@ -203,6 +204,7 @@ OF_FILE = {
     "description": ("description: what it is for", "described"),
     "routing": ("routing: neighbours", "refused"),
     "ecmp": ("ecmp: true", "refused"),
+    "kernel": ("kernel: mine", "refused"),
     "bfd": ("routing: ospf\nbfd: 100ms", "refused"),
     "time": ("time: real", "refused"),
     "subnets": ("subnets: 192.168.0.0/16", "refused"),

@@ -19,7 +19,8 @@ from minigts.artifacts import digests
 from minigts.errors import InputError, MinigtsError
 from minigts.language import documents
 from minigts.language.problems import did_you_mean
-from minigts.topology.facts.hosts.kernel import NAME, STANDARD
+from minigts.topology.facts.hosts.kernel import NAME
+from minigts.topology.kernel_names import STANDARD
 from minigts.topology.plan.plan import Plan
 
 STORE = "named-kernels"

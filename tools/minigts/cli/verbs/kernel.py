@@ -12,7 +12,7 @@ from minigts.cli.options import AsJson, Unproven
 from minigts.cli.verbs import PROJECT, Verb
 from minigts.cli.views import kernels as shown_kernels
 from minigts.errors import EnvironmentLacks, InputError
-from minigts.topology.facts.hosts.kernel import STANDARD
+from minigts.topology.kernel_names import STANDARD
 
 if TYPE_CHECKING:
     from minigts.artifacts.kernels import KernelRequest

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from minigts.cli import console
 from minigts.cli.views.tables import show_table
-from minigts.topology.facts.hosts.kernel import STANDARD
+from minigts.topology.kernel_names import STANDARD
 
 if TYPE_CHECKING:
     from minigts.artifacts.kernels import NamedKernel, SourceFacts

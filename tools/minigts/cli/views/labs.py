@@ -105,7 +105,7 @@ def _measuring_containers(joined: Joined) -> dict[str, str]:
 def show_labs(labs: Iterable[Lab]) -> None:
     """Print a table for each lab: its hosts with their locations, addresses and states; below it what is not as
     declared."""
-    from minigts.topology.facts.hosts.kernel import STANDARD
+    from minigts.topology.kernel_names import STANDARD
 
     out = console.out()
     for lab in labs:

@@ -8,12 +8,12 @@ from itertools import chain, count
 from typing import Any, TypeAlias
 
 from minigts.topology.containers import planned
-from minigts.topology.facts.hosts.kernel import STANDARD
 from minigts.topology.facts.hosts.memory import DEFAULT_MEMORY_MB
 from minigts.topology.facts.hosts.processor import ProcessorSpec
 from minigts.topology.facts.links import queue
 from minigts.topology.frames import ETHERNET_HEADER_BYTES, Family
 from minigts.topology.host_settings import HostSpec
+from minigts.topology.kernel_names import STANDARD
 from minigts.topology.link_settings import Shaping
 from minigts.topology.plan import chance
 from minigts.topology.plan.elements import (

@@ -10,8 +10,6 @@ from pydantic import Field
 from minigts.language.fields import matching
 from minigts.topology.host_setting import Elsewhere, Feature, HostSetting
 
-STANDARD = "standard"
-"""The word for the kernel of hosts whose file names none, which no plan stores."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}", re.ASCII)
 KERNEL_NAME = matching("a kernel's name: write letters, digits, dots and hyphens, as in 7.2.13 or mine", NAME)
 
