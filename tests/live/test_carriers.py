@@ -13,7 +13,7 @@ from live.conftest import quiet, state_directory
 from minigts import lab as labs
 from minigts.foreign import to_parse
 from minigts.lab import Lab, links, schedule_player
-from minigts.lab.outages import SILENT, Outage
+from minigts.topology.outage import SILENT, Outage
 from minigts.topology.read.load import parse
 from minigts.topology.schedule import Moment
 

@@ -18,7 +18,7 @@ from minigts.dataplane.round_trip import echo_ms
 from minigts.fidelity import measure
 from minigts.foreign import to_parse, to_user
 from minigts.lab import Lab, calibration, links, trees
-from minigts.lab.outages import Outage
+from minigts.topology.outage import Outage
 from minigts.topology.plan.elements import Switch
 
 LIMIT_S = 120.0

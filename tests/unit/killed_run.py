@@ -17,11 +17,11 @@ from experiment_lab import Replay, chain, endpoints, recorder_of
 
 from minigts.experiment_language.model import Links
 from minigts.experiments.run import run_together
-from minigts.lab.outages import SILENT, Outage
 from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
 from minigts.results.folder import exclusive
 from minigts.results.schema import Laid
+from minigts.topology.outage import SILENT, Outage
 from minigts.topology.schedule import Moment
 
 PLAN = chain()

@@ -25,7 +25,6 @@ from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
 from minigts.experiments.run import Outcome, run_together
 from minigts.experiments.sample_steps import WATCHED_EVERY_S, WATCHING, Surroundings, procedure
-from minigts.lab.outages import SILENT, Outage
 from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
@@ -33,6 +32,7 @@ from minigts.report import render
 from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.schema import Laid, RawSample, Side
+from minigts.topology.outage import SILENT, Outage
 from minigts.topology.schedule import Moment
 
 PROJECT = Path(__file__).parents[3]

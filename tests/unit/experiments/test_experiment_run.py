@@ -17,13 +17,13 @@ from minigts.experiments.derive import derive
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
 from minigts.experiments.run import Outcome, RunProgress, run_together
-from minigts.lab.outages import SILENT, Outage
 from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
 from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.schema import Laid, PartFacts
+from minigts.topology.outage import SILENT, Outage
 from minigts.topology.schedule import Moment
 
 PLAN = chain()

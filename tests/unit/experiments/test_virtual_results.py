@@ -22,13 +22,13 @@ from minigts.fidelity.host_load import Recording, recording, taints
 from minigts.fidelity.measure import link_rows
 from minigts.judge.registry import WORDS
 from minigts.lab import Lab, Settings
-from minigts.lab.outages import SILENT
 from minigts.providers.base import Result
 from minigts.report import comparison_page as shown
 from minigts.report import render
 from minigts.report.compare import compare, headline
 from minigts.results import manifest as manifests
 from minigts.results import store
+from minigts.topology.outage import SILENT
 from minigts.topology.plan.elements import Processor
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse

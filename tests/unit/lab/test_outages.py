@@ -15,8 +15,8 @@ from minigts.dataplane import wire
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.explore import faults
 from minigts.lab import Lab, events, links, outages, schedule_player
-from minigts.lab.outages import SILENT, Outage
 from minigts.topology.link_settings import Shaping
+from minigts.topology.outage import SILENT, Outage
 from minigts.topology.read.load import parse
 from minigts.topology.schedule import Moment
 

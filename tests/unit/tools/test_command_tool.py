@@ -22,7 +22,6 @@ from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
 from minigts.experiments.run import run_together
 from minigts.experiments.sample_steps import LISTENING, SERVED, Surroundings, _listening, procedure
-from minigts.lab.outages import SILENT, Outage
 from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
@@ -34,6 +33,7 @@ from minigts.results.schema import Laid, RawSample, Side
 from minigts.results.tables import SAMPLE_COLUMNS, SERIES_COLUMNS, SUMMARY_COLUMNS
 from minigts.tools import command
 from minigts.tools.base import ParseError, PathUnderTest, Service
+from minigts.topology.outage import SILENT, Outage
 from minigts.topology.read import load as topology
 from minigts.topology.schedule import Moment
 from minigts.topology.software import ENTER

@@ -23,7 +23,6 @@ from minigts.foreign import to_user
 from minigts.lab import Change, provisioning
 from minigts.lab.edit import defaults_of
 from minigts.lab.links import links_between, require_effect
-from minigts.lab.outages import Outage
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.language.quantities import TIME_MS
 from minigts.machine.parallel import Together
@@ -35,6 +34,7 @@ from minigts.session import bring_up
 from minigts.session.plans import read
 from minigts.topology import edit
 from minigts.topology.link_settings import SETTABLE
+from minigts.topology.outage import Outage
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import Loaded
 from minigts.topology.setting import Amount

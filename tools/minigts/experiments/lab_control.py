@@ -17,13 +17,13 @@ from minigts.experiments.guard import Drops
 from minigts.fidelity.host_load import Recording, recording
 from minigts.lab import Lab, Settings, queues, schedule_player
 from minigts.lab.links import link_named
-from minigts.lab.outages import SILENT, Outage
 from minigts.machine.proc import family, used_s
 from minigts.machine.progress import Progress
 from minigts.overlays import Endpoint, policy
 from minigts.providers.base import OwnProcesses
 from minigts.results.schema import Laid
 from minigts.topology.link_settings import SETTABLE
+from minigts.topology.outage import SILENT, Outage
 from minigts.topology.schedule import Moment
 
 

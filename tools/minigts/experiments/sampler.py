@@ -35,7 +35,6 @@ from minigts.experiments.sample_steps import (
 )
 from minigts.fidelity.host_load import Recording, taints
 from minigts.foreign import Foreign, content
-from minigts.lab.outages import SILENT, Outage
 from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
 from minigts.providers.base import Provider, Result
@@ -43,6 +42,7 @@ from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.schema import Laid, Manifest, RawSample, Side
 from minigts.tools.base import ParseError
+from minigts.topology.outage import SILENT, Outage
 from minigts.topology.plan.elements import Path as PathOfPlan
 from minigts.topology.schedule import Moment
 

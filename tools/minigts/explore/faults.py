@@ -26,6 +26,7 @@ from minigts.language.quantities import DURATION_S, LOSS_PERCENT, MOMENT_S, TIME
 from minigts.language.source import Language
 from minigts.language.tree import read_tree
 from minigts.topology import rules
+from minigts.topology.outage import Outage
 from minigts.topology.plan.plan import Plan
 
 LANGUAGE = Language(
@@ -85,6 +86,11 @@ class Fault(BaseModel):
     """Of a link that goes down, the only end that loses its carrier; empty: both do."""
 
     @property
+    def outage(self) -> Outage:
+        """How the link is down meanwhile, of a flap."""
+        return Outage(end=self.end or None)
+
+    @property
     def end_s(self) -> float:
         return round(self.at_s + self.for_s, 6)
 
@@ -97,7 +103,7 @@ class Fault(BaseModel):
             case "loss":
                 return f"loss of {digits(self.amount)} % on {self.link}"
             case "flap":
-                return f"{self.link} down{f' at {self.end}' if self.end else ''}"
+                return f"{self.link} {self.outage.in_words}"
             case "clock-skew":
                 return f"clock of {self.machines[0]} stepped by {self.amount:+.6f} s"
             case "partition":

@@ -15,9 +15,9 @@ from minigts import overlays
 from minigts.errors import BrokenOff, MinigtsError
 from minigts.explore.faults import Fault, Kind
 from minigts.lab import Lab, links
-from minigts.lab.outages import SILENT, Outage
 from minigts.lab.rundir import is_locked
 from minigts.machine.progress import Progress
+from minigts.topology.outage import SILENT, Outage
 
 LOCKED_S = 0.01
 """How long the player waits, in seconds of the lab's time, before it looks again whether the lab's lock is free."""
@@ -149,7 +149,7 @@ class Player:
         self._take_down(fault, apart, SILENT)
 
     def _flap(self, fault: Fault) -> None:
-        self._take_down(fault, {fault.link}, Outage(end=fault.end or None))
+        self._take_down(fault, {fault.link}, fault.outage)
 
     def _take_down(self, fault: Fault, names: set[str], how: Outage) -> None:
         """Take those of the links down that are up."""

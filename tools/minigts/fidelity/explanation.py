@@ -20,11 +20,11 @@ from minigts.fidelity.certificate import Row
 from minigts.fidelity.host_load import recording, taints
 from minigts.fidelity.host_settings import HostSettings
 from minigts.lab import DECLARED, Lab, Record, Settings, links, outages
-from minigts.lab.outages import Outage
 from minigts.providers.base import Restarts
 from minigts.topology.facts.links.queue import SIZES
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.link_settings import AT_RECEIVER, AT_SENDER, Shaping
+from minigts.topology.outage import Outage
 from minigts.topology.plan.elements import Host, Link, Port, Switch
 from minigts.topology.plan.plan import Plan
 from minigts.topology.setting import Amount, Setting

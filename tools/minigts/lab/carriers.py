@@ -11,11 +11,11 @@ from collections.abc import Collection, Sequence
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.lab import outages
 from minigts.lab.lab import Lab
-from minigts.lab.outages import Outage
 from minigts.lab.record import Record
 from minigts.language.problems import shown
 from minigts.providers import supported
 from minigts.providers.base import CARRIERS, Carrier, CarriesLinks, SetsCarriers
+from minigts.topology.outage import Outage
 from minigts.topology.plan.elements import Host, Link, Port, Switch
 from minigts.topology.plan.plan import Plan
 
@@ -24,7 +24,7 @@ def require(lab: Lab, name: str, how: Outage) -> None:
     """Raises InputError where the link has no such end, EnvironmentLacks where the lab's ports cannot lose their
     carrier."""
     (link,) = (each for each in lab.plan.links if each.name == name)
-    require_end(link, how)
+    require_end(link, how.end)
     if how.silent:
         return
     instead = f"cut it in silence: minigts link {name} down --silent"
@@ -33,10 +33,10 @@ def require(lab: Lab, name: str, how: Outage) -> None:
         raise EnvironmentLacks(f"{name} down: {why}; or {instead}")
 
 
-def require_end(link: Link, how: Outage) -> None:
-    """Raises InputError where the link has no such end."""
-    if how.end is not None and how.end not in link.ends:
-        raise InputError(f"{shown(how.end)} is no end of {link.name}: {' and '.join(link.ends)} are")
+def require_end(link: Link, end: str | None) -> None:
+    """Raises InputError where the link has no such end; None is none."""
+    if end is not None and end not in link.ends:
+        raise InputError(f"{shown(end)} is no end of {link.name}: {' and '.join(link.ends)} are")
 
 
 def set_carriers(

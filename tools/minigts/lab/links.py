@@ -18,7 +18,6 @@ from minigts.errors import HostFailed, InputError, reading_from
 from minigts.foreign import Foreign, to_parse
 from minigts.lab import calibration, carriers, outages
 from minigts.lab.lab import Lab
-from minigts.lab.outages import SILENT, Outage
 from minigts.lab.record import DECLARED, Change, Record, Settings
 from minigts.lab.rundir import exclusive
 from minigts.language.problems import did_you_mean, listed, shown
@@ -28,6 +27,7 @@ from minigts.topology import disciplines, opportunities, rules
 from minigts.topology.facts.links.queue import SIZES, declared_bytes, default_bytes
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.link_settings import BY_FIELD, Shaping
+from minigts.topology.outage import SILENT, Outage
 from minigts.topology.plan import chance
 from minigts.topology.plan.elements import Host, Link, Path, Port, Switch
 from minigts.topology.plan.path_totals import link_figures, with_derived
@@ -429,8 +429,7 @@ def update_settings(lab: Lab, name: str, update: Mapping[str, Amount | None], se
     or end, or a queue without a rate.
     """
     link = link_named(lab.plan, name)
-    if sender is not None and sender not in link.ends:
-        raise InputError(f"{shown(sender)} is no end of {link.name}: {' and '.join(link.ends)} are")
+    carriers.require_end(link, sender)
     _require_possible(lab, link, [(field, value) for field, value in update.items() if value is not None])
     with exclusive(lab.rundir):
         record = lab.read_record()
@@ -479,9 +478,8 @@ def at_moment(plan: Plan, record: Record, moment: Moment) -> Record:
     if moment.up:
         after = outages.up(record, [link.name])
     elif moment.up is False:
-        how = Outage(end=moment.lost_at) if moment.carrier_lost else SILENT
-        carriers.require_end(link, how)
-        after = outages.down(plan, record, [link.name], how)
+        carriers.require_end(link, moment.lost_at)
+        after = outages.down(plan, record, [link.name], moment.outage)
     else:
         after = record.model_copy(update={"changed": _adjusted(plan, record, link, moment.update, moment.sender)})
     return counted((plan, record), (plan, after), [link.name])

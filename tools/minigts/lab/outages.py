@@ -8,38 +8,11 @@ middle: then nobody is told, and the link is *cut*.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from minigts.lab.record import Record
+from minigts.topology.outage import SILENT, Outage
 from minigts.topology.plan.elements import Port
 from minigts.topology.plan.plan import Plan
-
-
-@dataclass(frozen=True)
-class Outage:
-    """The way in which a link is down."""
-
-    silent: bool = False
-    """Whether both ends keep their carrier."""
-    end: str | None = None
-    """The only end that loses its carrier, as where one fibre of two breaks; None: both do."""
-
-    @property
-    def in_words(self) -> str:
-        """`cut`, `down`, `down at ams`"""
-        if self.silent:
-            return "cut"
-        return "down" if self.end is None else f"down at {self.end}"
-
-    @property
-    def in_a_command(self) -> str:
-        """`down --silent`: how `minigts link` is told."""
-        if self.silent:
-            return "down --silent"
-        return "down" if self.end is None else f"down --end {self.end}"
-
-
-SILENT = Outage(silent=True)
 
 
 def down(plan: Plan, record: Record, names: Collection[str], how: Outage) -> Record:
@@ -57,10 +30,10 @@ def up(record: Record, names: Collection[str]) -> Record:
 
 def outage(record: Record, name: str) -> Outage | None:
     """How a link is down; None: it is not."""
-    if name not in record.cut:
-        return None
-    ends = sorted(end for link, end in record.without_carrier if link == name)
-    return SILENT if not ends else Outage(end=ends[0] if len(ends) == 1 else None)
+    ends = record.dark_ends(name)
+    if not ends:
+        return None if ends is None else SILENT
+    return Outage(end=ends[0] if len(ends) == 1 else None)
 
 
 def same_outages(before: Record, record: Record) -> Record:

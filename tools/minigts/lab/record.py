@@ -159,6 +159,10 @@ class Record(BaseModel):
             counts.setdefault(link, {})[sender] = 1 + self.number_of(link, sender)
         return self.model_copy(update={"times_set": counts})
 
+    def dark_ends(self, name: str) -> list[str] | None:
+        """The ends that have no carrier, sorted, of a link that is down; None: it is not."""
+        return sorted(end for link, end in self.without_carrier if link == name) if name in self.cut else None
+
     @property
     def silent(self) -> frozenset[str]:
         """Machines that are off or paused: they carry nothing, and cannot be asked."""
@@ -198,8 +202,9 @@ class Record(BaseModel):
                 yield {"event": "restarted", "host": name}
 
     def _links_since(self, before: Record) -> Iterator[events.Event]:
-        for name in sorted(name for name in self.cut if before._down(name) != self._down(name)):
-            ends = sorted(self._down(name) or ())
+        for name in sorted(self.cut):
+            if (ends := self.dark_ends(name)) == before.dark_ends(name):
+                continue
             yield (
                 {"event": "link down", "link": name, "without_carrier": ends}
                 if ends
@@ -219,7 +224,3 @@ class Record(BaseModel):
     def _links(self) -> tuple[object, ...]:
         """All fields that say how links are set."""
         return self.cut, self.without_carrier, self.changed, self.settings, self.emulator_overhead_ms
-
-    def _down(self, name: str) -> frozenset[str] | None:
-        """The ends that have no carrier, of a link that is down; None: it is not."""
-        return frozenset(end for link, end in self.without_carrier if link == name) if name in self.cut else None

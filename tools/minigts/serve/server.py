@@ -23,13 +23,13 @@ from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.foreign import printable
 from minigts.lab import Lab, metrics, set_links_up, update_settings
 from minigts.lab.links import link_named
-from minigts.lab.outages import Outage
 from minigts.lab.usage import Reading
 from minigts.language import documents
 from minigts.machine.progress import Progress
 from minigts.serve import lessons, runs, state, terminals
 from minigts.serve.auth import HEADERS, PROTOCOL, REPORT_HEADERS, Access, is_open, said_token
 from minigts.topology.fields import RateMbit
+from minigts.topology.outage import Outage
 
 PAGE = Path(__file__).parent / "page"
 REPORT = "report"

@@ -13,6 +13,7 @@ from minigts.language.problems import Misplaced, shown
 from minigts.language.quantities import MOMENT_S
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, NAME, NAME_HINT, HostName, Name
 from minigts.topology.link_settings import SETTABLE, Amounts, amount, in_plan_words
+from minigts.topology.outage import SILENT, Outage
 from minigts.topology.setting import Amount
 
 MOST_MOMENTS = 20_000
@@ -59,11 +60,15 @@ class Moment(BaseModel):
     """The only end that loses it; None: both do."""
 
     @property
+    def outage(self) -> Outage:
+        """How a link is down from this moment on, that goes down."""
+        return Outage(end=self.lost_at) if self.carrier_lost else SILENT
+
+    @property
     def in_words(self) -> str:
         """`rate 10 mbit`, `cut`, `down at ams`"""
         if self.up is not None:
-            how = "cut" if not self.carrier_lost else f"down at {self.lost_at}" if self.lost_at else "down"
-            return "whole" if self.up else how
+            return "whole" if self.up else self.outage.in_words
         return ", ".join(in_plan_words(field, value) for field, value in self.update.items())
 
 

@@ -56,7 +56,7 @@ def link(
     from minigts import lab as labs
     from minigts.fidelity.mending import mend
     from minigts.lab import links
-    from minigts.lab.outages import Outage
+    from minigts.topology.outage import Outage
 
     named = state is None and second in ("up", "down")
     wanted = second if named else state
