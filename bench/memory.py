@@ -47,7 +47,7 @@ def kernels(lab: Lab) -> dict[str, list[int]]:
     supervisor, by_parent, found = supervisor_of(lab), children(), {}
     for pid in by_parent[supervisor]:
         words = (PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace")
-        named = re.search(r"/hosts/([^/]+)/disk\.cow", words)
+        named = re.search(r"/hosts/([^/]+)/disk/disk\.cow", words)
         if named:
             found[named[1]] = family(pid, by_parent)
     return found
@@ -135,8 +135,10 @@ def show(found: dict[str, dict[str, Any]], hosts: int) -> None:
         ">processes and threads",
     )
     tables.show_table(f"MiB of {hosts} hosts together", heads, rows)
-    (bare, first), *_, (full, last) = ((name, each["mib"]["all"]) for name, each in found.items())
-    console.out().print(f"{full} / {bare} = {last / first:.2f}; of 2 GiB {last / 2048:.2f}")
+    (bare, first), *more = ((name, each["mib"]["all"]) for name, each in found.items())
+    if more:
+        full, last = more[-1]
+        console.out().print(f"{full} / {bare} = {last / first:.2f}; of 2 GiB {last / 2048:.2f}")
 
 
 def main() -> None:

@@ -21,6 +21,10 @@ Each command makes one connection and prints its figures in one line, as `name=n
   timeouts  first_ms, least_ratio, most_ratio: when a segment whose path is cut is sent again, and how many times as
             long as the time before each further wait takes. `--syn`: the segment is the first of the connection;
             then linear_ms is the longest gap between two of the first four.
+  halves    answer_ms: how long a request of two writes takes until its answer is there, in the median of the last half
+            of `--exchanges`. `--at-once`: without Nagle's algorithm.
+  behind    longest_ms, late: of `--exchanges` messages in one connection, `--gap` ms apart, each of which is answered:
+            the longest time until an answer came, and how many took over 5 ms longer than the quickest.
   headers   rate_bytes_s, header_bytes: the rate at which the receiver reads once slow start is over, and what the
             receiver's ports have counted beyond the payload, for each segment.
 
@@ -39,6 +43,7 @@ import threading
 import time
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 INFO_BYTES = 232
 WORDS = struct.Struct("=24I")
@@ -190,6 +195,39 @@ def held_back_ms(line: socket.socket, sent: bytes) -> float:
     return now_ms() - sent_ms
 
 
+def halves(to: tuple[str, int], given: argparse.Namespace) -> dict[str, float]:
+    line, _, _ = connected(to, {"exchanges": given.exchanges, "bytes": 2})
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, given.at_once)
+    took_ms = []
+    for _ in range(given.exchanges):
+        time.sleep(0.1)
+        asked_ms = now_ms()
+        line.sendall(b".")
+        line.sendall(b".")
+        line.recv(1)
+        took_ms.append(now_ms() - asked_ms)
+    return {"answer_ms": median(took_ms[given.exchanges // 2 :])}
+
+
+def behind(to: tuple[str, int], given: argparse.Namespace) -> dict[str, float]:
+    line, _, _ = connected(to, {"exchanges": given.exchanges})
+    sent_ms: list[float] = []
+
+    def send() -> None:
+        for number in range(given.exchanges):
+            sleep_until(start_ms + number * given.gap)
+            sent_ms.append(now_ms())
+            line.sendall(b".")
+
+    start_ms = now_ms()
+    threading.Thread(target=send, daemon=True).start()
+    came_ms: list[float] = []
+    while len(came_ms) < given.exchanges:
+        came_ms += [now_ms()] * len(line.recv(4096))
+    took_ms = [came - sent for sent, came in zip(sent_ms, came_ms, strict=True)]
+    return {"longest_ms": max(took_ms), "late": sum(each > min(took_ms) + 5 for each in took_ms)}
+
+
 def timeouts(to: tuple[str, int], given: argparse.Namespace) -> dict[str, float]:
     start_ms = now_ms()
     if given.syn:
@@ -230,7 +268,7 @@ def served(line: socket.socket, before_bytes: int) -> None:
             line.sendall(b".")
             return
         for _ in range(asked.get("exchanges", 0)):
-            line.recv(1)
+            line.recv(asked.get("bytes", 1), socket.MSG_WAITALL)
             line.sendall(b".")
         try:
             if "window" in asked:
@@ -275,7 +313,7 @@ def port_bytes() -> int:
     return sum(int((port / "statistics/rx_bytes").read_text()) for port in ports)
 
 
-COMMANDS = {each.__name__: each for each in (setup, window, start, leave, acks, delayed, timeouts, headers)}
+COMMANDS = {each.__name__: each for each in (setup, window, start, leave, acks, delayed, timeouts, headers, halves, behind)}
 
 
 def main() -> None:
@@ -295,6 +333,8 @@ def main() -> None:
         command.add_argument("--at", type=float, default=2, help="seconds after the program's start")
         command.add_argument("--times", type=int, default=4)
         command.add_argument("--syn", action="store_true")
+        command.add_argument("--at-once", action="store_true")
+        command.add_argument("--gap", type=float, default=10, help="milliseconds")
     given = parser.parse_args()
     if given.command == "serve":
         serve(given.port)

@@ -147,14 +147,18 @@ def recipe() -> Path:
 
 
 def own_patches() -> tuple[Path, ...]:
-    """minigts' patches in the order in which they are applied: those of the standard kernel, and those for named ones
-    alone."""
-    standard = paths.project_root() / "provision" / "kernel" / "patches"
-    return (*sorted(standard.glob("*.patch")), *sorted((recipe() / "patches").glob("*.patch")))
+    """minigts' patches in the order in which they are applied."""
+    return tuple(sorted((paths.project_root() / "provision" / "kernel" / "patches").glob("*.patch")))
 
 
 def own_config() -> Path:
     return paths.project_root() / "provision" / "kernel" / "config"
+
+
+def standard_ticks() -> int:
+    """Ticks a second of the standard kernel, by its configuration."""
+    lines = own_config().read_text(encoding="utf-8").splitlines()
+    return next(int(line.removeprefix("HZ=")) for line in lines if line.startswith("HZ="))
 
 
 def recipe_key() -> str:

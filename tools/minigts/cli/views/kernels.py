@@ -17,7 +17,7 @@ Facts = Mapping[str, object]
 
 def standard_facts() -> Facts:
     """What is known of the full kernel, which hosts have whose file names none."""
-    from minigts.artifacts import digests
+    from minigts.artifacts import digests, kernels
     from minigts.providers.uml.build import kernel_build
 
     found = kernel_build.present()
@@ -28,7 +28,7 @@ def standard_facts() -> Facts:
         "name": STANDARD,
         "version": found.version,
         "source": "Debian",
-        "hz": 100,
+        "hz": kernels.standard_ticks(),
         "config": {},
         "state": str(proof),
         "directory": str(found.directory),

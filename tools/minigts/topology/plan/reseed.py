@@ -20,7 +20,7 @@ from minigts.topology.plan.plan import Plan
 
 _M = TypeVar("_M", Host, Switch)
 LATEST_CLOCK_S = 0.004
-"""The most seconds by which a host's clock begins late in a replicate: less than half of its kernel's tick, 10 ms."""
+"""The most seconds by which a host's clock begins late in a replicate: four of its kernel's ticks of 1 ms."""
 LATEST_START_S = 0.010
 """The most seconds by which a program starts late in a replicate."""
 
