@@ -309,8 +309,8 @@ def read(line: socket.socket, skip_ms: float) -> dict[str, float]:
 
 def port_bytes() -> int:
     """What has come to this host's ports, with the headers of Ethernet and without its check sums."""
-    ports = [port for port in Path("/sys/class/net").iterdir() if port.name != "lo"]
-    return sum(int((port / "statistics/rx_bytes").read_text()) for port in ports)
+    counters = Path("/sys/class/net").glob("*/statistics/rx_bytes")
+    return sum(int(each.read_text()) for each in counters if each.parts[-3] != "lo")
 
 
 COMMANDS = {each.__name__: each for each in (setup, window, start, leave, acks, delayed, timeouts, headers, halves, behind)}
