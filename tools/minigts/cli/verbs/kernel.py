@@ -73,7 +73,7 @@ def kernel_build(
 
     Example:  minigts kernel build --source 7.3.4-1~bpo13+1 --unproven
 
-    Example:  minigts kernel build fast --hz 1000
+    Example:  minigts kernel build coarse --hz 100
 
     Example:  minigts kernel build mine --source ~/linux --config NET_SCH_CAKE=y --debug lockdep
     """
