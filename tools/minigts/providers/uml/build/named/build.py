@@ -52,7 +52,7 @@ ESSENTIAL = ("UML_TIME_TRAVEL_SUPPORT", "VIRTIO_UML", "VIRTIO_NET", "VIRTIO_CONS
 WORK_MB = 5000
 """MB for a first build: the unpacked sources on their way into the tree."""
 TREE_MB = 2500
-PARTS = 1300
+PARTS = 1550
 """About how many files are compiled for the standard configuration."""
 _OPTION = re.compile(r"[A-Z0-9][A-Za-z0-9_]{0,99}", re.ASCII)
 _CONFIG_BYTES = 10_000_000
