@@ -267,6 +267,7 @@ def served(line: socket.socket, before_bytes: int) -> None:
         if "echo" in asked:
             line.sendall(b".")
             return
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for _ in range(asked.get("exchanges", 0)):
             line.recv(asked.get("bytes", 1), socket.MSG_WAITALL)
             line.sendall(b".")

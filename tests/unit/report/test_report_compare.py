@@ -67,6 +67,39 @@ def test_what_differs_is_found_and_nothing_else(run: Path, tmp_path: Path) -> No
     assert "1 of 12 figures differs by what matters: UDP over swarm" in " ".join(headline(found))
 
 
+def in_virtual_time(run: Path, replicates: int = 0) -> Path:
+    """The same folder, as if it were of virtual time; with replicates each repetition is one of another one."""
+
+    def change(manifest: dict[str, Any]) -> None:
+        manifest["plan"]["time"] = "virtual"
+
+    edit(run, change)
+    if replicates:
+        first, *rows = (run / "samples.csv").read_text().splitlines()
+        at = first.split(",").index("repetition")
+        numbered = [f"{row},{int(row.split(',')[at]) % replicates + 1}" for row in rows]
+        (run / "samples.csv").write_text("\n".join([f"{first},replicate", *numbered]) + "\n")
+    return run
+
+
+def test_repetitions_in_virtual_time_are_one_course_and_nothing_is_tested(run: Path, tmp_path: Path) -> None:
+    other = in_virtual_time(synthetic.write(tmp_path / "b", scaled("swarm", 0.95)))
+    found = compare(in_virtual_time(run), other)
+    changed = next(each for each in found.figures if (each.column, each.overlay) == ("value", "swarm"))
+    assert (changed.of_courses, changed.word) == (True, "differs")
+    assert changed.difference.n_a == changed.cells
+    assert headline(found)[0].startswith("Each figure is of one course of events in virtual time")
+    rows = [row for table in shown.tables(found)[1:] for row in table.rows if "differs" in row]
+    assert rows and all("one course" in row for row in rows)
+
+
+def test_replicates_are_the_samples_of_virtual_time(run: Path, tmp_path: Path) -> None:
+    other = in_virtual_time(synthetic.write(tmp_path / "b", scaled("swarm", 0.5)), replicates=5)
+    found = compare(in_virtual_time(run, replicates=5), other)
+    changed = next(each for each in found.figures if (each.column, each.overlay) == ("value", "swarm"))
+    assert (changed.of_courses, changed.difference.n_a) == (False, 5 * changed.cells)
+
+
 @pytest.mark.nightly
 def test_a_sure_but_small_change_does_not_matter(run: Path, tmp_path: Path) -> None:
     made = synthetic.write(tmp_path / "b", scaled("swarm", 0.9945), repetitions=40)

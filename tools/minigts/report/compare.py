@@ -59,6 +59,8 @@ class Figure:
     difference: Difference
     p: float
     word: Word
+    of_courses: bool = False
+    """Whether it is one course of events in virtual time on both sides: there is no chance in it, and no test."""
 
     @property
     def name(self) -> str:
@@ -173,7 +175,7 @@ def _groups(pair: Pair) -> dict[tuple[str, str, str], list[_Cell]]:
         other = others.get(_key(row))
         for column in _columns(row, other) if other else ():
             assert other is not None
-            series = (_values(row, column), _values(other, column))
+            series = (_values(pair.a, row, column), _values(pair.b, other, column))
             if all(series):
                 found.setdefault((row.measurement, column, row.overlay), []).append(_Cell(row, column, series))
     return found
@@ -185,9 +187,13 @@ def _columns(row: SummaryRow, other: SummaryRow | None) -> Iterator[str]:
         yield from (name for name in row.cell.columns if name in chart_choice.PANELS and name in other.cell.columns)
 
 
-def _values(row: SummaryRow, column: str) -> Sequence[float]:
-    """The samples of a cell that count in its summary."""
-    return row.cell.columns.get(column, ())
+def _values(results: Results, row: SummaryRow, column: str) -> Sequence[float]:
+    """The numbers of a cell that are independent: its samples in real time, in virtual time a median of each course."""
+    return row.cell.of_courses(column) if _virtual(results) else row.cell.columns.get(column, ())
+
+
+def _virtual(results: Results) -> bool:
+    return results.plan is not None and results.plan.time == "virtual"
 
 
 def _figure(pair: Pair, cells: Sequence[_Cell]) -> Figure:
@@ -210,6 +216,7 @@ def _figure(pair: Pair, cells: Sequence[_Cell]) -> Figure:
         difference=found,
         p=found.p,
         word=_first_word(strata),
+        of_courses=_virtual(pair.a) and _virtual(pair.b) and all(len(a) == len(b) == 1 for a, b in strata),
     )
 
 
@@ -220,10 +227,21 @@ def _first_word(strata: Sequence[tuple[list[float], list[float]]]) -> Word:
 
 
 def _judged(figures: Sequence[Figure]) -> tuple[Figure, ...]:
-    chances = holm([figure.p for figure in figures])
+    tested = [figure for figure in figures if not figure.of_courses]
+    chances = iter(holm([figure.p for figure in tested]))
     return tuple(
-        replace(figure, p=p, word=_word(figure, p, len(figures))) for figure, p in zip(figures, chances, strict=True)
+        replace(figure, word=_word_of_courses(figure))
+        if figure.of_courses
+        else replace(figure, p=(p := next(chances)), word=_word(figure, p, len(tested)))
+        for figure in figures
     )
+
+
+def _word_of_courses(figure: Figure) -> Word:
+    if figure.word == "identical":
+        return "identical"
+    change, *_, enough = _extent(figure)
+    return "differs" if abs(change) >= enough else "differs too little to matter"
 
 
 def _word(figure: Figure, p: float, family: int) -> Word:
@@ -259,6 +277,11 @@ def _extent(figure: Figure) -> tuple[float, float, float, float]:
 def headline(comparison: Comparison) -> list[str]:
     """The result in sentences."""
     figures, remarks = comparison.figures, [_two_times(pair) for pair in comparison.pairs if pair.of_two_times]
+    if any(figure.of_courses and figure.word != "identical" for figure in figures):
+        remarks.append(
+            "Each figure is of one course of events in virtual time, so nothing is tested; how far courses differ by "
+            "chance, `replicates` tell."
+        )
     if all(figure.word == "identical" for figure in figures):
         return [*remarks, "No difference: every sample is the same in both."]
     told = remarks

@@ -104,11 +104,15 @@ def _row(figure: Figure, several: bool) -> tuple[str, ...]:
         number_text(figure.a, digits),
         number_text(figure.b, digits),
         compare.extent(figure),
-        compare.interval(figure),
-        number_text(figure.difference.delta, 2, sign=True),
-        f"{figure.p:.3f}" if figure.p >= 0.001 else "<0.001",
+        *(("", "", "one course") if figure.of_courses else _tested(figure)),
         figure.word,
     )
+
+
+def _tested(figure: Figure) -> tuple[str, str, str]:
+    """The interval of the change, Cliff's delta, and p."""
+    delta = number_text(figure.difference.delta, 2, sign=True)
+    return compare.interval(figure), delta, f"{figure.p:.3f}" if figure.p >= 0.001 else "<0.001"
 
 
 def _drawn(comparison: Comparison) -> list[Figure]:

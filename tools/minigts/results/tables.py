@@ -18,6 +18,7 @@ from functools import lru_cache
 from itertools import compress
 from operator import itemgetter
 from pathlib import Path
+from statistics import median
 
 from minigts.errors import InputError, Problem
 from minigts.language.spreadsheets import no_formula
@@ -75,11 +76,22 @@ class Numbers:
 
     good: dict[str, array[float]] = field(default_factory=dict)
     disturbed: dict[str, array[float]] = field(default_factory=dict)
+    replicates: dict[str, array[int]] = field(default_factory=dict)
+    """Of each good number its replicate; empty where a run has none."""
 
     @property
     def columns(self) -> dict[str, array[float]]:
         """The numbers that count: disturbed samples count only where there are no others."""
         return self.good or self.disturbed
+
+    def of_courses(self, column: str) -> Sequence[float]:
+        """The median of each course of events: in virtual time the numbers that are independent of each other."""
+        numbers = self.columns.get(column, ())
+        courses: dict[int, list[float]] = {}
+        for index, number in enumerate(numbers):
+            replicate = self.replicates[column][index] if self.good and column in self.replicates else 0
+            courses.setdefault(replicate, []).append(number)
+        return [median(own) for own in courses.values()]
 
     @property
     def excluded(self) -> Sequence[float]:
@@ -240,6 +252,7 @@ class _Columns:
         self.ok, self.error = at["ok"], at["error"]
         self.attempts, self.repeats = at.get("attempts"), at.get("repeats")
         self.taint, self.note = at.get("tainted"), at.get("note")
+        self.replicate = at.get(REPLICATE)
         key = [at.get(name) for name in (*PLACE, *settings)]
         # A million rows are read, so the cells of a row are picked in one call.
         self.key = _picked(key)
@@ -286,6 +299,8 @@ def _take(found: Samples, columns: _Columns, row: Sequence[str], path: Path, lin
             numbers[name] = array("d")
         try:
             numbers[name].append(finite(said))
+            if columns.replicate is not None and not taint:
+                cell.replicates.setdefault(name, array("l")).append(_count(row[columns.replicate]))
         except ValueError:
             # An unknown column may have words; a value or a known column may not.
             if name == "value" or name in COLUMNS:
