@@ -223,7 +223,8 @@ def behind(to: tuple[str, int], given: argparse.Namespace) -> dict[str, float]:
     threading.Thread(target=send, daemon=True).start()
     came_ms: list[float] = []
     while len(came_ms) < given.exchanges:
-        came_ms += [now_ms()] * len(line.recv(4096))
+        answers = len(line.recv(4096))
+        came_ms += [now_ms()] * answers
     took_ms = [came - sent for sent, came in zip(sent_ms, came_ms, strict=True)]
     return {"longest_ms": max(took_ms), "late": sum(each > min(took_ms) + 5 for each in took_ms)}
 
