@@ -31,9 +31,6 @@ links:
   - {ends: [s, a], delay: 4ms, interfaces: {s: eth5}}
   - {ends: [s, b], delay: 5ms, interfaces: {s: eth0, b: eth7}}
 """
-BELOW_MS = 0.5
-"""What the emulator's own latency, which is subtracted from the delays in real time, may be less than when it was
-measured."""
 PORTS = {
     "a": {"eth1": "c-a", "eth2": "s-a", "eth3": "a-b"},
     "b": {"eth0": "a-b", "eth1": "b-c", "eth7": "s-b"},
@@ -62,12 +59,13 @@ def round_trip_ms(lab: Lab, source: str, link: str, target: str) -> float:
 
 
 def goes_by_the_right_links(lab: Lab) -> None:
-    """In real time only that the order of the round trips is that of the delays, which a busy machine keeps."""
+    """In real time only that no round trip is a shorter link's: the emulator's own latency is subtracted from the
+    delays, and a busy machine has more when it is measured."""
     found = [round_trip_ms(lab, *each) for each in (("a", "a-b", "b"), ("b", "b-c", "c"), ("c", "c-a", "a"))]
     if lab.time == "virtual":
         assert found == pytest.approx([2, 4, 6], abs=0.1)
     for each, declared_ms in zip(found, (2, 4, 6), strict=True):
-        assert each > declared_ms - BELOW_MS
+        assert each > declared_ms / 2
 
 
 def goes_down_alone(lab: Lab, first: str, second: str) -> None:
@@ -106,7 +104,7 @@ def test_interfaces_have_the_files_numbers_and_keep_them_as_others_come_and_go(m
         lab = lab.reopened
         has_the_ports_of_its_plan(lab)
     assert [port.name for port in lab.plan.host("c").ports] == ["eth1", "eth2"]
-    assert round_trip_ms(lab, "c", "a-c", "a") > 6 - BELOW_MS
+    assert round_trip_ms(lab, "c", "a-c", "a") > 3
 
 
 @pytest.mark.mininet
