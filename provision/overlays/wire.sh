@@ -45,7 +45,7 @@ prove_encryption() {
   local -a captures=()
   rm -f /tmp/verify.*.pcap
   # Also by those that lead to no host of the network: one between its hosts may be in none.
-  for path in /sys/class/net/eth[1-9]*; do
+  for path in /sys/class/net/eth[0-9]*; do
     link=${path##*/}
     timeout 30 tcpdump -i "$link" -n -U -Q out -w "/tmp/verify.$link.pcap" "greater $payload_bytes" \
       2>"/tmp/verify.$link.tcpdump" &

@@ -29,6 +29,7 @@ ASKING = {
     "the queue discipline pie": "pair: {link: {rate: 9mbit, queue: {discipline: pie}}}",
     "packages": "pair: {host: {packages: [curl]}}",
     "name servers": "dns: true\npair: {}",
+    "an interface eth0": "hosts: {h1: , h2: }\nlinks: [{ends: [h1, h2], interfaces: {h1: eth0, h2: eth0}}]",
 }
 TIMES: dict[str, Time | None] = {feature.name: feature.only for feature in FEATURES}
 PROVIDERS = [

@@ -36,7 +36,7 @@ def row(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Program, Lab
         program.run("down", "--all")
 
 
-QUICK = ("no-route", "dead-daemon")
+QUICK = ("no-route", "dead-daemon", "carrier", "carrier-one-end")
 
 
 @pytest.mark.parametrize(
@@ -49,13 +49,37 @@ def test_a_fault_has_its_effect_and_is_mended(row: tuple[Program, Lab], kind: st
     assert breaks.shows(lab, fault)
     again = program.run("break", "--seed", "bor")
     assert (again.returncode, "is broken already" in again.stderr) == (2, True)
-    other = next(host.name for host in lab.plan.hosts if host.name != fault.place.host)
+    other = next(host.name for host in lab.plan.hosts if host.name not in fault.hosts)
     assert program.run("break", "--answer", kind, other).stdout == f"ok  what: {kind}\nno  where: {other}\n"
     assert program.run("break", "--answer", "rule" if kind != "rule" else "mtu", fault.place.host).returncode == 1
-    assert program.run("break", "--answer", kind, fault.place.host).returncode == 0
+    for right in fault.hosts:
+        assert program.run("break", "--answer", kind, right).returncode == 0
     assert program.succeeds("break", "--reveal").startswith(f"{kind} on {fault.place.host}: ")
     program.succeeds("break", "--mend")
     assert not breaks.shows(lab, fault)
+
+
+@pytest.mark.parametrize(("kind", "far"), [("carrier", "0"), ("carrier-one-end", "1")])
+def test_an_unplugged_cable_is_seen_at_its_ends_and_plugged_in_again(
+    row: tuple[Program, Lab], kind: str, far: str
+) -> None:
+    program, lab = row
+    program.succeeds("break", "--seed", "ana", "--of", kind)
+    fault = breaks.draw(lab.plan, "ana", [kind])
+    (there,) = (port for port in lab.plan.host(fault.place.far_end).ports if port.link == fault.place.link)
+    for host, port, carrier in (
+        (fault.place.host, fault.place.variables["dev"], "0"),
+        (fault.place.far_end, there.name, far),
+    ):
+        assert program.succeeds("exec", host, "--", "cat", f"/sys/class/net/{port}/carrier").strip() == carrier
+    # By hand, as whoever plugs the cable in; then there is nothing left to undo.
+    program.succeeds("link", fault.place.link, "up")
+    assert not breaks.shows(lab, fault)
+    program.succeeds("break", "--mend")
+    assert lab.read_record().cut == frozenset()
+    program.succeeds("link", fault.place.link, "down", "--silent")
+    assert "is down already: take another seed" in program.run("break", "--seed", "ana", "--of", kind).stderr
+    program.succeeds("link", fault.place.link, "up")
 
 
 @pytest.mark.nightly

@@ -154,16 +154,16 @@ def test_other_mounts_are_an_error_or_left_out(bind: str, why: str) -> None:
 
 
 def test_a_file_that_names_an_interface_of_another_name_here_is_an_error_or_left_out(tmp_path: Path) -> None:
-    text = BINDS.format(binds='["r1:/etc/frr"]').replace('"r1:eth1"', '"r1:eth2"').replace("kinds:", "x-kinds:")
+    text = BINDS.format(binds='["r1:/etc/frr"]').replace('"r1:eth1"', '"r1:net2"').replace("kinds:", "x-kinds:")
     text = text.replace("  x-kinds" + text.partition("  x-kinds")[2].partition("\n")[0] + "\n", "")
     (tmp_path / "r1").mkdir()
-    (tmp_path / "r1" / "frr.conf").write_text("interface eth2\n ip ospf area 0\n")
+    (tmp_path / "r1" / "frr.conf").write_text("interface net2\n ip ospf area 0\n")
     file = tmp_path / "t.clab.yml"
     file.write_text(text)
-    with pytest.raises(InputError, match="bind r1 cannot be honoured: it names eth2, which is eth1 here"):
+    with pytest.raises(InputError, match="bind r1 cannot be honoured: it names net2, which is eth1 here"):
         detect.read(text, str(file))
     assert detect.read(text, str(file), leave_out=True).machines[0].files == ()
-    (tmp_path / "r1" / "frr.conf").write_text("interface eth20\n")
+    (tmp_path / "r1" / "frr.conf").write_text("interface net20\n")
     assert detect.read(text, str(file)).machines[0].files == (("r1", "/etc/frr"),)
 
 

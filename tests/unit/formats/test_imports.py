@@ -292,14 +292,45 @@ def test_links_are_put_into_the_order_that_gives_each_host_its_ports() -> None:
     assert ports_of(read, "h1") == ["h3", "h2"]
 
 
-def test_ports_that_no_order_of_links_can_give_are_said_to_be_called_otherwise() -> None:
-    links = '{endpoints: ["a:eth1", "b:eth2"]}', '{endpoints: ["a:eth2", "b:eth1"]}'
-    read = clab(*links)
-    assert (ports_of(read, "a"), ports_of(read, "b")) == (["b", "b"], ["a", "a"])
-    notes = " ".join(read.notes)
-    assert "interface eth2 of b: it is eth1 here" in notes
-    assert "interface eth1 of b: it is eth2 here" in notes
-    assert "of a: it is" not in notes
+def interfaces_of(read: network.Network) -> dict[str, dict[str, str]]:
+    """By link, the names of its ends' ports in the plan."""
+    plan = parse(network.text(read), "t.yaml")
+    ports = {(port.link, machine.name): port.name for machine in plan.machines for port in machine.ports}
+    return {link.name: {end: ports[link.name, end] for end in link.ends} for link in plan.links}
+
+
+def test_ports_that_no_order_of_links_can_give_are_written_with_their_links() -> None:
+    read = clab('{endpoints: ["a:eth1", "b:eth2"]}', '{endpoints: ["a:eth2", "b:eth1"]}')
+    assert interfaces_of(read) == {"a-b": {"a": "eth1", "b": "eth2"}, "a-b-2": {"a": "eth2", "b": "eth1"}}
+    assert [link.interfaces for link in read.links] == [(("b", "eth2"),), (("b", "eth1"),)]
+    assert read.notes == clab('{endpoints: ["a:eth1", "b:eth1"]}').notes
+
+
+@pytest.mark.parametrize(
+    ("links", "expected"),
+    [
+        # A gap: neither number is the first.
+        (('["a:eth2", "b:eth1"]', '["a:eth3", "c:eth1"]'), {"a-b": "eth2", "a-c": "eth3"}),
+        # From 0, as where there is no management network.
+        (('["a:eth0", "b:eth1"]', '["a:eth1", "c:eth1"]'), {"a-b": "eth0", "a-c": "eth1"}),
+        # Beside a name of its own, which gets the lowest number that is free.
+        (('["a:eth5", "b:eth1"]', '["a:uplink", "c:eth1"]'), {"a-b": "eth5", "a-c": "eth1"}),
+        (('["a:uplink", "b:eth1"]', '["a:eth2", "c:eth1"]'), {"a-b": "eth1", "a-c": "eth2"}),
+    ],
+)
+def test_each_interface_keeps_its_number(links: tuple[str, str], expected: dict[str, str]) -> None:
+    read = clab(*(f"{{endpoints: {each}}}" for each in links))
+    assert {name: ends["a"] for name, ends in interfaces_of(read).items()} == expected
+    assert not any("interface eth" in note for note in read.notes)
+
+
+def test_numbers_in_a_circle_stay() -> None:
+    read = clab(*(f'{{endpoints: ["{one}:eth1", "{other}:eth2"]}}' for one, other in ("ab", "bc", "ca")))
+    assert {name: [*ends.values()] for name, ends in interfaces_of(read).items()} == {
+        "a-b": ["eth1", "eth2"],
+        "b-c": ["eth1", "eth2"],
+        "c-a": ["eth1", "eth2"],
+    }
 
 
 def test_interfaces_of_other_names_are_in_their_numbers_order() -> None:
@@ -335,10 +366,18 @@ def test_a_command_names_the_interfaces_as_they_are_called_here(command: str, ex
     assert run_of(command, '{endpoints: ["a:net0", "b:eth1"]}', '{endpoints: ["a:net1", "c:eth1"]}') == [expected]
 
 
-def test_interfaces_that_change_places_change_them_in_commands() -> None:
-    """b's links are in their order, so a's are not: its first one is the one that the file calls eth2."""
+def test_interfaces_that_keep_their_numbers_keep_them_in_commands() -> None:
+    """b's links are in their order, so a's are not."""
     links = '{endpoints: ["b:eth1", "a:eth2"]}', '{endpoints: ["b:eth2", "a:eth1"]}'
-    assert run_of("tc qdisc show dev eth1 && echo eth2", *links) == ["tc qdisc show dev eth2 '&&' echo eth1"]
+    assert run_of("tc qdisc show dev eth1 && echo eth2", *links) == ["tc qdisc show dev eth1 '&&' echo eth2"]
+
+
+def test_a_setting_of_later_interfaces_is_set_on_those_that_there_are() -> None:
+    file = CLAB.replace("a: {kind: linux}", 'a: {kind: linux, sysctls: {net.ipv4.conf.default.rp_filter: "2"}}')
+    read = clab('{endpoints: ["a:eth2", "b:eth1"]}', '{endpoints: ["a:eth4", "c:eth1"]}', file=file)
+    assert own_run(read.machines[0]) == tuple(
+        f"sysctl -w net.ipv4.conf.{name}.rp_filter=2" for name in ("default", "eth2", "eth4")
+    )
 
 
 @pytest.mark.parametrize(
@@ -375,17 +414,26 @@ def test_the_files_names_are_those_of_ports_beside_ours_and_are_written_again() 
     plan = parse(network.text(read), "t.yaml")
     assert [[port.altname for port in host.ports] for host in plan.hosts] == [["uplink", None], [None], ["Ethernet1.2"]]
     assert "interface uplink of a: it is eth1 here, and `interfaces:` keeps the name beside it" in read.notes
-    assert any(note.startswith("interface eth7 of b: it is eth1 here, where") for note in read.notes)
+    assert [port.name for port in plan.host("b").ports] == ["eth7"]
     for tool in ("containerlab", "netlab"):
         made = detect.WRITERS[tool](network_of(plan))
         assert "uplink" in made.text
+        assert "eth7" in made.text
         assert "Ethernet1.2" in made.text
     long = network_of(parse(network.text(read).replace("uplink", "an-uplink-of-many-letters"), "t.yaml"))
     assert "an interface's name has at most 15 bytes" in " ".join(detect.WRITERS["containerlab"](long).lost)
 
 
 def test_an_interface_that_is_called_eth0_is_no_management_interface() -> None:
-    assert run_of("ip addr show dev eth0", '{endpoints: ["a:eth0", "b:eth1"]}') == ["ip addr show dev eth1"]
+    links = ('{endpoints: ["a:eth0", "b:eth1"]}',)
+    assert run_of("ip addr show dev eth0", *links) == ["ip addr show dev eth0"]
+    plan = parse(network.text(clab(*links)), "t.yaml")
+    written = detect.WRITERS["containerlab"](network_of(plan))
+    assert '["a:eth0", "b:eth1"]' in written.text
+    assert [
+        machine.split(":")[0].strip() for machine in written.text.splitlines() if "network-mode: none" in machine
+    ] == ["a"]
+    assert "interface eth0 of a" in " ".join(detect.WRITERS["netlab"](network_of(plan)).lost)
 
 
 @pytest.mark.parametrize("third", ["linux", "bridge"])

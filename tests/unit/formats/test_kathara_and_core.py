@@ -45,8 +45,8 @@ def test_commands_run_in_katharas_order(tmp_path: Path) -> None:
     text = 'a[0]="A"\nb[0]="A"\na[exec]="echo last"\na[sysctl]="net.ipv4.ip_default_ttl=9"\n'
     read = made(tmp_path, text, shared_startup="echo eth0\n", a_startup="echo own\n")
     assert {machine.name: machine.run for machine in read.machines} == {
-        "a": ("sysctl -qw net.ipv4.ip_default_ttl=9", "echo eth1", "echo own", "echo last"),
-        "b": ("echo eth1",),
+        "a": ("sysctl -qw net.ipv4.ip_default_ttl=9", "echo eth0", "echo own", "echo last"),
+        "b": ("echo eth0",),
     }
     assert any(note.startswith("shared.startup of a, b: `run:` here") for note in read.notes)
 
@@ -95,16 +95,27 @@ def test_a_domain_of_three_is_a_switch_and_one_of_one_leads_to_nobody() -> None:
     ]
 
 
-def test_interfaces_count_from_one_here_in_a_startup_too(tmp_path: Path) -> None:
+def test_interfaces_count_from_zero_as_there(tmp_path: Path) -> None:
     read = made(
         tmp_path,
         pc1_startup="#!/bin/sh\n\nip address add 10.0.0.2/24 dev eth0\nip route add default via 10.0.0.1\n",
         r1_startup="ip a add 10.0.0.1/24 dev eth0 && ip a add 10.1.0.1/24 dev eth1\n",
     )
     run = {machine.name: machine.run for machine in read.machines}
-    assert run["pc1"] == ("ip address add 10.0.0.2/24 dev eth1", "ip route add default via 10.0.0.1")
-    assert run["r1"][-1] == "ip a add 10.0.0.1/24 dev eth1 && ip a add 10.1.0.1/24 dev eth2"
-    assert any("interface eth0 of pc1" in note for note in read.notes)
+    assert run["pc1"] == ("ip address add 10.0.0.2/24 dev eth0", "ip route add default via 10.0.0.1")
+    assert run["r1"][-1] == "ip a add 10.0.0.1/24 dev eth0 && ip a add 10.1.0.1/24 dev eth1"
+    assert not any("interface eth" in note for note in read.notes)
+    plan = parse(network.text(read), "t.yaml")
+    assert [[(port.name, port.peer_host) for port in host.ports] for host in plan.hosts] == [
+        [("eth0", "r1")],
+        [("eth0", "r1")],
+        [("eth0", "pc1"), ("eth1", "pc2")],
+    ]
+
+
+def test_a_file_that_names_an_interface_means_the_same_one_here(tmp_path: Path) -> None:
+    read = made(tmp_path, r1__etc__frr_conf="interface eth0\n")
+    assert {machine.name: machine.files for machine in read.machines}["r1"] == (("r1/etc/frr_conf", "/etc/frr_conf"),)
 
 
 def test_the_ports_order_is_that_of_the_files_interfaces() -> None:
@@ -134,7 +145,6 @@ def test_a_devices_directory_is_its_files(tmp_path: Path) -> None:
     ("files", "message"),
     [
         ({"pc1_startup": "systemctl start frr\n"}, "pc1.startup: systemctl start frr of pc1 cannot be honoured"),
-        ({"r1__etc__frr.conf": "interface eth0\n"}, "it names eth0, which is eth1 here"),
         ({"r1__tmp__x": "x"}, "/tmp is not on its disk"),
         ({"lab.ext": "A eth0\n"}, "lab.ext of the lab cannot be honoured"),
     ],
@@ -205,12 +215,13 @@ def test_a_scenario_has_its_delays_rates_addresses_and_ports() -> None:
         (2, 2),
         (1.5, 1.5),
     )
-    assert [port.peer_host for port in plan.host("n1").ports] == ["sw", "n2"]
+    assert [(port.name, port.peer_host) for port in plan.host("n1").ports] == [("eth0", "sw"), ("eth1", "n2")]
+    assert [port.name for port in plan.host("n2").ports] == ["eth0"]
     port = plan.host("n1").ports[1]
     assert (port.address, port.prefix, port.mac) == ("10.0.1.7", 24, "00:00:00:aa:00:05")
     assert read.machines[0].run == (
         "sysctl -qw net.ipv6.conf.all.disable_ipv6=0",
-        "ip address add a:1::7/64 dev eth2",
+        "ip address add a:1::7/64 dev eth1",
     )
     assert any("service OSPFv2 of n1" in note for note in read.notes)
     assert read.name == "small"

@@ -3,6 +3,7 @@ does each fault."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import cast
@@ -34,8 +35,8 @@ def row() -> Plan:
     return parse(ROW, "row.yaml", time="virtual")
 
 
-def test_a_row_of_four_has_a_place_for_all_forty(row: Plan) -> None:
-    assert len({kind.name for kind in KINDS}) == len(KINDS) == 40
+def test_a_row_of_four_has_a_place_for_all_of_them(row: Plan) -> None:
+    assert len({kind.name for kind in KINDS}) == len(KINDS) == 42
     assert [fault.kind for fault in breaks.every(row)] == list(KINDS)
 
 
@@ -75,6 +76,29 @@ def test_hosts_that_share_this_machines_kernel_are_not_broken(row: Plan) -> None
     lab = cast("Lab", SimpleNamespace(provider=SimpleNamespace(name="mininet"), plan=row))
     with pytest.raises(EnvironmentLacks, match="share this machine's kernel"):
         breaks.break_(lab, "ana")
+
+
+def test_of_a_cable_either_end_is_right_and_of_one_end_that_end(row: Plan) -> None:
+    for seed in SEEDS[:20]:
+        cable, end = (breaks.draw(row, seed, [kind]) for kind in ("carrier", "carrier-one-end"))
+        (link,) = (link for link in row.links if link.name == cable.place.link)
+        assert {*cable.hosts} == {*link.ends}
+        assert end.hosts == (end.place.host,)
+        assert cable.place.variables["dev"] == next(
+            port.name for port in row.host(cable.place.host).ports if port.link == link.name
+        )
+    assert breaks.draw(row, "ana", ["no-arp"]).hosts == (breaks.draw(row, "ana", ["no-arp"]).place.host,)
+
+
+@pytest.mark.parametrize("kind", ["carrier", "carrier-one-end"])
+def test_an_answer_names_an_end_that_has_no_carrier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    drawn = breaks.draw(lesson(14).plan("ana"), "ana", [kind])
+    fault = replace(drawn, kind=replace(drawn.kind, name="no-route"))  # a word that the exercise knows
+    monkeypatch.setattr(model.Numbered, "fault", lambda *_: fault)
+    for host in (each.name for each in lesson(14).plan("ana").hosts):
+        (tmp_path / host).mkdir()
+        found = judge(handed(tmp_path / host, "no-route", host), Evidence({MENDED: 1.0}))
+        assert passed(found) is (host in fault.hosts)
 
 
 @pytest.fixture

@@ -44,6 +44,16 @@ def ends_of(plan: Plan) -> dict[str, str]:
     return {port.mac: port.address for host in plan.hosts for port in host.ports}
 
 
+def ports_of(plan: Plan) -> dict[str, str]:
+    """By MAC the name of every machine's port."""
+    return {port.mac: port.name for machine in plan.machines for port in machine.ports}
+
+
+def numbers_of(plan: Plan) -> list[list[int]]:
+    """By machine the numbers of its ports."""
+    return [[port.number for port in machine.ports] for machine in plan.machines]
+
+
 def own_of(plan: Plan) -> dict[str, str]:
     return {host.name: host.address for host in plan.hosts}
 
@@ -116,10 +126,11 @@ def test_whatever_is_added_and_removed_what_stays_keeps_its_addresses(file: str)
             refused.add(str(error).split(" ", 1)[1])
             continue
         done += 1
-        for of in (ends_of, own_of):
+        for of in (ends_of, own_of, ports_of):
             before, now = of(plan), of(after)
             assert all(before[key] == now[key] for key in before.keys() & now.keys())
         assert len({*ends_of(after).values(), *own_of(after).values()}) == len(ends_of(after)) + len(own_of(after))
+        assert all(len({*names}) == len(names) and names == sorted(names) for names in numbers_of(after))
         assert all(path.reachable for path in after.paths)
         assert len(after.paths) == len(after.hosts) * (len(after.hosts) - 1) // 2
         plan = after
@@ -128,11 +139,13 @@ def test_whatever_is_added_and_removed_what_stays_keeps_its_addresses(file: str)
     assert Plan.model_validate_json(plan.model_dump_json()) == plan
 
 
-def test_ports_of_a_host_are_counted_anew_and_those_of_others_are_not() -> None:
+def test_ports_keep_their_numbers_when_others_go() -> None:
     plan = without_link(with_link(PLAN, "a", "c", {}), "a-b")
-    assert [(port.name, port.link) for port in plan.host("b").ports] == [("eth1", "b-c")]
+    assert [(port.name, port.link) for port in plan.host("b").ports] == [("eth2", "b-c")]
     assert [(port.name, port.link) for port in plan.host("c").ports] == [("eth1", "b-c"), ("eth2", "a-c")]
     assert [link.index for link in plan.links] == [1, 2]
+    again = with_link(plan, "b", "a", {})
+    assert [(port.name, port.link) for port in again.host("b").ports] == [("eth1", "b-a"), ("eth2", "b-c")]
 
 
 def test_a_host_joins_a_switchs_segment() -> None:

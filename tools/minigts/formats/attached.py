@@ -3,8 +3,8 @@ Pure.
 
 A lab's follow from its links: a host's ports are eth1, eth2, … in their order, and the hosts of a segment have its
 network's first addresses in that order. So links are sorted to give what the file asks for, where that is possible.
-Where it is not, an interface of another name is renamed, with a note, and an address is written with its link. Linux
-keeps the file's name beside the new one, unless that is another port's.
+Where it is not, an interface such as eth2 and an address are written with their link. An interface of another name is
+renamed, with a note, and Linux keeps the file's name beside the new one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv4Network
 from itertools import pairwise
@@ -20,6 +20,7 @@ from itertools import pairwise
 from minigts.formats.network import Link, Machine, Notes, ports
 from minigts.language import interface_names
 from minigts.language.blocks import reserved_for
+from minigts.language.interface_names import number_of
 from minigts.language.problems import Location, shown
 
 LONGEST_PREFIX = 30
@@ -35,8 +36,7 @@ class Wanted:
     name: str | None = None
     """The interface as the file calls it."""
     number: int | None = None
-    """Which of its machine's ports it is to be: 2 for `eth2`, and for `eth1` where ports count from eth0. None for
-    another name, and without a name."""
+    """Which of its machine's ports it is to be: 2 for `eth2`. None for another name, and without a name."""
     address: IPv4Address | None = None
 
 
@@ -66,7 +66,7 @@ class Fitted:
         """Note the hosts' interfaces with other names here."""
         for host, names in self.renamed.items():
             for name, ours in names.items():
-                why = f"it is {ours} here, where a host's ports are eth1, eth2, … in the order of the links"
+                why = f"it is {ours} here, where a host's ports are eth1, eth2, …"
                 if interface_names.why_not(name) is None:
                     why = f"it is {ours} here, and `interfaces:` keeps the name beside it"
                 notes.add(f"interface {name[:40]}", host, why)
@@ -77,24 +77,38 @@ def fitted(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> Fit
     found = Fitted()
     _require_apart(attached, found)
     chosen = [attached[index] for index in _order(machines, attached)]
-    for (link, numbers), each in zip(ports(each.link for each in chosen), chosen, strict=True):
-        for end, number, wanted in zip(link.ends, numbers, each.ends, strict=True):
-            if wanted.name is not None and not machines[end].is_switch and _is_renamed(wanted, wanted.name, number):
-                found.renamed.setdefault(end, {})[wanted.name] = f"eth{number}"
-    found.links = [_named(each) for each in chosen]
+    others = _with_other_ports(machines, chosen)
+    found.links = [_named(each, others) for each in chosen]
+    for (link, names), each in zip(ports(found.links), chosen, strict=True):
+        for end, ours, wanted in zip(link.ends, names, each.ends, strict=True):
+            if wanted.name is not None and not machines[end].is_switch and _is_renamed(wanted, wanted.name, ours):
+                found.renamed.setdefault(end, {})[wanted.name] = ours
     _address(machines, chosen, found)
     return found
 
 
-def _is_renamed(wanted: Wanted, name: str, number: int) -> bool:
-    """Whether an interface is called otherwise here, where it is `eth1` by its number; others count from eth0."""
-    return name != f"eth{number}" and (wanted.number != number or _OF_PORTS.fullmatch(name) is not None)
+def _is_renamed(wanted: Wanted, name: str, ours: str) -> bool:
+    """Whether an interface is called otherwise here; one with a name of its own and the right number is not."""
+    return name != ours and (wanted.number != number_of(ours) or _OF_PORTS.fullmatch(name) is not None)
 
 
-def _named(each: Attached) -> Link:
-    """The link with the file's names of its interfaces, where Linux can have them beside eth1, eth2, …"""
+def _with_other_ports(machines: Mapping[str, Machine], chosen: Sequence[Attached]) -> set[str]:
+    """The hosts to whose ports the order of the links does not give the file's numbers."""
+    return {
+        end
+        for (link, names), each in zip(ports(each.link for each in chosen), chosen, strict=True)
+        for end, ours, wanted in zip(link.ends, names, each.ends, strict=True)
+        if wanted.name not in (None, ours) and number_of(wanted.name) is not None and not machines[end].is_switch
+    }
+
+
+def _named(each: Attached, others: Container[str]) -> Link:
+    """The link with the file's names of its interfaces, where Linux can have them: those of ports on `others`, and all
+    that can stand beside a port's."""
     names = ((end, wanted.name) for end, wanted in zip(each.link.ends, each.ends, strict=True) if wanted.name)
-    return replace(each.link, interfaces=tuple((end, name) for end, name in names if not interface_names.why_not(name)))
+    can = ((end, name) for end, name in names if end in others or number_of(name) is None)
+    kept = ((end, name) for end, name in can if number_of(name) is not None or not interface_names.why_not(name))
+    return replace(each.link, interfaces=tuple(kept))
 
 
 def _require_apart(attached: Sequence[Attached], found: Fitted) -> None:

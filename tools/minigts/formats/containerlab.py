@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 from minigts.formats import containerlab_commands
 from minigts.formats.attached import Attached, Fitted, Wanted, fitted
 from minigts.formats.beside import Beside
-from minigts.formats.containerlab_commands import FILLED_IN, lack_of_value
+from minigts.formats.containerlab_commands import FILLED_IN, MANAGEMENT, lack_of_value
 from minigts.formats.keys import CONTAINERLAB
 from minigts.formats.network import (
     WAYS,
@@ -42,6 +42,7 @@ from minigts.formats.variables import Filled
 from minigts.formats.yaml_document import Document, Layers
 from minigts.language.blocks import MAC, OWN_MACS
 from minigts.language.host_paths import checked_source, checked_target
+from minigts.language.interface_names import number_of
 from minigts.language.problems import Location, require_none, shown
 from minigts.language.quantities import MEMORY_MB
 from minigts.language.tree import Data, Tree
@@ -49,7 +50,6 @@ from minigts.language.tree import Data, Tree
 _HOSTS, _SWITCHES = ("linux",), ("bridge", "ovs-bridge")
 _IMAGE = "debian:stable-slim"
 _MEMORY = re.compile(r"([0-9]+)\s*(?:([kmg])i?b?)", re.IGNORECASE | re.ASCII)
-_INTERFACE = re.compile(r"eth([1-9][0-9]{0,4})", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
 _OWN_MTU, _OUR_MTU = 9500, 1500
 _LEADS_OUT: Mapping[str, str] = {
@@ -123,8 +123,14 @@ def _with_commands(
         return machine
     ends = ((end, wanted.name) for each in attached for end, wanted in zip(each.link.ends, each.ends, strict=True))
     own = [interface for end, interface in ends if end == machine.name]
+    here = [
+        port
+        for link, names in ports(found.links)
+        for end, port in zip(link.ends, names, strict=True)
+        if end == machine.name
+    ]
     renamed = found.renamed.get(machine.name, {})
-    return replace(machine, run=containerlab_commands.run(document, settings, name, lab, renamed, own))
+    return replace(machine, run=containerlab_commands.run(document, settings, name, lab, renamed, own, here))
 
 
 def _machines(
@@ -387,8 +393,7 @@ class _Links:
         address = interface_address(document, end.get("ipv4") or of_link, (*(at if "ipv4" in end else link), "ipv4"))
         name = end.get("interface") if isinstance(each, dict) else str(each).partition(":")[2]
         name = name if isinstance(name, str) and name else None
-        numbered = _INTERFACE.fullmatch(name) if name is not None else None
-        number = int(numbered[1]) if numbered else None
+        number = None if name is None else number_of(name)
         if address is None:
             return Wanted(at, name, number), None
         return Wanted(at, name, number, address.ip), address.network
@@ -416,18 +421,18 @@ def write(network: Network) -> Written:
     """The network as a containerlab file, with notes on what it lacks. MTUs are always written: its default is 9500."""
     notes, lost = Notes(), Notes()
     lines = [f"name: {flow(network.name)}", "topology:", "  nodes:"]
+    unmanaged = {end for link in network.links for end, name in link.interfaces if name == MANAGEMENT}
     for machine in network.machines:
-        lines.append(f"    {flow(machine.name)}: {flow(_node(machine))}")
+        # Else containerlab would make an interface of that name, which leads to its management network.
+        own: dict[str, Data] = {"network-mode": "none"} if machine.name in unmanaged and not machine.is_switch else {}
+        lines.append(f"    {flow(machine.name)}: {flow({**_node(machine), **own})}")
         if machine.controller is not None:
             lost.add("controller", machine.name, "set it by ovs-vsctl, where the bridge is made")
     if network.description:
         notes.add("description", network.name, "its file has none")
     lines += ["  links:"] if network.links else []
-    for link, numbers in ports(network.links):
-        names = {
-            **{end: f"eth{count}" for end, count in zip(link.ends, numbers, strict=True)},
-            **lost.without_long_names(link),
-        }
+    for link, given in ports(network.links):
+        names = {**dict(zip(link.ends, given, strict=True)), **lost.without_long_names(link)}
         ends: list[Data] = [f"{end}:{names[end]}" for end in link.ends]
         lines.append(f"    - {flow({'endpoints': ends, 'mtu': str(link.mtu or _OUR_MTU)})}")
         name = link.name or "-".join(link.ends)
@@ -441,7 +446,7 @@ def write(network: Network) -> Written:
     return Written("\n".join(lines) + "\n", notes.lines(), lost.lines())
 
 
-def _node(machine: Machine) -> Data:
+def _node(machine: Machine) -> dict[str, Data]:
     if machine.is_switch:
         node: dict[str, Data] = {"kind": "ovs-bridge"}
     else:

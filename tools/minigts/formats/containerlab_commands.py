@@ -24,7 +24,7 @@ IPV6_ON = "sysctl -qw net.ipv6.conf.all.disable_ipv6=0"
 """A container has IPv6 on, with addresses of its links; a host of a lab without `ipv6:` has it off."""
 _SYSCTL = re.compile(r"[a-z][a-z0-9_]*(?:[./][A-Za-z0-9_-]+){1,9}", re.ASCII)
 _FOR_LATER = re.compile(r"([./])default([./])")
-_MANAGEMENT = "eth0"
+MANAGEMENT = "eth0"
 _WORD = r"(?<![A-Za-z0-9_-]){}(?![A-Za-z0-9_-])"
 _OF_SETTINGS = r"((?:/sys/class/net/|\b(?:conf|neigh)[./])){}(?![A-Za-z0-9_-])"
 _MATCHES = "-i|-o|--in-interface|--out-interface|--physdev-in|--physdev-out|iif|oif|iifname|oifname"
@@ -33,11 +33,17 @@ _FILTER = re.compile(r"\b(?:ip6?|eb|arp)tables\b|\bnft\b", re.ASCII)
 
 
 def run(
-    document: Document, settings: Layers, name: str, lab: str, renamed: Mapping[str, str], own: Sequence[str | None]
+    document: Document,
+    settings: Layers,
+    name: str,
+    lab: str,
+    renamed: Mapping[str, str],
+    own: Sequence[str | None],
+    here: Sequence[str],
 ) -> tuple[str, ...]:
     """The commands for node `name` of the lab. `renamed` has its renamed interfaces, `own` all of them by their names
-    in the file."""
-    found = dict.fromkeys((IPV6_ON, *_sysctls(document, settings, len(own))))
+    in the file, and `here` by those in the lab."""
+    found = dict.fromkeys((IPV6_ON, *_sysctls(document, settings, here)))
     for what, command, where in _commands(document, settings, name, lab):
         if (why := _why_not(command, renamed, own)) is not None:
             document.lose(where, what, name, why)
@@ -74,7 +80,7 @@ def lack_of_value(text: str) -> str:
     return f"{name} has no value in your environment, and no default: set it, or write ${{{name[1:]}:-value}}"
 
 
-def _sysctls(document: Document, settings: Layers, ports: int) -> Iterator[str]:
+def _sysctls(document: Document, settings: Layers, ports: Sequence[str]) -> Iterator[str]:
     """Each setting with its nearest value, in the order of the places. A `default` for later interfaces holds for those
     of links, too: containerlab sets it before it creates them."""
     found: dict[str, str] = {}
@@ -88,14 +94,14 @@ def _sysctls(document: Document, settings: Layers, ports: int) -> Iterator[str]:
                 )
     for key, value in found.items():
         later = _FOR_LATER.search(key)
-        each = [_FOR_LATER.sub(rf"\1eth{port}\2", key) for port in range(1, ports + 1)] if later else []
+        each = [_FOR_LATER.sub(rf"\g<1>{port}\g<2>", key) for port in ports] if later else []
         yield from (shlex.join(["sysctl", "-w", f"{one}={value}"]) for one in (key, *each))
 
 
 def _why_not(command: str, renamed: Mapping[str, str], own: Sequence[str | None]) -> str | None:
     """Why a command would do something else in the lab; None where it would not."""
-    if _MANAGEMENT not in own and re.search(_WORD.format(_MANAGEMENT), command):
-        return f"{_MANAGEMENT} leads to the management network, which is not here"
+    if MANAGEMENT not in own and re.search(_WORD.format(MANAGEMENT), command):
+        return f"{MANAGEMENT} leads to the management network, which is not here"
     for name, ours in renamed.items():
         known = interface_names.why_not(name) is None
         if not known and not re.search(r"[0-9]", name) and re.search(_WORD.format(re.escape(name)), command):

@@ -25,6 +25,7 @@ from minigts.formats.keys import CORE
 from minigts.formats.lines import Lines
 from minigts.formats.network import WAYS, Link, Machine, Names, Network, Ways, ports, title
 from minigts.language.blocks import MAC, OWN_MACS
+from minigts.language.interface_names import of_port
 from minigts.language.problems import did_you_mean, shown
 
 FIRST = "scenario"
@@ -232,9 +233,9 @@ class _Reading:
             self._judge(each, "interface", name, besides=("nem",))
             address = self._address(each, name)
             networks.append(address.network if address is not None else None)
-            called = each.attributes.get("name") or None
             index = each.attributes.get("id", "")
-            number = int(index) + 1 if index.isascii() and index.isdigit() and len(index) < 6 else None
+            number = int(index) if index.isascii() and index.isdigit() and len(index) < 6 else None
+            called = each.attributes.get("name") or (None if number is None else of_port(number))
             wanted.append(Wanted((line,), called, number, address.ip if address is not None else None))
             macs += self._mac(each, name)
         ways = self._ways(element, owner)
@@ -301,10 +302,10 @@ class _Reading:
         if machine.is_switch or not of_line:
             return
         yield IPV6_ON
-        for link, numbers in ports(links):
-            for end, number in zip(link.ends, numbers, strict=True):
+        for link, names in ports(links):
+            for end, name in zip(link.ends, names, strict=True):
                 if end == machine.name and link.line in of_line:
-                    yield shlex.join(["ip", "address", "add", of_line[link.line], "dev", f"eth{number}"])
+                    yield shlex.join(["ip", "address", "add", of_line[link.line], "dev", name])
         self._lines.notes.add("ip6", machine.name, "`run:` here; IPv6 has no routes to other links, and IPv4 has")
 
 

@@ -24,6 +24,7 @@ from minigts.formats import gts_syntax
 from minigts.formats.gts_evaluate import Adjacency, Attribute, Block, evaluate
 from minigts.formats.gts_syntax import MOST_ERRORS
 from minigts.formats.network import WAYS, Link, Machine, Names, Network, Notes, Ways, Written, number, ports, title
+from minigts.language.interface_names import number_of
 from minigts.language.problems import did_you_mean, listed, require_none, shown
 from minigts.language.quantities import RATE_MBIT, TIME_MS
 
@@ -475,7 +476,7 @@ def write(network: Network) -> Written:
     notes, lost = Notes(), Notes()
     ids = _Ids(notes)
     machine_ids = {each.name: ids.of(each.name) for each in network.machines}
-    numbered = [*ports(network.links)]
+    named = [*ports(network.links)]
     link_ids = [
         ids.of(link.name if link.name is not None else f"l{index}") for index, link in enumerate(network.links, 1)
     ]
@@ -484,19 +485,19 @@ def write(network: Network) -> Written:
         lines.append(f"  description = {_quoted(network.description)}")
     for machine in network.machines:
         own = [
-            number
-            for link, numbers in numbered
-            for number, end in zip(numbers, link.ends, strict=True)
+            number_of(port)
+            for link, names in named
+            for port, end in zip(names, link.ends, strict=True)
             if end == machine.name
         ]
         lines += _machine_lines(machine, machine_ids[machine.name], own, notes, lost)
-    for (link, _), name in zip(numbered, link_ids, strict=True):
+    for (link, _), name in zip(named, link_ids, strict=True):
         lines.append(
             f'  link {{ id={_quoted(name)}{_link_words(link, name, lost)} port {{ id="src" }} port {{ id="dst" }} }}'
         )
-    for (link, numbers), name in zip(numbered, link_ids, strict=True):
-        for end, count, port in zip(link.ends, numbers, ("src", "dst"), strict=True):
-            lines.append(f"  adjacency {_word(machine_ids[end])}.p{count}, {_word(name)}.{port}")
+    for (link, names), name in zip(named, link_ids, strict=True):
+        for end, own_port, port in zip(link.ends, names, ("src", "dst"), strict=True):
+            lines.append(f"  adjacency {_word(machine_ids[end])}.p{number_of(own_port)}, {_word(name)}.{port}")
     if network.routing != "neighbours":
         notes.add(f"routing: {network.routing}", network.name, "in GTS a host reaches its neighbours alone")
     return Written("\n".join([*lines, "}"]) + "\n", notes.lines(), lost.lines())
@@ -520,7 +521,7 @@ class _Ids:
         return unique
 
 
-def _machine_lines(machine: Machine, name: str, own: Iterable[int], notes: Notes, lost: Notes) -> list[str]:
+def _machine_lines(machine: Machine, name: str, own: Iterable[int | None], notes: Notes, lost: Notes) -> list[str]:
     words = [f"id={_quoted(name)}"]
     if machine.location is not None:
         words.append(f"location={_quoted(machine.location)}")

@@ -7,7 +7,7 @@
     r1[sysctl]="net.ipv4.conf.all.rp_filter=0"
 
 Beside it lie `pc1.startup`, a shell script that pc1 runs, and a directory `pc1` whose files are pc1's. A collision
-domain of two devices is a link, another one a switch. Interfaces are eth0, eth1, … there, and eth1, eth2, … here.
+domain of two devices is a link, another one a switch. Interfaces are eth0, eth1, … here, too.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from minigts.formats.lines import Lines
 from minigts.formats.network import Link, Machine, Names, Network, memory_of_host, title
 from minigts.language.blocks import MAC, OWN_MACS
 from minigts.language.host_paths import checked_source, checked_target
+from minigts.language.interface_names import of_port
 from minigts.language.problems import did_you_mean, shown
 from minigts.language.quantities import MEMORY_MB
 
@@ -284,7 +285,7 @@ class _Reading:
 
 def _wanted(end: tuple[str, int, str | None, int]) -> Wanted:
     _, index, _, line = end
-    return Wanted((line,), f"eth{index}", index + 1)
+    return Wanted((line,), of_port(index), index)
 
 
 def _commands(script: str) -> list[str]:

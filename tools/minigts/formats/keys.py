@@ -41,8 +41,8 @@ _FOREIGN_FILES = "files of this machine's, which may hold addresses and routes; 
 _CONTROL_LINE = "a host is reached by `minigts exec` and `shell`, over no network"
 _NO_MANAGEMENT = f"there is no management network: {_CONTROL_LINE}"
 _PORTS = (
-    "the ports' order, where the links' order can give it; a port that is called otherwise here is a note, and keeps "
-    "its name by `interfaces:` unless another port has it"
+    "the port of that number, by the links' order or by `interfaces:`; one with a name of its own is `eth1`, `eth2`, … "
+    "here, which is a note, and keeps its name beside it by `interfaces:`"
 )
 _CLAB_LINK = {
     **_honoured(
@@ -294,13 +294,14 @@ CORE: Mapping[str, Place] = {
     },
     "interface": {
         **_honoured(
-            name="the ports' order; a port that is called otherwise here is a note",
+            name="the port of that number, by `interfaces:`; one with a name of its own is called otherwise here, "
+            "which is a note",
             mac="`macs:`",
             ip4="`subnet:` and `addresses:`, with `ip4_mask`",
             ip4_mask="as above",
             ip6="`run:`, by `ip address add`, with `ip6_mask`; IPv6 is on, and has no routes",
             ip6_mask="as above",
-            id="as `name`",
+            id="as `name`, where there is none",
         ),
     },
     "options": {

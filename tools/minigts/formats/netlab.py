@@ -42,6 +42,7 @@ _OF_LINK = NETLAB["link"]
 _OWN_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?", re.ASCII)
 _MOST_HYPHENS = 20
 """The most words in a node's name that hyphens join."""
+_MANAGEMENT = "eth0"
 _UNLIMITED = 100_000.0
 """The rate in Mbit/s of a direction without one, where the other has one: the highest in a topology."""
 
@@ -276,6 +277,8 @@ def write(network: Network) -> Written:
     lines += ["links:"] if network.links else []
     addresses = _addresses(network)
     names = [lost.without_long_names(link) for link in network.links]
+    for end in dict.fromkeys(end for own in names for end, name in own.items() if name == _MANAGEMENT):
+        lost.add(f"interface {_MANAGEMENT}", end, "netlab itself reaches a node by it")
     lines += [f"  - {flow(_written(*each))}" for each in zip(network.links, addresses, names, strict=True)]
     return Written("\n".join(lines) + "\n", notes.lines(), lost.lines())
 

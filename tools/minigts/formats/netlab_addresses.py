@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv4Network
@@ -11,12 +10,12 @@ from typing import TypeAlias
 from minigts.formats.attached import Wanted
 from minigts.formats.keys import NETLAB
 from minigts.formats.yaml_document import Document, Layers, is_truth
+from minigts.language.interface_names import number_of
 from minigts.language.problems import Location, did_you_mean, shown
 from minigts.language.tree import Data
 
 Interface: TypeAlias = tuple[str, Mapping[str, Data], Location]
 """An interface: its node, its settings, and their place."""
-_INTERFACE = re.compile(r"eth([1-9][0-9]{0,4})", re.ASCII)
 _LONGEST = 40
 
 
@@ -72,10 +71,9 @@ def wanted(document: Document, interface: Interface, of_link: IPv4Network | None
     called = f"eth{index}" if isinstance(index, str) else None
     if isinstance(name, str):
         called, where = name, (*at, "ifname")
-    numbered = _INTERFACE.fullmatch(called) if called else None
     address = _address(document, interface, of_link)
     place: Location = (*at, "ipv4") if called is None else where
-    return Wanted(place, called, int(numbered[1]) if numbered else None, address)
+    return Wanted(place, called, None if called is None else number_of(called), address)
 
 
 @dataclass(frozen=True)

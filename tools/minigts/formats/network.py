@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from minigts.foreign import UNPRINTABLE
 from minigts.formats.limits import LONGEST_DESCRIPTION, LONGEST_NOTE, MOST_NOTES
+from minigts.language import interface_names
 from minigts.language.problems import Location, listed
 from minigts.language.quantities import MEMORY_MB
 from minigts.language.tree import Data, Tree
@@ -63,7 +64,7 @@ class Link:
     macs: tuple[tuple[str, str], ...] = ()
     """The ends' own MAC addresses, by machine."""
     interfaces: tuple[tuple[str, str], ...] = ()
-    """The names of the ends' interfaces beside eth1, eth2, …, by machine."""
+    """The names of the ends' interfaces, by machine: eth2 is a port's own, any other stands beside it."""
 
     @property
     def turned(self) -> Link:
@@ -352,12 +353,7 @@ def connected(machines: Sequence[Machine], links: Iterable[Link], notes: Notes) 
     return routing, time
 
 
-def ports(links: Iterable[Link]) -> Iterator[tuple[Link, tuple[int, int]]]:
-    """Yield each link with the numbers of its ports on their machines, from 1."""
-    used: dict[str, int] = {}
-    for link in links:
-        numbers = []
-        for end in link.ends:
-            used[end] = used.get(end, 0) + 1
-            numbers.append(used[end])
-        yield link, (numbers[0], numbers[1])
+def ports(links: Iterable[Link]) -> Iterator[tuple[Link, tuple[str, str]]]:
+    """Yield each link with the names of its ports on their machines: eth1, eth2, …"""
+    them = [*links]
+    yield from zip(them, interface_names.of_ends(them), strict=True)

@@ -1,4 +1,4 @@
-"""The faults that `minigts break` knows, as scripts for a host's shell.
+"""The faults that `minigts break` knows, as scripts for a host's shell; or as a link that is unplugged.
 
 Each has variables of its place (see `breaks.Place`): `dev` and `own`, the host's interface and its address there with
 `prefix`; `near`, a neighbour's address on that segment; `there` and `name`, another host's own address and its name;
@@ -33,6 +33,8 @@ class Kind:
     shows: str
     watched: bool = False
     """Whether `shows` is for the neighbour; else it is for the host that is broken."""
+    unplugs: Literal["both ends", "one end"] | None = None
+    """Which ends of the interface's link lose their carrier; then nothing is done on the host."""
 
 
 ROUTES = """
@@ -46,6 +48,7 @@ DAEMON = f"""
 pid=$(ss -ltnpH 'sport = :{SERVICE}' | sed -n 's/.*pid=\\([0-9]*\\).*/\\1/p' | head -n 1)
 command=$(tr '\\0' ' ' <"/proc/$pid/cmdline")
 """
+NO_CARRIER = '[ "$(cat "/sys/class/net/$dev/carrier")" = 0 ]'
 CLOSED = f'! nc -z -w 2 "$own" {SERVICE}'
 SILENT = '! ping -q -c 2 -W 1 "$own"'
 LOST = """ping -q -c 200 -i 0.02 -W 1 "$own" | awk '/packet loss/ { sub(/.* received, /, ""); exit !($1 + 0 > 8) }'"""
@@ -401,6 +404,22 @@ KINDS = (
         _sysctl("net.ipv4.ip_local_port_range", "40000 40000"),
         "! python3 -c 'import socket, sys\n"
         f'held = [socket.create_connection((sys.argv[1], {SERVICE}), 5) for _ in range(3)]\' "$near"',
+    ),
+    Kind(
+        "carrier",
+        "a link's cable is unplugged: neither end has a carrier",
+        "interface",
+        "",
+        NO_CARRIER,
+        unplugs="both ends",
+    ),
+    Kind(
+        "carrier-one-end",
+        "an interface has lost its carrier, and the other end of its link has one",
+        "interface",
+        "",
+        NO_CARRIER,
+        unplugs="one end",
     ),
 )
 """All kinds, in the order of the list. A seed's fault depends on the kinds that are drawn from, and on this order."""

@@ -15,11 +15,12 @@ from pydantic import BaseModel, ConfigDict
 from minigts import paths
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, reading_from
 from minigts.foreign import Foreign, to_parse, whole_number
-from minigts.lab import Lab
+from minigts.lab import Lab, links
 from minigts.language.fields import unknown
 from minigts.lessons.break_kinds import KINDS, Kind
 from minigts.providers.base import Power
 from minigts.results.folder import read_model
+from minigts.topology.outage import Outage
 from minigts.topology.plan.elements import Host
 from minigts.topology.plan.plan import Plan
 
@@ -36,6 +37,10 @@ class Place:
     host: str
     watcher: str
     variables: Mapping[str, str] = field(default_factory=dict)
+    link: str = ""
+    """The link of its interface."""
+    far_end: str = ""
+    """The machine at the link's other end: the watcher, or a switch."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +50,15 @@ class Fault:
     kind: Kind
     place: Place
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that are a right answer: the one that is broken, and of a cable the other end, too."""
+        far = (self.place.far_end,) if self.kind.unplugs == "both ends" else ()
+        return (self.place.host, *far)
+
 
 class Broken(BaseModel):
-    """broken.json: how a lab was broken, and the commands that undo it."""
+    """broken.json: how a lab was broken, and the commands that undo it, if any."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -105,7 +116,7 @@ def _places(kind: Kind, plan: Plan) -> Iterator[Place]:
                 "rtt": f"{path.rtt_ms:g}",
                 "ceiling": f"{path.tcp_ceiling_mbit or 0:g}",
             }
-            place = Place(host.name, other.name, known)
+            place = Place(host.name, other.name, known, port.link, port.peer_host)
             if kind.name == "small-buffers" and not _buffers_matter(path.rtt_ms, path.tcp_ceiling_mbit):
                 continue
             match kind.places:
@@ -149,7 +160,8 @@ def _buffers_matter(rtt_ms: float, ceiling_mbit: float | None) -> bool:
 
 def break_(lab: Lab, seed: str, kinds: Sequence[str] = ()) -> None:
     """Do a seed's fault to a lab. It is undone again, and MinigtsError raised, unless it has its effect. Raises
-    EnvironmentLacks where hosts have no kernels of their own, InputError when the lab is broken already."""
+    EnvironmentLacks where hosts have no kernels of their own, or a link no carriers, InputError when the lab is broken
+    already."""
     if not isinstance(lab.provider, Power):
         raise EnvironmentLacks(f"break: hosts of {lab.provider.name} share this machine's kernel, clock and disk")
     fault = draw(lab.plan, seed, kinds)
@@ -167,7 +179,14 @@ def break_(lab: Lab, seed: str, kinds: Sequence[str] = ()) -> None:
 
 
 def _do(lab: Lab, fault: Fault) -> str:
-    """Break; return the commands that undo it, which run on the same host alone, as root there."""
+    """Break; return the commands that undo it, which run on the same host alone, as root there; none for a link that is
+    unplugged."""
+    if fault.kind.unplugs is not None:
+        if fault.place.link in lab.read_record().cut:
+            raise MinigtsError(f"link {fault.place.link} is down already: take another seed")
+        end = fault.place.host if fault.kind.unplugs == "one end" else None
+        links.set_link_up(lab, fault.place.link, up=False, how=Outage(end=end))
+        return ""
     return to_parse(_run(lab, fault.place.host, fault.kind.do, fault.place.variables))
 
 
@@ -213,7 +232,10 @@ def mend(lab: Lab) -> None:
     """Undo the lab's fault. Raises InputError if it has none."""
     broken = required(lab)
     if not broken.mended:
-        _run(lab, broken.where, broken.undo, {})
+        if broken.undo:
+            _run(lab, broken.where, broken.undo, {})
+        else:
+            links.set_link_up(lab, found_again(lab, broken).place.link, up=True)
         _write(lab, broken.model_copy(update={"mended": True}))
 
 

@@ -71,12 +71,12 @@ def passed(verdicts: tuple[Verdict, ...]) -> bool:
 def _of_fault(work: Work, evidence: Evidence) -> Iterator[Verdict]:
     """Whether a fault was found and mended."""
     fault = work.numbered.fault(work.seed)
-    for name, right in ((WHAT, fault.kind.name), (WHERE, fault.place.host)):
+    for name, right in ((WHAT, (fault.kind.name,)), (WHERE, fault.hosts)):
         given = work.found.get(name)
         if given is None:
             yield Verdict(name, False, "no answer in answers.yaml yet")
         else:
-            yield Verdict(name, given == right, given if given == right else f"{given}: it is not that")
+            yield Verdict(name, given in right, given if given in right else f"{given}: it is not that")
     mended = evidence.figures.get(MENDED)
     if mended is not None:
         yield Verdict(MENDED, mended == 1, "the fault has no effect any more" if mended == 1 else "it is still broken")

@@ -15,7 +15,9 @@ from typing import Annotated, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from minigts.errors import InputError
+from minigts.language.interface_names import of_port
 from minigts.language.quantities import MOMENT_S
+from minigts.topology.fields import MOST_LINKS, Interface
 
 RECORD = "MINIGTS_RECORD"
 """The environment variable by which the clock of a new lab records every event: `all`, or from one moment of the lab to
@@ -66,6 +68,13 @@ class HostCourse(_Part):
     name: Annotated[str, Field(max_length=200)]
     to: Chain
     from_: Annotated[Chain, Field(alias="from")]
+    ports: Annotated[tuple[Interface, ...], Field(max_length=MOST_LINKS, exclude_if=lambda names: not names)] = ()
+    """The names of its ports, by their numbers in the course. Empty, which is not stored, where they are eth1, eth2, …
+    """
+
+    def port(self, number: int) -> str:
+        """The name of the port with that number, from 0."""
+        return self.ports[number] if number < len(self.ports) else of_port(number + 1)
 
 
 class Recording(_Part):

@@ -16,6 +16,7 @@ from minigts.topology.plan.elements import Host
 from minigts.topology.plan.plan import Plan
 
 NAME_SERVER = "name servers"
+PORT_0 = "an interface eth0"
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Asked:
 def names() -> tuple[str, ...]:
     """The names of all features, in the order of the settings that ask for them."""
     of_links = (name for each in LINK_SETTINGS for name in (each.feature, *each.features.values()) if name is not None)
-    return tuple(dict.fromkeys((*(feature.name for feature in FEATURES), *of_links, NAME_SERVER, CARRIERS)))
+    return tuple(dict.fromkeys((*(feature.name for feature in FEATURES), *of_links, NAME_SERVER, PORT_0, CARRIERS)))
 
 
 def asked(plan: Plan) -> Iterator[Asked]:
@@ -54,6 +55,8 @@ def asked(plan: Plan) -> Iterator[Asked]:
             has = ((link.name, getattr(way, setting.field)) for link in plan.links for way in plan.directions(link))
             if asking := dict.fromkeys(name for name, its in has if its == value):
                 yield Asked(needed, f"{', '.join(asking)} with `{setting.word}: {value}`")
+    if first := [each.name for each in plan.machines if any(port.number == 0 for port in each.ports)]:
+        yield Asked(PORT_0, f"{', '.join(first)} with `interfaces: eth0`", "write eth1 or another port")
     if plan.dns:
         yield Asked(
             NAME_SERVER,

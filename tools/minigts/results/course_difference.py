@@ -17,7 +17,8 @@ from minigts.dataplane import frame_words
 from minigts.errors import InputError, Problem
 from minigts.foreign import printable
 from minigts.language.figures import digits
-from minigts.providers.course import MOST_NS, NS_PER_S, RECORD, Chain, Course
+from minigts.language.interface_names import of_port
+from minigts.providers.course import MOST_NS, NS_PER_S, RECORD, Chain, Course, HostCourse
 from minigts.results import courses
 from minigts.results.courses import LabCourse
 from minigts.results.folder import read_bytes
@@ -113,7 +114,7 @@ def parting(one: LabCourse, other: LabCourse, recordings: tuple[Path, Path]) -> 
     read = [_Recording.read(path, each.course) for path, each in zip(recordings, (one, other), strict=True)]
     from_ns = max(each.from_ns for each in read)
     until_ns = min(*(each.until_ns for each in read), one.course.now_ns + 1, other.course.now_ns + 1)
-    names = [host.name for host in one.course.hosts]
+    hosts = one.course.hosts
     found = sorted(
         (
             event
@@ -128,12 +129,12 @@ def parting(one: LabCourse, other: LabCourse, recordings: tuple[Path, Path]) -> 
     host = _host(first)
     later: dict[str, str] = {}
     for pair in found[1:]:
-        name = _name(names, _host(pair))
-        if name != _name(names, host):
+        name = _name(hosts, _host(pair))
+        if name != _name(hosts, host):
             later.setdefault(name, f"{name} at {seconds(_moment(pair))}")
     at = _differs_at(first)
-    words = [in_words(line, names, at) if line else "nothing more" for line in first]
-    return Parting(_moment(first), _name(names, host), (words[0], words[1]), tuple(later.values())[:MOST_NAMED])
+    words = [in_words(line, hosts, at) if line else "nothing more" for line in first]
+    return Parting(_moment(first), _name(hosts, host), (words[0], words[1]), tuple(later.values())[:MOST_NAMED])
 
 
 Pair: TypeAlias = "tuple[bytes | None, bytes | None]"
@@ -214,28 +215,28 @@ class _Recording:
         return [line for line in self.chains.get(key, ()) if from_ns <= _time(line) < until_ns]
 
 
-def in_words(line: bytes, names: Sequence[str], at: int = 0) -> str:
+def in_words(line: bytes, hosts: Sequence[HostCourse], at: int = 0) -> str:
     """A recorded event in words: `h1 eth1 sent TCP 10.0.0.1:5001 > … (1514 bytes), which arrives at 3.1 s`. Of a long
     text it has what is around the byte `at`."""
     words = line.split(b" ")
-    host, kind = _name(names, int(words[1])), words[2]
+    host, kind = _name(hosts, int(words[1])), words[2]
     numbers = [int(word) for word in words[3 : 3 + _WORDS[kind][1]]]
     content = _content(line)
     if kind in (b"input", b"output"):
         said = _said(content, _KINDS if kind == b"input" else _ANSWERS, at)
         what = f"was sent by minigts: {said}" if kind == b"input" else f"sent to minigts: {said}"
     elif numbers:
-        what = f"eth{numbers[0] + 1} {_of_a_port(kind, numbers, content, names)}"
+        what = f"{_port(hosts, int(words[1]), numbers[0])} {_of_a_port(kind, numbers, content, hosts)}"
     else:
         what = kind.decode()
     return f"at {seconds(int(words[0]))} {host} {what}"
 
 
-def _of_a_port(kind: bytes, numbers: Sequence[int], content: bytes, names: Sequence[str]) -> str:
+def _of_a_port(kind: bytes, numbers: Sequence[int], content: bytes, hosts: Sequence[HostCourse]) -> str:
     if kind == b"set":
         return f"was set: {_text(content)}"
     if kind in (b"got", b"refused"):
-        sender = f"{_name(names, numbers[2])} eth{numbers[3] + 1}"
+        sender = f"{_name(hosts, numbers[2])} {_port(hosts, *numbers[2:4])}"
         verb = "got" if kind == b"got" else "had no room for"
         return f"{verb} frame {numbers[4]} of {sender} ({numbers[1]} bytes)"
     frame = f"sent {frame_words.in_words(content)} ({numbers[1]} bytes)"
@@ -265,8 +266,12 @@ def _text(content: bytes, at: int = 0) -> str:
     return f"…{text}" if first else text
 
 
-def _name(names: Sequence[str], number: int) -> str:
-    return names[number] if number < len(names) and names[number] else f"host {number}"
+def _name(hosts: Sequence[HostCourse], number: int) -> str:
+    return hosts[number].name if number < len(hosts) and hosts[number].name else f"host {number}"
+
+
+def _port(hosts: Sequence[HostCourse], number: int, port: int) -> str:
+    return hosts[number].port(port) if number < len(hosts) else of_port(port + 1)
 
 
 def seconds(moment_ns: int) -> str:

@@ -70,7 +70,7 @@ def pending(wanted: Ready, file: Loaded) -> Pending | None:
     lifecycle.require_provider(there, record, wanted.lab)
     lifecycle.require_share(there, record, wanted.share)
     before = (there.plan_with(record.becoming) if record.becoming else None) or there.plan
-    made = difference(before, renumbered(file.plan, before, file.subnets, file.addresses))
+    made = difference(before, renumbered(file.plan, before, file.subnets, file.addresses, file.ports))
     made = replace(
         made, overlay=_other_overlay(there, wanted), refused=(*made.refused, *_hindrances(there, record, made))
     )

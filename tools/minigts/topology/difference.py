@@ -240,7 +240,7 @@ def _refused_of_links(before: Plan, after: Plan, stay: set[str]) -> Iterator[str
 
 
 def _refused_of_ends(link: str, then: Port, now: Port, *, same_subnet: bool) -> Iterator[str]:
-    if then.altname != now.altname:
+    if (then.name, then.altname) != (now.name, now.altname):
         yield f"link {link}: interfaces: hosts name their interfaces as they boot"
     if then.mtu != now.mtu:
         yield f"link {link}: mtu: hosts get a link's MTU as they boot"
@@ -256,7 +256,7 @@ _NOT_FIXED = ("name", "altname", "outgoing", "incoming", "mtu")
 
 
 def _fixed(port: Port) -> dict[str, Any]:
-    """What of a port no link's setting is; its name follows from its place among the others."""
+    """What of a port no link's setting is, beside its names."""
     return {key: value for key, value in dict(port).items() if key not in _NOT_FIXED}
 
 
@@ -306,6 +306,5 @@ def _unknown(made: Difference, stay: set[str]) -> Iterator[str]:
 
 
 def _without_coming(machine: Host | Switch, stay: set[str]) -> Host | Switch:
-    """The machine with the ports on links that stay, whatever their names."""
-    ports = tuple(port.model_copy(update={"name": "eth1"}) for port in machine.ports if port.link in stay)
-    return machine.model_copy(update={"ports": ports})
+    """The machine with the ports on links that stay."""
+    return machine.model_copy(update={"ports": tuple(port for port in machine.ports if port.link in stay)})

@@ -1,4 +1,4 @@
-"""A plan with a host or link added or removed; all others keep their names, addresses and MACs. Pure.
+"""A plan with a host or link added or removed; all others keep their names, ports, addresses and MACs. Pure.
 
 Therefore a removal leaves a gap in the indices, and an added element gets the next index.
 """
@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from minigts.errors import InputError
 from minigts.language.blocks import reserved_for
+from minigts.language.interface_names import free_ports
 from minigts.language.problems import did_you_mean, listed, path_of, shown
 from minigts.language.validation import findings_of
 from minigts.topology import checks, sites
@@ -22,7 +23,7 @@ from minigts.topology.fields import MOST_HOSTS
 from minigts.topology.host_settings import BY_HAND, HOST_SETTINGS, HostSpec
 from minigts.topology.link_settings import SETTABLE
 from minigts.topology.plan.build import end_of, free_name, host_of, link_of, shapings
-from minigts.topology.plan.elements import Host, HostPort, Link, Port, Switch
+from minigts.topology.plan.elements import Host, HostPort, Link, Port, Switch, in_order
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.draft import DraftLink, draft_host, draft_link
 from minigts.topology.read.links import LinkSpec
@@ -99,14 +100,16 @@ def with_link(
     given = _addresses(plan, link, switch)
     towards = shapings(draft, link.name, plan.seed)
     joined = {
-        name: end_of(link, number, draft.mtu, towards, f"eth{len(machines[name].ports) + 1}")
+        name: end_of(link, number, draft.mtu, towards, next(free_ports(port.name for port in machines[name].ports)))
         for number, name in enumerate(link.ends)
     }
     return _with(
         plan,
         tuple(_with_port(host, joined.get(host.name), given, subnet) for host in hosts),
         tuple(
-            each.model_copy(update={"ports": (*each.ports, joined[each.name])}) if each.name in joined else each
+            each.model_copy(update={"ports": in_order((*each.ports, joined[each.name]))})
+            if each.name in joined
+            else each
             for each in plan.switches
         ),
         (*plan.links, link),
@@ -295,15 +298,12 @@ def _with_port(host: Host, end: Port | None, given: Mapping[str, str], subnet: s
         prefix=IPv4Network(subnet).prefixlen,
         peer_address=given[end.peer_host],
     )
-    return host.model_copy(update={"ports": (*host.ports, port)})
+    return host.model_copy(update={"ports": in_order((*host.ports, port))})
 
 
 def _without_ports(machine: M, names: Iterable[str]) -> M:
-    """The machine without its ports on these links. The others become eth1, eth2, … again, for which it is
-    restarted."""
-    left = [port for port in machine.ports if port.link not in names]
-    ports = (port.model_copy(update={"name": f"eth{number}"}) for number, port in enumerate(left, 1))
-    return machine.model_copy(update={"ports": tuple(ports)})
+    """The machine without its ports on these links."""
+    return machine.model_copy(update={"ports": tuple(port for port in machine.ports if port.link not in names)})
 
 
 def _with(plan: Plan, hosts: tuple[Host, ...], switches: tuple[Switch, ...], links: tuple[Link, ...]) -> Plan:

@@ -72,7 +72,7 @@ HOST_NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,13}[a-z0-9])?", re.ASCII)
 HOST_NAME_HINT = "a host name: at most 15 lower-case letters, digits, hyphens; a letter first, no hyphen last"
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?", re.ASCII)
 NAME_HINT = "a name: at most 40 lower-case letters, digits and hyphens, no hyphen first or last"
-_INTERFACE = re.compile(r"eth[1-9][0-9]{0,4}", re.ASCII)
+_INTERFACE = interface_names.PORT
 _ON_SEGMENT = re.compile(rf"{_INTERFACE.pattern}(?:\.[1-9][0-9]{{0,3}})?", re.ASCII)
 _PORT = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
 

@@ -1,4 +1,4 @@
-"""A file's plan with the numbers of a lab that is up: whatever the lab has keeps its addresses and MACs. Pure.
+"""A file's plan with the numbers of a lab that is up: whatever the lab has keeps its ports, addresses and MACs. Pure.
 
 Numbers follow from places in a file, so a host that is taken out of its middle would move all behind it. Here hosts,
 switches and links are known by their names, and a link also by its ends; new ones get the next numbers.
@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from minigts.errors import InputError
 from minigts.language.blocks import OWN_MACS
-from minigts.topology.plan.elements import Host, HostPort, Link, Machine, OnVlan, Port, Switch
+from minigts.language.interface_names import free_ports
+from minigts.topology.plan.elements import Host, HostPort, Link, Machine, OnVlan, Port, Switch, in_order
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes import ipv6
 from minigts.topology.routes.addresses import assign, host_address, mac, overlaps
@@ -20,17 +21,25 @@ from minigts.topology.routes.addresses import assign, host_address, mac, overlap
 M = TypeVar("M", Host, Switch)
 Member = tuple[str, str]
 """A subnet, and the name of a machine that has an address in it."""
+End = tuple[str, str]
+"""The names of a link and of one of its ends."""
 
 
-def renumbered(file: Plan, lab: Plan, given: Collection[str] = (), written: Collection[tuple[str, str]] = ()) -> Plan:
-    """The plan of `file` in the lab's numbers. `given` has the names of links whose subnet the file itself says, and
-    `written` the links and ends whose address it says; they have those, whatever the lab has. Raises InputError where
-    no subnet or address is left, or two subnets overlap.
+def renumbered(
+    file: Plan,
+    lab: Plan,
+    given: Collection[str] = (),
+    written: Collection[End] = (),
+    named: Collection[End] = (),
+) -> Plan:
+    """The plan of `file` in the lab's numbers. `given` has the names of links whose subnet the file itself says,
+    `written` the links and ends whose address it says, and `named` those whose port it says; they have those, whatever
+    the lab has. Raises InputError where no subnet or address is left, or two subnets overlap.
     """
     links = _numbered_links(file, lab)
     subnets = _subnets(file, lab, given)
     addresses = _addresses(file, lab, subnets, _written(file, written))
-    placed = _Placed(links, subnets, addresses)
+    placed = _Placed(links, subnets, addresses, _ports(file, lab, links, named))
     hosts = _in_order(
         placed.host(host, index) for host, index in zip(file.hosts, _indices(file.hosts, lab.hosts), strict=True)
     )
@@ -71,6 +80,23 @@ def _numbered_links(file: Plan, lab: Plan) -> dict[str, int]:
     for link in file.links:
         found[link.name] = known[link.name] if link.name in stay else following
         following += link.name not in stay
+    return found
+
+
+def _ports(file: Plan, lab: Plan, links: Mapping[str, int], named: Collection[End]) -> dict[End, str]:
+    """The names of the links' ports: those that the file says, else the lab's, else the lowest that is free, in the
+    order of the links."""
+    stay = {link.name for link in staying_links(lab, file)}
+    had = {machine.name: {port.link: port.name for port in machine.ports} for machine in lab.machines}
+    found: dict[End, str] = {}
+    for machine in file.machines:
+        ports = sorted(machine.ports, key=lambda port: links[port.link])
+        own = {port.link: port.name for port in ports if (port.link, machine.name) in named}
+        for link, name in had.get(machine.name, {}).items():
+            if link in stay and name not in own.values():
+                own.setdefault(link, name)
+        free = free_ports(own.values())
+        found |= {(port.link, machine.name): own.get(port.link) or next(free) for port in ports}
     return found
 
 
@@ -159,8 +185,14 @@ def _addresses(file: Plan, lab: Plan, subnets: Mapping[str, str], written: Colle
 class _Placed:
     """Machines and links of the file's plan with their numbers in the lab."""
 
-    def __init__(self, indices: Mapping[str, int], subnets: Mapping[str, str], addresses: Mapping[Member, str]) -> None:
-        self._indices, self._subnets, self._addresses = indices, subnets, addresses
+    def __init__(
+        self,
+        indices: Mapping[str, int],
+        subnets: Mapping[str, str],
+        addresses: Mapping[Member, str],
+        ports: Mapping[End, str],
+    ) -> None:
+        self._indices, self._subnets, self._addresses, self._ports = indices, subnets, addresses, ports
 
     def link(self, link: Link) -> Link:
         return link.model_copy(
@@ -176,40 +208,35 @@ class _Placed:
             port.model_copy(
                 update={
                     **self._on(port, host.name, port.peer_host),
-                    **self._end(port, number, host.name),
+                    **self._end(port, host.name),
                     "tagged": tuple(
                         each.model_copy(update=self._on(each, host.name, port.peer_host)) for each in port.tagged
                     ),
                 }
             )
-            for number, port in enumerate(self._sorted(host.ports), 1)
+            for port in host.ports
         )
-        return host.model_copy(update={"index": index, "address": host_address(index), "ports": tuple(ports)})
+        return host.model_copy(update={"index": index, "address": host_address(index), "ports": in_order(ports)})
 
     def switch(self, switch: Switch, index: int, file: Plan) -> Switch:
-        ports = (
-            port.model_copy(update=self._end(port, number, switch.name))
-            for number, port in enumerate(self._sorted(switch.ports), 1)
-        )
+        ports = (port.model_copy(update=self._end(port, switch.name)) for port in switch.ports)
         return switch.model_copy(
             update={
                 "index": index,
                 **self._on(switch, switch.name),
-                "ports": tuple(ports),
+                "ports": in_order(ports),
                 "vlans": tuple(each.model_copy(update=self._on(each, switch.name)) for each in switch.vlans),
                 "controller": self._controller(switch.controller, file),
             }
         )
 
-    def _sorted(self, ports: Iterable[Any]) -> list[Any]:
-        return sorted(ports, key=lambda port: self._indices[port.link])
-
-    def _end(self, port: Port, number: int, machine: str) -> dict[str, Any]:
+    def _end(self, port: Port, machine: str) -> dict[str, Any]:
+        name = self._ports[port.link, machine]
         # Both ends of a link know each other, and the first one's own MAC ends in 1.
         if not port.mac.startswith(OWN_MACS):
-            return {"name": f"eth{number}"}
+            return {"name": name}
         second = port.mac.endswith(":02")
-        return {"name": f"eth{number}", "mac": mac(self._indices[port.link], int(second))}
+        return {"name": name, "mac": mac(self._indices[port.link], int(second))}
 
     def _on(self, one: HostPort | OnVlan | Switch, machine: str, peer: str = "") -> dict[str, Any]:
         subnet = _network(one.address, one.prefix)

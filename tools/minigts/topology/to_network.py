@@ -8,6 +8,7 @@ from typing import Any
 
 from minigts.formats.network import WAYS, Link, Machine, Network, Notes, Ways
 from minigts.language.blocks import OWN_MACS
+from minigts.language.interface_names import of_ends
 from minigts.topology.facts.hosts.memory import DEFAULT_MEMORY_MB
 from minigts.topology.facts.links.queue import default_bytes
 from minigts.topology.host_settings import HOST_SETTINGS
@@ -59,10 +60,11 @@ def network_of(plan: Plan) -> Network:
         _say_of_host(host, notes, lost)
     for link in plan.links:
         _say_of_link(plan, link, lost)
+    interfaces = _interfaces(plan)
     return Network(
         name=plan.name,
         machines=tuple(_machine(plan, each) for each in plan.machines),
-        links=tuple(_link(plan, each) for each in plan.links),
+        links=tuple(_link(plan, each, interfaces[each.name]) for each in plan.links),
         description=plan.description,
         routing=plan.routing,
         sites=any(link.delay_from is not None for link in plan.links),
@@ -129,7 +131,28 @@ def _controller(plan: Plan, written: str) -> str:
     return f"{named}:{port}"
 
 
-def _link(plan: Plan, link: elements.Link) -> Link:
+def _interfaces(plan: Plan) -> dict[str, tuple[tuple[str, str], ...]]:
+    """By link, the names of its ends' interfaces: those of the file that stand beside a port's, and all ports' of
+    machines on which they do not follow from the order of the links."""
+    ports = {(port.link, machine.name): port for machine in plan.machines for port in machine.ports}
+    plain = [Link(link.ends) for link in plan.links]
+    by_order = {
+        (link.name, end): name
+        for link, names in zip(plan.links, of_ends(plain), strict=True)
+        for end, name in zip(link.ends, names, strict=True)
+    }
+    others = {end for (link, end), port in ports.items() if port.name != by_order[link, end]}
+    return {
+        link.name: tuple(
+            (end, port.altname or port.name)
+            for end in link.ends
+            if (port := ports[link.name, end]).altname is not None or end in others
+        )
+        for link in plan.links
+    }
+
+
+def _link(plan: Plan, link: elements.Link, interfaces: tuple[tuple[str, str], ...]) -> Link:
     to, back = plan.directions(link)
     mtu = plan.mtu_of(link)
     said: dict[str, Any] = {field: (getattr(to, field), getattr(back, field)) for field in WAYS}
@@ -140,12 +163,7 @@ def _link(plan: Plan, link: elements.Link) -> Link:
         mtu=None if mtu == DEFAULT_MTU else mtu,
         **{field: ways for field, ways in said.items() if field not in of_sites and _says_something(field, ways)},
         subnet=_subnet(plan, link),
-        interfaces=tuple(
-            (end, port.altname)
-            for end in link.ends
-            for port in plan.machine(end).ports
-            if port.link == link.name and port.altname is not None
-        ),
+        interfaces=interfaces,
     )
 
 

@@ -36,8 +36,8 @@ def break_(
 ) -> None:
     """Break a lab, for somebody to find out what it is, and on which host, by the tools that hosts have.
 
-    The name draws one of forty kinds of faults and one of the places that the topology has for it: the same name breaks
-    the same lab in the same way everywhere. It is made sure that the fault has an effect.
+    The name draws one of some forty kinds of faults and one of the places that the topology has for it: the same name
+    breaks the same lab in the same way everywhere. It is made sure that the fault has an effect.
 
     Example:  minigts break --seed ana
 
@@ -67,7 +67,7 @@ def break_(
         hosts = [host.name for host in opened.plan.hosts]
         if answer[1] not in hosts:
             raise InputError(f"break --answer: {unknown('host', 'hosts', answer[1], hosts)}")
-        right = (answer[0] == broken.what, answer[1] == broken.where)
+        right = (answer[0] == broken.what, answer[1] in breaks.found_again(opened, broken).hosts)
         for name, given, is_right in zip(("what", "where"), answer, right, strict=True):
             typer.echo(f"{'ok  ' if is_right else 'no  '}{name}: {given}")
         raise typer.Exit(0 if all(right) else 1)

@@ -54,7 +54,7 @@ class MininetProvider(AgentProvider):
     kernel_log_argv = ("sh", "-c", "dmesg; ip -s link; ss -anp")
 
     supports = Supports(
-        frozenset(),
+        frozenset({"an interface eth0"}),
         {
             "a share of a processor": "its hosts share one kernel, whose work a host's quota would not count",
             "several processors": "its hosts share all processors of one kernel, and none has its own number",

@@ -80,6 +80,7 @@ class UmlProvider(AgentProvider):
                 "a kernel by name",
                 "an image of its own",
                 "name servers",
+                "an interface eth0",
                 CARRIERS,
             }
         ),
@@ -494,7 +495,7 @@ def altered(launch: Launch, plan: Plan) -> Launch:
 
 def _ports(plan: Plan, one: Machine) -> tuple[Port, ...]:
     ways_out = [Port(GATEWAY_MAC)] if one in plan.ways_out else []
-    return (*(Port(port.mac, port.mtu, between_kernels=True) for port in one.ports), *ways_out)
+    return (*(Port(port.mac, port.mtu, between_kernels=True, name=port.name) for port in one.ports), *ways_out)
 
 
 def _links(plan: Plan) -> tuple[tuple[tuple[str, int], tuple[str, int]], ...]:

@@ -15,6 +15,7 @@ from minigts import paths
 from minigts.dataplane import wire
 from minigts.dataplane.wire import Wire, WireState
 from minigts.errors import HostFailed
+from minigts.language.interface_names import of_port
 from minigts.machine.parallel import NoTurn, Together, Turn, together
 from minigts.machine.progress import Progress
 from minigts.providers.agent import client, lab_processes, lent_turn
@@ -27,6 +28,7 @@ from minigts.providers.uml.clock import tap as clock_tap
 from minigts.providers.uml.clock.process import ClockOrder, layout
 from minigts.providers.uml.provider import UmlProvider
 from minigts.providers.uml.run import booting
+from minigts.providers.uml.run.command_line import GuestKernel
 from minigts.providers.uml.run.supervisor import Launch
 from minigts.topology.plan import chance, reseed
 from minigts.topology.plan.plan import Plan
@@ -163,19 +165,23 @@ class VirtualUmlProvider(UmlProvider):
             return NoTurn()
 
     def set_wires(self, wires: Mapping[tuple[str, str], Wire]) -> None:
-        numbers = self._numbers()
+        machines = {machine.name: machine for machine in self._kernels()}
         clock_client.set_wires(
             self.rundir,
             [
-                {"host": numbers[machine], "port": _port(interface), "wire": one.numbers}
+                {
+                    "host": machines[machine].number,
+                    "port": _port(machines[machine], interface),
+                    "wire": one.numbers,
+                }
                 for (machine, interface), one in wires.items()
             ],
         )
 
     def wires(self) -> Mapping[tuple[str, str], WireState]:
-        names = {number: name for name, number in self._numbers().items()}
+        machines = {machine.number: machine for machine in self._kernels()}
         return {
-            (names[one["host"]], f"eth{one['port'] + 1}"): WireState(
+            _end(machines[one["host"]], one["port"]): WireState(
                 wire=Wire(**one["wire"]),
                 frames=one["frames"],
                 bytes=one["bytes"],
@@ -188,21 +194,24 @@ class VirtualUmlProvider(UmlProvider):
         }
 
     def storms(self) -> Mapping[tuple[str, str], int]:
-        names = {number: name for name, number in self._numbers().items()}
+        machines = {machine.number: machine for machine in self._kernels()}
         try:
             found = clock_client.storms(self.rundir)
         except HostFailed:  # the clock of an older version, or none, has seen none
             return {}
-        return {(names[one["host"]], f"eth{one['port'] + 1}"): one["dropped"] for one in found}
+        return {_end(machines[one["host"]], one["port"]): one["dropped"] for one in found}
 
     def tap(self) -> Tap:
         launch = Launch.read(self.rundir / paths.LAUNCH)
         assert launch.clock is not None, "it has virtual time"
-        names = {machine.number: machine.name for machine in launch.machines}
-        return _Tap(clock_tap.ClockTap(self.rundir), names, launch.clock.epoch_ns)
+        machines = {machine.number: machine for machine in launch.machines}
+        return _Tap(clock_tap.ClockTap(self.rundir), machines, launch.clock.epoch_ns)
 
     def course(self) -> Course:
-        return clock_client.course(self.rundir)
+        found = clock_client.course(self.rundir)
+        ports = {machine.name: _ports_by_name(machine) for machine in self._kernels()}
+        hosts = (each.model_copy(update={"ports": ports.get(each.name, ())}) for each in found.hosts)
+        return found.model_copy(update={"hosts": tuple(hosts)})
 
     def recording(self) -> Path:
         return self.rundir / paths.RECORDING
@@ -240,8 +249,11 @@ class VirtualUmlProvider(UmlProvider):
 
     def _numbers(self) -> dict[str, int]:
         """The clock's number of each machine."""
+        return {machine.name: machine.number for machine in self._kernels()}
+
+    def _kernels(self) -> Sequence[GuestKernel]:
         try:
-            return {machine.name: machine.number for machine in Launch.read(self.rundir / paths.LAUNCH).machines}
+            return Launch.read(self.rundir / paths.LAUNCH).machines
         except OSError as error:
             raise HostFailed("the lab is not up") from error
 
@@ -251,12 +263,12 @@ class _Tap:
     """See `providers.base.Tap`."""
 
     clock: clock_tap.ClockTap
-    names: Mapping[int, str]
+    machines: Mapping[int, GuestKernel]
     epoch_ns: int
 
     def end(self) -> Sequence[SentFrame]:
         return [
-            SentFrame(self.epoch_ns + each.leaves_ns, self.names[each.host], f"eth{each.port + 1}", each.content)
+            SentFrame(self.epoch_ns + each.leaves_ns, *_end(self.machines[each.host], each.port), each.content)
             for each in self.clock.end()
         ]
 
@@ -272,5 +284,20 @@ def _wires(plan: Plan) -> tuple[dict[str, Any], ...]:
     )
 
 
-def _port(interface: str) -> int:
-    return int(interface.removeprefix("eth")) - 1
+def _port(machine: GuestKernel, interface: str) -> int:
+    """The clock's number of a port: its place among the machine's. Raises HostFailed where there is none."""
+    for place, port in enumerate(machine.ports):
+        if port.name == interface:
+            return place
+    raise HostFailed(f"{machine.name} has no interface {interface} of a link")
+
+
+def _end(machine: GuestKernel, place: int) -> tuple[str, str]:
+    """The machine, and the name of the port that has this number in the clock."""
+    return machine.name, machine.ports[place].name
+
+
+def _ports_by_name(machine: GuestKernel) -> tuple[str, ...]:
+    """The names of a machine's ports in the clock's order, where they are not eth1, eth2, …"""
+    names = tuple(port.name for port in machine.ports)
+    return () if all(name == of_port(number) for number, name in enumerate(names, 1)) else names

@@ -37,6 +37,7 @@ SUPPORTS = Supports(
         "a way out": "its machines have one only if libvirt's management network does",
         "a kernel by name": "its virtual machines have Debian's",
         "an image of its own": "its virtual machines start from one box",
+        "an interface eth0": "minigts reaches its virtual machines by their eth0",
     },
 )
 BOX_S = 300

@@ -7,6 +7,7 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from itertools import chain, count
 from typing import Any, TypeAlias
 
+from minigts.language import interface_names
 from minigts.topology.containers import planned
 from minigts.topology.facts.hosts.memory import DEFAULT_MEMORY_MB
 from minigts.topology.facts.hosts.processor import ProcessorSpec
@@ -44,7 +45,7 @@ from minigts.topology.sysctls import ECN, ECN_VALUES, Sysctl
 from minigts.topology.time import Time
 
 Ends: TypeAlias = "dict[str, list[tuple[Link, Port]]]"
-"""A machine's ends of links, in order, with their links."""
+"""A machine's ends of links, in the order of their numbers, with their links."""
 Addresses: TypeAlias = "dict[tuple[int, int | None, str], str]"
 """IPv4 addresses by link index, VLAN and machine."""
 
@@ -254,17 +255,17 @@ def end_of(link: Link, number: int, mtu: int, towards: tuple[Shaping, Shaping], 
 
 
 def _ends(drafted: Draft, links: Sequence[Link], seed: int) -> Ends:
-    """The ends of each machine in order of the links: eth1, eth2, …"""
+    """The ends of each machine in the order of their numbers."""
     ends: Ends = {machine.name: [] for machine in drafted.machines}
-    for draft, link in zip(drafted.links, links, strict=True):
+    for draft, link, names in zip(drafted.links, links, interface_names.of_ends(drafted.links), strict=True):
         towards = shapings(draft, link.name, seed)
         for number in (0, 1):
-            own = ends[link.ends[number]]
-            port = end_of(link, number, draft.mtu, towards, f"eth{len(own) + 1}")
-            of_file = (("mac", draft.macs), ("altname", draft.interfaces))
+            port = end_of(link, number, draft.mtu, towards, names[number])
+            beside = [(end, name) for end, name in draft.interfaces if interface_names.number_of(name) is None]
+            of_file = (("mac", draft.macs), ("altname", beside))
             written = {key: text for key, each in of_file for end, text in each if end == link.ends[number]}
-            own.append((link, port.model_copy(update=written) if written else port))
-    return ends
+            ends[link.ends[number]].append((link, port.model_copy(update=written) if written else port))
+    return {machine: sorted(own, key=lambda end: end[1].number) for machine, own in ends.items()}
 
 
 def _ports(

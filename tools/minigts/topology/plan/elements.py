@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Interface
 from itertools import chain
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from minigts.language import interface_names
 from minigts.topology.containers import Container
 from minigts.topology.fields import (
     MOST_HOSTS,
@@ -61,9 +62,10 @@ _UNLESS_NONE = Field(exclude_if=lambda value: value is None)
 
 
 class Port(Frozen):
-    """A machine's end of a link. `name` is the interface inside the machine (eth1, eth2, …; eth0 is never a link)."""
+    """A machine's end of a link."""
 
     name: Interface
+    """The interface inside the machine, by its number: eth1, eth2, …, and eth0 where a file says so."""
     mac: Mac
     mtu: Mtu
     link: Name
@@ -75,6 +77,16 @@ class Port(Frozen):
     """The shaping of frames from the peer to this port: the peer's `outgoing`."""
     altname: Annotated[AltName | None, _UNLESS_NONE] = None
     """The name that its file gives it, which Linux keeps beside `name`. None, which is not stored, without one."""
+
+    @property
+    def number(self) -> int:
+        """The number in its name."""
+        found = interface_names.number_of(self.name.partition(".")[0])
+        assert found is not None, "an interface of a link has a number"
+        return found
+
+
+P = TypeVar("P", bound=Port)
 
 
 class OnVlan(Frozen):
@@ -152,7 +164,7 @@ class OwnRoute(Frozen):
 
 
 class Machine(Frozen):
-    """A host or switch, which a provider starts, with its ports in order of the links."""
+    """A host or switch, which a provider starts, with its ports in the order of their numbers."""
 
     name: Annotated[HostName, PARTS]
     index: Annotated[Index, PARTS]
@@ -467,6 +479,11 @@ class Group(Frozen):
 
     name: Name
     hosts: Annotated[tuple[HostName, ...], Field(min_length=2, max_length=MOST_HOSTS)]
+
+
+def in_order(ports: Iterable[P]) -> tuple[P, ...]:
+    """A machine's ports, by their numbers."""
+    return tuple(sorted(ports, key=lambda port: port.number))
 
 
 def vlans_in_words(vlans: Sequence[int], *, tagged: bool) -> str:

@@ -26,7 +26,18 @@ from minigts.topology.fields import (
 )
 from minigts.topology.host_settings import untimely_hosts
 from minigts.topology.link_settings import untimely
-from minigts.topology.plan.elements import Frozen, Group, Host, HostPort, Kubernetes, Link, OnVlan, Switch, Tolerances
+from minigts.topology.plan.elements import (
+    Frozen,
+    Group,
+    Host,
+    HostPort,
+    Kubernetes,
+    Link,
+    OnVlan,
+    Switch,
+    Tolerances,
+    in_order,
+)
 from minigts.topology.plan.fact import DESCRIBED, PARTS, Fact
 from minigts.topology.routes import ipv6, own_routes
 from minigts.topology.routes import ipv6 as v6
@@ -153,10 +164,7 @@ def contradictions(plan: Stored) -> Iterator[str]:
         yield f"{len(plan.machines)} hosts and switches; at most {MOST_HOSTS} are possible"
     yield from _doubles(plan)
     yield from _untimely(plan)
-    for kind, entries in (("hosts", plan.hosts), ("switches", plan.switches), ("links", plan.links)):
-        indices = [each.index for each in entries]
-        if indices != sorted({*indices}):
-            yield f"{kind}: indices do not ascend"
+    yield from _out_of_order(plan)
     for link in plan.links:
         for end in link.ends:
             if end not in machines:
@@ -172,6 +180,16 @@ def contradictions(plan: Stored) -> Iterator[str]:
     yield from _members_astray(plan, {host.name for host in plan.hosts})
     yield from _routes_astray(plan)
     yield from _other_ipv6(plan)
+
+
+def _out_of_order(plan: Stored) -> Iterator[str]:
+    for kind, entries in (("hosts", plan.hosts), ("switches", plan.switches), ("links", plan.links)):
+        indices = [each.index for each in entries]
+        if indices != sorted({*indices}):
+            yield f"{kind}: indices do not ascend"
+    for machine in plan.machines:
+        if machine.ports != in_order(machine.ports):
+            yield f"{machine.name}: the numbers of its ports do not ascend"
 
 
 def _trees_astray(plan: Stored) -> Iterator[str]:

@@ -96,13 +96,13 @@ def _macs(value: object) -> dict[str, str]:
 
 
 def _interface(text: str) -> str:
-    if (why := interface_names.why_not(text)) is not None:
+    if interface_names.number_of(text) is None and (why := interface_names.why_not(text)) is not None:
         raise Unfit(why)
     return text
 
 
 def _interfaces(value: object) -> dict[str, str]:
-    return _of_ends(value, "interface name of your own", "uplink", _interface, "interfaces' names")
+    return _of_ends(value, "interface name", "eth2 or uplink", _interface, "interfaces' names")
 
 
 HostName: TypeAlias = Annotated[str, *matching(HOST_NAME_HINT, HOST_NAME)]
@@ -206,7 +206,8 @@ class LinkSpec(LinkSettings):
         | None
     ) = Field(
         None,
-        description="Names for the interfaces of the link's ends, by their names, beside eth1, eth2, … Default: none.",
+        description="Names for the interfaces of the link's ends, by their names: eth2 is the port of that number, and "
+        "uplink stands beside it. Default: the lowest free number from eth1 on, in the order of the links.",
     )
     vlan: _Vlan | None = Field(
         None,

@@ -14,6 +14,7 @@ from pathlib import Path
 from minigts.errors import Problem
 from minigts.formats import gts_language, network, recognised
 from minigts.formats.limits import MOST_NOTES
+from minigts.language.interface_names import number_of
 from minigts.language.problems import require_none
 from minigts.language.source import Language, read_text
 from minigts.language.tree import Data, Tree, read_tree
@@ -53,6 +54,8 @@ class Loaded:
     """The names of the links to which the file itself gives a subnet: no plan says so."""
     addresses: frozenset[tuple[str, str]] = frozenset()
     """The links and ends to which the file itself gives an address."""
+    ports: frozenset[tuple[str, str]] = frozenset()
+    """The links and ends whose port the file itself names."""
     defaults: Data = None
     """The file's `defaults:` as written, for hosts and links that are added later: no plan has them."""
 
@@ -159,9 +162,12 @@ def _planned(
     named = [*zip(drafted.links, link_names(drafted.links), strict=True)]
     subnets = frozenset(name for link, name in named if link.subnet is not None)
     addresses = frozenset((name, end) for link, name in named for end, _ in link.addresses)
+    ports = frozenset(
+        (name, end) for link, name in named for end, given in link.interfaces if number_of(given) is not None
+    )
     assert isinstance(tree.data, dict)  # otherwise there are findings
     complete = plan.model_copy(update=further) if any(further.values()) else plan
-    return Loaded(complete, subnets, addresses, _defaults(tree.data))
+    return Loaded(complete, subnets, addresses, ports, _defaults(tree.data))
 
 
 def _defaults(document: Mapping[str, Data]) -> Data:

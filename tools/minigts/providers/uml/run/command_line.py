@@ -59,6 +59,8 @@ class Port(NamedTuple):
     mtu: int = 1500
     between_kernels: bool = False
     """Whether the other end is also a UML kernel, so that segmentation and checksums may be left to it."""
+    name: str = ""
+    """The interface's name on the host; empty for its way out."""
 
 
 @dataclass(frozen=True)

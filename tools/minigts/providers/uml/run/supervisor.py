@@ -27,6 +27,7 @@ from typing import Any, TypeAlias
 
 from minigts import paths
 from minigts.errors import MinigtsError
+from minigts.language.interface_names import of_port
 from minigts.machine import affinity, cgroups, contained, locks, shell
 from minigts.machine.contained import Namespaces
 from minigts.providers.agent import ended, lab_processes, protocol
@@ -134,9 +135,14 @@ class Launch:
 
 
 def _ports_apart(machine: dict[str, Any]) -> tuple[tuple[Port, ...], dict[str, Any]]:
-    """A machine's ports, and its other settings. Older versions recorded only the ports' MAC addresses."""
-    ports = machine.pop("ports", None) or [[mac] for mac in machine.pop("macs", ())]
-    return tuple(Port(*port) for port in ports), machine
+    """A machine's ports, and its other settings. Older versions recorded only the ports' MAC addresses, and later none
+    of their names, which then were eth1, eth2, …"""
+    recorded = machine.pop("ports", None) or [[mac] for mac in machine.pop("macs", ())]
+    ports = (Port(*port) for port in recorded)
+    return tuple(
+        port._replace(name=of_port(number)) if port.between_kernels and not port.name else port
+        for number, port in enumerate(ports, 1)
+    ), machine
 
 
 class Kernels:
