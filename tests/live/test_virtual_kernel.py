@@ -116,7 +116,8 @@ def test_a_program_that_asks_until_something_is_ready_asks_thousands_of_times_an
     assert 5_000 < int(asked[1]) < 20_000
 
 
-TICKS = f"""{sys.executable} -ISc 'import os, time; asked, seen, last = 0, 0, os.times().elapsed; began = time.monotonic()
+TICKS = f"""{sys.executable} -ISc 'import os, time
+asked, seen, last, began = 0, 0, os.times().elapsed, time.monotonic()
 while seen < 50:
     now = os.times().elapsed; asked += 1
     if now != last: seen += 1; last = now

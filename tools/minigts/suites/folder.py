@@ -4,6 +4,8 @@
     results.jsonl         a line for each case and time that has ended; one that a crash has cut short is ignored
     output/TEST/          what cases have printed: CASE-1.txt the first time, and CASE-3.txt where the third differs
     table.md              the results for people; junit.xml for programs
+
+What a test has printed is written before its lines. So a case counts as done only when all of it is here.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def _case(lab: Lab, work: SuiteJob, case: Case) -> Ended:
 
 
 def _read(work: SuiteJob, said: Foreign, found: Outcome) -> Ended:
-    """What the runner has said. Raises MinigtsError for what it cannot have said: a test may do anything on its host."""
+    """What the runner has said. Raises MinigtsError for what it cannot have said: a test may do anything there."""
     first, _, rest = said.partition("\n")
     try:
         code, before, after = (whole_number(word) for word in _words(first, 3))

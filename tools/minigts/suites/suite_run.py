@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -61,7 +61,7 @@ class Request:
     only: Sequence[str] = ()
     """Patterns of the names of tests; empty: all tests."""
     program: Path | None = None
-    options: Options = Options()
+    options: Options = field(default_factory=Options)
     longest_s: float = 300.0
     times: int = 1
     load: int = 0

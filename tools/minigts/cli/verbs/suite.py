@@ -72,7 +72,8 @@ def suite_run(
         Path | None, typer.Option("--junit", metavar="FILE", help="Write the results there as JUnit's XML, too.")
     ] = None,
     resume: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Run the tests that a results folder lacks, with the same options.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Run the tests that a results folder lacks, with the same options."),
     ] = None,
     results: Annotated[Path, typer.Option(metavar="DIR", help="The directory for results folders.")] = Path("results"),
 ) -> None:
