@@ -20,6 +20,8 @@ class Outcome(BaseModel):
     case: str = ""
     time: Annotated[int, Field(ge=1)]
     """Which time it is of those that were asked for, from 1 on."""
+    load: Annotated[int, Field(ge=0)] = 0
+    """How many programs kept this machine's processors busy meanwhile."""
     verdict: Verdict
     reason: Annotated[str, Field(max_length=LONGEST_REASON)] = ""
     code: int | None = None

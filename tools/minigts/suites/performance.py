@@ -100,7 +100,9 @@ def _case(lab: Lab, work: SuiteJob, case: Case) -> Ended:
     begun = time.monotonic()
     argv = ["sh", f"{PLACE}/bin/{RUNNER}", work.test.directory, *case.argv]
     longest_s = work.settings.longest_s
-    found = Outcome(test=work.test.name, case=case.name, time=work.turn, verdict="failed", lab_s=longest_s)
+    found = Outcome(
+        test=work.test.name, case=case.name, time=work.turn, load=work.load, verdict="failed", lab_s=longest_s
+    )
     try:
         said = lab.provider.run(HOST, argv, timeout_s=longest_s, check=True).stdout
         ended = _read(work, said, found)

@@ -64,7 +64,7 @@ class Request:
     options: Options = field(default_factory=Options)
     longest_s: float = 300.0
     times: int = 1
-    load: int = 0
+    loads: tuple[int, ...] = (0,)
     time: Time | None = None
     kernel: str | None = None
 
@@ -100,7 +100,7 @@ def checked(request: Request, say: Progress) -> SuiteRun:
         ),
         tests=tuple(tests),
         times=request.times,
-        load=request.load,
+        loads=request.loads,
         parts={word: part.sha256 for word, part in provenance.parts(provider, say, plan).items()},
         started=datetime.now(UTC).isoformat("T", "seconds"),
     )
@@ -148,7 +148,7 @@ def require_equal(earlier: SuiteRun, asked: SuiteRun) -> None:
         ("settings", earlier.settings, asked.settings),
         ("tests", earlier.tests, asked.tests),
         ("times", earlier.times, asked.times),
-        ("load", earlier.load, asked.load),
+        ("loads", earlier.loads, asked.loads),
         ("parts of labs", earlier.parts, asked.parts),
     ):
         if before != now:
@@ -159,25 +159,22 @@ def run(place: Path, asked: SuiteRun, engine: str | None, watcher: Watcher) -> N
     """Run every test that the folder lacks; `engine` None: one after the other in this process. However it ends, the
     tests that have ended are kept. Raises MinigtsError when the workers are lost, InputError for unreadable files."""
     jobs = missing(place, asked)
-    total = asked.times * sum(len(test.cases) for test in asked.tests)
+    total = sum(job.size for job in asked.jobs())
     kept = _Kept(place, total - sum(job.size for job in jobs), total, watcher)
-    if not jobs:
-        return
-    with busy_processors(asked.load):
-        if engine is None:
-            _in_turn(jobs, kept, watcher)
-        else:
-            _by_workers(jobs, kept, engine, watcher)
+    for load in dict.fromkeys(job.load for job in jobs):
+        beside = [job for job in jobs if job.load == load]
+        with busy_processors(load):
+            if engine is None:
+                _in_turn(beside, kept, watcher)
+            else:
+                _by_workers(beside, kept, engine, watcher)
 
 
 def missing(place: Path, asked: SuiteRun) -> list[SuiteJob]:
-    """The tests that have no result yet, or whose lab could not be run; all of the first time come first."""
+    """The tests that have no result yet, or whose lab could not be run."""
     done = {(each.test, each.case, each.time) for each in folder.outcomes(place) if each.verdict != "error"}
-    every = [(turn, test) for turn in range(1, asked.times + 1) for test in asked.tests]
     return [
-        SuiteJob(number=number, settings=asked.settings, test=test, turn=turn)
-        for number, (turn, test) in enumerate(every)
-        if any((test.name, case.name, turn) not in done for case in test.cases)
+        job for job in asked.jobs() if any((job.test.name, case.name, job.turn) not in done for case in job.test.cases)
     ]
 
 
@@ -210,10 +207,11 @@ class _Kept:
 def _without_lab(job: SuiteJob, why: str) -> list[Ended]:
     """The outcome of a test whose lab could not be run."""
     reason = one_line(Foreign(why), LONGEST_REASON - 1)
-    return [
-        Ended(Outcome(test=job.test.name, case=case.name, time=job.turn, verdict="error", reason=reason), "")
-        for case in job.test.cases
-    ]
+    return [Ended(_error(job, case.name, reason), "") for case in job.test.cases]
+
+
+def _error(job: SuiteJob, case: str, reason: str) -> Outcome:
+    return Outcome(test=job.test.name, case=case, time=job.turn, load=job.load, verdict="error", reason=reason)
 
 
 def _in_turn(jobs: Sequence[SuiteJob], kept: _Kept, watcher: Watcher) -> None:

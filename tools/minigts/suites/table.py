@@ -60,13 +60,14 @@ def page(run: SuiteRun, cases: Sequence[CaseSummary], output: Callable[[Outcome]
     settings = run.settings
     tolerance = settings.options.tolerance_us
     kernel = ", ".join(f"{part} {digest[:12]}" for part, digest in run.parts.items())
+    loads = ", ".join(map(str, run.loads))
     head = [
         f"# {settings.suite}",
         "",
         f"{totals(cases)}.",
         "",
         f"- directory: `{printable(settings.directory)}`",
-        f"- in {settings.plan.time} time, {run.times} times, beside {run.load} programs that keep processors busy",
+        f"- in {settings.plan.time} time, {run.times} times beside each of these loads: {loads} busy programs",
         f"- tolerance: {'the suite’s own' if tolerance is None else f'{tolerance} µs'}",
         f"- minigts {run.minigts} {run.commit}; {kernel}",
         "",

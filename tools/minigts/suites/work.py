@@ -12,6 +12,7 @@ from minigts.topology.plan.plan import Plan
 from minigts.topology.time import Time
 
 MOST_TIMES = 1000
+MOST_LOAD = 1024
 HOST = "host"
 """The name of a lab's only host."""
 
@@ -45,11 +46,25 @@ class SuiteRun(BaseModel):
     settings: Settings
     tests: tuple[SuiteTest, ...]
     times: Annotated[int, Field(ge=1, le=MOST_TIMES)]
-    load: Annotated[int, Field(ge=0)] = 0
+    """How often each test runs beside each load."""
+    loads: Annotated[tuple[Annotated[int, Field(ge=0, le=MOST_LOAD)], ...], Field(min_length=1)] = (0,)
     """How many programs keep this machine's processors busy meanwhile."""
     parts: dict[str, str] = {}
     """The digests of image, kernel and clock."""
     started: str
+
+    def jobs(self) -> list[SuiteJob]:
+        """Every test as often as it runs; all of the first time come first."""
+        turns = [
+            (load, load_number * self.times + time)
+            for load_number, load in enumerate(self.loads)
+            for time in range(1, self.times + 1)
+        ]
+        every = [(load, turn, test) for load, turn in turns for test in self.tests]
+        return [
+            SuiteJob(number=number, settings=self.settings, test=test, turn=turn, load=load)
+            for number, (load, turn, test) in enumerate(every)
+        ]
 
 
 class SuiteJob(BaseModel):
@@ -63,7 +78,9 @@ class SuiteJob(BaseModel):
     settings: Settings
     test: SuiteTest
     turn: int
-    """Which time it is."""
+    """Which time it is, from 1 on, counted through all loads."""
+    load: int = 0
+    """How many programs keep this machine's processors busy meanwhile."""
 
     @property
     def name(self) -> str:

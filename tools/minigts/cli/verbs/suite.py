@@ -55,11 +55,17 @@ def suite_run(
     longest: Annotated[
         str, typer.Option("--longest", metavar="TIME", help="How long a case may take, by the lab's time.")
     ] = "5min",
-    times: Annotated[int, typer.Option("--times", metavar="N", min=1, max=1000, help="How often each test runs.")] = 1,
-    load: Annotated[
-        int,
-        typer.Option("--load", metavar="N", min=0, max=1024, help="Programs that keep processors busy meanwhile."),
-    ] = 0,
+    times: Annotated[
+        int, typer.Option("--times", metavar="N", min=1, max=1000, help="How often each test runs at each load.")
+    ] = 1,
+    loads: Annotated[
+        str,
+        typer.Option(
+            "--load",
+            metavar="N,…",
+            help="So many programs keep processors busy meanwhile; each test runs at each load.",
+        ),
+    ] = "0",
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -80,14 +86,15 @@ def suite_run(
     """Run a suite's tests, each in a lab of its own, and say which do not pass, and which are not the same each time.
 
     In virtual time a test sees the same moments beside any load of this machine, and the same test gives the same
-    output. With --times the verdicts that change are named, and the first line in which two outputs differ.
+    output. With --times or several loads the verdicts that change are named, and the first line in which two outputs
+    differ.
 
     Each test is kept as it ends, so nothing is lost when the program is ended. Exit 1 if a test failed or its verdict
     changed.
 
     Example:  minigts suite run packetdrill ~/linux/tools/testing/selftests/net/packetdrill --program ~/packetdrill
 
-    Example:  minigts suite run packetdrill DIR --only 'tcp_timestamping*' --times 10 --tolerance 1000
+    Example:  minigts suite run packetdrill DIR --only 'tcp_timestamping*' --times 10 --load 0,8 --tolerance 1000
     """
     from datetime import UTC, datetime
 
@@ -104,7 +111,7 @@ def suite_run(
         Options(tolerance_us=tolerance),
         _seconds(longest),
         times,
-        load,
+        _loads(loads),
         time,
         kernel,
     )
@@ -141,6 +148,18 @@ def _seconds(longest: str) -> float:
         return DURATION_S.parse(longest)
     except ValueError as error:
         raise InputError(f"--longest: {error}") from error
+
+
+def _loads(words: str) -> tuple[int, ...]:
+    """`0,8,32`. Raises InputError."""
+    from minigts.suites.work import MOST_LOAD
+
+    found = words.split(",")
+    if not all(word.isascii() and word.isdigit() and len(word) <= 4 and int(word) <= MOST_LOAD for word in found):
+        raise InputError(f"--load {words[:40]}: write numbers of programs up to {MOST_LOAD}, as in 0,8,32")
+    if len(set(map(int, found))) < len(found):
+        raise InputError(f"--load {words[:40]}: each load once; --times says how often each test runs")
+    return tuple(map(int, found))
 
 
 def _engine(jobs: int | None, time: Time) -> str | None:
