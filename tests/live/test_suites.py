@@ -15,7 +15,7 @@ import pytest
 from live.program import Program, Traces, until
 from minigts.suites import folder
 from minigts.suites.comparison import summaries
-from minigts.suites.outcome import Outcome
+from minigts.suites.outcome import CaseOutcome
 
 pytestmark = [
     pytest.mark.touched("tools/minigts/suites", "tools/minigts/cli/verbs/suite.py"),
@@ -73,7 +73,7 @@ def place(tmp_path: Path) -> Path:
     return made
 
 
-def run(program: Program, place: Path, *words: str) -> tuple[Path, list[Outcome], int]:
+def run(program: Program, place: Path, *words: str) -> tuple[Path, list[CaseOutcome], int]:
     """Run the suite; return its folder, what came of each case and time, and the exit code."""
     results = place.parent / "results"
     started = program.start("suite", "run", "packetdrill", str(place), *words, "--results", str(results))

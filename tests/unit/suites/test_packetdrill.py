@@ -8,7 +8,7 @@ import pytest
 
 from minigts.errors import InputError
 from minigts.suites.packetdrill import Packetdrill
-from minigts.suites.suite import Options
+from minigts.suites.suite import SuiteOptions
 
 RUNNER = """#!/bin/bash
 declare -A ip_args=(
@@ -39,7 +39,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def test_a_script_runs_once_for_each_version_of_ip_with_the_runners_arguments(directory: Path) -> None:
-    alone, both = Packetdrill().tests(directory, Options())
+    alone, both = Packetdrill().tests(directory, SuiteOptions())
     assert (alone.name, [case.name for case in alone.cases]) == ("tcp_a_ip6", ["ipv6"])
     assert (both.name, [case.name for case in both.cases]) == ("tcp_b", ["ipv4", "ipv6"])
     assert both.cases[0].argv == (
@@ -49,12 +49,12 @@ def test_a_script_runs_once_for_each_version_of_ip_with_the_runners_arguments(di
 
 
 def test_a_tolerance_is_given_to_packetdrill(directory: Path) -> None:
-    test = Packetdrill().tests(directory, Options(tolerance_us=1000))[0]
+    test = Packetdrill().tests(directory, SuiteOptions(tolerance_us=1000))[0]
     assert test.cases[0].argv[-2:] == ("--tolerance_usecs=1000", "tcp_a_ip6.pkt")
 
 
 def test_a_script_has_the_files_that_are_no_scripts_beside_it(directory: Path) -> None:
-    test = Packetdrill().tests(directory, Options())[1]
+    test = Packetdrill().tests(directory, SuiteOptions())[1]
     assert sorted(Packetdrill().files(directory, test)) == ["defaults.sh", "ksft_runner.sh", "tcp_b.pkt"]
 
 
@@ -69,19 +69,19 @@ def test_another_directory_is_refused(missing: str, message: str, directory: Pat
     for name in missing.split():
         (directory / name).unlink()
     with pytest.raises(InputError, match=message):
-        Packetdrill().tests(directory, Options())
+        Packetdrill().tests(directory, SuiteOptions())
 
 
 def test_a_runner_of_another_kind_is_refused(directory: Path) -> None:
     (directory / "ksft_runner.sh").write_text("#!/bin/sh\nexec packetdrill $1\n")
     with pytest.raises(InputError, match="does not say with which arguments scripts run"):
-        Packetdrill().tests(directory, Options())
+        Packetdrill().tests(directory, SuiteOptions())
 
 
 def test_a_version_that_the_runner_does_not_know_is_refused(directory: Path) -> None:
     (directory / "tcp_b.pkt").write_text("--ip_version=ipv5\n")
     with pytest.raises(InputError, match=r"ipv5: ksft_runner\.sh has no arguments for it"):
-        Packetdrill().tests(directory, Options())
+        Packetdrill().tests(directory, SuiteOptions())
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from minigts.errors import InputError
 from minigts.machine import proc
 from minigts.suites import registry, suite_run
-from minigts.suites.suite import Options
-from minigts.suites.suite_run import Request
+from minigts.suites.suite import SuiteOptions
+from minigts.suites.suite_run import SuiteRequest
 
 RUNNER = '[ipv4]="--ip_version=ipv4"\n ip_versions="ipv4"\n'
 
@@ -23,36 +23,36 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def refusal(request: Request) -> str:
+def refusal(request: SuiteRequest) -> str:
     with pytest.raises(InputError) as caught:
-        suite_run.checked(request, lambda _: None)
+        suite_run.check_request(request, lambda _: None)
     return str(caught.value)
 
 
 def test_an_unknown_suite_lists_the_known_ones(directory: Path) -> None:
-    assert refusal(Request("packetdril", directory)) == (
+    assert refusal(SuiteRequest("packetdril", directory)) == (
         f"no suite 'packetdril'; there are {', '.join(registry.SUITES)}; did you mean 'packetdrill'?"
     )
 
 
 def test_a_directory_that_is_none_says_what_the_suite_wants(directory: Path) -> None:
     assert "no such directory; the suite wants Linux's tools/testing" in refusal(
-        Request("packetdrill", directory / "x")
+        SuiteRequest("packetdrill", directory / "x")
     )
 
 
 def test_a_pattern_without_a_test_is_refused(directory: Path) -> None:
-    said = refusal(Request("packetdrill", directory, only=["tcp_b*"]))
+    said = refusal(SuiteRequest("packetdrill", directory, only=["tcp_b*"]))
     assert said == "--only tcp_b*: none of the 1 tests of packetdrill has such a name"
 
 
 def test_a_program_that_is_not_there_is_named(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(directory))
     assert "there is no program packetdrill here; name it with --program PATH" in refusal(
-        Request("packetdrill", directory)
+        SuiteRequest("packetdrill", directory)
     )
     assert "no such file; it has to be the program packetdrill" in refusal(
-        Request("packetdrill", directory, program=directory / "none")
+        SuiteRequest("packetdrill", directory, program=directory / "none")
     )
 
 
@@ -77,4 +77,4 @@ def test_programs_that_keep_processors_busy_end_with_their_context(count: int) -
 
 def test_a_tolerance_that_is_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="tolerance_us"):
-        Options(tolerance_us=0)
+        SuiteOptions(tolerance_us=0)

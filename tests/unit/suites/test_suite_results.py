@@ -12,10 +12,10 @@ import pytest
 from minigts.errors import InputError
 from minigts.session.plans import planned
 from minigts.suites import comparison, folder, junit, suite_run, table
-from minigts.suites.outcome import Outcome
-from minigts.suites.performance import Ended
+from minigts.suites.outcome import CaseOutcome
+from minigts.suites.performance import CaseReport
 from minigts.suites.suite import Case, SuiteTest, Verdict
-from minigts.suites.work import Settings, SuiteRun
+from minigts.suites.work import SuiteRun, SuiteSettings
 
 PLAN = planned("name: suite\nhosts: {host: }\n", time="virtual", known_overlays=())
 TESTS = (
@@ -24,7 +24,9 @@ TESTS = (
 )
 RUN = SuiteRun(
     minigts="1.0.0",
-    settings=Settings(suite="packetdrill", directory="/linux/packetdrill", longest_s=300, plan=PLAN, provider="uml"),
+    settings=SuiteSettings(
+        suite="packetdrill", directory="/linux/packetdrill", longest_s=300, plan=PLAN, provider="uml"
+    ),
     tests=TESTS,
     times=2,
     started="2026-11-29T12:00:00+00:00",
@@ -33,8 +35,8 @@ RUN = SuiteRun(
 
 def ended(
     test: str, case: str, time: int, verdict: Verdict = "passed", output: str = "sent\n", reason: str = ""
-) -> Ended:
-    outcome = Outcome(
+) -> CaseReport:
+    outcome = CaseOutcome(
         test=test,
         case=case,
         time=time,
@@ -46,7 +48,7 @@ def ended(
         output_sha256=hashlib.sha256(output.encode()).hexdigest(),
         fingerprint="ab" * 16,
     )
-    return Ended(outcome, output)
+    return CaseReport(outcome, output)
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from minigts.foreign import Foreign, file_name
 from minigts.language import documents
 from minigts.results import store
 from minigts.results.folder import inside, read_bytes, read_model, read_text, refused, write
-from minigts.suites.outcome import Outcome
-from minigts.suites.performance import Ended
+from minigts.suites.outcome import CaseOutcome
+from minigts.suites.performance import CaseReport
 from minigts.suites.work import SuiteRun
 
 RUN, RESULTS, OUTPUT, TABLE, JUNIT = "suite.json", "results.jsonl", "output", "table.md", "junit.xml"
@@ -46,7 +46,7 @@ def read(folder: Path) -> SuiteRun:
     return read_model(path, SuiteRun)
 
 
-def keep(folder: Path, test: Sequence[Ended]) -> None:
+def keep(folder: Path, test: Sequence[CaseReport]) -> None:
     """Write what came of a test. Raises MinigtsError when the disk is full or refuses."""
     for each in test:
         first = _output(folder, each.outcome, 1)
@@ -55,7 +55,7 @@ def keep(folder: Path, test: Sequence[Ended]) -> None:
     _append(inside(folder, RESULTS), "".join(each.outcome.model_dump_json() + "\n" for each in test))
 
 
-def output(folder: Path, outcome: Outcome) -> str:
+def output(folder: Path, outcome: CaseOutcome) -> str:
     """What a case has printed; empty if that was not kept."""
     for time in (outcome.time, 1):
         path = _output(folder, outcome, time)
@@ -64,7 +64,7 @@ def output(folder: Path, outcome: Outcome) -> str:
     return ""
 
 
-def _output(folder: Path, outcome: Outcome, time: int) -> Path:
+def _output(folder: Path, outcome: CaseOutcome, time: int) -> Path:
     test, case = file_name(Foreign(outcome.test)), file_name(Foreign(outcome.case or ONLY_CASE))
     return inside(folder, OUTPUT, test, f"{case}-{time}.txt")
 
@@ -83,12 +83,12 @@ def _append(path: Path, lines: str) -> None:
         raise refused(path, error) from error
 
 
-def outcomes(folder: Path) -> list[Outcome]:
+def outcomes(folder: Path) -> list[CaseOutcome]:
     """Every case and time that has ended; the last outcome of one that was run again."""
     path = inside(folder, RESULTS)
-    found: dict[tuple[str, str, int], Outcome] = {}
+    found: dict[tuple[str, str, int], CaseOutcome] = {}
     for line in read_bytes(path).splitlines() if path.exists() else []:
         with suppress(ValueError):
-            each = documents.model(line, Outcome)
+            each = documents.model(line, CaseOutcome)
             found[each.test, each.case, each.time] = each
     return list(found.values())

@@ -8,13 +8,13 @@ from xml.etree.ElementTree import Element, SubElement
 
 from minigts.foreign import printable
 from minigts.suites.comparison import CaseSummary
-from minigts.suites.outcome import Outcome
+from minigts.suites.outcome import CaseOutcome
 
 MOST_OUTPUT = 20_000
 """The most characters of a case's output, from its end."""
 
 
-def text_of(suite: str, cases: Sequence[CaseSummary], output: Callable[[Outcome], str]) -> str:
+def text_of(suite: str, cases: Sequence[CaseSummary], output: Callable[[CaseOutcome], str]) -> str:
     """A document with a `testcase` for each case. A case whose verdict changes between several times is a failure;
     `time` is by the lab's clock."""
     bad = [each for each in cases if each.chosen.verdict == "failed" or each.changes_verdict]
@@ -32,7 +32,7 @@ def text_of(suite: str, cases: Sequence[CaseSummary], output: Callable[[Outcome]
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, "unicode") + "\n"
 
 
-def _case(group: Element, suite: str, case: CaseSummary, output: Callable[[Outcome], str]) -> None:
+def _case(group: Element, suite: str, case: CaseSummary, output: Callable[[CaseOutcome], str]) -> None:
     shown = case.chosen
     names = {"classname": f"{suite}.{shown.test}", "name": shown.case or shown.test, "time": f"{shown.lab_s:.6f}"}
     element = SubElement(group, "testcase", {name: printable(value) for name, value in names.items()})

@@ -9,8 +9,8 @@ from minigts.cluster import worker
 from minigts.language import documents
 from minigts.results.folder import OF_A_FILE
 from minigts.suites import performance
-from minigts.suites.outcome import Outcome
-from minigts.suites.performance import Ended
+from minigts.suites.outcome import CaseOutcome
+from minigts.suites.performance import CaseReport
 from minigts.suites.work import SuiteJob
 
 OUTCOME, OUTPUT = "outcome.json", "output.txt"
@@ -22,7 +22,7 @@ def perform(job: str, wanted: str, campaign_id: str) -> str:
 
     def do(read: SuiteJob) -> Mapping[str, str]:
         worker.remove_labs(campaign_id, True)
-        return packed(performance.perform(read, lab_name(campaign_id, read.number), lambda _: None))
+        return pack(performance.perform(read, lab_name(campaign_id, read.number), lambda _: None))
 
     return worker.answer(wanted, lambda: documents.model(job, SuiteJob, OF_A_FILE), do).model_dump_json()
 
@@ -32,7 +32,7 @@ def lab_name(campaign_id: str, number: int) -> str:
     return worker.lab_name(campaign_id, f"{number:06d}", f"{os.getpid():07d}")
 
 
-def packed(ended: Iterable[Ended]) -> dict[str, str]:
+def pack(ended: Iterable[CaseReport]) -> dict[str, str]:
     """The files of an answer."""
     files = {}
     for number, each in enumerate(ended):
@@ -41,9 +41,9 @@ def packed(ended: Iterable[Ended]) -> dict[str, str]:
     return files
 
 
-def unpack(files: Mapping[str, str]) -> list[Ended]:
+def unpack(files: Mapping[str, str]) -> list[CaseReport]:
     """The cases of an answer. Raises ValueError."""
     return [
-        Ended(documents.model(files[f"{number}/{OUTCOME}"], Outcome), files[f"{number}/{OUTPUT}"])
+        CaseReport(documents.model(files[f"{number}/{OUTCOME}"], CaseOutcome), files[f"{number}/{OUTPUT}"])
         for number in range(len(files) // 2)
     ]

@@ -11,7 +11,7 @@ from minigts.suites.suite import Verdict
 LONGEST_REASON = 500
 
 
-class Outcome(BaseModel):
+class CaseOutcome(BaseModel):
     """A line of results.jsonl."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from minigts import paths
 from minigts.errors import InputError, Problem
-from minigts.suites.suite import LARGEST_FILE_BYTES, Case, Options, SuiteTest, Verdict
+from minigts.suites.suite import LARGEST_FILE_BYTES, Case, SuiteOptions, SuiteTest, Verdict
 
 RUNNER, ENDING = "ksft_runner.sh", ".pkt"
 _ARGUMENTS = re.compile(r'^\s*\[([a-z0-9-]+)\]="([^"]*)"', re.MULTILINE)
@@ -35,7 +35,7 @@ class Packetdrill:
     memory = "256MB"
     packages: Sequence[str] = ()
 
-    def tests(self, directory: Path, options: Options) -> Sequence[SuiteTest]:
+    def tests(self, directory: Path, options: SuiteOptions) -> Sequence[SuiteTest]:
         runner = _text(directory / RUNNER)
         arguments = {name: tuple(shlex.split(words)) for name, words in _ARGUMENTS.findall(runner)}
         usual = _VERSIONS.search(runner)

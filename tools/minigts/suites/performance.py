@@ -20,7 +20,7 @@ from minigts.machine.progress import Progress
 from minigts.providers.base import HasCourse
 from minigts.session import bring_up
 from minigts.suites import registry
-from minigts.suites.outcome import LONGEST_REASON, Outcome
+from minigts.suites.outcome import LONGEST_REASON, CaseOutcome
 from minigts.suites.suite import LARGEST_FILE_BYTES, PLACE, Case
 from minigts.suites.work import HOST, SuiteJob
 
@@ -45,14 +45,14 @@ tail -c {MOST_OUTPUT_BYTES} /run/suite-output
 
 
 @dataclass(frozen=True)
-class Ended:
+class CaseReport:
     """A case that has ended, and what it has printed."""
 
-    outcome: Outcome
+    outcome: CaseOutcome
     output: str
 
 
-def perform(work: SuiteJob, name: str, say: Progress) -> list[Ended]:
+def perform(work: SuiteJob, name: str, say: Progress) -> list[CaseReport]:
     """Run a test in a new lab of that name, which is taken down. Raises what a lab raises; InputError for files that
     cannot be read."""
     with tempfile.TemporaryDirectory(prefix="minigts-suite-") as directory:
@@ -96,22 +96,22 @@ def _copy(source: Path, target: Path) -> None:
         raise InputError([Problem(str(source), 0, f"cannot be read: {error.strerror or error}")]) from error
 
 
-def _case(lab: Lab, work: SuiteJob, case: Case) -> Ended:
+def _case(lab: Lab, work: SuiteJob, case: Case) -> CaseReport:
     begun = time.monotonic()
     argv = ["sh", f"{PLACE}/bin/{RUNNER}", work.test.directory, *case.argv]
     longest_s = work.settings.longest_s
-    found = Outcome(
+    found = CaseOutcome(
         test=work.test.name, case=case.name, time=work.turn, load=work.load, verdict="failed", lab_s=longest_s
     )
     try:
         said = lab.provider.run(HOST, argv, timeout_s=longest_s, check=True).stdout
         ended = _read(work, said, found)
     except CommandTimeout:
-        ended = Ended(found.model_copy(update={"reason": f"did not end in {longest_s:g} s of the lab's time"}), "")
+        ended = CaseReport(found.model_copy(update={"reason": f"did not end in {longest_s:g} s of the lab's time"}), "")
     except MinigtsError as error:
         why = one_line(Foreign(str(error)), LONGEST_REASON - 1)
-        ended = Ended(found.model_copy(update={"verdict": "error", "reason": why, "lab_s": 0.0}), "")
-    return Ended(
+        ended = CaseReport(found.model_copy(update={"verdict": "error", "reason": why, "lab_s": 0.0}), "")
+    return CaseReport(
         ended.outcome.model_copy(
             update={"real_s": round(time.monotonic() - begun, 3), "fingerprint": _fingerprint(lab)}
         ),
@@ -119,7 +119,7 @@ def _case(lab: Lab, work: SuiteJob, case: Case) -> Ended:
     )
 
 
-def _read(work: SuiteJob, said: Foreign, found: Outcome) -> Ended:
+def _read(work: SuiteJob, said: Foreign, found: CaseOutcome) -> CaseReport:
     """What the runner has said. Raises MinigtsError for what it cannot have said: a test may do anything there."""
     first, _, rest = said.partition("\n")
     try:
@@ -128,7 +128,7 @@ def _read(work: SuiteJob, said: Foreign, found: Outcome) -> Ended:
         raise MinigtsError(f"the host's runner was disturbed: {error}") from error
     output = content(rest)
     verdict, reason = registry.find(work.settings.suite).verdict(code, output)
-    return Ended(
+    return CaseReport(
         found.model_copy(
             update={
                 "verdict": verdict,

@@ -36,7 +36,7 @@ class SuiteTest(BaseModel):
     """Where its commands run, below PLACE."""
 
 
-class Options(BaseModel):
+class SuiteOptions(BaseModel):
     """What a user may ask of a suite."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -59,7 +59,7 @@ class Suite(Protocol):
     packages: Sequence[str]
     """Debian packages that hosts have besides the image's."""
 
-    def tests(self, directory: Path, options: Options) -> Sequence[SuiteTest]:
+    def tests(self, directory: Path, options: SuiteOptions) -> Sequence[SuiteTest]:
         """Every test in the directory, in the order of names. Raises InputError for a directory of another kind."""
         ...
 

@@ -31,29 +31,29 @@ from minigts.results.folder import inside, write
 from minigts.session import bring_up, plans
 from minigts.suites import comparison, folder, on_worker, performance, table
 from minigts.suites import junit as xml
-from minigts.suites.outcome import LONGEST_REASON, Outcome
-from minigts.suites.performance import Ended
+from minigts.suites.outcome import LONGEST_REASON, CaseOutcome
+from minigts.suites.performance import CaseReport
 from minigts.suites.registry import find
-from minigts.suites.suite import LARGEST_FILE_BYTES, Options, Suite, SuiteTest
-from minigts.suites.work import HOST, Settings, SuiteJob, SuiteRun
+from minigts.suites.suite import LARGEST_FILE_BYTES, Suite, SuiteOptions, SuiteTest
+from minigts.suites.work import HOST, SuiteJob, SuiteRun, SuiteSettings
 from minigts.topology.plan.plan import Plan
 from minigts.topology.time import Time
 
 SPINS = (sys.executable, "-ISc", "while True: pass")
 
 
-class Watcher(Protocol):
+class SuiteWatcher(Protocol):
     """Receives the progress of a suite's run."""
 
     def step(self, line: str) -> None:
         """Take a step of the present test, or of the start of workers."""
 
-    def ended(self, outcome: Outcome, done: int, total: int) -> None:
+    def take(self, outcome: CaseOutcome, done: int, total: int) -> None:
         """Take the outcome of a case, as soon as it is kept; so many cases of all are done."""
 
 
 @dataclass(frozen=True)
-class Request:
+class SuiteRequest:
     """What is asked for on the command line."""
 
     suite: str
@@ -61,7 +61,7 @@ class Request:
     only: Sequence[str] = ()
     """Patterns of the names of tests; empty: all tests."""
     program: Path | None = None
-    options: Options = field(default_factory=Options)
+    options: SuiteOptions = field(default_factory=SuiteOptions)
     longest_s: float = 300.0
     times: int = 1
     loads: tuple[int, ...] = (0,)
@@ -69,7 +69,7 @@ class Request:
     kernel: str | None = None
 
 
-def checked(request: Request, say: Progress) -> SuiteRun:
+def check_request(request: SuiteRequest, say: Progress) -> SuiteRun:
     """What is to be run, once all is checked that can be before a lab is started; parts of labs are built now. Raises
     InputError, EnvironmentLacks."""
     suite = find(request.suite)
@@ -88,7 +88,7 @@ def checked(request: Request, say: Progress) -> SuiteRun:
     return SuiteRun(
         minigts=minigts.__version__,
         commit=run_folders.commit(),
-        settings=Settings(
+        settings=SuiteSettings(
             suite=suite.name,
             directory=str(directory),
             program=str(program or ""),
@@ -155,7 +155,7 @@ def require_equal(earlier: SuiteRun, asked: SuiteRun) -> None:
             raise InputError(f"--resume: the folder's run has other {what}; give the same options, or begin a new run")
 
 
-def run(place: Path, asked: SuiteRun, engine: str | None, watcher: Watcher) -> None:
+def run(place: Path, asked: SuiteRun, engine: str | None, watcher: SuiteWatcher) -> None:
     """Run every test that the folder lacks; `engine` None: one after the other in this process. However it ends, the
     tests that have ended are kept. Raises MinigtsError when the workers are lost, InputError for unreadable files."""
     jobs = missing(place, asked)
@@ -191,30 +191,30 @@ def busy_processors(count: int) -> Iterator[None]:
 class _Kept:
     """Keeps what comes of tests, and tells the watcher."""
 
-    def __init__(self, place: Path, done: int, total: int, watcher: Watcher) -> None:
+    def __init__(self, place: Path, done: int, total: int, watcher: SuiteWatcher) -> None:
         self._place, self._done, self._total, self._watcher = place, done, total, watcher
 
     def __call__(self, _job: SuiteJob, files: Mapping[str, str]) -> None:
         self.take(on_worker.unpack(files))
 
-    def take(self, test: Sequence[Ended]) -> None:
+    def take(self, test: Sequence[CaseReport]) -> None:
         folder.keep(self._place, test)
         for each in test:
             self._done += 1
-            self._watcher.ended(each.outcome, self._done, self._total)
+            self._watcher.take(each.outcome, self._done, self._total)
 
 
-def _without_lab(job: SuiteJob, why: str) -> list[Ended]:
+def _without_lab(job: SuiteJob, why: str) -> list[CaseReport]:
     """The outcome of a test whose lab could not be run."""
     reason = one_line(Foreign(why), LONGEST_REASON - 1)
-    return [Ended(_error(job, case.name, reason), "") for case in job.test.cases]
+    return [CaseReport(_error(job, case.name, reason), "") for case in job.test.cases]
 
 
-def _error(job: SuiteJob, case: str, reason: str) -> Outcome:
-    return Outcome(test=job.test.name, case=case, time=job.turn, load=job.load, verdict="error", reason=reason)
+def _error(job: SuiteJob, case: str, reason: str) -> CaseOutcome:
+    return CaseOutcome(test=job.test.name, case=case, time=job.turn, load=job.load, verdict="error", reason=reason)
 
 
-def _in_turn(jobs: Sequence[SuiteJob], kept: _Kept, watcher: Watcher) -> None:
+def _in_turn(jobs: Sequence[SuiteJob], kept: _Kept, watcher: SuiteWatcher) -> None:
     campaign_id = secrets.token_hex(3)
     for job in jobs:
         watcher.step(job.name)
@@ -227,7 +227,7 @@ def _in_turn(jobs: Sequence[SuiteJob], kept: _Kept, watcher: Watcher) -> None:
         kept.take(test)
 
 
-def _by_workers(jobs: Sequence[SuiteJob], kept: _Kept, engine: str, watcher: Watcher) -> None:
+def _by_workers(jobs: Sequence[SuiteJob], kept: _Kept, engine: str, watcher: SuiteWatcher) -> None:
     def progress(_at: RunProgress) -> None:
         """Nothing is said: `kept` tells of each case that has ended."""
 
@@ -242,7 +242,7 @@ def write_pages(place: Path, asked: SuiteRun, junit: Path | None) -> None:
     """Write the folder's table and JUnit's XML, and with `junit` that file, too. Raises MinigtsError."""
     cases = comparison.summaries(folder.outcomes(place))
 
-    def output(outcome: Outcome) -> str:
+    def output(outcome: CaseOutcome) -> str:
         return folder.output(place, outcome)
 
     text = xml.text_of(asked.settings.suite, cases, output)

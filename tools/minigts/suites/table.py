@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from minigts.foreign import printable
 from minigts.language.figures import digits, duration
-from minigts.suites.comparison import CaseSummary, Line, first_difference
-from minigts.suites.outcome import Outcome
+from minigts.suites.comparison import CaseSummary, OutputDifference, first_difference
+from minigts.suites.outcome import CaseOutcome
 from minigts.suites.suite import Verdict
 from minigts.suites.work import SuiteRun
 
@@ -31,7 +31,7 @@ def totals(cases: Sequence[CaseSummary]) -> str:
     return f"{len(cases)} cases: {found}; in {times} times {verdicts} changed their verdict, {outputs} their output"
 
 
-def notable(cases: Sequence[CaseSummary], output: Callable[[Outcome], str]) -> Iterator[str]:
+def notable(cases: Sequence[CaseSummary], output: Callable[[CaseOutcome], str]) -> Iterator[str]:
     """A line or two for each case that did not pass, or that is not the same each time."""
     for case in cases:
         shown = case.chosen
@@ -45,7 +45,7 @@ def notable(cases: Sequence[CaseSummary], output: Callable[[Outcome], str]) -> I
             yield f"    {_cut(line.other)}"
 
 
-def difference(case: CaseSummary, output: Callable[[Outcome], str]) -> tuple[Line, int] | None:
+def difference(case: CaseSummary, output: Callable[[CaseOutcome], str]) -> tuple[OutputDifference, int] | None:
     """The first line in which the output of a later time differs from that of the first, and which time that was."""
     for each in case.outcomes[1:]:
         if each.output_sha256 != case.first.output_sha256:
@@ -55,7 +55,7 @@ def difference(case: CaseSummary, output: Callable[[Outcome], str]) -> tuple[Lin
     return None
 
 
-def page(run: SuiteRun, cases: Sequence[CaseSummary], output: Callable[[Outcome], str]) -> str:
+def page(run: SuiteRun, cases: Sequence[CaseSummary], output: Callable[[CaseOutcome], str]) -> str:
     """The whole as Markdown: totals, what is notable, and a row for each case."""
     settings = run.settings
     tolerance = settings.options.tolerance_us

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from minigts.suites.suite import Options, SuiteTest
+from minigts.suites.suite import SuiteOptions, SuiteTest
 from minigts.topology.plan.plan import Plan
 from minigts.topology.time import Time
 
@@ -17,7 +17,7 @@ HOST = "host"
 """The name of a lab's only host."""
 
 
-class Settings(BaseModel):
+class SuiteSettings(BaseModel):
     """All that decides how a test runs. Equal settings give equal courses in virtual time."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -28,7 +28,7 @@ class Settings(BaseModel):
     program: str = ""
     """The path of the program that the user has; empty where the suite needs none."""
     program_sha256: str = ""
-    options: Options = Options()
+    options: SuiteOptions = SuiteOptions()
     longest_s: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     """How long a case may take, by the lab's clock."""
     plan: Plan
@@ -43,7 +43,7 @@ class SuiteRun(BaseModel):
     format: Literal[1] = 1
     minigts: str
     commit: str = ""
-    settings: Settings
+    settings: SuiteSettings
     tests: tuple[SuiteTest, ...]
     times: Annotated[int, Field(ge=1, le=MOST_TIMES)]
     """How often each test runs beside each load."""
@@ -75,7 +75,7 @@ class SuiteJob(BaseModel):
     performed_by: ClassVar[str] = "minigts.suites.on_worker:perform"
 
     number: int
-    settings: Settings
+    settings: SuiteSettings
     test: SuiteTest
     turn: int
     """Which time it is, from 1 on, counted through all loads."""

@@ -13,7 +13,7 @@ from minigts.cli.verbs import EXPERIMENTS, Verb
 from minigts.errors import InputError
 
 if TYPE_CHECKING:
-    from minigts.suites.outcome import Outcome
+    from minigts.suites.outcome import CaseOutcome
     from minigts.topology.time import Time
 
 verb = Verb(EXPERIMENTS, 373, help="Suites of tests that others wrote, such as Linux's packetdrill scripts.")
@@ -101,14 +101,14 @@ def suite_run(
     from minigts.results.folder import exclusive, make
     from minigts.suites import comparison, folder, table
     from minigts.suites import suite_run as runs
-    from minigts.suites.suite import Options
+    from minigts.suites.suite import SuiteOptions
 
-    request = runs.Request(
+    request = runs.SuiteRequest(
         suite,
         directory,
         only or (),
         program,
-        Options(tolerance_us=tolerance),
+        SuiteOptions(tolerance_us=tolerance),
         _seconds(longest),
         times,
         _loads(loads),
@@ -117,7 +117,7 @@ def suite_run(
     )
     earlier = None if resume is None else folder.read(resume)
     with console.progress() as say:
-        asked = runs.checked(request, say)
+        asked = runs.check_request(request, say)
     if earlier is not None and resume is not None:
         runs.require_equal(earlier, asked)
         place = resume
@@ -180,7 +180,7 @@ def _engine(jobs: int | None, time: Time) -> str | None:
 
 
 class _OnScreen:
-    """Shows the progress of a suite's run; see `suites.suite_run.Watcher`."""
+    """Shows the progress of a suite's run; see `suites.suite_run.SuiteWatcher`."""
 
     def __init__(self, say: console.Say) -> None:
         self._say = say
@@ -188,5 +188,5 @@ class _OnScreen:
     def step(self, line: str) -> None:
         self._say(line)
 
-    def ended(self, outcome: Outcome, done: int, total: int) -> None:
+    def take(self, outcome: CaseOutcome, done: int, total: int) -> None:
         self._say(f"{done} of {total} cases: {outcome.name} {outcome.verdict}")
