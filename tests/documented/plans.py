@@ -216,6 +216,18 @@ PLANS = {
             "test_etcd_example.py, test_etcd_watch_example.py or test_postgresql_example.py",
         ),
     ),
+    "docs/suites.md": Plan(
+        not_run=dict.fromkeys(
+            (
+                "git clone https://github.com/google/packetdrill",
+                "cd packetdrill/gtests/net/packetdrill && ./configure && make packetdrill",
+                "minigts suite run packetdrill $D --program ./packetdrill",
+                "minigts suite run packetdrill $D --program ./packetdrill --only 'tcp_timest*' --times 10 --load 0,8 "
+                "--tolerance 1000",
+            ),
+            NOT_HERE,
+        ),
+    ),
     "docs/kubernetes.md": Plan(
         not_run=dict.fromkeys(
             (
