@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 from minigts.errors import InputError
 from minigts.language.problems import did_you_mean
+from minigts.suites.kselftest import Kselftest
 from minigts.suites.packetdrill import Packetdrill
 from minigts.suites.suite import Suite
 
-SUITES: Mapping[str, Suite] = {suite.name: suite for suite in (Packetdrill(),)}
+SUITES: Mapping[str, Suite] = {suite.name: suite for suite in (Packetdrill(), Kselftest())}
 
 
 def find(name: str) -> Suite:
