@@ -222,6 +222,7 @@ PLANS = {
                 "minigts suite run packetdrill $D --program ./packetdrill",
                 "minigts suite run packetdrill $D --program ./packetdrill --only 'tcp_timest*' --times 10 --load 0,8 "
                 "--tolerance 1000",
+                "minigts suite run kselftest kselftest_install --only 'net:fib*'",
             ),
             NOT_HERE,
         ),
