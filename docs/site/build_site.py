@@ -32,7 +32,7 @@ PARTS = {
     ),
     "Do": (
         "docs/README docs/lab docs/serve docs/experiments docs/classics docs/testing docs/python docs/results "
-        "docs/campaigns docs/explore docs/kubernetes docs/which-network-for-my-cluster docs/policy "
+        "docs/campaigns docs/explore docs/suites docs/kubernetes docs/which-network-for-my-cluster docs/policy "
         "docs/routing-protocols docs/kernels docs/imports docs/gts docs/vagrant"
     ),
     "Look up": (

@@ -216,6 +216,17 @@ PLANS = {
             "test_etcd_example.py, test_etcd_watch_example.py or test_postgresql_example.py",
         ),
     ),
+    "docs/suites.md": Plan(
+        not_run=dict.fromkeys(
+            (
+                "minigts suite run packetdrill $D --program ./packetdrill",
+                "minigts suite run packetdrill $D --program ./packetdrill --only 'tcp_timest*' --times 10 --load 0,8 "
+                "--tolerance 1000",
+                "minigts suite run kselftest kselftest_install --only 'net:fib*'",
+            ),
+            NOT_HERE,
+        ),
+    ),
     "docs/kubernetes.md": Plan(
         not_run=dict.fromkeys(
             (

@@ -116,6 +116,32 @@ def test_a_program_that_asks_until_something_is_ready_asks_thousands_of_times_an
     assert 5_000 < int(asked[1]) < 20_000
 
 
+TICKS = f"""{sys.executable} -ISc 'import os, time
+asked, seen, last, began = 0, 0, os.times().elapsed, time.monotonic()
+while seen < 50:
+    now = os.times().elapsed; asked += 1
+    if now != last: seen += 1; last = now
+print("asked", asked, "took", time.monotonic() - began)'"""
+"""It waits by times(2) until fifty ticks of 10 ms have passed, as packetdrill does for ten."""
+YIELDS = f"""{sys.executable} -ISc 'import os, time; yielded, end = 0, time.monotonic() + 1
+while time.monotonic() < end: os.sched_yield(); yielded += 1
+print("yielded", yielded)'"""
+
+
+def test_a_program_that_waits_for_ticks_asks_hundreds_of_times(tmp_path: Path) -> None:
+    """It would ask half a million times, for a microsecond each; and yet it has waited as long."""
+    said = re.search(r"^asked (\d+) took (\S+)$", boot(tmp_path, f"sleep 1; {TICKS}"), re.MULTILINE)
+    assert said is not None
+    assert 50 < int(said[1]) < 2_000
+    assert 0.490 <= float(said[2]) <= 0.501
+
+
+def test_a_program_that_yields_to_nobody_yields_thousands_of_times_and_not_millions(tmp_path: Path) -> None:
+    said = re.search(r"^yielded (\d+)$", boot(tmp_path, f"sleep 1; {YIELDS}"), re.MULTILINE)
+    assert said is not None
+    assert 5_000 < int(said[1]) < 20_000
+
+
 LOOKS = f"""{sys.executable} -ISc 'import ctypes, time; ask = ctypes.CDLL(None).syscall; told = (ctypes.c_int64 * 2)()
 def called(): ask(228, 1, told); return told[0] * 10**9 + told[1]
 def by_turns(): return [look() for look in (time.monotonic_ns, called) * 100]

@@ -56,6 +56,7 @@ CONTENT = {
     "explore/course.py": "a course's warnings.log",
     "lab/provisioning.py": "run/HOST-N.log",
     "providers/agent/provider.py": "dmesg.log",
+    "suites/performance.py": "what a case has printed: output/TEST/CASE-N.txt",
     "providers/uml/build/image.py": "failed.log",
     "providers/uml/build/package_images.py": "packages.lock and failed-fetch.log",
 }
@@ -63,6 +64,7 @@ CONTENT = {
 FILE_NAMES = {
     "cli/verbs/logs.py": "DIR/POD/CONTAINER.log",
     "providers/agent/provider.py": "the logs that a host has in /var/log",
+    "suites/folder.py": "output/TEST/CASE-N.txt, by the names of a user's directory",
 }
 """Every module that names files by a stranger's words. Results folders, explorations and what workers of a cluster send
 have names that `results.folder.inside` refuses unless they are plain; of what students hand in no file is named."""

@@ -1,0 +1,88 @@
+"""Linux's selftests as `make -C tools/testing/selftests TARGETS="net tc-testing" install` has installed them.
+
+The folder has kselftest-list.txt, a line for each test, `net:altnames.sh`, and a folder for each collection of tests.
+A test runs as root in its collection's folder, on a host of its own. It ends with 0 if it passed and with 4 if it was
+skipped, as where the kernel or a program lacks something.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from minigts import paths
+from minigts.errors import InputError, Problem
+from minigts.suites.suite import LARGEST_FILE_BYTES, Case, SuiteOptions, SuiteTest, Verdict
+
+LIST, COMMON = "kselftest-list.txt", "kselftest"
+SKIPPED = 4
+"""The exit code of a test that was skipped (kselftest.h)."""
+MOST_FILES = 10_000
+_ENTRY = re.compile(r"([A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)*):([A-Za-z0-9_.+-]+)")
+_SKIP = re.compile(r"^.*\bskip.*$", re.IGNORECASE | re.MULTILINE)
+_FAILURE = re.compile(r"^(?:# *)?(?:not ok .*|.*\bFAIL.*|.*\berror\b.*)$", re.MULTILINE | re.IGNORECASE)
+
+
+class Kselftest:
+    name = "kselftest"
+    about = "Linux's selftests, as `make install` there has installed them"
+    program = ""
+    has_tolerance = False
+    memory = "512MB"
+    packages: Sequence[str] = ()
+
+    def tests(self, directory: Path, options: SuiteOptions) -> Sequence[SuiteTest]:
+        """Raises InputError. The options have nothing for this suite."""
+        del options
+        try:
+            lines = paths.read_whole(directory / LIST, LARGEST_FILE_BYTES).decode(errors="replace").splitlines()
+        except OSError as error:
+            raise InputError(
+                [
+                    Problem(
+                        str(directory / LIST),
+                        0,
+                        f"cannot be read: {error.strerror or error}; it is made by "
+                        "`make -C tools/testing/selftests install`",
+                    )
+                ]
+            ) from error
+        found = [(number, line, _ENTRY.fullmatch(line.strip())) for number, line in enumerate(lines, 1) if line.strip()]
+        for number, line, entry in found:
+            if entry is None or ".." in line:
+                raise InputError([Problem(str(directory / LIST), number, f"{line[:60]!r} is no COLLECTION:TEST")])
+        tests = [
+            SuiteTest(
+                name=f"{entry[1]}:{entry[2]}",
+                cases=(Case(name="", argv=(f"./{entry[2]}",)),),
+                directory=entry[1],
+            )
+            for _, _, entry in found
+            if entry is not None
+        ]
+        return sorted(tests, key=lambda test: test.name)
+
+    def files(self, directory: Path, test: SuiteTest) -> Mapping[str, Path]:
+        """All of the collection that its test is in, from its first folder on, and what all collections share: tests
+        use files of the folders above theirs."""
+        tops = dict.fromkeys((COMMON, test.directory.split("/")[0], *(["net"] if "net" in test.directory else [])))
+        found = dict(_files(directory, [directory / top for top in tops]))
+        if len(found) > MOST_FILES:
+            raise InputError([Problem(str(directory), 0, f"has more than {MOST_FILES} files beside {test.name}")])
+        return found
+
+    def verdict(self, code: int, output: str) -> tuple[Verdict, str]:
+        if code == 0:
+            return "passed", ""
+        if code == SKIPPED:
+            return "skipped", next(iter(_SKIP.findall(output)), "skipped, and said nothing")
+        last = [line for line in output.splitlines() if line.strip()][-1:]
+        return "failed", next(iter([*_FAILURE.findall(output), *last]), f"ended with code {code} and said nothing")
+
+
+def _files(directory: Path, tops: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+    for top in tops:
+        for path in sorted(top.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path.relative_to(directory).as_posix(), path
