@@ -315,7 +315,9 @@ def port_bytes() -> int:
     return sum(int(each.read_text()) for each in counters if each.parts[-3] != "lo")
 
 
-COMMANDS = {each.__name__: each for each in (setup, window, start, leave, acks, delayed, timeouts, headers, halves, behind)}
+COMMANDS = {
+    each.__name__: each for each in (setup, window, start, leave, acks, delayed, timeouts, headers, halves, behind)
+}
 
 
 def main() -> None:

@@ -84,6 +84,11 @@ class Numbers:
         """The numbers that count: disturbed samples count only where there are no others."""
         return self.good or self.disturbed
 
+    def note_replicate(self, column: str, replicate: int | None, *, disturbed: bool) -> None:
+        """Note the replicate of a column's latest number; None where a run has none."""
+        if replicate is not None and not disturbed:
+            self.replicates.setdefault(column, array("l")).append(replicate)
+
     def of_courses(self, column: str) -> Sequence[float]:
         """The median of each course of events: in virtual time the numbers that are independent of each other."""
         numbers = self.columns.get(column, ())
@@ -252,7 +257,7 @@ class _Columns:
         self.ok, self.error = at["ok"], at["error"]
         self.attempts, self.repeats = at.get("attempts"), at.get("repeats")
         self.taint, self.note = at.get("tainted"), at.get("note")
-        self.replicate = at.get(REPLICATE)
+        self._replicate = at.get(REPLICATE)
         key = [at.get(name) for name in (*PLACE, *settings)]
         # A million rows are read, so the cells of a row are picked in one call.
         self.key = _picked(key)
@@ -261,6 +266,10 @@ class _Columns:
         further = [(name, index) for name, index in at.items() if name not in no_quantity]
         self.names = [name for name, _ in (*value, *further)]
         self.numbers = _picked([index for _, index in (*value, *further)])
+
+    def replicate_of(self, row: Sequence[str]) -> int | None:
+        """The row's replicate; None where the table has no such column."""
+        return None if self._replicate is None else _count(row[self._replicate])
 
 
 def _picked(at: Sequence[int | None]) -> Callable[[Sequence[str]], Key]:
@@ -299,8 +308,7 @@ def _take(found: Samples, columns: _Columns, row: Sequence[str], path: Path, lin
             numbers[name] = array("d")
         try:
             numbers[name].append(finite(said))
-            if columns.replicate is not None and not taint:
-                cell.replicates.setdefault(name, array("l")).append(_count(row[columns.replicate]))
+            cell.note_replicate(name, columns.replicate_of(row), disturbed=bool(taint))
         except ValueError:
             # An unknown column may have words; a value or a known column may not.
             if name == "value" or name in COLUMNS:
