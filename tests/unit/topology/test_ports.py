@@ -229,7 +229,7 @@ def named_ends(plan: Plan) -> list[dict[str, str]]:
 def test_a_ports_name_and_its_number_are_one(name: str) -> None:
     number = interface_names.number_of(name)
     assert number is not None
-    assert interface_names.of_port(number) == name
+    assert interface_names.port_name(number) == name
 
 
 @pytest.mark.parametrize("name", ["eth", "eth01", "eth100000", "eth1.10", "eth١", "Eth1", "uplink"])

@@ -25,7 +25,7 @@ from minigts.formats.keys import CORE
 from minigts.formats.lines import Lines
 from minigts.formats.network import WAYS, Link, Machine, Names, Network, Ways, ports, title
 from minigts.language.blocks import MAC, OWN_MACS
-from minigts.language.interface_names import of_port
+from minigts.language.interface_names import port_name
 from minigts.language.problems import did_you_mean, shown
 
 FIRST = "scenario"
@@ -235,7 +235,7 @@ class _Reading:
             networks.append(address.network if address is not None else None)
             index = each.attributes.get("id", "")
             number = int(index) if index.isascii() and index.isdigit() and len(index) < 6 else None
-            called = each.attributes.get("name") or (None if number is None else of_port(number))
+            called = each.attributes.get("name") or (None if number is None else port_name(number))
             wanted.append(Wanted((line,), called, number, address.ip if address is not None else None))
             macs += self._mac(each, name)
         ways = self._ways(element, owner)

@@ -27,7 +27,7 @@ from minigts.formats.lines import Lines
 from minigts.formats.network import Link, Machine, Names, Network, memory_of_host, title
 from minigts.language.blocks import MAC, OWN_MACS
 from minigts.language.host_paths import checked_source, checked_target
-from minigts.language.interface_names import of_port
+from minigts.language.interface_names import port_name
 from minigts.language.problems import did_you_mean, shown
 from minigts.language.quantities import MEMORY_MB
 
@@ -285,7 +285,7 @@ class _Reading:
 
 def _wanted(end: tuple[str, int, str | None, int]) -> Wanted:
     _, index, _, line = end
-    return Wanted((line,), of_port(index), index)
+    return Wanted((line,), port_name(index), index)
 
 
 def _commands(script: str) -> list[str]:

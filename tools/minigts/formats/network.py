@@ -356,4 +356,4 @@ def connected(machines: Sequence[Machine], links: Iterable[Link], notes: Notes) 
 def ports(links: Iterable[Link]) -> Iterator[tuple[Link, tuple[str, str]]]:
     """Yield each link with the names of its ports on their machines: eth1, eth2, …"""
     them = [*links]
-    yield from zip(them, interface_names.of_ends(them), strict=True)
+    yield from zip(them, interface_names.end_names(them), strict=True)

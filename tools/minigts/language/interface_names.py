@@ -21,7 +21,21 @@ _OF_OVERLAYS = (
     *("br-overlay", "br-vxlan", "br0", "cni0", "docker0", "docker_gwbridge", "flannel.1", "flannel.ipip", "gateway"),
     *("ovs-system", "underlay", "vxlan-ebpf", "vxlan.calico", "vxlan0", "weave", "wg0"),
 )
-_OF_LINUX = ("all", "default", "dummy0", "erspan0", "gre0", "gretap0", "ip6gre0", "ip6tnl0", "lo", "sit0", "tunl0")
+_OF_LINUX = (
+    "all",
+    "default",
+    "dummy0",
+    "erspan0",
+    "gre0",
+    "gretap0",
+    "ip6_vti0",
+    "ip6gre0",
+    "ip6tnl0",
+    "ip_vti0",
+    "lo",
+    "sit0",
+    "tunl0",
+)
 
 
 class Joins(Protocol):
@@ -36,7 +50,7 @@ class Joins(Protocol):
         ...
 
 
-def of_port(number: int) -> str:
+def port_name(number: int) -> str:
     """The name of a machine's port with that number."""
     return f"eth{number}"
 
@@ -50,10 +64,10 @@ def number_of(name: str) -> int | None:
 def free_ports(taken: Iterable[str]) -> Iterator[str]:
     """The names of ports that are not `taken`, from eth1 on."""
     others = {*taken}
-    return (name for number in count(1) if (name := of_port(number)) not in others)
+    return (name for number in count(1) if (name := port_name(number)) not in others)
 
 
-def of_ends(links: Iterable[Joins]) -> list[tuple[str, str]]:
+def end_names(links: Iterable[Joins]) -> list[tuple[str, str]]:
     """The names of both ends of each link: that of the file where it is a port's, else the lowest port of the machine
     that is free, in the order of the links, from eth1 on."""
     given = [(link.ends, {end: name for end, name in link.interfaces if PORT.fullmatch(name)}) for link in links]
@@ -73,7 +87,7 @@ def why_not(name: str) -> str | None:
     if not _NAME.fullmatch(name):
         return f"it is not {HINT}"
     if _OF_PORTS.fullmatch(name):
-        return f"names such as eth2 are those of a host's ports, from {of_port(FIRST_PORT)} to {of_port(LAST_PORT)}"
+        return f"names such as eth2 are those of a host's ports, from {port_name(FIRST_PORT)} to {port_name(LAST_PORT)}"
     if name in (*_OF_OVERLAYS, *_OF_LINUX):
         return "Linux, minigts or an overlay has an interface of that name"
     return None

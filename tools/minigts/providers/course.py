@@ -15,7 +15,7 @@ from typing import Annotated, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from minigts.errors import InputError
-from minigts.language.interface_names import of_port
+from minigts.language.interface_names import port_name
 from minigts.language.quantities import MOMENT_S
 from minigts.topology.fields import MOST_LINKS, Interface
 
@@ -74,7 +74,7 @@ class HostCourse(_Part):
 
     def port(self, number: int) -> str:
         """The name of the port with that number, from 0."""
-        return self.ports[number] if number < len(self.ports) else of_port(number + 1)
+        return self.ports[number] if number < len(self.ports) else port_name(number + 1)
 
 
 class Recording(_Part):

@@ -189,7 +189,7 @@ def _columns(row: SummaryRow, other: SummaryRow | None) -> Iterator[str]:
 
 def _values(results: Results, row: SummaryRow, column: str) -> Sequence[float]:
     """The numbers of a cell that are independent: its samples in real time, in virtual time a median of each course."""
-    return row.cell.of_courses(column) if _virtual(results) else row.cell.columns.get(column, ())
+    return row.cell.course_medians(column) if _virtual(results) else row.cell.columns.get(column, ())
 
 
 def _virtual(results: Results) -> bool:

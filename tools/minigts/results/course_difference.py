@@ -17,7 +17,7 @@ from minigts.dataplane import frame_words
 from minigts.errors import InputError, Problem
 from minigts.foreign import printable
 from minigts.language.figures import digits
-from minigts.language.interface_names import of_port
+from minigts.language.interface_names import port_name
 from minigts.providers.course import MOST_NS, NS_PER_S, RECORD, Chain, Course, HostCourse
 from minigts.results import courses
 from minigts.results.courses import LabCourse
@@ -271,7 +271,7 @@ def _name(hosts: Sequence[HostCourse], number: int) -> str:
 
 
 def _port(hosts: Sequence[HostCourse], number: int, port: int) -> str:
-    return hosts[number].port(port) if number < len(hosts) else of_port(port + 1)
+    return hosts[number].port(port) if number < len(hosts) else port_name(port + 1)
 
 
 def seconds(moment_ns: int) -> str:

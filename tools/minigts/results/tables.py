@@ -89,7 +89,7 @@ class Numbers:
         if replicate is not None and not disturbed:
             self.replicates.setdefault(column, array("l")).append(replicate)
 
-    def of_courses(self, column: str) -> Sequence[float]:
+    def course_medians(self, column: str) -> Sequence[float]:
         """The median of each course of events: in virtual time the numbers that are independent of each other."""
         numbers = self.columns.get(column, ())
         courses: dict[int, list[float]] = {}

@@ -23,7 +23,7 @@ from minigts.topology.fields import MOST_HOSTS
 from minigts.topology.host_settings import BY_HAND, HOST_SETTINGS, HostSpec
 from minigts.topology.link_settings import SETTABLE
 from minigts.topology.plan.build import end_of, free_name, host_of, link_of, shapings
-from minigts.topology.plan.elements import Host, HostPort, Link, Port, Switch, in_order
+from minigts.topology.plan.elements import Host, HostPort, Link, Port, Switch, sorted_ports
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.draft import DraftLink, draft_host, draft_link
 from minigts.topology.read.links import LinkSpec
@@ -107,7 +107,7 @@ def with_link(
         plan,
         tuple(_with_port(host, joined.get(host.name), given, subnet) for host in hosts),
         tuple(
-            each.model_copy(update={"ports": in_order((*each.ports, joined[each.name]))})
+            each.model_copy(update={"ports": sorted_ports((*each.ports, joined[each.name]))})
             if each.name in joined
             else each
             for each in plan.switches
@@ -298,7 +298,7 @@ def _with_port(host: Host, end: Port | None, given: Mapping[str, str], subnet: s
         prefix=IPv4Network(subnet).prefixlen,
         peer_address=given[end.peer_host],
     )
-    return host.model_copy(update={"ports": in_order((*host.ports, port))})
+    return host.model_copy(update={"ports": sorted_ports((*host.ports, port))})
 
 
 def _without_ports(machine: M, names: Iterable[str]) -> M:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from minigts.errors import InputError
 from minigts.language.blocks import OWN_MACS
 from minigts.language.interface_names import free_ports
-from minigts.topology.plan.elements import Host, HostPort, Link, Machine, OnVlan, Port, Switch, in_order
+from minigts.topology.plan.elements import Host, HostPort, Link, Machine, OnVlan, Port, Switch, sorted_ports
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes import ipv6
 from minigts.topology.routes.addresses import assign, host_address, mac, overlaps
@@ -216,7 +216,7 @@ class _Placed:
             )
             for port in host.ports
         )
-        return host.model_copy(update={"index": index, "address": host_address(index), "ports": in_order(ports)})
+        return host.model_copy(update={"index": index, "address": host_address(index), "ports": sorted_ports(ports)})
 
     def switch(self, switch: Switch, index: int, file: Plan) -> Switch:
         ports = (port.model_copy(update=self._end(port, switch.name)) for port in switch.ports)
@@ -224,7 +224,7 @@ class _Placed:
             update={
                 "index": index,
                 **self._on(switch, switch.name),
-                "ports": in_order(ports),
+                "ports": sorted_ports(ports),
                 "vlans": tuple(each.model_copy(update=self._on(each, switch.name)) for each in switch.vlans),
                 "controller": self._controller(switch.controller, file),
             }

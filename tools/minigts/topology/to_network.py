@@ -8,7 +8,7 @@ from typing import Any
 
 from minigts.formats.network import WAYS, Link, Machine, Network, Notes, Ways
 from minigts.language.blocks import OWN_MACS
-from minigts.language.interface_names import of_ends
+from minigts.language.interface_names import end_names
 from minigts.topology.facts.hosts.memory import DEFAULT_MEMORY_MB
 from minigts.topology.facts.links.queue import default_bytes
 from minigts.topology.host_settings import HOST_SETTINGS
@@ -138,7 +138,7 @@ def _interfaces(plan: Plan) -> dict[str, tuple[tuple[str, str], ...]]:
     plain = [Link(link.ends) for link in plan.links]
     by_order = {
         (link.name, end): name
-        for link, names in zip(plan.links, of_ends(plain), strict=True)
+        for link, names in zip(plan.links, end_names(plain), strict=True)
         for end, name in zip(link.ends, names, strict=True)
     }
     others = {end for (link, end), port in ports.items() if port.name != by_order[link, end]}

@@ -15,7 +15,7 @@ from minigts import paths
 from minigts.dataplane import wire
 from minigts.dataplane.wire import Wire, WireState
 from minigts.errors import HostFailed
-from minigts.language.interface_names import of_port
+from minigts.language.interface_names import port_name
 from minigts.machine.parallel import NoTurn, Together, Turn, together
 from minigts.machine.progress import Progress
 from minigts.providers.agent import client, lab_processes, lent_turn
@@ -300,4 +300,4 @@ def _end(machine: GuestKernel, place: int) -> tuple[str, str]:
 def _ports_by_name(machine: GuestKernel) -> tuple[str, ...]:
     """The names of a machine's ports in the clock's order, where they are not eth1, eth2, …"""
     names = tuple(port.name for port in machine.ports)
-    return () if all(name == of_port(number) for number, name in enumerate(names, 1)) else names
+    return () if all(name == port_name(number) for number, name in enumerate(names, 1)) else names

@@ -257,7 +257,7 @@ def end_of(link: Link, number: int, mtu: int, towards: tuple[Shaping, Shaping], 
 def _ends(drafted: Draft, links: Sequence[Link], seed: int) -> Ends:
     """The ends of each machine in the order of their numbers."""
     ends: Ends = {machine.name: [] for machine in drafted.machines}
-    for draft, link, names in zip(drafted.links, links, interface_names.of_ends(drafted.links), strict=True):
+    for draft, link, names in zip(drafted.links, links, interface_names.end_names(drafted.links), strict=True):
         towards = shapings(draft, link.name, seed)
         for number in (0, 1):
             port = end_of(link, number, draft.mtu, towards, names[number])

@@ -481,7 +481,7 @@ class Group(Frozen):
     hosts: Annotated[tuple[HostName, ...], Field(min_length=2, max_length=MOST_HOSTS)]
 
 
-def in_order(ports: Iterable[P]) -> tuple[P, ...]:
+def sorted_ports(ports: Iterable[P]) -> tuple[P, ...]:
     """A machine's ports, by their numbers."""
     return tuple(sorted(ports, key=lambda port: port.number))
 

@@ -36,7 +36,7 @@ from minigts.topology.plan.elements import (
     OnVlan,
     Switch,
     Tolerances,
-    in_order,
+    sorted_ports,
 )
 from minigts.topology.plan.fact import DESCRIBED, PARTS, Fact
 from minigts.topology.routes import ipv6, own_routes
@@ -188,7 +188,7 @@ def _out_of_order(plan: Stored) -> Iterator[str]:
         if indices != sorted({*indices}):
             yield f"{kind}: indices do not ascend"
     for machine in plan.machines:
-        if machine.ports != in_order(machine.ports):
+        if machine.ports != sorted_ports(machine.ports):
             yield f"{machine.name}: the numbers of its ports do not ascend"
 
 

@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 
 from minigts import paths
 from minigts.errors import MinigtsError
-from minigts.language.interface_names import of_port
+from minigts.language.interface_names import port_name
 from minigts.machine import affinity, cgroups, contained, locks, shell
 from minigts.machine.contained import Namespaces
 from minigts.providers.agent import ended, lab_processes, protocol
@@ -140,7 +140,7 @@ def _ports_apart(machine: dict[str, Any]) -> tuple[tuple[Port, ...], dict[str, A
     recorded = machine.pop("ports", None) or [[mac] for mac in machine.pop("macs", ())]
     ports = (Port(*port) for port in recorded)
     return tuple(
-        port._replace(name=of_port(number)) if port.between_kernels and not port.name else port
+        port._replace(name=port_name(number)) if port.between_kernels and not port.name else port
         for number, port in enumerate(ports, 1)
     ), machine
 
