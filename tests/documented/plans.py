@@ -240,7 +240,17 @@ PLANS = {
         ),
     ),
     "docs/policy.md": Plan(shown={"shop.yaml": "name: shop"}),
-    "docs/routing-protocols.md": Plan(),
+    "docs/routing-protocols.md": Plan(
+        not_run=dict.fromkeys(
+            (
+                "./minigts up docs/examples/frr/frr-flap.yaml",
+                "./minigts exec r1 -- ping -c 2 198.51.100.1",
+                "./minigts play",
+                "./minigts exec r1 -- vtysh -c 'show ip route static'",
+            ),
+            "fetches FRR from Debian's mirror",
+        ),
+    ),
     "docs/imports.md": Plan(
         files={
             "lab.clab.yml": "name: two\ntopology:\n  nodes:\n    a: {kind: linux, image: alpine}\n"

@@ -214,7 +214,8 @@ def test_a_slot_lets_go_all_that_waits_for_it(lab: Lab) -> None:
     labs.update_settings(lab, "ams-bra", {"slot_ms": 50}, "ams")
     rtts_ms = [rtt_ms for rtt_ms in echoes(lab) if rtt_ms is not None]
     assert len(rtts_ms) == ECHOES
-    assert max(rtts_ms) - min(rtts_ms) == pytest.approx(50, abs=0.1)  # six requests a slot, ten milliseconds apart
+    # Six requests a slot, ten milliseconds apart but for a few hundred microseconds: ping yields until each is due.
+    assert max(rtts_ms) - min(rtts_ms) == pytest.approx(50, abs=1.5)
     assert sorted({round(rtt_ms - min(rtts_ms), -1) for rtt_ms in rtts_ms}) == [0, 10, 20, 30, 40, 50]
 
 

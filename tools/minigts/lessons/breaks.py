@@ -216,6 +216,12 @@ def found_again(lab: Lab, broken: Broken) -> Fault:
     return draw(lab.plan, broken.seed, broken.kinds)
 
 
+def is_place(lab: Lab, broken: Broken, host: str) -> bool:
+    """Whether it is right that `host` is broken: of an unplugged cable both ends are."""
+    is_cable = named([broken.what])[0].unplugs == "both ends"
+    return host == broken.where or (is_cable and host in found_again(lab, broken).hosts)
+
+
 def read(lab: Lab) -> Broken | None:
     """How the lab was broken last; None if it never was."""
     return read_model(lab.rundir / FILE, Broken) if (lab.rundir / FILE).is_file() else None
