@@ -211,6 +211,7 @@ def test_what_is_corrupted_is_thrown_away(lab: Lab) -> None:
 
 
 def test_a_slot_lets_go_all_that_waits_for_it(lab: Lab) -> None:
+    echoes(lab)  # the first ones wait for ARP and read ping's program
     labs.update_settings(lab, "ams-bra", {"slot_ms": 50}, "ams")
     rtts_ms = [rtt_ms for rtt_ms in echoes(lab) if rtt_ms is not None]
     assert len(rtts_ms) == ECHOES
