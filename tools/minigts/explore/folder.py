@@ -12,7 +12,6 @@ A seed's folder is written before its line. So a seed counts as taken only when 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,14 +21,13 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from minigts import paths
 from minigts.errors import InputError, Problem
 from minigts.explore import host_logs, timeline
 from minigts.explore.outcome import Outcome
 from minigts.explore.work import Exploration
 from minigts.language import documents
 from minigts.results import gate, store
-from minigts.results.folder import inside, read_bytes, read_json, read_model, read_text, refused, validated, write
+from minigts.results.folder import append, inside, read_bytes, read_json, read_model, read_text, validated, write
 from minigts.results.gate import Examined
 
 EXPLORATION, SEEDS, FAILED, FAULTS, TEST, SHRUNK = (
@@ -98,26 +96,12 @@ def keep(folder: Path, outcome: Outcome, files: Mapping[str, str]) -> None:
         entries = timeline.merged(*(timeline.read(files.get(name, "")) for name in (timeline.FILE, host_logs.FILE)))
         text = "".join(f"{line}\n" for line in timeline.in_words(entries))
         write(inside(folder, FAILED, place.name, TIMELINE_TEXT), text)
-    _append(inside(folder, SEEDS), outcome.model_dump_json() + "\n")
+    append(inside(folder, SEEDS), outcome.model_dump_json() + "\n")
 
 
 def of_seed(folder: Path, seed: int) -> Path:
     """The folder of a seed that did not pass."""
     return inside(folder, FAILED, f"{seed:06d}")
-
-
-def _append(path: Path, line: str) -> None:
-    try:
-        with path.open("ab+") as file:
-            if not file.tell():
-                paths.users_file(file)
-            elif file.seek(-1, os.SEEK_END) and file.read(1) != b"\n":
-                file.write(b"\n")  # a crash has cut the last line short
-            file.write(line.encode())
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise refused(path, error) from error
 
 
 def outcomes(folder: Path) -> dict[int, Outcome]:

@@ -181,6 +181,21 @@ def write(path: Path, text: str | bytes) -> None:
         raise refused(path, error) from error
 
 
+def append(path: Path, lines: str) -> None:
+    """Write whole lines at the end of a file, onto the disk. Raises MinigtsError when the disk is full or refuses."""
+    try:
+        with path.open("ab+") as file:
+            if not file.tell():
+                paths.users_file(file)
+            elif file.seek(-1, os.SEEK_END) and file.read(1) != b"\n":
+                file.write(b"\n")  # a crash has cut the last line short
+            file.write(lines.encode())
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise refused(path, error) from error
+
+
 def refused(path: Path, error: OSError) -> MinigtsError:
     """The error for a disk that is full or refuses."""
     return MinigtsError(f"{path}: cannot be written: {error.strerror or error}; what was measured before is kept")

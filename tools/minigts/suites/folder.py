@@ -10,18 +10,16 @@ What a test has printed is written before its lines. So a case counts as done on
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from minigts import paths
 from minigts.errors import InputError, Problem
 from minigts.foreign import Foreign, file_name
 from minigts.language import documents
 from minigts.results import store
-from minigts.results.folder import inside, read_bytes, read_model, read_text, refused, write
+from minigts.results.folder import append, inside, read_bytes, read_model, read_text, write
 from minigts.suites.outcome import CaseOutcome
 from minigts.suites.performance import CaseReport
 from minigts.suites.work import SuiteRun
@@ -52,7 +50,7 @@ def keep(folder: Path, test: Sequence[CaseReport]) -> None:
         first = _output(folder, each.outcome, 1)
         if each.outcome.time == 1 or not first.is_file() or read_text(first) != each.output:
             write(_output(folder, each.outcome, each.outcome.time), each.output)
-    _append(inside(folder, RESULTS), "".join(each.outcome.model_dump_json() + "\n" for each in test))
+    append(inside(folder, RESULTS), "".join(each.outcome.model_dump_json() + "\n" for each in test))
 
 
 def output(folder: Path, outcome: CaseOutcome) -> str:
@@ -67,20 +65,6 @@ def output(folder: Path, outcome: CaseOutcome) -> str:
 def _output(folder: Path, outcome: CaseOutcome, time: int) -> Path:
     test, case = file_name(Foreign(outcome.test)), file_name(Foreign(outcome.case or ONLY_CASE))
     return inside(folder, OUTPUT, test, f"{case}-{time}.txt")
-
-
-def _append(path: Path, lines: str) -> None:
-    try:
-        with path.open("ab+") as file:
-            if not file.tell():
-                paths.users_file(file)
-            elif file.seek(-1, os.SEEK_END) and file.read(1) != b"\n":
-                file.write(b"\n")  # a crash has cut the last line short
-            file.write(lines.encode())
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise refused(path, error) from error
 
 
 def outcomes(folder: Path) -> list[CaseOutcome]:
