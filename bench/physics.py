@@ -8,44 +8,21 @@ that no law notices is printed: it is a hole in the validation, or changes nothi
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bench import stage
+from bench import bent, stage
+from bench.bent import Fault, Trial
 from minigts.cli import console
-from minigts.cli.views import tables
-from minigts.errors import InputError
-from minigts.report import laws
 
 WIRE = "provision/clock/src/wire.rs"
 CHANGED = "provision/clock/src/changed.rs"
 VARIATION = "provision/clock/src/variation.rs"
 LEFT_OUT = shutil.ignore_patterns(".git", ".*_cache", "__pycache__", "target", ".hypothesis", ".venv")
-LIMIT_S = 3600
-FIGURE = re.compile(r"\([^()]* to [^()]*\) (.+), where (.+) was expected")
-"""In a claim's outcome the figure, after where it was measured, and its range."""
-
-
-@dataclass(frozen=True)
-class Fault:
-    """A place in a file, which it has once, and what stands there instead; `of` is the cheapest of the experiments
-    whose laws it bends, as far as is known beforehand."""
-
-    name: str
-    file: str
-    place: str
-    instead: str
-    of: tuple[str, ...]
-
 
 FAULTS = (
     Fault(
@@ -220,41 +197,6 @@ FAULTS = (
 )
 
 
-@dataclass(frozen=True)
-class Failed:
-    """A law that did not hold, and of its figures the one that uses most of its range."""
-
-    law: str
-    figure: str
-    """`2.24 ms, 101.1 % of 2.21 ms by the formula`."""
-    range: str
-    """`99.95 to 100.1 %`."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """What the laws said of a fault. `failed` has the laws that failed with it and hold without."""
-
-    fault: str
-    failed: tuple[Failed, ...]
-    seconds: float
-    refused: str = ""
-    """What minigts said where nothing was measured; then nothing was noticed."""
-
-    @property
-    def noticed(self) -> str:
-        """By which laws it was noticed, in words."""
-        if not self.failed and self.refused:
-            return f"no law: minigts did not measure, {self.refused}"
-        return ", ".join(each.law for each in self.failed) or "NOT NOTICED"
-
-    @property
-    def row(self) -> str:
-        """A row of docs/faults.md: fault, laws, and the first one's figure and range."""
-        one = self.failed[0] if self.failed else Failed("", "", "")
-        return f"| {self.fault} | {self.noticed} | {one.figure} | {one.range} |"
-
-
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     arguments.add_argument("numbers", nargs="*", type=int, metavar="N", help="faults by their numbers; all by default")
@@ -264,26 +206,19 @@ def main() -> None:
         "--out", type=Path, default=stage.RESULTS, metavar="DIR", help="the directory for the figures"
     )
     given = arguments.parse_args()
-    if wrong := [number for number in given.numbers if not 1 <= number <= len(FAULTS)]:
-        arguments.error(f"no fault {wrong[0]}; there are 1 to {len(FAULTS)}")
-    chosen = [FAULTS[number - 1] for number in given.numbers] or list(FAULTS)
-    given.out.mkdir(parents=True, exist_ok=True)
-    found: list[Trial] = []
-    for trial in tried(chosen, every=given.every_law, quick=given.quick):
-        found.append(trial)
-        (given.out / "physics.json").write_text(json.dumps([asdict(each) for each in found], indent=1) + "\n")
-        (given.out / "physics.md").write_text("".join(f"{each.row}\n" for each in found))
-    tables.show_table(
-        "faults that bend physics", ("fault", "noticed by"), [(each.fault, each.noticed) for each in found]
-    )
-    raise SystemExit(any(not each.failed for each in found))
+    try:
+        chosen = bent.chosen(FAULTS, given.numbers)
+    except ValueError as error:
+        arguments.error(str(error))
+    trials = tried(chosen, every=given.every_law, options=["--quick"] if given.quick else [])
+    bent.report(trials, "physics", "faults that bend physics", given.out)
 
 
-def tried(faults: Sequence[Fault], *, every: bool, quick: bool) -> Iterator[Trial]:
+def tried(faults: Sequence[Fault], *, every: bool, options: Sequence[str]) -> Iterator[Trial]:
     """Try the laws with each fault; `every` of them, or those that it bends."""
     with tempfile.TemporaryDirectory(prefix="minigts-physics-") as scratch:
         wanted = () if every else tuple(dict.fromkeys(name for fault in faults for name in fault.of))
-        sound, said = failing(stage.PROJECT, wanted, Path(scratch) / "sound", quick=quick)
+        sound, said = bent.failing(stage.PROJECT, wanted, Path(scratch) / "sound", options=options)
         if sound is None:
             raise SystemExit(f"without any fault: {said}")
         weak = {each.law for each in sound}
@@ -291,50 +226,14 @@ def tried(faults: Sequence[Fault], *, every: bool, quick: bool) -> Iterator[Tria
             console.note(f"without any fault {name} fails; it does not count")
         for number, fault in enumerate(faults):
             began = time.monotonic()
-            bent = Path(scratch) / f"bent-{number}"
-            shutil.copytree(stage.PROJECT, bent, ignore=LEFT_OUT, symlinks=True)
-            file = bent / fault.file
-            file.write_text(with_fault(fault, file.read_text()))
-            failed, said = failing(bent, () if every else fault.of, bent / "results", quick=quick)
+            copy = Path(scratch) / f"bent-{number}"
+            shutil.copytree(stage.PROJECT, copy, ignore=LEFT_OUT, symlinks=True)
+            file = copy / fault.file
+            file.write_text(bent.with_fault(fault, file.read_text()))
+            failed, said = bent.failing(copy, () if every else fault.of, copy / "results", options=options)
             new = () if failed is None else tuple(each for each in failed if each.law not in weak)
-            trial = Trial(fault.name, new, round(time.monotonic() - began), said if failed is None else "")
-            console.note(f"{fault.name}: {trial.noticed}")
-            yield trial
-            shutil.rmtree(bent)
-
-
-def with_fault(fault: Fault, text: str) -> str:
-    """The file's text with the fault. Raises ValueError unless its place is there once."""
-    if text.count(fault.place) != 1:
-        raise ValueError(f"{fault.file} has {text.count(fault.place)} places for: {fault.name}")
-    return text.replace(fault.place, fault.instead)
-
-
-def failing(
-    checkout: Path, names: Sequence[str], results: Path, *, quick: bool
-) -> tuple[tuple[Failed, ...] | None, str]:
-    """The laws that did not hold by `minigts validate` of a checkout, the furthest from its range first; None and what
-    it said, where it made no results."""
-    results.mkdir()
-    argv = [str(checkout / "minigts"), "validate", *names, *(["--quick"] if quick else []), "--results", str(results)]
-    environment = {name: value for name, value in os.environ.items() if name not in ("MINIGTS_MODULE", "PYTHONPATH")}
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False)
-    folders = [each for each in results.iterdir() if each.is_dir()]
-    if done.returncode not in (0, 1) or not folders:
-        return None, (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-    try:
-        found = [law for each in folders for group in laws.groups(each) for law in group.laws if law.verdict != "held"]
-    except InputError:  # no sample has a result, so no law was judged
-        return None, (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-    return tuple(failed(law) for law in sorted(found, key=lambda law: -(law.used or 0))), ""
-
-
-def failed(law: laws.Law) -> Failed:
-    """A law that did not hold, with its furthest figure."""
-    outcomes = [each for held in law.claims for each in held.outcomes if each.verdict != "held"]
-    furthest = max(outcomes, key=lambda each: each.used or 0)
-    said = FIGURE.search(furthest.detail)
-    return Failed(law.name, *said.groups()) if said else Failed(law.name, furthest.detail, "")
+            yield Trial(fault.name, new, round(time.monotonic() - began), said if failed is None else "")
+            shutil.rmtree(copy)
 
 
 if __name__ == "__main__":
