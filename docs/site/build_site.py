@@ -47,7 +47,7 @@ PARTS = {
     ),
 }
 """The four parts of the site, each with its pages in their order."""
-LISTED = ("reference/verbs/*", "docs/decisions/0*", "provision/overlays/*/README")
+LISTED = ("reference/verbs/*", "docs/decisions/[a-z0-9]*", "provision/overlays/*/README")
 """Pages that another page lists, and the bar at the side does not."""
 ABOUT = {
     "Learn": "what minigts is, a first lab, and lessons of an hour each",

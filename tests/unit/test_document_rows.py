@@ -1,4 +1,4 @@
-"""docs/evidence/documents.md has a row for each claim of a document in an experiment, with one of the known verdicts."""
+"""docs/evidence/documents.md has a row for each claim of a document in an experiment, with a known verdict."""
 
 from __future__ import annotations
 
