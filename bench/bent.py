@@ -66,7 +66,7 @@ class Trial:
 
     @property
     def row(self) -> str:
-        """A row of docs/faults.md: fault, laws, and the first one's figure and range."""
+        """A row of docs/evidence/faults.md: fault, laws, and the first one's figure and range."""
         one = self.failed[0] if self.failed else Failed("", "", "")
         return f"| {self.fault} | {self.noticed} | {one.figure} | {one.range} |"
 

@@ -40,13 +40,14 @@ PARTS = {
         "reference/policy reference/python docs/overlays docs/providers docs/glossary CHANGELOG"
     ),
     "Understand": (
-        "docs/virtual-time docs/trust docs/validation docs/methods docs/safety docs/effects docs/performance "
-        "docs/documents docs/figure-16 docs/corrections docs/faults docs/decisions/README CONTRIBUTING SECURITY "
+        "docs/virtual-time docs/evidence/README docs/evidence/trust docs/evidence/validation docs/evidence/faults "
+        "docs/evidence/documents docs/evidence/figure-16 docs/evidence/corrections docs/evidence/safety "
+        "docs/evidence/effects docs/evidence/performance docs/methods docs/decisions/README CONTRIBUTING SECURITY "
         "CODE_OF_CONDUCT bench/README provision/kernel/README"
     ),
 }
 """The four parts of the site, each with its pages in their order."""
-LISTED = ("reference/verbs/*", "docs/decisions/0*", "provision/overlays/*/README")
+LISTED = ("reference/verbs/*", "docs/decisions/[a-z0-9]*", "provision/overlays/*/README")
 """Pages that another page lists, and the bar at the side does not."""
 ABOUT = {
     "Learn": "what minigts is, a first lab, and lessons of an hour each",

@@ -1,7 +1,7 @@
 """A guest's own program, and no friend of its kernel: runs in a guest, as nobody, with the standard library alone.
 
 Whatever a program does, it can see the stub beside it, which catches its system calls for the kernel, and jump into it
-(docs/decisions/0057-the-stub.md). `hostile_program.py WAY [MARK]` tries one way, and says on a line of its own what
+(docs/decisions/confinement.md). `hostile_program.py WAY [MARK]` tries one way, and says on a line of its own what
 came of it.
 """
 

@@ -87,7 +87,7 @@ KERNEL = {
     "net.ipv4.tcp_congestion_control": "cubic",
     "net.ipv6.conf.eth1.disable_ipv6": "1",
 }
-"""As the figures take them to be (decision 66): whoever changes one changes what is measured."""
+"""As the figures take them to be (docs/decisions/what-hosts-have.md): whoever changes one changes what is measured."""
 
 
 def test_every_kernel_has_the_settings_of_a_labs(lab: Lab) -> None:

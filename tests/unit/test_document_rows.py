@@ -1,4 +1,4 @@
-"""docs/documents.md has a row for each claim of a document that an experiment makes, with one of the known verdicts."""
+"""docs/evidence/documents.md has a row for each claim of a document in an experiment, with a known verdict."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Row:
 def rows() -> list[Row]:
     found: list[Row] = []
     within = False
-    for line in (PROJECT / "docs" / "documents.md").read_text().splitlines():
+    for line in (PROJECT / "docs" / "evidence" / "documents.md").read_text().splitlines():
         cells = tuple(map(str.strip, line[1:-1].split("|"))) if line.startswith("|") else ()
         if cells == COLUMNS:
             within = True

@@ -1,4 +1,4 @@
-"""Pages of the documentation: where their links lead, and that the index of decisions is whole."""
+"""Pages of the documentation: where their links lead."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).parents[2]
-DECISIONS = PROJECT / "docs" / "decisions"
 PAGES = sorted(
     page
     for page in [*PROJECT.glob("*.md"), *(PROJECT / "docs").rglob("*.md"), *(PROJECT / "bench").glob("*.md")]
@@ -42,13 +41,3 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         elif link["section"] and target.suffix == ".md" and link["section"] not in sections(target):
             wrong.append(f"{link[0]}: that page has no such section")
     assert wrong == []
-
-
-def test_the_index_of_decisions_is_whole() -> None:
-    listed = re.findall(r"^- \[(\d{4})\]\((\S+)\) (.*)$", (DECISIONS / "README.md").read_text(encoding="utf-8"), re.M)
-    expected = []
-    for page in sorted(DECISIONS.glob("0*.md")):
-        number, _, title = page.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ").partition(". ")
-        assert number == str(int(page.name[:4])), page.name
-        expected.append((page.name[:4], page.name, title))
-    assert listed == expected

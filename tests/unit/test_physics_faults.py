@@ -78,7 +78,7 @@ def test_the_furthest_figure_and_its_range_are_read_from_the_outcome(
 
 
 def test_the_page_names_each_fault(physics: Any) -> None:
-    text = (PROJECT / "docs" / "faults.md").read_text(encoding="utf-8")
+    text = (PROJECT / "docs" / "evidence" / "faults.md").read_text(encoding="utf-8")
     for fault in physics.FAULTS:
         row, untried = f"\n| {fault.name} | ", f"*{fault.name}*"
         assert row in text or untried in text, "`bench/run physics --quick` writes the rows to physics.md"

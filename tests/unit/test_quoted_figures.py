@@ -1,4 +1,4 @@
-"""What docs/documents.md quotes of the documents is read from short extracts of them, docs/published/extracts.yaml."""
+"""What docs/evidence/documents.md quotes is read from short extracts of the documents, docs/published/extracts.yaml."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from minigts.language.formula import formula
 
 PROJECT = Path(__file__).parents[2]
 PUBLISHED = PROJECT / "docs" / "published"
-PAGE = (PROJECT / "docs" / "documents.md").read_text(encoding="utf-8")
+PAGE = (PROJECT / "docs" / "evidence" / "documents.md").read_text(encoding="utf-8")
 DOCUMENTS = Path(os.environ.get("MINIGTS_DOCUMENTS", PROJECT.parent / "shared" / "seeds"))
 """Where the documents themselves lie; they are not part of the project."""
 NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*(?![\w]*\.yaml)")

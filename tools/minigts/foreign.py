@@ -3,7 +3,8 @@
 `Foreign` holds such a text and is no `str`. It can be looked at, taken apart and compared, and what it is taken apart
 into is Foreign again. It becomes text only through a door: one of the functions below, each of which makes the text
 harmless for one place, or refuses it. `tests/foreign_plugin.py` has mypy refuse Foreign in f-strings, `str()` and
-`print`, which take any object; everywhere else mypy refuses what is no `str`. docs/safety.md has the table of places.
+`print`, which take any object; everywhere else mypy refuses what is no `str`. docs/evidence/safety.md
+has the table of places.
 
 Doors refuse by ValueError, which `errors.reading_from` turns into an error that names the host.
 """

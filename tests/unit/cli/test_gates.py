@@ -10,7 +10,7 @@ import typer
 
 from minigts.cli.app import app
 
-PAGE = Path(__file__).parents[3] / "docs" / "safety.md"
+PAGE = Path(__file__).parents[3] / "docs" / "evidence" / "safety.md"
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 VERBS = sorted(
     f"{name} {each}".rstrip()

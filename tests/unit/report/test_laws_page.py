@@ -18,7 +18,7 @@ from minigts.report import laws
 
 SAMPLE = Path(__file__).parents[1] / "report_sample"
 VALIDATION = sorted((paths.project_root() / "experiments" / "validation").glob("*.yaml"))
-DOCUMENTED = paths.project_root() / "docs" / "validation.md"
+DOCUMENTED = paths.project_root() / "docs" / "evidence" / "validation.md"
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ def test_each_experiment_of_validation_is_on_the_page_as_it_is_now(file: Path) -
     assert claims, "its quick form says no law"
     assert f"## {experiment.name}\n" in page
     for claim in claims:
-        assert f"### {claim.law}\n" in page, "`minigts validate --page docs/validation.md` makes it again"
+        assert f"### {claim.law}\n" in page, "`minigts validate --page docs/evidence/validation.md` makes it again"
         assert f"`{claim.words}`" in page
         assert claim.tolerance.strip() in page
         assert f"*Range written:* {laws.Held(claim, ()).written}\n" in page

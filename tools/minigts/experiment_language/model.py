@@ -65,7 +65,7 @@ MOST_SAMPLES = 200_000
 
 
 FEWEST_REPLICATES = 5
-"""The fewest of several replicates: fewer than five decide nothing (decision 63). A single one is exact."""
+"""The fewest of several replicates: fewer decide nothing (docs/decisions/samples.md). A single one is exact."""
 
 
 def replicates_of(value: object) -> int:

@@ -32,7 +32,7 @@ def on_a_path_in_use(argv: tuple[str, ...], address: str, pace_s: float, at_most
     """Run `argv` while echo requests at the provider's pace keep the hosts on the way to `address` from falling asleep.
 
     A host that has slept for tens of milliseconds takes 0.1 to 0.2 ms longer for its next packet, because of the
-    emulator and not of the link. Calibration measures at the same pace: docs/decisions/0003-own-latency.md.
+    emulator and not of the link. Calibration measures at the same pace: docs/decisions/real-time.md.
     """
     beside = f'ping -q -n -i {pace_s:g} -w {at_most_s} "$0" >/dev/null 2>&1 & trap "kill $!" EXIT; "$@"'
     return ("sh", "-c", beside, address, *argv)

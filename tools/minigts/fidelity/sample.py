@@ -20,7 +20,7 @@ PATHS = 1
 LINK_S = 0.6
 """What a link's round trips take: 120 echo requests, 4 ms apart, and the command."""
 FRAME_S = 2e-5
-"""What a frame takes of the processor in virtual time: 10 us at each of a link's two kernels (decision 85)."""
+"""What a frame takes of the processor in virtual time: 10 us at both of a link's kernels (docs/decisions/wires.md)."""
 FRAME_BITS = 1514 * 8
 TCP_S = 2.0
 """For how long TCP fills a link up to 1 Gbit/s, slow start included; more than one link at a time up to 400 Mbit/s."""

@@ -1,7 +1,7 @@
 """What is judged: the samples of one quantity between two hosts, and how two such cells compare.
 
-What counts as a sample is said in docs/decisions/0063-one-course.md: in real time a repetition, in virtual time a
-replicate. The Wilcoxon–Mann–Whitney test (decision 10) decides whether one cell lies below another. For cells of one
+What counts as a sample is said in docs/decisions/samples.md: in real time a repetition, in virtual time a
+replicate. The Wilcoxon–Mann–Whitney test (the same page) decides whether one cell lies below another. For cells of one
 course of events the figures themselves decide; for a single measurement, whether the intervals that its tolerance gives
 lie apart.
 """

@@ -1,6 +1,6 @@
 """Statistics of samples: median, spread, confidence interval, and whether one series lies below another.
 
-They are pure and give the same on every machine. docs/decisions/0010-statistics.md says why these were chosen.
+They are pure and give the same on every machine. docs/decisions/samples.md says why these were chosen.
 """
 
 from __future__ import annotations

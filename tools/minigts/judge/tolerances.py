@@ -9,7 +9,7 @@ from minigts.topology.facts.links.jitter import QUARTER
 from minigts.topology.plan.elements import Path, Port, Tolerances
 from minigts.topology.plan.plan import Plan
 
-FILE, DEFAULT, OURS = "the file's `tolerances:`", "the default `tolerances:`", "docs/decisions/0018-one-judge.md"
+FILE, DEFAULT, OURS = "the file's `tolerances:`", "the default `tolerances:`", "docs/decisions/judge.md"
 CLOCK = "what the clock of virtual time resolves"
 CLOCK_MS = 0.002
 """The largest error of a round trip in virtual time: the measuring program reads the clock before and after it, 256 ns

@@ -1,8 +1,8 @@
 """Saved labs: copies of everything that makes a lab, under names of their own. They outlive the lab, and `down`.
 
-`<state root>/saved/<name>` holds saved.json and what a kept lab's run directory holds (docs/decisions/0027). `save`
-makes it in the run directory of the lab, and moves it when it is complete. So every saved lab is complete, and what a
-killed `save` leaves behind is removed with the lab.
+`<state root>/saved/<name>` holds saved.json and what a kept lab's run directory holds (docs/decisions/changed-labs.md).
+`save` makes it in the run directory of the lab, and moves it when it is complete. So every saved lab is complete, and
+what a killed `save` leaves behind is removed with the lab.
 """
 
 from __future__ import annotations

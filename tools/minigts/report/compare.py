@@ -1,6 +1,6 @@
 """Compares two runs, or two campaigns: which settings and figures differ, and whether the difference matters.
 
-It is pure except for reading files. docs/decisions/0010-statistics.md says what is tested, and how.
+It is pure except for reading files. docs/decisions/samples.md says what is tested, and how.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Traffic as it is: flows of TCP that arrive by chance, with sizes from a distribution or a table, and how long each
-takes. The program is ours (provision/traffic), since no packaged one does this: docs/decisions/0088."""
+takes. The program is ours (provision/traffic), since no packaged one does this: docs/decisions/flows.md."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ MEASURED_RTT_MS: Mapping[frozenset[str], float] = {
     frozenset(("BRA", "LJU")): 47.4,
 }
 """Mean round trips between GTS's sites in 2016, between containers over libnetwork: the study's (Zismer, *Performance
-of Docker Overlay Networks*, University of Amsterdam, 2016; `docs/documents.md`)."""
+of Docker Overlay Networks*, University of Amsterdam, 2016; `docs/evidence/documents.md`)."""
 
 _WORD = "sites"
 

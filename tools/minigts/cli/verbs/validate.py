@@ -73,7 +73,7 @@ def validate(
     """Hold labs in virtual time against laws and references: TCP's laws of loss, queueing theory, timers, headers.
 
     Each law is a claim with `law:` in an experiment's file, with the range in which it has to hold and where that range
-    comes from. The result is a table here, and a page with the figures, which docs/validation.md is.
+    comes from. The result is a table here, and a page with the figures, which docs/evidence/validation.md is.
 
     What a lab cannot show of itself, two computers and a cable can: --on-hardware DIR writes a script for each, which
     measure what experiments/hardware/two-computers.yaml asks for. Once they have run, the same command reads their

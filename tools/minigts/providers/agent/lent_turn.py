@@ -1,4 +1,4 @@
-"""A turn on a lab's clock that another program lends to this one (decision 98).
+"""A turn on a lab's clock that another program lends to this one (docs/decisions/many-seeds.md).
 
 A program such as a test has no turn of its own, so beside others who wait the lab's time would pass while it thinks.
 Whoever starts it can hold a turn for it: VARIABLE names a socket by which this process and its children say when they

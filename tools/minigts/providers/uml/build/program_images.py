@@ -1,7 +1,7 @@
 """Layers with an overlay's programs, for hosts that come up with that overlay.
 
 Otherwise each host gets a copy of them on its own disk, and holds in memory of its own what it reads of it. What it
-reads of a layer is shared by all hosts (decision 55).
+reads of a layer is shared by all hosts (docs/decisions/memory.md).
 """
 
 from __future__ import annotations
