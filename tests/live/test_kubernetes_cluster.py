@@ -120,7 +120,7 @@ def test_a_service_without_pods_refuses_and_answers_once_they_are_there_again(
 
 
 def test_no_program_computed_for_so_long_that_it_was_interrupted(cluster: Lab, ends: Mapping[str, Endpoint]) -> None:
-    """Where in its code that is depends on the machine, and no two clusters are alike (docs/decisions/kubernetes.md)."""
+    """Where in its code that is depends on the machine, and no two clusters are alike (decisions/kubernetes.md)."""
     said = {host: to_user(cluster.provider.run(host, ["dmesg"], timeout_s=LIMIT_S).stdout) for host in ends}
     assert [line for log in said.values() for line in log.splitlines() if re.search("spins|computes", line)] == []
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import scipy
 
-from minigts.experiments import decidable, prepare
+from minigts.experiments import decidable, prepare, replication
 from minigts.experiments.prepare import Prepared
 from minigts.judge.statistics import clearest_rank, clearest_sign
 from minigts.providers import DEFAULT
@@ -33,7 +33,7 @@ def prepared(file: Path) -> Prepared:
     ],
 )
 def test_so_many_repetitions_decide_claims_that_are_tested_together(words: list[str], repetitions: int) -> None:
-    assert decidable.needed(words) == repetitions
+    assert replication.fewest_samples(words) == repetitions
 
 
 @pytest.mark.parametrize("samples", [1, 2, 5, 6])

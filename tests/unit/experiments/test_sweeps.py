@@ -69,8 +69,8 @@ def written(directory: Path, vary: str) -> Path:
     return file
 
 
-def prepared(file: Path) -> Sequence[prepare.Prepared]:
-    return prepare.prepare_sweep(file, paper=False, quick=False, only=(), time="virtual")
+def prepared(file: Path, replicates: int | None = None) -> Sequence[prepare.Prepared]:
+    return prepare.prepare_sweep(file, paper=False, quick=False, only=(), time="virtual", replicates=replicates)
 
 
 LINKS: Data = {
@@ -377,7 +377,7 @@ def test_the_lab_of_later_repetitions_has_seeds_of_its_own(tmp_path: Path, monke
     (tmp_path / "experiments").mkdir()
     (tmp_path / "row.yaml").write_text(ROW.replace("delay: 5ms", "delay: 5ms, loss: 1%"))
     experiment = written(tmp_path, "")
-    directories = run_folders.begin(tmp_path / "results", prepared(experiment), "uml")
+    directories = run_folders.begin(tmp_path / "results", prepared(experiment, replicates=1), "uml")
     seeds: dict[str, list[set[int | None]]] = {}
     for job in split(directories[0], directories):
         ports = [port for host in job.manifest.plan.hosts for port in host.ports]

@@ -454,6 +454,8 @@ def _basis(cells: Sequence[Cell]) -> str:
     """The end of a sentence that says what the figures are based on; empty for samples in real time."""
     if cells and all(cell.basis == "course" for cell in cells):
         return "; exact, one course"
+    if cells and all(cell.basis in ("course", "draw") for cell in cells):
+        return "; one course, and chance decides"
     if cells and all(cell.basis == "replicates" for cell in cells):
         several = f"{min(len(cell.values) for cell in cells)} replicates"
         alike = sum(cell.exact for cell in cells)

@@ -10,9 +10,8 @@ from minigts.experiments import run_folders, time_limits
 from minigts.experiments.claims import foreseen
 from minigts.experiments.derive import Taken, summarise
 from minigts.experiments.prepare import Prepared
-from minigts.judge.registry import WORDS
+from minigts.experiments.replication import fewest_samples, undecidable
 from minigts.judge.samples import ENOUGH, plural
-from minigts.judge.statistics import clearest_rank, clearest_sign, holm, significant
 from minigts.results.schema import RawSample
 from minigts.tools.base import Measured
 
@@ -31,18 +30,10 @@ def counted(prepared: Prepared, provider: str) -> Mapping[bool, Counter[str]]:
     if prepared.plan.time == "real":
         repetitions = prepared.experiment.repetitions
         for sourced, verdicts in found.items():
-            few = verdicts[OPEN] if repetitions < ENOUGH else _undecidable(words, repetitions) if sourced else 0
+            few = verdicts[OPEN] if repetitions < ENOUGH else undecidable(words, repetitions) if sourced else 0
             verdicts[OPEN] -= few
             verdicts[TOO_FEW] = few
     return found
-
-
-def needed(words: Sequence[str]) -> int:
-    """How many repetitions in real time are needed to decide claims of these words, when tested together."""
-    repetitions = ENOUGH
-    while _undecidable(words, repetitions):
-        repetitions += 1
-    return repetitions
 
 
 def too_few_in_words(several: Sequence[Prepared], provider: str) -> tuple[str, ...]:
@@ -57,11 +48,11 @@ def too_few_in_words(several: Sequence[Prepared], provider: str) -> tuple[str, .
             lines[experiment.name] = f"{experiment.name}: {number} in real time decide no claim; {ENOUGH} and more do"
             continue
         words = _tested_together(_verdicts(each, provider))
-        few = _undecidable(words, experiment.repetitions)
+        few = undecidable(words, experiment.repetitions)
         if few:
             lines[experiment.name] = (
                 f"{experiment.name}: {number} in real time cannot decide {few} of {len(words)} verdicts on claims of "
-                f"documents, which are tested together (Holm's procedure); {needed(words)} can"
+                f"documents, which are tested together (Holm's procedure); {fewest_samples(words)} can"
             )
     return tuple(lines.values())
 
@@ -78,15 +69,6 @@ def _verdicts(prepared: Prepared, provider: str) -> Iterator[tuple[Claim, bool]]
 def _tested_together(verdicts: Iterable[tuple[Claim, bool]]) -> list[str]:
     """The words of those on claims of documents that can be either."""
     return [claim.word for claim, is_open in verdicts if is_open and claim.source]
-
-
-def _undecidable(words: Sequence[str], repetitions: int) -> int:
-    """How many of these verdicts stay undecided even with the smallest possible p values. Words about hops have
-    several p values, and are not counted."""
-    tested = [word for word in words if word not in WORDS]
-    signs = ("bounded", "follows", "slope")
-    clearest = [clearest_sign(repetitions) if word in signs else clearest_rank(repetitions) for word in tested]
-    return sum(not significant(p) for p in holm(clearest))
 
 
 def _made_up(prepared: Prepared, index: int) -> Taken:

@@ -22,11 +22,12 @@ from minigts.experiments.matrix import Repeated as Row
 from minigts.experiments.matrix import Sample, cells, path_between
 from minigts.experiments.outputs import over_time, read
 from minigts.experiments.summary import FURTHER, Cell, Verdict
+from minigts.judge.samples import Basis
 from minigts.judge.statistics import estimate
 from minigts.language import documents
 from minigts.language.formula import formula
+from minigts.results import chance, store, tables
 from minigts.results import manifest as manifests
-from minigts.results import store, tables
 from minigts.results.folder import LARGEST_NUMBER, inside, write
 from minigts.results.schema import CLAIMS, FLOWS, SAMPLES, SERIES, SUMMARY, Claim, Claims, Manifest, RawSample
 from minigts.results.tables import number
@@ -171,12 +172,20 @@ def _cell(
         values=values,
         every=every if virtual else (),
         keys=tuple(by_course) if virtual else tuple(repetition for _, repetition, _ in counting),
-        basis="samples" if not virtual else "replicates" if manifest.experiment.replicates > 1 else "course",
+        basis=_basis(manifest),
         predicted=promised(*key) if metric == "" or metric in MIDDLES else None,
         predicted_least=promised.least(*key) if metric == "" else None,
         published=_published(manifest.experiment.published, plan, key, what.hops, metric),
         tainted=tainted,
     )
+
+
+def _basis(manifest: Manifest) -> Basis:
+    if manifest.plan.time == "real":
+        return "samples"
+    if manifest.experiment.replicates > 1:
+        return "replicates"
+    return "draw" if chance.random_links(manifest.plan, manifest.experiment.measurements) else "course"
 
 
 def _of_courses(values: Sequence[_Value]) -> Mapping[int, float]:

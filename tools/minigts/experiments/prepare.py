@@ -14,14 +14,15 @@ from minigts import overlays
 from minigts.artifacts import kernels
 from minigts.errors import InputError, Problem
 from minigts.experiment_language.model import Experiment, replicates_of
-from minigts.experiments import real_seconds, run, time_limits
+from minigts.experiments import real_seconds, replication, run, time_limits
 from minigts.experiments.load import LANGUAGE, load, topology_file
 from minigts.experiments.matrix import Sample, matrix, wrong_places
-from minigts.language.problems import Location
+from minigts.language.problems import Location, listed
 from minigts.language.source import read_text
 from minigts.language.tree import read_tree
 from minigts.providers import DEFAULT as DEFAULT_PROVIDER
 from minigts.providers import registry
+from minigts.results import chance
 from minigts.results.schema import BESIDE, EXPERIMENT, TOPOLOGY, LeftOut
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import in_our_words, loaded
@@ -33,6 +34,10 @@ _T = TypeVar("_T")
 LOOKS = 3
 """How often a quick run of one course in virtual time measures each cell, as samples of one lab may differ. A file
 whose `quick:` names its replicates says itself how often."""
+
+
+MOST_NAMED = 3
+"""How many links a sentence names."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,8 @@ class Prepared:
     """The contents of the files that it was read from, by their names in its results folder."""
     quick: bool = False
     """Whether the experiment is as its file's `quick:` changes it."""
+    random_links: tuple[str, ...] = ()
+    """The links on which chance decides what becomes of frames, in virtual time; they ask for replicates."""
 
     @property
     def time(self) -> Time:
@@ -65,6 +72,21 @@ class Prepared:
     def seconds(self) -> float:
         """How long measuring takes, in seconds, without set-up."""
         return run.total_s(self.experiment, self.plan, self.samples)
+
+    @property
+    def chance(self) -> str | None:
+        """A sentence on the links on which chance decides, and on what is measured for it; None where it decides
+        nothing."""
+        if not self.random_links or not self.samples:
+            return None
+        links = listed(self.random_links[:MOST_NAMED])
+        more = f" and {len(self.random_links) - MOST_NAMED} more" if len(self.random_links) > MOST_NAMED else ""
+        by_chance = f"{self.name}: chance decides what becomes of frames on {links}{more}"
+        number = self.experiment.replicates
+        if number > 1:
+            return f"{by_chance}: {number} replicates, each with another draw; --replicates 1 takes a single course"
+        fewest = replication.fewest_replicates(self.experiment)
+        return f"{by_chance}, and one course of events is measured: --replicates {fewest} shows how far courses differ"
 
     @property
     def real_seconds(self) -> float:
@@ -176,7 +198,13 @@ def prepare_sweep(
     )
     if kernel is not None and "kernel" in experiment.vary:
         raise InputError(f"{file}: --kernel: the experiment varies the kernel itself: leave --kernel out")
-    return tuple(_prepared_at(read, each, time or experiment.time) for each in experiment.variations)
+    found = tuple(_prepared_at(read, each, time or experiment.time) for each in experiment.variations)
+    unsaid = replicates is None and "replicates" not in as_written.model_fields_set
+    unsaid = unsaid and not (quick and as_written.quick.replicates)
+    if unsaid and any(each.random_links for each in found):
+        read = replace(read, replicates=replication.fewest_replicates(experiment))
+        found = tuple(_prepared_at(read, each, time or experiment.time) for each in experiment.variations)
+    return found
 
 
 def _with_those_around(file: Path, error: InputError, provider: str) -> InputError:
@@ -271,7 +299,8 @@ def _prepared_as_read(read: _Read, experiment: Experiment, time: Time | None) ->
         left_out = tuple(_measurements_of(experiment, impossible))
         samples = ()
     time_asked = impossible.time if impossible else None
-    return Prepared(experiment, digest, plan, samples, left_out, time_asked, sources, read.quick)
+    random_links = chance.random_links(plan, experiment.measurements) if plan.time == "virtual" else ()
+    return Prepared(experiment, digest, plan, samples, left_out, time_asked, sources, read.quick, random_links)
 
 
 def _unknown_overlays(file: Path, names: Sequence[str]) -> Iterator[Problem]:

@@ -38,7 +38,7 @@ def _of(
     if not figures or min(map(min, figures)) <= 0:
         return None
     values = tuple(_fitted(places, row) for row in figures)
-    basis = "course" if exact else like.basis
+    basis = "course" if exact and like.basis != "draw" else like.basis
     return replace(like, unit="", estimate=estimate(values, seed), values=values, every=(), keys=(), basis=basis)
 
 

@@ -32,7 +32,7 @@ from minigts.language.figures import span
 
 ENOUGH = 5
 """Five samples on one side of a limit lie there by chance once in 32 times; four once in 16, which decides nothing."""
-Basis = Literal["samples", "course", "replicates"]
+Basis = Literal["samples", "course", "draw", "replicates"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,8 @@ class PathSamples:
     values: tuple[float, ...] = ()
     """The independent values that `estimate` summarises; empty where a tolerance gives the interval."""
     basis: Basis = "samples"
-    """What `values` are: samples in real time; in virtual time medians, of one course of events or of replicates."""
+    """What `values` are: samples in real time; in virtual time medians, of one course of events, of one of several that
+    chance might have given, or of replicates."""
     every: tuple[float, ...] = ()
     """Every sample, also repetitions within a course; empty where `values` has them all."""
     keys: tuple[int, ...] = ()
@@ -75,8 +76,8 @@ class PathSamples:
 
     @property
     def by_interval(self) -> bool:
-        """Whether the interval decides, and no test. The interval of an exact figure has no width."""
-        return not self.values or self.exact
+        """Whether the interval decides, and no test. The interval of a single course has no width."""
+        return not self.values or self.exact or self.basis == "draw"
 
     @property
     def enough(self) -> bool:
@@ -106,8 +107,8 @@ def directed(first: PathSamples, last: PathSamples) -> tuple[Trend, float | None
 
 
 def by_intervals(*cells: PathSamples) -> bool:
-    """Whether the cells' intervals decide, because one cell has no samples or all cells are exact."""
-    return any(not cell.values for cell in cells) or all(cell.exact for cell in cells)
+    """Whether the cells' intervals decide, because one cell has no samples or all cells are single courses."""
+    return any(not cell.values for cell in cells) or all(cell.by_interval for cell in cells)
 
 
 def _chances(

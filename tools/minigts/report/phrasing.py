@@ -15,6 +15,7 @@ from minigts.language.figures import digits, span
 from minigts.report.points import LatencyPoint, ThroughputPoint
 from minigts.report.read import Results
 from minigts.report.style import PLAIN, PLAIN_IPV6, PLAIN_IPV6_LABEL, PLAIN_LABEL
+from minigts.results import chance
 from minigts.results.schema import Claim, LeftOut
 from minigts.tools import COLUMNS, TOOLS
 from minigts.tools.base import Tool
@@ -251,11 +252,19 @@ def _from_to(values: Sequence[float]) -> str:
 def middles(what: str, numbers: Sequence[int], results: Results) -> str:
     """A sentence on how to read a figure's points; a single sample, or course of events, has no interval."""
     if set(numbers) == {1}:
-        exact = results.plan is not None and results.plan.time == "virtual"
-        return f"{what} are {'exact, of one course of events' if exact else 'single samples; one has no interval'}."
+        return f"{what} are {_single(results)}."
     several = results.manifest is not None and results.manifest.experiment.replicates > 1
     of = " replicates" if several else ""
     return f"{what} are the median, whiskers its {_called(numbers)} ({repetitions(numbers)}{of})."
+
+
+def _single(results: Results) -> str:
+    if results.plan is None or results.plan.time == "real":
+        return "single samples; one has no interval"
+    own = results.manifest.experiment.measurements if results.manifest else ()
+    if chance.random_links(results.plan, own):
+        return "of one course of events, in which chance decides: another course has others (--replicates)"
+    return "exact, of one course of events"
 
 
 def repetitions(numbers: Iterable[int]) -> str:

@@ -161,13 +161,18 @@ def opened(asked: Asked, note: Progress, *, dry: bool = False) -> Iterator[Opene
                 only=asked.only,
                 time=time,
                 provider=means.provider,
-                replicates=asked.replicates,
+                replicates=asked.replicates or (1 if means.lab is not None or means.keep else None),
                 kernel=asked.kernel,
             )
             allowed = gate.own(prepared)
             for line in prepare.passed_over(asked.files):
                 note(line)
-        for line in (*prepare.left_out_in_words(prepared), *decidable.too_few_in_words(prepared, means.provider)):
+        chances = dict.fromkeys(chance for each in prepared if (chance := each.chance) is not None)
+        for line in (
+            *chances,
+            *prepare.left_out_in_words(prepared),
+            *decidable.too_few_in_words(prepared, means.provider),
+        ):
             note(line)
         _require_possible(prepared, means)
         for line in dict.fromkeys(line for each in prepared for line in kernels.remarks(each.plan)):
