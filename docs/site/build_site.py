@@ -27,8 +27,7 @@ OUTSIDE += ("bench/README.md", "provision/kernel/README.md")
 """Pages that lie elsewhere than in docs/."""
 PARTS = {
     "Learn": (
-        "README docs/install docs/lessons/README docs/lessons/[0-9]-* docs/lessons/[0-9][0-9]-* "
-        "docs/assignments/README docs/assignments/*/README docs/own-programs"
+        "README docs/install docs/lessons/README docs/assignments/README docs/own-programs"
     ),
     "Do": (
         "docs/README docs/lab docs/serve docs/experiments docs/classics docs/testing docs/python docs/results "
@@ -40,21 +39,25 @@ PARTS = {
         "reference/policy reference/python docs/overlays docs/providers docs/glossary CHANGELOG"
     ),
     "Understand": (
-        "docs/virtual-time docs/evidence/README docs/evidence/trust docs/evidence/validation docs/evidence/faults "
-        "docs/evidence/documents docs/evidence/figure-16 docs/evidence/corrections docs/evidence/safety "
-        "docs/evidence/effects docs/evidence/performance docs/methods docs/decisions/README CONTRIBUTING SECURITY "
+        "docs/virtual-time docs/evidence/README docs/methods docs/decisions/README CONTRIBUTING SECURITY "
         "CODE_OF_CONDUCT bench/README provision/kernel/README"
     ),
 }
 """The four parts of the site, each with its pages in their order."""
+BELOW = {
+    "docs/lessons/README": "docs/lessons/[0-9]-* docs/lessons/[0-9][0-9]-*",
+    "docs/assignments/README": "docs/assignments/*/README",
+    "docs/evidence/README": (
+        "docs/evidence/trust docs/evidence/trust-measured docs/evidence/validation docs/evidence/faults "
+        "docs/evidence/documents docs/evidence/figure-16 docs/evidence/corrections docs/evidence/reach "
+        "docs/evidence/safety docs/evidence/effects docs/evidence/performance"
+    ),
+}
+"""Pages that stand below another one in the bar at the side."""
+FRONT = SETTINGS / "front.md"
+"""The site's first page, with links from where it lies."""
 LISTED = ("reference/verbs/*", "docs/decisions/[a-z0-9]*", "provision/overlays/*/README")
 """Pages that another page lists, and the bar at the side does not."""
-ABOUT = {
-    "Learn": "what minigts is, a first lab, and lessons of an hour each",
-    "Do": "each task with its commands",
-    "Look up": "every verb, every key, every word",
-    "Understand": "how it works, how exact it is, and why it is so",
-}
 TITLES = {"README": "What minigts is", "docs/README": "By your task"}
 """Pages whose titles say too little in a list."""
 
@@ -63,7 +66,7 @@ LINK = re.compile(r"\]\((?P<file>[^)#:\s]+)(?:#[^)\s]*)?\)")
 
 def pages() -> list[Path]:
     """All pages that are parts of the site, but for those that are made."""
-    found = {PROJECT / name for name in OUTSIDE} | {*(PROJECT / "docs").rglob("*.md")}
+    found = {PROJECT / name for name in OUTSIDE} | {*(PROJECT / "docs").rglob("*.md")} - {FRONT}
     return sorted(found | {*(PROJECT / "provision" / "overlays").glob("*/README.md")})
 
 
@@ -102,13 +105,16 @@ def lay_out(source: Path) -> None:
     (made / "python.md").write_text(reference.python_page(), encoding="utf-8")
     for page in (page for pattern in LISTED for page in source.glob(f"{pattern}.md")):
         page.write_text(f"---\norphan: true\n---\n{page.read_text(encoding='utf-8')}", encoding="utf-8")
+    for page, patterns in BELOW.items():
+        with (source / f"{page}.md").open("a", encoding="utf-8") as file:
+            file.write("\n".join(["", *toctree([f"/{each}" for each in matching(patterns, source)]), ""]))
     (source / "index.md").write_text(index(source), encoding="utf-8")
 
 
-def pages_of(part: str, source: Path) -> list[str]:
-    """The pages of a part, without `.md`."""
+def matching(patterns: str, source: Path) -> list[str]:
+    """The pages that fit the patterns, without `.md`, in the order of the patterns."""
     names = []
-    for pattern in PARTS[part].split():
+    for pattern in patterns.split():
         found = sorted(source.glob(f"{pattern}.md"))
         if not found:
             raise SystemExit(f"docs/site/build_site.py: there is no page {pattern}")
@@ -116,13 +122,32 @@ def pages_of(part: str, source: Path) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def pages_of(part: str, source: Path) -> list[str]:
+    """The pages of a part, each followed by those below it, without `.md`."""
+    return [name for page in matching(PARTS[part], source) for name in (page, *matching(BELOW.get(page, ""), source))]
+
+
+def toctree(listed: Iterable[str], caption: str = "") -> list[str]:
+    """The lines by which Sphinx takes pages into the bar at the side; the page itself does not show them."""
+    options = [":hidden:", ":titlesonly:", *([f":caption: {caption}"] if caption else [])]
+    return ["```{toctree}", *options, "", *listed, "```"]
+
+
+def front() -> str:
+    """The first page's text, with links from the project's directory."""
+    text = FRONT.read_text(encoding="utf-8")
+    return re.sub(r"\]\((\.\.[^)#]+)\)", lambda link: f"]({_from_project(link[1])})", text)
+
+
+def _from_project(file: str) -> Path:
+    return (SETTINGS / file).resolve().relative_to(PROJECT)
+
+
 def index(source: Path) -> str:
-    lines = ["# minigts", "", "Network labs on one machine, with figures that do not depend on it."]
-    lines += [" ".join(f"*{part}*: {about}." for part, about in ABOUT.items())]
+    lines = front().splitlines()
     for part in PARTS:
-        lines += ["", "```{toctree}", ":titlesonly:", f":caption: {part}", ""]
-        listed = pages_of(part, source)
-        lines += [*(f"{TITLES[page]} <{page}>" if page in TITLES else page for page in listed), "```"]
+        listed = matching(PARTS[part], source)
+        lines += ["", *toctree((f"{TITLES[page]} <{page}>" if page in TITLES else page for page in listed), part)]
     return "\n".join([*lines, ""])
 
 

@@ -112,7 +112,7 @@ HEAD = """\
 
 A kernel of a lab that its guest has taken over makes system calls of this machine. This page lists what each call
 changed. `bench/run effects` writes it, and `tests/live/test_effects.py` fails for an effect that is not listed here
-with a reason. [What a host can reach](trust.md#what-a-host-can-reach) has the whole.
+with a reason. [What a host can reach](reach.md) has the whole.
 
 Each call was made by a descriptor of every kind that a kernel holds, inherits or can open, and by paths of the user's
 files, the cache, the lab and devices; as root of the machine and as a plain user, in virtual time and in real time.

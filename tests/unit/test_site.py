@@ -41,6 +41,16 @@ def test_every_page_is_in_a_part_or_linked_from_one(site: ModuleType, tmp_path: 
     assert listed - linked == set()
 
 
+def test_the_first_page_fits_a_screen_and_has_three_ways_in(site: ModuleType, tmp_path: Path) -> None:
+    site.lay_out(tmp_path)
+    first, *lists = (tmp_path / "index.md").read_text(encoding="utf-8").split("```{toctree}")
+    assert len(re.sub(r"\]\([^)]*\)|!\[[^\]]*", "", first).split()) < 220
+    assert re.findall(r"^\| \*\*(\w+)\*\* \|", first, re.MULTILINE) == ["student", "researcher", "engineer"]
+    assert {(tmp_path / file).exists() for file in re.findall(r"\]\(([^)]+)\)", first)} == {True}
+    assert len(lists) == len(site.PARTS)
+    assert all(":hidden:" in each for each in lists)
+
+
 def test_a_link_to_a_folder_is_words_on_the_site(site: ModuleType) -> None:
     page = PROJECT / "docs" / "gts.md"
     assert site.without_folders("see [gts](../topologies/gts), [it](lab.md)", page) == "see gts, [it](lab.md)"

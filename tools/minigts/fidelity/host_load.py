@@ -3,7 +3,7 @@
 It comes from two snapshots of /proc and a timer thread between them. A figure that a machine does not offer
 (pressure-stall information, a control group's throttling) is None. Sources: proc(5); Documentation/accounting/psi.rst
 and scheduler/sched-stats.rst. The limits were found by measurement: `bench/run guard` loads the machine during a random
-half of its samples; docs/evidence/trust.md has its figures.
+half of its samples; docs/evidence/trust-measured.md has its figures.
 """
 
 from __future__ import annotations
