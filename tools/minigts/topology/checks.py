@@ -12,9 +12,9 @@ from minigts.language.tree import Data
 from minigts.topology import containers, overlay_names, rules
 from minigts.topology.facts.hosts.kernel import NAME
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
-from minigts.topology.host_settings import untimely_keys
+from minigts.topology.host_settings import HOST_SETTINGS, untimely_keys
 from minigts.topology.link_settings import untimely
-from minigts.topology.read.draft import Draft, DraftHost, DraftLink, DraftSwitch
+from minigts.topology.read.declared import Draft, DraftHost, DraftLink, DraftSwitch
 from minigts.topology.read.model import SHORTHANDS
 from minigts.topology.routes import ipv6, segments
 from minigts.topology.routes.addresses import DEFAULT_SUBNETS, assign, capacity, overlaps
@@ -57,6 +57,7 @@ def check(
     yield from _groups(groups, drafted)
     yield from _costs(drafted.links)
     yield from _by_routes(document, drafted)
+    yield from _hosts(document, drafted)
     yield from _connected(drafted, document.get("routing"), hosts, groups)
     yield from _overlay(document.get("overlay"), known_overlays)
     if document.get("ipv6") in (None, "false") and ipv6.needed_by(str(document.get("overlay"))):
@@ -257,10 +258,6 @@ def _machines_without_ipv4(drafted: Draft, either: str) -> Iterator[Finding]:
     for switch in drafted.switches:
         if switch.controller not in (None, segments.BUILTIN):
             yield (*switch.where, "controller"), f"a switch asks a controller elsewhere by IPv4, {either}"
-    for host in drafted.hosts:
-        for to, via in (host.spec.routes or {}).items():
-            if any(word[:1].isdigit() for word in (to, via)):
-                yield (*host.place_of("routes"), to), f"the route has an IPv4 address, {either}, or write hosts' names"
 
 
 def _pool(subnets: Data) -> IPv4Network | None:
@@ -351,21 +348,21 @@ def _by_routes(document: Mapping[str, Data], drafted: Draft) -> Iterator[Finding
     protocol = document.get("routing")
     if document.get("bfd") not in (None, "false") and protocol not in ("ospf", "bgp"):
         yield ("bfd",), "only a routing protocol asks for BFD: write `routing: ospf` or `bgp`, or take it out"
-    if protocol in ("ospf", "bgp"):
-        for host in drafted.hosts:
-            if host.spec.routes:
-                why = f"the hosts find their routes by {protocol}: write `routing: routed`, or take the routes out"
-                yield host.place_of("routes"), why
     if protocol != "neighbours":
         return
     why = "`routing: neighbours` leaves hosts without routes"
     if document.get("ecmp") not in (None, "false"):
         yield ("ecmp",), f"{why}, so there is nothing to spread; take one of the two out"
-    for host in drafted.hosts:
-        if host.spec.routes:
-            yield host.place_of("routes"), f"{why}; take its own routes out, or write `routing: routed`"
     if (costly := next((link for link in drafted.links if link.costs is not None), None)) is not None:
         yield costly.where, f"{why}, so a cost has no effect; take it out"
+
+
+def _hosts(document: Mapping[str, Data], drafted: Draft) -> Iterator[Finding]:
+    """What is wrong with the hosts' settings in this document."""
+    for host in drafted.hosts:
+        for key, setting in HOST_SETTINGS.items():
+            if (value := getattr(host.spec, key)) is not None:
+                yield from (((*host.place_of(key), *where), why) for where, why in setting.problems(value, document))
 
 
 def _in_words(parts: Sequence[Sequence[str]]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from minigts.topology.host_settings import HOST_SETTINGS
+from minigts.topology.host_settings import HOST_SETTINGS, keys_of
 from minigts.topology.link_settings import LINK_SETTINGS, Shaping
 from minigts.topology.plan.elements import Host, Link, Port, Switch
 from minigts.topology.plan.fact import fields_with_facts
@@ -199,12 +199,18 @@ def _refused_of_machines(before: Plan, after: Plan) -> Iterator[str]:
         else:
             for key, fact in _OF_MACHINES.items():
                 if fact.stays and getattr(was, key, None) != getattr(machine, key, None):
-                    yield f"{kind} {name}: {fact.key or key}: {fact.stays}"
+                    yield f"{kind} {name}: {fact.key or _keys(machine, key)}: {fact.stays}"
     yield from (
         f"switch {name}: a switch cannot be removed while the lab is up"
         for name, machine in had.items()
         if isinstance(machine, Switch) and name not in have
     )
+
+
+def _keys(machine: Host | Switch, field: str) -> str:
+    """The keys of a file from which a machine's field follows, in words."""
+    *others, last = keys_of(field)
+    return f"{', '.join(others)} or {last}" if others and isinstance(machine, Host) else last
 
 
 def _refused_of_new(machine: Host | Switch) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 from minigts.formats.network import WAYS, Link, Machine, Network, Notes, Ways
 from minigts.language.blocks import OWN_MACS
 from minigts.language.interface_names import end_names
+from minigts.topology.facts.hosts.cpus import DEFAULT_CPUS
 from minigts.topology.facts.hosts.memory import DEFAULT_MEMORY_MB
 from minigts.topology.facts.links.queue import default_bytes
 from minigts.topology.host_settings import HOST_SETTINGS
@@ -16,9 +17,9 @@ from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.plan import elements
 from minigts.topology.plan.elements import Tolerances
 from minigts.topology.plan.plan import Plan
-from minigts.topology.read.draft import DEFAULT_CPUS, DEFAULT_MTU
+from minigts.topology.read.declared import DEFAULT_MTU
 from minigts.topology.routes import segments
-from minigts.topology.routes.addresses import DEFAULT_SUBNETS
+from minigts.topology.routes.addresses import BUILTIN_ADDRESS, DEFAULT_SUBNETS
 
 _FROM_SITES = ("measured", "distance", "same site", "no site")
 
@@ -125,7 +126,7 @@ def _machine(plan: Plan, machine: elements.Host | elements.Switch) -> Machine:
 
 def _controller(plan: Plan, written: str) -> str:
     address, _, port = written.partition(":")
-    if address == segments.BUILTIN_ADDRESS:
+    if address == BUILTIN_ADDRESS:
         return segments.BUILTIN
     named = next((host.name for host in plan.hosts for end in host.on_segments if end.address == address), address)
     return f"{named}:{port}"

@@ -13,7 +13,6 @@ from minigts.language import interface_names
 from minigts.topology.containers import Container
 from minigts.topology.fields import (
     MOST_HOSTS,
-    MOST_ROUTES,
     Address,
     AltName,
     ByteNs,
@@ -52,6 +51,9 @@ from minigts.topology.routes.spanning_tree import (
 )
 from minigts.topology.software import Software
 from minigts.topology.sysctls import MOST_SETTINGS, Sysctl
+
+MOST_ROUTES = 1000
+"""The most routes that a file may give a host."""
 
 
 class Frozen(BaseModel):
@@ -172,7 +174,7 @@ class Machine(Frozen):
     location: Annotated[Location | None, DESCRIBED]
     cpus: Annotated[Cpus | CpuShare, Fact(stays="a host gets its processors as it boots")]
     """Processors. Below 1 the host gets no more than that share of one processor, in real time only."""
-    memory_mb: Annotated[MemoryMb, Fact(stays="a host gets its memory as it boots", key="memory")]
+    memory_mb: Annotated[MemoryMb, Fact(stays="a host gets its memory as it boots")]
     ports: Annotated[tuple[Port, ...], PARTS]
     kernel: Annotated[
         str,
@@ -206,7 +208,6 @@ class Host(Machine):
         Software | None,
         Fact(
             stays="a host gets its image, packages, files and environment as it boots, and runs its commands then",
-            key="image, packages, files, environment or run",
         ),
     ] = None
     """The user's software on the host, if any."""
@@ -218,13 +219,13 @@ class Host(Machine):
     sysctls: Annotated[
         tuple[Sysctl, ...],
         Field(max_length=MOST_SETTINGS, exclude_if=lambda each: not each),
-        Fact(stays="a host's kernel is set as it boots", key="sysctls or ecn"),
+        Fact(stays="a host's kernel is set as it boots"),
     ] = ()
     """Kernel settings that differ from the baseline, by name. An empty list is not stored."""
     own_routes: Annotated[
         tuple[OwnRoute, ...],
         Field(max_length=MOST_ROUTES, exclude_if=lambda each: not each),
-        Fact(stays="hosts get their routes as they boot", key="routes"),
+        Fact(stays="hosts get their routes as they boot"),
     ] = ()
     """Routes that its file gives it. An empty list is not stored."""
     gateway: Annotated[
