@@ -174,7 +174,7 @@ def _refused(made: Difference, stay: set[str]) -> Iterator[str]:
     before, after = made.before, made.after
     for key, fact in _OF_LAB.items():
         if fact.stays and getattr(before, key) != getattr(after, key):
-            yield f"{key}: {fact.stays}"
+            yield f"{fact.key or key}: {fact.stays}"
     if (before.ipv6 and before.ipv6.prefix) != (after.ipv6 and after.ipv6.prefix):
         yield "ipv6: hosts get their IPv6 addresses as they boot"
     if made.removed and len(made.removed) == len(before.machines):

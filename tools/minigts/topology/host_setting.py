@@ -43,6 +43,8 @@ class Elsewhere(Generic[T_contra]):
     has: Callable[[T_contra], object]
     lost: bool
     """Whether it affects the network, so that a file without it describes another lab."""
+    words: Callable[[T_contra], str] | None = None
+    """What it is, where that depends on the value. Default: `what`."""
 
 
 class Network(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from ipaddress import IPv4Network
-from typing import Any
+from typing import Any, TypeVar
 
 from minigts.formats.network import WAYS, Link, Machine, Network, Notes, Ways
 from minigts.language.blocks import OWN_MACS
@@ -12,15 +12,17 @@ from minigts.language.interface_names import end_names
 from minigts.topology.facts.hosts.cpus import DEFAULT_CPUS
 from minigts.topology.facts.hosts.memory import DEFAULT_MEMORY_MB
 from minigts.topology.facts.links.queue import default_bytes
+from minigts.topology.host_setting import Elsewhere
 from minigts.topology.host_settings import HOST_SETTINGS
 from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.plan import elements
-from minigts.topology.plan.elements import Tolerances
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.declared import DEFAULT_MTU
+from minigts.topology.read.model import LAB_SETTINGS
 from minigts.topology.routes import segments
 from minigts.topology.routes.addresses import BUILTIN_ADDRESS, DEFAULT_SUBNETS
 
+T = TypeVar("T")
 _FROM_SITES = ("measured", "distance", "same site", "no site")
 
 
@@ -31,34 +33,17 @@ def network_of(plan: Plan) -> Network:
     otherwise under `notes`.
     """
     notes, lost = Notes(), Notes()
-    for what, there in (
-        ("expect", bool(plan.expect)),
-        ("tolerances", plan.tolerances != Tolerances()),
-        ("dns", plan.dns),
-        ("kubernetes", plan.kubernetes != elements.Kubernetes()),
-    ):
-        if there:
-            notes.add(what, plan.name, "no other format has it")
-    for what, there in (
-        (f"overlay {plan.overlay}", plan.overlay != "none"),
-        ("groups", bool(plan.groups)),
-        ("ipv6", plan.ipv6 is not None),
-        ("ipv4: false", not plan.ipv4),
-        ("schedule", bool(plan.schedule)),
-        ("ecmp", plan.ecmp is not None),
-        ("bfd", plan.bfd_ms is not None),
-        ("cost", not plan.has_routers and any(link.cost is not None for link in plan.links)),
-    ):
-        if there:
-            lost.add(what, plan.name, "no other format has it")
-    if plan.has_routers:
-        notes.add(f"routing: {plan.routing}", plan.name, "no other format has it as we do")
+    for setting in LAB_SETTINGS.values():
+        _say(setting.elsewhere, plan, plan.name, notes, lost)
+    if not plan.has_routers and any(link.cost is not None for link in plan.links):
+        lost.add("cost", plan.name, "no other format has it")
     for name in _with_other_addresses(plan):
         lost.add(
             "addresses", name, "its hosts would have the first addresses of its network, in the order of the links"
         )
     for host in plan.hosts:
-        _say_of_host(host, notes, lost)
+        for of_host in HOST_SETTINGS.values():
+            _say(of_host.elsewhere, host, host.name, notes, lost)
     for link in plan.links:
         _say_of_link(plan, link, lost)
     interfaces = _interfaces(plan)
@@ -104,11 +89,10 @@ def _say_of_link(plan: Plan, link: elements.Link, lost: Notes) -> None:
         lost.add("vlan", link.name, "the hosts of a switch are one segment there")
 
 
-def _say_of_host(host: elements.Host, notes: Notes, lost: Notes) -> None:
-    for setting in HOST_SETTINGS.values():
-        elsewhere = setting.elsewhere
-        if elsewhere is not None and elsewhere.has(host):
-            (lost if elsewhere.lost else notes).add(elsewhere.what, host.name, elsewhere.why)
+def _say(elsewhere: Elsewhere[T] | None, of: T, name: str, notes: Notes, lost: Notes) -> None:
+    if elsewhere is not None and elsewhere.has(of):
+        what = elsewhere.what if elsewhere.words is None else elsewhere.words(of)
+        (lost if elsewhere.lost else notes).add(what, name, elsewhere.why)
 
 
 def _machine(plan: Plan, machine: elements.Host | elements.Switch) -> Machine:

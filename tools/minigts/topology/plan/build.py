@@ -16,23 +16,20 @@ from minigts.topology.kernel_names import STANDARD
 from minigts.topology.link_settings import Shaping
 from minigts.topology.plan import chance
 from minigts.topology.plan.elements import (
-    Group,
     Host,
     HostPort,
-    Kubernetes,
     Link,
     OnVlan,
     Port,
     SpanningTree,
     Switch,
     Tagged,
-    Tolerances,
     Vlan,
 )
 from minigts.topology.plan.path_totals import link_figures, with_derived
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.declared import Draft, DraftHost, DraftLink
-from minigts.topology.read.model import KubernetesSpec, ToleranceSpec, Topology
+from minigts.topology.read.model import Topology, planned
 from minigts.topology.routes import ipv6, segments
 from minigts.topology.routes.addresses import BUILTIN_ADDRESS, assign, host_address, mac
 from minigts.topology.routes.paths import with_costs
@@ -68,25 +65,12 @@ def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Pla
     by_protocol = topology.routing in ("ospf", "bgp")
     links = with_costs(hosts, switches, declared, ecmp=bool(topology.ecmp)) if by_protocol else declared
     return Plan(
-        name=topology.name,
-        description=(topology.description or "").strip(),
-        routing=topology.routing,
-        ecmp=topology.ecmp,
-        bfd_ms=topology.bfd,
         time=time,
-        overlay=topology.overlay,
-        groups=tuple(Group(name=name, hosts=hosts) for name, hosts in (topology.groups or {}).items()),
-        kubernetes=_kubernetes(topology.kubernetes),
         hosts=hosts,
         switches=switches,
         links=links,
-        expect=tuple(expectation.model_dump(exclude_none=True) for expectation in topology.expect or ()),
-        tolerances=_tolerances(topology.tolerances),
         ipv6=None if topology.ipv6 is None else ipv6.beside(hosts, links, topology.ipv6),
-        ipv4=topology.ipv4,
-        dns=topology.dns,
-        subnets=topology.subnets,
-        seed=topology.seed,
+        **planned(topology),
     )
 
 
@@ -109,17 +93,6 @@ def _kernel(own: str | None, of_lab: str | None) -> dict[str, str]:
     """The field of a machine with its kernel: its own, or the lab's; the standard one is not stored."""
     name = own or of_lab or STANDARD
     return {} if name == STANDARD else {"kernel": name}
-
-
-def _kubernetes(written: KubernetesSpec | None) -> Kubernetes:
-    return Kubernetes() if written is None else Kubernetes(**written.model_dump())
-
-
-def _tolerances(written: ToleranceSpec | None) -> Tolerances:
-    if written is None:
-        return Tolerances()
-    rtt_ms, rtt_percent = written.rtt
-    return Tolerances(rtt_ms=rtt_ms, rtt_percent=rtt_percent, rate_percent=written.rate, loss_points=written.loss)
 
 
 def _subnets(topology: Topology, links: Sequence[DraftLink], parts: Sequence[Segment]) -> list[IPv4Network]:

@@ -15,7 +15,8 @@ from minigts.language.fields import MADE, matching, quantity, whole
 from minigts.language.problems import Finding, Misplaced, shown
 from minigts.language.quantities import TIME_MS
 from minigts.language.spec import Spec
-from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, LEAST_MTU, MOST_MTU, NAME, NAME_HINT, SMALLEST_SEGMENT
+from minigts.topology.facts.lab.subnets import Network
+from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, LEAST_MTU, MOST_MTU, NAME, NAME_HINT
 from minigts.topology.frames import VLANS
 from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.read.per_direction import COST, BothWays, Read, of_key
@@ -26,16 +27,6 @@ def _round_trip(value: object) -> object:
     if isinstance(value, dict):
         raise ValueError("rtt covers both directions: for one delay each write delay: {to: 10ms, from: 30ms}")
     return value
-
-
-def _network(value: object) -> str:
-    try:
-        network = ipaddress.IPv4Network(value if isinstance(value, str) else "", strict=True)
-    except ValueError:
-        network = None
-    if network is None or network.prefixlen > SMALLEST_SEGMENT or "/" not in str(value):
-        raise ValueError(f"{shown(value)} is not an IPv4 network: write it as in 192.168.7.0/24, /30 at the smallest")
-    return str(network)
 
 
 def two_ends(value: object) -> list[object]:
@@ -108,9 +99,6 @@ def _interfaces(value: object) -> dict[str, str]:
 HostName: TypeAlias = Annotated[str, *matching(HOST_NAME_HINT, HOST_NAME)]
 _Vlan: TypeAlias = Annotated[int, *whole("a VLAN", VLANS[0], VLANS[-1])]
 Name: TypeAlias = Annotated[str, *matching(NAME_HINT, NAME)]
-Network: TypeAlias = Annotated[
-    str, BeforeValidator(_network), WithJsonSchema({"type": "string", "examples": ["192.168.7.0/24"]})
-]
 
 
 class _RoundTrip(Spec):
