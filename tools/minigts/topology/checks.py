@@ -16,6 +16,7 @@ from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
 from minigts.topology.host_settings import HOST_SETTINGS, untimely_keys
 from minigts.topology.link_settings import untimely
 from minigts.topology.read.declared import Draft, DraftHost, DraftLink, DraftSwitch
+from minigts.topology.read.links import END_SETTINGS
 from minigts.topology.read.model import LAB_SETTINGS, SHORTHANDS
 from minigts.topology.routes import ipv6, segments
 from minigts.topology.routes.addresses import DEFAULT_SUBNETS, assign, capacity, overlaps
@@ -44,9 +45,8 @@ def check(
     hosts: Location = ("hosts",) if "hosts" in document else ()
     yield from _machines(drafted, hosts)
     yield from _ends(drafted)
-    yield from _link_names(drafted.links)
-    yield from _macs(drafted.links)
-    yield from _interfaces(drafted.links)
+    for of_ends in END_SETTINGS.values():
+        yield from of_ends.problems(drafted.links)
     for link in drafted.links:
         yield from of_link(link)
     yield from segments.wrong_segments(drafted)
@@ -56,7 +56,6 @@ def check(
         if document.get(key) is not None:
             yield from setting.problems(document, drafted)
     groups = written_groups(document)
-    yield from _costs(drafted.links)
     yield from _by_routes(document, drafted)
     yield from _hosts(document, drafted)
     yield from _connected(drafted, document.get("routing"), hosts, groups)
@@ -107,18 +106,6 @@ def _ends(drafted: Draft) -> Iterator[Finding]:
             yield link.where, f"a link from {link.ends[0]!r} to itself; its two ends must be different hosts"
 
 
-def _link_names(links: Sequence[DraftLink]) -> Iterator[Finding]:
-    first: dict[str, DraftLink] = {}
-    for link in links:
-        if link.name is not None and link.name in first:
-            yield (
-                (*link.where, "name"),
-                f"link {link.name!r} is already declared in {path_of(first[link.name].where)}",
-            )
-        elif link.name is not None:
-            first[link.name] = link
-
-
 def of_link(link: DraftLink) -> Iterator[Finding]:
     """What is wrong with the settings of one link."""
     name = link.name or "-".join(link.ends)
@@ -158,41 +145,8 @@ def _subnets(drafted: Draft, subnets: Data, overlaid: bool) -> Iterator[Finding]
     yield from _addresses(drafted, parts, explicit)
 
 
-def _macs(links: Sequence[DraftLink]) -> Iterator[Finding]:
-    """MAC addresses of links' ends, each once."""
-    owners: dict[str, str] = {}
-    for link in links:
-        for name, address in link.macs:
-            where = (*link.where, "macs", name)
-            if name not in link.ends:
-                yield where, f"no end of the link; its ends are {listed(link.ends)}{did_you_mean(name, link.ends)}"
-            elif address in owners:
-                yield where, f"{address} is that of {owners[address]} already"
-            owners.setdefault(address, f"{name} of {path_of(link.where)}")
-
-
-def _interfaces(links: Sequence[DraftLink]) -> Iterator[Finding]:
-    """Names of links' ends, each once on its machine."""
-    owners: dict[tuple[str, str], str] = {}
-    for link in links:
-        for end, name in link.interfaces:
-            where = (*link.where, "interfaces", end)
-            if end not in link.ends:
-                yield where, f"no end of the link; its ends are {listed(link.ends)}{did_you_mean(end, link.ends)}"
-            elif (end, name) in owners:
-                yield where, f"{shown(name)} is the name of {end}'s end of {owners[end, name]} already"
-            owners.setdefault((end, name), path_of(link.where))
-
-
 def _addresses(drafted: Draft, parts: Sequence[Segment], networks: Sequence[IPv4Network | None]) -> Iterator[Finding]:
     """Addresses of links' ends, which lie in a subnet that the file gives, each once."""
-    for link in drafted.links:
-        for name, address in link.addresses:
-            where = (*link.where, "addresses", name)
-            if name not in link.ends:
-                yield where, f"no end of the link; its ends are {listed(link.ends)}{did_you_mean(name, link.ends)}"
-            elif link.vlans:
-                yield where, f"a trunk is on several segments: give {address} with a link of one VLAN"
     for part, network in zip(parts, networks, strict=True):
         owners: dict[str, str] = {}
         for link in (drafted.links[index] for index in part.links if not drafted.links[index].vlans):
@@ -265,16 +219,6 @@ def _connected(
     members_of_any = {name for members in groups.values() for name in members}
     if groups and (astray := [part for part in parts if members_of_any.isdisjoint(part)]):
         yield where, f"no link joins {_in_words(astray)} to a group; {remedy}"
-
-
-def _costs(links: Sequence[DraftLink]) -> Iterator[Finding]:
-    """Costs are compared with each other, so all links have one, or none."""
-    costly = next((link for link in links if link.costs is not None), None)
-    for link in links:
-        if costly is not None and link.costs is None:
-            remedy = "give each link one, or all the same by `defaults: {link: {cost: 10}}`"
-            yield link.where, f"no cost, and {path_of(costly.where)} has one: {remedy}"
-            return
 
 
 def _by_routes(document: Mapping[str, Data], drafted: Draft) -> Iterator[Finding]:

@@ -27,13 +27,12 @@ from minigts.topology.plan.elements import Host, HostPort, Link, Port, Switch, s
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.declared import DraftLink
 from minigts.topology.read.draft import draft_host, draft_link
+from minigts.topology.read.links import BY_HAND as OF_LINKS_BY_HAND
 from minigts.topology.read.links import LinkSpec
 from minigts.topology.read.model import Defaults
 from minigts.topology.routes import ipv6
 from minigts.topology.routes.addresses import assign, overlaps
 
-_OF_A_FILE = ("ends", "vlan", "vlans", "addresses", "macs", "interfaces")
-OF_A_LINK = tuple(key for key in LinkSpec.model_fields if key not in _OF_A_FILE)
 _OF_VLANS = "the links of {} have VLANs: change the topology, and bring the lab up anew"
 NO_DEFAULTS = Defaults()
 M = TypeVar("M", Host, Switch)
@@ -178,8 +177,8 @@ def _drafted(
     defaults: Defaults,
 ) -> DraftLink:
     written = _nested(settings)
-    if strange := next((key for key in written if key not in OF_A_LINK), None):
-        raise InputError(f"{shown(strange)} is no setting of a link: write {listed([*OF_A_LINK])}")
+    if strange := next((key for key in written if key not in OF_LINKS_BY_HAND), None):
+        raise InputError(f"{shown(strange)} is no setting of a link: write {listed([*OF_LINKS_BY_HAND])}")
     try:
         spec = LinkSpec.model_validate({"ends": [first, second], **written})
     except ValidationError as error:

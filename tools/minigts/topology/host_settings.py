@@ -56,14 +56,14 @@ FEATURES = tuple(feature for each in HOST_SETTINGS.values() for feature in each.
 BY_HAND = tuple(key for key, each in HOST_SETTINGS.items() if each.by_hand)
 
 
-def fields(key: str) -> str:
+def field_of(key: str) -> str:
     """The field of a planned host that follows from this key."""
     return HOST_SETTINGS[key].field or key
 
 
 def keys_of(field: str) -> tuple[str, ...]:
     """The keys from which this field of a planned host follows; itself for one that follows from none."""
-    return tuple(key for key in HOST_SETTINGS if fields(key) == field) or (field,)
+    return tuple(key for key in HOST_SETTINGS if field_of(key) == field) or (field,)
 
 
 def planned(spec: HostSpec) -> dict[str, object]:
@@ -72,7 +72,7 @@ def planned(spec: HostSpec) -> dict[str, object]:
     found: dict[str, object] = {}
     for key, setting in HOST_SETTINGS.items():
         if setting.planned is not None:
-            value, field = setting.planned(getattr(spec, key)), fields(key)
+            value, field = setting.planned(getattr(spec, key)), field_of(key)
             found[field] = _joined(found[field], value) if field in found else value
     return found
 

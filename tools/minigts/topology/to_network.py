@@ -7,8 +7,8 @@ from ipaddress import IPv4Network
 from typing import Any, TypeVar
 
 from minigts.formats.network import WAYS, Link, Machine, Network, Notes, Ways
-from minigts.language.blocks import OWN_MACS
 from minigts.language.interface_names import end_names
+from minigts.topology.end_setting import LinkOfPlan
 from minigts.topology.facts.hosts.cpus import DEFAULT_CPUS
 from minigts.topology.facts.hosts.memory import DEFAULT_MEMORY_MB
 from minigts.topology.facts.links.queue import default_bytes
@@ -18,6 +18,7 @@ from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.plan import elements
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.declared import DEFAULT_MTU
+from minigts.topology.read.links import END_SETTINGS
 from minigts.topology.read.model import LAB_SETTINGS
 from minigts.topology.routes import segments
 from minigts.topology.routes.addresses import BUILTIN_ADDRESS, DEFAULT_SUBNETS
@@ -35,8 +36,6 @@ def network_of(plan: Plan) -> Network:
     notes, lost = Notes(), Notes()
     for setting in LAB_SETTINGS.values():
         _say(setting.elsewhere, plan, plan.name, notes, lost)
-    if not plan.has_routers and any(link.cost is not None for link in plan.links):
-        lost.add("cost", plan.name, "no other format has it")
     for name in _with_other_addresses(plan):
         lost.add(
             "addresses", name, "its hosts would have the first addresses of its network, in the order of the links"
@@ -82,11 +81,8 @@ def _say_of_link(plan: Plan, link: elements.Link, lost: Notes) -> None:
         has = [getattr(way, each.field) for way in ways]
         if each.field not in WAYS and has != sized.get(each.field, [each.default, each.default]):
             lost.add(each.word, link.name, "no other format has it")
-    ends = (port for machine in plan.machines for port in machine.ports if port.link == link.name)
-    if any(not port.mac.startswith(OWN_MACS) for port in ends):
-        lost.add("macs", link.name, "no other format has it as we do")
-    if link.vlan is not None or link.vlans:
-        lost.add("vlan", link.name, "the hosts of a switch are one segment there")
+    for of_ends in END_SETTINGS.values():
+        _say(of_ends.elsewhere, LinkOfPlan(plan, link), link.name, lost, lost)
 
 
 def _say(elsewhere: Elsewhere[T] | None, of: T, name: str, notes: Notes, lost: Notes) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minigts.language.problems import Finding
-from minigts.topology.host_settings import HOST_SETTINGS, fields
+from minigts.topology.host_settings import HOST_SETTINGS, field_of
 from minigts.topology.plan.elements import Host
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.declared import Draft, DraftHost
@@ -17,7 +17,7 @@ def with_resolved_settings(plan: Plan, drafted: Draft) -> tuple[Plan, tuple[Find
     findings: list[Finding] = []
     for host in plan.hosts:
         for key in _own_keys(declared[host.name]):
-            found.setdefault(host.name, {})[fields(key)], wrong = _resolved(plan, host, declared[host.name], key)
+            found.setdefault(host.name, {})[field_of(key)], wrong = _resolved(plan, host, declared[host.name], key)
             findings += wrong
     if not found or findings:
         return plan, tuple(findings)
