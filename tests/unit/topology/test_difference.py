@@ -8,18 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from minigts.errors import InputError
 from minigts.language.quantities import FileName
 from minigts.topology import edit
 from minigts.topology.difference import Difference, difference, with_settings_of
-from minigts.topology.host_settings import HOST_SETTINGS
+from minigts.topology.host_settings import HOST_SETTINGS, HostSpec, field_of
 from minigts.topology.link_settings import LINK_SETTINGS
-from minigts.topology.plan.elements import Host, Switch
+from minigts.topology.plan.elements import Host, HostPort, Link, Port, Switch
 from minigts.topology.plan.fact import fields_with_facts
 from minigts.topology.plan.plan import Plan
+from minigts.topology.read.links import END_SETTINGS, LinkSpec
 from minigts.topology.read.load import load, parsed
-from minigts.topology.read.model import Topology
+from minigts.topology.read.model import LAB_SETTINGS, SHORTHANDS, Topology
 from minigts.topology.renumber import renumbered
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
@@ -403,7 +405,22 @@ def test_routers_and_vlans_and_ipv6_are_refused_where_add_and_remove_refuse_them
     assert "IPv6 addresses of other hosts would change" in middle.refused[0]
 
 
-@pytest.mark.parametrize("model", [Plan, Host, Switch])
-def test_every_field_of_a_plan_says_what_it_is_to_a_lab_that_is_up(model: type[Plan | Host | Switch]) -> None:
+@pytest.mark.parametrize("model", [Plan, Host, Switch, Link, Port, HostPort])
+def test_every_field_of_a_plan_says_what_it_is_to_a_lab_that_is_up(model: type[BaseModel]) -> None:
     """No other module lists them."""
     assert [name for name, _ in fields_with_facts(model)] == [*model.model_fields]
+
+
+PARTS_OF_A_FILE = {"defaults", "hosts", "switches", "links", *SHORTHANDS}
+
+
+def test_every_key_of_a_file_is_a_fact() -> None:
+    """A lab's, a host's, a direction's or an end's; but for the parts of a file that hold those."""
+    assert LAB_SETTINGS.keys() == Topology.model_fields.keys() - PARTS_OF_A_FILE
+    assert HOST_SETTINGS.keys() == HostSpec.model_fields.keys()
+    assert END_SETTINGS.keys() == LinkSpec.model_fields.keys() - {each.head for each in LINK_SETTINGS} - {"ends", "rtt"}
+
+
+def test_what_follows_from_a_fact_is_a_field_of_the_plan() -> None:
+    assert {each.field or key for key, each in LAB_SETTINGS.items() if each.planned is not None} <= {*Plan.model_fields}
+    assert {field_of(key) for key in HOST_SETTINGS} <= {*Host.model_fields}

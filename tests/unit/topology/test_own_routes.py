@@ -267,7 +267,7 @@ def test_a_default_way_out_is_one() -> None:
 
 def test_a_lab_that_changes_keeps_its_routes_or_refuses() -> None:
     plan = diamond(a="d: c")
-    with pytest.raises(InputError, match=r"the route of a to d .* would not hold any more: c is no neighbour of a"):
+    with pytest.raises(InputError, match=r"would not hold any more: host a: routes.d: c is no neighbour of a"):
         without_link(plan, "a-c")
     with pytest.raises(InputError, match=r"the route of a to d .* no host 'd'"):
         without_host(with_link(plan, "e", "b", {}), "d")
@@ -283,7 +283,7 @@ def test_a_stored_plan_with_other_routes_is_refused() -> None:
     document = diamond(a="d: c").model_dump_json()
     for other in (document.replace('"via":"c"', '"via":"e"'), document.replace('"to":"d"', '"to":"x"')):
         assert other != document
-        with pytest.raises(ValueError, match=r"route of a to [dx]"):
+        with pytest.raises(ValueError, match=r"host a: routes.[dx]: "):
             Plan.model_validate_json(other)
     ring = (
         diamond(a="d: b")

@@ -10,7 +10,7 @@ from minigts.topology.plan.elements import Host, Switch
 
 BEGIN = "--sysctls--"
 _ROOT = "/proc/sys/"
-_FILES = {f"{_ROOT}{name.replace('.', '/')}": name for name in (*sysctls.BASELINE, sysctls.ECN)}
+_FILES = {f"{_ROOT}{name.replace('.', '/')}": name for name in sysctls.READ_BACK}
 OWN_KERNEL = f"{_ROOT}net/core/netdev_max_backlog"
 """A file that only a kernel's first network namespace has: a host that shares its kernel does not have it."""
 

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from minigts.topology.facts.lab import bfd
 from minigts.topology.plan.elements import Host, HostPort
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes import ipv6
@@ -23,8 +24,6 @@ HELLO_S, DEAD_S = 1, 4
 BGP_PORT = 1179
 HOLD_S, KEEPALIVE_S = 3, 1
 """BGP's hold time and interval of keepalives; RFC 4271, section 4.2, allows no hold time below three seconds."""
-BFD_MULTIPLIER = 3
-"""After how many intervals without a packet of BFD a neighbour is gone; FRR's and Cisco's default, BIRD's is 5."""
 FIRST_AS = 64512
 """The first AS number for private use (RFC 6996): the n-th host, from 0, has the n-th."""
 MOST_COST = 1_000_000_000
@@ -72,7 +71,7 @@ def _bfd(plan: Plan, host: Host) -> list[str]:
     """Sessions of BFD (RFC 5880) over each link, for the protocol that asks for them."""
     if plan.bfd_ms is None:
         return []
-    every = f"interval {plan.bfd_ms} ms; multiplier {BFD_MULTIPLIER};"
+    every = f"interval {plan.bfd_ms} ms; multiplier {bfd.MULTIPLIER};"
     return ["protocol bfd {", *(f'  interface "{port.name}" {{ {every} }};' for port in host.ports), "}"]
 
 

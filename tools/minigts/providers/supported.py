@@ -14,8 +14,9 @@ from minigts.topology.host_settings import FEATURES
 from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.plan.elements import Host
 from minigts.topology.plan.plan import Plan
+from minigts.topology.read.model import LAB_SETTINGS
 
-NAME_SERVER = "name servers"
+LAB_FEATURES = tuple(feature for each in LAB_SETTINGS.values() for feature in each.features)
 PORT_0 = "an interface eth0"
 
 
@@ -33,7 +34,8 @@ class Asked:
 def names() -> tuple[str, ...]:
     """The names of all features, in the order of the settings that ask for them."""
     of_links = (name for each in LINK_SETTINGS for name in (each.feature, *each.features.values()) if name is not None)
-    return tuple(dict.fromkeys((*(feature.name for feature in FEATURES), *of_links, NAME_SERVER, PORT_0, CARRIERS)))
+    of_labs = (feature.name for feature in LAB_FEATURES)
+    return tuple(dict.fromkeys((*(feature.name for feature in FEATURES), *of_links, *of_labs, PORT_0, CARRIERS)))
 
 
 def asked(plan: Plan) -> Iterator[Asked]:
@@ -45,6 +47,15 @@ def asked(plan: Plan) -> Iterator[Asked]:
             place = feature.place(hosts[0])
             by = f"{f'{place}: ' if place else ''}{', '.join(host.name for host in hosts)} with {words}"
             yield Asked(feature.name, by, feature.instead)
+    yield from _asked_by_links(plan)
+    if first := [each.name for each in plan.machines if any(port.number == 0 for port in each.ports)]:
+        yield Asked(PORT_0, f"{', '.join(first)} with `interfaces: eth0`", "write eth1 or another port")
+    for of_lab in LAB_FEATURES:
+        if words := of_lab.asks(plan):
+            yield Asked(of_lab.name, f"{', '.join(host.name for host in plan.hosts)} with `{words}`", of_lab.instead)
+
+
+def _asked_by_links(plan: Plan) -> Iterator[Asked]:
     for setting in (each for each in LINK_SETTINGS if each.feature is not None):
         ways = ((link.name, way) for link in plan.links for way in plan.directions(link))
         links = dict.fromkeys(name for name, way in ways if getattr(way, setting.field) != setting.default)
@@ -55,14 +66,6 @@ def asked(plan: Plan) -> Iterator[Asked]:
             has = ((link.name, getattr(way, setting.field)) for link in plan.links for way in plan.directions(link))
             if asking := dict.fromkeys(name for name, its in has if its == value):
                 yield Asked(needed, f"{', '.join(asking)} with `{setting.word}: {value}`")
-    if first := [each.name for each in plan.machines if any(port.number == 0 for port in each.ports)]:
-        yield Asked(PORT_0, f"{', '.join(first)} with `interfaces: eth0`", "write eth1 or another port")
-    if plan.dns:
-        yield Asked(
-            NAME_SERVER,
-            f"{', '.join(host.name for host in plan.hosts)} with `dns: true`",
-            "leave `dns` out: names are in /etc/hosts",
-        )
 
 
 def require(plan: Plan, provider: str, supports: Supports) -> None:

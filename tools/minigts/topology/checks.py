@@ -11,11 +11,13 @@ from minigts.language.problems import Finding, Location, did_you_mean, listed, p
 from minigts.language.tree import Data
 from minigts.topology import containers, overlay_names, rules
 from minigts.topology.facts.hosts.kernel import NAME
+from minigts.topology.facts.lab.groups import written_groups
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
-from minigts.topology.host_settings import untimely_keys
+from minigts.topology.host_settings import HOST_SETTINGS, untimely_keys
 from minigts.topology.link_settings import untimely
-from minigts.topology.read.draft import Draft, DraftHost, DraftLink, DraftSwitch
-from minigts.topology.read.model import SHORTHANDS
+from minigts.topology.read.declared import Draft, DraftHost, DraftLink, DraftSwitch
+from minigts.topology.read.links import END_SETTINGS
+from minigts.topology.read.model import LAB_SETTINGS, SHORTHANDS
 from minigts.topology.routes import ipv6, segments
 from minigts.topology.routes.addresses import DEFAULT_SUBNETS, assign, capacity, overlaps
 from minigts.topology.routes.graph import connected
@@ -43,27 +45,21 @@ def check(
     hosts: Location = ("hosts",) if "hosts" in document else ()
     yield from _machines(drafted, hosts)
     yield from _ends(drafted)
-    yield from _link_names(drafted.links)
-    yield from _macs(drafted.links)
-    yield from _interfaces(drafted.links)
+    for of_ends in END_SETTINGS.values():
+        yield from of_ends.problems(drafted.links)
     for link in drafted.links:
         yield from of_link(link)
     yield from segments.wrong_segments(drafted)
     overlaid = document.get("overlay") not in (None, *overlay_names.UNDERLAYS)
     yield from _subnets(drafted, document.get("subnets"), overlaid)
-    if document.get("ipv6") not in (None, "false"):
-        yield from _ipv6(drafted)
-    groups = _groups_written(document.get("groups"))
-    yield from _groups(groups, drafted)
-    yield from _costs(drafted.links)
+    for key, setting in LAB_SETTINGS.items():
+        if document.get(key) is not None:
+            yield from setting.problems(document, drafted)
+    groups = written_groups(document)
     yield from _by_routes(document, drafted)
+    yield from _hosts(document, drafted)
     yield from _connected(drafted, document.get("routing"), hosts, groups)
     yield from _overlay(document.get("overlay"), known_overlays)
-    if document.get("ipv6") in (None, "false") and ipv6.needed_by(str(document.get("overlay"))):
-        need = "uses IPv6, and hosts have none: add `ipv6: true`"
-        yield ("overlay",), f"overlay {shown(document['overlay'])} {need}"
-    if document.get("ipv4") == "false":
-        yield from _without_ipv4(document, drafted)
     yield from _kernels(document, wrong_kernel)
     yield from _untimely(document, time)
     for link in drafted.links:
@@ -110,18 +106,6 @@ def _ends(drafted: Draft) -> Iterator[Finding]:
             yield link.where, f"a link from {link.ends[0]!r} to itself; its two ends must be different hosts"
 
 
-def _link_names(links: Sequence[DraftLink]) -> Iterator[Finding]:
-    first: dict[str, DraftLink] = {}
-    for link in links:
-        if link.name is not None and link.name in first:
-            yield (
-                (*link.where, "name"),
-                f"link {link.name!r} is already declared in {path_of(first[link.name].where)}",
-            )
-        elif link.name is not None:
-            first[link.name] = link
-
-
 def of_link(link: DraftLink) -> Iterator[Finding]:
     """What is wrong with the settings of one link."""
     name = link.name or "-".join(link.ends)
@@ -161,41 +145,8 @@ def _subnets(drafted: Draft, subnets: Data, overlaid: bool) -> Iterator[Finding]
     yield from _addresses(drafted, parts, explicit)
 
 
-def _macs(links: Sequence[DraftLink]) -> Iterator[Finding]:
-    """MAC addresses of links' ends, each once."""
-    owners: dict[str, str] = {}
-    for link in links:
-        for name, address in link.macs:
-            where = (*link.where, "macs", name)
-            if name not in link.ends:
-                yield where, f"no end of the link; its ends are {listed(link.ends)}{did_you_mean(name, link.ends)}"
-            elif address in owners:
-                yield where, f"{address} is that of {owners[address]} already"
-            owners.setdefault(address, f"{name} of {path_of(link.where)}")
-
-
-def _interfaces(links: Sequence[DraftLink]) -> Iterator[Finding]:
-    """Names of links' ends, each once on its machine."""
-    owners: dict[tuple[str, str], str] = {}
-    for link in links:
-        for end, name in link.interfaces:
-            where = (*link.where, "interfaces", end)
-            if end not in link.ends:
-                yield where, f"no end of the link; its ends are {listed(link.ends)}{did_you_mean(end, link.ends)}"
-            elif (end, name) in owners:
-                yield where, f"{shown(name)} is the name of {end}'s end of {owners[end, name]} already"
-            owners.setdefault((end, name), path_of(link.where))
-
-
 def _addresses(drafted: Draft, parts: Sequence[Segment], networks: Sequence[IPv4Network | None]) -> Iterator[Finding]:
     """Addresses of links' ends, which lie in a subnet that the file gives, each once."""
-    for link in drafted.links:
-        for name, address in link.addresses:
-            where = (*link.where, "addresses", name)
-            if name not in link.ends:
-                yield where, f"no end of the link; its ends are {listed(link.ends)}{did_you_mean(name, link.ends)}"
-            elif link.vlans:
-                yield where, f"a trunk is on several segments: give {address} with a link of one VLAN"
     for part, network in zip(parts, networks, strict=True):
         owners: dict[str, str] = {}
         for link in (drafted.links[index] for index in part.links if not drafted.links[index].vlans):
@@ -226,43 +177,6 @@ def _room(drafted: Draft, parts: Sequence[Segment], networks: Sequence[IPv4Netwo
             yield where, f"{network} has addresses for {room}, and {len(part.members)} hosts and switches share it"
 
 
-def _ipv6(drafted: Draft) -> Iterator[Finding]:
-    for link in drafted.links:
-        if link.mtu < ipv6.LEAST_MTU:
-            need = f"{ipv6.LEAST_MTU} bytes are the least that a link with IPv6 carries (RFC 8200)"
-            yield link.where, f"MTU {link.mtu} in a topology with `ipv6:`; {need}"
-    count = len(segments.segments_of(drafted))
-    if count > ipv6.MOST_SEGMENTS:
-        yield ("ipv6",), f"{count} segments; a /48 holds {ipv6.MOST_SEGMENTS} and the hosts' own addresses"
-
-
-def _without_ipv4(document: Mapping[str, Data], drafted: Draft) -> Iterator[Finding]:
-    """What of a file with `ipv4: false` needs IPv4."""
-    either = "and the topology says `ipv4: false`: take one of the two out"
-    yield from _machines_without_ipv4(drafted, either)
-    if document.get("ipv6") in (None, "false"):
-        yield ("ipv4",), "hosts would have no addresses: add `ipv6: true`, or take `ipv4: false` out"
-    if document.get("subnets") is not None:
-        yield ("subnets",), f"it is a block of IPv4, {either}"
-    for link in drafted.links:
-        for key, there in (("subnet", link.subnet), ("addresses", link.addresses)):
-            if there:
-                yield link.where, f"`{key}:` is of IPv4, {either}"
-    overlay = document.get("overlay")
-    if isinstance(overlay, str) and (why := ipv6.why_without_ipv4(overlay, overlay_names.known())) is not None:
-        yield ("overlay",), f"{why}, {either}"
-
-
-def _machines_without_ipv4(drafted: Draft, either: str) -> Iterator[Finding]:
-    for switch in drafted.switches:
-        if switch.controller not in (None, segments.BUILTIN):
-            yield (*switch.where, "controller"), f"a switch asks a controller elsewhere by IPv4, {either}"
-    for host in drafted.hosts:
-        for to, via in (host.spec.routes or {}).items():
-            if any(word[:1].isdigit() for word in (to, via)):
-                yield (*host.place_of("routes"), to), f"the route has an IPv4 address, {either}, or write hosts' names"
-
-
 def _pool(subnets: Data) -> IPv4Network | None:
     """The block from which segments get subnets; None when the model refuses the file's block."""
     try:
@@ -271,34 +185,9 @@ def _pool(subnets: Data) -> IPv4Network | None:
         return None
 
 
-_Groups: TypeAlias = "Mapping[str, Sequence[str]]"
-"""Members by group, as written, without entries that the model refuses."""
-
-
-def _groups_written(groups: Data) -> _Groups:
-    written = groups.items() if isinstance(groups, dict) else ()
-    return {
-        name: [member for member in members if isinstance(member, str)]
-        for name, members in written
-        if isinstance(members, list)
-    }
-
-
-def _groups(groups: _Groups, drafted: Draft) -> Iterator[Finding]:
-    hosts = list(dict.fromkeys(host.name for host in drafted.hosts))
-    first: dict[str, str] = {}
-    for group, members in groups.items():
-        for index, name in enumerate(members):
-            where: Location = ("groups", group, index)
-            if name not in hosts and drafted.all_hosts:
-                yield where, f"no host {shown(name)}; hosts are {listed(hosts)}{did_you_mean(name, hosts)}"
-            elif name in first:
-                also = "there already" if first[name] == group else f"in group {first[name]!r} already"
-                yield where, f"host {shown(name)} is {also}; a host is in one group at the most"
-            first.setdefault(name, group)
-
-
-def _connected(drafted: Draft, routing: Data, where: Location, groups: _Groups) -> Iterator[Finding]:
+def _connected(
+    drafted: Draft, routing: Data, where: Location, groups: Mapping[str, Sequence[str]]
+) -> Iterator[Finding]:
     """Check that links join all hosts, unless routing is `neighbours`, and all hosts of each group."""
     names = {machine.name for machine in drafted.machines}
     whole = drafted.all_hosts and drafted.all_links
@@ -322,10 +211,6 @@ def _connected(drafted: Draft, routing: Data, where: Location, groups: _Groups) 
         among = [[name for name in members if name in part] for part in parts]
         if len(own := [part for part in among if part]) > 1:
             yield ("groups", group), f"no link joins {_in_words(own)}; the hosts of a group reach each other over links"
-    if routing in ("ospf", "bgp") and drafted.switches:
-        switches = listed([switch.name for switch in drafted.switches])
-        why = f"{routing} runs only on links between two hosts, and there are switches: {switches}"
-        yield ("routing",), f"{why}; join the hosts with links, or write `routing: routed`"
     if routing not in (None, "routed", "ospf", "bgp"):
         return
     remedy = "join them with links, or write `routing: neighbours`"
@@ -336,36 +221,19 @@ def _connected(drafted: Draft, routing: Data, where: Location, groups: _Groups) 
         yield where, f"no link joins {_in_words(astray)} to a group; {remedy}"
 
 
-def _costs(links: Sequence[DraftLink]) -> Iterator[Finding]:
-    """Costs are compared with each other, so all links have one, or none."""
-    costly = next((link for link in links if link.costs is not None), None)
-    for link in links:
-        if costly is not None and link.costs is None:
-            remedy = "give each link one, or all the same by `defaults: {link: {cost: 10}}`"
-            yield link.where, f"no cost, and {path_of(costly.where)} has one: {remedy}"
-            return
-
-
 def _by_routes(document: Mapping[str, Data], drafted: Draft) -> Iterator[Finding]:
-    """Settings of routes, in a lab that has none."""
-    protocol = document.get("routing")
-    if document.get("bfd") not in (None, "false") and protocol not in ("ospf", "bgp"):
-        yield ("bfd",), "only a routing protocol asks for BFD: write `routing: ospf` or `bgp`, or take it out"
-    if protocol in ("ospf", "bgp"):
-        for host in drafted.hosts:
-            if host.spec.routes:
-                why = f"the hosts find their routes by {protocol}: write `routing: routed`, or take the routes out"
-                yield host.place_of("routes"), why
-    if protocol != "neighbours":
-        return
-    why = "`routing: neighbours` leaves hosts without routes"
-    if document.get("ecmp") not in (None, "false"):
-        yield ("ecmp",), f"{why}, so there is nothing to spread; take one of the two out"
+    """Costs of links, in a lab that has no routes."""
+    costly = next((link for link in drafted.links if link.costs is not None), None)
+    if document.get("routing") == "neighbours" and costly is not None:
+        yield costly.where, "`routing: neighbours` leaves hosts without routes, so a cost has no effect; take it out"
+
+
+def _hosts(document: Mapping[str, Data], drafted: Draft) -> Iterator[Finding]:
+    """What is wrong with the hosts' settings in this document."""
     for host in drafted.hosts:
-        if host.spec.routes:
-            yield host.place_of("routes"), f"{why}; take its own routes out, or write `routing: routed`"
-    if (costly := next((link for link in drafted.links if link.costs is not None), None)) is not None:
-        yield costly.where, f"{why}, so a cost has no effect; take it out"
+        for key, setting in HOST_SETTINGS.items():
+            if (value := getattr(host.spec, key)) is not None:
+                yield from (((*host.place_of(key), *where), why) for where, why in setting.problems(value, document))
 
 
 def _in_words(parts: Sequence[Sequence[str]]) -> str:

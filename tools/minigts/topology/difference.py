@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from minigts.topology.host_settings import HOST_SETTINGS
+from minigts.topology.host_settings import HOST_SETTINGS, keys_of
 from minigts.topology.link_settings import LINK_SETTINGS, Shaping
-from minigts.topology.plan.elements import Host, Link, Port, Switch
+from minigts.topology.plan.elements import Host, HostPort, Link, Port, Switch
 from minigts.topology.plan.fact import fields_with_facts
 from minigts.topology.plan.plan import Plan
 from minigts.topology.renumber import staying_links
@@ -22,6 +22,7 @@ from minigts.topology.setting import Amount, Setting
 M = TypeVar("M", Host, Switch)
 FROM_START = "a host that is added while the lab is up cannot have it"
 _OF_LAB, _OF_MACHINES = dict(fields_with_facts(Plan)), dict(fields_with_facts(Host, Switch))
+_OF_LINKS, _OF_PORTS = dict(fields_with_facts(Link)), dict(fields_with_facts(HostPort, Port))
 _DESCRIBED = tuple(key for key, fact in _OF_LAB.items() if fact.described)
 
 
@@ -135,7 +136,7 @@ def with_settings_of(made: Difference) -> Plan:
     def figures(link: Link) -> Link:
         if link.name not in stay:
             return link
-        kept = {key: getattr(link, key) for key in ("index", "subnet", "vlan", "vlans", "cost", "cost_back")}
+        kept = {key: getattr(link, key) for key, fact in _OF_LINKS.items() if fact.stays}
         return stay[link.name].model_copy(update=kept)
 
     described = {key: getattr(after, key) for key in (*_DESCRIBED, "overlay")}
@@ -174,7 +175,7 @@ def _refused(made: Difference, stay: set[str]) -> Iterator[str]:
     before, after = made.before, made.after
     for key, fact in _OF_LAB.items():
         if fact.stays and getattr(before, key) != getattr(after, key):
-            yield f"{key}: {fact.stays}"
+            yield f"{fact.key or key}: {fact.stays}"
     if (before.ipv6 and before.ipv6.prefix) != (after.ipv6 and after.ipv6.prefix):
         yield "ipv6: hosts get their IPv6 addresses as they boot"
     if made.removed and len(made.removed) == len(before.machines):
@@ -199,12 +200,18 @@ def _refused_of_machines(before: Plan, after: Plan) -> Iterator[str]:
         else:
             for key, fact in _OF_MACHINES.items():
                 if fact.stays and getattr(was, key, None) != getattr(machine, key, None):
-                    yield f"{kind} {name}: {fact.key or key}: {fact.stays}"
+                    yield f"{kind} {name}: {fact.key or _keys(machine, key)}: {fact.stays}"
     yield from (
         f"switch {name}: a switch cannot be removed while the lab is up"
         for name, machine in had.items()
         if isinstance(machine, Switch) and name not in have
     )
+
+
+def _keys(machine: Host | Switch, field: str) -> str:
+    """The keys of a file from which a machine's field follows, in words."""
+    *others, last = keys_of(field)
+    return f"{', '.join(others)} or {last}" if others and isinstance(machine, Host) else last
 
 
 def _refused_of_new(machine: Host | Switch) -> Iterator[str]:
@@ -221,43 +228,36 @@ def _refused_of_links(before: Plan, after: Plan, stay: set[str]) -> Iterator[str
     old, new = _machines(before), _machines(after)
     for link in (each for each in after.links if each.name in stay):
         was = links[link.name]
-        if (was.vlan, [each.number for each in was.vlans]) != (link.vlan, [each.number for each in link.vlans]):
-            yield f"link {link.name}: vlan: hosts and switches get their VLANs as they boot"
-        elif was.segments != link.segments:
-            yield f"link {link.name}: subnet: hosts keep their addresses ({was.subnet}, not {link.subnet})"
-        if was.tree_cost != link.tree_cost:
-            why = "switches get the costs of the spanning tree, which follow from it, as they boot"
-            yield f"link {link.name}: rate: {why}"
-        if was.costs != link.costs and not before.has_routers:
-            yield f"link {link.name}: cost: hosts get their routes as they boot"
-        elif was.costs != link.costs:
-            protocol = before.routing.upper()
-            yield f"link {link.name}: hosts find their routes by {protocol}, and the delays say what a link costs there"
+        yield from (f"link {link.name}: {why}" for why in _refused_of_link(was, link, before))
         for end in link.ends:
             if end in new and end in old:
                 then, now = _port(old[end], link.name), _port(new[end], link.name)
-                yield from _refused_of_ends(link.name, then, now, same_subnet=was.segments == link.segments)
+                same_subnets = was.segments == link.segments
+                said = _refused_of_port(then, now, same_subnets=same_subnets)
+                yield from (f"link {link.name}: {why}" for why in said)
 
 
-def _refused_of_ends(link: str, then: Port, now: Port, *, same_subnet: bool) -> Iterator[str]:
-    if (then.name, then.altname) != (now.name, now.altname):
-        yield f"link {link}: interfaces: hosts name their interfaces as they boot"
-    if then.mtu != now.mtu:
-        yield f"link {link}: mtu: hosts get a link's MTU as they boot"
-    elif _fixed(then) != _fixed(now) and same_subnet:
-        yield f"link {link}: addresses: hosts keep their addresses"
+def _refused_of_link(was: Link, link: Link, before: Plan) -> Iterator[str]:
+    differ = {key: fact for key, fact in _OF_LINKS.items() if fact.stays and getattr(was, key) != getattr(link, key)}
+    other_vlans = (was.vlan, [each.number for each in was.vlans]) != (link.vlan, [each.number for each in link.vlans])
+    for key, fact in differ.items():
+        if key in ("subnet", "vlans") and not other_vlans:
+            yield f"subnet: {_OF_LINKS['subnet'].stays} ({was.subnet}, not {link.subnet})"
+        elif key.startswith("cost") and before.has_routers:
+            yield f"hosts find their routes by {before.routing.upper()}, and the delays say what a link costs there"
+        elif key != "subnet":
+            yield f"{fact.key}: {fact.stays}"
+
+
+def _refused_of_port(then: Port, now: Port, *, same_subnets: bool) -> Iterator[str]:
+    for field, fact in _OF_PORTS.items():
+        follows = fact.key == "addresses" and not same_subnets
+        if fact.stays and not follows and getattr(then, field, None) != getattr(now, field, None):
+            yield f"{fact.key or field}: {fact.stays}"
 
 
 def _port(machine: Host | Switch, link: str) -> Port:
     return next(port for port in machine.ports if port.link == link)
-
-
-_NOT_FIXED = ("name", "altname", "outgoing", "incoming", "mtu")
-
-
-def _fixed(port: Port) -> dict[str, Any]:
-    """What of a port no link's setting is, beside its names."""
-    return {key: value for key, value in dict(port).items() if key not in _NOT_FIXED}
 
 
 def _refused_coming_or_going(made: Difference, stay: set[str]) -> Iterator[str]:

@@ -20,19 +20,19 @@ from minigts.language.validation import findings_of
 from minigts.topology import checks, sites
 from minigts.topology.difference import FROM_START
 from minigts.topology.fields import MOST_HOSTS
-from minigts.topology.host_settings import BY_HAND, HOST_SETTINGS, HostSpec
+from minigts.topology.host_settings import BY_HAND, HOST_SETTINGS, HostSpec, misfits
 from minigts.topology.link_settings import SETTABLE
 from minigts.topology.plan.build import end_of, free_name, host_of, link_of, shapings
 from minigts.topology.plan.elements import Host, HostPort, Link, Port, Switch, sorted_ports
 from minigts.topology.plan.plan import Plan
-from minigts.topology.read.draft import DraftLink, draft_host, draft_link
+from minigts.topology.read.declared import DraftLink
+from minigts.topology.read.draft import draft_host, draft_link
+from minigts.topology.read.links import BY_HAND as OF_LINKS_BY_HAND
 from minigts.topology.read.links import LinkSpec
 from minigts.topology.read.model import Defaults
-from minigts.topology.routes import ipv6, own_routes
+from minigts.topology.routes import ipv6
 from minigts.topology.routes.addresses import assign, overlaps
 
-_OF_A_FILE = ("ends", "vlan", "vlans", "addresses", "macs", "interfaces")
-OF_A_LINK = tuple(key for key in LinkSpec.model_fields if key not in _OF_A_FILE)
 _OF_VLANS = "the links of {} have VLANs: change the topology, and bring the lab up anew"
 NO_DEFAULTS = Defaults()
 M = TypeVar("M", Host, Switch)
@@ -177,8 +177,8 @@ def _drafted(
     defaults: Defaults,
 ) -> DraftLink:
     written = _nested(settings)
-    if strange := next((key for key in written if key not in OF_A_LINK), None):
-        raise InputError(f"{shown(strange)} is no setting of a link: write {listed([*OF_A_LINK])}")
+    if strange := next((key for key in written if key not in OF_LINKS_BY_HAND), None):
+        raise InputError(f"{shown(strange)} is no setting of a link: write {listed([*OF_LINKS_BY_HAND])}")
     try:
         spec = LinkSpec.model_validate({"ends": [first, second], **written})
     except ValidationError as error:
@@ -313,10 +313,9 @@ def _with(plan: Plan, hosts: tuple[Host, ...], switches: tuple[Switch, ...], lin
         before, after = _ipv6_addresses(plan.hosts, plan.ipv6), _ipv6_addresses(hosts, beside)
         if any(after[end] != address for end, address in before.items() if end in after):
             raise InputError("IPv6 addresses of other machines would change: only the last host or link can be removed")
-    stray = next(own_routes.wrong(hosts, switches, links, ecmp=plan.ecmp is not None), None)
-    if stray is not None and plan.is_routed:
-        host, to, why = stray
-        raise InputError(f"the route of {host} to {to} in the lab's topology would not hold any more: {why}")
+    network = plan.network._replace(hosts=hosts, switches=switches, links=links)
+    if (stray := next(misfits(network), None)) is not None:
+        raise InputError(f"what the lab's topology says would not hold any more: {stray}")
     parts = {"hosts": hosts, "switches": switches, "links": links, "ipv6": beside}
     return Plan(**{**{name: getattr(plan, name) for name in Plan.model_fields}, **parts})
 

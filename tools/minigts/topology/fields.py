@@ -59,8 +59,6 @@ MOST_LINKS = 65_536
 LONGEST_LOCATION, LONGEST_DESCRIPTION = 60, 4000
 LEAST_MTU, MOST_MTU = 576, 9500
 MOST_CPUS = 64
-MOST_ROUTES = 1000
-"""The most routes that a file may give a host."""
 LEAST_SHARE = 0.05
 """The least share of a processor to which a host may be limited."""
 LARGEST_SEED = 2**31 - 1

@@ -3,8 +3,10 @@ elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from minigts.language.problems import path_of
 from minigts.language.spec import Spec
 from minigts.language.tree import Data
 from minigts.topology.facts.hosts.containers import Compose, Containers
@@ -18,9 +20,11 @@ from minigts.topology.facts.hosts.processor import Processor
 from minigts.topology.facts.hosts.routes import Routes
 from minigts.topology.facts.hosts.software import EnvironmentKey, FilesKey, Image, PackagesKey, Run
 from minigts.topology.facts.hosts.sysctls import Sysctls
-from minigts.topology.host_setting import HostSetting
+from minigts.topology.host_setting import HostSetting, Network
 from minigts.topology.plan.elements import Host
 from minigts.topology.time import Time
+
+_Entries = tuple[Any, ...]
 
 
 class HostSpec(Spec):
@@ -50,6 +54,48 @@ HOST_SETTINGS: Mapping[str, HostSetting] = {
 """The settings by key, in the order of `HostSpec`."""
 FEATURES = tuple(feature for each in HOST_SETTINGS.values() for feature in each.features)
 BY_HAND = tuple(key for key, each in HOST_SETTINGS.items() if each.by_hand)
+
+
+def field_of(key: str) -> str:
+    """The field of a planned host that follows from this key."""
+    return HOST_SETTINGS[key].field or key
+
+
+def keys_of(field: str) -> tuple[str, ...]:
+    """The keys from which this field of a planned host follows; itself for one that follows from none."""
+    return tuple(key for key in HOST_SETTINGS if field_of(key) == field) or (field,)
+
+
+def planned(spec: HostSpec) -> dict[str, object]:
+    """The fields of a planned host that follow from its own keys alone. Where several keys have the same field, it has
+    the entries of all of them, sorted by their names."""
+    found: dict[str, object] = {}
+    for key, setting in HOST_SETTINGS.items():
+        if setting.planned is not None:
+            value, field = setting.planned(getattr(spec, key)), field_of(key)
+            found[field] = _joined(found[field], value) if field in found else value
+    return found
+
+
+def _joined(some: Any, more: Any) -> _Entries:
+    return tuple(sorted((*some, *more), key=lambda entry: entry.name))
+
+
+def misfits(network: Network) -> Iterator[str]:
+    """Yield a sentence for each setting of a planned host that cannot hold in the network."""
+    for key, setting in HOST_SETTINGS.items():
+        try:
+            yield from (
+                f"host {host}: {path_of((key, *where))}: {why}" for host, where, why in setting.misfits(network)
+            )
+        except (KeyError, ValueError):
+            yield f"{key} of hosts: links and addresses do not hang together"
+
+
+def sentences(hosts: Sequence[Host]) -> Iterator[str]:
+    """What `minigts plan` says of the hosts' settings that are in no table."""
+    for setting in HOST_SETTINGS.values():
+        yield from setting.sentences(hosts)
 
 
 def merged(layers: tuple[HostSpec | None, ...]) -> HostSpec:

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from minigts.formats.geography import Site, distance_km, fibre_ms
 from minigts.language.problems import Finding, shown
 from minigts.language.tree import Data
-from minigts.topology.read.draft import Draft, DraftLink
+from minigts.topology.read.declared import Draft, DraftLink
 from minigts.topology.read.per_direction import BothWays
 
 DelaySource: TypeAlias = Literal["file", "measured", "distance", "same site", "no site"]

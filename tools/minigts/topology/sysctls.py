@@ -63,6 +63,8 @@ ECN = "net.ipv4.tcp_ecn"
 ECN_VALUES: Mapping[str, str] = {"off": "0", "on": "1", "accurate": "3"}
 """What a host's `ecn:` sets it to, by word. Linux's own, 2, accepts ECN and does not ask for it. It is no baseline: a
 host without `ecn:` has its kernel's own value, and is not asked for it."""
+READ_BACK = (*BASELINE, ECN)
+"""The settings that every kernel has and shows."""
 MOST_SETTINGS = len(BASELINE) + 101
 _LONGEST_NAME, _LONGEST_VALUE = 120, 200
 _OTHER = re.compile(r"net(?:\.[A-Za-z0-9_][A-Za-z0-9_/-]*)+", re.ASCII)
@@ -125,7 +127,7 @@ def _require_other(name: str, value: str) -> None:
 
 def others(settings: Iterable[Sysctl]) -> dict[str, str]:
     """Those beyond the baseline, which not every kernel has."""
-    return {each.name: each.value for each in settings if each.name not in (*BASELINE, ECN)}
+    return {each.name: each.value for each in settings if each.name not in READ_BACK}
 
 
 def path_of(name: str) -> str:

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from ipaddress import IPv4Network
-from typing import Any
+from typing import Any, TypeVar
 
 from minigts.formats.network import WAYS, Link, Machine, Network, Notes, Ways
-from minigts.language.blocks import OWN_MACS
 from minigts.language.interface_names import end_names
+from minigts.topology.end_setting import LinkOfPlan
+from minigts.topology.facts.hosts.cpus import DEFAULT_CPUS
 from minigts.topology.facts.hosts.memory import DEFAULT_MEMORY_MB
 from minigts.topology.facts.links.queue import default_bytes
+from minigts.topology.host_setting import Elsewhere
 from minigts.topology.host_settings import HOST_SETTINGS
 from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.plan import elements
-from minigts.topology.plan.elements import Tolerances
 from minigts.topology.plan.plan import Plan
-from minigts.topology.read.draft import DEFAULT_CPUS, DEFAULT_MTU
+from minigts.topology.read.declared import DEFAULT_MTU
+from minigts.topology.read.links import END_SETTINGS
+from minigts.topology.read.model import LAB_SETTINGS
 from minigts.topology.routes import segments
-from minigts.topology.routes.addresses import DEFAULT_SUBNETS
+from minigts.topology.routes.addresses import BUILTIN_ADDRESS, DEFAULT_SUBNETS
 
+T = TypeVar("T")
 _FROM_SITES = ("measured", "distance", "same site", "no site")
 
 
@@ -30,34 +34,15 @@ def network_of(plan: Plan) -> Network:
     otherwise under `notes`.
     """
     notes, lost = Notes(), Notes()
-    for what, there in (
-        ("expect", bool(plan.expect)),
-        ("tolerances", plan.tolerances != Tolerances()),
-        ("dns", plan.dns),
-        ("kubernetes", plan.kubernetes != elements.Kubernetes()),
-    ):
-        if there:
-            notes.add(what, plan.name, "no other format has it")
-    for what, there in (
-        (f"overlay {plan.overlay}", plan.overlay != "none"),
-        ("groups", bool(plan.groups)),
-        ("ipv6", plan.ipv6 is not None),
-        ("ipv4: false", not plan.ipv4),
-        ("schedule", bool(plan.schedule)),
-        ("ecmp", plan.ecmp is not None),
-        ("bfd", plan.bfd_ms is not None),
-        ("cost", not plan.has_routers and any(link.cost is not None for link in plan.links)),
-    ):
-        if there:
-            lost.add(what, plan.name, "no other format has it")
-    if plan.has_routers:
-        notes.add(f"routing: {plan.routing}", plan.name, "no other format has it as we do")
+    for setting in LAB_SETTINGS.values():
+        _say(setting.elsewhere, plan, plan.name, notes, lost)
     for name in _with_other_addresses(plan):
         lost.add(
             "addresses", name, "its hosts would have the first addresses of its network, in the order of the links"
         )
     for host in plan.hosts:
-        _say_of_host(host, notes, lost)
+        for of_host in HOST_SETTINGS.values():
+            _say(of_host.elsewhere, host, host.name, notes, lost)
     for link in plan.links:
         _say_of_link(plan, link, lost)
     interfaces = _interfaces(plan)
@@ -96,18 +81,14 @@ def _say_of_link(plan: Plan, link: elements.Link, lost: Notes) -> None:
         has = [getattr(way, each.field) for way in ways]
         if each.field not in WAYS and has != sized.get(each.field, [each.default, each.default]):
             lost.add(each.word, link.name, "no other format has it")
-    ends = (port for machine in plan.machines for port in machine.ports if port.link == link.name)
-    if any(not port.mac.startswith(OWN_MACS) for port in ends):
-        lost.add("macs", link.name, "no other format has it as we do")
-    if link.vlan is not None or link.vlans:
-        lost.add("vlan", link.name, "the hosts of a switch are one segment there")
+    for of_ends in END_SETTINGS.values():
+        _say(of_ends.elsewhere, LinkOfPlan(plan, link), link.name, lost, lost)
 
 
-def _say_of_host(host: elements.Host, notes: Notes, lost: Notes) -> None:
-    for setting in HOST_SETTINGS.values():
-        elsewhere = setting.elsewhere
-        if elsewhere is not None and elsewhere.has(host):
-            (lost if elsewhere.lost else notes).add(elsewhere.what, host.name, elsewhere.why)
+def _say(elsewhere: Elsewhere[T] | None, of: T, name: str, notes: Notes, lost: Notes) -> None:
+    if elsewhere is not None and elsewhere.has(of):
+        what = elsewhere.what if elsewhere.words is None else elsewhere.words(of)
+        (lost if elsewhere.lost else notes).add(what, name, elsewhere.why)
 
 
 def _machine(plan: Plan, machine: elements.Host | elements.Switch) -> Machine:
@@ -125,7 +106,7 @@ def _machine(plan: Plan, machine: elements.Host | elements.Switch) -> Machine:
 
 def _controller(plan: Plan, written: str) -> str:
     address, _, port = written.partition(":")
-    if address == segments.BUILTIN_ADDRESS:
+    if address == BUILTIN_ADDRESS:
         return segments.BUILTIN
     named = next((host.name for host in plan.hosts for end in host.on_segments if end.address == address), address)
     return f"{named}:{port}"

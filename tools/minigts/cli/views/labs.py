@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from minigts.overlays import Joined
     from minigts.providers.doctor import Diagnosis
     from minigts.topology.plan.elements import Switch
-    from minigts.topology.plan.plan import Plan
 
 DECLARED = (shown_plan.delay, shown_plan.rate, shown_plan.loss)
 """The settings that are printed of a link whose directions differ."""
@@ -40,6 +39,7 @@ def lab_facts(lab: Lab) -> dict[str, object]:
     from minigts import lab as labs
     from minigts import overlays
     from minigts.overlays import policy as policies
+    from minigts.topology.read.model import LAB_SETTINGS
 
     facts: dict[str, object] = {"name": lab.name, "rundir": str(lab.rundir)}
     try:
@@ -53,11 +53,7 @@ def lab_facts(lab: Lab) -> dict[str, object]:
             "overlay": None if joined is None else joined.name,
             "policy": None if (policy := policies.in_force(lab)) is None else policy.name,
             "measuring_containers": {} if joined is None or kept else _measuring_containers(joined),
-            "routing": lab.plan.routing,
-            "dns": lab.plan.dns,
-            "ipv6": None if lab.plan.ipv6 is None else {host.name: host.address for host in lab.plan.ipv6.hosts},
-            "ipv4": lab.plan.ipv4,
-            "groups": {group.name: list(group.hosts) for group in lab.plan.groups},
+            **{key: each.status(lab.plan) for key, each in LAB_SETTINGS.items() if each.status is not None},
             "created": record.created.isoformat(),
             "cut": labs.cut_links(lab.plan, record),
             "down": dict(labs.outages_in_words(lab.plan, record)),
@@ -106,6 +102,7 @@ def show_labs(labs: Iterable[Lab]) -> None:
     """Print a table for each lab: its hosts with their locations, addresses and states; below it what is not as
     declared."""
     from minigts.topology.kernel_names import STANDARD
+    from minigts.topology.read.model import LAB_SETTINGS
 
     out = console.out()
     for lab in labs:
@@ -135,9 +132,7 @@ def show_labs(labs: Iterable[Lab]) -> None:
         record, where = lab.read_record(), f"{facts['provider']} in {facts['time']} time"
         title = f"{lab.name}  {facts['topology']} on {where}, overlay {facts['overlay'] or '—'}"
         title += f", held to {record.share.in_words}" if record.share.in_words else ""
-        title += f", over each by itself: {in_groups(lab.plan)}" if lab.plan.groups else ""
-        title += f", routes by {lab.plan.routing.upper()}" if lab.plan.has_routers else ""
-        title += ", a name server on each host" if lab.plan.dns else ""
+        title += "".join(f", {words}" for each in LAB_SETTINGS.values() if (words := each.title(lab.plan)))
         more = (
             *shown_plan.ipv6_column(lab.plan),
             *(["measuring container"] if inside else ()),
@@ -226,11 +221,6 @@ def saved_facts(saved: Saved) -> dict[str, object]:
     from minigts.lab import snapshots as saved_labs
 
     return saved.model_dump(mode="json") | {"disk_bytes": saved_labs.disk_bytes(saved)}
-
-
-def in_groups(plan: Plan) -> str:
-    """`a (a1, a2), b (b1, b2)`"""
-    return ", ".join(f"{group.name} ({', '.join(group.hosts)})" for group in plan.groups)
 
 
 def deviations(lab: Lab, record: Record) -> list[str]:

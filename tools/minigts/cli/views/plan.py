@@ -107,24 +107,12 @@ def _planned_machines(plan: Plan) -> Iterator[tuple[str, ...]]:
 
 def _sentences(plan: Plan) -> Iterator[str]:
     """What hosts and switches have besides their links."""
-    from minigts.dataplane import router
-    from minigts.topology.routes import addresses
+    from minigts.topology import host_settings
+    from minigts.topology.read.model import LAB_SETTINGS
 
-    if plan.ways_out:
-        yield f"has {addresses.gateway_in_words(host.name for host in plan.ways_out)}"
-    if plan.ecmp is not None:
-        of_what = {"layer3": "addresses", "layer4": "addresses and ports"}[plan.ecmp]
-        yield f"flows are spread over all equally good ways, by a hash of {of_what}"
-    if plan.bfd_ms is not None:
-        gone_ms = router.BFD_MULTIPLIER * plan.bfd_ms
-        yield f"neighbours say by BFD every {plan.bfd_ms} ms that they are there, and count as gone after {gone_ms} ms"
-    for host in (each for each in plan.hosts if each.own_routes):
-        yield f"{host.name} has routes of its own: {', '.join(route.in_words for route in host.own_routes)}"
-    if plan.dns:
-        yield "each host has a name server"
+    yield from filter(None, (setting.sentence(plan) for setting in LAB_SETTINGS.values()))
+    yield from host_settings.sentences(plan.hosts)
     yield from _of_switches(plan)
-    yield from (f"tuned: {words}" for words in plan.tuning_in_words)
-    yield from (f"kernel {name}: {', '.join(hosts)}" for name, hosts in plan.kernels.items())
 
 
 def _of_switches(plan: Plan) -> Iterator[str]:

@@ -8,40 +8,33 @@ from itertools import chain, count
 from typing import Any, TypeAlias
 
 from minigts.language import interface_names
-from minigts.topology.containers import planned
-from minigts.topology.facts.hosts.memory import DEFAULT_MEMORY_MB
-from minigts.topology.facts.hosts.processor import ProcessorSpec
+from minigts.topology import containers, host_settings
+from minigts.topology.facts.hosts.cpus import DEFAULT_CPUS
 from minigts.topology.facts.links import queue
 from minigts.topology.frames import ETHERNET_HEADER_BYTES, Family
-from minigts.topology.host_settings import HostSpec
 from minigts.topology.kernel_names import STANDARD
 from minigts.topology.link_settings import Shaping
 from minigts.topology.plan import chance
 from minigts.topology.plan.elements import (
-    Group,
     Host,
     HostPort,
-    Kubernetes,
     Link,
     OnVlan,
     Port,
-    Processor,
     SpanningTree,
     Switch,
     Tagged,
-    Tolerances,
     Vlan,
 )
 from minigts.topology.plan.path_totals import link_figures, with_derived
 from minigts.topology.plan.plan import Plan
-from minigts.topology.read.draft import DEFAULT_CPUS, Draft, DraftHost, DraftLink
-from minigts.topology.read.model import KubernetesSpec, ToleranceSpec, Topology
+from minigts.topology.read.declared import Draft, DraftHost, DraftLink
+from minigts.topology.read.model import Topology, planned
 from minigts.topology.routes import ipv6, segments
-from minigts.topology.routes.addresses import assign, host_address, mac
+from minigts.topology.routes.addresses import BUILTIN_ADDRESS, assign, host_address, mac
 from minigts.topology.routes.paths import with_costs
 from minigts.topology.routes.segments import Segment, Vlans
 from minigts.topology.routes.spanning_tree import path_cost
-from minigts.topology.sysctls import ECN, ECN_VALUES, Sysctl
 from minigts.topology.time import Time
 
 Ends: TypeAlias = "dict[str, list[tuple[Link, Port]]]"
@@ -72,25 +65,12 @@ def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Pla
     by_protocol = topology.routing in ("ospf", "bgp")
     links = with_costs(hosts, switches, declared, ecmp=bool(topology.ecmp)) if by_protocol else declared
     return Plan(
-        name=topology.name,
-        description=(topology.description or "").strip(),
-        routing=topology.routing,
-        ecmp=topology.ecmp,
-        bfd_ms=topology.bfd,
         time=time,
-        overlay=topology.overlay,
-        groups=tuple(Group(name=name, hosts=hosts) for name, hosts in (topology.groups or {}).items()),
-        kubernetes=_kubernetes(topology.kubernetes),
         hosts=hosts,
         switches=switches,
         links=links,
-        expect=tuple(expectation.model_dump(exclude_none=True) for expectation in topology.expect or ()),
-        tolerances=_tolerances(topology.tolerances),
         ipv6=None if topology.ipv6 is None else ipv6.beside(hosts, links, topology.ipv6),
-        ipv4=topology.ipv4,
-        dns=topology.dns,
-        subnets=topology.subnets,
-        seed=topology.seed,
+        **planned(topology),
     )
 
 
@@ -101,16 +81,11 @@ def host_of(
     return Host(
         name=host.name,
         index=index,
-        location=host.location,
-        cpus=_cpus(host.spec.cpus or DEFAULT_CPUS),
-        memory_mb=host.spec.memory or DEFAULT_MEMORY_MB,
-        processor=_processor(host.spec.processor),
         address=host_address(index),
         ports=ports,
-        containers=planned(host.containers, directory),
-        gateway=host.spec.gateway or False,
-        sysctls=_sysctls(host.spec),
+        containers=containers.planned(host.containers, directory),
         **_kernel(host.spec.kernel, kernel),
+        **host_settings.planned(host.spec),
     )
 
 
@@ -118,29 +93,6 @@ def _kernel(own: str | None, of_lab: str | None) -> dict[str, str]:
     """The field of a machine with its kernel: its own, or the lab's; the standard one is not stored."""
     name = own or of_lab or STANDARD
     return {} if name == STANDARD else {"kernel": name}
-
-
-def _cpus(written: float) -> int | float:
-    """The number of processors as a plan has it: an int from 1 on."""
-    return written if written < 1 else int(written)
-
-
-def _processor(written: ProcessorSpec | None) -> Processor | None:
-    """The modelled processor, or None where it takes no time."""
-    if written is None or not (written.frame or written.byte or written.call):
-        return None
-    return Processor(frame_ns=written.frame, byte_ns=written.byte, call_ns=written.call)
-
-
-def _kubernetes(written: KubernetesSpec | None) -> Kubernetes:
-    return Kubernetes() if written is None else Kubernetes(**written.model_dump())
-
-
-def _tolerances(written: ToleranceSpec | None) -> Tolerances:
-    if written is None:
-        return Tolerances()
-    rtt_ms, rtt_percent = written.rtt
-    return Tolerances(rtt_ms=rtt_ms, rtt_percent=rtt_percent, rate_percent=written.rate, loss_points=written.loss)
 
 
 def _subnets(topology: Topology, links: Sequence[DraftLink], parts: Sequence[Segment]) -> list[IPv4Network]:
@@ -201,11 +153,6 @@ def link_of(index: int, draft: DraftLink, name: str, subnets: Mapping[int | None
         cost_back=None if draft.costs is None or draft.costs.to == draft.costs.back else draft.costs.back,
         **link_figures(*draft.ways, draft.mtu, family),
     )
-
-
-def _sysctls(spec: HostSpec) -> tuple[Sysctl, ...]:
-    ecn = {} if spec.ecn is None else {ECN: ECN_VALUES[spec.ecn]}
-    return tuple(Sysctl(name=name, value=value) for name, value in sorted({**(spec.sysctls or {}), **ecn}.items()))
 
 
 def link_names(links: Sequence[DraftLink]) -> list[str]:
@@ -343,5 +290,5 @@ def _controller(written: str | None, of_switch: str, given: Addresses) -> str | 
     name, port = segments.host_and_port(written)
     segment = IPv4Interface(of_switch).network
     on_segment = {host: address for (_, _, host), address in given.items() if IPv4Address(address) in segment}
-    address = {segments.BUILTIN: segments.BUILTIN_ADDRESS, **on_segment}.get(name, name)
+    address = {segments.BUILTIN: BUILTIN_ADDRESS, **on_segment}.get(name, name)
     return f"{address}:{port}"

@@ -13,7 +13,6 @@ from minigts.language import interface_names
 from minigts.topology.containers import Container
 from minigts.topology.fields import (
     MOST_HOSTS,
-    MOST_ROUTES,
     Address,
     AltName,
     ByteNs,
@@ -53,29 +52,37 @@ from minigts.topology.routes.spanning_tree import (
 from minigts.topology.software import Software
 from minigts.topology.sysctls import MOST_SETTINGS, Sysctl
 
+MOST_ROUTES = 1000
+"""The most routes that a file may give a host."""
+
 
 class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 _UNLESS_NONE = Field(exclude_if=lambda value: value is None)
+_INTERFACES = Fact(key="interfaces", stays="hosts name their interfaces as they boot")
+_ADDRESSES = Fact(key="addresses", stays="hosts keep their addresses")
+_SUBNETS = Fact(stays="hosts keep their addresses")
+_VLANS = Fact(key="vlan", stays="hosts and switches get their VLANs as they boot")
+_COSTS = Fact(key="cost", stays="hosts get their routes as they boot")
 
 
 class Port(Frozen):
     """A machine's end of a link."""
 
-    name: Interface
+    name: Annotated[Interface, _INTERFACES]
     """The interface inside the machine, by its number: eth1, eth2, …, and eth0 where a file says so."""
-    mac: Mac
-    mtu: Mtu
-    link: Name
-    peer_host: HostName
+    mac: Annotated[Mac, _ADDRESSES]
+    mtu: Annotated[Mtu, Fact(stays="hosts get a link's MTU as they boot")]
+    link: Annotated[Name, PARTS]
+    peer_host: Annotated[HostName, PARTS]
     """The machine at the link's other end: a host or a switch."""
-    outgoing: Shaping
+    outgoing: Annotated[Shaping, PARTS]
     """The shaping of frames from this port to the peer."""
-    incoming: Shaping
+    incoming: Annotated[Shaping, PARTS]
     """The shaping of frames from the peer to this port: the peer's `outgoing`."""
-    altname: Annotated[AltName | None, _UNLESS_NONE] = None
+    altname: Annotated[AltName | None, _UNLESS_NONE, _INTERFACES] = None
     """The name that its file gives it, which Linux keeps beside `name`. None, which is not stored, without one."""
 
     @property
@@ -106,12 +113,12 @@ class Tagged(OnVlan):
 class HostPort(Port):
     """A host's end of a link."""
 
-    address: Address
+    address: Annotated[Address, _ADDRESSES]
     """IPv4 address of this end, without prefix length; of a trunk the one in its first VLAN."""
-    prefix: Prefix
-    peer_address: Address
+    prefix: Annotated[Prefix, _ADDRESSES]
+    peer_address: Annotated[Address, _ADDRESSES]
     """The address at the link's other end; for a switch, the switch's own address."""
-    tagged: Annotated[tuple[Tagged, ...], Field(exclude_if=lambda each: not each)] = ()
+    tagged: Annotated[tuple[Tagged, ...], Field(exclude_if=lambda each: not each), _ADDRESSES] = ()
     """The interfaces of a trunk, by VLAN. Empty, which is not stored, where frames are untagged."""
 
     @property
@@ -172,7 +179,7 @@ class Machine(Frozen):
     location: Annotated[Location | None, DESCRIBED]
     cpus: Annotated[Cpus | CpuShare, Fact(stays="a host gets its processors as it boots")]
     """Processors. Below 1 the host gets no more than that share of one processor, in real time only."""
-    memory_mb: Annotated[MemoryMb, Fact(stays="a host gets its memory as it boots", key="memory")]
+    memory_mb: Annotated[MemoryMb, Fact(stays="a host gets its memory as it boots")]
     ports: Annotated[tuple[Port, ...], PARTS]
     kernel: Annotated[
         str,
@@ -206,7 +213,6 @@ class Host(Machine):
         Software | None,
         Fact(
             stays="a host gets its image, packages, files and environment as it boots, and runs its commands then",
-            key="image, packages, files, environment or run",
         ),
     ] = None
     """The user's software on the host, if any."""
@@ -218,13 +224,13 @@ class Host(Machine):
     sysctls: Annotated[
         tuple[Sysctl, ...],
         Field(max_length=MOST_SETTINGS, exclude_if=lambda each: not each),
-        Fact(stays="a host's kernel is set as it boots", key="sysctls or ecn"),
+        Fact(stays="a host's kernel is set as it boots"),
     ] = ()
     """Kernel settings that differ from the baseline, by name. An empty list is not stored."""
     own_routes: Annotated[
         tuple[OwnRoute, ...],
         Field(max_length=MOST_ROUTES, exclude_if=lambda each: not each),
-        Fact(stays="hosts get their routes as they boot", key="routes"),
+        Fact(stays="hosts get their routes as they boot"),
     ] = ()
     """Routes that its file gives it. An empty list is not stored."""
     gateway: Annotated[
@@ -306,34 +312,39 @@ class Link(Frozen):
     Rate, loss and ceiling are those from the first end to the second, and back unless `back` differs.
     """
 
-    name: Name
-    index: Index
-    ends: tuple[HostName, HostName]
-    subnet: Network
+    name: Annotated[Name, PARTS]
+    index: Annotated[Index, PARTS]
+    ends: Annotated[tuple[HostName, HostName], PARTS]
+    subnet: Annotated[Network, _SUBNETS]
     """The segment's subnet; for a trunk, that of its first VLAN."""
-    vlan: Annotated[VlanNumber | None, Field(exclude_if=lambda vlan: vlan is None)] = None
+    vlan: Annotated[VlanNumber | None, Field(exclude_if=lambda vlan: vlan is None), _VLANS] = None
     """The VLAN of its untagged frames. None, which is not stored, without VLANs and on a trunk."""
-    vlans: Annotated[tuple[Vlan, ...], Field(exclude_if=lambda vlans: not vlans)] = ()
+    vlans: Annotated[tuple[Vlan, ...], Field(exclude_if=lambda vlans: not vlans), _VLANS] = ()
     """The VLANs of its tagged frames (IEEE 802.1Q). An empty list is not stored."""
-    rtt_ms: RttMs
+    rtt_ms: Annotated[RttMs, PARTS]
     """The sum of both directions' delays."""
-    rate_mbit: RateMbit | None
-    loss_percent: Percent
+    rate_mbit: Annotated[RateMbit | None, PARTS]
+    loss_percent: Annotated[Percent, PARTS]
     """Chance to lose a packet, in one direction."""
-    tcp_ceiling_mbit: GoodputMbit | None = None
+    tcp_ceiling_mbit: Annotated[GoodputMbit | None, PARTS] = None
     """Highest TCP goodput: the rate times payload over frame (1448/1514 at MTU 1500). None: see `Direction`."""
-    back: Direction | None = None
+    back: Annotated[Direction | None, PARTS] = None
     """The direction from the second end to the first, where it differs."""
     delay_from: Annotated[
         Literal["file", "measured", "distance", "same site", "no site"] | None,
         Field(exclude_if=lambda source: source is None),
+        PARTS,
     ] = None
     """Where the delay comes from (`sites`). None, which is not stored, without `delays: sites`."""
-    cost: Annotated[int | None, Field(ge=1, le=65535, exclude_if=lambda cost: cost is None)] = None
+    cost: Annotated[int | None, Field(ge=1, le=65535, exclude_if=lambda cost: cost is None), _COSTS] = None
     """The link's cost by which routes are chosen, from the first end to the second, and back unless `cost_back` is
     another. None, which is not stored, where round trips decide."""
-    cost_back: Annotated[int | None, Field(ge=1, le=65535, exclude_if=lambda cost: cost is None)] = None
-    tree_cost: Annotated[int | None, Field(ge=1, le=HIGHEST_COST, exclude_if=lambda cost: cost is None)] = None
+    cost_back: Annotated[int | None, Field(ge=1, le=65535, exclude_if=lambda cost: cost is None), _COSTS] = None
+    tree_cost: Annotated[
+        int | None,
+        Field(ge=1, le=HIGHEST_COST, exclude_if=lambda cost: cost is None),
+        Fact(key="rate", stays="switches get the costs of the spanning tree, which follow from it, as they boot"),
+    ] = None
     """What either of its ports costs in the spanning tree, by its declared rate. None, which is not stored, but between
     two switches that have one."""
 

@@ -19,7 +19,7 @@ from minigts.topology.link_settings import Shaping
 from minigts.topology.plan.elements import Group, Host, HostPort, Link, Path, Port, Route, Switch
 from minigts.topology.plan.stored import WITH_ROUTES, Stored, contradictions
 from minigts.topology.routes import ipv6 as v6
-from minigts.topology.routes import own_routes, switched
+from minigts.topology.routes import switched, underlay
 from minigts.topology.routes.paths import Underlay
 from minigts.topology.routes.several import SeveralWays
 from minigts.topology.routes.spanning_tree import Tree
@@ -58,7 +58,7 @@ class Plan(Stored):
     def _underlay(self) -> Underlay:
         of = self.hosts, self.switches, self.links
         if self.is_routed:
-            found = own_routes.underlay_of(*of, ecmp=self.ecmp is not None, one_way=not self.has_several_ways)
+            found = underlay.underlay_of(*of, ecmp=self.ecmp is not None)
         else:
             found = Underlay.of(*of, is_routed=False)
         return replace(found, family=self.family)
@@ -144,8 +144,7 @@ class Plan(Stored):
     @property
     def has_several_ways(self) -> bool:
         """Whether two hosts may have several ways between them, or a way back that is another."""
-        one_way = self.ecmp is None and all(link.cost_back is None for link in self.links)
-        return self.is_routed and (not one_way or any(host.own_routes for host in self.hosts))
+        return self.is_routed and underlay.has_several_ways(self.hosts, self.links, ecmp=self.ecmp is not None)
 
     @property
     def limited(self) -> tuple[Host, ...]:

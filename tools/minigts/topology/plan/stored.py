@@ -24,7 +24,8 @@ from minigts.topology.fields import (
     Note,
     OwnSeed,
 )
-from minigts.topology.host_settings import untimely_hosts
+from minigts.topology.host_setting import Network as HostsNetwork
+from minigts.topology.host_settings import misfits, untimely_hosts
 from minigts.topology.link_settings import untimely
 from minigts.topology.plan.elements import (
     Frozen,
@@ -39,7 +40,7 @@ from minigts.topology.plan.elements import (
     sorted_ports,
 )
 from minigts.topology.plan.fact import DESCRIBED, PARTS, Fact
-from minigts.topology.routes import ipv6, own_routes
+from minigts.topology.routes import ipv6
 from minigts.topology.routes import ipv6 as v6
 from minigts.topology.routes.addresses import DEFAULT_SUBNETS
 from minigts.topology.schedule import MOST_MOMENTS, Moment
@@ -146,6 +147,11 @@ class Stored(Frozen):
         """Everything that runs: the hosts, then the switches."""
         return (*self.hosts, *self.switches)
 
+    @property
+    def network(self) -> HostsNetwork:
+        """Its parts on which settings of hosts depend."""
+        return HostsNetwork(self.hosts, self.switches, self.links, self.routing, self.ecmp is not None)
+
 
 def _without_routes(hosts: Any) -> Any:
     if not isinstance(hosts, list):
@@ -178,7 +184,7 @@ def contradictions(plan: Stored) -> Iterator[str]:
         yield f"link {name}: {end} has no port on it"
     yield from _trees_astray(plan)
     yield from _members_astray(plan, {host.name for host in plan.hosts})
-    yield from _routes_astray(plan)
+    yield from misfits(plan.network)
     yield from _other_ipv6(plan)
 
 
@@ -200,17 +206,6 @@ def _trees_astray(plan: Stored) -> Iterator[str]:
             yield f"link {link.name}: a cost in the spanning tree is of links between two switches that have one"
         elif len({*both}) > 1:
             yield f"link {link.name}: its ends have different spanning trees"
-
-
-def _routes_astray(plan: Stored) -> Iterator[str]:
-    if any(host.own_routes for host in plan.hosts) and plan.routing != "routed":
-        yield f"own routes of hosts with routing {plan.routing}"
-        return
-    try:
-        found = own_routes.wrong(plan.hosts, plan.switches, plan.links, ecmp=plan.ecmp is not None)
-        yield from (f"route of {host} to {to}: {why}" for host, to, why in found)
-    except (KeyError, ValueError):
-        yield "own routes of hosts: links and addresses do not hang together"
 
 
 def _members_astray(plan: Stored, hosts: Set[str]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from minigts.language.source import Language
 from minigts.language.tree import Tree, read_tree
 from minigts.topology.containers import ContainerSpec
 from minigts.topology.read import compose_file
-from minigts.topology.read.draft import Draft, DraftHost
+from minigts.topology.read.declared import Draft, DraftHost
 from minigts.topology.software import Software
 from minigts.topology.user_files import FileRefused, UserFiles
 

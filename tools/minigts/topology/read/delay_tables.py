@@ -12,7 +12,7 @@ from minigts.language.source import Language
 from minigts.language.tree import Tree
 from minigts.topology import own_delays
 from minigts.topology.facts.links.jitter import OWN
-from minigts.topology.read.draft import Draft, DraftLink, OwnTable
+from minigts.topology.read.declared import Draft, DraftLink, OwnTable
 from minigts.topology.read.per_direction import BothWays
 from minigts.topology.user_files import FileRefused, UserFiles
 

@@ -19,7 +19,7 @@ from minigts.language.tree import Data, Tree
 from minigts.topology.containers import ContainerSpec, is_file, is_path
 from minigts.topology.host_settings import HostSpec
 from minigts.topology.plan.plan import Plan
-from minigts.topology.read.draft import Draft, DraftHost
+from minigts.topology.read.declared import Draft, DraftHost
 from minigts.topology.software import (
     LONGEST_FILE_NAME,
     Command,

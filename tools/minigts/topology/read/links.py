@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import ipaddress
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, create_model, model_validator
 
-from minigts.language import interface_names
-from minigts.language.blocks import MAC, OWN_MACS
-from minigts.language.fields import MADE, matching, quantity, whole
-from minigts.language.problems import Finding, Misplaced, shown
+from minigts.language.fields import MADE, matching, quantity
+from minigts.language.problems import shown
 from minigts.language.quantities import TIME_MS
 from minigts.language.spec import Spec
-from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, LEAST_MTU, MOST_MTU, NAME, NAME_HINT, SMALLEST_SEGMENT
-from minigts.topology.frames import VLANS
+from minigts.topology.end_setting import EndSetting
+from minigts.topology.facts.ends.addresses import Addresses
+from minigts.topology.facts.ends.cost import Cost
+from minigts.topology.facts.ends.interfaces import Interfaces
+from minigts.topology.facts.ends.macs import Macs
+from minigts.topology.facts.ends.mtu import Mtu
+from minigts.topology.facts.ends.name import LinkName
+from minigts.topology.facts.ends.subnet import Subnet
+from minigts.topology.facts.ends.vlan import Vlan, Vlans
+from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT
 from minigts.topology.link_settings import LINK_SETTINGS
-from minigts.topology.read.per_direction import COST, BothWays, Read, of_key
+from minigts.topology.read.per_direction import Read, of_key
 from minigts.topology.setting import Setting
 
 
@@ -26,16 +30,6 @@ def _round_trip(value: object) -> object:
     if isinstance(value, dict):
         raise ValueError("rtt covers both directions: for one delay each write delay: {to: 10ms, from: 30ms}")
     return value
-
-
-def _network(value: object) -> str:
-    try:
-        network = ipaddress.IPv4Network(value if isinstance(value, str) else "", strict=True)
-    except ValueError:
-        network = None
-    if network is None or network.prefixlen > SMALLEST_SEGMENT or "/" not in str(value):
-        raise ValueError(f"{shown(value)} is not an IPv4 network: write it as in 192.168.7.0/24, /30 at the smallest")
-    return str(network)
 
 
 def two_ends(value: object) -> list[object]:
@@ -46,71 +40,7 @@ def two_ends(value: object) -> list[object]:
     return value
 
 
-def _some_vlans(value: object) -> list[object]:
-    if value == []:
-        raise ValueError("no VLAN is given: write them as in [10, 20], or leave vlans out")
-    if not isinstance(value, list):
-        raise ValueError(f"{shown(value)} is not a list of VLANs: write it as in [10, 20]")
-    if twice := [number for number, count in Counter(map(str, value)).items() if count > 1]:
-        raise ValueError(f"VLAN {twice[0]} is given twice")
-    return value
-
-
-class Unfit(ValueError):
-    """Why a text cannot be what it should be."""
-
-
-def _of_ends(
-    value: object, what: str, example: str, read: Callable[[str], str], whats: str | None = None
-) -> dict[str, str]:
-    """A mapping of a link's ends to texts, each as `read` returns it. Raises ValueError, Misplaced."""
-    if not isinstance(value, dict) or not value:
-        wanted = f"write it as in {{ams: {example}}}"
-        raise ValueError(f"{shown(value)} is no mapping of the link's ends to {whats or f'{what}es'}: {wanted}")
-    findings: list[Finding] = []
-    found: dict[str, str] = {}
-    for end, written in value.items():
-        try:
-            found[str(end)] = read(written if isinstance(written, str) else "")
-        except Unfit as error:
-            findings.append(((end,), f"{shown(written)} is not an {what}: {error}"))
-        except ValueError:
-            findings.append(((end,), f"{shown(written)} is not an {what}: write it as in {example}"))
-    if findings:
-        raise Misplaced(findings)
-    return found
-
-
-def _addresses(value: object) -> dict[str, str]:
-    return _of_ends(value, "IPv4 address", "192.168.7.20", lambda text: str(ipaddress.IPv4Address(text)))
-
-
-def _mac(text: str) -> str:
-    if not MAC.fullmatch(text.lower()) or text.lower().startswith(OWN_MACS):
-        raise ValueError
-    return text.lower()
-
-
-def _macs(value: object) -> dict[str, str]:
-    return _of_ends(value, f"one machine's MAC address outside of {OWN_MACS}", "02:00:00:00:00:01", _mac)
-
-
-def _interface(text: str) -> str:
-    if interface_names.number_of(text) is None and (why := interface_names.why_not(text)) is not None:
-        raise Unfit(why)
-    return text
-
-
-def _interfaces(value: object) -> dict[str, str]:
-    return _of_ends(value, "interface name", "eth2 or uplink", _interface, "interfaces' names")
-
-
 HostName: TypeAlias = Annotated[str, *matching(HOST_NAME_HINT, HOST_NAME)]
-_Vlan: TypeAlias = Annotated[int, *whole("a VLAN", VLANS[0], VLANS[-1])]
-Name: TypeAlias = Annotated[str, *matching(NAME_HINT, NAME)]
-Network: TypeAlias = Annotated[
-    str, BeforeValidator(_network), WithJsonSchema({"type": "string", "examples": ["192.168.7.0/24"]})
-]
 
 
 class _RoundTrip(Spec):
@@ -148,14 +78,8 @@ class LinkSettings(_EachWay):
     Where the two directions differ, a setting is a mapping: `to` is from the first end to the second, `from` is back.
     """
 
-    mtu: Annotated[int, *whole("an MTU", LEAST_MTU, MOST_MTU)] | None = Field(
-        None, description="Largest IP packet in bytes. Default: 1500."
-    )
-
-    cost: Annotated[BothWays[int], *COST] | None = Field(
-        None,
-        description="What the link costs, from 1 to 65535: the lowest sum is the route. Default: by round trips.",
-    )
+    mtu: Mtu = None
+    cost: Cost = None
 
     @model_validator(mode="after")
     def _one_delay(self) -> Self:
@@ -172,63 +96,26 @@ class LinkSpec(LinkSettings):
         BeforeValidator(two_ends),
         WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2}),
     ] = Field(description="The two hosts or switches that the link joins.")
-    name: Name | None = Field(None, description="Name of the link. Default: its ends, such as ams-bra.")
-    subnet: Network | None = Field(
-        None,
-        description="IPv4 network of this link's segment. Default: the next free /24 of `subnets`, or a larger one.",
-    )
-    addresses: (
-        Annotated[
-            dict[str, str],
-            BeforeValidator(_addresses),
-            WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1}),
-        ]
-        | None
-    ) = Field(
-        None,
-        description="IPv4 addresses of the link's ends, by their names, in the segment's `subnet`. Default: the lowest "
-        "free ones, in the order of the links.",
-    )
-    macs: (
-        Annotated[
-            dict[str, str],
-            BeforeValidator(_macs),
-            WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1}),
-        ]
-        | None
-    ) = Field(None, description="MAC addresses of the link's ends, by their names. Default: by link and end.")
-    interfaces: (
-        Annotated[
-            dict[str, str],
-            BeforeValidator(_interfaces),
-            WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1}),
-        ]
-        | None
-    ) = Field(
-        None,
-        description="Names for the interfaces of the link's ends, by their names: eth2 is the port of that number, and "
-        "uplink stands beside it. Default: the lowest free number from eth1 on, in the order of the links.",
-    )
-    vlan: _Vlan | None = Field(
-        None,
-        description="The VLAN that the link is in, untagged, from 1 to 4094: its switch has it as an access port. "
-        "Default: none, where no link of the switch has one.",
-    )
-    vlans: (
-        Annotated[
-            tuple[_Vlan, ...],
-            BeforeValidator(_some_vlans),
-            WithJsonSchema({"type": "array", "items": {"type": "integer"}, "minItems": 1, "uniqueItems": True}),
-        ]
-        | None
-    ) = Field(
-        None,
-        description="The VLANs that the link carries tagged, as a trunk; a host has an interface for each, eth1.10. "
-        "Default between switches: all that their hosts are in.",
-    )
+    name: LinkName = None
+    subnet: Subnet = None
+    addresses: Addresses = None
+    macs: Macs = None
+    interfaces: Interfaces = None
+    vlan: Vlan = None
+    vlans: Vlans = None
 
     @model_validator(mode="after")
     def _access_or_trunk(self) -> Self:
         if self.vlan is not None and self.vlans is not None:
             raise ValueError("both vlan and vlans are given; vlan is untagged, vlans are tagged: give one of them")
         return self
+
+
+END_SETTINGS: Mapping[str, EndSetting] = {
+    key: each for key, info in LinkSpec.model_fields.items() for each in info.metadata if isinstance(each, EndSetting)
+}
+"""The settings of a link's ends by key, in the order of a link's keys."""
+BY_HAND = tuple(
+    key for key in LinkSpec.model_fields if key != "ends" and (key not in END_SETTINGS or END_SETTINGS[key].by_hand)
+)
+"""The keys of a link that `minigts add` takes."""

@@ -28,7 +28,7 @@ from minigts.topology.read.delay_tables import with_tables
 from minigts.topology.read.draft import draft
 from minigts.topology.read.host_software import collect_software, misplaced_paths
 from minigts.topology.read.model import Topology
-from minigts.topology.read.own_routes import with_own_routes
+from minigts.topology.read.resolved import with_resolved_settings
 from minigts.topology.read.schedule import timed
 from minigts.topology.read.substitute import substituted
 from minigts.topology.time import DEFAULT_TIME, Time
@@ -153,7 +153,7 @@ def _planned(
     found = chain(findings, untabled, whole, located, gathered.findings, composed.findings, astray, untimely)
     require_none([*problems(tree, file, found), *composed.problems], file)
     assert topology is not None  # without one there are findings
-    plan, strays = with_own_routes(
+    plan, strays = with_resolved_settings(
         gathered.into(build(topology, drafted, time, str(Path(file).absolute().parent))), drafted
     )
     require_none(problems(tree, file, strays), file)

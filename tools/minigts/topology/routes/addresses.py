@@ -79,6 +79,8 @@ def assign(
     return found
 
 
+BUILTIN_ADDRESS = "127.0.0.1"
+"""Where a switch's built-in OpenFlow controller listens."""
 GATEWAY_INTERFACE = "gateway"
 GATEWAY_MAC = "02:6d:67:ff:ff:ff"
 """The interface's MAC. MACs of links end in 1 or 2."""

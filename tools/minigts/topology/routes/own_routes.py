@@ -15,7 +15,6 @@ from minigts.language.problems import did_you_mean, listed, shown
 from minigts.topology.plan.elements import Host, HostPort, Link, OwnRoute, Path, Route, Switch
 from minigts.topology.routes.best_ways import MOST_WAYS
 from minigts.topology.routes.graph import hop_cost
-from minigts.topology.routes.paths import Underlay
 from minigts.topology.routes.several import Figures, SeveralWays
 
 Hop = tuple[int, tuple[tuple[int, int], ...]]
@@ -313,14 +312,3 @@ def _rings(underlay: OwnRoutes) -> Iterator[tuple[str, str, str]]:
                 owner = next((each.name for each in underlay.hosts if IPv4Network(each.address) == to), str(to))
                 way = " -> ".join((*ring, ring[0]))
                 yield host.name, named[by], f"packets to {owner} would go in a ring: {way}"
-
-
-def underlay_of(
-    hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link], *, ecmp: bool, one_way: bool
-) -> Underlay:
-    """The underlay of hosts that have routes. `one_way`: neither `ecmp`, nor costs of one direction."""
-    if any(host.own_routes for host in hosts):
-        return OwnRoutes.of_routes(hosts, switches, links, ecmp=ecmp)
-    if not one_way:
-        return SeveralWays.of_costs(hosts, switches, links, ecmp=ecmp)
-    return Underlay.of(hosts, switches, links, is_routed=True)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from minigts.language.problems import Finding, listed, path_of, shown
 from minigts.topology.link_settings import Shaping
-from minigts.topology.read.draft import Draft, DraftLink, DraftSwitch
+from minigts.topology.read.declared import Draft, DraftLink, DraftSwitch
 from minigts.topology.routes.addresses import mac
 from minigts.topology.routes.graph import connected
 from minigts.topology.routes.spanning_tree import MOST_PORTS, Bridge, Wire, on_a_ring, path_cost, tree_of
@@ -65,7 +65,6 @@ def segments(
 
 
 BUILTIN = "builtin"
-BUILTIN_ADDRESS = "127.0.0.1"
 CONTROLLER_PORT = 6653
 """The port of OpenFlow controllers (IANA)."""
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from minigts.topology.plan.elements import Link, Switch
+from minigts.topology.routes.addresses import BUILTIN_ADDRESS
 from minigts.topology.routes.graph import connected
-from minigts.topology.routes.segments import BUILTIN_ADDRESS
 from minigts.topology.routes.spanning_tree import DEFAULT_PRIORITY, Bridge, Tree, Wire, on_a_ring, tree_of
 
 

@@ -46,6 +46,6 @@ Containers: TypeAlias = Annotated[
 
 Compose: TypeAlias = Annotated[
     Annotated[ComposeSpec, *A_FILE] | None,
-    SOFTWARE,
+    HostSetting(field="containers", elsewhere=SOFTWARE.elsewhere),
     Field(description="A Compose file whose services are containers on the host. Default: none."),
 ]

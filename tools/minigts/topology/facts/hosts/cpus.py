@@ -11,6 +11,9 @@ from minigts.language.problems import shown
 from minigts.topology.fields import LEAST_SHARE, MOST_CPUS
 from minigts.topology.host_setting import Feature, HostSetting
 
+DEFAULT_CPUS = 1
+"""What a host has whose file says nothing of it."""
+
 
 def _processors(value: object) -> float:
     if isinstance(value, str) and re.fullmatch(r"0\.[0-9]{1,2}", value, re.ASCII) and float(value) >= LEAST_SHARE:
@@ -21,11 +24,18 @@ def _processors(value: object) -> float:
     raise ValueError(f"{shown(value)} is not a number of processors: {wanted}")
 
 
+def _planned(written: float | None) -> int | float:
+    """The number of processors as a plan has it: an int from 1 on."""
+    cpus = written or DEFAULT_CPUS
+    return cpus if cpus < 1 else int(cpus)
+
+
 _PROCESSORS = WithJsonSchema({"type": "number", "minimum": LEAST_SHARE, "maximum": MOST_CPUS})
 Cpus: TypeAlias = Annotated[
     Annotated[float, BeforeValidator(_processors), _PROCESSORS] | None,
     HostSetting(
-        from_start=lambda host: host.cpus != 1,
+        from_start=lambda host: host.cpus != DEFAULT_CPUS,
+        planned=_planned,
         features=(
             Feature(
                 name="a share of a processor",

@@ -18,6 +18,10 @@ def _ecn(host: Host) -> str | None:
     return next((each.value for each in host.sysctls if each.name == tuning.ECN), None)
 
 
+def _planned(written: str | None) -> tuple[tuning.Sysctl, ...]:
+    return () if written is None else (tuning.Sysctl(name=tuning.ECN, value=tuning.ECN_VALUES[written]),)
+
+
 def _asks_accurate_ecn(host: Host) -> bool:
     return _ecn(host) == tuning.ECN_VALUES["accurate"]
 
@@ -26,6 +30,8 @@ Ecn: TypeAlias = Annotated[
     Annotated[str, BeforeValidator(_ECN.parse), WithJsonSchema(_ECN.schema)] | None,
     HostSetting(
         by_hand=True,
+        field="sysctls",
+        planned=_planned,
         features=(
             Feature(
                 name="accurate ECN",

@@ -12,6 +12,6 @@ from minigts.topology.host_setting import HostSetting
 
 Location: TypeAlias = Annotated[
     Annotated[str, text("a location", LONGEST_LOCATION, one_line=True)] | None,
-    HostSetting(by_hand=True),
+    HostSetting(by_hand=True, planned=lambda written: written),
     Field(description="Location of the host, such as AMS, for figures and tables; with delays: sites, also for links."),
 ]

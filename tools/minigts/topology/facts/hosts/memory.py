@@ -18,6 +18,8 @@ Memory: TypeAlias = Annotated[
     Annotated[int, *quantity(MEMORY_MB, whole=True)] | None,
     HostSetting(
         by_hand=True,
+        field="memory_mb",
+        planned=lambda written: written or DEFAULT_MEMORY_MB,
         features=(
             Feature(
                 name="memory of its own",

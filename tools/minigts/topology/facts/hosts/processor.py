@@ -10,6 +10,7 @@ from minigts.language.fields import quantity
 from minigts.language.quantities import BYTE_NS, CALL_NS, FRAME_NS
 from minigts.language.spec import Spec
 from minigts.topology.host_setting import Elsewhere, Feature, HostSetting
+from minigts.topology.plan import elements
 
 
 class ProcessorSpec(Spec):
@@ -27,10 +28,18 @@ class ProcessorSpec(Spec):
     )
 
 
+def _planned(written: ProcessorSpec | None) -> elements.Processor | None:
+    """The modelled processor, or None where it takes no time."""
+    if written is None or not (written.frame or written.byte or written.call):
+        return None
+    return elements.Processor(frame_ns=written.frame, byte_ns=written.byte, call_ns=written.call)
+
+
 Processor: TypeAlias = Annotated[
     ProcessorSpec | None,
     HostSetting(
         from_start=lambda host: host.processor is not None,
+        planned=_planned,
         features=(
             Feature(
                 name="a modelled processor",

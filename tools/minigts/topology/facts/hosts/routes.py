@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network
 from typing import Annotated, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from minigts.language.problems import shown
-from minigts.topology.fields import HOST_NAME, MOST_ROUTES
-from minigts.topology.host_setting import Elsewhere, HostSetting
+from minigts.language.problems import Finding, shown
+from minigts.language.tree import Data
+from minigts.topology.fields import HOST_NAME
+from minigts.topology.host_setting import Elsewhere, HostSetting, Misfit, Network
+from minigts.topology.plan.elements import MOST_ROUTES, Host, OwnRoute
+from minigts.topology.routes import own_routes
 
 
 def _routes(value: object) -> dict[str, str]:
@@ -35,6 +38,45 @@ def _is(kind: Callable[[str], object], text: str) -> bool:
         return False
 
 
+def _problems(value: Mapping[str, str], document: Mapping[str, Data]) -> Iterator[Finding]:
+    protocol = document.get("routing")
+    if protocol in ("ospf", "bgp"):
+        yield (), f"the hosts find their routes by {protocol}: write `routing: routed`, or take the routes out"
+    if protocol == "neighbours":
+        why = "`routing: neighbours` leaves hosts without routes"
+        yield (), f"{why}; take its own routes out, or write `routing: routed`"
+    if document.get("ipv4") == "false":
+        either = "and the topology says `ipv4: false`: take one of the two out"
+        for to, via in value.items():
+            if any(word[:1].isdigit() for word in (to, via)):
+                yield (to,), f"the route has an IPv4 address, {either}, or write hosts' names"
+
+
+def _resolved(value: Mapping[str, str], host: Host, hosts: Sequence[Host]) -> tuple[object, list[Finding]]:
+    own: list[OwnRoute] = []
+    findings: list[Finding] = []
+    for to, via in value.items():
+        try:
+            own.append(own_routes.found(hosts, host, to, via))
+        except ValueError as error:
+            findings.append(((to,), f"{host.name}: {error}"))
+    return tuple(own), findings
+
+
+def _misfits(network: Network) -> Iterator[Misfit]:
+    if network.routing != "routed":
+        for host in (each for each in network.hosts if each.own_routes):
+            yield Misfit(host.name, (), f"the lab has routing {network.routing}")
+        return
+    found = own_routes.wrong(network.hosts, network.switches, network.links, ecmp=network.ecmp)
+    yield from (Misfit(host, (to,), why) for host, to, why in found)
+
+
+def _sentences(hosts: Sequence[Host]) -> Iterator[str]:
+    for host in (each for each in hosts if each.own_routes):
+        yield f"{host.name} has routes of its own: {', '.join(route.in_words for route in host.own_routes)}"
+
+
 _ROUTES = WithJsonSchema(
     {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string", "examples": ["h2", "10.20.0.2"]}}
 )
@@ -42,6 +84,11 @@ Routes: TypeAlias = Annotated[
     Annotated[dict[str, str], BeforeValidator(_routes), _ROUTES] | None,
     HostSetting(
         from_start=lambda host: host.own_routes,
+        field="own_routes",
+        problems=_problems,
+        resolved=_resolved,
+        misfits=_misfits,
+        sentences=_sentences,
         elsewhere=Elsewhere(
             what="routes", why="no other format has them as we do", has=lambda host: host.own_routes, lost=True
         ),

@@ -21,16 +21,18 @@ from minigts.topology.software import (
 )
 
 SOFTWARE = HostSetting(
+    field="software",
     elsewhere=Elsewhere(
         what="its software and containers",
         why="no other format has them as we do",
         has=lambda host: host.software is not None or host.containers,
         lost=False,
-    )
+    ),
 )
 Image: TypeAlias = Annotated[
     Annotated[str, *IMAGE] | None,
     HostSetting(
+        field="software",
         from_start=lambda host: host.software is not None and host.software.root is not None,
         features=(
             Feature(
@@ -46,6 +48,7 @@ Image: TypeAlias = Annotated[
 PackagesKey: TypeAlias = Annotated[
     Packages | None,
     HostSetting(
+        field="software",
         from_start=lambda host: host.software is not None and host.software.packages,
         features=(
             Feature(

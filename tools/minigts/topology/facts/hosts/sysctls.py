@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, TypeAlias
 
 from pydantic import Field
@@ -17,10 +18,20 @@ def _of_whole_kernel(host: Host) -> str:
     return f"sysctls: {listed(names)}" if names else ""
 
 
+def _planned(written: Mapping[str, str] | None) -> tuple[tuning.Sysctl, ...]:
+    return tuple(tuning.Sysctl(name=name, value=value) for name, value in (written or {}).items())
+
+
+def _sentences(hosts: Sequence[Host]) -> Iterator[str]:
+    yield from (f"tuned: {words}" for words in tuning.in_words((host.name, host.sysctls) for host in hosts))
+
+
 Sysctls: TypeAlias = Annotated[
     Annotated[dict[str, str], *tuning.WRITTEN] | None,
     HostSetting(
         by_hand=True,
+        planned=_planned,
+        sentences=_sentences,
         features=(Feature(name="sysctls of a kernel of its own", asks=_of_whole_kernel),),
         elsewhere=Elsewhere(
             what="sysctls",

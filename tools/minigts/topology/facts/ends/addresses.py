@@ -1,0 +1,36 @@
+"""IPv4 addresses of a link's ends. Their segment is judged in `checks`, which knows the subnets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from ipaddress import IPv4Address
+from typing import Annotated, TypeAlias
+
+from pydantic import BeforeValidator, Field
+
+from minigts.language.problems import Finding
+from minigts.topology.end_setting import BY_END, EndSetting, strange_ends, texts_of_ends
+from minigts.topology.read.declared import DraftLink
+
+
+def _addresses(value: object) -> dict[str, str]:
+    return texts_of_ends(value, "IPv4 address", "192.168.7.20", lambda text: str(IPv4Address(text)))
+
+
+def _problems(links: Sequence[DraftLink]) -> Iterator[Finding]:
+    for link in links:
+        yield from strange_ends(link, "addresses", dict(link.addresses))
+        for name, address in link.addresses if link.vlans else ():
+            if name in link.ends:
+                why = f"a trunk is on several segments: give {address} with a link of one VLAN"
+                yield (*link.where, "addresses", name), why
+
+
+Addresses: TypeAlias = Annotated[
+    Annotated[dict[str, str], BeforeValidator(_addresses), BY_END] | None,
+    EndSetting(problems=_problems),
+    Field(
+        description="IPv4 addresses of the link's ends, by their names, in the segment's `subnet`. Default: the lowest "
+        "free ones, in the order of the links."
+    ),
+]

@@ -1,0 +1,16 @@
+"""The subnet of a link's segment. It is judged in `checks`, which knows all of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
+
+from minigts.topology.end_setting import EndSetting
+from minigts.topology.facts.lab.subnets import Network
+
+Subnet: TypeAlias = Annotated[
+    Network | None,
+    EndSetting(by_hand=True),
+    Field(description="IPv4 network of this link's segment. Default: the next free /24 of `subnets`, or a larger one."),
+]

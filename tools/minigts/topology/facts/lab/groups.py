@@ -1,0 +1,80 @@
+"""Groups of hosts with an overlay each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, TypeAlias
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from minigts.language.fields import matching
+from minigts.language.problems import Finding, Location, did_you_mean, listed, shown
+from minigts.language.tree import Data
+from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, NAME, NAME_HINT
+from minigts.topology.host_setting import Elsewhere
+from minigts.topology.lab_setting import NOWHERE, LabSetting
+from minigts.topology.plan.elements import Group
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.declared import Draft
+
+
+def _members(value: object) -> list[object]:
+    if not isinstance(value, list) or len(value) < 2:
+        got = f"{len(value)} given" if isinstance(value, list) else f"found {shown(value)}"
+        raise ValueError(f"a group is a list of two hosts or more, as in [ams, bra]; {got}")
+    return value
+
+
+def written_groups(document: Mapping[str, Data]) -> Mapping[str, Sequence[str]]:
+    """Members by group, as written, without entries that the model refuses."""
+    groups = document.get("groups")
+    written = groups.items() if isinstance(groups, dict) else ()
+    return {
+        name: [member for member in members if isinstance(member, str)]
+        for name, members in written
+        if isinstance(members, list)
+    }
+
+
+def _problems(document: Mapping[str, Data], drafted: Draft) -> Iterator[Finding]:
+    hosts = list(dict.fromkeys(host.name for host in drafted.hosts))
+    first: dict[str, str] = {}
+    for group, members in written_groups(document).items():
+        for index, name in enumerate(members):
+            where: Location = ("groups", group, index)
+            if name not in hosts and drafted.all_hosts:
+                yield where, f"no host {shown(name)}; hosts are {listed(hosts)}{did_you_mean(name, hosts)}"
+            elif name in first:
+                also = "there already" if first[name] == group else f"in group {first[name]!r} already"
+                yield where, f"host {shown(name)} is {also}; a host is in one group at the most"
+            first.setdefault(name, group)
+
+
+def _planned(written: Mapping[str, tuple[str, ...]] | None) -> tuple[Group, ...]:
+    return tuple(Group(name=name, hosts=hosts) for name, hosts in (written or {}).items())
+
+
+def groups_in_words(plan: Plan) -> str:
+    """`a (a1, a2), b (b1, b2)`"""
+    return ", ".join(f"{group.name} ({', '.join(group.hosts)})" for group in plan.groups)
+
+
+_Members: TypeAlias = Annotated[
+    tuple[Annotated[str, *matching(HOST_NAME_HINT, HOST_NAME)], ...],
+    BeforeValidator(_members),
+    WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 2, "uniqueItems": True}),
+]
+Groups: TypeAlias = Annotated[
+    dict[Annotated[str, *matching(NAME_HINT, NAME)], _Members] | None,
+    LabSetting(
+        planned=_planned,
+        elsewhere=Elsewhere(what="groups", why=NOWHERE, has=lambda plan: plan.groups, lost=True),
+        problems=_problems,
+        title=lambda plan: f"over each by itself: {groups_in_words(plan)}" if plan.groups else "",
+        status=lambda plan: {group.name: list(group.hosts) for group in plan.groups},
+    ),
+    Field(
+        description="Groups of two hosts or more, by names of your own. Each group gets an overlay of its own. "
+        "Default: one overlay over all hosts."
+    ),
+]

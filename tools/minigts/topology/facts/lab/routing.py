@@ -1,0 +1,53 @@
+"""How hosts get routes to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
+
+from minigts.language.fields import choice
+from minigts.language.problems import Finding, listed
+from minigts.language.tree import Data
+from minigts.topology.host_setting import Elsewhere
+from minigts.topology.lab_setting import LabSetting
+from minigts.topology.plan.plan import Plan
+from minigts.topology.read.declared import Draft
+
+
+def _problems(document: Mapping[str, Data], drafted: Draft) -> Iterator[Finding]:
+    routing = document.get("routing")
+    if routing in ("ospf", "bgp") and drafted.switches:
+        switches = listed([switch.name for switch in drafted.switches])
+        why = f"{routing} runs only on links between two hosts, and there are switches: {switches}"
+        yield ("routing",), f"{why}; join the hosts with links, or write `routing: routed`"
+
+
+def _title(plan: Plan) -> str:
+    return f"routes by {plan.routing.upper()}" if plan.has_routers else ""
+
+
+Routing: TypeAlias = Annotated[
+    Annotated[
+        Literal["routed", "neighbours", "ospf", "bgp"],
+        choice("a routing mode", "routed", "neighbours", "ospf", "bgp"),
+    ],
+    LabSetting(
+        elsewhere=Elsewhere(
+            what="routing",
+            why="no other format has it as we do",
+            has=lambda plan: plan.has_routers,
+            lost=False,
+            words=lambda plan: f"routing: {plan.routing}",
+        ),
+        problems=_problems,
+        title=_title,
+        status=lambda plan: plan.routing,
+    ),
+    Field(
+        description="routed: static routes, every host reaches every other. neighbours: a host reaches only the hosts "
+        "it shares a link with, as in GTS. ospf, bgp: as routed, by routes that the hosts find by that "
+        "protocol, and again when a link fails. Default: routed."
+    ),
+]
