@@ -18,7 +18,7 @@ from minigts.providers import registry
 ALONE = pytest.mark.alone
 LIMIT_S = 120.0
 SWITCH_MS = 0.08
-"""What Open vSwitch takes longer than a link for a round trip, on two or three links; docs/evidence/trust-measured.md."""
+"""What Open vSwitch takes longer than a link for a round trip, on two or three links (evidence/trust-measured.md)."""
 
 everywhere = pytest.mark.parametrize(
     "provider",

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from minigts.api.measured import Throughput
 from minigts.cli.app import app
+from minigts.cli.views.plan import tcp_at_most
 from minigts.experiments.commands import buffers_of
 from minigts.judge.samples import PathSamples, measured_once
 from minigts.judge.throughput import reaches_ceiling, within_ceiling
@@ -20,6 +21,7 @@ from minigts.tools.base import PathUnderTest
 from minigts.topology.plan.plan import Plan, to_json
 from minigts.topology.read.load import parse
 from minigts.topology.tcp import buffers, goodput, window
+from minigts.topology.tcp_and_loss import response_mbit
 
 LARGE = "net.ipv4.tcp_rmem: 4096 131072 134217728, net.ipv4.tcp_wmem: 4096 16384 134217728"
 BY_RATE = 1000 * 1448 / 1514
@@ -182,3 +184,35 @@ def test_a_plan_says_what_limits_tcp(
     shown = CliRunner().invoke(app, ["plan", str(file)]).stdout.splitlines()
     row = next(line.split("\t") for line in shown if line.startswith("h1 – h2"))
     assert row[3:5] == [at_most, limit]
+
+
+@pytest.mark.parametrize(
+    ("rtt_ms", "loss_percent", "mbit"),
+    [
+        (40.0, 0.5, 1448 * 8 / 40e3 * math.sqrt(1.5 / 0.005)),  # Mathis's law: CUBIC's own gives less
+        (160.0, 0.05, 5.773),  # 1.054 (0.16 / 0.0005)^0.75 = 79.7 segments of 1448 bytes
+        (160.0, 0.0, math.inf),
+        (0.0, 1.0, math.inf),
+    ],
+)
+def test_what_losses_leave_is_the_larger_of_two_laws(rtt_ms: float, loss_percent: float, mbit: float) -> None:
+    assert response_mbit(1448, rtt_ms, loss_percent) == pytest.approx(mbit, rel=1e-3)
+
+
+def test_the_plan_says_what_losses_let_through_where_that_is_less_than_the_rate() -> None:
+    lossy = pair("rtt: 160ms, rate: 100mbit, loss: 0.05%")
+    assert tcp_at_most(lossy, lossy.path("h1", "h2")) == ("95.6 Mbit/s", "loss: some 5.8 Mbit/s in the mean")
+    slow = pair("rtt: 2ms, rate: 10mbit, loss: 0.01%")
+    assert tcp_at_most(slow, slow.path("h1", "h2")) == ("9.6 Mbit/s", "rate")
+    other = pair("rtt: 160ms, rate: 100mbit, loss: 0.05%", left="net.ipv4.tcp_congestion_control: bbr")
+    assert tcp_at_most(other, other.path("h1", "h2")) == ("95.6 Mbit/s", "rate")
+
+
+def test_a_verdict_below_the_ceiling_says_what_losses_let_through() -> None:
+    plan = pair("rtt: 160ms, rate: 100mbit, loss: 0.05%")
+    cell = PathSamples(
+        source="h1", target="h2", hops=1, unit="Mbit/s", estimate=measured_once(6.1, rate(plan)), predicted=95.6
+    )
+    judged = within_ceiling([cell], plan)
+    assert judged.word == "failed"
+    assert judged.detail.endswith(", where losses of 0.05 % let some 5.8 Mbit/s through in the mean")

@@ -23,11 +23,12 @@ from minigts.judge.tolerances import CEILING, SLIGHT
 from minigts.judge.verdicts import Judgement, Tested, Word, all_of
 from minigts.language.figures import digits, span
 from minigts.topology.plan.plan import Plan
+from minigts.topology.tcp_and_loss import tcp_by_loss
 
 _ONE_HOP_COUNT = Judgement("undecided", "only one hop count was measured")
 
 
-def within_ceiling(cells: Sequence[PathSamples], _plan: Plan) -> Judgement:
+def within_ceiling(cells: Sequence[PathSamples], plan: Plan) -> Judgement:
     """Whether each path's median lies at 85 % to 102 % of the ceiling that the plan predicts. Where the hosts' buffers
     are the ceiling, it may lie from 85 % of the least to 102 % of the most that they carry."""
     shares = [(cell.estimate.median / cell.predicted, cell) for cell in by_hops(cells) if cell.predicted]
@@ -48,7 +49,8 @@ def within_ceiling(cells: Sequence[PathSamples], _plan: Plan) -> Judgement:
     return Judgement(
         word,
         f"{which} {CEILING.in_words} of the ceiling; the furthest, {cell.source} to {cell.target}, reaches "
-        f"{cell.estimate.median:.1f} of {cell.predicted:.1f} {cell.unit} ({share:.0%}){_by_buffers(cell)}",
+        f"{cell.estimate.median:.1f} of {cell.predicted:.1f} {cell.unit} ({share:.0%})"
+        f"{_by_buffers(cell)}{_by_loss(cell, plan)}",
         p,
     )
 
@@ -67,6 +69,14 @@ def ceiling_in_words(predicted: float, least: float | None) -> str:
 
 def _least(cell: PathSamples) -> float:
     return cell.predicted or 0.0 if cell.predicted_least is None else cell.predicted_least
+
+
+def _by_loss(cell: PathSamples, plan: Plan) -> str:
+    path = plan.path(cell.source, cell.target)
+    lossy_mbit = tcp_by_loss(plan, path, path)
+    if lossy_mbit >= (cell.predicted or 0.0):
+        return ""
+    return f", where losses of {path.loss_percent:g} % let some {lossy_mbit:.1f} Mbit/s through in the mean"
 
 
 def _by_buffers(cell: PathSamples) -> str:

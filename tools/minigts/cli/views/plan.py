@@ -247,9 +247,11 @@ def _also(way: Shaping) -> Iterator[str]:
 
 def tcp_at_most(plan: Plan, path: PathOfPlan) -> tuple[str, str]:
     """The highest rate of TCP over a path, and what limits it: `47.8 Mbit/s` and `rate`; of directions that differ
-    both. On links without a rate the hosts' buffers limit it, unless these carry more than any link may."""
+    both. On links without a rate the hosts' buffers limit it, unless these carry more than any link may. Where losses
+    let less through in the mean, the limit says how much."""
     from minigts.topology.fields import MOST_MBIT
     from minigts.topology.tcp import between, buffers, goodput
+    from minigts.topology.tcp_and_loss import tcp_by_loss
 
     source, target = (buffers(plan.host(name).sysctls) for name in (path.source, path.target))
     ways = []
@@ -258,7 +260,10 @@ def tcp_at_most(plan: Plan, path: PathOfPlan) -> tuple[str, str]:
         if way.rate_mbit is None:
             by_buffers = goodput(MOST_MBIT, between(*ends), path.rtt_ms)
             most_mbit, least_mbit = by_buffers if by_buffers.most_mbit < MOST_MBIT else (None, None)
-        ways.append(_tcp(way, most_mbit, least_mbit))
+        at_most, limit = _tcp(way, most_mbit, least_mbit)
+        if (lossy_mbit := tcp_by_loss(plan, path, way)) < (most_mbit or MOST_MBIT):
+            limit = f"loss: some {console.mbit(lossy_mbit)} in the mean"
+        ways.append((at_most, limit))
     (there, why), (back, why_back) = ways
     if there == back:
         return there, why
