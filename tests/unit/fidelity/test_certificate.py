@@ -74,7 +74,7 @@ def test_a_loss_that_cannot_be_judged_says_so_and_does_not_count_against_the_lab
     assert "too few to judge such a loss" in row.note
     made = Certificate(lab="x", provider="uml", emulator_overhead_ms=0.1, rows=(row,))
     assert made.ok
-    assert made.verdict == "all within tolerance, 1 not judged"
+    assert made.verdict == "0 of 1 judged, all within tolerance"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def made(*rows: Row, **said: Any) -> Certificate:
     ("verdicts", "words"),
     [
         ((True, True), "all within tolerance"),
-        ((True, None), "all within tolerance, 1 not judged"),
+        ((True, None), "1 of 2 judged, all within tolerance"),
         ((True, False, None), "1 of 3 outside the tolerance, 1 not judged"),
     ],
 )

@@ -114,7 +114,10 @@ class Certificate(BaseModel):
     def verdict(self) -> str:
         outside = sum(row.ok is False for row in self.rows)
         unsure = sum(row.ok is None for row in self.rows)
-        words = "all within tolerance" if self.ok else f"{outside} of {len(self.rows)} outside the tolerance"
+        total = len(self.rows)
+        words = f"{outside} of {total} outside the tolerance" + (f", {unsure} not judged" if unsure else "")
+        if self.ok:
+            words = (f"{total - unsure} of {total} judged, " if unsure else "") + "all within tolerance"
         names = [name for name in self.cut if name not in self.off]
         cut = f"; cut, and not measured: {', '.join(names)}" if names else ""
         for why in dict.fromkeys(self.off.values()):
@@ -124,7 +127,7 @@ class Certificate(BaseModel):
             words = f"quick certificate, {measured}: {words}"
         changed = f"; changed: {'; '.join(self.changed)}" if self.changed else ""
         storm = f"; a storm on {', '.join(self.storm)}" if self.storm else ""
-        return words + (f", {unsure} not judged" if unsure else "") + cut + changed + storm
+        return words + cut + changed + storm
 
     def in_words(self) -> dict[str, JsonValue]:
         """The certificate for people, by subject and quantity; settings that are as declared have no line."""
