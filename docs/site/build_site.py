@@ -48,9 +48,9 @@ BELOW = {
     "docs/lessons/README": "docs/lessons/[0-9]-* docs/lessons/[0-9][0-9]-*",
     "docs/assignments/README": "docs/assignments/*/README",
     "docs/evidence/README": (
-        "docs/evidence/trust docs/evidence/trust-measured docs/evidence/validation docs/evidence/faults "
-        "docs/evidence/documents docs/evidence/figure-16 docs/evidence/corrections docs/evidence/reach "
-        "docs/evidence/safety docs/evidence/effects docs/evidence/performance"
+        "docs/evidence/trust docs/evidence/trust-measured docs/evidence/virtual-time docs/evidence/validation "
+        "docs/evidence/faults docs/evidence/documents docs/evidence/figure-16 docs/evidence/corrections "
+        "docs/evidence/reach docs/evidence/safety docs/evidence/effects docs/evidence/performance"
     ),
 }
 """Pages that stand below another one in the bar at the side."""

@@ -132,7 +132,7 @@ def test_several_streams_have_a_window_each() -> None:
 
 
 def test_a_socket_that_asks_for_a_buffer_gets_twice_as_much_and_no_more_than_the_host_allows() -> None:
-    """208 KiB over 20 ms: a window of 178048 to 251484 bytes was seen (docs/virtual-time.md)."""
+    """208 KiB over 20 ms: a window of 178048 to 251484 bytes was seen (docs/evidence/virtual-time.md)."""
     options = iperf3_tcp.TcpOptions(window="208KiB")
     asked = way(pair("rtt: 20ms, rate: 1gbit"))
     assert iperf3_tcp.predicted(options, asked) == pytest.approx(251_484 * 8 / 20_000, rel=0.002)

@@ -12,7 +12,8 @@ from minigts.topology.sysctls import Sysctl, set_to
 
 PAYLOAD_SHARES = (107 / 256, 151 / 256)
 """The least and greatest share of a receive buffer that Linux offers as a window. It depends on how much of the first
-full segment's memory is payload, and a port's buffers have two sizes (docs/virtual-time.md: A window of two sizes)."""
+full segment's memory is payload, and a port's buffers have two sizes (A window of two sizes:
+docs/evidence/virtual-time.md)."""
 SEND_SHARE = 0.5
 """The least share of a send buffer for payload: the kernel needs the rest for each segment (tcp_sndbuf_expand)."""
 ASKED_TIMES = 2
