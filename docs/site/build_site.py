@@ -26,9 +26,7 @@ OUTSIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_
 OUTSIDE += ("bench/README.md", "provision/kernel/README.md")
 """Pages that lie elsewhere than in docs/."""
 PARTS = {
-    "Learn": (
-        "README docs/install docs/lessons/README docs/assignments/README docs/own-programs"
-    ),
+    "Learn": ("README docs/install docs/lessons/README docs/assignments/README docs/own-programs"),
     "Do": (
         "docs/README docs/lab docs/serve docs/experiments docs/classics docs/testing docs/python docs/results "
         "docs/campaigns docs/explore docs/suites docs/kubernetes docs/which-network-for-my-cluster docs/policy "
