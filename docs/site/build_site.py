@@ -143,8 +143,8 @@ def _from_project(file: str) -> Path:
 
 def index(source: Path) -> str:
     lines = front().splitlines()
-    for part in PARTS:
-        listed = matching(PARTS[part], source)
+    for part, patterns in PARTS.items():
+        listed = matching(patterns, source)
         lines += ["", *toctree((f"{TITLES[page]} <{page}>" if page in TITLES else page for page in listed), part)]
     return "\n".join([*lines, ""])
 

@@ -2,8 +2,8 @@
 
 docs/evidence/virtual-time.md has the measurements: an idle lab passes 1160 seconds of its own in a real one with two
 hosts, and 168 with fifty; while packets go to and fro now and then it passes some 130; each frame costs 2.4 µs on each
-link and 9 µs at its two ends. The 114 samples of `multihop` took 0.18 s each beyond that, in which programs start and are read;
-its lab was up and certified in 3 s, and joined Swarm in 7.
+link and 9 µs at its two ends. The 114 samples of `multihop` took 0.18 s each beyond that, in which programs start and
+are read; its lab was up and certified in 3 s, and joined Swarm in 7.
 """
 
 from __future__ import annotations
