@@ -31,7 +31,7 @@ from minigts.topology.read.links import BY_HAND as OF_LINKS_BY_HAND
 from minigts.topology.read.links import LinkSpec
 from minigts.topology.read.model import Defaults
 from minigts.topology.routes import ipv6
-from minigts.topology.routes.addresses import assign, overlaps
+from minigts.topology.routes.addresses import assign, free_addresses, overlaps
 
 _OF_VLANS = "the links of {} have VLANs: change the topology, and bring the lab up anew"
 NO_DEFAULTS = Defaults()
@@ -282,7 +282,7 @@ def _addresses(plan: Plan, link: Link, switch: Switch | None) -> dict[str, str]:
     taken = {port.address for host in plan.hosts for port in host.on_segments} | {
         each.address for each in plan.switches
     }
-    free = (str(address) for address in IPv4Network(link.subnet).hosts() if str(address) not in taken)
+    free = free_addresses(IPv4Network(link.subnet), taken)
     try:
         return {end: switch.address if switch is not None and end == switch.name else next(free) for end in link.ends}
     except StopIteration:

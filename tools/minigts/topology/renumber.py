@@ -16,7 +16,7 @@ from minigts.language.interface_names import free_ports
 from minigts.topology.plan.elements import Host, HostPort, Link, Machine, OnVlan, Port, Switch, sorted_ports
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes import ipv6
-from minigts.topology.routes.addresses import assign, host_address, mac, overlaps
+from minigts.topology.routes.addresses import assign, free_addresses, host_address, mac, overlaps
 
 M = TypeVar("M", Host, Switch)
 Member = tuple[str, str]
@@ -167,18 +167,19 @@ def _addresses(file: Plan, lab: Plan, subnets: Mapping[str, str], written: Colle
             continue
         if (address := had.get((subnets[subnet], name))) is not None:
             found[subnet, name] = address
-    taken = {(subnets[subnet], address) for (subnet, _), address in found.items()}
+    taken: dict[str, set[str]] = {now: set() for now in subnets.values()}
+    for (subnet, _), address in found.items():
+        taken[subnets[subnet]].add(address)
     for (subnet, name), own in sorted(wanted.items(), key=lambda member: IPv4Address(member[1])):
         if (subnet, name) in found:
             continue
         now = subnets[subnet]
-        candidates = [own] if subnet == now else []
-        free = (str(each) for each in IPv4Network(now).hosts())
-        chosen = next((each for each in (*candidates, *free) if (now, each) not in taken), None)
+        stays = subnet == now and own not in taken[now]
+        chosen = own if stays else next(free_addresses(IPv4Network(now), taken[now]), None)
         if chosen is None:
             raise InputError(f"{now} has no address left for {name}")
         found[subnet, name] = chosen
-        taken.add((now, chosen))
+        taken[now].add(chosen)
     return found
 
 

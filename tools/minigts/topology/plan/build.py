@@ -31,7 +31,7 @@ from minigts.topology.plan.plan import Plan
 from minigts.topology.read.declared import Draft, DraftHost, DraftLink
 from minigts.topology.read.model import Topology, planned
 from minigts.topology.routes import ipv6, segments
-from minigts.topology.routes.addresses import BUILTIN_ADDRESS, assign, host_address, mac
+from minigts.topology.routes.addresses import BUILTIN_ADDRESS, assign, free_addresses, host_address, mac
 from minigts.topology.routes.paths import with_costs
 from minigts.topology.routes.segments import Segment, Vlans
 from minigts.topology.routes.spanning_tree import path_cost
@@ -111,13 +111,10 @@ def _addresses(parts: Sequence[Segment], subnets: Sequence[IPv4Network], links: 
     given: Addresses = {}
     for part, subnet in zip(parts, subnets, strict=True):
         taken = segments.addresses_written(part, links)
-        used, lowest = set(taken.values()), subnet.network_address + 1
+        free = free_addresses(subnet, {*taken.values()})
         for name in part.members:
             if name not in taken:
-                while str(lowest) in used:
-                    lowest += 1
-                taken[name] = str(lowest)
-                lowest += 1
+                taken[name] = next(free)
         given |= {(index, part.vlan, name): taken[name] for index in part.links for name in links[index].ends}
     return given
 

@@ -7,7 +7,7 @@ no segment may have them, and they hide nothing of what lies outside.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
 
@@ -77,6 +77,11 @@ def assign(
         taken.update(range(start, start + count))
         found.append(IPv4Network((start * size, own)))
     return found
+
+
+def free_addresses(subnet: IPv4Network, taken: Container[str]) -> Iterator[str]:
+    """The addresses of hosts in a subnet that nobody has, the lowest first. Whoever gives one out makes it `taken`."""
+    return (text for address in subnet.hosts() if (text := str(address)) not in taken)
 
 
 BUILTIN_ADDRESS = "127.0.0.1"
