@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,9 @@ import named_kernels
 from minigts.artifacts import kernels
 from minigts.artifacts.kernels import KernelRequest, NamedKernel
 from minigts.bisection import folder, page, search
-from minigts.bisection.folder import BisectRequest, CommitFacts, Step
-from minigts.bisection.history import Repository, Result
-from minigts.bisection.question import Answer, answer_of
+from minigts.bisection.folder import BisectRequest, CommitFacts, TriedCommit
+from minigts.bisection.history import BisectionEnd, Repository
+from minigts.bisection.question import KernelAnswer, answer_of
 from minigts.cli.app import app
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.explore.outcome import Outcome
@@ -88,21 +89,21 @@ class Kernels:
 class Asked:
     """Stands in for labs: what a kernel shows is in its file."""
 
-    answer: Callable[[int], Answer]
+    answer: Callable[[int], KernelAnswer]
     folders: list[Path] = field(default_factory=list)
     in_words: str = "a question"
     facts: Mapping[str, str] = field(default_factory=lambda: {"asked": "a question"})
 
-    def ask(self, kernel: str, place: Path, _watcher: object, _say: Progress) -> Answer:
+    def ask(self, kernel: str, place: Path, _watcher: object, _say: Progress) -> KernelAnswer:
         self.folders.append(place)
         (place / "result").write_text("")
         return self.answer(int((kernels.find(kernel).directory / "linux").read_text().split()[1]))
 
 
-def fails_from(first: int) -> Callable[[int], Answer]:
-    def answer(number: int) -> Answer:
+def fails_from(first: int) -> Callable[[int], KernelAnswer]:
+    def answer(number: int) -> KernelAnswer:
         verdict = "fails" if number >= first else "holds"
-        return Answer.model_validate(
+        return KernelAnswer.model_validate(
             {"verdict": verdict, "detail": f"it is {number}", "fingerprints": (f"{number:032x}",)}
         )
 
@@ -132,7 +133,7 @@ class Quiet:
     def measuring(self) -> Any:
         return nullcontext((self.step, self.step))
 
-    def tried(self, step: Step, known_before: bool) -> None:
+    def take_commit(self, step: TriedCommit, known_before: bool) -> None:
         self.told.append((step.commit.subject, known_before))
 
 
@@ -150,13 +151,11 @@ def request_of(linux: Path, good: str = "first", bad: str = "main", paths: Seque
 
 
 def made(tmp_path: Path, request: BisectRequest) -> Path:
-    from datetime import UTC, datetime
-
     (tmp_path / "results").mkdir(exist_ok=True)
     return folder.create(tmp_path / "results", request, datetime.now(UTC))
 
 
-def found(tmp_path: Path, linux: Path, first: int, **broken: Exception) -> tuple[Result, Path, Kernels]:
+def found(tmp_path: Path, linux: Path, first: int, **broken: Exception) -> tuple[BisectionEnd, Path, Kernels]:
     request = request_of(linux)
     place = made(tmp_path, request)
     build = Kernels(linux, {int(number.removeprefix("c")): error for number, error in broken.items()})
@@ -190,8 +189,8 @@ def test_the_commit_that_mended_it_is_found_where_the_bad_one_is_the_older(tmp_p
     request = request_of(linux, good="main", bad="first")
     place = made(tmp_path, request)
 
-    def answer(number: int) -> Answer:
-        return Answer(verdict="holds" if number >= 7 else "fails")
+    def answer(number: int) -> KernelAnswer:
+        return KernelAnswer(verdict="holds" if number >= 7 else "fails")
 
     result = search.run(place, request, Asked(answer), Quiet(), Kernels(linux))
 
@@ -219,8 +218,8 @@ def test_what_cannot_be_built_beside_the_commit_leaves_it_exact(tmp_path: Path, 
 def test_an_undecided_answer_is_skipped(tmp_path: Path, linux: Path) -> None:
     request = request_of(linux)
 
-    def answer(number: int) -> Answer:
-        return Answer(verdict="undecided", detail="too few") if number == 5 else fails_from(3)(number)
+    def answer(number: int) -> KernelAnswer:
+        return KernelAnswer(verdict="undecided", detail="too few") if number == 5 else fails_from(3)(number)
 
     result = search.run(made(tmp_path, request), request, Asked(answer), Quiet(), Kernels(linux))
 
@@ -245,7 +244,7 @@ def test_interrupted_it_goes_on_where_it_was(tmp_path: Path, linux: Path) -> Non
     place = made(tmp_path, request)
     asked: list[int] = []
 
-    def answer(number: int) -> Answer:
+    def answer(number: int) -> KernelAnswer:
         asked.append(number)
         if len(asked) == 4:
             raise KeyboardInterrupt
@@ -316,8 +315,8 @@ def test_a_branch_whose_fork_already_fails_is_an_error_in_git_s_words(tmp_path: 
     side = git(linux, "rev-parse", "side")
     request = request_of(linux, good="side")
 
-    def answer(number: int) -> Answer:
-        return Answer(verdict="holds" if number == 99 else "fails")
+    def answer(number: int) -> KernelAnswer:
+        return KernelAnswer(verdict="holds" if number == 99 else "fails")
 
     class Branch(Kernels):
         def __call__(self, name: str, asked: KernelRequest, say: Progress) -> NamedKernel:

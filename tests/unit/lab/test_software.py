@@ -201,8 +201,8 @@ def test_files_come_before_commands_and_output_is_kept(tmp_path: Path, lab_of: L
 def test_in_virtual_time_hosts_are_not_told_the_labs_name(
     tmp_path: Path, lab_of: LabOf, time: Time, is_told: bool
 ) -> None:
-    """It has the id of the process that runs an experiment: each run's hosts would be told other words, and their course
-    of events would be another one. In real time hosts may share a file system with another lab's."""
+    """It has the id of the process that runs an experiment, so each run's hosts would be told other words. In real time
+    hosts may share a file system with another lab's."""
     lab, hosts = lab_of("hosts: {a: {run: [one]}, b: }\nlinks: [{ends: [a, b], delay: 1ms}]")
     vars(lab)["time"] = time
 

@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from minigts.bisection.history import Commit, Mark
-from minigts.bisection.question import Answer
+from minigts.bisection.question import KernelAnswer
 from minigts.errors import InputError, Problem
 from minigts.language import documents
 from minigts.results import store
@@ -71,7 +71,7 @@ class BisectRequest(BaseModel):
     """The user's patches for each, by their paths, with their digests."""
 
 
-class Step(BaseModel):
+class TriedCommit(BaseModel):
     """A commit that was tried."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -79,7 +79,7 @@ class Step(BaseModel):
     commit: CommitFacts
     builds: bool
     """Whether it could be built."""
-    answer: Answer
+    answer: KernelAnswer
     kernel_sha256: str = ""
     """The digest of the kernel's program; empty where none was built."""
     build_s: float
@@ -125,22 +125,22 @@ def _shown(value: object) -> str:
     return str(value)[:200]
 
 
-def keep(folder: Path, step: Step) -> None:
+def keep(folder: Path, step: TriedCommit) -> None:
     """Write what came of a commit. Raises MinigtsError when the disk is full or refuses."""
     append(inside(folder, STEPS), step.model_dump_json() + "\n")
 
 
-def steps(folder: Path) -> Mapping[str, Step]:
+def steps(folder: Path) -> Mapping[str, TriedCommit]:
     """What came of each commit that was tried, by the commits' ids, in the order in which they were."""
     path = inside(folder, STEPS)
-    found: dict[str, Step] = {}
+    found: dict[str, TriedCommit] = {}
     for line in read_bytes(path).splitlines() if path.exists() else []:
         with suppress(ValueError):
-            step = documents.model(line, Step)
+            step = documents.model(line, TriedCommit)
             found[step.commit.id] = step
     return found
 
 
-def of_step(folder: Path, number: int, commit: Commit) -> Path:
+def step_folder(folder: Path, number: int, commit: Commit) -> Path:
     """The folder of what a commit's labs measure."""
     return inside(folder, FOLDERS, f"{number:02}-{commit.short}")

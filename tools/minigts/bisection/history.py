@@ -57,7 +57,7 @@ class Remaining:
 
 
 @dataclass(frozen=True)
-class Result:
+class BisectionEnd:
     """The end of a bisection: the first commit that has the other answer; or several, of which it is one, since those
     between could not be tried."""
 
@@ -95,9 +95,9 @@ class Repository:
         for path in ("Makefile", "arch/um"):
             if shell.run(self._argv("cat-file", "-e", f"{found}:{path}"), timeout_s=GIT_TIMEOUT_S, check=False).code:
                 raise InputError(f"{option} {rev[:60]}: that commit holds no sources of Linux: there is no {path}")
-        return self.known(found)
+        return self.commit_of(found)
 
-    def known(self, commit: str) -> Commit:
+    def commit_of(self, commit: str) -> Commit:
         """The commit of that id."""
         subject = self._ask("log", "-1", "--no-color", "--format=%s", commit, "--")
         return Commit(commit, one_line(Foreign(subject), LONGEST_SUBJECT))
@@ -157,15 +157,15 @@ class Bisection:
             raise InputError(f"{repository.place}: git bisect start: {_said(done)}")
         return made
 
-    def mark(self, mark: Mark, commit: Commit) -> Remaining | Result | None:
+    def mark(self, mark: Mark, commit: Commit) -> Remaining | BisectionEnd | None:
         """Tell git of a commit; return what comes next, or the end; None as long as an end is not known. Raises
         MinigtsError where git finds that history and answers do not go together."""
         done = self._git("bisect", mark, commit.id)
         log = self._git("bisect", "log").stdout
         if first := _FIRST.search(log):
-            return Result((self.repository.known(first[1] or first[2]),))
+            return BisectionEnd((self.repository.commit_of(first[1] or first[2]),))
         if suspects := _POSSIBLE.findall(log):
-            return Result(tuple(map(self.repository.known, dict.fromkeys(suspects))))
+            return BisectionEnd(tuple(map(self.repository.commit_of, dict.fromkeys(suspects))))
         if done.code:
             raise MinigtsError(f"git bisect {mark} {commit.short}: {_said(done)}")
         head = self._git("rev-parse", "--verify", "--quiet", "BISECT_HEAD")
@@ -173,7 +173,7 @@ class Bisection:
             return None
         left = _LEFT.search(done.stdout)
         commits, steps = (int(left[1]), int(left[2])) if left else (0, 0)
-        return Remaining(self.repository.known(head.stdout.strip()), commits, steps)
+        return Remaining(self.repository.commit_of(head.stdout.strip()), commits, steps)
 
     def _git(self, *words: str) -> shell.Completed:
         argv = ["git", f"--git-dir={self.place}", *_settings(), *words]

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from minigts.bisection import folder
-from minigts.bisection.folder import BisectRequest, Step
-from minigts.bisection.history import Commit, Repository, Result
+from minigts.bisection.folder import BisectRequest, TriedCommit
+from minigts.bisection.history import BisectionEnd, Commit, Repository
 from minigts.language.figures import duration
 from minigts.results.folder import inside, write
 
@@ -17,7 +17,7 @@ FINGERPRINT = 12
 MOST_FILES = 20
 
 
-def headline(result: Result, request: BisectRequest, steps: Mapping[str, Step]) -> str:
+def headline(result: BisectionEnd, request: BisectRequest, steps: Mapping[str, TriedCommit]) -> str:
     """`71c0… (tcp: wait longer) is the first commit that fails`, or the commits of which it is one."""
     word = new_verdict(result, request, steps)
     if result.is_exact:
@@ -26,7 +26,7 @@ def headline(result: Result, request: BisectRequest, steps: Mapping[str, Step]) 
     return f"the first commit that {word} is one of {len(result.suspects)}, since not all can be tried: {names}"
 
 
-def new_verdict(result: Result, request: BisectRequest, steps: Mapping[str, Step]) -> str:
+def new_verdict(result: BisectionEnd, request: BisectRequest, steps: Mapping[str, TriedCommit]) -> str:
     """The verdict of the newer commits. Of the suspects the last that git names is one that was tried, and has it."""
     known = [steps[each.id].mark for each in result.suspects if each.id in steps]
     return next((mark for mark in known if mark != "skip"), "fails")
@@ -35,8 +35,8 @@ def new_verdict(result: Result, request: BisectRequest, steps: Mapping[str, Step
 def write_page(
     place: Path,
     request: BisectRequest,
-    steps: Mapping[str, Step],
-    result: Result | None,
+    steps: Mapping[str, TriedCommit],
+    result: BisectionEnd | None,
     repository: Repository | None,
 ) -> None:
     """Write the page; without a result it says that the bisection goes on. Raises MinigtsError."""
@@ -47,8 +47,8 @@ def write_page(
 def _lines(
     place: Path,
     request: BisectRequest,
-    steps: Mapping[str, Step],
-    result: Result | None,
+    steps: Mapping[str, TriedCommit],
+    result: BisectionEnd | None,
     repository: Repository | None,
 ) -> Iterator[str]:
     yield "# Bisection"
@@ -89,7 +89,7 @@ def _lines(
     )
 
 
-def _row(step: Step) -> str:
+def _row(step: TriedCommit) -> str:
     courses = ", ".join(dict.fromkeys(each[:FINGERPRINT] for each in step.answer.fingerprints[:3]))
     more = f" and {len(step.answer.fingerprints) - 3} more" if step.answer.fingerprints[3:] else ""
     commit = step.commit.commit

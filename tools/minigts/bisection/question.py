@@ -39,7 +39,7 @@ LONGEST_DETAIL = 400
 Verdict = Literal["holds", "fails", "undecided"]
 
 
-class Answer(BaseModel):
+class KernelAnswer(BaseModel):
     """What a kernel was found to do."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -68,7 +68,7 @@ class Question(Protocol):
         """What it consists of, with the digests of files, for the results folder. Raises InputError."""
         ...
 
-    def ask(self, kernel: str, place: Path, watcher: QuestionWatcher, say: Progress) -> Answer:
+    def ask(self, kernel: str, place: Path, watcher: QuestionWatcher, say: Progress) -> KernelAnswer:
         """Ask the kernel of that name; results go into the new folder `place`. Raises InputError, EnvironmentLacks."""
         ...
 
@@ -109,7 +109,7 @@ class ClaimQuestion:
         wanted = self.claim.casefold()
         return any(wanted in text.casefold() for text in (claim.law, claim.text, claim.words))
 
-    def ask(self, kernel: str, place: Path, watcher: QuestionWatcher, say: Progress) -> Answer:
+    def ask(self, kernel: str, place: Path, watcher: QuestionWatcher, say: Progress) -> KernelAnswer:
         say(f"measuring {self.file.stem}")
         asked = campaign.Asked(
             files=(self.file,),
@@ -122,22 +122,22 @@ class ClaimQuestion:
             with campaign.opened(asked, watcher.note) as opened:
                 measured = opened.measure(place, watcher)
         except (HostFailed, CommandFailed) as error:
-            return undecided(f"the lab failed: {error}")
+            return cannot_tell(f"the lab failed: {error}")
         return self._answer(measured)
 
-    def _answer(self, measured: campaign.Measured) -> Answer:
+    def _answer(self, measured: campaign.Measured) -> KernelAnswer:
         found = list(_results(measured.folder))
         fingerprints = tuple(
             course.fingerprint for each in found if each.manifest is not None for course in each.manifest.courses
         )
         outcomes = [claim for each in found for claim in self._outcomes(each)]
         if not measured.complete:
-            return undecided("some samples have no result", fingerprints)
+            return cannot_tell("some samples have no result", fingerprints)
         word = combine([each.verdict for each in outcomes])
         told = [each for each in outcomes if each.verdict == word]
         more = f" (and {len(told) - 1} more)" if told[1:] else ""
         detail = _cut(f"{SHOWN[word]}: {told[0].detail}{more}" if told else "no such claim was judged")
-        return Answer(verdict=_verdict(word, outcomes), detail=detail, fingerprints=fingerprints)
+        return KernelAnswer(verdict=_verdict(word, outcomes), detail=detail, fingerprints=fingerprints)
 
     def _outcomes(self, results: Results) -> Sequence[schema.Claim]:
         assert results.manifest is not None, "it was measured here"
@@ -193,7 +193,7 @@ class SeedQuestion:
             "time": self.time,
         }
 
-    def ask(self, kernel: str, place: Path, watcher: QuestionWatcher, say: Progress) -> Answer:
+    def ask(self, kernel: str, place: Path, watcher: QuestionWatcher, say: Progress) -> KernelAnswer:
         plan = plans.planned(self.topology, time=self.time, kernel=kernel)
         asked = exploration.Asked(
             self.topology.stem,
@@ -212,22 +212,22 @@ class SeedQuestion:
         return answer_of(tuple(seeds.outcomes(made).values()))
 
 
-def answer_of(outcomes: Sequence[Outcome]) -> Answer:
+def answer_of(outcomes: Sequence[Outcome]) -> KernelAnswer:
     """The answer of a test's seeds: it fails if one has failed; it holds if all have passed."""
     fingerprints = tuple(each.course for each in outcomes if each.course)
     untold = [each for each in outcomes if each.verdict == "error" or each.code == CANNOT_TELL]
     bad = [each for each in outcomes if each.is_bad and each not in untold]
     if bad:
         detail = _cut(f"{len(bad)} of {len(outcomes)} seeds; seed {bad[0].seed} {bad[0].verdict}: {bad[0].detail}")
-        return Answer(verdict="fails", detail=detail, fingerprints=fingerprints)
+        return KernelAnswer(verdict="fails", detail=detail, fingerprints=fingerprints)
     if untold:
-        return undecided(f"seed {untold[0].seed} cannot tell: {untold[0].detail}", fingerprints)
-    return Answer(verdict="holds", detail=f"{len(outcomes)} of {len(outcomes)} seeds", fingerprints=fingerprints)
+        return cannot_tell(f"seed {untold[0].seed} cannot tell: {untold[0].detail}", fingerprints)
+    return KernelAnswer(verdict="holds", detail=f"{len(outcomes)} of {len(outcomes)} seeds", fingerprints=fingerprints)
 
 
-def undecided(why: str, fingerprints: tuple[str, ...] = ()) -> Answer:
+def cannot_tell(why: str, fingerprints: tuple[str, ...] = ()) -> KernelAnswer:
     """The answer of a kernel that cannot be told of, and why."""
-    return Answer(verdict="undecided", detail=_cut(why), fingerprints=fingerprints)
+    return KernelAnswer(verdict="undecided", detail=_cut(why), fingerprints=fingerprints)
 
 
 def _digest(data: bytes) -> str:

@@ -13,9 +13,9 @@ from minigts import paths
 from minigts.artifacts import kernels
 from minigts.artifacts.kernels import KernelRequest, NamedKernel
 from minigts.bisection import folder, page
-from minigts.bisection.folder import BisectRequest, CommitFacts, Step
-from minigts.bisection.history import Bisection, Commit, Mark, Remaining, Repository, Result
-from minigts.bisection.question import Answer, Question, QuestionWatcher, undecided
+from minigts.bisection.folder import BisectRequest, CommitFacts, TriedCommit
+from minigts.bisection.history import Bisection, BisectionEnd, Commit, Mark, Remaining, Repository
+from minigts.bisection.question import KernelAnswer, Question, QuestionWatcher, cannot_tell
 from minigts.errors import InputError, MinigtsError
 from minigts.machine.locks import held
 from minigts.machine.progress import Progress
@@ -33,7 +33,7 @@ Builder = Callable[[str, KernelRequest, Progress], NamedKernel]
 class BisectWatcher(QuestionWatcher, Protocol):
     """Receives the progress of a bisection."""
 
-    def tried(self, step: Step, known_before: bool) -> None:
+    def take_commit(self, step: TriedCommit, known_before: bool) -> None:
         """Take what came of a commit, in this call or an earlier one."""
 
 
@@ -50,7 +50,7 @@ def require_name(name: str) -> str:
 
 def run(
     place: Path, request: BisectRequest, question: Question, watcher: BisectWatcher, build_one: Builder = build.build
-) -> Result:
+) -> BisectionEnd:
     """Try every commit that is wanted and that the folder lacks; return the end. However it ends, what was tried is
     kept, and the page is written. Raises InputError where the ends are not as the user says, or git cannot bisect them;
     what builds and labs raise, where that says nothing about the commit."""
@@ -72,7 +72,7 @@ class _Search:
     watcher: BisectWatcher
     build_one: Builder
 
-    def found(self) -> Result:
+    def found(self) -> BisectionEnd:
         repository = Repository.open(Path(self.request.repository))
         holds, fails = self.request.holds.commit, self.request.fails.commit
         self._require_end(holds, "holds")
@@ -104,28 +104,28 @@ class _Search:
                 f"{step.verdict} ({step.answer.detail}); name another commit, or ask with more seeds"
             )
 
-    def _steps(self) -> Mapping[str, Step]:
+    def _steps(self) -> Mapping[str, TriedCommit]:
         return folder.steps(self.place)
 
-    def _step(self, commit: Commit) -> Step:
+    def _step(self, commit: Commit) -> TriedCommit:
         """What came of a commit, in an earlier call or now."""
         known = self._steps()
         if (before := known.get(commit.id)) is not None:
-            self.watcher.tried(before, known_before=True)
+            self.watcher.take_commit(before, known_before=True)
             return before
-        step = self._try(commit, folder.of_step(self.place, len(known) + 1, commit))
+        step = self._try(commit, folder.step_folder(self.place, len(known) + 1, commit))
         folder.keep(self.place, step)
-        self.watcher.tried(step, known_before=False)
+        self.watcher.take_commit(step, known_before=False)
         page.write_page(self.place, self.request, self._steps(), None, None)
         return step
 
-    def _try(self, commit: Commit, own: Path) -> Step:
+    def _try(self, commit: Commit, own: Path) -> TriedCommit:
         begun = time.monotonic()
         self.watcher.step(f"{commit.in_words}: building it")
         try:
             kernel = self._built(commit)
         except (KernelFault, SourceMismatch) as error:
-            return _step(commit, undecided(str(error)), None, time.monotonic() - begun, 0.0)
+            return _step(commit, cannot_tell(str(error)), None, time.monotonic() - begun, 0.0)
         built = time.monotonic()
         paths.remove_tree(own)  # what an interrupted call has left
         make(own)
@@ -148,8 +148,10 @@ class _Search:
         return made
 
 
-def _step(commit: Commit, answer: Answer, kernel: NamedKernel | None, build_s: float, ask_s: float) -> Step:
-    return Step(
+def _step(
+    commit: Commit, answer: KernelAnswer, kernel: NamedKernel | None, build_s: float, ask_s: float
+) -> TriedCommit:
+    return TriedCommit(
         commit=CommitFacts.of(commit),
         builds=kernel is not None,
         answer=answer,

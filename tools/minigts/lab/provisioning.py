@@ -28,8 +28,8 @@ OUTPUT = "run"
 SHOWN_LINES = 12
 RUNNING = "/run/minigts-{lab}-{host}.runs"
 """The file on a host with the process group of the command that runs now. Its name has lab and host in it, since hosts
-may share a file system. In virtual time no hosts do, and the lab is left out: its name has the id of a process in it, and
-what hosts are told would be other bytes in each run."""
+may share a file system. In virtual time none do, and the lab is left out: its name has the id of a process in it, and
+hosts would be told other bytes in each run."""
 RUN_LOGGED = """
 trap : TERM
 log=$1 running=$2

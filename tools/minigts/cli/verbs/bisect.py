@@ -17,7 +17,7 @@ from minigts.errors import InputError
 from minigts.providers import DEFAULT
 
 if TYPE_CHECKING:
-    from minigts.bisection.folder import BisectRequest, Step
+    from minigts.bisection.folder import BisectRequest, TriedCommit
     from minigts.bisection.question import ClaimQuestion, Question, SeedQuestion
     from minigts.experiments.run import OnProgress
     from minigts.experiments.run import Outcome as RunOutcome
@@ -249,7 +249,7 @@ class _BisectOnScreen(OnScreen):
         self._say(line)
 
     def outcome(self, outcome: RunOutcome, directory: Path) -> None:
-        """Nothing is shown: `tried` says what the claims are."""
+        """Nothing is shown: `take_commit` says what the claims are."""
 
     @contextmanager
     def preparing(self) -> Iterator[console.Say]:
@@ -262,6 +262,6 @@ class _BisectOnScreen(OnScreen):
     def ended(self, outcome: Outcome, done: int, total: int) -> None:
         self._say(f"{done} of {total} seeds: {outcome.verdict}")
 
-    def tried(self, step: Step, known_before: bool) -> None:
+    def take_commit(self, step: TriedCommit, known_before: bool) -> None:
         before = ", as was known" if known_before else ""
         console.note(f"{step.commit.commit.in_words}: {step.verdict}{before}; {step.answer.detail}")
