@@ -273,6 +273,10 @@ PLANS = {
                 "minigts kernel build checked --debug lockdep,kmemleak",
                 "minigts kernel list",
                 "minigts kernel remove mine",
+                "minigts bisect ~/linux --good v7.2 --bad main --experiment tcp-timers --claim "
+                '"Delayed acknowledgements"',
+                "minigts bisect ~/linux --good v7.2 --bad main --experiment mine.yaml",
+                "minigts bisect ~/linux --good v7.2 --bad main topologies/pair.yaml --seeds 20 -- ./check.sh",
                 "for turn in 1 2 3; do",
                 "  for kernel in standard coarse; do",
                 "    time minigts run experiments/multihop.yaml --quick --time virtual --kernel $kernel",

@@ -303,6 +303,18 @@ def committed(place: Path) -> str:
     return subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
 
 
+def test_a_commit_of_more_files_than_git_answers_at_once_is_read(tree: Path) -> None:
+    """git holds an answer back until it has more of them, or its input ends."""
+    for number in range(1201):
+        (tree / f"net/{number}.c").write_text(f"int x{number};\n")
+    committed(tree)
+
+    _, files, contents = opened(tree, "HEAD")
+
+    assert len(files) == len(contents) == len(FILES) + 1201
+    assert contents["net/777.c"] == b"int x777;\n"
+
+
 def test_a_directory_an_archive_and_a_commit_have_the_same_files(tree: Path, tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "linux.tar.xz", "w:xz") as archive:
         archive.add(tree, "linux-7.2")

@@ -20,6 +20,7 @@ from minigts.providers.base import Result
 from minigts.topology.plan.plan import Plan, to_json
 from minigts.topology.read.load import load
 from minigts.topology.software import Software
+from minigts.topology.time import Time
 
 
 def plan_of(directory: Path, text: str) -> Plan:
@@ -170,7 +171,7 @@ def lab_of(tmp_path: Path) -> Callable[[str], tuple[Lab, Host]]:
         rundir = tmp_path / "x"
         rundir.mkdir()
         lab, host = Lab(rundir), Host(rundir)
-        vars(lab)["plan"], vars(lab)["provider"] = plan_of(tmp_path, text), host
+        vars(lab)["plan"], vars(lab)["provider"], vars(lab)["time"] = plan_of(tmp_path, text), host, "real"
         return lab, host
 
     return make
@@ -194,6 +195,21 @@ def test_files_come_before_commands_and_output_is_kept(tmp_path: Path, lab_of: L
     kept = (lab.rundir / "run" / "a-1.log").read_text()
     assert kept == f"# {tmp_path}/lab.yaml:2: hosts.a.run[0]\n# one\none has been said\n"
     assert said == ["copying files to a", "running the commands of a"]
+
+
+@pytest.mark.parametrize(("time", "is_told"), [("virtual", False), ("real", True)])
+def test_in_virtual_time_hosts_are_not_told_the_labs_name(
+    tmp_path: Path, lab_of: LabOf, time: Time, is_told: bool
+) -> None:
+    """It has the id of the process that runs an experiment, so each run's hosts would be told other words. In real time
+    hosts may share a file system with another lab's."""
+    lab, hosts = lab_of("hosts: {a: {run: [one]}, b: }\nlinks: [{ends: [a, b], delay: 1ms}]")
+    vars(lab)["time"] = time
+
+    provisioning.bring(lab, lambda _: None)
+
+    assert any("run-1.log" in word for argv in hosts.ran for word in argv)
+    assert any(f"minigts-{lab.name}-" in word for argv in hosts.ran for word in argv) is is_told
 
 
 def test_a_command_that_fails_is_named_with_its_line_and_its_last_words(tmp_path: Path, lab_of: LabOf) -> None:

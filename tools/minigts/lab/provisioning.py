@@ -28,7 +28,8 @@ OUTPUT = "run"
 SHOWN_LINES = 12
 RUNNING = "/run/minigts-{lab}-{host}.runs"
 """The file on a host with the process group of the command that runs now. Its name has lab and host in it, since hosts
-may share a file system."""
+may share a file system. In virtual time none do, and the lab is left out: its name has the id of a process in it, and
+hosts would be told other bytes in each run."""
 RUN_LOGGED = """
 trap : TERM
 log=$1 running=$2
@@ -118,7 +119,7 @@ def run_commands(lab: Lab, host: Host, stop: Event | None = None) -> None:
 
 
 def _running(lab: Lab, host: Host) -> str:
-    return RUNNING.format(lab=lab.name, host=host.name)
+    return RUNNING.format(lab=lab.name if lab.time == "real" else "lab", host=host.name)
 
 
 def in_environment(lab: Lab, host: str, argv: Sequence[str]) -> tuple[str, ...]:

@@ -100,7 +100,7 @@ def explore(
             )
         place, allowed = resume, permission.opened(resume, trusted=trust)
     else:
-        asked = _asked(topology, test, seeds, faults, beside, longest, overlay, provider, time, kernel)
+        asked = request_of(topology, test, seeds, faults, beside, longest, overlay, provider, time, kernel)
         if dry_run:
             shown.show_faults(asked)
             return
@@ -123,7 +123,7 @@ def explore(
     raise typer.Exit(1 if any(each.is_bad for each in ended.values()) else 0)
 
 
-def _asked(
+def request_of(
     topology: Path | None,
     test: list[str] | None,
     seeds: str,

@@ -127,6 +127,12 @@ def _files(names: Sequence[str], *, quick: bool) -> tuple[Path, ...]:
     return tuple(known.get(name, Path(name)) for name in names)
 
 
+def law_file(name: Path) -> Path | None:
+    """The experiment of validation that `name` is the name of, as tcp-timers; None where it names a file, or none."""
+    found = paths.project_root() / FOLDER / f"{name}.yaml"
+    return found if name.name == str(name) and not name.exists() and found.is_file() else None
+
+
 def quick_experiments() -> tuple[Path, ...]:
     """The experiments of validation that say what `--quick` leaves of them. The laws of others are of so many
     replicates that no few minutes decide them."""

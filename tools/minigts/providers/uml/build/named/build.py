@@ -27,7 +27,7 @@ import minigts
 from minigts import paths
 from minigts.artifacts import builders, checksums, kernels
 from minigts.artifacts.build import WORK_DIRECTORY, report_progress
-from minigts.artifacts.build_errors import LOG_LINES
+from minigts.artifacts.build_errors import FULL, LOG_LINES
 from minigts.artifacts.kernels import KernelRecord, KernelRequest, NamedKernel
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.foreign import printable
@@ -35,7 +35,7 @@ from minigts.language import documents
 from minigts.machine.progress import Progress
 from minigts.providers.uml.build import namespaces
 from minigts.providers.uml.build.named import confined, patches, source
-from minigts.providers.uml.build.named.patches import Patch, Patched
+from minigts.providers.uml.build.named.patches import Patch, Patched, SourceMismatch
 from minigts.providers.uml.build.named.source import SourceFile, SourceTree
 
 TICKS = (100, 250, 300, 1000)
@@ -54,11 +54,17 @@ WORK_MB = 5000
 TREE_MB = 2500
 PARTS = 1550
 """About how many files are compiled for the standard configuration."""
+OF_THE_MACHINE = (FULL, "Killed signal terminated program", "virtual memory exhausted", "Cannot allocate memory")
+"""What a log has where the compiler was ended by a lack of this machine's, and not by the sources."""
 _OPTION = re.compile(r"[A-Z0-9][A-Za-z0-9_]{0,99}", re.ASCII)
 _CONFIG_BYTES = 10_000_000
 _HZ = re.compile(r"^CONFIG_HZ=(\d+)$", re.MULTILINE)
 _COMPILER = re.compile(r'^CONFIG_CC_VERSION_TEXT="(.*)"$', re.MULTILINE)
 _RELEASE = re.compile(r"[0-9A-Za-z.+~_-]{1,100}", re.ASCII)
+
+
+class KernelFault(EnvironmentLacks):
+    """The sources do not compile. Another commit of theirs may."""
 
 
 def trees() -> Path:
@@ -97,8 +103,8 @@ def _value(written: str) -> str:
 def build(name: str, asked: KernelRequest, say: Progress, broken_off: threading.Event | None = None) -> NamedKernel:
     """Build the kernel `name`, and give it that name; return it. A kernel that has the name keeps it until then.
 
-    Raises InputError for sources, patches or options that do not fit, EnvironmentLacks where it cannot be built here,
-    and BrokenOff.
+    Raises InputError for sources that are none, SourceMismatch for patches or options that do not go with them,
+    KernelFault for ones that do not compile, EnvironmentLacks where it cannot be built here, and BrokenOff.
     """
     kernels.require_name(name)
     of_user = tuple(patches.user_patch(Path(path)) for path in asked.patches)
@@ -120,8 +126,14 @@ def remove(name: str) -> None:
     mine = _directory_of(name)
     (kernels.store() / f"{name}.json").unlink(missing_ok=True)
     paths.remove_tree(trees() / name)
-    if mine is not None and mine not in {each.directory for each in kernels.every()}:
-        paths.remove_tree(mine)
+    if mine is not None:
+        remove_unnamed(mine)
+
+
+def remove_unnamed(directory: Path) -> None:
+    """Remove a directory of the store, unless a name has it."""
+    if directory not in {each.directory for each in kernels.every()}:
+        paths.remove_tree(directory)
 
 
 def _directory_of(name: str) -> Path | None:
@@ -242,10 +254,12 @@ class _Making:
         said = log.read_bytes().decode(errors="replace").splitlines() if log.exists() else []
         if refused := [line for line in said if line.startswith("error: options: ")]:
             them = printable(refused[0].removeprefix("error: options: ").strip())
-            return InputError(f"these sources cannot have, as asked for: {them}")
+            return SourceMismatch(f"these sources cannot have, as asked for: {them}")
         errors = [line for line in said if re.search(r"\berror: |\*\*\* ", line)][:LOG_LINES] or said[-LOG_LINES:]
         shown = "".join(f"\n    {printable(line)[:300]}" for line in errors)
-        return EnvironmentLacks(f"kernel {name} does not compile:{shown}\nThe log: {log}")
+        of_machine = any(each in line for line in said for each in OF_THE_MACHINE)
+        kind = EnvironmentLacks if of_machine else KernelFault
+        return kind(f"kernel {name} does not compile:{shown}\nThe log: {log}")
 
     def _register(
         self, name: str, place: confined.Workplace, several: Sequence[Patch], patched: Patched, begun: float

@@ -21,6 +21,10 @@ _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@.*$")
 _FAILED = re.compile(r"Hunk #(\d+) FAILED")
 
 
+class SourceMismatch(InputError):
+    """Sources with which a patch or an option does not go. Another commit of theirs may."""
+
+
 @dataclass(frozen=True)
 class Patch:
     """A patch as diff -u or git writes it."""
@@ -106,7 +110,7 @@ def apply(
     broken_off: threading.Event | None = None,
 ) -> Patched:
     """Apply the patches to `contents`, the files that they touch. `base` is asked only where a patch does not fit.
-    Raises InputError, which names patch, file and hunk."""
+    Raises SourceMismatch, which names patch, file and hunk."""
     if not patches:
         return Patched({}, ())
     made = _tried(patches, contents, make_place(), {}, broken_off)
@@ -137,7 +141,7 @@ def _tried(
     if code == NEEDS_BASE:
         return None
     if code == REFUSED:
-        raise InputError(_refusal(patches, confined.lines(place.read("out/refused"))))
+        raise SourceMismatch(_refusal(patches, confined.lines(place.read("out/refused"))))
     if code:
         raise InputError("the patches could not be applied: patch(1) fails")
     merged = (line.split(" ", 1) for line in confined.lines(place.read("out/merged")))

@@ -13,6 +13,7 @@ import re
 import stat
 import subprocess
 import tarfile
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -293,24 +294,21 @@ class _Commit:
 
     def contents(self, wanted: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         blobs, several = self.files(), list(wanted)
-        asking = shell.start(
-            [*_argv(self.repository), "cat-file", "--batch", "--buffer"],
-            output=subprocess.PIPE,
-            errors=subprocess.DEVNULL,
-            stdin=subprocess.PIPE,
-        )
+        # git holds answers back until it has many of them or its input ends, so it gets the whole input as a file.
+        with tempfile.TemporaryFile() as asked:
+            asked.write("".join(f"{blobs[path].stamp}\n" for path in several).encode())
+            asked.seek(0)
+            answering = shell.start(
+                [*_argv(self.repository), "cat-file", "--batch", "--buffer"],
+                output=subprocess.PIPE,
+                errors=subprocess.DEVNULL,
+                stdin=asked,
+            )
         try:
-            assert asking.stdin is not None
-            assert asking.stdout is not None
-            for begin in range(0, len(several), 500):  # no more than the pipe takes before its answers are read
-                some = several[begin : begin + 500]
-                asking.stdin.write("".join(f"{blobs[path].stamp}\n" for path in some).encode())
-                asking.stdin.flush()
-                if begin + 500 >= len(several):
-                    asking.stdin.close()
-                yield from ((path, _blob(asking.stdout, path)) for path in some)
+            assert answering.stdout is not None
+            yield from ((path, _blob(answering.stdout, path)) for path in several)
         finally:
-            shell.kill_group(asking)
+            shell.kill_group(answering)
 
 
 def _blob(said: IO[bytes], path: str) -> bytes:
