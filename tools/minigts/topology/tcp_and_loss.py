@@ -26,7 +26,7 @@ def response_mbit(segment_bytes: int, rtt_ms: float, loss_percent: float) -> flo
     lost, rtt_s = loss_percent / 100, rtt_ms / 1000
     reno = math.sqrt(1.5 / lost)
     cubic = (0.4 * (3 + 0.7) / (4 * (1 - 0.7))) ** 0.25 * (rtt_s / lost) ** 0.75
-    return max(reno, cubic) * segment_bytes * 8 / (rtt_s * 1e6)
+    return float(max(reno, cubic)) * segment_bytes * 8 / (rtt_s * 1e6)
 
 
 def tcp_by_loss(plan: Plan, path: Path, way: Path | Direction) -> float:
