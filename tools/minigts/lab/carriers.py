@@ -28,7 +28,9 @@ def require(lab: Lab, name: str, how: Outage) -> None:
     if how.silent:
         return
     instead = f"cut it in silence: minigts link {name} down --silent"
-    supported.refuse(supported.Asked(CARRIERS, f"{name} down", instead), lab.provider.name, lab.provider.supports)
+    supported.refuse(
+        supported.RequiredFeature(CARRIERS, f"{name} down", instead), lab.provider.name, lab.provider.supports
+    )
     if isinstance(lab.provider, SetsCarriers) and (why := lab.provider.carriers_lack()):
         raise EnvironmentLacks(f"{name} down: {why}; or {instead}")
 

@@ -231,7 +231,7 @@ def _by_workers(jobs: Sequence[SuiteJob], kept: _Kept, engine: str, watcher: Sui
     def progress(_at: RunProgress) -> None:
         """Nothing is said: `kept` tells of each case that has ended."""
 
-    with engines.opened(engine, watcher.step) as opened:
+    with engines.open_engine(engine, watcher.step) as opened:
         ended = dispatch.run_jobs(opened, jobs, kept, watcher.step, progress)
     by_name = {job.name: job for job in jobs}
     for name, why in ended.failed.items():

@@ -26,7 +26,7 @@ _LARGEST_BYTES = 8_000_000
 _TRACE = Language("trace", "`seconds,rate`", _LARGEST_BYTES, "")
 
 
-def timed(
+def read_schedule(
     steps: Sequence[Step], drafted: Draft, beside: UserFiles | None, time: Time
 ) -> tuple[tuple[Moment, ...], list[Finding]]:
     """The moments in a lab of that time, and the findings. Without `beside` traces are not read, and their steps are
@@ -62,15 +62,15 @@ def timed(
     return tuple(moment for _, moment in found), [(("schedule", number), problem) for number, problem in wrong]
 
 
-def _ruled(drafted: Draft) -> Iterator[rules.Link]:
+def _ruled(drafted: Draft) -> Iterator[rules.RuledLink]:
     named = zip(link_names(drafted.links), drafted.links, strict=True)
-    return (rules.Link(name, link.ends, (link.ways.to, link.ways.back), link.mtu) for name, link in named)
+    return (rules.RuledLink(name, link.ends, (link.ways.to, link.ways.back), link.mtu) for name, link in named)
 
 
 def _carried(drafted: Draft) -> frozenset[str]:
     """The links whose wires have the queue, so that nothing but the wire has to know of a trace."""
     named = zip(link_names(drafted.links), drafted.links, strict=True)
-    return frozenset(name for name, link in named if not any(map(disciplines.in_host, link.ways)))
+    return frozenset(name for name, link in named if not any(map(disciplines.is_in_host, link.ways)))
 
 
 def _trace(beside: UserFiles, source: str, *, played: bool) -> Trace:
