@@ -38,10 +38,9 @@ def wrong_changes(measurement: AnyMeasurement, plan: Plan) -> Iterator[Finding]:
             unknown = True
             yield ("schedule", index, "link"), str(error)
             continue
-        if step.sender is not None and step.sender not in link.ends:
+        if strange := rules.strange_end(step.sender, link.name, link.ends):
             unknown = True
-            either = " and ".join(link.ends)
-            yield ("schedule", index, "from"), f"{step.sender} is no end of {link.name}: {either} are"
+            yield ("schedule", index, "from"), strange
     if not unknown:
         changes = [
             (index, moment.model_copy(update={"link": link_named(plan, moment.link).name}))

@@ -19,6 +19,7 @@ from minigts.lab.lab import Lab
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.providers.agent import protocol
 from minigts.providers.base import Streams
+from minigts.topology import rules
 
 ANY = "any"
 """All interfaces of a machine."""
@@ -52,8 +53,8 @@ def points(lab: Lab, name: str, ends: Sequence[str] = ()) -> list[CapturePoint]:
         raise InputError(f"no machine or link {shown(name)}; there are {listed(known)}{did_you_mean(name, known)}")
     link = links.link_named(lab.plan, name)
     for end in ends:
-        if end not in link.ends:
-            raise InputError(f"{shown(end)} is no end of {link.name}: {' and '.join(link.ends)} are")
+        if wrong := rules.strange_end(end, link.name, link.ends):
+            raise InputError(wrong)
     return [CapturePoint(at, _interface(lab, at, link.name)) for at in dict.fromkeys(ends or link.ends[:1])]
 
 

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
+from minigts.language.problems import shown
 from minigts.topology import opportunities
 from minigts.topology.disciplines import DISCIPLINES, FIFO, OPTIONS, word
 from minigts.topology.facts.links import queue
@@ -235,6 +236,11 @@ class _Sent:
             self.by_end[end] = {field: value for field, value in after.items() if value is not None}
         named = {field for field, value in update.items() if value is not None}
         return self.link.change(self.by_end, {end: named if end in ends else set() for end in self.link.ends})
+
+
+def strange_end(end: str | None, link: str, ends: tuple[str, str]) -> str:
+    """Why a link has no such end; empty where it has, and for None, which names none."""
+    return "" if end is None or end in ends else f"{shown(end)} is no end of {link}: {' and '.join(ends)} are"
 
 
 def schedule_problems(

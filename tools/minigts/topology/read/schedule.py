@@ -41,9 +41,8 @@ def read_schedule(
             hint = did_you_mean(step.link, [*ends])
             findings.append(((*where, "link"), f"no link {shown(step.link)}; links are {listed([*ends])}{hint}"))
         for key, named in (("from", step.sender), ("end", step.end)) if step.link in ends else ():
-            if named is not None and named not in ends[step.link]:
-                either = " and ".join(ends[step.link])
-                findings.append(((*where, key), f"{shown(named)} is no end of {step.link}: {either} are"))
+            if wrong := rules.strange_end(named, step.link, ends[step.link]):
+                findings.append(((*where, key), wrong))
         if step.trace is not None and beside is not None:
             try:
                 traces[step.trace, step.link] = _trace(beside, step.trace, played=step.link in carried)
@@ -58,8 +57,8 @@ def read_schedule(
         found = [([*known][place], moment) for place, moment in moments_by_step([*known.values()], traces)]
     except ValueError as error:
         return (), [(("schedule",), str(error))]
-    wrong = rules.schedule_problems(_ruled(drafted), found, time)
-    return tuple(moment for _, moment in found), [(("schedule", number), problem) for number, problem in wrong]
+    refused = rules.schedule_problems(_ruled(drafted), found, time)
+    return tuple(moment for _, moment in found), [(("schedule", number), problem) for number, problem in refused]
 
 
 def _ruled(drafted: Draft) -> Iterator[rules.RuledLink]:
