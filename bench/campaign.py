@@ -23,7 +23,7 @@ from typing import Any
 from bench import stage
 from minigts.cli import console
 from minigts.cluster import merge_results
-from minigts.cluster.engine import opened
+from minigts.cluster.engine import open_engine
 from minigts.cluster.jobs import Job, split
 from minigts.experiments import run
 from minigts.machine import shell
@@ -82,7 +82,7 @@ def parts(top: Path) -> dict[str, float]:
     directories = store.runs_in(top)
     jobs = [*_whole(top, directories)]
     texts = [job.model_dump_json() for job in jobs]
-    with opened("local:1", console.note) as engine:
+    with open_engine("local:1", console.note) as engine:
         engine.client.gather(engine.client.map(len, texts[:1], pure=False))
         started = time.monotonic()
         engine.client.gather(engine.client.map(str.encode, texts, pure=False))

@@ -13,7 +13,7 @@ from typing import Any
 from bench import stage
 from minigts.cli import console
 from minigts.cli.views import tables
-from minigts.fidelity.certificate import Row
+from minigts.fidelity.certificate import CertificateRow
 from minigts.fidelity.measure import certify, path_rows
 from minigts.lab import Lab
 from minigts.providers import registry
@@ -25,7 +25,7 @@ def providers() -> list[str]:
     return [name for name in registry.names() if not registry.make(name, Path("nowhere")).missing()]
 
 
-def with_all_paths(lab: Lab, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+def with_all_paths(lab: Lab, rows: tuple[CertificateRow, ...]) -> tuple[CertificateRow, ...]:
     """The certificate's rows, and rows of the paths that it leaves out."""
     known = {row.subject for row in rows}
     more = [path for path in lab.plan.paths if path.reachable and path.hops > 1]
@@ -57,7 +57,7 @@ def measure(topology: Path, plan: Plan, provider: str) -> dict[str, Any]:
 def show(found: list[dict[str, Any]]) -> None:
     cells = []
     for one in found:
-        rows = [Row.model_validate(row) for row in one["rows"]]
+        rows = [CertificateRow.model_validate(row) for row in one["rows"]]
         rtts = [row for row in rows if row.quantity == "RTT" and row.measured is not None]
         worst = max(rtts, key=lambda row: abs((row.measured or 0) - row.declared) / row.tolerance)
         outside = [f"{row.subject} {row.quantity}" for row in rows if row.ok is False]
@@ -78,7 +78,7 @@ def show(found: list[dict[str, Any]]) -> None:
     tables.show_table("Certificates", (*heads, ">furthest rate", "outside", ">certificate"), cells)
 
 
-def worst_rate(rows: list[Row]) -> str:
+def worst_rate(rows: list[CertificateRow]) -> str:
     """The largest difference of TCP from its ceiling, in per cent."""
     shares = [row.measured / row.declared - 1 for row in rows if row.quantity == "TCP" and row.measured is not None]
     return f"{100 * max(shares, key=abs):+.2f} %" if shares else ""

@@ -31,7 +31,7 @@ from minigts.lab import Lab, edit, links
 from minigts.lab.record import Amounts
 from minigts.machine.proc import family
 from minigts.providers.base import OwnProcesses
-from minigts.topology.edit import with_host, without_host
+from minigts.topology.edit import add_host, remove_host
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import load
 
@@ -169,13 +169,13 @@ class Rounds:
             rtt = f"{self._chance.uniform(1, 20):.3f}ms"
             self._alter(
                 "add",
-                with_host(self._lab.plan, name, self._chance.choice(self._others), {"rtt": rtt, "rate": "50mbit"}),
+                add_host(self._lab.plan, name, self._chance.choice(self._others), {"rtt": rtt, "rate": "50mbit"}),
             )
             self._guests.append(name)
 
     def _remove(self) -> None:
         if self._guests and not self._lab.read_record().paused:
-            self._alter("remove", without_host(self._lab.plan, self._guests.pop(0)))
+            self._alter("remove", remove_host(self._lab.plan, self._guests.pop(0)))
 
     def alone(self) -> Lab:
         """The lab without guests."""

@@ -37,7 +37,7 @@ def main() -> None:
         except InputError as error:
             console.note(f"{file.name}: {error}")
             continue
-        found = decidable.counted(several[0], DEFAULT)
+        found = decidable.count_verdicts(several[0], DEFAULT)
         for sourced, own in found.items():
             sums[sourced].update(own)
         rows.append((several[0].experiment.name, several[0].plan.time, _left_out(several[0]), *_in_words(found)))

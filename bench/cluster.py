@@ -186,7 +186,7 @@ def main() -> None:
         return done
 
     if not chosen.nodes:
-        plan = load(chosen.topology, known_overlays=overlays.known(), time=chosen.time)
+        plan = load(chosen.topology, known_overlays=overlays.known_names(), time=chosen.time)
         for number in range(1, chosen.ups + 1):
             note(plan.name, reseed.replicate(plan, number))
     for nodes in chosen.nodes:
@@ -194,7 +194,7 @@ def main() -> None:
             (Path(place) / "servers.yaml").write_text(MANIFEST.format(replicas=nodes * chosen.pods))
             file = Path(place) / "bench.yaml"
             file.write_text(topology(nodes, chosen.pods, chosen.worker_mb, chosen.plane_mb))
-            if note(f"{nodes} nodes", load(file, known_overlays=overlays.known(), time=chosen.time)).failed:
+            if note(f"{nodes} nodes", load(file, known_overlays=overlays.known_names(), time=chosen.time)).failed:
                 break
     show(found)
     written: dict[str, Any] = {what: [asdict(each) for each in ups] for what, ups in found.items()}

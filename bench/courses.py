@@ -24,7 +24,7 @@ from minigts.errors import InputError
 from minigts.experiment_language.claims import Claim
 from minigts.experiments import time_limits
 from minigts.experiments.claims import evaluate, speaks_of
-from minigts.experiments.derive import summarise, taken
+from minigts.experiments.derive import measured_samples, summarise
 from minigts.experiments.summary import Cell
 from minigts.judge.statistics import estimate
 from minigts.judge.verdicts import SHOWN, WORDS
@@ -44,7 +44,7 @@ def cells_of(directory: Path) -> tuple[Manifest, dict[int, dict[Key, Cell]]]:
     manifest = manifests.read(directory)
     if manifest.plan.time == "real":
         raise InputError(f"{directory}: it is in real time, which has no courses of events")
-    tried = list(taken(directory, manifest))
+    tried = list(measured_samples(directory, manifest))
     courses = dict.fromkeys(entry.sample.replicate for entry in tried)
     one = manifest.model_copy(update={"experiment": manifest.experiment.replicated(1)})
     found = {

@@ -38,7 +38,7 @@ def write_locks(recipes: Iterable[str]) -> None:
 def sums() -> Iterator[tuple[str, str]]:
     """The place and the digest of each file of the built parts. Raises EnvironmentLacks when a part is not built, or
     not with the packages of its lock."""
-    built = provenance.of_a_new_lab(virtual=True)
+    built = provenance.new_lab_parts(virtual=True)
     if lacking := sorted({*digests.PARTS.values()} - built.keys()):
         raise EnvironmentLacks(f"not built yet: {', '.join(lacking)}; build them with: minigts setup uml")
     for word, directory in built.items():

@@ -96,7 +96,7 @@ class Row:
 def plan_at(topology: Path, rate: str, time: Time) -> Plan:
     """The topology with this rate on all links, for a lab in this time."""
     text = re.sub(r"\brate: *[\w.]+", f"rate: {rate}", topology.read_text(encoding="utf-8"))
-    return parse(text, str(topology), known_overlays=overlays.known(), time=time)
+    return parse(text, str(topology), known_overlays=overlays.known_names(), time=time)
 
 
 def take(lab: Lab, name: str) -> Row:
@@ -288,7 +288,7 @@ def main() -> None:
     plan = plan_at(chosen.topology, chosen.rate, chosen.time)
     directory = chosen.out / "overlays" / (plan.name if plan.time == "real" else f"{plan.name}-{plan.time}")
     directory.mkdir(parents=True, exist_ok=True)
-    wanted = chosen.overlay or [name for name in overlays.known() if plan.ipv6 or not ipv6.needed_by(name)]
+    wanted = chosen.overlay or [name for name in overlays.known_names() if plan.ipv6 or not ipv6.needs_ipv6(name)]
     left = [name for name in wanted if chosen.again or not (directory / f"{name}.json").exists()]
     if left:
         with stage.lab_of(plan) as lab:

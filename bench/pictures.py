@@ -95,7 +95,7 @@ def pictures(results: Path, topology: Path) -> None:
     program = shutil.which("chromium-headless-shell") or shutil.which("chromium")
     if program is None:
         raise EnvironmentLacks("there is no browser; apt-get install chromium-headless-shell")
-    plan = load(topology, known_overlays=overlays.known(), time="virtual")
+    plan = load(topology, known_overlays=overlays.known_names(), time="virtual")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--disable-dev-shm-usage"])
         write(report_of(browser, results), "report.png")

@@ -24,7 +24,7 @@ def main() -> None:
         stage.PROJECT / "topologies" / "schema.json": topologies.json_schema_text(),
         stage.PROJECT / "experiments" / "schema.json": experiments.json_schema_text(),
         stage.PROJECT / "docs" / "policy.schema.json": policy.json_schema_text(),
-        PAGE: link_settings.written_into(PAGE.read_text(encoding="utf-8")),
+        PAGE: link_settings.page_with_sections(PAGE.read_text(encoding="utf-8")),
     }
     for path, text in texts.items():
         if path.read_text(encoding="utf-8") != text:

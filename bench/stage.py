@@ -33,7 +33,7 @@ def parser(about: str | None, topology: str) -> argparse.ArgumentParser:
 
 
 def plan_of(topology: Path) -> Plan:
-    return load(topology, known_overlays=overlays.known())
+    return load(topology, known_overlays=overlays.known_names())
 
 
 @contextmanager

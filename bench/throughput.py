@@ -61,7 +61,7 @@ def take(lab: Lab, ends: Mapping[str, Endpoint], overlay: str, path: Path, what:
     argv = commands.command(what, source, way, lab.provider.pace_s)
     said = lab.provider.run(path.source, argv, timeout_s=commands.timeout_s(what, path))
     measured = TOOLS[what.tool].read(to_user(said.stdout), to_user(said.stderr)).value
-    predicted = commands.predicted(what, way)
+    predicted = commands.prediction(what, way)
     if predicted is None:
         raise MinigtsError("throughput: the topology's links need a rate")
     return Sample(overlay, what.name, path.hops, measured, predicted)

@@ -165,7 +165,7 @@ def one_run(plan: Plan, count: int) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def round_trips(chosen: argparse.Namespace) -> Part:
-    plan = load(chosen.topology, known_overlays=overlays.known(), time="virtual")
+    plan = load(chosen.topology, known_overlays=overlays.known_names(), time="virtual")
     cores = len(os.sched_getaffinity(0))
     runs: list[dict[str, Any]] = []
     for number in range(chosen.runs):
@@ -305,7 +305,7 @@ def fast(chosen: argparse.Namespace) -> Part:
             with timing(lab) as passed:
                 seen = flow(lab, lab.plan, ends, what)
             way = PathUnderTest("", 1500, 1500, lab.plan.paths[0])
-            expected = commands.predicted(what, way) or 0.0
+            expected = commands.prediction(what, way) or 0.0
             found.append({"flow": name, "mbit": seen.value, "predicted_mbit": expected, **seen.extra, **asdict(passed)})
     heads = ("flow", ">Mbit/s", ">of the predicted", ">virtual s", ">real s", ">times slower than real")
     rows = [
@@ -328,7 +328,7 @@ def fast(chosen: argparse.Namespace) -> Part:
 def joins(chosen: argparse.Namespace) -> Part:
     """The times of each join, or its error. After a failure, and after every `--fresh` joins, the lab is a new one.
     Ctrl-C ends the part with the joins so far."""
-    plan = load(chosen.topology, known_overlays=overlays.known(), time="virtual")
+    plan = load(chosen.topology, known_overlays=overlays.known_names(), time="virtual")
     found: list[dict[str, Any]] = []
     with suppress(KeyboardInterrupt):
         while len(found) < chosen.joins:
@@ -360,7 +360,7 @@ def joins(chosen: argparse.Namespace) -> Part:
 def one_join(lab: Lab, number: int) -> dict[str, Any]:
     virtual_s, real_s = lab.provider.now_s(), time.monotonic()
     fault: dict[str, str] = {}
-    first = overlays.joined(lab) is None
+    first = overlays.joined_overlay(lab) is None
     try:
         if not first:
             overlays.leave(lab, console.note)

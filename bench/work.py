@@ -90,7 +90,7 @@ def row(what: str, once: Callable[[], float], count: int) -> dict[str, Any]:
 
 @contextmanager
 def lab_at(topology: Path, time_: Time) -> Iterator[Lab]:
-    with stage.lab_of(load(topology, known_overlays=overlays.known(), time=time_)) as lab:
+    with stage.lab_of(load(topology, known_overlays=overlays.known_names(), time=time_)) as lab:
         yield lab
 
 

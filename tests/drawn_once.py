@@ -15,7 +15,7 @@ from minigts.report import style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_svg, _printed = style.svg, style.printed
+_svg, _printed = style.svg, style.figure_bytes
 _shown: WeakKeyDictionary[Figure, str] = WeakKeyDictionary()
 _drawn: dict[tuple[str, str, style.Style], bytes] = {}
 """By a figure's SVG, its kind and style."""
@@ -25,7 +25,7 @@ _drawn: dict[tuple[str, str, style.Style], bytes] = {}
 def drawn_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(style, "svg", _svg_of)
-        patch.setattr(style, "printed", _printed_once)
+        patch.setattr(style, "figure_bytes", _printed_once)
         yield
 
 

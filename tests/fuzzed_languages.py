@@ -140,7 +140,7 @@ def _text(data: bytes) -> str:
 
 def _topology(data: bytes) -> None:
     plan = topologies.parse(_text(data), "t.yaml", known_overlays=OVERLAYS)
-    text = plans.to_json(plan)
+    text = plans.plan_json(plan)
     assert Plan.model_validate_json(text) == plan
 
 
@@ -176,7 +176,7 @@ def _compose(data: bytes) -> None:
         tree, compose_file.Host("a", ("a", "b"), {"A": "1"}, {"redis:7": "redis.tar"}, "shop", lambda path: "B='2'")
     )
     require_none([*tree.problems, *(tree.problem("compose.yaml", each) for each in found.findings)], "compose.yaml")
-    for each in containers.planned(found.services, "/lab"):
+    for each in containers.plan_containers(found.services, "/lab"):
         assert Container.model_validate_json(each.model_dump_json()) == each
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from minigts.lab import Lab
 from minigts.serve.auth import Access
-from minigts.serve.server import Server, bound
+from minigts.serve.server import Server, bind
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def served(lab: Lab, results: Path, said: list[str], interval_s: float = 0.3) ->
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:
-        with bound("127.0.0.1", 0) as listening:
+        with bind("127.0.0.1", 0) as listening:
             access = Access("127.0.0.1", listening.getsockname()[1])
             serving = Server(lab, access, results, interval_s).serving(listening, said.append)
             asyncio.run_coroutine_threadsafe(serving.__aenter__(), loop).result(20)

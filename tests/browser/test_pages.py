@@ -61,7 +61,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     by_hops = Path(shutil.copytree(SAMPLE, where / "by-hops"))
     run, other = campaign / "udp-sweep-20261121-100000", campaign / "cpu-20261121-100000"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(style, "printed", lambda *_: b"")
+        patch.setattr(style, "figure_bytes", lambda *_: b"")
         render(by_hops)
         return {
             "campaign": render(campaign),

@@ -16,7 +16,7 @@ from playwright.sync_api import sync_playwright
 from minigts.lab import Lab
 from minigts.lab.forwarding import LISTENS_AT as FORWARDED
 from minigts.serve.auth import Access
-from minigts.serve.server import Server, bound
+from minigts.serve.server import Server, bind
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -28,7 +28,7 @@ ASK = """async () => (await fetch('/lesson/1-delay-adds-up',
 def served(place: Path) -> Iterator[Access]:
     """A server whose lab is not there: its own pages are shown, and who may ask is looked at."""
     loop, runners = asyncio.new_event_loop(), []
-    with bound("127.0.0.1", 0) as listening:
+    with bind("127.0.0.1", 0) as listening:
         access = Access("127.0.0.1", listening.getsockname()[1])
 
         async def begin() -> None:

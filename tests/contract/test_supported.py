@@ -49,7 +49,7 @@ def asking(feature: str) -> Plan:
 
 def test_each_feature_is_asked_for_here() -> None:
     assert {*ASKING, CARRIERS} == set(supported.names())
-    assert {name: [each.feature for each in supported.asked(asking(name))] for name in ASKING} == {
+    assert {name: [each.feature for each in supported.required_features(asking(name))] for name in ASKING} == {
         name: [name] for name in ASKING
     }
 

@@ -315,7 +315,7 @@ class Siege:
 
         def act(held: Hostile) -> str:
             rundir = self._ground.rundir
-            for place in (command_line.to_be_restarted(rundir, "a"), rundir / "hosts" / "a" / "again"):
+            for place in (command_line.restart_file(rundir, "a"), rundir / "hosts" / "a" / "again"):
                 path = held.traced.put(0, str(place).encode() + b"\0")
                 made = held.traced.call(257, -100, path, os.O_CREAT | os.O_RDWR, 0o600)
             with contextlib.suppress(Ended):

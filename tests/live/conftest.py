@@ -80,14 +80,14 @@ def brought_up(plan: Plan, name: str, places: pytest.TempPathFactory) -> Iterato
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """chain6 in virtual time."""
-    plan = load(TOPOLOGIES / "chain6.yaml", known_overlays=overlays.known(), time="virtual")
+    plan = load(TOPOLOGIES / "chain6.yaml", known_overlays=overlays.known_names(), time="virtual")
     yield from brought_up(plan, "live", tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def real_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Three hosts in a row, in real time. No other test runs meanwhile, so it is as small as a chain can be."""
-    plan = parse(REAL, "chain3.yaml", known_overlays=overlays.known(), time="real")
+    plan = parse(REAL, "chain3.yaml", known_overlays=overlays.known_names(), time="real")
     yield from brought_up(plan, "real", tmp_path_factory)
 
 
@@ -107,7 +107,7 @@ def make_lab(tmp_path: Path) -> Iterator[MakeLab]:
     made: list[Lab] = []
 
     def bring_up(topology: Path | str, name: str | None = None, provider: str = "uml", time: Time | None = None) -> Lab:
-        known = overlays.known()
+        known = overlays.known_names()
         time = time or ("virtual" if registry.has_virtual_time(provider) else "real")
         plan = (
             load(topology, known_overlays=known, time=time)

@@ -125,7 +125,7 @@ def _inmost() -> int:
     ours = Path("/proc/self/ns/pid").stat().st_ino
     return next(
         pid
-        for pid in lab_processes.marked(private_libvirt.directory())
+        for pid in lab_processes.marked_pids(private_libvirt.directory())
         if Path(f"/proc/{pid}/ns/pid").stat().st_ino != ours
     )
 

@@ -26,5 +26,5 @@ def cache_keys() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    facts = {"root": str(paths.project_root()), "overlays": catalogue.known(), "keys": cache_keys()}
+    facts = {"root": str(paths.project_root()), "overlays": catalogue.known_names(), "keys": cache_keys()}
     json.dump(facts, sys.stdout)

@@ -20,7 +20,7 @@ PROBES = 250
 def ends_ms(lab: Lab) -> float:
     """What the ends of a path may add to its tolerance where QEMU emulates their processors: see docs/vagrant.md."""
     emulated = isinstance(lab.provider, VagrantProvider) and lab.provider.emulated
-    joined = overlays.joined(lab)
+    joined = overlays.joined_overlay(lab)
     return EMULATED_MS[joined.name if joined else overlays.UNDERLAY] if emulated else 0.0
 
 

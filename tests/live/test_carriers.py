@@ -95,7 +95,7 @@ def test_a_flap_comes_at_its_moment_and_twice_the_same(tmp_path_factory: pytest.
             try:
                 with made.provider.together() as pool:
                     watched = [pool.start(lambda host=host: said(made, host, watching)) for host in ("ams", "bra")]
-                    for _ in schedule_player.played(made, flap):
+                    for _ in schedule_player.play_moments(made, flap):
                         pass
                     first, second = (each.result() for each in watched)
                 return first, second, links_shown(made)

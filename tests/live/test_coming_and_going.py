@@ -20,7 +20,7 @@ from minigts.dataplane.round_trip import echo_ms
 from minigts.foreign import to_user
 from minigts.lab import Lab, calibration, edit
 from minigts.providers.agent import lab_processes
-from minigts.topology.edit import with_host, without_host
+from minigts.topology.edit import add_host, remove_host
 from minigts.topology.read.load import parse
 
 CHAIN = "name: altered\ndefaults: {link: {rate: 50mbit}}\nchain: {hosts: [ams, bra, lju, mil], link: {rtt: 10ms}}\n"
@@ -116,14 +116,14 @@ def test_both_hosts_boot_while_others_wait_in_the_same_program(lab: Lab) -> None
     if lab.time == "real":
         pytest.skip("there nobody waits for a turn")
     now = lab.reopened
-    more = with_host(now.plan, "waits", "bra", {"rtt": "2ms"})
+    more = add_host(now.plan, "waits", "bra", {"rtt": "2ms"})
     with now.provider.together() as pool:
         argv = ["ping", "-q", "-i", "0.1", "-c", "200", now.plan.host("mil").address]
         talk = pool.start(partial(now.provider.run, "lju", argv, timeout_s=120, check=False))
         assert edit.alter(now, more, quiet) == {"bra", "waits"}
         assert " 0% packet loss" in talk.result().stdout
     again = now.reopened
-    edit.alter(again, without_host(again.plan, "waits"), quiet)
+    edit.alter(again, remove_host(again.plan, "waits"), quiet)
 
 
 def test_what_leaves_is_gone_and_routes_go_where_they_went(lab: Lab, program: Program) -> None:
@@ -153,5 +153,5 @@ def test_whoever_is_killed_while_adding_leaves_nothing_that_down_does_not_take(l
     os.kill(adding.pid, signal.SIGKILL)
     adding.wait()
     program.succeeds("down")
-    assert lab_processes.marked(lab.rundir) == []
+    assert lab_processes.marked_pids(lab.rundir) == []
     assert not lab.rundir.exists()

@@ -16,7 +16,7 @@ from minigts.lab import Lab
 from minigts.providers.base import HasCourse
 from minigts.providers.course import NS_PER_S, RECORD, Course
 from minigts.results import courses, manifest
-from minigts.results.course_difference import interval, parting, told
+from minigts.results.course_difference import difference_lines, interval, parting
 from minigts.results.courses import LabCourse
 
 pytestmark = pytest.mark.virtual
@@ -118,7 +118,9 @@ def test_one_ping_more_is_found_with_its_host_and_moment(
     assert exact.host == "h3"
     assert exact.moment_ns == round(3.5 * NS_PER_S)
     assert '"ping"' in exact.events[1]
-    assert next(told(both[0], both[1], (files[0], files[1]))).startswith("they part at 3.5 s of the lab, on h3;")
+    assert next(difference_lines(both[0], both[1], (files[0], files[1]))).startswith(
+        "they part at 3.5 s of the lab, on h3;"
+    )
     assert pinged.recording is not None
     assert pinged.recording.why is None
 

@@ -46,6 +46,6 @@ def test_a_worker_that_has_nothing_takes_the_same_bytes(program: Program, traces
     bad = [seed for seed, each in ours.items() if each.is_bad]
     assert bad, "of two seeds with so many faults one loses echoes"
     for seed in bad:
-        one, other = folder.recorded(here, seed), folder.recorded(there, seed)
+        one, other = folder.recorded_files(here, seed), folder.recorded_files(there, seed)
         assert (one["echoes.txt"], one[timeline.FILE]) == (other["echoes.txt"], other[timeline.FILE])
     assert not traces.left()

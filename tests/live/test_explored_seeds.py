@@ -89,7 +89,7 @@ def test_seeds_are_the_same_bytes_by_whom_ever_they_are_taken(program: Program, 
     bad = [seed for seed, each in one.items() if each.is_bad]
     assert bad, "of two seeds with so many faults one loses echoes"
     for seed in bad:
-        ours, theirs = folder.recorded(first, seed), folder.recorded(second, seed)
+        ours, theirs = folder.recorded_files(first, seed), folder.recorded_files(second, seed)
         assert (ours["echoes.txt"], ours[timeline.FILE]) == (theirs["echoes.txt"], theirs[timeline.FILE])
         assert not re.search("fault( over)? failed", ours[timeline.FILE]), ours[timeline.FILE]
     said = program.run("replay", str(first), "--seed", str(bad[0]))

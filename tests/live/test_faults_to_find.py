@@ -95,7 +95,7 @@ def test_a_student_finds_and_mends_a_fault(program: Program, tmp_path: Path) -> 
 
     (folder / "answers.yaml").write_text(f"answers: {{what: {fault.kind.name}, where: {fault.place.host}}}\n")
     assert "still broken" in program.run("lesson", "14", "check", *here).stdout
-    broken = breaks.required(lab)
+    broken = breaks.require_broken(lab)
     program.succeeds("exec", broken.where, "--", "sh", "-c", broken.undo)  # as by hand
     assert "lesson 14: passed" in program.succeeds("lesson", "14", "check", *here)
 

@@ -108,7 +108,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def end_on(lab: Lab, host: str) -> Endpoint:
-    joined = overlays.joined(lab)
+    joined = overlays.joined_overlay(lab)
     assert joined is not None
     return joined.endpoints()[host]
 

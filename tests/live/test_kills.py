@@ -136,7 +136,7 @@ def test_the_supervisor_killed(program: Program, traces: Traces) -> None:
     program.succeeds(*UP)
     traces.look()
     subprocess.run(["kill", "-9", str(supervisor(program))], check=True)
-    assert until(lambda: not lab_processes.marked(program.rundir("pair"))), "kernels outlive their supervisor"
+    assert until(lambda: not lab_processes.marked_pids(program.rundir("pair"))), "kernels outlive their supervisor"
     said = {state.split(":")[0] for state in states(program).values()}  # and then that the clock has gone, too
     assert said == {"host ams is not running", "host bra is not running"}
     program.succeeds("down")

@@ -18,7 +18,7 @@ from live.program import TOPOLOGIES, Program
 from minigts import lab as labs
 from minigts import overlays
 from minigts.foreign import to_user
-from minigts.judge.tolerances import exchanged
+from minigts.judge.tolerances import exchange_tolerance
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
 from minigts.topology.read.load import load
@@ -33,7 +33,7 @@ SERVERS_PORT = 12865
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """The lab of topologies/kubernetes.yaml, over which no overlay is laid yet."""
-    plan = load(TOPOLOGIES / "kubernetes.yaml", known_overlays=overlays.known(), time="virtual")
+    plan = load(TOPOLOGIES / "kubernetes.yaml", known_overlays=overlays.known_names(), time="virtual")
     yield from brought_up(plan, "cluster", tmp_path_factory)
 
 
@@ -79,7 +79,7 @@ def test_the_files_manifests_were_applied_and_their_pods_are_ready(cluster: Lab,
 @pytest.mark.parametrize("far", ["worker1", "worker2"])
 def test_pods_are_as_far_apart_as_their_hosts(cluster: Lab, ends: Mapping[str, Endpoint], far: str) -> None:
     path = cluster.plan.path("plane", far)
-    tolerance = exchanged(cluster.plan, path, 1, frames=True)
+    tolerance = exchange_tolerance(cluster.plan, path, 1, frames=True)
     assert tolerance.allows(lowest_rtt_ms(cluster, ends["plane"], ends[far].address), path.rtt_ms)
 
 
@@ -146,7 +146,7 @@ def test_a_worker_comes_back_after_a_power_cut(cluster: Lab, ends: Mapping[str, 
     again = overlays.rejoin(cluster, "worker2", quiet)
     assert all(ready(node) for node in asked(cluster, "get", "nodes")["items"])
     path = cluster.plan.path("plane", "worker2")
-    tolerance = exchanged(cluster.plan, path, 1, frames=True)
+    tolerance = exchange_tolerance(cluster.plan, path, 1, frames=True)
     assert tolerance.allows(lowest_rtt_ms(cluster, again["plane"], again["worker2"].address), path.rtt_ms)
 
 
@@ -172,7 +172,7 @@ def test_flannel_carries_packets_between_pods_in_vxlan(cluster: Lab, before: Map
 
     assert {words["ENCAPSULATION"] for words in proven.values()} == {"vxlan"}
     assert {end.mtu for end in ends.values()} == {1450}
-    assert exchanged(cluster.plan, path, 1, frames=True).allows(rtt_ms, path.rtt_ms)
+    assert exchange_tolerance(cluster.plan, path, 1, frames=True).allows(rtt_ms, path.rtt_ms)
     assert test_overlays.state(cluster) == before
 
 

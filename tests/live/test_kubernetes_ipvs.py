@@ -29,7 +29,7 @@ STATE = "cat /proc/net/ip_vs | tail -n +4; ipset list -name; grep . /proc/sys/ne
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    plan = parse(TOPOLOGY, "ipvs.yaml", known_overlays=overlays.known(), time="virtual")
+    plan = parse(TOPOLOGY, "ipvs.yaml", known_overlays=overlays.known_names(), time="virtual")
     yield from brought_up(plan, "ipvs", tmp_path_factory)
 
 

@@ -34,7 +34,7 @@ SAME_MS = 0.01
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    plan = parse(TOPOLOGY, "networks.yaml", known_overlays=overlays.known(), time="virtual")
+    plan = parse(TOPOLOGY, "networks.yaml", known_overlays=overlays.known_names(), time="virtual")
     yield from brought_up(plan, "networks", tmp_path_factory)
 
 

@@ -51,7 +51,7 @@ programs=$(jq -r .programs /run/minigts/host.json)
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    plan = parse(TOPOLOGY, "pods.yaml", known_overlays=overlays.known(), time="virtual")
+    plan = parse(TOPOLOGY, "pods.yaml", known_overlays=overlays.known_names(), time="virtual")
     for lab in brought_up(plan, "pods", tmp_path_factory):
         overlays.join(lab, "kubernetes", quiet)
         yield lab
@@ -122,7 +122,7 @@ def service(minigts: Program) -> str:
 
 
 def test_a_service_answers_by_nftables_alone(cluster: Lab, service: str) -> None:
-    ends = overlays.joined(cluster)
+    ends = overlays.joined_overlay(cluster)
     assert ends is not None
     for end in ends.endpoints().values():
         for prefix in (end.network, ()):

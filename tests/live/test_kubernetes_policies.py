@@ -11,7 +11,7 @@ from live.conftest import brought_up, quiet
 from minigts import overlays
 from minigts.foreign import to_user
 from minigts.lab import Lab
-from minigts.overlays import joined, pods, policy
+from minigts.overlays import joined_overlay, pods, policy
 from minigts.topology.read.load import parse
 
 pytestmark = [pytest.mark.virtual, pytest.mark.compiled, pytest.mark.nightly, pytest.mark.timeout(3600)]
@@ -62,11 +62,11 @@ MUTE = POLICY.format("mute", "other", "{podSelector: {}, policyTypes: [Egress]}"
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    plan = parse(TOPOLOGY, "policies.yaml", known_overlays=overlays.known(), time="virtual")
+    plan = parse(TOPOLOGY, "policies.yaml", known_overlays=overlays.known_names(), time="virtual")
     yield from brought_up(plan, "policies", tmp_path_factory)
 
 
-NETWORKS = [name for name in overlays.known() if overlays.find(name).declaration.pods]
+NETWORKS = [name for name in overlays.known_names() if overlays.find(name).declaration.pods]
 
 
 @pytest.fixture(scope="module", params=NETWORKS)
@@ -161,7 +161,7 @@ rules: [{allow: {from: web, to: store, protocol: tcp, ports: [12865]}}]
 
 def opens(lab: Lab, prefix: Sequence[str], host: str, target: str, port: int) -> bool:
     """Whether that network's connection to the measuring pod on `target` is let through."""
-    now = joined(lab)
+    now = joined_overlay(lab)
     assert now is not None
     argv = [*prefix, "nc", "-z", "-w", "1", now.endpoints()[target].address, str(port)]
     return lab.provider.run(host, argv, timeout_s=LIMIT_S, check=False).code == 0
@@ -169,7 +169,7 @@ def opens(lab: Lab, prefix: Sequence[str], host: str, target: str, port: int) ->
 
 def test_a_file_of_minigts_becomes_objects_about_the_measuring_pods(cluster: Lab) -> None:
     """They are in force once `apply` ends; and users' pods and nodes are none of theirs."""
-    now = joined(cluster)
+    now = joined_overlay(cluster)
     assert now is not None
     measuring = {host: end.network for host, end in now.endpoints().items()}
     friend = pods.running(cluster, "pod/shop/friend")

@@ -314,7 +314,7 @@ def test_a_lab_goes_on_without_a_host_whose_kernel_lies(make_lab: MakeLab) -> No
     before_s = provider.now_s()
     launch = Launch.read(lab.rundir / lab_processes.LAUNCH)
     provider._tell_supervisor(dataclasses.replace(launch, instead=(sys.executable, "-I", "-c", FAKE)))
-    command_line.to_be_restarted(lab.rundir, liar).touch()
+    command_line.restart_file(lab.rundir, liar).touch()
     command_line.end(lab.rundir, liar)
     _await(lambda: ended.log(lab.rundir, liar).exists())
     says = f"{liar} was ended by the clock: it asked for a time that has passed, by [0-9]+ ns"

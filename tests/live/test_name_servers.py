@@ -62,7 +62,7 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def ends(named: Lab) -> dict[str, Endpoint]:
-    joined = overlays.joined(named)
+    joined = overlays.joined_overlay(named)
     assert joined is not None
     return joined.endpoints()
 

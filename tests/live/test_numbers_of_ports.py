@@ -15,7 +15,7 @@ from minigts.errors import EnvironmentLacks
 from minigts.fidelity import measure
 from minigts.foreign import to_parse
 from minigts.lab import Lab, edit
-from minigts.topology.edit import with_link, without_link
+from minigts.topology.edit import add_link, remove_link
 from minigts.topology.outage import Outage
 
 pytestmark = pytest.mark.touched(
@@ -99,7 +99,7 @@ def test_interfaces_have_the_files_numbers_and_keep_them_as_others_come_and_go(m
     has_the_ports_of_its_plan(lab)
     goes_by_the_right_links(lab)
     goes_down_alone(lab, "b", "c")
-    for altered in (partial(without_link, name="c-a"), lambda plan: with_link(plan, "a", "c", {"delay": "3ms"})):
+    for altered in (partial(remove_link, name="c-a"), lambda plan: add_link(plan, "a", "c", {"delay": "3ms"})):
         edit.alter(lab, altered(lab.plan), quiet)
         lab = lab.reopened
         has_the_ports_of_its_plan(lab)

@@ -106,13 +106,13 @@ OF_THEIR_OWN = {"kubernetes"}
     "name",
     [
         pytest.param(name, marks=() if of_each_change.has(name) else pytest.mark.nightly)
-        for name in sorted(overlays.known(), key=lambda name: (not name.startswith("swarm"), name))
+        for name in sorted(overlays.known_names(), key=lambda name: (not name.startswith("swarm"), name))
         if overlays.find(name).folder.name not in OF_THEIR_OWN
     ],
 )
 def test_overlay_joins_proves_its_path_and_leaves_nothing(name: str, request: pytest.FixtureRequest) -> None:
     skip_without_programs(name)
-    pair: Lab = request.getfixturevalue("pair6" if ipv6.needed_by(name) else "pair")
+    pair: Lab = request.getfixturevalue("pair6" if ipv6.needs_ipv6(name) else "pair")
     before = state(pair)
     declared = overlays.find(name).data_path
 
@@ -196,7 +196,7 @@ def meshed(chain: Lab, request: pytest.FixtureRequest) -> tuple[overlays.Endpoin
 
 
 def proves_what_is_joined(lab: Lab) -> None:
-    joined = overlays.joined(lab)
+    joined = overlays.joined_overlay(lab)
     assert joined is not None
     assert {words["ENCAPSULATION"] for words in overlays.verify(lab, quiet).values()} == {
         overlays.find(joined.name).data_path.encapsulation

@@ -141,4 +141,4 @@ def _on_loopback(line: str) -> bool:
 
 
 def _processes_of(program: Program) -> list[int]:
-    return [pid for lab in (program.state / "labs").iterdir() for pid in lab_processes.marked(lab)]
+    return [pid for lab in (program.state / "labs").iterdir() for pid in lab_processes.marked_pids(lab)]

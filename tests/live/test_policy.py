@@ -109,7 +109,7 @@ def test_a_policy_outlives_restarts_power_cuts_and_a_kept_lab(
 
     def now() -> dict[str, bool]:
         lab = lab_named("pair")
-        ends = overlays.joined(lab)
+        ends = overlays.joined_overlay(lab)
         assert ends is not None
         return reaches(lab, ends.endpoints()["ams"], ends.endpoints()["bra"])
 
@@ -160,7 +160,7 @@ def test_a_run_on_a_lab_gives_it_back_with_its_overlay_and_its_policy(
     program.succeeds("policy", "apply", str(tmp_path / "open.yaml"))
     monkeypatch.setenv("MINIGTS_STATE", str(program.state))
     lab = lab_named("pair")
-    before = overlays.joined(lab)
+    before = overlays.joined_overlay(lab)
     program.succeeds("run", str(tmp_path / "two.yaml"), "--lab", "pair", "--results", str(tmp_path / "results"))
     (made,) = (tmp_path / "results").iterdir()
     found = manifests.read(made).overlays
@@ -169,9 +169,9 @@ def test_a_run_on_a_lab_gives_it_back_with_its_overlay_and_its_policy(
         "canal": None,
         "vxlan-bare": None,
     }
-    now = overlays.joined(lab)
+    now = overlays.joined_overlay(lab)
     assert before is not None and now is not None and now.name == before.name == "canal"
-    in_force = policy.in_force(lab)
+    in_force = policy.policy_in_force(lab)
     assert in_force is not None and in_force.name == "open"
     assert reaches(lab, now.endpoints()["ams"], now.endpoints()["bra"]) == {
         "icmp": True,

@@ -124,7 +124,7 @@ def test_hosts_come_and_go_while_another_is_off(lab: Lab, program: Program) -> N
     now = lab.reopened
     assert (now.read_record().off, now.read_record().unsettled) == ({"bra"}, frozenset())
     assert set(now.provider.kernels()) == {"ams", "lju", "par"}  # type: ignore[attr-defined]
-    joined = overlays.joined(now)
+    joined = overlays.joined_overlay(now)
     assert joined is not None
     assert set(joined.ends) == {"ams", "bra", "lju", "par"}
     program.succeeds("start", "bra")

@@ -37,7 +37,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield made
         labs.down(made)
         assert of_a_lab.remove(made.rundir) == []
-        assert isinstance(HERE, cgroups.Place)
+        assert isinstance(HERE, cgroups.CgroupPlace)
         assert not [*HERE.parent.glob("minigts-*-half")]
 
 

@@ -21,7 +21,7 @@ PLACES = (b"/tmp/", b"/var/tmp", b"/usr/share/cargo", b"/root/", b"/home/")
 @pytest.fixture(scope="module")
 def built() -> dict[str, Path]:
     build_all.ensure(lambda _: None)
-    return dict(provenance.of_a_new_lab(virtual=True))
+    return dict(provenance.new_lab_parts(virtual=True))
 
 
 @pytest.fixture(scope="module")
@@ -61,4 +61,4 @@ def test_somebody_else_gets_the_same_bytes(recipe: str, tmp_path: Path) -> None:
     with other_build.otherwise(recipe) as other:
         assert (other / recipe).read_bytes() == usual
     if not (tmp_path / "usual" / digests.UNLOCKED).exists():
-        assert hashlib.sha256(usual).hexdigest() == digests.expected()[f"{recipe}/{recipe}"]
+        assert hashlib.sha256(usual).hexdigest() == digests.expected_digests()[f"{recipe}/{recipe}"]

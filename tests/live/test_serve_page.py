@@ -18,7 +18,7 @@ from live.conftest import MakeLab, quiet
 from live.pages import PATIENCE_MS, chromium, opened, slide
 from live.program import TOPOLOGIES, Program
 from minigts.lab import Lab, edit
-from minigts.topology.edit import with_host
+from minigts.topology.edit import add_host
 
 pytestmark = [
     pytest.mark.touched("tools/minigts/serve"),
@@ -154,7 +154,7 @@ def test_two_pages_at_work_on_one_lab(
     assert said == []
 
     now = Lab(pair.rundir)
-    edit.alter(now, with_host(now.plan, "par", "bra", {"rtt": "4ms"}), quiet)
+    edit.alter(now, add_host(now.plan, "par", "bra", {"rtt": "4ms"}), quiet)
     for page in (desk, phone):
         expect(page.locator("#map [data-machine=par]")).to_have_count(1)
         expect(page.locator("#map [data-link=par-bra] .first")).to_have_text("4 ms")

@@ -50,7 +50,7 @@ def turn(lab: Lab, switch: str, link: str, state: str) -> None:
 def roles(lab: Lab, switch: str) -> dict[str, tuple[str, str]]:
     machine = lab.plan.machine(switch)
     assert isinstance(machine, Switch)
-    return {port.link: (port.role, port.state) for port in trees.shown(lab, machine).ports.values()}
+    return {port.link: (port.role, port.state) for port in trees.read_tree(lab, machine).ports.values()}
 
 
 def settled(lab: Lab) -> None:

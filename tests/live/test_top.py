@@ -43,7 +43,7 @@ def test_what_a_link_loses_and_that_it_is_down_is_seen(pair: Lab) -> None:
     labs.set_links_up(pair, "ams", "bra", up=False)
     before = usage.read(pair)
     echoes(pair, LOST)
-    there, back = usage.between(pair, before, usage.read(pair)).flows
+    there, back = usage.activity_between(pair, before, usage.read(pair)).flows
     assert (there.outage, back.outage) == ("cut", "cut")
     assert LOST <= there.lost <= LOST + 4
     assert there.frames > 0
@@ -55,13 +55,13 @@ def test_what_a_link_loses_and_that_it_is_down_is_seen(pair: Lab) -> None:
 def test_a_stream_fills_the_queue_and_the_round_trip_is_as_much_longer(pair: Lab) -> None:
     pair.provider.run("bra", ["iperf3", "-s", "-D", "-1"], timeout_s=LIMIT_S)
     client = ["iperf3", "-c", pair.plan.host("bra").address, "-t", "8" if pair.time == "real" else "10"]
-    seen: list[usage.Flow] = []
+    seen: list[usage.TcpFlow] = []
     with ThreadPoolExecutor(1) as beside:
         talk = beside.submit(pair.provider.run, "ams", client, timeout_s=2 * LIMIT_S)
         before = usage.read(pair)
         while not talk.done():
             after = usage.read(pair)
-            there, back = usage.between(pair, before, after).flows
+            there, back = usage.activity_between(pair, before, after).flows
             assert back.queued_bytes < 2000, "nothing but acknowledgements"
             seen.append(there)
             before = after

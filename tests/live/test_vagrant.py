@@ -28,7 +28,7 @@ LIMIT_S = 60.0
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """topologies/pair.yaml, up without an overlay; when it is down, nothing of it is left."""
-    plan = load(TOPOLOGIES / "pair.yaml", known_overlays=overlays.known())
+    plan = load(TOPOLOGIES / "pair.yaml", known_overlays=overlays.known_names())
     made = labs.up(plan, "vagrant", "pair-of-machines", quiet)
     prefix = definition(made).prefix
     try:

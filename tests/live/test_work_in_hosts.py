@@ -28,7 +28,7 @@ def test_what_goes_to_a_host_comes_back_by_way_of_another(lab: Lab, tmp_path: Pa
     sent.chmod(0o741)
     first, last = There.of("ams", "/var/tmp/first"), There.of("lon", "/var/tmp/last")
     files.put(lab, sent, first, recursive=False)
-    assert files.between(lab, first, last, recursive=False).size_bytes == SIZE_BYTES
+    assert files.copy_between_hosts(lab, first, last, recursive=False).size_bytes == SIZE_BYTES
     back = files.get(lab, last, tmp_path / "back", recursive=False).place
     assert back.read_bytes() == sent.read_bytes()
     assert back.stat().st_mode & 0o7777 == 0o741

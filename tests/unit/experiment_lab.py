@@ -13,7 +13,7 @@ from minigts.errors import InputError
 from minigts.experiment_language.model import Experiment
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
-from minigts.fidelity.host_load import HostLoad, Recording
+from minigts.fidelity.host_load import HostLoad, LoadRecording
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
 from minigts.providers.real_time import RealTime
@@ -136,7 +136,7 @@ def endpoints(plan: Plan, overlay: str) -> Mapping[str, Endpoint]:
     return {host.name: Endpoint(host.name, host.address, mtu, ("in", overlay)) for host in plan.hosts}
 
 
-Recorder = Callable[[], AbstractContextManager[Recording]]
+Recorder = Callable[[], AbstractContextManager[LoadRecording]]
 
 
 def recorder_of(*foreign_cores: float) -> Recorder:
@@ -144,8 +144,8 @@ def recorder_of(*foreign_cores: float) -> Recorder:
     left = chained(foreign_cores, repeat(foreign_cores[-1] if foreign_cores else 0.0))
 
     @contextmanager
-    def recording() -> Iterator[Recording]:
-        machine = Recording()
+    def recording() -> Iterator[LoadRecording]:
+        machine = LoadRecording()
         yield machine
         machine.load = host_load(foreign_cores=next(left))
 

@@ -259,7 +259,7 @@ def test_a_benchs_help_makes_no_environment(bare: Path, cache: Path) -> None:
 
 
 def test_verbs_read_from_the_source_are_those_of_the_program() -> None:
-    def read(verb: help_from_source.Verb) -> dict[str, Any]:
+    def read(verb: help_from_source.SourceVerb) -> dict[str, Any]:
         return {name: read(each) for name, each in verb.verbs.items()}
 
     def real(command: Any) -> dict[str, Any]:

@@ -202,7 +202,7 @@ BEFORE_THE_GATE = {
     "results.gate.own": {"session/campaign.py", "explore/exploration.py"},
     "results.gate.sign": {"experiments/run_folders.py", "explore/folder.py"},
     "results.gate.Trusted": set(),
-    "results.bundle.unpacked": {"cli/verbs/reproduce.py", "explore/bundling.py"},
+    "results.bundle.unpack": {"cli/verbs/reproduce.py", "explore/bundling.py"},
     "explore.work.SeedOfWork": set(),
     "explore.folder.adopt": {"explore/bundling.py", "explore/permission.py"},
     "experiments.run_folders.begin": {"session/campaign.py", "experiments/hardware.py"},

@@ -19,7 +19,7 @@ LINES_SHOWN = 20
 _SECRETS = re.compile(r"(?<=://)[^/@\s\"']{1,1000}@")
 
 
-def without_secrets(text: str) -> str:
+def redact(text: str) -> str:
     """`text` without the user and password in its URLs: https://user:word@host/ → https://…@host/."""
     return _SECRETS.sub("\N{HORIZONTAL ELLIPSIS}@", text)
 
@@ -98,7 +98,7 @@ class CommandFailed(MinigtsError):
         where = f"on {self.host}: " if self.host else ""
         said = [line for text in (self.out, self.err) for line in _last_lines(text)][-LINES_SHOWN:]
         indented = "".join(f"\n    {shown(line, MOST_SHOWN)}" for line in said)
-        return without_secrets(f"{where}`{shlex.join(self.argv)}` ended with code {self.code}{indented}")
+        return redact(f"{where}`{shlex.join(self.argv)}` ended with code {self.code}{indented}")
 
 
 def _last_lines(text: Foreign) -> list[Foreign]:

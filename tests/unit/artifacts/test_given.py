@@ -387,8 +387,8 @@ def test_programs_are_fetched(address: str, monkeypatch: pytest.MonkeyPatch) -> 
         ("/missing", {}, "HTTP status 404"),
         ("/circle", {}, "HTTP status 302"),
         ("/short", {}, "broke off after"),
-        ("/endless", {"download": downloads.Limits(most_s=0.2)}, "took longer than 0.2 s"),
-        ("/weave.tgz", {"download": downloads.Limits(most_bytes=50)}, "is larger than 50 bytes"),
+        ("/endless", {"download": downloads.DownloadLimits(most_s=0.2)}, "took longer than 0.2 s"),
+        ("/weave.tgz", {"download": downloads.DownloadLimits(most_bytes=50)}, "is larger than 50 bytes"),
     ],
 )
 def test_what_is_no_download_is_refused(

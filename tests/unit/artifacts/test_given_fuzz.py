@@ -22,7 +22,7 @@ from minigts.errors import EnvironmentLacks
 SHARE = 10
 """One archive for so many of `--fuzz`: it takes longer than a parser."""
 SLOW_S, GREW_MIB = 2.0, 300
-LIMITS = supplied.Limits(unpacked_bytes=1 << 24, members=5000, program_bytes=1 << 20, programs_bytes=1 << 21)
+LIMITS = supplied.SuppliedLimits(unpacked_bytes=1 << 24, members=5000, program_bytes=1 << 20, programs_bytes=1 << 21)
 LAYERS = {"blobs/sha256/22": gzip.compress(archive(PROGRAMS)), "blobs/sha256/11": b'{"schemaVersion": 2}'}
 LINKED = header("bin/weaver", tarfile.LNKTYPE, "busy") + archive({"busy": b"busy" * 500, "weaveutil": b"x" * 700})
 KINDS: dict[str, tuple[bytes, Callable[[bytes], bytes]]] = {

@@ -174,7 +174,7 @@ def test_a_kernel_with_other_bytes_than_the_standard_one_s_is_unproven(
 ) -> None:
     assert not mine.proof.proven
     expected = {f"kernel/{each}": _sum(mine.directory / each) for each in _files(mine.directory)}
-    monkeypatch.setattr(digests, "expected", lambda: expected)
+    monkeypatch.setattr(digests, "expected_digests", lambda: expected)
 
     assert mine.proof.proven, "its bytes count, not its name"
 

@@ -77,7 +77,7 @@ def test_they_are_built_side_by_side_and_it_is_said_what_could_be_done_meanwhile
     }
     assert kernel_build.present() is not None
     assert clock_build.present() is not None
-    assert build_all.uncompiled() == ()
+    assert build_all.uncompiled_products() == ()
 
 
 @pytest.mark.parametrize(
@@ -210,5 +210,5 @@ def test_room_on_one_disk_is_asked_for_together(tmp_path: Path, monkeypatch: pyt
 
 def test_user_namespaces_that_are_off_are_said_beforehand(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(namespaces, "blocked_by", lambda: "a.b=1")
+    monkeypatch.setattr(namespaces, "blocking_sysctl", lambda: "a.b=1")
     assert "user namespaces are switched off: sudo sysctl -w a.b=1" in build_all.missing()

@@ -78,5 +78,5 @@ def test_root_is_told_once_that_a_plain_user_is_enough(
 ) -> None:
     assert provider in registry.names()
     monkeypatch.setattr(os, "geteuid", lambda: user)
-    said = bring_up.as_root(registry.make(provider, Path()))
+    said = bring_up.root_note(registry.make(provider, Path()))
     assert ["plain user is enough" in line for line in said] == [True] * warned

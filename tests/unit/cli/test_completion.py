@@ -93,7 +93,7 @@ def test_it_imports_nothing_heavy() -> None:
 
 def test_overlays_and_providers_are_those_that_there_are() -> None:
     folders = (paths.project_root() / "provision" / "overlays").iterdir()
-    declared = (each.name for folder in folders if folder.is_dir() for each in catalogue.in_folder(folder))
+    declared = (each.name for folder in folders if folder.is_dir() for each in catalogue.read_folder(folder))
     assert completion.overlays() == sorted(declared)
     assert completion.providers() == sorted(registry.names())
 

@@ -32,7 +32,7 @@ def test_it_writes_three_files_that_name_each_other(here: Path, words: list[str]
     assert done.exit_code == 0
     assert sorted(path.name for path in here.iterdir()) == written
     experiment, topology, test = (here / name for name in written)
-    assert load(topology, known_overlays=overlays.known()).name == topology.stem
+    assert load(topology, known_overlays=overlays.known_names()).name == topology.stem
     assert f"minigts test --minigts {topology.name} {test.name}" in test.read_text()
     assert f"topology: {topology.name}" in experiment.read_text()
     assert not [path for path in here.iterdir() if "NAME" in path.read_text() or "TEST_FILE" in path.read_text()]

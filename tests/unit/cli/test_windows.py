@@ -31,7 +31,7 @@ runner = CliRunner()
 
 def printed(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, optional: Sequence[str] = ()) -> str:
     console = Console(file=io.StringIO(), width=width, highlight=False)
-    console.print(tables.fitted(columns, rows, width, optional=optional))
+    console.print(tables.table_of_width(columns, rows, width, optional=optional))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -129,7 +129,7 @@ def test_a_program_gets_a_line_a_row_with_tabs_and_no_padding() -> None:
 
 
 def test_a_cell_holds_no_tab() -> None:
-    assert tables.piped(("a", ">b"), [("x\ty", "1\n2")]) == ["a\tb", "x y\t1 2"]
+    assert tables.tab_separated_lines(("a", ">b"), [("x\ty", "1\n2")]) == ["a\tb", "x y\t1 2"]
 
 
 def test_a_lessons_plan_shows_delays_and_no_round_trip_until_its_student_has_predicted(

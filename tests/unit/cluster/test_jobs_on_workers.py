@@ -18,7 +18,7 @@ import pytest
 
 from live.program import until
 from minigts.cluster import dispatch, engine, worker
-from minigts.cluster.dispatch import Outcome
+from minigts.cluster.dispatch import JobOutcome
 from minigts.cluster.jobs import Job, split
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.experiments import prepare, run_folders
@@ -89,7 +89,7 @@ def test_why_a_lab_could_not_be_taken_down_is_told(monkeypatch: pytest.MonkeyPat
 def test_a_scheduler_that_is_begun_here_hears_nobody_without_its_key_and_serves_no_pages() -> None:
     from distributed import Client, Security  # noqa: PLC0415 -- half a second, when tests are collected
 
-    with engine.opened("local:1", lambda _: None) as opened:
+    with engine.open_engine("local:1", lambda _: None) as opened:
         scheduler = urlsplit(opened.client.scheduler.address)
         assert (scheduler.scheme, scheduler.hostname) == ("tls", "127.0.0.1")
         with pytest.raises(OSError, match=r"tcp://127\.0\.0\.1"):
@@ -121,14 +121,14 @@ class Made:
 @contextmanager
 def answering(
     monkeypatch: pytest.MonkeyPatch, call: Callable[..., str], workers: int
-) -> Iterator[Callable[[Sequence[Job]], tuple[Outcome, list[str], list[str]]]]:
+) -> Iterator[Callable[[Sequence[Job]], tuple[JobOutcome, list[str], list[str]]]]:
     """Has jobs done by workers that say what `call` says: what came of it, the jobs that were kept, what was said."""
     said: list[str] = []
     monkeypatch.setattr(dispatch, "_on_worker", lambda: call)
     monkeypatch.setattr(dispatch.registry, "make", lambda *_: Made())
-    with engine.opened(f"local:{workers}", lambda _: None) as opened:
+    with engine.open_engine(f"local:{workers}", lambda _: None) as opened:
 
-        def perform(jobs: Sequence[Job]) -> tuple[Outcome, list[str], list[str]]:
+        def perform(jobs: Sequence[Job]) -> tuple[JobOutcome, list[str], list[str]]:
             kept: list[str] = []
 
             def keep(job: Job, _files: Mapping[str, str]) -> None:
@@ -200,7 +200,7 @@ def test_a_job_is_given_up_once_three_workers_have_died_of_it(
     options = {"n_workers": 4, "threads_per_worker": 1, "processes": False, "dashboard_address": "127.0.0.1:0"}
     file = engine.EngineFile(cluster="distributed.LocalCluster", options=options)
     monkeypatch.setattr(dispatch, "_on_worker", lambda: call)
-    with engine.opened(file, lambda _: None) as opened:
+    with engine.open_engine(file, lambda _: None) as opened:
         outcome = dispatch.run_jobs(opened, jobs[:1], keep, lambda _: None, lambda _: None)
     assert outcome.failed == {jobs[0].name: "3 workers died while they had it"}
     assert len({*deaths.read_text().splitlines()}) == len(deaths.read_text().splitlines()) == 3
@@ -231,7 +231,7 @@ def test_what_a_worker_tells_of_its_job_is_heard() -> None:
         tell(RunProgress(2, 5, 0.0, "a sample"))
         tell(RunProgress(3, 5, 0.0, "too soon to be told"))
 
-    with engine.opened("local:1", lambda _: None) as opened:
+    with engine.open_engine("local:1", lambda _: None) as opened:
         opened.client.subscribe_topic(worker.topic("abcdef"), lambda event: heard.append(event[1]))
         opened.client.submit(job).result(timeout=60)
         assert until(lambda: bool(heard))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minigts.dataplane.frame_words import in_words
+from minigts.dataplane.frame_words import frame_line
 
 FAR, NEAR = bytes.fromhex("5210c9430102"), bytes.fromhex("5210c9430001")
 
@@ -65,22 +65,22 @@ ECHO = struct.pack("!BBHHH", 8, 0, 0, 7, 3) + bytes(56)
     ],
 )
 def test_a_frame_is_named_by_what_it_carries(frame: bytes, words: str) -> None:
-    assert in_words(frame) == words
+    assert frame_line(frame) == words
 
 
 def test_of_a_tunnel_the_frame_within_is_named() -> None:
     inner = ethernet(0x0800, ipv4(1, ECHO, "10.1.0.2", "10.1.0.3"))
     outer = struct.pack("!HHHH", 33000, 4789, 16 + len(inner), 0) + bytes.fromhex("0800000000100100") + inner
-    assert in_words(ethernet(0x0800, ipv4(17, outer))[:128]) == (
+    assert frame_line(ethernet(0x0800, ipv4(17, outer))[:128]) == (
         "VXLAN 4097 10.0.0.1 > 10.0.0.2: ICMP echo request 10.1.0.2 > 10.1.0.3 id 7 seq 3"
     )
 
 
 @given(st.binary(max_size=128))
 def test_whatever_the_bytes_there_is_a_line(frame: bytes) -> None:
-    assert "\n" not in in_words(frame)
+    assert "\n" not in frame_line(frame)
 
 
 @given(st.integers(min_value=0, max_value=80))
 def test_what_is_cut_off_is_said_to_be(size: int) -> None:
-    assert in_words(ethernet(0x0800, ipv4(6, TCP))[:size])
+    assert frame_line(ethernet(0x0800, ipv4(6, TCP))[:size])

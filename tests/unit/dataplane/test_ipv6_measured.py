@@ -25,7 +25,7 @@ from minigts.topology.routes import ipv6
 
 TOPOLOGIES = paths.project_root() / "topologies"
 SIX = load(TOPOLOGIES / "ipv6.yaml", time="virtual")
-OVER_IPV6 = [name for name in overlays.known() if ipv6.needed_by(name)]
+OVER_IPV6 = [name for name in overlays.known_names() if ipv6.needs_ipv6(name)]
 EXPERIMENT = """name: x
 title: X
 topology: {topology}
@@ -108,7 +108,7 @@ def test_what_goes_over_ipv4_alone_is_refused_with_the_reason(name: str, tmp_pat
     file = tmp_path / "t.yaml"
     file.write_text(f"name: x\nipv6: true\noverlay: {name}\npair: {{}}\n")
     with pytest.raises(InputError, match=f"t.yaml:3: overlay: {why}"):
-        load(file, known_overlays=overlays.known())
+        load(file, known_overlays=overlays.known_names())
     own = tmp_path / "own.yaml"
     own.write_text(EXPERIMENT.format(topology=TOPOLOGIES / "ipv6.yaml", overlay=name))
     said = CliRunner().invoke(app, ["run", str(own), "--dry-run"])
@@ -117,13 +117,13 @@ def test_what_goes_over_ipv4_alone_is_refused_with_the_reason(name: str, tmp_pat
 
 def test_a_topology_whose_own_overlay_needs_it_says_so_by_line() -> None:
     with pytest.raises(InputError, match=r"t\.yaml:2: overlay: overlay 'none-v6' uses IPv6, and hosts have none"):
-        parse("name: x\noverlay: none-v6\npair: {}\n", "t.yaml", known_overlays=overlays.known())
+        parse("name: x\noverlay: none-v6\npair: {}\n", "t.yaml", known_overlays=overlays.known_names())
 
 
 def test_a_name_that_is_none_at_all_gets_no_such_reason() -> None:
-    assert ipv6.why_not("swrm-v6", overlays.known()) is None
-    assert ipv6.why_not("swarm", overlays.known()) is None
-    assert ipv6.why_not("none-v6", overlays.known()) is None
+    assert ipv6.why_not("swrm-v6", overlays.known_names()) is None
+    assert ipv6.why_not("swarm", overlays.known_names()) is None
+    assert ipv6.why_not("none-v6", overlays.known_names()) is None
 
 
 def test_phases_have_the_hosts_ipv6_addresses_in_the_order_of_the_others() -> None:
@@ -141,7 +141,7 @@ def test_a_variant_s_name_says_what_it_goes_over(tmp_path: Path) -> None:
         "description: x\nvariants:\n  a: {encapsulation: vxlan6}\n  b-v6: {encapsulation: vxlan}\n"
     )
     with pytest.raises(InputError, match=r"(?s)3: .*ends in v6.*4: .*ends in v6"):
-        catalogue.in_folder(folder)
+        catalogue.read_folder(folder)
 
 
 @pytest.fixture

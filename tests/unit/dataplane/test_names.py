@@ -6,7 +6,7 @@ import pytest
 
 from minigts.dataplane import interfaces, names
 from minigts.errors import InputError
-from minigts.topology.plan.plan import Plan, to_json
+from minigts.topology.plan.plan import Plan, plan_json
 from minigts.topology.read.load import parse
 
 TEXT = "name: three\nchain: {hosts: [a, b, c]}\nswitches: {s: }\nlinks: [{ends: [a, s]}]\n"
@@ -19,7 +19,7 @@ def plan(text: str = TEXT, **more: str) -> Plan:
 
 @pytest.mark.parametrize("written", ["false", "'false'"])
 def test_without_the_key_nothing_changes(written: str) -> None:
-    assert to_json(plan(dns=written)) == to_json(plan())
+    assert plan_json(plan(dns=written)) == plan_json(plan())
     for machine in plan().machines:
         assert interfaces.script(plan(), machine) == interfaces.script(plan(dns=written), machine)
         assert "dnsmasq" not in interfaces.script(plan(), machine)
@@ -27,7 +27,7 @@ def test_without_the_key_nothing_changes(written: str) -> None:
 
 def test_each_host_has_a_server_and_no_switch() -> None:
     served = plan(dns="true")
-    assert '"dns": true' in to_json(served)
+    assert '"dns": true' in plan_json(served)
     for machine in served.machines:
         text, without = interfaces.script(served, machine), interfaces.script(plan(), machine)
         if machine.name == "s":

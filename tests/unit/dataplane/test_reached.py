@@ -196,7 +196,7 @@ def test_an_address_that_the_user_has_added_is_a_remark() -> None:
     shown[1]["addr_info"].append({"family": "inet", "local": "192.0.2.7", "prefixlen": 24, "scope": "global"})
     assert found(shown=shown) == []
     read = reached.read(shown, f"{ROUTES}--routes of IPv6----forwarding--1")
-    assert reached.added(PLAN.host("b").ports[0], read) == ", also has '192.0.2.7/24'"
+    assert reached.added_addresses(PLAN.host("b").ports[0], read) == ", also has '192.0.2.7/24'"
 
 
 @pytest.mark.parametrize("text", ["", ROUTES, f"{ROUTES}--routes of IPv6--"])

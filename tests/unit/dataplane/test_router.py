@@ -11,7 +11,7 @@ import pytest
 from minigts.dataplane import interfaces, router
 from minigts.errors import InputError
 from minigts.topology.plan.elements import Host
-from minigts.topology.plan.plan import Plan, to_json
+from minigts.topology.plan.plan import Plan, plan_json
 from minigts.topology.read.load import load, parse
 from minigts.topology.routes.graph import Edge, protocol_costs
 
@@ -30,15 +30,15 @@ def ring(routing: str, ipv6: str = "ipv6: true") -> Plan:
     return parse(RING.format(routing=routing, ipv6=ipv6), "ring.yaml")
 
 
-def lines_of(ways: router.Expected) -> list[str]:
+def lines_of(ways: router.ExpectedRoutes) -> list[str]:
     return [f"{to} {port}" for to, ports in {**ways.of_ipv4, **ways.of_ipv6}.items() for port in sorted(ports)]
 
 
 @pytest.mark.parametrize("file", sorted(TOPOLOGIES.glob("*.yaml")), ids=lambda path: str(path.stem))
 def test_without_a_protocol_a_plan_says_nothing_of_costs(file: Path) -> None:
     made = load(file)
-    assert ('"cost"' in to_json(made)) == made.has_routers
-    assert Plan.model_validate_json(to_json(made)) == made
+    assert ('"cost"' in plan_json(made)) == made.has_routers
+    assert Plan.model_validate_json(plan_json(made)) == made
 
 
 @pytest.mark.parametrize("routing", PROTOCOLS)
@@ -64,7 +64,7 @@ def test_in_a_ring_of_equal_links_no_two_best_ways_cost_the_same(hosts: int) -> 
     found = protocol_costs(hosts, edges, [f"link{index}" for index in range(hosts)])
     assert all(1 <= cost <= 65535 for cost in found)
     made = ring("ospf") if hosts == 4 else load(TOPOLOGIES / "ring6-ospf.yaml")
-    ways = [router.expected(made, host) for host in made.hosts]
+    ways = [router.expected_routes(made, host) for host in made.hosts]
     assert all(len(ports) == 1 for each in ways for ports in each.of_ipv4.values())
 
 
@@ -84,7 +84,7 @@ def test_what_should_be_found_is_what_the_plan_says(routing: str, file: str) -> 
         "chain": parse(text.format(routing), "chain.yaml"),
     }[file]
     for host in made.hosts:
-        ways = router.expected(made, host)
+        ways = router.expected_routes(made, host)
         by = {port.peer_address: port.name for port in host.ports}
         planned = {route.to.removesuffix("/32"): frozenset({by[route.via]}) for route in made.routes_of(host.name)}
         assert ways.of_ipv4 == planned
@@ -95,14 +95,14 @@ def test_behind_a_cut_link_the_other_way_should_be_found() -> None:
     made = ring("ospf", "")
     host = made.host("a")
     neighbour = made.host("b").address
-    assert router.expected(made, host).of_ipv4[neighbour] == {"eth1"}
-    assert router.expected(made, host, {"a-b"}).of_ipv4[neighbour] == {"eth2"}
-    assert not router.expected(made, host, {"a-b", "d-a"}).of_ipv4
+    assert router.expected_routes(made, host).of_ipv4[neighbour] == {"eth1"}
+    assert router.expected_routes(made, host, {"a-b"}).of_ipv4[neighbour] == {"eth2"}
+    assert not router.expected_routes(made, host, {"a-b", "d-a"}).of_ipv4
 
 
 def test_a_segment_whose_far_end_is_cut_off_is_still_reached_by_the_near_one() -> None:
     chain = parse("name: x\nrouting: ospf\nchain: {hosts: 4, link: {rtt: 4ms}}\n", "chain.yaml")
-    ways = router.expected(chain, chain.hosts[0], {"h2-h3"}).of_ipv4
+    ways = router.expected_routes(chain, chain.hosts[0], {"h2-h3"}).of_ipv4
     assert ways == {chain.hosts[1].address: {"eth1"}, chain.links[1].subnet: {"eth1"}}
 
 
@@ -111,11 +111,11 @@ def test_ospf_adds_what_a_far_segment_costs_its_router_and_bgp_does_not() -> Non
     near = {"ospf": "eth2", "bgp": "eth1"}
     for routing, port in near.items():
         made = parse(f"name: x\nrouting: {routing}\nhosts: {{a: , b: , c: }}\nlinks: [{links}]\n", "three.yaml")
-        assert router.expected(made, made.host("a")).of_ipv4[made.links[2].subnet] == {port}
+        assert router.expected_routes(made, made.host("a")).of_ipv4[made.links[2].subnet] == {port}
 
 
 def test_what_a_host_shows_is_held_against_the_plan() -> None:
-    ways = router.expected(ring("ospf"), ring("ospf").host("a"))
+    ways = router.expected_routes(ring("ospf"), ring("ospf").host("a"))
     right = lines_of(ways)
     assert router.differences(ways, right) == []
     to, port = right[0].split()
@@ -134,7 +134,7 @@ SHOWN = {"right": "{0} via 10.20.0.2 dev {1} proto bird", "astray": "{0} via 10.
 def test_a_host_waits_until_every_route_goes_where_it_should(tmp_path: Path, shown: str, code: int) -> None:
     """The script with an `ip` that shows the kernel's lines, and a `sleep` that takes no time."""
     made = ring("ospf", "")
-    ways = router.expected(made, made.host("a"))
+    ways = router.expected_routes(made, made.host("a"))
     line = SHOWN.get(shown, "")
     table = "".join(line.format(to, *ports) + "\n" for to, ports in ways.of_ipv4.items())
     for name, text in (("ip", f"printf %s {shlex.quote(table)}"), ("sleep", "true")):
@@ -221,7 +221,7 @@ def test_a_host_on_its_own_finds_nothing_and_gives_the_kernel_nothing() -> None:
     alone = parse("name: x\nrouting: ospf\nhosts: {a: }\n", "t.yaml")
     host: Host = alone.hosts[0]
     assert "export none" in router.configuration(alone, host)
-    assert router.expected(alone, host).of_ipv4 == {}
+    assert router.expected_routes(alone, host).of_ipv4 == {}
 
 
 @pytest.mark.parametrize("routing", PROTOCOLS)

@@ -205,7 +205,7 @@ def test_a_peak_is_the_second_bucket_of_the_rate() -> None:
 
 def test_a_peak_in_front_of_a_wire_lets_one_frame_pass() -> None:
     queued = port("{rate: {mean: 100mbit, burst: 1MB, peak: 200mbit}, queue: {discipline: fq}}")
-    assert "peakrate 200000000bit mtu 1618 limit" in shaping.script([wire.unshaped(queued)], carried=True)
+    assert "peakrate 200000000bit mtu 1618 limit" in shaping.script([wire.unshaped_port(queued)], carried=True)
 
 
 @pytest.mark.parametrize(
@@ -399,7 +399,7 @@ def test_a_user_s_own_on_an_interface_of_a_vlan_is_found_and_taken_off() -> None
         *before,
         f"{trunk.name}: the queueing discipline on {name} is netem, should be noqueue",
     ]
-    assert f"tc qdisc del dev {name} root" in shaping.without_foreign([trunk])
+    assert f"tc qdisc del dev {name} root" in shaping.removal_script([trunk])
 
 
 @pytest.mark.parametrize("text", ["{", "3", '["x"]', '[{"kind":"tbf","dev":"eth1","options":{}}]', "null"])

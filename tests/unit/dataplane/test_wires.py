@@ -374,7 +374,7 @@ def test_a_port_that_is_not_known_between_the_hosts_is_named(lab: Lab) -> None:
 
 
 def test_the_certificate_reads_wires_back_and_measures_what_they_take(lab: Lab) -> None:
-    certificate = measure.after_up(lab, quiet)
+    certificate = measure.certificate_after_up(lab, quiet)
     settings = {row.subject: row for row in certificate.rows if row.quantity == "settings"}
     assert all(row.ok for row in settings.values())
     (row,) = (row for row in certificate.rows if (row.subject, row.quantity) == ("ams-bra", "RTT"))
@@ -390,7 +390,7 @@ def test_a_lab_that_is_too_fast_is_not_calibrated_when_it_is_brought_up(lab: Lab
     for port in (AMS, BRA):
         wiring(lab).wires[port] = replace(FIRST, delay_ns=0)
     steps: list[str] = []
-    assert measure.after_up(lab, steps.append).too_fast
+    assert measure.certificate_after_up(lab, steps.append).too_fast
     assert not any("latency" in step for step in steps)
     assert lab.read_record().emulator_overhead_ms == 0.0
     done = runner.invoke(app, ["check", "--quick"])

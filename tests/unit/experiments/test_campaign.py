@@ -100,7 +100,7 @@ def test_one_experiment_is_no_campaign(tmp_path: Path) -> None:
 def test_experiments_of_one_topology_share_a_lab_and_finished_ones_need_none(tmp_path: Path) -> None:
     chosen = prepared("cpu", "fragmentation", "star")
     directories = run_folders.begin(tmp_path, chosen, "uml")
-    groups = prepare.by_plan(directories, chosen)
+    groups = prepare.directories_by_plan(directories, chosen)
     assert [(plan.name, [path.name for path in own]) for plan, own in groups] == [
         ("lan-unlimited", ["cpu", "fragmentation"]),
         ("star-gts", ["star"]),
@@ -111,7 +111,7 @@ def test_experiments_of_one_topology_share_a_lab_and_finished_ones_need_none(tmp
         )
         store.save(directories[2], raw)
     directories, left = run_folders.reopen(directories[0].parent)
-    assert [plan.name for plan, _ in prepare.by_plan(directories, left)] == ["lan-unlimited"]
+    assert [plan.name for plan, _ in prepare.directories_by_plan(directories, left)] == ["lan-unlimited"]
 
 
 def test_only_reaches_those_that_have_it() -> None:
@@ -196,7 +196,7 @@ FOLDERS = ("classics", "cluster", "hardware", "validation")
 
 
 def test_the_folders_that_a_folder_leaves_out_are_named() -> None:
-    (line,) = prepare.passed_over([EXPERIMENTS, EXPERIMENTS / "classics", FILES[0]])
+    (line,) = prepare.skipped_folders([EXPERIMENTS, EXPERIMENTS / "classics", FILES[0]])
     counts = {name: len([*(EXPERIMENTS / name).glob("*.yaml")]) for name in FOLDERS}
     assert line.startswith(f"{EXPERIMENTS}: the files of its folders are not run: ")
     assert all(f"{name} ({count})" in line for name, count in counts.items())

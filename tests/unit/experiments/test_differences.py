@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from minigts.experiments import provider_comparison
-from minigts.experiments.provider_comparison import Comparison, Sample
+from minigts.experiments.provider_comparison import Comparison, ProviderSample
 from minigts.topology.read.load import parse
 
 
 def test_medians_and_intervals_stand_side_by_side() -> None:
     samples = tuple(
-        Sample(provider, "bring-up", "s", value)
+        ProviderSample(provider, "bring-up", "s", value)
         for provider, values in {"uml": (4.0, 5.0, 9.0), "mininet": (2.0,)}.items()
         for value in values
     )

@@ -9,7 +9,7 @@ from experiment_lab import SMALL, chain, endpoints, small
 from minigts import paths
 from minigts.errors import InputError
 from minigts.experiment_language.model import Experiment
-from minigts.experiments.commands import command, outer_mtu, predicted
+from minigts.experiments.commands import command, outer_mtu, prediction
 from minigts.experiments.load import load, parse, topology_file
 from minigts.experiments.matrix import matrix
 from minigts.experiments.run import total_s
@@ -241,7 +241,7 @@ def test_a_sender_without_a_limit_offers_more_than_the_links_carry_where_its_cal
     argv = iperf3_udp.argv(UdpOptions(rate="unlimited", omit="1s"), way)
     assert argv[argv.index("-b") + 1] == limit
     assert argv[argv.index("-O") :][:3] == ("-O", "1", "--get-server-output")
-    expected = iperf3_udp.predicted(UdpOptions(rate="unlimited"), way)
+    expected = iperf3_udp.prediction(UdpOptions(rate="unlimited"), way)
     assert expected == (None if rate_mbit is None else pytest.approx(100 * 1472 / 1514))
 
 
@@ -323,8 +323,8 @@ def test_an_overlay_that_leaves_room_does_not_fill_the_links_frames(mtu: int, se
 )
 def test_the_ceiling_counts_what_the_overlay_adds(overlay: str, tcp: float, udp_full: float) -> None:
     plan, experiment = chain(), small()
-    assert predicted(experiment.measurement("tcp"), way(plan, "lon", overlay)) == pytest.approx(tcp)
-    assert predicted(experiment.measurement("udp"), way(plan, "lon", overlay)) == pytest.approx(20)
-    assert predicted(experiment.measurement("latency"), way(plan, "lon", overlay)) == pytest.approx(26.45)
+    assert prediction(experiment.measurement("tcp"), way(plan, "lon", overlay)) == pytest.approx(tcp)
+    assert prediction(experiment.measurement("udp"), way(plan, "lon", overlay)) == pytest.approx(20)
+    assert prediction(experiment.measurement("latency"), way(plan, "lon", overlay)) == pytest.approx(26.45)
     full = experiment.measurement("udp").model_copy(update={"options": UdpOptions(rate="100%")})
-    assert predicted(full, way(plan, "lon", overlay)) == pytest.approx(udp_full, abs=0.001)
+    assert prediction(full, way(plan, "lon", overlay)) == pytest.approx(udp_full, abs=0.001)

@@ -23,7 +23,7 @@ from minigts.experiments import outputs as sample_outputs
 from minigts.experiments import run
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
-from minigts.experiments.run import Outcome, run_together
+from minigts.experiments.run import RunOutcome, run_together
 from minigts.experiments.sample_steps import WATCHED_EVERY_S, WATCHING, Surroundings, procedure
 from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
@@ -146,7 +146,7 @@ class Hosts(Replay):
 STRESS = recorded("stress-ng.txt")
 
 
-def go(tmp_path: Path, stage: Stage, *experiments: Experiment) -> tuple[list[Path], Hosts, tuple[Outcome, ...]]:
+def go(tmp_path: Path, stage: Stage, *experiments: Experiment) -> tuple[list[Path], Hosts, tuple[RunOutcome, ...]]:
     directories, hosts = [tmp_path / each.name for each in experiments], Hosts()
     for directory, each in zip(directories, experiments, strict=True):
         begin(directory, each, PLAN)

@@ -16,7 +16,7 @@ from minigts.experiment_language.model import Links
 from minigts.experiments.derive import derive
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
-from minigts.experiments.run import Outcome, RunProgress, run_together
+from minigts.experiments.run import RunOutcome, RunProgress, run_together
 from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
 from minigts.providers.base import Result
@@ -80,7 +80,7 @@ class Overlays:
 
 def go(
     directory: Path, replay: Replay, overlays: Overlays | None = None, recorder: Recorder = CALM
-) -> tuple[Outcome, list[RunProgress]]:
+) -> tuple[RunOutcome, list[RunProgress]]:
     seen: list[RunProgress] = []
     used = overlays or Overlays()
     used.recording = recorder
@@ -368,7 +368,7 @@ def test_a_run_interrupted_between_two_attempts_has_what_there_is(tmp_path: Path
 
 def test_a_report_of_a_run_without_tables_makes_them_of_its_samples(tmp_path: Path) -> None:
     begin(tmp_path, ONE_OVERLAY, PLAN)
-    assert store.without_tables(tmp_path) == ()  # nothing was taken yet
+    assert store.runs_without_tables(tmp_path) == ()  # nothing was taken yet
 
     def interrupt(number: int, _argv: Sequence[str]) -> None:
         if number == 3:
@@ -376,9 +376,9 @@ def test_a_report_of_a_run_without_tables_makes_them_of_its_samples(tmp_path: Pa
 
     with pytest.raises(KeyboardInterrupt):
         go(tmp_path, Replay(interrupt))
-    assert store.without_tables(tmp_path) == (tmp_path,)
+    assert store.runs_without_tables(tmp_path) == (tmp_path,)
     ran = typer.testing.CliRunner().invoke(app, ["report", str(tmp_path)])
     assert ran.exit_code == 0, ran.stderr
     assert len(rows(tmp_path / "samples.csv")) == 2
     assert "This run is incomplete" in (tmp_path / "report.html").read_text()
-    assert store.without_tables(tmp_path) == ()
+    assert store.runs_without_tables(tmp_path) == ()

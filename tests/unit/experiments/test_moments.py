@@ -193,5 +193,5 @@ def test_series_are_kept_for_who_asks_for_them(tmp_path: Path) -> None:
         sample="x", host="ams", argv=(), code=0, stdout=recorded("ping-cut.txt"), stderr="", started="", seconds=1,
         attempt=1,
     )  # fmt: skip
-    assert set(outputs.over_time(asked, raw)) == {"value"}
-    assert outputs.over_time(asked.model_copy(update={"series": False}), raw) == {}
+    assert set(outputs.time_series(asked, raw)) == {"value"}
+    assert outputs.time_series(asked.model_copy(update={"series": False}), raw) == {}

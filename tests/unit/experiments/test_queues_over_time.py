@@ -11,7 +11,7 @@ from minigts.errors import InputError
 from minigts.experiment_language.model import Experiment
 from minigts.experiments import queue_watch
 from minigts.experiments.load import parse as parse_experiment
-from minigts.lab.queues import Queue, counted
+from minigts.lab.queues import Queue, parse_queues
 from minigts.topology.read.load import parse
 
 NECK = """name: neck
@@ -97,17 +97,17 @@ A, B = ("c", "c-d"), ("b", "b-c")
 
 def test_readings_are_levels_and_counts_since_the_one_before() -> None:
     text = queue_watch.line(0.0, {A: Queue(0, 0, 7, 1)}) + queue_watch.line(0.05, {A: Queue(3000, 2, 9, 1)})
-    assert queue_watch.over_time(text) == {
+    assert queue_watch.time_series(text) == {
         "queue_bytes": [(0.0, 0.0), (0.05, 3000.0)],
         "queue_packets": [(0.0, 0.0), (0.05, 2.0)],
         "queue_dropped": [(0.0, 0.0), (0.05, 2.0)],
         "queue_marked": [(0.0, 0.0), (0.05, 0.0)],
     }
-    assert queue_watch.over_time(queue_watch.until(text, 0.049))["queue_bytes"] == [(0.0, 0.0)]
+    assert queue_watch.time_series(queue_watch.readings_before(text, 0.049))["queue_bytes"] == [(0.0, 0.0)]
 
 
 def test_several_queues_have_their_names_and_a_wire_counts_no_packets() -> None:
-    found = queue_watch.over_time(queue_watch.line(0.0, {A: Queue(10, None, 0, 0), B: Queue(20, 1, 0, 0)}))
+    found = queue_watch.time_series(queue_watch.line(0.0, {A: Queue(10, None, 0, 0), B: Queue(20, 1, 0, 0)}))
     assert found["c-d from c queue_bytes"] == [(0.0, 10.0)]
     assert found["b-c from b queue_packets"] == [(0.0, 1.0)]
     assert "c-d from c queue_packets" not in found
@@ -116,10 +116,10 @@ def test_several_queues_have_their_names_and_a_wire_counts_no_packets() -> None:
 @pytest.mark.parametrize("text", ["{}", '{"at_s": 1, "queues": [{}]}', "nonsense", '{"at_s": 0, "queues": 5}'])
 def test_damaged_readings_are_no_rows(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
-        queue_watch.over_time(text)
+        queue_watch.time_series(text)
 
 
 def test_a_discipline_and_the_tbf_above_it_are_one_queue() -> None:
     child = {"dev": "eth2", "drops": 4, "backlog": 3028, "qlen": 2, "ecn_mark": 5}
     shown = [{"dev": "lo"}, {"dev": "eth2", "drops": 4, "backlog": 3028, "qlen": 2}, child]
-    assert counted(json.dumps(shown)) == {"lo": Queue(0, 0, 0, 0), "eth2": Queue(3028, 2, 4, 5)}
+    assert parse_queues(json.dumps(shown)) == {"lo": Queue(0, 0, 0, 0), "eth2": Queue(3028, 2, 4, 5)}

@@ -204,7 +204,7 @@ def test_paths_of_another_machine_are_not_taken(tmp_path: Path) -> None:
         plan["hosts"][2]["software"]["files"][0]["source"] = "/root/.ssh/id"
 
     change(directory, elsewhere)
-    made = derivation.derived(directory, manifests.read(directory), tmp_path / "mine")
+    made = derivation.derive_plan(directory, manifests.read(directory), tmp_path / "mine")
     assert made == before.plan
 
 
@@ -283,7 +283,7 @@ def test_a_run_that_was_not_begun_here_is_not_gone_on_with_unasked(tmp_path: Pat
 
 def is_own(directory: Path) -> bool:
     directories, prepared = run_folders.reopen(directory)
-    return trust.reopened(directory, directories, prepared, manifests.read(directory).provider).is_own
+    return trust.reopen_runs(directory, directories, prepared, manifests.read(directory).provider).is_own
 
 
 @pytest.mark.parametrize("key", ["plan", "experiment", "provider"])

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minigts.cluster import jobs, merge_results
-from minigts.cluster.engine import EngineFile, checked, is_here
+from minigts.cluster.engine import EngineFile, check_engine, is_here
 from minigts.cluster.jobs import split
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
-from minigts.experiment_language.claims import stepped
+from minigts.experiment_language.claims import expand_ranges
 from minigts.experiments import prepare, run, run_folders
 from minigts.language.tree import Data, Tree
 from minigts.report import render
@@ -26,7 +26,7 @@ from minigts.results import manifest as manifests
 from minigts.results import store, sweeps
 from minigts.results.schema import RawSample
 from minigts.topology.read.load import load
-from minigts.topology.read.substitute import substituted
+from minigts.topology.read.substitute import put_values
 
 EXPERIMENT = """\
 name: rows
@@ -91,7 +91,7 @@ LINKS: Data = {
     ],
 )
 def test_a_place_leads_to_all_links_or_to_one(place: str, expected: list[str]) -> None:
-    data = substituted(Tree(LINKS), {place: "9ms"}).data
+    data = put_values(Tree(LINKS), {place: "9ms"}).data
     assert isinstance(data, dict)
     assert [link["rtt"] for link in data["links"]] == expected  # type: ignore[index, union-attr, call-overload]
     assert LINKS["links"][0]["rtt"] == "1ms"  # type: ignore[index, call-overload]
@@ -107,13 +107,13 @@ def test_a_place_leads_to_all_links_or_to_one(place: str, expected: list[str]) -
 )
 def test_a_place_that_is_none_is_said(place: str, said: str) -> None:
     with pytest.raises(InputError, match=said.replace("?", r"\?")):
-        substituted(Tree(LINKS), {place: "9ms"})
+        put_values(Tree(LINKS), {place: "9ms"})
 
 
 def test_a_name_that_two_entries_have_is_no_place() -> None:
     twice = Tree({"links": [{"ends": ["ams", "bra"]}, {"ends": ["ams", "bra"]}]})
     with pytest.raises(InputError, match=r"links\.ams-bra\.rtt: 2 entries are called ams-bra"):
-        substituted(twice, {"links.ams-bra.rtt": "9ms"})
+        put_values(twice, {"links.ams-bra.rtt": "9ms"})
 
 
 def test_a_value_that_is_not_written_comes_to_its_place(tmp_path: Path) -> None:
@@ -132,19 +132,19 @@ def test_a_value_that_is_not_written_comes_to_its_place(tmp_path: Path) -> None:
     ],
 )
 def test_steps(values: list[str], expected: list[str]) -> None:
-    assert stepped(values) == expected
+    assert expand_ranges(values) == expected
 
 
 @pytest.mark.parametrize("value", ["4ms to 2ms", "1 to 2 by 0", "1 to 999999"])
 def test_steps_that_lead_nowhere(value: str) -> None:
     with pytest.raises(ValueError, match="are no steps"):
-        stepped([value])
+        expand_ranges([value])
 
 
 @given(st.integers(0, 500), st.integers(0, 500), st.integers(1, 50))
 def test_steps_are_those_of_a_range(first: int, further: int, by: int) -> None:
     expected = [f"{value}ms" for value in range(first, first + further + 1, by)]
-    assert stepped([f"{first}ms to {first + further}ms by {by}ms"]) == expected
+    assert expand_ranges([f"{first}ms to {first + further}ms by {by}ms"]) == expected
 
 
 def test_each_combination_is_a_lab_and_says_which(experiment: Path) -> None:
@@ -211,9 +211,9 @@ def test_a_sweep_lies_in_one_folder_and_is_found_again(experiment: Path, tmp_pat
     reopened, again = run_folders.reopen(top)
     assert {each.experiment.variant for each in again} == {directory.name for directory in reopened}
     with (
-        run_folders.locked(top),
+        run_folders.lock_folder(top),
         pytest.raises(InputError, match="another run is writing here"),
-        run_folders.locked(directories[0]),
+        run_folders.lock_folder(directories[0]),
     ):
         pass
 
@@ -446,7 +446,7 @@ def test_what_is_no_file_of_the_job_is_not_kept(experiment: Path, tmp_path: Path
 )
 def test_an_engine_that_is_none(on: str, said: str) -> None:
     with pytest.raises((InputError, EnvironmentLacks), match=said):
-        checked(on)
+        check_engine(on)
 
 
 @pytest.mark.parametrize(
@@ -464,7 +464,7 @@ def test_an_engine_that_is_none(on: str, said: str) -> None:
 def test_an_engines_file_that_is_wrong_is_said_with_its_line(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "engine.yaml").write_text(text)
     with pytest.raises(InputError, match=said):
-        checked(str(tmp_path / "engine.yaml"))
+        check_engine(str(tmp_path / "engine.yaml"))
 
 
 @pytest.mark.parametrize(
@@ -477,13 +477,13 @@ def test_room_is_asked_for_where_the_workers_are_here(on: str, here: bool) -> No
 @pytest.mark.parametrize("on", ["tcp://", "tcp://192.0.2.1", "tcp://192.0.2.1:many", "tls://[::1"])
 def test_an_address_that_is_none_is_said(on: str) -> None:
     with pytest.raises(InputError, match=re.escape(f"--on {on}: ")):
-        checked(on)
+        check_engine(on)
 
 
 def test_an_engines_options_are_numbers_where_they_are_written_so(tmp_path: Path) -> None:
     options = "{cores: 1, memory: 8GB, walltime: '04:00:00', share: 0.5, account: 007, spot: true, job: 1_000}"
     (tmp_path / "engine.yaml").write_text(f"cluster: dask_jobqueue.SLURMCluster\noptions: {options}\n")
-    found = checked(str(tmp_path / "engine.yaml"))
+    found = check_engine(str(tmp_path / "engine.yaml"))
     assert isinstance(found, EngineFile)
     assert found.options == {
         "cores": 1,

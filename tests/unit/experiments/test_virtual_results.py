@@ -18,7 +18,7 @@ from minigts.experiment_language.model import Links
 from minigts.experiments import run
 from minigts.experiments.lab_control import RealLabControl
 from minigts.fidelity.expectations import Measurements, expected_rows
-from minigts.fidelity.host_load import Recording, recording, taints
+from minigts.fidelity.host_load import LoadRecording, recording, taints
 from minigts.fidelity.measure import link_rows
 from minigts.judge.registry import WORDS
 from minigts.lab import Lab, Settings
@@ -55,8 +55,8 @@ class Clocked(Replay):
 
 def unwatched() -> Recorder:
     @contextmanager
-    def recording() -> Iterator[Recording]:
-        yield Recording()
+    def recording() -> Iterator[LoadRecording]:
+        yield LoadRecording()
 
     return recording
 

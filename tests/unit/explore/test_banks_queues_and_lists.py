@@ -84,10 +84,10 @@ def lists(seed: int) -> History:
 
 @given(st.integers())
 def test_one_server_is_never_accused(seed: int) -> None:
-    assert judges.of_a_bank(bank(seed), 30).holds
-    found = judges.of_a_queue(queue(seed))
+    assert judges.judge_bank(bank(seed), 30).holds
+    found = judges.judge_queue(queue(seed))
     assert found.holds, found
-    seen = judges.of_lists(lists(seed))
+    seen = judges.judge_lists(lists(seed))
     assert seen.holds, seen
 
 
@@ -98,26 +98,26 @@ def test_money_that_is_nowhere_is_missed(seed: int) -> None:
     if not reads:
         return
     reads[0]["balances"]["a"] -= 1
-    found = judges.of_a_bank(history, 30)
+    found = judges.judge_bank(history, 30)
     assert len(found.wrong) == 1
     assert "29 instead of 30" in found.wrong[0]
 
 
 def test_an_account_below_zero_is_told() -> None:
-    found = judges.of_a_bank([told("read", 2_000_000_000, balances={"a": -5, "b": 35})], 30)
+    found = judges.judge_bank([told("read", 2_000_000_000, balances={"a": -5, "b": 35})], 30)
     assert (found.wrong, found.overdrawn) == ((), ("c, 2.000000 s: a has -5",))
     with pytest.raises(MinigtsError, match="a whole number for each account"):
-        judges.of_a_bank([told("read", 1, balances=[1, 2])], 3)
+        judges.judge_bank([told("read", 1, balances=[1, 2])], 3)
 
 
 @given(st.integers(), st.integers(min_value=0))
 def test_a_value_that_no_take_has_answered_is_lost(seed: int, which: int) -> None:
     history = [each for each in queue(seed) if each["answer"] != "info"]
     taken = [each for each in history if each["op"] == "take" and each.get("value") is not None]
-    if not taken or not judges.of_a_queue(history).holds:
+    if not taken or not judges.judge_queue(history).holds:
         return
     gone = taken[which % len(taken)]["value"]
-    found = judges.of_a_queue([each for each in history if each["op"] == "put" or each.get("value") != gone])
+    found = judges.judge_queue([each for each in history if each["op"] == "put" or each.get("value") != gone])
     assert (found.lost, found.holds) == ((gone,), False)
 
 
@@ -137,7 +137,7 @@ def test_a_value_that_no_take_has_answered_is_lost(seed: int, which: int) -> Non
 def test_a_queue_is_judged(
     history: History, lost: tuple[str, ...], twice: tuple[str, ...], unexpected: tuple[str, ...], holds: bool
 ) -> None:
-    found = judges.of_a_queue(history)
+    found = judges.judge_queue(history)
     assert (found.lost, found.twice, found.unexpected, found.holds) == (lost, twice, unexpected, holds)
 
 
@@ -165,7 +165,7 @@ def read(at: int, *values: str) -> dict[str, Any]:
     ],
 )
 def test_lists_are_judged(history: History, wrong: str | None) -> None:
-    found = judges.of_lists(history)
+    found = judges.judge_lists(history)
     assert found.holds == (wrong is None)
     if wrong is not None:
         assert getattr(found, wrong) == ("x",)
@@ -181,4 +181,4 @@ def test_two_servers_that_have_parted_are_found(seed: int) -> None:
         history.append(told("read", last, key="x", values=own))
     grown = {tuple(each["values"]) for each in history[-2:]}
     if len(grown) == 2:
-        assert not judges.of_lists(history).holds
+        assert not judges.judge_lists(history).holds

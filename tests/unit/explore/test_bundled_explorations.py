@@ -58,7 +58,7 @@ def place(plan: Plan, tmp_path: Path) -> Path:
         last=2,
         longest_s=1,
         started="2026-11-27T00:00:00+00:00",
-        host_files=host_files.kept(plan),
+        host_files=host_files.kept_files(plan),
     )
     made = folder.create(tmp_path / "results", exploration, datetime(2026, 11, 27, tzinfo=UTC))
     folder.keep(made, Outcome(seed=1, verdict="passed"), {})
@@ -102,8 +102,8 @@ def test_it_is_unpacked_where_it_is_trusted_and_is_the_same(place: Path, tmp_pat
     found = bundling.unpack(tmp_path / "a.zip", tmp_path / "elsewhere", trusted=True)
     assert found == tmp_path / "elsewhere" / "a"
     assert folder.read(found) == folder.read(place)
-    assert replaying.found(found, folder.read(found), 2) == replaying.found(place, folder.read(place), 2)
-    assert folder.recorded(found, 2) == folder.recorded(place, 2)
+    assert replaying.find_outcome(found, folder.read(found), 2) == replaying.find_outcome(place, folder.read(place), 2)
+    assert folder.recorded_files(found, 2) == folder.recorded_files(place, 2)
     with pytest.raises(InputError, match="is there already"):
         bundling.unpack(tmp_path / "a.zip", tmp_path / "elsewhere", trusted=True)
 
@@ -137,12 +137,12 @@ def test_a_file_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
 
 
 def test_hosts_take_the_kept_files_when_their_own_are_gone(plan: Plan, tmp_path: Path) -> None:
-    kept = host_files.kept(plan)
+    kept = host_files.kept_files(plan)
     digest = hashlib.sha256(b"echo started\n").hexdigest()
     assert {name: oct(file.mode) for name, file in kept.items()} == {digest: "0o750"}
     assert [Path(each).name for each in host_files.elsewhere(plan, kept)] == ["web"]
     (tmp_path / "own" / "start.sh").unlink()
-    laid = host_files.laid(plan, kept, tmp_path / "files")
+    laid = host_files.plan_with_files(plan, kept, tmp_path / "files")
     sources = [[Path(file.source) for file in host.software.files] for host in laid.hosts if host.software]
     assert sources == [[tmp_path / "files" / digest, tmp_path / "own" / "web"], [tmp_path / "files" / digest]]
     found = sources[1][0]
@@ -151,7 +151,7 @@ def test_hosts_take_the_kept_files_when_their_own_are_gone(plan: Plan, tmp_path:
 
 
 def test_a_kept_file_with_another_content_is_refused(plan: Plan, tmp_path: Path) -> None:
-    (digest, file), *_ = host_files.kept(plan).items()
+    (digest, file), *_ = host_files.kept_files(plan).items()
     other = file.model_copy(update={"content": base64.b64encode(b"rm -rf /\n").decode()})
     with pytest.raises(InputError, match="is not what its digest says"):
-        host_files.laid(plan, {digest: other}, tmp_path / "files")
+        host_files.plan_with_files(plan, {digest: other}, tmp_path / "files")

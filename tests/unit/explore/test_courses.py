@@ -17,7 +17,7 @@ from minigts.errors import EnvironmentLacks, HostFailed, InputError
 from minigts.explore import course, exploration, folder, replaying, timeline
 from minigts.explore import program as programs
 from minigts.explore.course import Stop
-from minigts.explore.exploration import Asked
+from minigts.explore.exploration import ExplorationRequest
 from minigts.explore.outcome import Outcome
 from minigts.explore.work import Exploration, SeedOfWork
 from minigts.providers.agent import ended
@@ -61,8 +61,8 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def explored(script: str, faults: str = FAULTS, longest_s: float = 60.0, overlay: str | None = None) -> Exploration:
     test = programs.read(["sh", "-c", script], [])
-    asked = Asked("ring", RING, ON, test, 1, 3, longest_s, faults, overlay=overlay)
-    return exploration.checked(asked, lambda _: None).content
+    asked = ExplorationRequest("ring", RING, ON, test, 1, 3, longest_s, faults, overlay=overlay)
+    return exploration.check_exploration(asked, lambda _: None).content
 
 
 def test_seeds_are_taken_kept_and_grouped(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_at_the_end_every_link_is_as_declared(tmp_path: Path) -> None:
     found = explored("sleep 2.5")
     seed = SeedOfWork(number=5, exploration=found)
     with course.lab_of(seed, "ring", lambda _: None) as lab:
-        taken = course.taken(lab, seed, lambda _: None)
+        taken = course.run_seed(lab, seed, lambda _: None)
         assert taken.outcome.faults > 3
         record = lab.read_record()
         assert (record.cut, record.changed) == (frozenset(), {})
@@ -103,7 +103,7 @@ def test_at_the_end_every_link_is_as_declared(tmp_path: Path) -> None:
 def test_the_lab_of_a_seed_has_the_overlay_asked_for_else_its_topologys(asked: str | None, has: str) -> None:
     found = explored("true", "", overlay=asked)
     with course.lab_of(SeedOfWork(number=1, exploration=found), "ring", lambda _: None) as lab:
-        joined = overlays.joined(lab)
+        joined = overlays.joined_overlay(lab)
     assert joined is not None and joined.name == has
 
 
@@ -146,9 +146,9 @@ def test_a_seed_that_was_not_taken_is_refused(tmp_path: Path) -> None:
     found = explored("true")
     place = folder.create(tmp_path, found, datetime.now(UTC))
     with pytest.raises(InputError, match="seed 2 has not been taken yet"):
-        replaying.found(place, found, 2)
+        replaying.find_outcome(place, found, 2)
     with pytest.raises(InputError, match="seed 9 is none of its seeds, 1 to 3"):
-        replaying.found(place, found, 9)
+        replaying.find_outcome(place, found, 9)
 
 
 def test_hosts_that_cannot_be_killed_are_told_of_beforehand() -> None:
@@ -161,10 +161,10 @@ def test_a_host_that_this_machine_was_too_slow_for_says_nothing_about_the_test(
 ) -> None:
     ended.note(tmp_path, "b", "by the clock: it has not ended its turn for 600 s")
     ended.note(tmp_path, "c", "by the clock: it asked for a time that has passed")
-    why = course.ended_by_slowness(tmp_path, ["a", "b", "c"])
+    why = course.slowness_reason(tmp_path, ["a", "b", "c"])
     assert why.startswith("b was ended by the clock: it has not ended its turn for 600 s")
-    assert course.ended_by_slowness(tmp_path, ["a", "c"]) == ""
-    monkeypatch.setattr(course, "ended_by_slowness", lambda *_: why)
+    assert course.slowness_reason(tmp_path, ["a", "c"]) == ""
+    monkeypatch.setattr(course, "slowness_reason", lambda *_: why)
     found = explored("exit 1", "")
     taken = course.take(SeedOfWork(number=1, exploration=found), "ring", lambda _: None)
     assert (taken.outcome.verdict, taken.outcome.detail) == ("error", why)

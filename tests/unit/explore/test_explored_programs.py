@@ -90,7 +90,7 @@ def test_pytest_is_loaded_once_and_each_test_begins_alike(here: Path) -> None:
     for seed, code in ((1, 0), (2, 1)):
         place = laid(test, here / f"course{seed}")
         assert program.run(test, place, program.environment(place, "lab", seed), Event()) == code
-        told.append(json.loads(dict(program.kept(place))["told.json"]))
+        told.append(json.loads(dict(program.kept_files(place))["told.json"]))
         assert told[-1] == {
             **told[0],
             "seed": str(seed),
@@ -139,7 +139,7 @@ def test_what_the_test_leaves_in_its_folder_is_kept(here: Path) -> None:
     test = program.read(["sh", "-c", script], [])
     place = laid(test, here / "course")
     program.run(test, place, program.environment(place, "lab", 1), Event())
-    assert dict(program.kept(place)) == {"history.jsonl": b"one\n"}
+    assert dict(program.kept_files(place)) == {"history.jsonl": b"one\n"}
 
 
 @pytest.mark.parametrize(

@@ -69,14 +69,14 @@ def quiet(_line: str) -> None:
     ],
 )
 def test_a_history_of_registers_is_judged(history: list[Operation], verdict: str, operations: int) -> None:
-    found = histories.of_registers(history, quiet)
+    found = histories.judge_registers(history, quiet)
     assert (found.verdict, found.operations) == (verdict, operations)
     assert found.holds == (verdict == "linearizable")
 
 
 def test_what_is_not_linearizable_is_drawn(tmp_path: Path) -> None:
     history = [one("write", "1", 0, 1), one("read", "0", 2, 3, client="d"), one("read", None, 0, 1, key="other")]
-    found = histories.of_registers(history, quiet, figure=tmp_path / "figure.html")
+    found = histories.judge_registers(history, quiet, figure=tmp_path / "figure.html")
     assert found.keys == ("k",)
     assert "<html" in (tmp_path / "figure.html").read_text()
 
@@ -102,16 +102,16 @@ def test_the_test_of_a_seed_finds_that_figure_in_its_courses_folder(
 )
 def test_what_is_no_operation_is_refused(history: list[Operation], says: str) -> None:
     with pytest.raises(MinigtsError) as refused:
-        histories.of_registers(history, quiet)
+        histories.judge_registers(history, quiet)
     assert says in str(refused.value)
 
 
 def test_of_a_set_acknowledged_values_have_to_be_there_and_refused_ones_not() -> None:
     lines = ['{"value": "a", "answer": "ok"}', '{"value": "b", "answer": "info"}', '{"value": "c", "answer": "fail"}']
     history = [json.loads(line) for line in lines]
-    assert histories.of_a_set(history, ["a", "b"]).holds
-    assert histories.of_a_set(history, ["a"]).holds
-    found = histories.of_a_set(history, ["c", "d"])
+    assert histories.judge_set(history, ["a", "b"]).holds
+    assert histories.judge_set(history, ["a"]).holds
+    found = histories.judge_set(history, ["c", "d"])
     assert (found.acknowledged, found.lost, found.unexpected) == (1, ("a",), ("c", "d"))
 
 

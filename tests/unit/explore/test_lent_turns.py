@@ -81,7 +81,7 @@ def test_one_that_is_ended_while_it_waits_is_forgotten(address: Path, turn: Turn
 
 
 def test_threads_that_run_together_let_the_lent_turn_rest(address: Path, turn: Turn) -> None:
-    with parallel.together(parallel.NoTurn, lent_turn.borrowed) as pool:
+    with parallel.together(parallel.NoTurn, lent_turn.borrow) as pool:
         assert parallel.current_turn() == 7
         assert pool.start(lambda: "done").result() == "done"
     assert turn.told in (["rest", "resume"], [])  # the call may have ended before it was waited for

@@ -154,5 +154,5 @@ def test_a_fault_is_told_in_words() -> None:
     skew = Fault(number=2, kind="clock-skew", at_s=1, for_s=2, machines=("a",), amount=-1.5)
     assert slow.in_words == "250 ms more each way on a-b"
     assert skew.in_words == "clock of a stepped by -1.500000 s"
-    assert faults.in_words([slow, skew]) == "2 faults: slow-link, clock-skew"
-    assert faults.in_words([]) == "no faults"
+    assert faults.faults_line([slow, skew]) == "2 faults: slow-link, clock-skew"
+    assert faults.faults_line([]) == "no faults"

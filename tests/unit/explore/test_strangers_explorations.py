@@ -247,7 +247,7 @@ def read(mutant: Path) -> object:
     found = folder.read(mutant)
     folder.missing(mutant, found)
     found.drawn(2)
-    folder.recorded(mutant, 2)
+    folder.recorded_files(mutant, 2)
     return folder.shrunk(mutant, 2)
 
 

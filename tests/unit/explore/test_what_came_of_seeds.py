@@ -32,21 +32,21 @@ def exploration() -> Exploration:
 
 def test_a_command_that_fails_is_known_by_its_last_line(tmp_path: Path) -> None:
     (tmp_path / program.OUTPUT).write_text("begins\nlost 3 of 40 writes\n\n")
-    verdict, why = outcome.judged(COMMAND, 7, tmp_path, "")
+    verdict, why = outcome.judge_test(COMMAND, 7, tmp_path, "")
     assert (verdict, why) == ("failed", "ended with code 7: lost 3 of 40 writes")
     assert outcome.alike(why) == "ended with code #: lost # of # writes"
-    assert outcome.judged(COMMAND, 0, tmp_path, "") == ("passed", "")
-    assert outcome.judged(COMMAND, None, tmp_path, "did not end") == ("hung", "did not end")
-    assert outcome.judged(COMMAND, None, tmp_path, "")[0] == "error"
+    assert outcome.judge_test(COMMAND, 0, tmp_path, "") == ("passed", "")
+    assert outcome.judge_test(COMMAND, None, tmp_path, "did not end") == ("hung", "did not end")
+    assert outcome.judge_test(COMMAND, None, tmp_path, "")[0] == "error"
 
 
 def test_a_pytest_that_fails_is_known_by_its_tests(tmp_path: Path) -> None:
     first = {"test": "test_x.py::test_a", "why": "AssertionError: 2 are lost"}
     lines = [first, {"test": "t::b", "why": "KeyError: 'x'"}]
     (tmp_path / FAILURES).write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"test": "cut sh')
-    verdict, why = outcome.judged(OF_PYTEST, 1, tmp_path, "")
+    verdict, why = outcome.judge_test(OF_PYTEST, 1, tmp_path, "")
     assert (verdict, why) == ("failed", "test_x.py::test_a: AssertionError: 2 are lost; t::b: KeyError: 'x'")
-    assert outcome.judged(OF_PYTEST, 2, tmp_path, "")[0] == "error"  # it could not be read, or was interrupted
+    assert outcome.judge_test(OF_PYTEST, 2, tmp_path, "")[0] == "error"  # it could not be read, or was interrupted
 
 
 def test_seeds_are_grouped_by_what_failed() -> None:
@@ -56,7 +56,7 @@ def test_seeds_are_grouped_by_what_failed() -> None:
         Outcome(seed=2, verdict="passed"),
         Outcome(seed=3, verdict="hung", why="did not end"),
     ]
-    assert outcome.grouped(found) == {("failed", "# are lost"): [1, 4], ("hung", "did not end"): [3]}
+    assert outcome.group_failures(found) == {("failed", "# are lost"): [1, 4], ("hung", "did not end"): [3]}
 
 
 def test_numbers_do_not_part_what_is_alike() -> None:
@@ -70,7 +70,7 @@ def test_a_time_line_has_what_is_the_same_each_time(tmp_path: Path) -> None:
     events.note(tmp_path, [{"event": timeline.NOTE, "text": "mine"}, {"event": "cut", "link": "b"}], 7.25)
     events.note(tmp_path, [{"event": "cut", "link": "a"}], 7.25)
     events.note(tmp_path, [{"event": "note", "text": "after"}], 9.5)
-    entries = timeline.of_lab(tmp_path, 5.0000004, 9.0)
+    entries = timeline.lab_entries(tmp_path, 5.0000004, 9.0)
     text = timeline.text_of(entries)
     assert text.splitlines() == [
         '{"at_s": 0.0, "event": "test begun"}',
@@ -79,21 +79,21 @@ def test_a_time_line_has_what_is_the_same_each_time(tmp_path: Path) -> None:
         '{"at_s": 2.25, "event": "note", "text": "mine"}',
     ]
     assert timeline.read(text) == entries
-    assert [*timeline.in_words(entries)][1] == "    2.250000 s  cut: b"
+    assert [*timeline.entry_lines(entries)][1] == "    2.250000 s  cut: b"
 
 
 def test_before_a_moment_is_what_came_earlier_without_the_tests_end() -> None:
     """Of a replay that stops at that moment, the end of the test is where it was stopped."""
     begun, cut = {"at_s": 0.0, "event": timeline.BEGUN}, {"at_s": 2.0, "event": "cut", "link": "a"}
     whole, ended = {"at_s": 4.0, "event": "whole", "link": "a"}, {"at_s": 3.0, "event": timeline.ENDED, "code": 1}
-    assert timeline.before([begun, cut, ended, whole], 4.0) == [begun, cut]
-    assert timeline.before([begun, cut, ended, whole], 4.5) == [begun, cut, whole]
+    assert timeline.entries_before([begun, cut, ended, whole], 4.0) == [begun, cut]
+    assert timeline.entries_before([begun, cut, ended, whole], 4.5) == [begun, cut, whole]
 
 
 def test_in_real_time_it_goes_by_this_machines_clock(tmp_path: Path) -> None:
     before = datetime.now(UTC)
     events.note(tmp_path, [{"event": "note", "text": "now"}], None)
-    (entry,) = timeline.of_lab(tmp_path, before.replace(microsecond=0), datetime.now(UTC))
+    (entry,) = timeline.lab_entries(tmp_path, before.replace(microsecond=0), datetime.now(UTC))
     assert (entry["event"], entry["text"]) == ("note", "now")
 
 
@@ -133,7 +133,7 @@ def test_a_seed_counts_once_its_line_is_written(tmp_path: Path, exploration: Exp
     failed = place / "failed" / "000002"
     assert (failed / "timeline.txt").read_text() == "    1.500000 s  cut: a\n"
     assert (failed / "logs" / "a" / "console.log").read_text() == "boots\n"
-    assert folder.recorded(place, 2) == {timeline.FILE: line}
+    assert folder.recorded_files(place, 2) == {timeline.FILE: line}
     assert not (place / "failed" / "000003").exists()
 
 
@@ -143,7 +143,7 @@ def test_what_a_seed_was_shrunk_to_is_kept(tmp_path: Path, exploration: Explorat
     assert folder.shrunk(place, 2) is None
     folder.keep_shrunk(place, 2, {1: 0.5, 4: 2.25})
     assert folder.shrunk(place, 2) == {1: 0.5, 4: 2.25}
-    (folder.of_seed(place, 2) / folder.SHRUNK).write_text('{"faults": [1, 4]}')
+    (folder.seed_folder(place, 2) / folder.SHRUNK).write_text('{"faults": [1, 4]}')
     assert folder.shrunk(place, 2) == {1: None, 4: None}
 
 
@@ -180,10 +180,10 @@ def test_faults_are_made_shorter_as_long_as_it_fails() -> None:
         tried.append(dict(lasting))
         return lasting[1] >= 1 and lasting[3] >= 0.9
 
-    assert shrinking.shortened({1: 6.0, 3: 0.9}, fails) == {1: 1.5, 3: 0.9}
+    assert shrinking.shorten_faults({1: 6.0, 3: 0.9}, fails) == {1: 1.5, 3: 0.9}
     assert tried == [{1: 6.0, 3: 0.45}, {1: 3.0, 3: 0.9}, {1: 1.5, 3: 0.9}, {1: 0.75, 3: 0.9}]
-    assert shrinking.shortened({}, fails) == {}
-    assert shrinking.shortened({1: 0.2}, lambda _: True) == {1: 0.2}
+    assert shrinking.shorten_faults({}, fails) == {}
+    assert shrinking.shorten_faults({1: 0.2}, lambda _: True) == {1: 0.2}
 
 
 def test_a_seed_is_taken_with_faults_that_last_as_long_as_it_says(exploration: Exploration) -> None:
@@ -203,13 +203,13 @@ def test_shrinking_a_seed_leaves_faults_out_and_makes_them_shorter(
     first, second, *_ = exploration.drawn(3)
     failed = Outcome(seed=3, verdict="failed", why="# are lost")
 
-    def take(job: SeedOfWork, *_: object) -> course.Taken:
+    def take(job: SeedOfWork, *_: object) -> course.SeedResult:
         """Fails if the second fault lasts a second or more; in another way if the first is played alone."""
         lasting = {fault.number: fault.for_s for fault in job.faults}
         if lasting.get(second.number, 0) >= 1:
-            return course.Taken(failed, "", {}, course=None)
+            return course.SeedResult(failed, "", {}, course=None)
         other = {"verdict": "failed", "why": "it hangs"} if lasting.keys() == {first.number} else {"verdict": "passed"}
-        return course.Taken(failed.model_copy(update=other), "", {}, course=None)
+        return course.SeedResult(failed.model_copy(update=other), "", {}, course=None)
 
     monkeypatch.setattr(course, "take", take)
     place = folder.create(tmp_path, exploration, datetime.now(UTC))

@@ -9,7 +9,7 @@ import pytest
 
 from minigts.dataplane.round_trip import echo_ms
 from minigts.fidelity import certificate, trains
-from minigts.fidelity.certificate import Certificate, Row
+from minigts.fidelity.certificate import Certificate, CertificateRow
 from minigts.lab import Lab
 from minigts.lab.calibration import RoundTrips
 from minigts.topology.read.load import parse
@@ -17,11 +17,11 @@ from minigts.topology.read.load import parse
 LINK = "name: x\ntime: virtual\nhosts: {{a: , b: }}\nlinks: [{{ends: [a, b], rtt: 2ms, {settings}}}]\n"
 
 
-def row(subject: str, ok: bool | None) -> Row:
-    return Row(subject=subject, quantity="RTT", unit="ms", declared=1, measured=1, tolerance=0.1, ok=ok)
+def row(subject: str, ok: bool | None) -> CertificateRow:
+    return CertificateRow(subject=subject, quantity="RTT", unit="ms", declared=1, measured=1, tolerance=0.1, ok=ok)
 
 
-def made(*rows: Row, **said: Any) -> Certificate:
+def made(*rows: CertificateRow, **said: Any) -> Certificate:
     return Certificate(lab="x", provider="uml", emulator_overhead_ms=0, rows=rows, **said)
 
 
@@ -60,7 +60,7 @@ def test_losses_in_bursts_are_worth_fewer_independent_ones() -> None:
     assert wide.split(" probes: ")[1] == narrow.split(" probes: ")[1]
 
 
-def train(monkeypatch: pytest.MonkeyPatch, settings: str, *, answered: int | None = None) -> Row:
+def train(monkeypatch: pytest.MonkeyPatch, settings: str, *, answered: int | None = None) -> CertificateRow:
     """A train over a link of 100 Mbit/s, whose replies come one frame's time after the other."""
     plan = parse(LINK.format(settings=f"rate: 100mbit, {settings}"), "x.yaml")
     frame_ms = (1500 + 14) * 8 / 100_000

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from minigts.fidelity import expectations
-from minigts.fidelity.certificate import Row
-from minigts.fidelity.expectations import Expected, Measurements, expected, expected_rows, row_of
+from minigts.fidelity.certificate import CertificateRow
+from minigts.fidelity.expectations import Expected, Measurements, expected_rows, row_of, single_expectations
 from minigts.judge.samples import PathSamples, measured_once
 from minigts.judge.tolerances import rate
 from minigts.lab import Lab
@@ -38,7 +38,7 @@ def measured(plan: Plan, rtts_ms: dict[str, float] = RTTS_MS, **mbit: float) -> 
     lab = SimpleNamespace(plan=plan, read_record=lambda: SimpleNamespace(cut=frozenset(), silent=frozenset()))
     declared_ms = {"ams-lon": 20.0}
     rows = [
-        Row(
+        CertificateRow(
             subject=name,
             quantity="RTT",
             unit="ms",
@@ -67,12 +67,12 @@ def measured(plan: Plan, rtts_ms: dict[str, float] = RTTS_MS, **mbit: float) -> 
     return made
 
 
-def by_title(rows: Any) -> dict[str, Row]:
+def by_title(rows: Any) -> dict[str, CertificateRow]:
     return {f"{row.subject}: {row.quantity}": row for row in rows}
 
 
 def test_each_expectation_is_named_before_anything_is_measured() -> None:
-    assert [str(each) for each in expected(planned())] == [
+    assert [str(each) for each in single_expectations(planned())] == [
         "latency: as-declared: ams-bra",
         "latency: as-declared: bra-lon",
         "latency: as-declared: ams-lon",
@@ -86,7 +86,7 @@ def test_each_expectation_is_named_before_anything_is_measured() -> None:
 def test_every_named_expectation_has_its_row() -> None:
     plan = planned()
     made = measured(plan, bra=47.0, lon=46.9)
-    rows = {str(each): row_of(plan, each, made) for each in expected(plan)}
+    rows = {str(each): row_of(plan, each, made) for each in single_expectations(plan)}
     assert None not in rows.values()
     assert rows["latency: as-declared: bra-lon"] is not None
     assert rows["latency: as-declared: bra-lon"].measured == RTTS_MS["bra-lon"]
@@ -142,7 +142,7 @@ def test_in_virtual_time_tcp_over_links_without_a_rate_says_nothing(rated: bool,
         row = rows["row: TCP, within-ceiling"]
         assert (row.ok, row.measured, row.unit, row.wanted) == (None, None, "Mbit/s", "within-ceiling")
         assert "no link declares a rate" in row.note
-        assert "throughput: within-ceiling" in [str(each) for each in expected(plan)]
+        assert "throughput: within-ceiling" in [str(each) for each in single_expectations(plan)]
 
 
 @pytest.mark.parametrize("changed", [False, True])

@@ -18,8 +18,8 @@ from minigts.cli.app import app
 from minigts.dataplane import filters
 from minigts.errors import HostFailed
 from minigts.fidelity import host_settings, measure
-from minigts.fidelity.certificate import Row
-from minigts.fidelity.explanation import Explanation, Measured, explain, explained
+from minigts.fidelity.certificate import CertificateRow
+from minigts.fidelity.explanation import Explanation, MeasuredLink, compose_explanation, explain
 from minigts.lab import Change, Lab, Record, Settings, links
 from minigts.topology.read.load import load, parse
 
@@ -49,17 +49,19 @@ def quiet(_text: str) -> None:
     pass
 
 
-def round_trip(median_ms: float, *, ok: bool) -> Row:
-    return Row(subject="ams-bra", quantity="RTT", unit="ms", declared=17.7, measured=median_ms, tolerance=0.377, ok=ok)
+def round_trip(median_ms: float, *, ok: bool) -> CertificateRow:
+    return CertificateRow(
+        subject="ams-bra", quantity="RTT", unit="ms", declared=17.7, measured=median_ms, tolerance=0.377, ok=ok
+    )
 
 
-def measured(median_ms: float, *, ok: bool, busy: tuple[str, ...] = (), current: bool = True) -> Measured:
+def measured(median_ms: float, *, ok: bool, busy: tuple[str, ...] = (), current: bool = True) -> MeasuredLink:
     rows = (round_trip(median_ms, ok=ok),)
-    return Measured(rows=rows, at=None, source="certificate", current=current, busy=busy)
+    return MeasuredLink(rows=rows, at=None, source="certificate", current=current, busy=busy)
 
 
 def of_pair(
-    files: tuple[str, str] = ALL_WELL, record: Record = RECORD, seen: Measured | None = None, **unread: str
+    files: tuple[str, str] = ALL_WELL, record: Record = RECORD, seen: MeasuredLink | None = None, **unread: str
 ) -> Explanation:
     """From what the two hosts of pair.yaml showed when it was recorded."""
     shown = {
@@ -67,7 +69,7 @@ def of_pair(
         for host, file in zip(PAIR.hosts, files, strict=True)
         if host.name not in unread
     }
-    return explained("pair", PAIR, PAIR.links[0], record, shown, unread, seen)
+    return compose_explanation("pair", PAIR, PAIR.links[0], record, shown, unread, seen)
 
 
 def test_each_direction_is_shown_as_declared_as_wanted_and_as_its_two_hosts_hold_it() -> None:
@@ -104,7 +106,7 @@ def bucket(excess: str, action: str) -> dict[str, tuple[object, object, str]]:
         host.name: replace(host_settings.parse(host, (RECORDED / file).read_text()), filters=dropping)
         for host, file in zip(plan.hosts, ALL_WELL, strict=True)
     }
-    found = explained("pair", plan, plan.links[0], RECORD, shown, {}, None).quantities
+    found = compose_explanation("pair", plan, plan.links[0], RECORD, shown, {}, None).quantities
     own = [each for each in found if each.source == "ams" and each.name in OF_A_BUCKET]
     return {each.name: (each.wanted, each.shown, each.where) for each in own}
 
@@ -171,7 +173,7 @@ def test_what_a_link_takes_by_itself_cannot_be_taken_off_a_smaller_delay() -> No
         host.name: host_settings.parse(host, (RECORDED / file).read_text().replace('"delay":0.0087602', '"delay":0'))
         for host, file in zip(PAIR.hosts, ALL_WELL, strict=True)
     }
-    explanation = explained("pair", PAIR, PAIR.links[0], slow, shown, {}, measured(19.0, ok=False))
+    explanation = compose_explanation("pair", PAIR, PAIR.links[0], slow, shown, {}, measured(19.0, ok=False))
     assert explanation.cause == "nothing-taken-off"
     assert "the emulator itself takes 9.500 ms in each direction" in explanation.answer
 

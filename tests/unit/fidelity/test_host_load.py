@@ -46,7 +46,7 @@ def test_what_others_use_is_all_that_is_used_less_the_labs_own(tmp_path: Path) -
     process(tmp_path, 12, used=0, waited_ns=10**7, parent=11)
     process(tmp_path, 13, used=500, waited_ns=10**9)
     after = host_load.snapshot([10], tmp_path)
-    seen = host_load.between(before, after, 1.5)
+    seen = host_load.load_between(before, after, 1.5)
     own_s = (20 + 10 + 6) * TICK_S  # the new child brings what its own ended children used
     assert seen.own_cores * seen.seconds == pytest.approx(own_s, rel=0.05)
     assert seen.foreign_cores * seen.seconds == pytest.approx(100 * TICK_S - own_s, rel=0.05)
@@ -81,7 +81,7 @@ def test_the_time_in_which_memory_was_waited_for_is_a_share(tmp_path: Path) -> N
     before = host_load.snapshot([], tmp_path)
     memory.write_text("some avg10=0.00 avg60=0.00 avg300=0.00 total=30000\nfull 0\n")
     after = replace(host_load.snapshot([], tmp_path), at_s=before.at_s + 2)
-    seen = host_load.between(before, after, 0.0)
+    seen = host_load.load_between(before, after, 0.0)
     assert (seen.memory_stalled, seen.cpu_stalled) == (0.015, 0)
 
 
@@ -104,7 +104,7 @@ def test_the_lateness_of_a_timer_is_in_milliseconds(monkeypatch: pytest.MonkeyPa
 
 def test_a_machine_without_pressure_or_control_groups_has_a_load_all_the_same(tmp_path: Path) -> None:
     machine(tmp_path, busy=10, steal=0, stalled_us=None)
-    found = host_load.between(host_load.snapshot([], tmp_path), host_load.snapshot([], tmp_path), 0.0)
+    found = host_load.load_between(host_load.snapshot([], tmp_path), host_load.snapshot([], tmp_path), 0.0)
     assert (found.cpu_stalled, found.memory_stalled, found.throttled_s) == (None, None, None)
 
 
@@ -161,7 +161,7 @@ def test_a_delay_drops_nothing_by_itself_and_what_is_declared_does_not_count() -
         parse(f"name: x\npair: {{link: {{rtt: 5ms, rate: 1mbit{loss}}}}}\n", "f").hosts[0].ports[0]
         for loss in ("", ", loss: 1%")
     )
-    assert (shaping.dropped(lossless, shown), shaping.dropped(lossy, shown)) == (4, 0)
+    assert (shaping.dropped_packets(lossless, shown), shaping.dropped_packets(lossy, shown)) == (4, 0)
 
 
 def test_without_a_load_nothing_is_said() -> None:

@@ -34,7 +34,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
 
 def test_a_sample_has_the_slowest_and_the_fastest_link_and_says_which_it_is(lab: Lab) -> None:
     made = measure.certify(lab, quiet, extent="quick")
-    assert made.sample == tuple(link.name for link in sample.chosen(lab.plan.links))
+    assert made.sample == tuple(link.name for link in sample.choose_links(lab.plan.links))
     rates = {link.name: link.rate_mbit for link in lab.plan.links}
     assert {10.0, 70.0} <= {rates[name] for name in made.sample}
     assert (len(made.sample), made.links) == (sample.SAMPLE, 9)
@@ -45,7 +45,7 @@ def test_a_sample_has_the_slowest_and_the_fastest_link_and_says_which_it_is(lab:
 
 
 def test_a_setting_that_was_changed_on_a_link_outside_the_sample_is_found(lab: Lab) -> None:
-    other = next(link for link in lab.plan.links if link not in sample.chosen(lab.plan.links))
+    other = next(link for link in lab.plan.links if link not in sample.choose_links(lab.plan.links))
     host = lab.plan.host(other.ends[0])
     port = next(port.name for port in host.ports if port.link == other.name)
     del tc_hosts.NETWORKS[lab.rundir].tbf[host.name, port]
@@ -66,7 +66,7 @@ def test_where_all_links_are_asked_for_a_quick_one_does_not_do(lab: Lab) -> None
 
 def test_few_links_are_all_measured_and_the_certificate_is_a_whole_one() -> None:
     plan = parse("name: x\nchain: {hosts: 6, link: {rtt: 2ms}}\n", "x.yaml")
-    assert sample.chosen(plan.links) == plan.links
+    assert sample.choose_links(plan.links) == plan.links
 
 
 def test_up_says_beforehand_that_a_certificate_takes_long(lab: Lab) -> None:

@@ -99,7 +99,7 @@ def without_lines(read: Network) -> Network:
 FILES = {"gts": "t.dsl", "containerlab": "t.clab.yml", "netlab": "t.yml"}
 
 
-@pytest.mark.parametrize("word", sorted({"this", "in", "for", "def", "adjacency"} | gts_syntax.reserved()))
+@pytest.mark.parametrize("word", sorted({"this", "in", "for", "def", "adjacency"} | gts_syntax.reserved_words()))
 def test_a_word_of_groovy_may_be_a_name(word: str) -> None:
     for machine, link in ((word, "between"), ("one", word)):
         machines = (Machine(machine, line=1), Machine("two", line=1))

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 import scipy
 
-from minigts.judge.samples import PathSamples, directed, evidence, measured_once, ratio_percent, ratio_within, within
+from minigts.judge.samples import (
+    PathSamples,
+    directed_trend,
+    evidence,
+    measured_once,
+    median_within,
+    ratio_percent,
+    ratio_within,
+)
 from minigts.judge.statistics import Estimate, estimate
 from minigts.judge.tolerances import Tolerance
 
@@ -23,14 +31,14 @@ HIGH, LOW = (47.0, 47.2, 47.1, 47.3, 47.4), (40.0, 40.3, 40.1, 40.2, 40.4)
 
 
 def test_five_below_five_fall_and_the_sentence_names_the_test() -> None:
-    assert directed(cell(*HIGH), cell(*LOW))[0] == "falls"
-    assert directed(cell(*LOW), cell(*HIGH))[0] == "rises"
+    assert directed_trend(cell(*HIGH), cell(*LOW))[0] == "falls"
+    assert directed_trend(cell(*LOW), cell(*HIGH))[0] == "rises"
     assert evidence(cell(*HIGH), cell(*LOW)) == "; Wilcoxon–Mann–Whitney, one-sided p = 0.004, Cliff's δ = -1.00"
 
 
 def test_overlapping_samples_are_unclear_and_close_ones_level() -> None:
-    assert directed(cell(47.0, 40.0, 47.1), cell(46.0, 39.0, 41.0))[0] == "unclear"
-    assert directed(cell(47.0, 47.2, 47.1), cell(46.9, 46.99, 46.95))[0] == "level"
+    assert directed_trend(cell(47.0, 40.0, 47.1), cell(46.0, 39.0, 41.0))[0] == "unclear"
+    assert directed_trend(cell(47.0, 47.2, 47.1), cell(46.9, 46.99, 46.95))[0] == "level"
 
 
 @pytest.mark.parametrize(
@@ -42,7 +50,7 @@ def test_overlapping_samples_are_unclear_and_close_ones_level() -> None:
     ],
 )
 def test_medians_within_1_per_cent_are_level_only_where_tests_say_so(last: tuple[float, ...], trend: str) -> None:
-    assert directed(cell(*HIGH), cell(*last))[0] == trend
+    assert directed_trend(cell(*HIGH), cell(*last))[0] == trend
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -53,7 +61,7 @@ def test_the_p_of_level_is_scipys_of_two_tests(seed: int) -> None:
     margin = 0.01 * np.median(first)
     not_below = scipy.stats.mannwhitneyu(last, first - margin, alternative="greater", method="exact").pvalue
     not_above = scipy.stats.mannwhitneyu(last, first + margin, alternative="less", method="exact").pvalue
-    found, p = directed(cell(*first), cell(*last))
+    found, p = directed_trend(cell(*first), cell(*last))
     expected = max(not_below, not_above)
     assert found == ("level" if expected <= 0.05 else "unclear")
     if found == "level":
@@ -61,15 +69,15 @@ def test_the_p_of_level_is_scipys_of_two_tests(seed: int) -> None:
 
 
 def test_what_was_0_rises_by_any_amount() -> None:
-    assert directed(course(0.0), course(5.0))[0] == "rises"
-    assert directed(course(0.0), course(0.0))[0] == "level"
-    assert directed(cell(0, 0, 0, 0, 0.0), cell(5, 5.1, 5.2, 5.3, 5.4))[0] == "rises"
+    assert directed_trend(course(0.0), course(5.0))[0] == "rises"
+    assert directed_trend(course(0.0), course(0.0))[0] == "level"
+    assert directed_trend(cell(0, 0, 0, 0, 0.0), cell(5, 5.1, 5.2, 5.3, 5.4))[0] == "rises"
 
 
 def test_figures_below_0_are_level_by_the_same_rule() -> None:
     below = tuple(-value for value in HIGH)
-    assert directed(cell(*below), cell(*below))[0] == "level"
-    assert directed(cell(*below), cell(*(-value for value in LOW)))[0] == "rises"
+    assert directed_trend(cell(*below), cell(*below))[0] == "level"
+    assert directed_trend(cell(*below), cell(*(-value for value in LOW)))[0] == "rises"
 
 
 def test_so_few_samples_are_not_enough_whatever_they_say() -> None:
@@ -79,8 +87,8 @@ def test_so_few_samples_are_not_enough_whatever_they_say() -> None:
 
 
 def test_one_course_is_exact_and_shows_no_test() -> None:
-    assert directed(course(47.0), course(46.0))[0] == "falls"
-    assert directed(course(47.0), course(46.9))[0] == "level"
+    assert directed_trend(course(47.0), course(46.0))[0] == "falls"
+    assert directed_trend(course(47.0), course(46.9))[0] == "level"
     assert evidence(course(47.0), course(30.0)) == ""
     assert ratio_percent(course(50.0), course(100.0)) == (50, 50, 50)
 
@@ -101,7 +109,7 @@ def test_a_ratio_has_the_interval_of_its_resamples() -> None:
     ],
 )
 def test_a_median_within_two_limits_is_told_by_two_sign_tests(values: tuple[float, ...], word: str, p: float) -> None:
-    assert within(cell(*values), 0.5, 2.0) == (word, pytest.approx(p))
+    assert median_within(cell(*values), 0.5, 2.0) == (word, pytest.approx(p))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from minigts.experiment_language.claims import Claim
 from minigts.experiments.claims import evaluate
 from minigts.experiments.summary import Cell
 from minigts.fidelity.certificate import rtt_row
-from minigts.fidelity.expectations import Measurements, expected_rows, judged
+from minigts.fidelity.expectations import Measurements, expected_rows, judge_expectation
 from minigts.judge import ranges, tolerances
 from minigts.judge.registry import WORDS
 from minigts.judge.samples import PathSamples, measured_once
@@ -132,7 +132,7 @@ def test_within_the_ceiling_is_85_to_102_per_cent_for_check_and_claims(mbit: tup
 )
 def test_a_level_throughput_does_not_fall_with_hops_for_check_nor_claims(mbit: tuple[float, ...], word: str) -> None:
     """One measurement is known to 2 %, so it falls clearly from some 4 % on; 2 % are undecided."""
-    assert judged(PLAN, "throughput", "falls-with-hops", Measured((), once(*mbit))).word == word
+    assert judge_expectation(PLAN, "throughput", "falls-with-hops", Measured((), once(*mbit))).word == word
     (row,) = [
         row
         for row in expected_rows(PLAN, Measured(round_trips(), once(*mbit)))
@@ -387,9 +387,9 @@ def test_in_virtual_time_round_trips_are_held_to_what_the_clock_resolves() -> No
     """2 µs a figure; and what nothing declares, 200 bytes at 50 Mbit/s three times there and back."""
     plan = virtual()
     path = plan.path("h1", "h4")
-    assert tolerances.exchanged(plan, path, 4).of(30.0) == pytest.approx(0.008)
-    assert tolerances.exchanged(plan, path, 1, frames=True).of(30.0) == pytest.approx(0.002 + 6 * 0.032)
-    assert tolerances.exchanged(PLAN, path, 4) == tolerances.round_trip(PLAN, path)
+    assert tolerances.exchange_tolerance(plan, path, 4).of(30.0) == pytest.approx(0.008)
+    assert tolerances.exchange_tolerance(plan, path, 1, frames=True).of(30.0) == pytest.approx(0.002 + 6 * 0.032)
+    assert tolerances.exchange_tolerance(PLAN, path, 4) == tolerances.round_trip(PLAN, path)
     for surplus_ms, word in ((0.0079, "held"), (0.0081, "failed"), (-0.0081, "failed")):
         assert WORDS["sum-of-segments"](round_trips(20.0, 30.0 + surplus_ms), plan).word == word
     for surplus_ms, word in ((0.19, "held"), (0.2, "failed")):
@@ -399,7 +399,7 @@ def test_in_virtual_time_round_trips_are_held_to_what_the_clock_resolves() -> No
 def test_where_calls_are_modelled_those_of_the_program_that_measures_are_in_every_figure() -> None:
     plan = virtual(", host: {processor: {frame: 3us, call: 16us}}")
     path = plan.path("h1", "h4")
-    assert tolerances.exchanged(plan, path, 4) == tolerances.round_trip(plan, path)
+    assert tolerances.exchange_tolerance(plan, path, 4) == tolerances.round_trip(plan, path)
 
 
 @pytest.mark.parametrize(
@@ -465,7 +465,7 @@ def test_an_interval_is_held_against_a_range_with_both_its_ends(least: float, mo
         unit="ms",
         estimate=Estimate(2, middle, most - middle, middle, least, most),
     )
-    assert ranges.bounded(cell, ranges.Range(2, 3, "ms", "2 to 3 ms")).word == word
+    assert ranges.compare_with_range(cell, ranges.Range(2, 3, "ms", "2 to 3 ms")).word == word
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from minigts.judge.silence import explained
+from minigts.judge.silence import explain_silence
 from minigts.topology.read.load import parse
 
 CHAIN = "name: chain\nchain: {hosts: [a, b, c, d]}\n"
@@ -24,12 +24,12 @@ STAR = "name: star\nhosts: {a: , b: , c: }\nswitches: {s: }\nlinks: [{ends: [a, 
 )
 def test_one_machine_explains_as_much_as_it_can(silent: list[str], machines: list[tuple[str, ...]]) -> None:
     pairs = [tuple(each.split("-")) for each in silent]
-    found = explained(parse(CHAIN, "chain.yaml"), [(first, second) for first, second in pairs], {})
+    found = explain_silence(parse(CHAIN, "chain.yaml"), [(first, second) for first, second in pairs], {})
     assert [each.machines for each in found] == machines
     assert sorted(pair for each in found for pair in each.pairs) == sorted(pairs)
 
 
 def test_a_switch_is_asked_after_where_all_behind_it_are_silent() -> None:
     pairs = [("a", "b"), ("b", "c"), ("a", "c")]
-    (found,) = explained(parse(STAR, "star.yaml"), pairs, {})
+    (found,) = explain_silence(parse(STAR, "star.yaml"), pairs, {})
     assert found.in_words == "not reached: b from a, c from b, c from a: does s forward or filter?"

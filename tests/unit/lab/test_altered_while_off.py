@@ -54,7 +54,7 @@ CHANGES = [
 ]
 
 
-OVERLAYS = sorted({*catalogue.known()} - {*UNDERLAYS})
+OVERLAYS = sorted({*catalogue.known_names()} - {*UNDERLAYS})
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from minigts.lab import capture
-from minigts.lab.capture import Point, Remarks
+from minigts.lab.capture import CapturePoint, Remarks
 
 BEGUN = b"tcpdump: listening on eth1, link-type EN10MB (Ethernet), snapshot length 262144 bytes\n"
 COUNTED = b"1204 packets captured\n1210 packets received by filter\n6 packets dropped by kernel\n"
@@ -47,5 +47,5 @@ def test_the_last_line_says_what_was_wrong() -> None:
 
 
 def test_a_filter_is_no_option_of_tcpdump() -> None:
-    argv = capture.command(Point("ams", "eth1"), ["-w", "/root/x"], frames=3, seconds=None, text=False)
+    argv = capture.command(CapturePoint("ams", "eth1"), ["-w", "/root/x"], frames=3, seconds=None, text=False)
     assert argv[-3:] == ["--", "-w", "/root/x"]

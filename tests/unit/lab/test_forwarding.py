@@ -16,7 +16,7 @@ from minigts.cli.app import app
 from minigts.errors import InputError
 from minigts.lab import forwarding, relay
 
-RECORDS = relay.data(b"abc") + relay.taken(7) + relay.data(b"")
+RECORDS = relay.data(b"abc") + relay.acknowledgement(7) + relay.data(b"")
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 100])
@@ -85,7 +85,7 @@ def test_it_is_never_further_ahead_than_a_window(relayed: Relayed) -> None:
     got = 0
     while got < relay.WINDOW:
         got += len(bytes(relayed.record()))
-    relayed.send(relay.taken(got))
+    relayed.send(relay.acknowledgement(got))
     assert len(bytes(relayed.record())) > 0
     assert got < relay.WINDOW + relay.CHUNK
 
@@ -102,7 +102,7 @@ def test_nobody_at_any_address_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(ConnectionRefusedError):
-        relay.connected(port, ["127.0.0.1", "127.0.0.2"])
+        relay.connect_first(port, ["127.0.0.1", "127.0.0.2"])
 
 
 def test_it_listens_on_loopback_alone_and_says_when_it_cannot() -> None:

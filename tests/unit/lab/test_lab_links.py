@@ -162,7 +162,7 @@ def test_a_lab_that_is_brought_up_is_calibrated_until_it_is_not_too_fast(lab: La
     network(lab).surplus_ms = 0.0
     lab.write(lab.read_record().model_copy(update={"emulator_overhead_ms": 1.0}))
     labs.reshape(lab, lab.read_record())
-    assert not measure.after_up(lab, quiet).too_fast
+    assert not measure.certificate_after_up(lab, quiet).too_fast
     assert lab.read_record().emulator_overhead_ms == 0
 
 

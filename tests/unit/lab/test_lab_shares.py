@@ -14,7 +14,7 @@ from minigts import lab as labs
 from minigts.cli.app import app
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.machine import cgroups
-from minigts.machine.cgroups import Place
+from minigts.machine.cgroups import CgroupPlace
 from minigts.providers import processor_share as of_labs
 from minigts.providers.base import Share
 from minigts.providers.uml.provider import refuse_share
@@ -29,22 +29,22 @@ runner = CliRunner()
 def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory in place of a hierarchy of version 1."""
     for name in ("place", "memory_place"):
-        monkeypatch.setattr(cgroups, name, lambda: Place(tmp_path, 1))
+        monkeypatch.setattr(cgroups, name, lambda: CgroupPlace(tmp_path, 1))
     return tmp_path
 
 
 def test_processors_and_memory_are_limited_for_all_of_it(groups: Path) -> None:
-    (group,) = of_labs.of_lab(Share(processors=1.5, memory_mb=2048), Path("/labs/pair"))
+    (group,) = of_labs.limit_lab(Share(processors=1.5, memory_mb=2048), Path("/labs/pair"))
     assert group.parent == groups
     assert (group / "cpu.cfs_quota_us").read_text() == "30000"
     assert (group / "memory.limit_in_bytes").read_text() == str(2 << 30)
-    assert of_labs.of_lab(Share(), Path("/labs/pair")) == ()
+    assert of_labs.limit_lab(Share(), Path("/labs/pair")) == ()
 
 
 def test_where_no_group_can_be_made_a_share_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cgroups, "memory_place", lambda: "no control groups")
     with pytest.raises(EnvironmentLacks, match="no control groups"):
-        of_labs.of_lab(Share(memory_mb=100), Path("/labs/pair"))
+        of_labs.limit_lab(Share(memory_mb=100), Path("/labs/pair"))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_what_does_not_fit_into_a_share_is_refused_beforehand(text: str, share: 
 
 @pytest.mark.skipif(isinstance(HERE, str), reason=str(HERE))
 def test_a_limit_of_memory_holds() -> None:
-    assert isinstance(HERE, Place)
+    assert isinstance(HERE, CgroupPlace)
     group = cgroups.limit_memory(HERE, "minigts-test-memory", 64)
     try:
         member = cgroups.join(group)

@@ -24,7 +24,7 @@ from minigts.providers.uml.virtual import VirtualUmlProvider
 from minigts.results import manifest as manifests
 from minigts.session.campaign import Means, lab_for
 from minigts.topology.plan.elements import Processor
-from minigts.topology.plan.plan import Plan, to_json
+from minigts.topology.plan.plan import Plan, plan_json
 from minigts.topology.read.load import load, parse
 from minigts.topology.time import Time
 
@@ -131,7 +131,7 @@ def test_one_topology_in_two_times_is_two_labs(place: Path) -> None:
     files = [place / "experiment.yaml", place / "other.yaml"]
     prepared = prepare.prepare_all(files, paper=False, quick=False, only=())
     directories = run_folders.begin(place / "results", prepared, "uml")
-    groups = prepare.by_plan(directories, prepared)
+    groups = prepare.directories_by_plan(directories, prepared)
     assert [(plan.time, [path.name for path in own]) for plan, own in groups] == [
         ("virtual", ["small"]),
         ("real", ["other"]),
@@ -307,7 +307,7 @@ def test_the_nearest_processor_holds_as_a_whole() -> None:
         "c": None,
     }
     assert {host.name: host.processor for host in plan.hosts} == {**expected, "d": frame}
-    assert Plan.model_validate_json(to_json(plan)) == plan
+    assert Plan.model_validate_json(plan_json(plan)) == plan
 
 
 def test_a_processor_needs_virtual_time_from_the_file_or_the_command() -> None:

@@ -143,7 +143,7 @@ ACTS: Mapping[str, Callable[[Lab], object]] = {
     "given back": _given_back,
     "links given back": _links_given_back,
     "schedule": lambda lab: list(
-        schedule_player.played(
+        schedule_player.play_moments(
             lab, [Moment(at_s=0.0, link="ams-bra", update={"loss_percent": each}) for each in (9.0, None)]
         )
     ),
@@ -219,7 +219,7 @@ def test_the_numbers_outlive_a_broken_command(watched: Watched, monkeypatch: pyt
 
 def test_the_first_certificate_leaves_the_declared_numbers(watched: Watched) -> None:
     before = watched.seeds()
-    measure.after_up(watched.lab, quiet)
+    measure.certificate_after_up(watched.lab, quiet)
     assert watched.begun() >= AMS_BRA
     assert watched.seeds() == before
     measure.certify(watched.lab, quiet)

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from minigts.lab.pcapng import Frame, Merged, Pcap, whole
+from minigts.lab.pcapng import CapturedFrame, Merged, Pcap, whole
 
 ETHERNET = 1
 HEADER = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, ETHERNET)
@@ -80,7 +80,7 @@ def test_a_capture_without_a_frame_is_a_file_that_says_its_interfaces() -> None:
 
 
 def test_frames_that_are_all_there_become_a_file() -> None:
-    content = [Frame(10, 1, 103, b"abc"), Frame(1 << 33, 0, 100, b"")]
+    content = [CapturedFrame(10, 1, 103, b"abc"), CapturedFrame(1 << 33, 0, 100, b"")]
     written = whole(["ams eth1", "bra eth1"], content)
     assert frames(written) == [(1, 10, b"abc"), (0, 1 << 33, b"")]
     interfaces = [body for kind, body in blocks(written) if kind == 1]

@@ -17,7 +17,7 @@ from minigts.errors import CommandTimeout, HostFailed, InputError
 from minigts.lab import Lab, provisioning
 from minigts.providers import registry
 from minigts.providers.base import Result
-from minigts.topology.plan.plan import Plan, to_json
+from minigts.topology.plan.plan import Plan, plan_json
 from minigts.topology.read.load import load
 from minigts.topology.software import Software
 from minigts.topology.time import Time
@@ -52,7 +52,7 @@ def test_a_host_without_any_has_none_and_a_plan_comes_back_as_it_was(tmp_path: P
     (tmp_path / "f").write_text("x")
     plan = plan_of(tmp_path, "hosts: {a: {files: [{source: f, target: /f}], run: [x]}, b: }\nlinks: [{ends: [a, b]}]")
     assert plan.host("b").software is None
-    assert Plan.model_validate_json(to_json(plan)) == plan
+    assert Plan.model_validate_json(plan_json(plan)) == plan
     assert hash(plan.hosts)
 
 
@@ -289,7 +289,7 @@ def test_a_file_that_has_changed_since_is_refused_before_anything_is_made(
 
 def test_who_works_on_a_host_has_its_environment(lab_of: LabOf) -> None:
     lab, _ = lab_of('hosts: {a: {environment: {PATH: "/opt"}}, b: }\nlinks: [{ends: [a, b]}]')
-    assert provisioning.in_environment(lab, "a", ["ls", "-l"]) == ("env", "PATH=/opt", "ls", "-l")
-    assert provisioning.in_environment(lab, "b", ["ls"]) == ("ls",)
+    assert provisioning.environment_command(lab, "a", ["ls", "-l"]) == ("env", "PATH=/opt", "ls", "-l")
+    assert provisioning.environment_command(lab, "b", ["ls"]) == ("ls",)
     assert provisioning.shell_argv(lab, "a")[-1] == "PATH=/opt"
     assert provisioning.shell_argv(lab, "b") == ("bash", "-l")

@@ -178,7 +178,7 @@ def test_the_inventory_has_hosts_and_groups_and_how_they_are_reached(lab: Lab) -
 def test_a_host_s_environment_reaches_what_is_run_there(lab: Lab, tmp_path: Path) -> None:
     """OpenSSH's client has the server's word SetEnv, too, and shows what it has read. Two lines cannot be set."""
     ssh.write_config(lab)
-    _, given = ssh.session(lab, "ams", ssh.Keys(lab.rundir / "ssh"))
+    _, given = ssh.session(lab, "ams", ssh.SshKeys(lab.rundir / "ssh"))
     (line,) = (line for line in given.decode().splitlines() if line.startswith("SetEnv"))
     (tmp_path / "config").write_text(f"{line}\n")
     said = subprocess.run(

@@ -10,7 +10,7 @@ import pytest
 
 from minigts import paths
 from minigts.dataplane import switch
-from minigts.fidelity.explanation import explained
+from minigts.fidelity.explanation import compose_explanation
 from minigts.lab import Record, links
 from minigts.topology.plan.elements import Switch
 from minigts.topology.plan.plan import Plan
@@ -129,7 +129,7 @@ def test_blocked_links_are_not_measured_nor_paths_over_what_was_blocked_anew() -
 
 def test_explain_names_a_blocked_link() -> None:
     [link] = [each for each in PLAN.links if each.name == "r2-r3"]
-    found = explained("x", PLAN, link, RECORD, {}, {}, None, carried=True)
+    found = compose_explanation("x", PLAN, link, RECORD, {}, {}, None, carried=True)
     assert (found.cause, found.answer) == ("blocked", "r2-r3 is blocked by the spanning tree: it was not measured")
 
 

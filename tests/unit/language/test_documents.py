@@ -154,7 +154,7 @@ def test_a_bundle_s_list_that_unfolds_is_refused(body: str, tmp_path: Path) -> N
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as made:
         made.writestr(crate.METADATA, '{"@graph":[],"x":[' + body + "0]}")
     assert file.stat().st_size < 400_000
-    with pytest.raises(InputError, match=r"entries|larger|more than"), bundle.unpacked(file, tmp_path):
+    with pytest.raises(InputError, match=r"entries|larger|more than"), bundle.unpack(file, tmp_path):
         pass
 
 
@@ -184,11 +184,11 @@ def test_a_results_file_says_how_many_it_holds(tmp_path: Path) -> None:
 )
 def test_a_host_that_lies_about_how_a_command_ended_is_not_believed(payload: bytes) -> None:
     with pytest.raises(protocol.Malformed, match="it said that a command has ended"):
-        protocol.ended(payload)
+        protocol.parse_end(payload)
 
 
 def test_a_host_that_does_not_lie_is_believed() -> None:
-    assert protocol.ended(b'{"code": 7, "timeout": true}') == (7, True)
+    assert protocol.parse_end(b'{"code": 7, "timeout": true}') == (7, True)
 
 
 @pytest.mark.parametrize("module", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))

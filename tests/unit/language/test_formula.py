@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minigts.language.formula import formula
-from minigts.language.units import converted, number_of
+from minigts.language.units import convert, number_of
 
 
 def test_mathis_gives_bytes_a_second() -> None:
@@ -106,7 +106,7 @@ def test_any_text_is_a_formula_or_one_error(text: str) -> None:
     ],
 )
 def test_units_of_one_kind_are_converted(value: float, source: str, target: str, found: float | None) -> None:
-    assert converted(value, source, target) == (found if found is None else pytest.approx(found))
+    assert convert(value, source, target) == (found if found is None else pytest.approx(found))
 
 
 @pytest.mark.parametrize(

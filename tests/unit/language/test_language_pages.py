@@ -150,7 +150,7 @@ def test_shipped_schema_is_current(language: str) -> None:
 def test_the_page_has_the_settings_of_links_as_their_list_does() -> None:
     """`bench/run reference` writes them."""
     page = LANGUAGES["topology"].reference
-    assert link_settings.written_into(page) == page
+    assert link_settings.page_with_sections(page) == page
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from minigts.fidelity.certificate import Row, _loss_row
-from minigts.language.figures import digits, signed, span
+from minigts.fidelity.certificate import CertificateRow, _loss_row
+from minigts.language.figures import digits, signed_figure, span
 from minigts.report import phrasing
 from minigts.topology.read.load import parse
 
@@ -39,7 +39,7 @@ def test_no_figure_has_an_exponent(value: float, count: int, text: str) -> None:
 
 
 def test_a_change_has_its_sign() -> None:
-    assert [signed(1200), signed(-0.5), signed(0)] == ["+1200", "-0.5", "+0"]
+    assert [signed_figure(1200), signed_figure(-0.5), signed_figure(0)] == ["+1200", "-0.5", "+0"]
 
 
 def test_a_span_of_one_figure_is_that_figure() -> None:
@@ -54,7 +54,9 @@ def test_a_loss_of_everything_is_a_hundred_per_cent() -> None:
 
 
 def test_a_tolerance_of_a_fast_link_is_written_out() -> None:
-    row = Row(subject="a-b", quantity="TCP", unit="Mbit/s", declared=95_000, measured=95_100, tolerance=1900, ok=True)
+    row = CertificateRow(
+        subject="a-b", quantity="TCP", unit="Mbit/s", declared=95_000, measured=95_100, tolerance=1900, ok=True
+    )
     assert row.in_words() == "95100 Mbit/s, declared 95000 ± 1900 Mbit/s: ok"
 
 

@@ -17,7 +17,7 @@ from minigts.lessons import breaks, folder, grades, model
 from minigts.lessons.break_kinds import KINDS
 from minigts.lessons.model import all_lessons, lesson
 from minigts.lessons.submissions import Handed
-from minigts.lessons.verdicts import MENDED, Evidence, judge, passed
+from minigts.lessons.verdicts import MENDED, Evidence, have_passed, judge
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
 
@@ -98,7 +98,7 @@ def test_an_answer_names_an_end_that_has_no_carrier(tmp_path: Path, monkeypatch:
     for host in (each.name for each in lesson(14).plan("ana").hosts):
         (tmp_path / host).mkdir()
         found = judge(handed(tmp_path / host, "no-route", host), Evidence({MENDED: 1.0}))
-        assert passed(found) is (host in fault.hosts)
+        assert have_passed(found) is (host in fault.hosts)
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_a_broken_lab_is_mended_once_where_it_was_broken(lab: Lab, tmp_path: Pat
     breaks.mend(lab)
     lab.provider.get("b", PurePosixPath("/done"), tmp_path / "done")
     assert (tmp_path / "done").read_text() == "mended\n"
-    assert breaks.required(lab).mended
+    assert breaks.require_broken(lab).mended
 
 
 @pytest.mark.parametrize("number", EXERCISES)
@@ -133,7 +133,7 @@ def test_there_are_ten_exercises() -> None:
     assert [each.number for each in all_lessons() if each.lesson.find] == EXERCISES
 
 
-def handed(tmp_path: Path, what: str, where: str) -> folder.Work:
+def handed(tmp_path: Path, what: str, where: str) -> folder.StudentWork:
     place = tmp_path / "ana"
     folder.start(lesson(14), place, "ana")
     (place / folder.ANSWERS).write_text(f"answers: {{what: {what}, where: {where}}}\n")
@@ -146,7 +146,7 @@ def right() -> tuple[str, str]:
 
 
 def test_who_has_found_and_mended_it_passes(tmp_path: Path) -> None:
-    assert passed(judge(handed(tmp_path, *right()), Evidence({MENDED: 1.0})))
+    assert have_passed(judge(handed(tmp_path, *right()), Evidence({MENDED: 1.0})))
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,9 @@ RIGHT = {
     "changed": {"bra-lju": {"delay_ms": 38}},
 }
 ANSWERS = "answers: {to_mil: 65.05ms, delay: 38ms}\n"
-SMALL = submissions.Limits(archive_bytes=100_000, unpacked_bytes=100_000, files=20, file_bytes=2000, all_bytes=6000)
+SMALL = submissions.SubmissionLimits(
+    archive_bytes=100_000, unpacked_bytes=100_000, files=20, file_bytes=2000, all_bytes=6000
+)
 
 
 def content(
@@ -65,7 +67,9 @@ def as_tar(files: dict[str, str], change: Callable[[tarfile.TarInfo], None] = la
     return target.getvalue()
 
 
-def graded(directory: Path, *, seeded: bool = False, limits: submissions.Limits = SMALL) -> list[grades.Row]:
+def graded(
+    directory: Path, *, seeded: bool = False, limits: submissions.SubmissionLimits = SMALL
+) -> list[grades.GradeRow]:
     return [row for handed in submissions.students(directory, limits) for row in grades.rows(handed, seeded)]
 
 
@@ -268,20 +272,20 @@ def test_a_pipe_is_waited_for_by_nobody(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "=HYPERLINK(1)\n"])
 def test_no_cell_becomes_a_formula(tmp_path: Path, name: str) -> None:
     (tmp_path / f"{name}.zip").write_bytes(as_zip(content()))
-    (row,) = csv.DictReader(io.StringIO(grades.to_csv(graded(tmp_path))))
+    (row,) = csv.DictReader(io.StringIO(grades.csv_text(graded(tmp_path))))
     assert row["student"].startswith("'")
 
 
 @pytest.mark.parametrize("separator", ";|\t")
 def test_no_part_of_a_cell_becomes_one_whatever_parts_the_fields(separator: str) -> None:
     """As a spreadsheet opens it that parts fields at semicolons, and takes no notice of quotes within one."""
-    row = grades.Row("ana", wrong=f'a{separator}=HYPERLINK("http://x"){separator}-1+1')
-    parts = [part for line in grades.to_csv([row]).splitlines() for part in line.split(separator)]
+    row = grades.GradeRow("ana", wrong=f'a{separator}=HYPERLINK("http://x"){separator}-1+1')
+    parts = [part for line in grades.csv_text([row]).splitlines() for part in line.split(separator)]
     assert not [part for part in parts if part.startswith(("=", "+", "-", "@"))]
 
 
 def test_every_field_is_quoted() -> None:
-    heading, line = grades.to_csv([grades.Row("ana", measured="a, b")]).splitlines()
+    heading, line = grades.csv_text([grades.GradeRow("ana", measured="a, b")]).splitlines()
     assert all(field.startswith('"') for field in heading.split(","))
     assert line.startswith('"ana","",') and line.endswith('"a, b"')
 
@@ -331,7 +335,7 @@ def test_damaged_archives_are_rows(data: st.DataObject) -> None:
         (Path(place) / name).write_bytes(damaged)
         rows = graded(Path(place))
         assert rows
-        assert grades.to_csv(rows).count("\n") == len(rows) + 1
+        assert grades.csv_text(rows).count("\n") == len(rows) + 1
 
 
 @settings(max_examples=50)

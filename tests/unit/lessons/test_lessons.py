@@ -18,12 +18,12 @@ from minigts.lessons import folder, regrade
 from minigts.lessons.evidence_file import EvidenceFile
 from minigts.lessons.hidden_figures import why_hidden
 from minigts.lessons.model import FIGURES, FOLDER, Again, all_lessons, lesson, numbers
-from minigts.lessons.verdicts import Evidence, judge, passed
+from minigts.lessons.verdicts import Evidence, have_passed, judge
 from minigts.serve import lessons as served
 from minigts.topology.read.load import parse
 
 
-def work(place: Path, answers: str) -> folder.Work:
+def work(place: Path, answers: str) -> folder.StudentWork:
     """Of lesson 1 without a seed, as it was run by hand."""
     folder.start(lesson(1), place / "one", None)
     folder.predict(lesson(1), place / "one", "32.5ms")
@@ -33,7 +33,7 @@ def work(place: Path, answers: str) -> folder.Work:
 
 def test_a_right_solution_passes_though_its_prediction_was_wrong(tmp_path: Path) -> None:
     found = judge(work(tmp_path, "to_mil: 65.05ms, delay: 38ms"), Evidence({"round_trip": 100.047}))
-    assert passed(found)
+    assert have_passed(found)
     assert "a round trip goes both ways" in found[0].says
 
 
@@ -48,7 +48,7 @@ def test_a_right_solution_passes_though_its_prediction_was_wrong(tmp_path: Path)
 )
 def test_a_wrong_one_is_told_what_it_means(tmp_path: Path, answers: str, round_trip: float, says: str) -> None:
     found = judge(work(tmp_path, answers), Evidence({"round_trip": round_trip}))
-    assert not passed(found)
+    assert not have_passed(found)
     assert any(says in each.says for each in found if each.ok is False)
 
 
@@ -221,7 +221,7 @@ def test_right_and_wrong_solutions(
     folder.predict(lesson(number), place, prediction)
     (place / folder.ANSWERS).write_text(f"answers: {{{answers}}}\n")
     found = judge(folder.read(place), Evidence(figures))
-    assert passed(found) == (not says), found
+    assert have_passed(found) == (not says), found
     assert not says or any(says in each.says for each in found if each.ok is False), found
 
 

@@ -118,12 +118,12 @@ def test_nor_is_anything_made_by_way_of_one(place: Path, name: str, flags: int, 
 
 
 def test_the_directory_itself_is_no_link(place: Path) -> None:
-    with pytest.raises(OSError, match=r"Not a directory|Too many levels"), beneath.opened(place / "away"):
+    with pytest.raises(OSError, match=r"Not a directory|Too many levels"), beneath.open_directory(place / "away"):
         pass
 
 
 def test_a_name_with_a_zero_byte_is_no_path(place: Path) -> None:
-    with beneath.opened(place) as directory, pytest.raises(ValueError, match="null byte"):
+    with beneath.open_directory(place) as directory, pytest.raises(ValueError, match="null byte"):
         beneath.open_beneath(directory, "file\0", os.O_RDONLY)
 
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from minigts.artifacts.build_errors import cause
-from minigts.errors import CommandFailed, without_secrets
+from minigts.errors import CommandFailed, redact
 from minigts.foreign import Foreign
 from minigts.machine import shell
 from minigts.paths import import_root
@@ -41,7 +41,7 @@ def test_a_kernel_s_environment_has_nothing_of_the_user_s() -> None:
     ],
 )
 def test_an_address_is_shown_without_its_password(text: str, shown: str) -> None:
-    assert without_secrets(text) == shown
+    assert redact(text) == shown
 
 
 def test_a_failed_command_does_not_show_it() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.machine import cgroups
-from minigts.machine.cgroups import Place
+from minigts.machine.cgroups import CgroupPlace
 from minigts.providers import processor_share as of_a_lab
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
@@ -52,15 +52,15 @@ def machine(tmp_path: Path) -> Callable[..., Path]:
 
 def test_the_first_version_has_it_beside_this_process(machine: Callable[..., Path], tmp_path: Path) -> None:
     found = cgroups.candidates(machine("cgroup"))
-    assert next(found) == Place(tmp_path / "cgroup" / "lab" / "inner", 1)
-    group = Place(tmp_path / "cgroup", 1).make("x", 0.05)
+    assert next(found) == CgroupPlace(tmp_path / "cgroup" / "lab" / "inner", 1)
+    group = CgroupPlace(tmp_path / "cgroup", 1).make("x", 0.05)
     assert (group / "cpu.cfs_quota_us").read_text() == "1000"
     assert (group / "cpu.cfs_period_us").read_text() == "20000"
 
 
 def test_in_the_second_a_group_must_hand_the_controller_on(machine: Callable[..., Path], tmp_path: Path) -> None:
     found = [*cgroups.candidates(machine("cgroup2"))]
-    assert found == [Place(tmp_path / "cgroup2" / "lab", 2), Place(tmp_path / "cgroup2", 2)]
+    assert found == [CgroupPlace(tmp_path / "cgroup2" / "lab", 2), CgroupPlace(tmp_path / "cgroup2", 2)]
     assert (found[0].make("x", 0.25) / "cpu.max").read_text() == "5000 20000"
 
 
@@ -80,7 +80,7 @@ def test_a_machine_that_does_not_let_says_where(machine: Callable[..., Path], tm
 
 @pytest.mark.skipif(isinstance(HERE, str), reason=f"{HERE}")
 def test_a_process_gets_its_share_and_no_more() -> None:
-    assert isinstance(HERE, Place)
+    assert isinstance(HERE, CgroupPlace)
     group = HERE.make("minigts-test-share", 0.25)
     try:
         member = cgroups.join(group)
@@ -101,7 +101,7 @@ def test_a_process_gets_its_share_and_no_more() -> None:
 
 @pytest.mark.skipif(isinstance(HERE, str), reason=f"{HERE}")
 def test_a_group_whose_process_is_about_to_end_is_waited_for() -> None:
-    assert isinstance(HERE, Place)
+    assert isinstance(HERE, CgroupPlace)
     group = HERE.make("minigts-test-busy", 0.25)
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as staying:
         (group / cgroups.MEMBERS).write_text(str(staying.pid))
@@ -113,8 +113,8 @@ def test_a_group_whose_process_is_about_to_end_is_waited_for() -> None:
 
 
 def test_groups_of_a_lab_are_known_by_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cgroups, "place", lambda: Place(tmp_path, 1))
-    monkeypatch.setattr(cgroups, "candidates", lambda _proc, _controller: iter([Place(tmp_path, 1)]))
+    monkeypatch.setattr(cgroups, "place", lambda: CgroupPlace(tmp_path, 1))
+    monkeypatch.setattr(cgroups, "candidates", lambda _proc, _controller: iter([CgroupPlace(tmp_path, 1)]))
     made = of_a_lab.make(plan(), tmp_path / "one")
     other = of_a_lab.make(plan(), tmp_path / "two")["a"]
     assert set(made) == {"a"}

@@ -11,7 +11,7 @@ from fake_lab import Answering, fake_lab
 from minigts import overlays
 from minigts.lab import Lab
 from minigts.machine.progress import Progress
-from minigts.topology.edit import with_host
+from minigts.topology.edit import add_host
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
 
@@ -115,9 +115,9 @@ def test_plain_hosts_that_are_on_are_measured_again_when_one_is_added_while_anot
     overlays.join(lab, "none", quiet)
     set_to(lab, off=frozenset({"bra"}))
     TOLD.clear()
-    now, _ = overlays.alter(lab, with_host(PLAN, "lon", "ams", {"rtt": "4ms"}), quiet)
+    now, _ = overlays.alter(lab, add_host(PLAN, "lon", "ams", {"rtt": "4ms"}), quiet)
     assert sorted(joined_again()) == ["ams", "lon", "plane"]
-    joined = overlays.joined(now)
+    joined = overlays.joined_overlay(now)
     assert joined is not None
     assert {name: end.address for name, end in joined.endpoints().items()} == ADDRESSES
 

@@ -20,7 +20,7 @@ from minigts.errors import EnvironmentLacks, InputError
 from minigts.lab import Lab
 from minigts.overlays import Joined, catalogue, edit
 from minigts.overlays.host_file import facts_for
-from minigts.topology.plan.plan import Plan, to_json
+from minigts.topology.plan.plan import Plan, plan_json
 from minigts.topology.read.load import load, parse
 
 PROJECT = paths.project_root()
@@ -35,7 +35,7 @@ data_path: {encapsulation: none}
 
 @pytest.fixture
 def cluster() -> Plan:
-    return load(PROJECT / "topologies" / "kubernetes.yaml", known_overlays=overlays.known())
+    return load(PROJECT / "topologies" / "kubernetes.yaml", known_overlays=overlays.known_names())
 
 
 def said_by(plan: Plan, host: str, command: str, place: Path, overlay: str = "kubernetes") -> str:
@@ -197,7 +197,7 @@ def in_folder(tmp_path: Path, text: str) -> overlays.Overlay:
     )
     script.chmod(0o755)
     (tmp_path / "net" / "overlay.yaml").write_text(text)
-    return catalogue.in_folder(tmp_path / "net")[0]
+    return catalogue.read_folder(tmp_path / "net")[0]
 
 
 def test_a_long_build_says_how_long_and_how_far_it_is_and_is_kept(
@@ -247,7 +247,7 @@ def test_kube_proxy_has_the_mode_of_the_topology(tmp_path: Path, written: str, m
     plan = parse(f"name: x\n{written}pair: {{}}\n", "x.yaml")
     (settings,) = objects(plan, "h2", "proxy_settings", tmp_path)
     assert settings["mode"] == mode
-    assert ('"proxy"' in to_json(plan)) == bool(written)
+    assert ('"proxy"' in plan_json(plan)) == bool(written)
 
 
 @pytest.mark.parametrize(("written", "servers"), [("", None), ("kubernetes: {dns: true}\n", ["172.30.0.10"])])
@@ -271,7 +271,7 @@ def test_an_altered_lab_that_does_not_fit_is_refused_before_the_cluster_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     after = parse("name: x\nhosts: {a: {memory: 1GB}, b: {memory: 300MB}}\nlinks: [{ends: [a, b]}]\n", "x")
-    monkeypatch.setattr(edit, "joined", lambda _: Joined(name="kubernetes", programs=""))
+    monkeypatch.setattr(edit, "joined_overlay", lambda _: Joined(name="kubernetes", programs=""))
     monkeypatch.setattr(edit, "require_alterable", lambda *_: None)
     monkeypatch.setattr(edit, "leave", lambda *_, **__: pytest.fail("left"))
     lab = cast(Lab, SimpleNamespace(read_record=lambda: SimpleNamespace(off=frozenset())))

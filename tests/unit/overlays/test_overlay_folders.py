@@ -52,11 +52,11 @@ def test_a_variant_has_a_line_of_its_own_by_which_a_shell_finds_its_name(tmp_pat
     folder.mkdir()
     (folder / "overlay.yaml").write_text("description: x\nvariants: {fast: {encapsulation: vxlan}}\n")
     with pytest.raises(InputError, match=r"overlay\.yaml:2: variants: each variant stands on a line of its own"):
-        catalogue.in_folder(folder)
+        catalogue.read_folder(folder)
 
 
 def test_every_name_that_is_offered_is_an_overlays() -> None:
-    assert [overlays.find(name).name for name in overlays.known()] == [*overlays.known()]
+    assert [overlays.find(name).name for name in overlays.known_names()] == [*overlays.known_names()]
 
 
 def test_an_overlay_is_not_laid_over_more_hosts_than_it_has_addresses_for() -> None:
@@ -83,17 +83,17 @@ def declared(tmp_path: Path, text: str) -> tuple[overlays.Overlay, ...]:
     for name, content in (("net", text), ("other", "description: another\ndata_path: {encapsulation: none}\n")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "overlay.yaml").write_text(content)
-    return catalogue.in_folder(tmp_path / "net")
+    return catalogue.read_folder(tmp_path / "net")
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.name))
 def test_a_folder_holds_what_it_promises(folder: Path) -> None:
-    declaration = catalogue.in_folder(folder)[0].declaration
+    declaration = catalogue.read_folder(folder)[0].declaration
     assert (folder / "README.md").exists()
     assert (folder / "build" / "build.sh").exists() == bool(declaration.programs and declaration.programs.built)
 
 
-@pytest.mark.parametrize("name", overlays.known())
+@pytest.mark.parametrize("name", overlays.known_names())
 def test_an_overlay_has_every_phase(name: str, tmp_path: Path) -> None:
     """Its files are read over the default phases, as on a host; none of them is run."""
     overlay = overlays.find(name)
@@ -122,8 +122,8 @@ def test_an_overlay_is_its_folder_and_each_further_variant_a_name_of_its_own(tmp
     fast, slow = declared(tmp_path, GOOD)
     assert [(each.name, each.variant) for each in (fast, slow)] == [("net", "fast"), ("net-slow", "slow")]
     assert [each.data_path.mtu_over(9000) for each in (fast, slow)] == [8950, 8972]
-    assert {"flannel", "flannel-udp", "calico-never"} <= set(overlays.known())
-    assert "flannel-vxlan" not in overlays.known()
+    assert {"flannel", "flannel-udp", "calico-never"} <= set(overlays.known_names())
+    assert "flannel-vxlan" not in overlays.known_names()
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def table_rows(page: str, first_column: str) -> list[list[str]]:
 
 
 def row_of(folder: Path) -> list[str]:
-    first, *others = catalogue.in_folder(folder)
+    first, *others = catalogue.read_folder(folder)
     mark = "¹" if first.kernel_modules else ""
     further = ", ".join(
         f"`{each.name.removeprefix(first.name)}`{'¹' if each.kernel_modules and not mark else ''}" for each in others

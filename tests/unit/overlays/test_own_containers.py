@@ -15,7 +15,7 @@ from minigts.errors import InputError, MinigtsError
 from minigts.lab import Lab
 from minigts.overlays import containers
 from minigts.providers.base import Provider
-from minigts.topology.plan.plan import Plan, to_json
+from minigts.topology.plan.plan import Plan, plan_json
 from minigts.topology.read.load import parse
 
 TOPOLOGY = """\
@@ -65,7 +65,7 @@ def test_the_nearest_declaration_holds_as_a_whole(plan: Plan) -> None:
 
 
 def test_a_plan_is_read_back_as_it_was(plan: Plan) -> None:
-    assert Plan.model_validate_json(to_json(plan)) == plan
+    assert Plan.model_validate_json(plan_json(plan)) == plan
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_a_plan_without_containers_needs_no_place_for_them() -> None:
 
 
 def test_a_plans_own_words_are_distrusted(plan: Plan, tmp_path: Path) -> None:
-    text = to_json(plan).replace("docker-daemon:shop/web:1", "docker-daemon:--help")
+    text = plan_json(plan).replace("docker-daemon:shop/web:1", "docker-daemon:--help")
     with pytest.raises(ValueError, match="names no image"):
         Plan.model_validate_json(text)
 

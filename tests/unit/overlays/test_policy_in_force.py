@@ -14,7 +14,7 @@ from minigts import overlays
 from minigts.cli.app import app
 from minigts.errors import CommandFailed, HostFailed, MinigtsError
 from minigts.lab import Lab
-from minigts.lab.keep import as_kept
+from minigts.lab.keep import kept_record
 from minigts.overlays import policy
 from minigts.topology.read.load import parse
 
@@ -111,7 +111,7 @@ def told_rules() -> list[tuple[str, str]]:
 
 def test_a_kept_lab_that_comes_up_again_has_it(lab: Lab) -> None:
     record = lab.read_record()
-    lab.write(as_kept(lab.plan, record).model_copy(update={"state": "up"}), record)
+    lab.write(kept_record(lab.plan, record).model_copy(update={"state": "up"}), record)
     overlays.join(lab, "calico", quiet)
     assert sorted(told_rules()) == [(host, rules(host)) for host in HOSTS]
     assert {name: " ".join(ADDRESSES[peer] for peer in HOSTS if peer != name) for name in HOSTS} == REACHED

@@ -144,4 +144,4 @@ def test_a_refused_policy_changes_nothing(
     with pytest.raises(InputError, match=message) as refused:
         policy.apply(lab, policy.parse(text, "closed.yaml", HOSTS))
     assert refused.value.exit_code == 2
-    assert (TOLD, policy.in_force(lab)) == ({}, None)
+    assert (TOLD, policy.policy_in_force(lab)) == ({}, None)

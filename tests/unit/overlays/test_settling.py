@@ -49,5 +49,5 @@ def test_the_ends_to_which_no_way_is_left_are_not_waited_for(
 
 def test_the_overlays_that_route_by_themselves_say_so() -> None:
     """As the experiments on links that fail measure them (docs/evidence/documents.md)."""
-    saying = {name.partition("-")[0] for name in catalogue.known() if catalogue.find(name).declaration.reroutes}
+    saying = {name.partition("-")[0] for name in catalogue.known_names() if catalogue.find(name).declaration.reroutes}
     assert saying == {"mesh", "romana", "weave"}

@@ -99,14 +99,16 @@ def test_an_end_in_the_labs_record_is_of_the_same_form(lab: Lab) -> None:
     damaged["ends"]["ams"]["BASH_ENV"] = "$(id)"
     file.write_text(json.dumps(damaged))
     with pytest.raises(Exception, match=r"overlay\.json"):
-        phases.joined(lab)
+        phases.joined_overlay(lab)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_every_variable_that_a_folders_scripts_print_is_declared(folder: Path) -> None:
     text = "".join(path.read_text() for path in folder.rglob("*.sh") if "build" not in path.parts)
     printed = set(re.findall(r"""\becho ["']?([A-Z][A-Z0-9_]*)=""", text))
-    declared = {key for one in catalogue.in_folder(folder) for phase in catalogue.PRINTED for key in one.printed(phase)}
+    declared = {
+        key for one in catalogue.read_folder(folder) for phase in catalogue.PRINTED for key in one.printed(phase)
+    }
     assert printed <= declared | containers.HAS.keys()
 
 
@@ -125,4 +127,4 @@ def test_a_declaration_of_what_is_printed_is_checked(prints: str, message: str, 
     text = f"description: x\ndata_path: {{encapsulation: none}}\nprints: {prints}\n"
     (tmp_path / "own" / "overlay.yaml").write_text(text)
     with pytest.raises(InputError, match=message):
-        catalogue.in_folder(tmp_path / "own")
+        catalogue.read_folder(tmp_path / "own")

@@ -18,10 +18,10 @@ from minigts.providers import registry
 from minigts.providers.mininet.provider import MininetProvider
 from minigts.providers.uml.build import layers, program_images
 from minigts.providers.uml.build.image import Image
-from minigts.providers.uml.provider import UmlProvider, altered, launch_of
+from minigts.providers.uml.provider import UmlProvider, altered_launch, launch_of
 from minigts.providers.uml.run import disks
 from minigts.providers.uml.run.supervisor import Launch
-from minigts.topology.edit import with_host
+from minigts.topology.edit import add_host
 from minigts.topology.read.load import parse
 
 KEY = "0123456789abcdef"
@@ -110,7 +110,7 @@ def test_hosts_start_from_it_and_switches_and_hosts_with_a_layer_of_their_own_do
         "b": layers.root(KEY),
         "s": ready.root,
     }
-    longer = altered(launch, with_host(PLAN, "c", "s", {}))
+    longer = altered_launch(launch, add_host(PLAN, "c", "s", {}))
     assert {longer.base_of(each) for each in longer.machines if each.name in "bc"} == {layers.root(KEY)}
 
 
@@ -133,7 +133,7 @@ def test_a_lab_whose_disks_were_kept_stays_on_the_layer_that_it_had(
     provider.carry(programs, PLACE)
     made = provider.launch(None)
     assert layers.root(made.programs).is_file()
-    kept = disks.kept_of(made, None)
+    kept = disks.kept_note(made, None)
     assert kept.programs == made.programs
     assert [provider.launch(had).programs for had in ("", KEY)] == ["", KEY]
 
@@ -147,7 +147,7 @@ def test_disks_on_a_layer_that_is_gone_are_refused(
     for machine in launch.machines:
         (rundir / machine.disk).parent.mkdir(parents=True)
         (rundir / machine.disk).touch()
-    kept = disks.kept_of(launch, None)
+    kept = disks.kept_note(launch, None)
     disks.require_fit(kept, launch, rundir)
     layers.root(key).unlink()
     with pytest.raises(InputError, match=r"no longer in the cache: that of a, b; .* minigts down lab"):
@@ -156,7 +156,7 @@ def test_disks_on_a_layer_that_is_gone_are_refused(
 
 @pytest.mark.parametrize("key", ["../../etc", "0123456789abcde", KEY.upper()])
 def test_a_note_of_disks_names_a_layer_by_its_key_alone(ready: Image, tmp_path: Path, key: str) -> None:
-    kept = disks.kept_of(launch_of(PLAN, ready, tmp_path, {}), None)
+    kept = disks.kept_note(launch_of(PLAN, ready, tmp_path, {}), None)
     with pytest.raises(ValueError, match="String should match pattern"):
         disks.Kept.model_validate_json(replace_in(kept.model_dump_json(), '"programs":""', f'"programs":"{key}"'))
 

@@ -38,7 +38,7 @@ def test_the_processors_registers_are_at_least_what_each_x86_64_has() -> None:
 def test_addresses_are_those_of_the_kernels(words: list[str], told: str) -> None:
     with sleeper(*words) as pid:
         until_named(pid, "sleep")
-        assert conditions.of_kernels([pid])[ADDRESSES] == told
+        assert conditions.kernel_conditions([pid])[ADDRESSES] == told
 
 
 def until_named(pid: int, name: str) -> None:
@@ -50,18 +50,18 @@ def until_named(pid: int, name: str) -> None:
 def test_one_kernel_with_random_addresses_is_told() -> None:
     with sleeper("setarch", "-R") as one, sleeper() as other:
         until_named(one, "sleep")
-        assert conditions.of_kernels([one, other])[ADDRESSES] == "random"
+        assert conditions.kernel_conditions([one, other])[ADDRESSES] == "random"
 
 
 def test_a_listener_of_seccomp_is_found_among_descriptors(tmp_path: Path) -> None:
     descriptors = tmp_path / "7" / "fd"
     descriptors.mkdir(parents=True)
     (descriptors / "0").symlink_to("/dev/null")
-    assert conditions.of_kernels([7], tmp_path)[CALLS] == "ptrace"
+    assert conditions.kernel_conditions([7], tmp_path)[CALLS] == "ptrace"
     (descriptors / "1").symlink_to("anon_inode:seccomp notify")
-    assert conditions.of_kernels([7], tmp_path)[CALLS] == "seccomp"
+    assert conditions.kernel_conditions([7], tmp_path)[CALLS] == "seccomp"
 
 
 def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
-    assert conditions.of_kernels([7], tmp_path).keys() <= {REGISTERS}
-    assert conditions.of_kernels([], tmp_path).keys() <= {REGISTERS}
+    assert conditions.kernel_conditions([7], tmp_path).keys() <= {REGISTERS}
+    assert conditions.kernel_conditions([], tmp_path).keys() <= {REGISTERS}

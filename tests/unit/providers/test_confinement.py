@@ -203,12 +203,12 @@ def attempt(tmp_path: Path) -> Callable[..., dict[str, str]]:
         rules = [
             *map(confinement.may_run, (*python, Path("/usr"), Path("/lib"), Path("/lib64"), Path("/etc/ld.so.cache"))),
             confinement.may_write(own),
-            confinement.may_write(Path(command_line.through(descriptor))),
+            confinement.may_write(Path(command_line.descriptor_path(descriptor))),
         ]
         argv = [sys.executable, "-ISc", TRIES, str(other), str(own), str(os.getpid()), str(tmp_path / "listening")]
         try:
             process = shell.start(
-                [*argv, command_line.through(descriptor), *own_words],
+                [*argv, command_line.descriptor_path(descriptor), *own_words],
                 output=subprocess.PIPE,
                 pass_fds=(descriptor,),
                 before_exec=confinement.prepare(rules) if confined else None,

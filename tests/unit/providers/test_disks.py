@@ -59,7 +59,7 @@ def rundir(tmp_path: Path, launch: Launch) -> Path:
     disk = rundir / "hosts" / "ams" / command_line.DISK
     disk.parent.mkdir(parents=True)
     disk.touch()
-    disks.write(disks.kept_of(launch, EPOCH_NS + 60 * 10**9), rundir)
+    disks.write(disks.kept_note(launch, EPOCH_NS + 60 * 10**9), rundir)
     return rundir
 
 

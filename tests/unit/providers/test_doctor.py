@@ -19,16 +19,16 @@ from minigts.providers import DEFAULT, registry, system_packages
 from minigts.providers.base import DoctorFinding
 from minigts.providers.doctor import Diagnosis, default_can_run, examine
 from minigts.providers.mininet import doctor as mininet_doctor
-from minigts.providers.system_packages import Package
+from minigts.providers.system_packages import SystemPackage
 from minigts.providers.uml import doctor as uml_doctor
 from minigts.providers.uml import facts as uml_facts
 from minigts.providers.uml.build import build_all, namespaces
 from minigts.providers.uml.build.image import Room
-from minigts.providers.uml.facts import Facts
+from minigts.providers.uml.facts import MachineFacts
 from minigts.providers.vagrant import doctor as vagrant_doctor
 from minigts.providers.vagrant import prerequisites as vagrant_prerequisites
 
-GOOD = Facts(
+GOOD = MachineFacts(
     system="Linux",
     machine="x86_64",
     root=False,
@@ -52,7 +52,7 @@ GOOD = Facts(
     namespaces_blocked_by="",
     subordinate_ids=True,
     can_install=False,
-    packages=(Package("mmdebstrap", present=True),),
+    packages=(SystemPackage("mmdebstrap", present=True),),
     uncompiled=(),
     virtual_disks=(),
     virtual_lacks=(),
@@ -60,7 +60,7 @@ GOOD = Facts(
 MACHINES = vagrant_prerequisites.Facts(
     user="alice",
     cores=4,
-    packages=(Package("vagrant", present=True),),
+    packages=(SystemPackage("vagrant", present=True),),
     libvirt_uri="qemu:///system",
     libvirt_answers=True,
     box_ready=True,
@@ -112,7 +112,7 @@ def test_a_good_machine_runs_the_default_provider() -> None:
         ({"shm_free_mb": 64}, "/dev/shm", "--shm-size"),
         ({"memory_free_mb": 100}, "memory", "end other programs"),
         ({"disks": FULL}, "disk", "XDG_CACHE_HOME"),
-        ({"packages": (Package("mmdebstrap", present=False),)}, "mmdebstrap", "apt-get install mmdebstrap"),
+        ({"packages": (SystemPackage("mmdebstrap", present=False),)}, "mmdebstrap", "apt-get install mmdebstrap"),
         ({"namespaces_blocked_by": "a.b=1"}, "user namespaces", "sysctl -w a.b=1"),
         ({"subordinate_ids": False}, "user namespaces", "--add-subuids 100000-165535"),
     ],
@@ -134,7 +134,7 @@ def test_what_stops_uml_has_a_remedy(changes: dict[str, Any], name: str, remedy:
         ({"seccomp": False}, "system calls", "two times slower"),
         ({"memory_free_mb": 1000}, "memory", "2 GiB"),
         ({"shm_free_mb": 1000}, "/dev/shm", "small labs"),
-        ({"packages": (Package("mmdebstrap", present=False),), "can_install": True}, "mmdebstrap", "first up"),
+        ({"packages": (SystemPackage("mmdebstrap", present=False),), "can_install": True}, "mmdebstrap", "first up"),
         (
             {"uncompiled": ("clock",), "virtual_lacks": ("9 MB are free",)},
             "virtual time",
@@ -176,7 +176,7 @@ def test_built_parts_with_the_expected_bytes_are_proven() -> None:
 
 
 def test_a_ready_image_needs_nothing_that_builds_one() -> None:
-    absent = (Package("mmdebstrap", present=False),)
+    absent = (SystemPackage("mmdebstrap", present=False),)
     assert uml(image_ready=True, packages=absent, disks=FULL, subordinate_ids=False).verdict == "runs"
 
 
@@ -241,7 +241,7 @@ def test_a_machine_whose_kvm_has_run_a_guest_runs_vagrant() -> None:
 @pytest.mark.parametrize(
     ("changes", "name", "remedy"),
     [
-        ({"packages": (Package("vagrant", present=False),)}, "vagrant", "minigts setup vagrant"),
+        ({"packages": (SystemPackage("vagrant", present=False),)}, "vagrant", "minigts setup vagrant"),
         ({"libvirt_answers": False}, "libvirt", "usermod -aG libvirt alice, and log in again"),
         ({"libvirt_answers": False}, "libvirt", "minigts libvirt start"),
     ],
@@ -282,9 +282,12 @@ def test_the_package_list_goes_by_programs_and_files(tmp_path: Path) -> None:
     (tmp_path / "keys-2").touch()
     text = f"# a comment\n\nbash  bash-package\nno-such-program  nothing\n{tmp_path}/keys-*  keys  user\n"
     (tmp_path / "system-packages").write_text(text)
-    for_all = (Package("bash-package", True, "bash"), Package("nothing", False, "no-such-program"))
-    assert system_packages.of(tmp_path, root=True) == for_all
-    assert system_packages.of(tmp_path, root=False) == (*for_all, Package("keys", True, f"{tmp_path}/keys-*"))
+    for_all = (SystemPackage("bash-package", True, "bash"), SystemPackage("nothing", False, "no-such-program"))
+    assert system_packages.listed_packages(tmp_path, root=True) == for_all
+    assert system_packages.listed_packages(tmp_path, root=False) == (
+        *for_all,
+        SystemPackage("keys", True, f"{tmp_path}/keys-*"),
+    )
 
 
 class Another(FakeProvider):

@@ -79,7 +79,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "a device": counters.device,
     "the processor": counters.processor_use,
     "what a host shows": lambda text: host_settings.parse(PLAN.machines[0], text),
-    "what a host counts": usage.parsed,
+    "what a host counts": usage.parse_counters,
     "the page's echoes": _serve,
     "output of many hosts": _host_lines,
     "what is printed": printable,

@@ -29,16 +29,16 @@ OF_A_GROUP = b"Memory cgroup out of memory: Killed process 9 (stress) total-vm:1
 
 
 def test_the_processes_that_a_kernel_has_ended_are_told_with_their_number() -> None:
-    assert consoles.ended_for_memory(killed(812) + b"something else\n" + killed(813, "a b (c)")) == (
+    assert consoles.memory_victims(killed(812) + b"something else\n" + killed(813, "a b (c)")) == (
         "bash[812]",
         "a b (c)[813]",
     )
-    assert consoles.ended_for_memory(OF_A_GROUP + b"a program says: out of memory\n") == ()
+    assert consoles.memory_victims(OF_A_GROUP + b"a program says: out of memory\n") == ()
 
 
 def test_what_it_said_before_it_was_started_again_does_not_count() -> None:
-    assert consoles.ended_for_memory(killed(1) + STARTED + killed(2)) == ("bash[2]",)
-    assert consoles.ended_for_memory(killed(1) + STARTED) == ()
+    assert consoles.memory_victims(killed(1) + STARTED + killed(2)) == ("bash[2]",)
+    assert consoles.memory_victims(killed(1) + STARTED) == ()
 
 
 def test_it_is_a_clause() -> None:
@@ -53,7 +53,7 @@ def test_each_start_of_a_kernel_begins_at_a_mark_of_its_own(tmp_path: Path) -> N
         console = Console(tmp_path / "console.log")
         console.begin()
         os.write(console.descriptor, killed(number))
-        assert consoles.ended_for_memory(console.said()) == (f"bash[{number}]",)
+        assert consoles.memory_victims(console.said()) == (f"bash[{number}]",)
         console.close()
     assert (tmp_path / "console.log").read_bytes() == killed(1) + STARTED + killed(2)
     assert console.said() == b""

@@ -17,7 +17,7 @@ from minigts import paths
 from minigts.errors import CommandFailed, InputError, MinigtsError
 from minigts.providers.uml.build import user_images
 from minigts.providers.uml.build.image import Image
-from minigts.topology.plan.plan import Plan, to_json
+from minigts.topology.plan.plan import Plan, plan_json
 from minigts.topology.read.load import load
 from minigts.topology.software import ENTER, Root
 
@@ -205,11 +205,11 @@ links: [{ends: [b, c]}]
     assert far.image == str(tmp_path.parent / "far.tar")
     assert str(far.place) == f"{tmp_path}/lab.yaml:3: defaults.host.image"
     assert near.image == "docker-daemon:debian:13"
-    assert Plan.model_validate_json(to_json(plan)) == plan
+    assert Plan.model_validate_json(plan_json(plan)) == plan
 
 
 def test_a_plan_without_images_says_nothing_of_them(tmp_path: Path) -> None:
-    assert '"root"' not in to_json(plan_of(tmp_path, "pair: {host: {run: [x]}}"))
+    assert '"root"' not in plan_json(plan_of(tmp_path, "pair: {host: {run: [x]}}"))
 
 
 @pytest.mark.parametrize(

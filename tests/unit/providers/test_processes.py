@@ -107,7 +107,7 @@ def marked(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 def test_the_supervisor_is_known_and_ended(tmp_path: Path, marked: subprocess.Popen[bytes]) -> None:
     assert lab_processes.supervisor(tmp_path) == marked.pid
-    assert lab_processes.marked(tmp_path) == [marked.pid]
+    assert lab_processes.marked_pids(tmp_path) == [marked.pid]
     assert lab_processes.end(tmp_path) == []
     assert marked.wait(5) == -signal.SIGTERM
     assert lab_processes.supervisor(tmp_path) is None

@@ -29,7 +29,7 @@ def plan(name: str = "chain6") -> Plan:
     return load(PROJECT / "topologies" / f"{name}.yaml")
 
 
-def defined(topology: Plan, place: Path, processor: definition.Processor) -> Definition:
+def defined(topology: Plan, place: Path, processor: definition.MachineProcessor) -> Definition:
     return Definition(
         lab=topology.name,
         uri="qemu:///system",
@@ -85,13 +85,13 @@ def test_the_same_lab_is_defined_alike_each_time() -> None:
 
 
 def test_no_topology_can_use_the_management_network() -> None:
-    assert blocks.reserved_for(IPv4Network(definition.NETWORK_ADDRESS)) is not None
+    assert blocks.reserved_block(IPv4Network(definition.NETWORK_ADDRESS)) is not None
     assert IPv4Address(addresses.host_address(1000)) not in IPv4Network(definition.NETWORK_ADDRESS)
 
 
 @pytest.mark.parametrize(("verdict", "at_once"), [("kvm", 6), ("emulation", 2)])
 def test_emulated_machines_boot_as_many_at_a_time_as_there_are_cores(verdict: definition.Verdict, at_once: int) -> None:
-    assert definition.at_once(verdict, cores=2, hosts=6) == at_once
+    assert definition.parallel_boots(verdict, cores=2, hosts=6) == at_once
 
 
 def test_the_last_of_many_emulated_machines_gets_the_most_time() -> None:

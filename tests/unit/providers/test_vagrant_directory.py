@@ -18,7 +18,7 @@ from minigts.topology.read.load import load
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 PAIR, STAR = TOPOLOGIES / "pair.yaml", TOPOLOGIES / "star.yaml"
-KNOWN = overlays.known()
+KNOWN = overlays.known_names()
 
 
 class Place:

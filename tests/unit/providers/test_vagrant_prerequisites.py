@@ -62,7 +62,7 @@ def test_kvm_counts_when_a_guest_has_run_under_it(machine: Path, script: str, ve
 
 def test_the_verdict_is_remembered_and_not_tried_again(machine: Path) -> None:
     qemu(machine, SAYS_IT)
-    assert accelerator.remembered() is None
+    assert accelerator.remembered_verdict() is None
     accelerator.decide(machine / "head.img")
     qemu(machine, "exit 1")
     assert accelerator.decide(machine / "head.img").verdict == "kvm"
@@ -72,13 +72,13 @@ def test_another_qemu_is_tried_anew(machine: Path) -> None:
     qemu(machine, SAYS_IT)
     accelerator.decide(machine / "head.img")
     qemu(machine, "exit 1", version="10.0")
-    assert accelerator.remembered() is None
+    assert accelerator.remembered_verdict() is None
     assert accelerator.decide(machine / "head.img").verdict == "emulation"
 
 
 def test_without_the_device_nothing_is_tried(machine: Path) -> None:
     (machine / "kvm").unlink()
-    tried = accelerator.remembered()
+    tried = accelerator.remembered_verdict()
     assert tried is not None
     assert tried.verdict == "emulation"
     assert "is not there" in tried.reason
@@ -93,7 +93,7 @@ def test_kvm_that_is_closed_names_the_group_that_opens_it(machine: Path, monkeyp
     assert accelerator.remedy() == f"sudo usermod -aG {group} alice, and log in again"
     accelerator.KVM.chmod(0o600)
     assert accelerator.remedy().startswith("no group may use it: sudo chgrp kvm")
-    tried = accelerator.remembered()
+    tried = accelerator.remembered_verdict()
     assert tried is not None
     assert (tried.verdict, tried.reason) == ("emulation", f"{accelerator.KVM} is closed to you")
 
@@ -104,9 +104,9 @@ def test_kvm_that_is_closed_is_said_where_libvirts_group_is_and_when_machines_co
     program(machine, "virsh", "exit 1")
     monkeypatch.setattr(prerequisites, "packages", lambda: {"vagrant": True})
     monkeypatch.setattr(box, "present", lambda: box.Box(machine))
-    monkeypatch.setattr(accelerator, "closed", lambda: True)
+    monkeypatch.setattr(accelerator, "is_closed", lambda: True)
     monkeypatch.setattr(accelerator, "openers", lambda: "kvm")
-    monkeypatch.setattr(accelerator, "remembered", lambda: True)
+    monkeypatch.setattr(accelerator, "remembered_verdict", lambda: True)
     monkeypatch.setenv("LOGNAME", "alice")
     assert "sudo usermod -aG libvirt,kvm alice, and log in again" in prerequisites.missing()[0]
     monkeypatch.setattr(box, "ensure", lambda _: box.Box(machine))

@@ -166,7 +166,7 @@ def test_vagrant_is_told_which_lab_it_is_for(rundir: Path, tmp_path: Path) -> No
 
 
 def test_ssh_checks_the_machines_key_and_uses_no_configuration_of_the_users() -> None:
-    launch = ssh_supervisor.Launch(
+    launch = ssh_supervisor.SshLaunch(
         {"ams": "10.255.240.7"}, "/key", "/known", "minigts", ("nsenter", "--target", "7", "--net")
     )
     argv = ssh_supervisor.ssh(launch, "ams")
@@ -177,7 +177,7 @@ def test_ssh_checks_the_machines_key_and_uses_no_configuration_of_the_users() ->
 
 def test_ssh_reads_paths_as_they_are() -> None:
     odd = """/it's a "home", 100 %d\\new/key"""
-    launch = ssh_supervisor.Launch({"ams": "10.255.240.7"}, odd, odd, "minigts", ())
+    launch = ssh_supervisor.SshLaunch({"ams": "10.255.240.7"}, odd, odd, "minigts", ())
     argv = ssh_supervisor.ssh(launch, "ams")
     shown = subprocess.run([argv[0], "-G", *argv[1:-1]], capture_output=True, text=True, timeout=30, check=True).stdout
     settings = dict(line.split(" ", 1) for line in shown.splitlines() if " " in line)
@@ -186,9 +186,9 @@ def test_ssh_reads_paths_as_they_are() -> None:
 
 
 def test_a_launch_is_read_as_it_was_written(tmp_path: Path) -> None:
-    launch = ssh_supervisor.Launch({"ams": "10.255.240.7"}, "/key", "/known", "minigts", ("a", "b"))
+    launch = ssh_supervisor.SshLaunch({"ams": "10.255.240.7"}, "/key", "/known", "minigts", ("a", "b"))
     launch.write(tmp_path / "launch.json")
-    assert ssh_supervisor.Launch.read(tmp_path / "launch.json") == launch
+    assert ssh_supervisor.SshLaunch.read(tmp_path / "launch.json") == launch
 
 
 def test_the_supervisor_connects_to_each_machine_and_ends_with_its_connections(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_the_supervisor_connects_to_each_machine_and_ends_with_its_connections(t
     told = f'for word; do case $word in root@*) echo "$word" >{tmp_path}/connected ;; esac; done'
     program(tmp_path, "connect", f"{told}\nexec sleep 1000")
     addresses = {"ams": "10.255.240.7", "bra": "10.255.240.8"}
-    launch = ssh_supervisor.Launch(addresses, "/key", "/known", "minigts", (str(tmp_path / "connect"),))
+    launch = ssh_supervisor.SshLaunch(addresses, "/key", "/known", "minigts", (str(tmp_path / "connect"),))
     launch.write(tmp_path / lab_processes.LAUNCH)
     connected = b""
     with (tmp_path / "connected").open("r+b", buffering=0) as pipe:
@@ -210,7 +210,7 @@ def test_the_supervisor_connects_to_each_machine_and_ends_with_its_connections(t
         finally:
             assert lab_processes.end(tmp_path) == []
     assert sorted(connected.decode().split()) == [f"root@{address}" for address in addresses.values()]
-    assert lab_processes.marked(tmp_path) == []
+    assert lab_processes.marked_pids(tmp_path) == []
 
 
 def relay(port: int, data: bytes) -> subprocess.CompletedProcess[bytes]:

@@ -24,9 +24,9 @@ from minigts.providers import gateway, registry
 from minigts.providers.uml.build.image import Image
 from minigts.providers.uml.provider import launch_of
 from minigts.providers.uml.run import slirp
-from minigts.providers.uml.run.command_line import Port
+from minigts.providers.uml.run.command_line import KernelPort
 from minigts.providers.vagrant import prerequisites
-from minigts.topology.plan.plan import Plan, to_json
+from minigts.topology.plan.plan import Plan, plan_json
 from minigts.topology.read.load import parse
 from minigts.topology.routes.addresses import GATEWAY_MAC, GATEWAY_NAME_SERVER
 
@@ -146,8 +146,8 @@ def test_the_filter_ends_when_either_side_does(filtered: tuple[socket.socket, so
 
 def test_a_plan_has_a_way_out_only_where_it_is_said() -> None:
     assert [host.name for host in PLAN.ways_out] == ["ams"]
-    assert "gateway" not in to_json(NONE)
-    assert Plan.model_validate_json(to_json(PLAN)) == PLAN
+    assert "gateway" not in plan_json(NONE)
+    assert Plan.model_validate_json(plan_json(PLAN)) == PLAN
 
 
 def test_defaults_and_shorthands_give_it_and_a_host_refuses_it() -> None:
@@ -160,7 +160,7 @@ def test_virtual_time_refuses_it_and_says_why() -> None:
     with pytest.raises(InputError, match=r"out.yaml:4: hosts.ams.gateway: .* does not follow the lab's clock; write"):
         parse(TOPOLOGY.replace("time: real", "time: virtual"), "out.yaml")
     with pytest.raises(ValueError, match="ams: a way out exists only in real time"):
-        Plan.model_validate_json(to_json(PLAN).replace('"time": "real"', '"time": "virtual"'))
+        Plan.model_validate_json(plan_json(PLAN).replace('"time": "real"', '"time": "virtual"'))
 
 
 def test_the_host_gets_an_interface_a_route_and_a_name_server() -> None:
@@ -179,7 +179,7 @@ def test_no_other_host_gets_anything() -> None:
 def test_the_last_port_of_the_host_s_kernel_leads_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gateway, "program", lambda: "/usr/bin/slirp4netns")
     ams, bra = launch_of(PLAN, Image(Path("image")), Path("boot"), {}).machines
-    assert (ams.way_out, ams.ports[1:]) == ("/usr/bin/slirp4netns", (Port(GATEWAY_MAC),))
+    assert (ams.way_out, ams.ports[1:]) == ("/usr/bin/slirp4netns", (KernelPort(GATEWAY_MAC),))
     assert (bra.way_out, len(bra.ports)) == ("", 1)
 
 

@@ -120,7 +120,7 @@ def test_its_documents_name_each_package_and_each_file(cache: Path, tmp_path: Pa
 def test_every_python_package_of_the_lock_is_a_material(cache: Path) -> None:
     lock = (paths.project_root() / "requirements.lock").read_text()
     pinned = [line for line in lock.splitlines() if "==" in line and not line.startswith((" ", "#"))]
-    found = [each for each in materials.of_release(image_lock()) if each.kind == "pypi"]
+    found = [each for each in materials.release_materials(image_lock()) if each.kind == "pypi"]
     assert len(found) == len(pinned) > 20
 
 

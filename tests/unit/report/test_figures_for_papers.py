@@ -19,7 +19,7 @@ from minigts.experiment_language import figures as figure_language
 from minigts.experiment_language.figures import Axis, Figure, Style
 from minigts.experiments.load import parse as experiment
 from minigts.report import chart_choice, chart_model, phrasing, style
-from minigts.report.axis_places import in_full
+from minigts.report.axis_places import full_label
 from minigts.report.plot import plot
 from minigts.report.read import read, together
 
@@ -222,7 +222,7 @@ def test_numbers_keep_the_unit_in_which_they_are_written() -> None:
     ],
 )
 def test_axes_are_named_in_words(place: str, words: str) -> None:
-    assert in_full(phrasing.axis(place)) == words
+    assert full_label(phrasing.axis(place)) == words
 
 
 HEAD = "figures:\n  - of: udp\n"

@@ -133,7 +133,7 @@ def test_laws_are_sorted_by_what_they_test_and_say_when_their_ranges_were_writte
     assert f" | {written} | [" in row and f"- *Range written:* {written}\n" in text
     assert "- *Given up:* under 5 ms, 2026-11-26, before its figures: Frames wait.\n" in text
     (results / "page.md").write_text(text)
-    assert laws.known(results / "page.md") == page
+    assert laws.read_page(results / "page.md") == page
 
 
 def test_claims_whose_ranges_are_of_different_days_are_counted(results: Path) -> None:
@@ -151,7 +151,7 @@ def test_claims_whose_ranges_are_of_different_days_are_counted(results: Path) ->
 
 def test_nothing_on_the_page_holds_at_the_end_of_its_range() -> None:
     """A claim fails there, says the page; RED stood at 100 % as held."""
-    rows = laws.known(DOCUMENTED).table
+    rows = laws.read_page(DOCUMENTED).table
     assert [row.law for row in rows if row.word == "held" and row.used is not None and row.used >= 1] == []
 
 
@@ -163,7 +163,7 @@ def test_a_renewed_page_keeps_what_was_not_measured(results: Path, tmp_path: Pat
     target.write_text(DOCUMENTED.read_text(encoding="utf-8"), encoding="utf-8")
     ran = typer.testing.CliRunner().invoke(app, ["validate", "--from", str(results), "--renew", str(target)])
     assert ran.exit_code == 0, ran.output
-    before, after = laws.known(DOCUMENTED), laws.known(target)
+    before, after = laws.read_page(DOCUMENTED), laws.read_page(target)
     assert after.sections == dict(sorted({**before.sections, **made.sections}.items()))
     assert after.sections[name].rows == made.table
     assert {*after.table} == {*before.table, *made.table}
@@ -172,7 +172,7 @@ def test_a_renewed_page_keeps_what_was_not_measured(results: Path, tmp_path: Pat
 
 
 def test_the_page_in_the_documentation_is_read_as_it_was_written() -> None:
-    assert str(laws.known(DOCUMENTED)) == DOCUMENTED.read_text(encoding="utf-8")
+    assert str(laws.read_page(DOCUMENTED)) == DOCUMENTED.read_text(encoding="utf-8")
 
 
 def test_what_is_no_page_is_not_renewed(results: Path, tmp_path: Path) -> None:
@@ -201,5 +201,5 @@ def test_each_experiment_of_validation_is_on_the_page_as_it_is_now(file: Path) -
         assert f"### {claim.law}\n" in page, "`minigts validate --page docs/evidence/validation.md` makes it again"
         assert f"`{claim.words}`" in page
         assert claim.tolerance.strip() in page
-        assert f"*Range written:* {laws.Held(claim, ()).written}\n" in page
+        assert f"*Range written:* {laws.HeldLaw(claim, ()).written}\n" in page
         assert f"### {laws.KINDS[claim.kind]}\n" in page

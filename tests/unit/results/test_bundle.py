@@ -56,7 +56,7 @@ def packed(run: Path, tmp_path: Path) -> Path:
 
 
 def unpack(file: Path, limits: bundle.Limits = bundle.LIMITS) -> dict[str, bytes]:
-    with bundle.unpacked(file, file.parent, limits) as found:
+    with bundle.unpack(file, file.parent, limits) as found:
         return contents(found)
 
 

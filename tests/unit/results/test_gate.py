@@ -128,7 +128,7 @@ def test_what_a_stranger_s_folder_asks_for_is_shown_line_by_line(tmp_path: Path)
 def test_a_bundle_is_always_a_stranger_s(place: Path) -> None:
     assert gate.examine(place, "content", ACTS).is_own
     with pytest.raises(InputError):
-        gate.of_bundle(place, "content").allowed(["run it"], trusted=False)
+        gate.examine_bundle(place, "content").allowed(["run it"], trusted=False)
 
 
 NO_NAMES = ("", ".", "..", "../x", "../../x", "/etc/x", "a/b", "a\0b", "a\nb", "a\tb", "\x1b[2J", "\u202ex", "é" * 101)

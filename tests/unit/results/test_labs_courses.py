@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minigts.errors import InputError
-from minigts.providers.course import MARKS, NS_PER_S, RECORD, Chain, Course, HostCourse, Recording, wanted
+from minigts.providers.course import MARKS, NS_PER_S, RECORD, Chain, Course, HostCourse, Recording, course_request
 from minigts.results import course_difference, courses
-from minigts.results.course_difference import between_runs, interval, parting, told
+from minigts.results.course_difference import difference_lines, interval, parting, run_differences
 from minigts.results.courses import LabCourse, Phase
 from minigts.results.schema import CourseFacts, Manifest
 
@@ -211,7 +211,7 @@ def of_two(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_what_is_said_names_the_interval_the_host_what_was_done_and_how_to_learn_more(tmp_path: Path) -> None:
-    assert between_runs(*of_two(tmp_path)) == (
+    assert run_differences(*of_two(tmp_path)) == (
         "they part between 2 s and 3 s of the lab, in what came from b",
         "  then: none.ping.a-b.r1",
         f"  for the first event, run both with {RECORD}=2s..3s",
@@ -223,7 +223,7 @@ def test_with_recordings_the_first_event_is_named(tmp_path: Path) -> None:
     for moment, folder in zip((2_500_000_000, 2_400_000_000), folders, strict=True):
         recording = recorded(tmp_path / f"{folder.name}.recording", [sent(moment, 1)])
         courses.keep(folder, "lab-1", courses.read(folder, "lab-1"), recording)
-    lines = between_runs(*folders)
+    lines = run_differences(*folders)
     assert lines[0] == "they part at 2.4 s of the lab, on b; then: none.ping.a-b.r1"
     assert lines[1].startswith("  A: at 2.5 s b eth1 sent ICMP")
     assert lines[2].startswith("  B: at 2.4 s b eth1 sent ICMP")
@@ -231,19 +231,19 @@ def test_with_recordings_the_first_event_is_named(tmp_path: Path) -> None:
 
 def test_of_equal_runs_the_fingerprint_is_said_and_of_older_ones_nothing(tmp_path: Path) -> None:
     one, other = of_two(tmp_path)
-    assert between_runs(one, one) == (f"the same, 4 events in 10 s of the lab: {digest(1)}",)
+    assert run_differences(one, one) == (f"the same, 4 events in 10 s of the lab: {digest(1)}",)
     old = tmp_path / "old"
     old.mkdir()
     (old / "manifest.json").touch()
-    assert between_runs(old, old) == ()
-    assert between_runs(old, other) == ("not compared: only one of the two has kept any",)
+    assert run_differences(old, old) == ()
+    assert run_differences(old, other) == ("not compared: only one of the two has kept any",)
 
 
 def test_of_several_labs_the_first_that_parts_is_told(tmp_path: Path) -> None:
     one, other = of_two(tmp_path)
     for folder in (one, other):
         courses.keep(folder, "lab-2", courses.read(one, "lab-1"))
-    lines = between_runs(one, other)
+    lines = run_differences(one, other)
     assert lines[0].startswith("lab-1: they part between 2 s and 3 s")
     assert lines[-1] == "  of 2 labs 1 have the same course in both"
 
@@ -269,7 +269,7 @@ def test_a_manifest_has_an_entry_for_each_lab_and_older_ones_none() -> None:
     assert facts == CourseFacts(lab="lab-1", fingerprint=digest(1), seconds=10.0, events=0)
     again = facts.model_copy(update={"events": 5})
     other = facts.model_copy(update={"lab": "lab-2"})
-    assert courses.with_course((facts, other), again) == (other, again)
+    assert courses.add_course((facts, other), again) == (other, again)
     assert Manifest.model_fields["courses"].default == ()
 
 
@@ -293,7 +293,7 @@ def test_what_is_recorded_is_said_by_the_environment(
 ) -> None:
     monkeypatch.setenv(RECORD, text)
     monkeypatch.setenv(MARKS, "100ms")
-    assert wanted() == (S // 10, recorded_ns)
+    assert course_request() == (S // 10, recorded_ns)
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_what_is_recorded_is_said_by_the_environment(
 def test_a_word_that_says_nothing_is_one_error(monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
     monkeypatch.setenv(name, text)
     with pytest.raises(InputError, match=name):
-        wanted()
+        course_request()
 
 
 def test_every_kind_of_event_has_words() -> None:
@@ -320,7 +320,7 @@ def test_every_kind_of_event_has_words() -> None:
     ]
     assert {line.split()[2].encode() for line in lines} == course_difference._WORDS.keys()
     hosts = course(1, a=(QUIET, QUIET), b=(QUIET, QUIET)).hosts
-    found = [course_difference.in_words(line.encode(), hosts) for line in lines]
+    found = [course_difference.event_line(line.encode(), hosts) for line in lines]
     assert len({*found}) == len(lines)
     assert found[6:10] == [
         "at 0.00000001 s a eth2 had no room for frame 7 of b eth1 (98 bytes)",
@@ -335,6 +335,6 @@ def test_every_kind_of_event_has_words() -> None:
 def test_what_is_told_of_a_course_that_went_on_longer_is_where_the_other_one_ended() -> None:
     short, long = chain({1: 1, 2: 2}), chain({1: 1, 2: 2, 8: 3})
     one, other = (LabCourse(course=course(number, a=(each, QUIET))) for number, each in enumerate((short, long)))
-    assert next(itertools.islice(told(one, other, (None, None)), 1)) == (
+    assert next(itertools.islice(difference_lines(one, other, (None, None)), 1)) == (
         "they part between 7 s and 8 s of the lab, in what came from a"
     )

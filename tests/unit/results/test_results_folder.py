@@ -103,18 +103,25 @@ def test_the_lock_dies_with_its_holder_and_the_next_one_cleans_up(begun: Path) -
 
 def test_a_campaign_and_a_run_in_it_are_not_resumed_at_once(begun: Path) -> None:
     campaign = begun.parent
-    with held(begun), pytest.raises(InputError, match="another run"), run_folders.locked(campaign):
+    with held(begun), pytest.raises(InputError, match="another run"), run_folders.lock_folder(campaign):
         pass
-    with run_folders.locked(campaign), pytest.raises(InputError, match="another run"), run_folders.locked(begun):
+    with (
+        run_folders.lock_folder(campaign),
+        pytest.raises(InputError, match="another run"),
+        run_folders.lock_folder(begun),
+    ):
         pass
 
 
 def test_a_run_that_is_resumed_has_its_folder_alone_and_a_dry_run_looks_at_it_meanwhile(begun: Path) -> None:
-    asked, notes = campaign.Asked(resume=begun), list[str]()
-    with campaign.opened(asked, notes.append):
-        with pytest.raises(InputError, match="another run is writing here"), campaign.opened(asked, notes.append):
+    asked, notes = campaign.CampaignRequest(resume=begun), list[str]()
+    with campaign.open_campaign(asked, notes.append):
+        with (
+            pytest.raises(InputError, match="another run is writing here"),
+            campaign.open_campaign(asked, notes.append),
+        ):
             pass
-        with campaign.opened(asked, notes.append, dry=True) as seen:
+        with campaign.open_campaign(asked, notes.append, dry=True) as seen:
             assert seen.directories == (begun,)
 
 

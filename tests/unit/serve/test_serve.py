@@ -20,7 +20,7 @@ from minigts.errors import InputError
 from minigts.lab import Lab, metrics
 from minigts.serve import lessons, runs, terminals
 from minigts.serve.auth import Access, checked_address, said_token
-from minigts.serve.server import Server, bound
+from minigts.serve.server import Server, bind
 from minigts.topology.read.load import parse
 
 ACCESS = Access("127.0.0.1", 8137, "right")
@@ -110,8 +110,8 @@ def test_an_address_is_one_address(word: str) -> None:
 
 
 def test_a_port_that_is_taken_is_named() -> None:
-    with bound("127.0.0.1", 0) as first, pytest.raises(InputError, match="cannot listen at"):
-        bound("127.0.0.1", first.getsockname()[1])
+    with bind("127.0.0.1", 0) as first, pytest.raises(InputError, match="cannot listen at"):
+        bind("127.0.0.1", first.getsockname()[1])
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"rows": 0, "columns": 80}', '{"rows": 24, "columns": 99999}'])
@@ -142,7 +142,7 @@ def served(tmp_path: Path, asking: Asking, lab: Lab | None = None) -> tuple[int,
     """What a client is told by a server of a lab, or of one that is not there: what is refused never comes to it."""
 
     async def run() -> tuple[int, Mapping[str, str], str]:
-        with bound("127.0.0.1", 0) as listening:
+        with bind("127.0.0.1", 0) as listening:
             access = Access("127.0.0.1", listening.getsockname()[1])
             runner = web.AppRunner(Server(lab or Lab(tmp_path / "none"), access, tmp_path, 1.0).application())
             await runner.setup()
@@ -314,7 +314,7 @@ def test_a_lesson_is_one_of_those(name: str) -> None:
     ],
 )
 def test_a_lessons_text_brings_no_tags_of_its_own(written: str) -> None:
-    tags = set(re.findall(r"<([a-z]+)", lessons.rendered(written)))
+    tags = set(re.findall(r"<([a-z]+)", lessons.render(written)))
     assert tags <= {"p", "table", "thead", "tbody", "tr", "th", "td"}
 
 
@@ -366,7 +366,7 @@ def test_a_page_is_told_why_its_lab_cannot_be_read_any_more(tmp_path: Path, monk
     lab = labs.up(parse(TWO, "two.yaml"), tc_hosts.TcHosts.name, None, lambda _: None)
 
     async def look() -> dict[str, Any]:
-        with bound("127.0.0.1", 0) as listening:
+        with bind("127.0.0.1", 0) as listening:
             access = Access("127.0.0.1", listening.getsockname()[1])
             serving = Server(lab, access, tmp_path, 0.01).serving(listening, lambda _: None)
             async with serving, aiohttp.ClientSession() as session, opened(session, access) as told:

@@ -20,7 +20,7 @@ from minigts.errors import InputError
 from minigts.lab import Lab
 from minigts.serve import terminals
 from minigts.serve.auth import Access
-from minigts.serve.server import LIMIT_BYTES, Server, bound
+from minigts.serve.server import LIMIT_BYTES, Server, bind
 from minigts.topology.read.load import parse
 
 Talk = Callable[[Access], Awaitable[list[bytes]]]
@@ -33,7 +33,7 @@ def talked(tmp_path: Path, talk: Talk) -> tuple[list[bytes], list[str]]:
     said: list[str] = []
 
     async def run() -> list[bytes]:
-        with bound("127.0.0.1", 0) as listening:
+        with bind("127.0.0.1", 0) as listening:
             access = Access("127.0.0.1", listening.getsockname()[1])
             server = Server(Lab(tmp_path / "none"), access, tmp_path, 1.0)
             runner = server.runner(said.append)
@@ -289,7 +289,7 @@ def test_a_terminal_s_size_of_any_number_closes_it_with_a_sentence(
             return answer.type, answer.data, str(answer.extra)
 
     async def run() -> list[tuple[WSMsgType, object, str]]:
-        with bound("127.0.0.1", 0) as listening:
+        with bind("127.0.0.1", 0) as listening:
             access = Access("127.0.0.1", listening.getsockname()[1])
             runner = Server(lab, access, tmp_path, 1.0).runner(said.append)
             await runner.setup()

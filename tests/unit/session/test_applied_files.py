@@ -17,12 +17,12 @@ from minigts.errors import InputError
 from minigts.lab import Lab, edit
 from minigts.lab.record import NEXT_PLAN
 from minigts.providers import registry
-from minigts.topology.difference import difference, with_settings_of
-from minigts.topology.edit import with_host, with_link
+from minigts.topology.difference import difference, plan_with_settings
+from minigts.topology.edit import add_host, add_link
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import load, parse
 from minigts.topology.read.model import Defaults
-from minigts.topology.renumber import renumbered
+from minigts.topology.renumber import renumber_plan
 
 TEXT = """name: square
 time: real
@@ -67,9 +67,9 @@ def delay_ms(lab: Lab, host: str, port: str) -> float:
 
 def applied(lab: Lab, text: str) -> Lab:
     plan = parse(text, "square.yaml")
-    made = difference(lab.plan, renumbered(plan, lab.plan))
+    made = difference(lab.plan, renumber_plan(plan, lab.plan))
     assert not made.refused
-    return edit.declare(lab, with_settings_of(made), quiet, altered=False)
+    return edit.declare(lab, plan_with_settings(made), quiet, altered=False)
 
 
 def test_a_dry_run_says_what_would_be_started_or_changed_and_changes_nothing(lab: Lab) -> None:
@@ -152,7 +152,7 @@ def test_a_new_host_gets_its_files_and_one_that_is_started_again_keeps_those_on_
 
     lab = labs.up(plan_of("ams, bra"), FilingHosts.name, None, quiet)
     (lab.rundir / "hosts" / "bra" / "srv" / "words.txt").write_text("edited on bra\n")
-    started = edit.alter(lab, renumbered(plan_of("ams, bra, par"), lab.plan), quiet)
+    started = edit.alter(lab, renumber_plan(plan_of("ams, bra, par"), lab.plan), quiet)
     assert started == {"bra", "par"}, "bra has a port more"
     held = {path.parents[1].name: path.read_text() for path in lab.rundir.glob("hosts/*/srv/words.txt")}
     assert held == {"ams": "as brought\n", "bra": "edited on bra\n", "par": "as brought\n"}
@@ -207,11 +207,11 @@ def test_what_is_added_by_hand_has_the_defaults_of_the_labs_file(lab: Lab) -> No
     up(f"{TEXT}defaults: {{host: {{memory: 512MB}}, link: {{loss: 1%}}}}\n", "--lab", "second")
     second = labs.open_lab("second")
     usual = edit.defaults_of(second.reopened)
-    more = with_host(second.plan, "par", "ams", {"rtt": "2ms"}, usual)
+    more = add_host(second.plan, "par", "ams", {"rtt": "2ms"}, usual)
     assert [way.loss_percent for way in more.directions(more.links[-1])] == [1, 1]
-    assert with_host(second.plan, "par", "ams", {"memory": "1GB", "loss": "0%"}, usual).host("par").memory_mb == 1024
+    assert add_host(second.plan, "par", "ams", {"memory": "1GB", "loss": "0%"}, usual).host("par").memory_mb == 1024
     usual = Defaults.model_validate({"host": {"memory": "256MB", "cpus": "2"}, "link": {"rate": "5mbit"}})
-    more = with_host(lab.plan, "par", "ams", {}, usual)
+    more = add_host(lab.plan, "par", "ams", {}, usual)
     assert (more.host("par").memory_mb, more.host("par").cpus, more.links[-1].rate_mbit) == (256, 1, 5)
-    assert with_link(lab.plan, "ams", "lon", {}, usual).links[-1].rate_mbit == 5
+    assert add_link(lab.plan, "ams", "lon", {}, usual).links[-1].rate_mbit == 5
     assert edit.defaults_of(lab) == Defaults()

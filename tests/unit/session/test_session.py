@@ -95,7 +95,7 @@ DOORS = pytest.mark.parametrize("door", [by_command, by_python])
 
 
 def overlay_of(name: str = "chain") -> str | None:
-    joined = overlays.joined(labs.open_lab(name))
+    joined = overlays.joined_overlay(labs.open_lab(name))
     return None if joined is None else joined.name
 
 

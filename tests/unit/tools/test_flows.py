@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from minigts.tools import TOOLS, flows, iperf3_tcp, ping, traffic
 from minigts.tools.base import Measured, ParseError
-from minigts.tools.flows import FlowResult, FlowsOptions, measured_of
+from minigts.tools.flows import FlowResult, FlowsOptions, parse_flow
 
 
 def asked(*of: dict[str, Any], **more: Any) -> FlowsOptions:
@@ -123,7 +123,7 @@ def test_shares_are_of_what_is_received_and_echoes_have_none() -> None:
     options = asked({**BULK, "number": 2}, {"name": "udp", "tool": "iperf3-udp"}, ECHO)
     rates = [(6.0, {"retransmits": 2.0, "rtt_ms": 30.0}), (3.0, {"retransmits": 1.0, "rtt_ms": 50.0})]
     rates += [(1.0, {"loss_percent": 5.0}), (28.0, {"loss_percent": 0.0, "max": 45.0})]
-    found = flows.shared(
+    found = flows.add_shares(
         [
             FlowResult(member, Measured(value, extra), 20.0)
             for member, (value, extra) in zip(options.members("a", "b"), rates, strict=True)
@@ -175,17 +175,17 @@ rtt min/avg/max/mdev = 10.000/27.500/50.000/17.854 ms
 def test_echoes_before_the_common_time_do_not_count() -> None:
     options = asked({**BULK, "start": "2s"}, ECHO, duration="2s")
     _, echo = options.members("a", "b")
-    measured = measured_of(options, echo, ECHOES, "")
+    measured = parse_flow(options, echo, ECHOES, "")
     assert (measured.value, measured.extra["min"], measured.extra["max"]) == (45.0, 40.0, 50.0)
     late = asked({**BULK, "start": "5s"}, ECHO, duration="2s")
     with pytest.raises(ParseError, match="flow echo from a to b: ping: no reply came in the time"):
-        measured_of(late, late.members("a", "b")[1], ECHOES, "")
+        parse_flow(late, late.members("a", "b")[1], ECHOES, "")
 
 
 def test_a_flow_without_a_result_is_named() -> None:
     options = asked({**BULK, "number": 2})
     with pytest.raises(ParseError, match="flow bulk 2 of 2 from a to b: iperf3: "):
-        measured_of(options, options.members("a", "b")[1], recorded("iperf3.18-busy.json"), "")
+        parse_flow(options, options.members("a", "b")[1], recorded("iperf3.18-busy.json"), "")
 
 
 def test_every_tool_that_a_flow_may_have_is_one_of_the_tools() -> None:
@@ -196,7 +196,7 @@ def test_each_figure_over_time_is_called_by_its_flow_and_what_it_is() -> None:
     web = {"name": "web", "tool": "traffic", "options": {"sizes": "web-search", "load": "1mbit"}}
     options = asked(ECHO, {**web, "start": "3s", "number": 2})
     echo, _, second = options.members("a", "b")
-    found = flows.over_time([(echo, ECHOES), (second, '{"flows": [[0.5, 1000, 0.08]]}')])
+    found = flows.time_series([(echo, ECHOES), (second, '{"flows": [[0.5, 1000, 0.08]]}')])
     assert found == {
         "echo rtt_ms": [(0.0, 10.0), (1.0, 10.0), (2.0, 50.0), (3.0, 40.0)],
         "web 2 completion_ms": [(3.5, 80.0)],

@@ -11,7 +11,7 @@ from experiment_lab import RECORDED, endpoints, recorded
 
 import minigts.tools
 from minigts.experiment_language.model import Experiment
-from minigts.experiments.commands import command, estimate_s, predicted
+from minigts.experiments.commands import command, estimate_s, prediction
 from minigts.experiments.load import parse
 from minigts.report import phrasing
 from minigts.results.tables import SAMPLE_COLUMNS
@@ -103,7 +103,7 @@ def test_an_experiment_may_ask_for_the_tool_with_its_options_left_out(tool: Tool
     assert way.address in command(measurement, ends[source], way, 0.004)
     assert estimate_s(measurement, way.path) > 0
     assert isinstance(measurement.options.lasting(7.0), tool.options)
-    promised = predicted(measurement, way)
+    promised = prediction(measurement, way)
     assert promised is None or promised > 0
 
 

@@ -8,8 +8,8 @@ from minigts import overlays
 from minigts.errors import InputError
 from minigts.topology.difference import difference
 from minigts.topology.plan.plan import Plan
-from minigts.topology.read.load import parse, parsed
-from minigts.topology.renumber import renumbered
+from minigts.topology.read.load import parse, parse_text
+from minigts.topology.renumber import renumber_plan
 from minigts.topology.to_network import network_of
 
 LAN = """name: lan
@@ -81,8 +81,8 @@ def test_on_a_lab_that_is_up_the_addresses_of_the_file_are_wanted_and_others_sta
     lab = parse(LAN, "l.yaml")
 
     def made(text: str) -> tuple[str, ...]:
-        file = parsed(text, "l.yaml")
-        return tuple(difference(lab, renumbered(file.plan, lab, file.subnets, file.addresses)).refused)
+        file = parse_text(text, "l.yaml")
+        return tuple(difference(lab, renumber_plan(file.plan, lab, file.subnets, file.addresses)).refused)
 
     assert made(LAN) == ()
     assert made(LAN.replace(", addresses: {c: 192.168.7.1}", "")) == ()
@@ -105,8 +105,8 @@ def test_ports_have_the_macs_of_the_file_also_on_a_lab_that_is_up() -> None:
         "b": ["02:00:00:00:00:0b", "02:00:00:00:00:0c"],
         "c": ["02:00:00:00:00:0d"],
     }
-    file = parsed(MACS.replace("links:\n", "links:\n  - {ends: [a, c]}\n"), "m.yaml")
-    made = difference(plan, renumbered(file.plan, plan, file.subnets, file.addresses))
+    file = parse_text(MACS.replace("links:\n", "links:\n  - {ends: [a, c]}\n"), "m.yaml")
+    made = difference(plan, renumber_plan(file.plan, plan, file.subnets, file.addresses))
     assert (made.refused, made.added_links) == ((), ("a-c",))
     assert [port.mac for port in made.after.host("b").ports] == macs["b"]
     assert [line for line in network_of(plan).lost if line.startswith("macs")] != []
@@ -145,12 +145,12 @@ def test_ports_have_the_names_of_the_file_also_on_a_lab_that_is_up() -> None:
     assert Plan.model_validate_json(plan.model_dump_json()) == plan
     assert "altname" not in parse(MACS, "m.yaml").model_dump_json()
     text = NAMED.replace("links:\n", "links:\n  - {ends: [a, c], interfaces: {c: third}}\n")
-    file = parsed(text, "n.yaml")
-    made = difference(plan, renumbered(file.plan, plan, file.subnets, file.addresses))
+    file = parse_text(text, "n.yaml")
+    made = difference(plan, renumber_plan(file.plan, plan, file.subnets, file.addresses))
     assert (made.refused, made.added_links) == ((), ("a-c",))
     assert names(made.after)["c"] == ["uplink", "third"]
-    other = parsed(NAMED.replace("downlink", "other"), "n.yaml")
-    made = difference(plan, renumbered(other.plan, plan, other.subnets, other.addresses))
+    other = parse_text(NAMED.replace("downlink", "other"), "n.yaml")
+    made = difference(plan, renumber_plan(other.plan, plan, other.subnets, other.addresses))
     assert made.refused == ("link b-c: interfaces: hosts name their interfaces as they boot",)
 
 

@@ -20,9 +20,9 @@ from minigts.lab.record import Record
 from minigts.providers.agent import sockets
 from minigts.providers.uml.build.image import Image
 from minigts.providers.uml.clock.process import SOCKET, ClockOrder, layout
-from minigts.providers.uml.provider import altered, launch_of
+from minigts.providers.uml.provider import altered_launch, launch_of
 from minigts.providers.uml.virtual import VirtualUmlProvider
-from minigts.topology.edit import with_host, with_link, without_host, without_link
+from minigts.topology.edit import add_host, add_link, remove_host, remove_link
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import load, parse
 
@@ -63,10 +63,10 @@ def test_what_comes_last_is_as_if_it_stood_last_in_the_file() -> None:
     file = made(
         text + "- {ends: [d, b], rtt: 6ms, rate: 20mbit, queue: 100kB}\n- {ends: [a, d], delay: 1ms, jitter: 0ms}\n"
     )
-    plan = with_host(
+    plan = add_host(
         PLAN, "d", "b", {"rtt": "6ms", "rate": "20mbit", "queue": "100kB", "memory": "1GB", "location": "LON"}
     )
-    assert with_link(plan, "a", "d", {"delay": "1ms"}) == file
+    assert add_link(plan, "a", "d", {"delay": "1ms"}) == file
 
 
 def test_what_comes_has_its_addresses_and_its_seed_from_the_file() -> None:
@@ -74,7 +74,7 @@ def test_what_comes_has_its_addresses_and_its_seed_from_the_file() -> None:
     file = made(f"{head}hosts: {{a: , b: , c: }}\nlinks:\n- ends: [a, b]\n- {{ends: [c, b], loss: 1%}}\n")
     before = made(f"{head}hosts: {{a: , b: }}\nlinks:\n- ends: [a, b]\n")
     lab = Plan.model_validate_json(before.model_dump_json())  # as a lab has it
-    after = with_host(lab, "c", "b", {"loss": "1%"})
+    after = add_host(lab, "c", "b", {"loss": "1%"})
     assert after.host("c").ports[0].address == "192.168.1.1"
     assert after.host("c").ports[0].outgoing.seed == zlib.crc32(b"7/c-b/1")
     assert after == file
@@ -86,10 +86,10 @@ def test_what_comes_into_a_lab_of_sites_has_its_delay_from_them() -> None:
     hosts = "hosts: {a: {location: AMS}, b: {location: MIL}, c: {location: LON}}"
     file = made(f"{head}{hosts}\nlinks:\n- ends: [a, b]\n- {{ends: [c, b], rate: 10mbit}}\n")
     assert file.links[1].delay_from == "distance"
-    assert with_host(before, "c", "b", {"location": "LON", "rate": "10mbit"}) == file
-    assert with_host(before, "c", "b", {"location": "LON", "delay": "1ms"}).links[1].delay_from == "file"
+    assert add_host(before, "c", "b", {"location": "LON", "rate": "10mbit"}) == file
+    assert add_host(before, "c", "b", {"location": "LON", "delay": "1ms"}).links[1].delay_from == "file"
     with pytest.raises(InputError, match="no site 'XYZ'; sites are AMS, "):
-        with_host(before, "c", "b", {"location": "XYZ"})
+        add_host(before, "c", "b", {"location": "XYZ"})
 
 
 def test_a_file_that_says_neither_has_the_plan_that_it_had() -> None:
@@ -100,7 +100,7 @@ def test_a_file_that_says_neither_has_the_plan_that_it_had() -> None:
 def test_a_block_that_is_used_up_is_named() -> None:
     lab = made("name: x\nsubnets: 192.168.4.0/24\nhosts: {a: , b: }\nlinks:\n- ends: [a, b]\n")
     with pytest.raises(InputError, match=r"no subnet is left in 192\.168\.4\.0/24: give one"):
-        with_host(lab, "c", "b", {})
+        add_host(lab, "c", "b", {})
 
 
 @pytest.mark.parametrize("file", ["chain6", "ipv6", "mesh6", "star"])
@@ -112,12 +112,12 @@ def test_whatever_is_added_and_removed_what_stays_keeps_its_addresses(file: str)
         first, second = chance.sample(names, 2)
         way: Callable[[], Plan] = chance.choice(
             [
-                lambda plan=plan, first=first, number=number: with_host(plan, f"n{number}", first, {"rtt": "4ms"}),
-                lambda plan=plan, first=first, second=second: with_link(
+                lambda plan=plan, first=first, number=number: add_host(plan, f"n{number}", first, {"rtt": "4ms"}),
+                lambda plan=plan, first=first, second=second: add_link(
                     plan, first, second, {"rtt": "2ms", "loss": "1%"}
                 ),
-                lambda plan=plan, first=first: without_host(plan, first),
-                lambda plan=plan, chance=chance: without_link(plan, chance.choice(plan.links).name),
+                lambda plan=plan, first=first: remove_host(plan, first),
+                lambda plan=plan, chance=chance: remove_link(plan, chance.choice(plan.links).name),
             ]
         )
         try:
@@ -140,26 +140,26 @@ def test_whatever_is_added_and_removed_what_stays_keeps_its_addresses(file: str)
 
 
 def test_ports_keep_their_numbers_when_others_go() -> None:
-    plan = without_link(with_link(PLAN, "a", "c", {}), "a-b")
+    plan = remove_link(add_link(PLAN, "a", "c", {}), "a-b")
     assert [(port.name, port.link) for port in plan.host("b").ports] == [("eth2", "b-c")]
     assert [(port.name, port.link) for port in plan.host("c").ports] == [("eth1", "b-c"), ("eth2", "a-c")]
     assert [link.index for link in plan.links] == [1, 2]
-    again = with_link(plan, "b", "a", {})
+    again = add_link(plan, "b", "a", {})
     assert [(port.name, port.link) for port in again.host("b").ports] == [("eth1", "b-a"), ("eth2", "b-c")]
 
 
 def test_a_host_joins_a_switchs_segment() -> None:
     plan = load(TOPOLOGIES / "switched.yaml")
-    more = with_host(plan, "ams4", "s1", {"rtt": "2ms"})
+    more = add_host(plan, "ams4", "s1", {"rtt": "2ms"})
     (port,) = more.host("ams4").ports
     assert (port.address, port.peer_address) == ("10.20.0.8", "10.20.0.6")
     assert more.path("ams4", "bra1").links == ("ams4-s1", "s1-s2", "bra1-s2")
-    assert without_host(more, "ams4") == plan
+    assert remove_host(more, "ams4") == plan
 
 
 def test_what_is_added_by_hand_has_the_settings_that_a_file_gives_it() -> None:
     words = {"ecn": "on", "sysctls.net.core.somaxconn": "99", "rate": "9mbit", "rate.burst": "9kB", "queue.ecn": "true"}
-    by_hand = with_host(PLAN, "d", "a", {**words, "queue": "20packets", "queue.discipline": "codel"})
+    by_hand = add_host(PLAN, "d", "a", {**words, "queue": "20packets", "queue.discipline": "codel"})
     host, link = by_hand.host("d"), by_hand.links[-1]
     assert {each.name: each.value for each in host.sysctls} == {"net.core.somaxconn": "99", "net.ipv4.tcp_ecn": "1"}
     way = by_hand.directions(link)[0]
@@ -177,42 +177,42 @@ VLANS = load(TOPOLOGIES / "vlans.yaml")
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda: with_host(PLAN, "B!", "a", {}), "'B!' is not a host name"),
-        (lambda: with_host(PLAN, "localhost", "a", {}), "'localhost' is every host's name for itself"),
-        (lambda: with_host(PLAN, "b", "a", {}), "b is in the lab already"),
-        (lambda: with_host(PLAN, "d", "aa", {}), "no host or switch 'aa'; there are a, b, c"),
-        (lambda: with_host(PLAN, "d", "a", {"rat": "1mbit"}), "'rat' is no setting of a link: write rtt, delay"),
-        (lambda: with_host(PLAN, "d", "a", {"rate": "1"}), "rate: "),
-        (lambda: with_host(PLAN, "d", "a", {"ecn": "yes"}), "ecn: 'yes' is not a choice of ECN: write off, on"),
-        (lambda: with_host(PLAN, "d", "a", {"cpus": "2"}), "host d: cpus: a host that is added while the lab is up"),
-        (lambda: with_host(PLAN, "d", "a", {"run": "true"}), "host d: run: write it in the topology's file"),
-        (lambda: with_link(PLAN, "a", "c", {"queue.discipline": "sfq"}), "queue.discipline: 'sfq' is not a queue"),
-        (lambda: with_host(PLAN, "d", "a", {"memory": "1"}), "memory: "),
-        (lambda: with_host(PLAN, "d", "a", {"rtt": "1ms", "delay": "2ms"}), "both rtt and delay are given"),
-        (lambda: with_host(PLAN, "d", "a", {"queue": "64kB"}), "a queue without a rate"),
-        (lambda: with_link(PLAN, "a", "a", {}), "a link from 'a' to itself"),
-        (lambda: with_link(PLAN, "a", "c", {"name": "a-b"}), "link 'a-b' is in the lab already"),
-        (lambda: with_link(PLAN, "a", "c", {"subnet": "10.20.1.0/25"}), "subnet: 10.20.1.0/25 overlaps 10.20.1.0/24"),
-        (lambda: with_link(PLAN, "a", "c", {"subnet": "172.16.1.0/24"}), "kept for Docker"),
-        (lambda: with_link(LAB, "ams1", "s2", {}), "host 'ams1' is on the segment of s2 already"),
-        (lambda: with_link(LAB, "s1", "s2", {}), "a link between two switches"),
+        (lambda: add_host(PLAN, "B!", "a", {}), "'B!' is not a host name"),
+        (lambda: add_host(PLAN, "localhost", "a", {}), "'localhost' is every host's name for itself"),
+        (lambda: add_host(PLAN, "b", "a", {}), "b is in the lab already"),
+        (lambda: add_host(PLAN, "d", "aa", {}), "no host or switch 'aa'; there are a, b, c"),
+        (lambda: add_host(PLAN, "d", "a", {"rat": "1mbit"}), "'rat' is no setting of a link: write rtt, delay"),
+        (lambda: add_host(PLAN, "d", "a", {"rate": "1"}), "rate: "),
+        (lambda: add_host(PLAN, "d", "a", {"ecn": "yes"}), "ecn: 'yes' is not a choice of ECN: write off, on"),
+        (lambda: add_host(PLAN, "d", "a", {"cpus": "2"}), "host d: cpus: a host that is added while the lab is up"),
+        (lambda: add_host(PLAN, "d", "a", {"run": "true"}), "host d: run: write it in the topology's file"),
+        (lambda: add_link(PLAN, "a", "c", {"queue.discipline": "sfq"}), "queue.discipline: 'sfq' is not a queue"),
+        (lambda: add_host(PLAN, "d", "a", {"memory": "1"}), "memory: "),
+        (lambda: add_host(PLAN, "d", "a", {"rtt": "1ms", "delay": "2ms"}), "both rtt and delay are given"),
+        (lambda: add_host(PLAN, "d", "a", {"queue": "64kB"}), "a queue without a rate"),
+        (lambda: add_link(PLAN, "a", "a", {}), "a link from 'a' to itself"),
+        (lambda: add_link(PLAN, "a", "c", {"name": "a-b"}), "link 'a-b' is in the lab already"),
+        (lambda: add_link(PLAN, "a", "c", {"subnet": "10.20.1.0/25"}), "subnet: 10.20.1.0/25 overlaps 10.20.1.0/24"),
+        (lambda: add_link(PLAN, "a", "c", {"subnet": "172.16.1.0/24"}), "kept for Docker"),
+        (lambda: add_link(LAB, "ams1", "s2", {}), "host 'ams1' is on the segment of s2 already"),
+        (lambda: add_link(LAB, "s1", "s2", {}), "a link between two switches"),
         (
-            lambda: with_host(LAB, "d", "s1", {"mtu": "9000"}),
+            lambda: add_host(LAB, "d", "s1", {"mtu": "9000"}),
             "MTU 9000 differs from that of the links of s1: say mtu=1500",
         ),
-        (lambda: with_host(LAB, "d", "s1", {"subnet": "10.9.0.0/24"}), "has the subnet 10.20.0.0/24: leave subnet out"),
-        (lambda: with_host(VLANS, "d", "s1", {}), "the links of s1 have VLANs"),
-        (lambda: without_host(VLANS, "guest2"), "the links of s2 have VLANs"),
-        (lambda: with_host(ROUTERS, "d", "ams", {}), "by OSPF"),
-        (lambda: without_link(ROUTERS, "ams-bra"), "by OSPF"),
-        (lambda: without_link(PLAN, "a-c"), "no link 'a-c'; there are a-b, b-c"),
-        (lambda: without_link(PLAN, "a-b"), "a would not reach b any more"),
-        (lambda: without_host(PLAN, "b"), "a would not reach c any more"),
-        (lambda: without_host(PLAN, "d"), "no host 'd'; there are a, b, c"),
-        (lambda: without_host(LAB, "s1"), "s1 is a switch"),
-        (lambda: without_host(made("name: x\nhosts: {a: }\n"), "a"), "a is the lab's only host"),
-        (lambda: without_host(GROUPS, GROUPS.groups[0].hosts[0]), "over which overlays are laid"),
-        (lambda: without_link(CHANGING, CHANGING.schedule[0].link), "the schedule of the topology changes"),
+        (lambda: add_host(LAB, "d", "s1", {"subnet": "10.9.0.0/24"}), "has the subnet 10.20.0.0/24: leave subnet out"),
+        (lambda: add_host(VLANS, "d", "s1", {}), "the links of s1 have VLANs"),
+        (lambda: remove_host(VLANS, "guest2"), "the links of s2 have VLANs"),
+        (lambda: add_host(ROUTERS, "d", "ams", {}), "by OSPF"),
+        (lambda: remove_link(ROUTERS, "ams-bra"), "by OSPF"),
+        (lambda: remove_link(PLAN, "a-c"), "no link 'a-c'; there are a-b, b-c"),
+        (lambda: remove_link(PLAN, "a-b"), "a would not reach b any more"),
+        (lambda: remove_host(PLAN, "b"), "a would not reach c any more"),
+        (lambda: remove_host(PLAN, "d"), "no host 'd'; there are a, b, c"),
+        (lambda: remove_host(LAB, "s1"), "s1 is a switch"),
+        (lambda: remove_host(made("name: x\nhosts: {a: }\n"), "a"), "a is the lab's only host"),
+        (lambda: remove_host(GROUPS, GROUPS.groups[0].hosts[0]), "over which overlays are laid"),
+        (lambda: remove_link(CHANGING, CHANGING.schedule[0].link), "the schedule of the topology changes"),
     ],
 )
 def test_what_cannot_be_is_said(change: Callable[[], Plan], said: str) -> None:
@@ -224,15 +224,15 @@ def test_what_cannot_be_is_said(change: Callable[[], Plan], said: str) -> None:
 
 def test_ipv6_addresses_that_stay_are_never_others() -> None:
     plan = load(TOPOLOGIES / "ipv6.yaml")
-    longer = with_link(plan, plan.hosts[0].name, plan.hosts[-1].name, {"rtt": "500ms"})
-    assert without_link(longer, longer.links[-1].name) == plan
+    longer = add_link(plan, plan.hosts[0].name, plan.hosts[-1].name, {"rtt": "500ms"})
+    assert remove_link(longer, longer.links[-1].name) == plan
     with pytest.raises(InputError, match="IPv6 addresses of other machines would change"):
-        without_link(longer, longer.links[0].name)
+        remove_link(longer, longer.links[0].name)
 
 
 def test_a_host_that_runs_on_forgets_routes_that_it_has_no_more() -> None:
-    plan = with_host(PLAN, "d", "c", {})
-    script = interfaces.script_again(plan, without_host(plan, "d"), PLAN.host("a"))
+    plan = add_host(PLAN, "d", "c", {})
+    script = interfaces.script_again(plan, remove_host(plan, "d"), PLAN.host("a"))
     assert "route del 10.255.0.4/32" in script
     assert "route del 10.20.2.0/24" in script
     assert "route del 10.255.0.2/32" not in script
@@ -241,9 +241,9 @@ def test_a_host_that_runs_on_forgets_routes_that_it_has_no_more() -> None:
 
 def test_a_machine_keeps_the_number_that_the_clock_knows_it_by(tmp_path: Path) -> None:
     launch = launch_of(PLAN, Image(tmp_path), tmp_path, {})
-    longer = with_host(with_link(PLAN, "a", "c", {}), "d", "c", {})
+    longer = add_host(add_link(PLAN, "a", "c", {}), "d", "c", {})
     order = ClockOrder(program="", wires=(), processors={})
-    fewer = altered(replace(altered(launch, longer), clock=order), without_host(longer, "b"))
+    fewer = altered_launch(replace(altered_launch(launch, longer), clock=order), remove_host(longer, "b"))
     assert {each.name: each.number for each in fewer.machines} == {"a": 0, "c": 2, "d": 3}
     laid = layout(order, fewer.machines, fewer.links)
     assert [host["name"] for host in laid["hosts"]] == ["a", "", "c", "d"]
@@ -254,7 +254,7 @@ def test_a_machine_keeps_the_number_that_the_clock_knows_it_by(tmp_path: Path) -
 def test_the_clock_is_told_the_wires_of_the_links_that_are_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    longer = with_host(PLAN, "d", "c", {"rtt": "6ms"})
+    longer = add_host(PLAN, "d", "c", {"rtt": "6ms"})
     every = tuple({"host": one.name, "port": at, "wire": {}} for one in longer.machines for at in range(len(one.ports)))
     order = ClockOrder(program="", wires=every, processors={})
     replace(launch_of(longer, Image(tmp_path), tmp_path, {}), clock=order).write(tmp_path / "launch.json")

@@ -61,7 +61,7 @@ def set_often(plan: Plan, often: int) -> Record:
     for number in range(often):
         for link in plan.links:
             moment = Moment(at_s=0.0, link=link.name, update={"loss_percent": 30.0 + number})
-            record = links.at_moment(plan, record, moment)
+            record = links.record_at(plan, record, moment)
     return record
 
 
@@ -79,7 +79,7 @@ def of_links(plan: Plan, record: Record) -> dict[str, int | None]:
 
 def seed_of_kernel(plan: Plan, number: int) -> int:
     """The seed with which the kernel of a host of that number is started."""
-    order = ClockOrder(program="", wires=(), processors={}, seed=chance.of_kernels(plan))
+    order = ClockOrder(program="", wires=(), processors={}, seed=chance.kernel_seed(plan))
     return order.seed * 1000 + number
 
 
@@ -92,7 +92,7 @@ def draws(plan: Plan, record: Record) -> Iterator[tuple[str, object]]:
         yield f"choice of ways of {name}", re.findall(r"echo (\d+) >\S+hash_seed", script)
     yield from ((f"phase of {name}", each) for name, each in reseed.phases_s(plan).items())
     yield from ((f"program {what}", reseed.late_s(plan, what)) for what in ("client", "0 session"))
-    yield "traffic", chance.of_traffic(chance.course(plan), 1)
+    yield "traffic", chance.traffic_seed(chance.course(plan), 1)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_lab_whose_links_nobody_sets_has_the_seeds_that_published_labs_had(fil
 
 def test_kernels_of_a_lab_without_a_seed_have_the_seeds_that_published_labs_had() -> None:
     assert [seed_of_kernel(plan_of(0, replicate), 2) for replicate in (0, 1, 5)] == [1002, 2002, 6002]
-    assert chance.of_ways(plan_of(2010), "ams") == 288833961
+    assert chance.hash_seed(plan_of(2010), "ams") == 288833961
 
 
 @settings(max_examples=60, deadline=None)
@@ -173,14 +173,14 @@ def test_no_two_kernels_have_the_same_seed(one: tuple[int, int, int], other: tup
 def test_a_setting_that_changes_nothing_has_no_number() -> None:
     plan, record = plan_of(), set_often(plan_of(), 1)
     same = Moment(at_s=0.0, link="ams-bra", update={"loss_percent": 30.0})
-    assert links.at_moment(plan, record, same) == record
+    assert links.record_at(plan, record, same) == record
     whole = Moment(at_s=0.0, link="ams-bra", up=True)
-    assert links.at_moment(plan, record, whole) == record
+    assert links.record_at(plan, record, whole) == record
 
 
 def test_a_setting_of_one_direction_leaves_the_other_its_numbers() -> None:
     plan = plan_of()
-    after = links.at_moment(
+    after = links.record_at(
         plan, record_of(), Moment(at_s=0.0, link="ams-bra", sender="bra", update={"loss_percent": 5})
     )
     before, now = of_links(plan, record_of()), of_links(plan, after)
@@ -190,8 +190,8 @@ def test_a_setting_of_one_direction_leaves_the_other_its_numbers() -> None:
 
 def test_a_link_that_is_cut_and_whole_again_does_not_lose_the_same_again() -> None:
     plan, record = plan_of(), record_of()
-    cut = links.at_moment(plan, record, Moment(at_s=0.0, link="ams-bra", up=False))
-    whole = links.at_moment(plan, cut, Moment(at_s=1.0, link="ams-bra", up=True))
+    cut = links.record_at(plan, record, Moment(at_s=0.0, link="ams-bra", up=False))
+    whole = links.record_at(plan, cut, Moment(at_s=1.0, link="ams-bra", up=True))
     assert whole.cut == frozenset()
     assert of_links(plan, whole)["ams-bra from ams"] not in (None, of_links(plan, record)["ams-bra from ams"])
 
@@ -199,7 +199,7 @@ def test_a_link_that_is_cut_and_whole_again_does_not_lose_the_same_again() -> No
 def test_a_record_of_before_without_numbers_has_a_seed_for_what_was_set() -> None:
     plan = plan_of()
     record = record_of(changed={"lju-ams": Change(one_way={"lju": Amounts(loss_percent=5)})})
-    assert of_links(plan, record)["lju-ams from lju"] == chance.of_setting(plan, "lju-ams", "lju", 0)
+    assert of_links(plan, record)["lju-ams from lju"] == chance.setting_seed(plan, "lju-ams", "lju", 0)
 
 
 def test_a_lab_of_later_repetitions_loses_others_and_has_the_same_traffic() -> None:

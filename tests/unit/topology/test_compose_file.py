@@ -8,10 +8,10 @@ import pytest
 
 from minigts.errors import InputError
 from minigts.overlays import containers
-from minigts.topology.containers import Beside, Container, Health, Published, Volume, waves
-from minigts.topology.plan.plan import Plan, to_json
+from minigts.topology.containers import Beside, Container, Health, PublishedPort, Volume, waves
+from minigts.topology.plan.plan import Plan, plan_json
 from minigts.topology.read import compose_file
-from minigts.topology.read.compose_values import substituted
+from minigts.topology.read.compose_values import substitute
 from minigts.topology.read.load import load
 
 TOPOLOGY = """\
@@ -86,7 +86,7 @@ def test_services_are_containers_in_the_order_in_which_they_start(
     assert store == Container(
         name="store",
         image=f"{tmp_path}/images/redis.tar",
-        ports=(Published(port=6380, container_port=6379), Published(port=8080, container_port=80)),
+        ports=(PublishedPort(port=6380, container_port=6379), PublishedPort(port=8080, container_port=80)),
         volumes=(
             Volume(source="data", target="/data"),
             Volume(source=f"{tmp_path}/shop/site", target="/srv", read_only=True),
@@ -168,7 +168,7 @@ def test_the_services_of_one_file_run_on_the_hosts_that_it_names(tmp_path: Path)
         {"b": ["store.b"]},
         {"a": ["shop.a", "web.a"]},
     ]
-    assert Plan.model_validate_json(to_json(plan)) == plan
+    assert Plan.model_validate_json(plan_json(plan)) == plan
 
 
 def test_containers_that_wait_for_nothing_elsewhere_start_together(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_service_without_a_host_of_its_own_is_an_error(
 
 def test_a_plan_comes_back_as_it_was_and_notes_what_changes_nothing(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, COMPOSE.replace("    env_file: [variables.env]\n", ""))
-    assert Plan.model_validate_json(to_json(plan)) == plan
+    assert Plan.model_validate_json(plan_json(plan)) == plan
     assert plan.notes == (f"{tmp_path}/shop/compose.yaml:1: version: changes nothing in a lab",)
 
 
@@ -243,7 +243,7 @@ links: [{ends: [b, c]}]
     ],
 )
 def test_variables_are_filled_in_as_in_compose(written: str, filled: str) -> None:
-    assert substituted(written, {"A": "1", "EMPTY": ""}) == filled
+    assert substitute(written, {"A": "1", "EMPTY": ""}) == filled
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_variables_are_filled_in_as_in_compose(written: str, filled: str) -> Non
 )
 def test_a_variable_that_is_none_is_an_error(written: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        substituted(written, {"A": "1", "EMPTY": ""})
+        substitute(written, {"A": "1", "EMPTY": ""})
 
 
 def test_the_users_own_shell_gives_no_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -452,7 +452,7 @@ def test_variables_of_programs_have_names_that_no_shell_could_set(tmp_path: Path
         (web,) = plan.host("a").containers
         assert web.environment == ("xpack.security=false", "discovery.type=single-node")
         assert containers.settings(plan.host("a"), web, "x")["Env"] == [*web.environment]
-        assert Plan.model_validate_json(to_json(plan)) == plan
+        assert Plan.model_validate_json(plan_json(plan)) == plan
 
 
 def test_what_an_engine_does_by_itself_may_be_said(tmp_path: Path) -> None:

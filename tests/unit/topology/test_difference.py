@@ -13,16 +13,16 @@ from pydantic import BaseModel
 from minigts.errors import InputError
 from minigts.language.quantities import FileName
 from minigts.topology import edit
-from minigts.topology.difference import Difference, difference, with_settings_of
+from minigts.topology.difference import Difference, difference, plan_with_settings
 from minigts.topology.host_settings import HOST_SETTINGS, HostSpec, field_of
 from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.plan.elements import Host, HostPort, Link, Port, Switch
 from minigts.topology.plan.fact import fields_with_facts
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.links import END_SETTINGS, LinkSpec
-from minigts.topology.read.load import load, parsed
+from minigts.topology.read.load import load, parse_text
 from minigts.topology.read.model import LAB_SETTINGS, SHORTHANDS, Topology
-from minigts.topology.renumber import renumbered
+from minigts.topology.renumber import renumber_plan
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 FILES = sorted(path.name for path in TOPOLOGIES.glob("*.yaml"))
@@ -31,13 +31,13 @@ OF_NUMBERS = {"index", "mac", "address", "peer_address", "subnet", "prefix"}
 
 
 def planned(text: str, time: str = "virtual") -> Plan:
-    return parsed(text, "x.yaml", best=time).plan  # type: ignore[arg-type]
+    return parse_text(text, "x.yaml", best=time).plan  # type: ignore[arg-type]
 
 
 def changed(lab: Plan, text: str) -> Difference:
     """What leads from the lab to the file with that text."""
-    file = parsed(text, "x.yaml", best=lab.time)
-    return difference(lab, renumbered(file.plan, lab, file.subnets))
+    file = parse_text(text, "x.yaml", best=lab.time)
+    return difference(lab, renumber_plan(file.plan, lab, file.subnets))
 
 
 def by_names(plan: Plan) -> dict[str, Any]:
@@ -61,10 +61,10 @@ def by_names(plan: Plan) -> dict[str, Any]:
 def test_a_file_that_was_not_edited_changes_nothing(name: str) -> None:
     plan = load(TOPOLOGIES / name)
     lab = Plan.model_validate_json(plan.model_dump_json())
-    assert renumbered(plan, lab) == plan
-    made = difference(lab, renumbered(plan, lab))
+    assert renumber_plan(plan, lab) == plan
+    made = difference(lab, renumber_plan(plan, lab))
     assert made.is_empty
-    assert with_settings_of(made) == plan
+    assert plan_with_settings(made) == plan
 
 
 SQUARE = (
@@ -125,7 +125,7 @@ def test_every_setting_of_a_link_is_set_and_then_the_plan_is_the_files(word: str
     named = {(each.link, each.sender) for each in made.set if each.setting.word == word}
     assert named == {("ams-bra", "ams"), ("ams-bra", "bra")}
     assert not made.comes_or_goes
-    assert with_settings_of(made) == made.after == file
+    assert plan_with_settings(made) == made.after == file
 
 
 @pytest.mark.parametrize("word", [each.word for each in LINK_SETTINGS if each.settable and "." not in each.word])
@@ -261,8 +261,8 @@ def test_every_key_of_a_file_is_applied_or_refused_with_its_name(key: str) -> No
     )
     text = f"{written}\n{rest}{BESIDE.get(key, '')}"
     lab = planned(SQUARE)
-    file = parsed(text, "x.yaml", best=lab.time)
-    made = difference(lab, renumbered(file.plan, lab, file.subnets))
+    file = parse_text(text, "x.yaml", best=lab.time)
+    made = difference(lab, renumber_plan(file.plan, lab, file.subnets))
     if where == "refused":
         assert [each for each in made.refused if key.removesuffix("es") in each or key == "defaults"], made
     elif where:
@@ -314,10 +314,10 @@ def test_whatever_is_edited_the_lab_becomes_the_files_and_what_stays_keeps_its_a
         if chance.random() < 0.3:
             other = edited(other, chance, 100 + number)
         try:
-            file = parsed(other, "x.yaml", best=lab.time)
+            file = parse_text(other, "x.yaml", best=lab.time)
         except InputError:  # apart from each other, or the same link twice
             continue
-        made = difference(lab, renumbered(file.plan, lab, file.subnets))
+        made = difference(lab, renumber_plan(file.plan, lab, file.subnets))
         if made.refused:
             assert made.refused == ("hosts: the file has none of the lab's hosts: it is another network",)
             continue
@@ -329,21 +329,21 @@ def test_whatever_is_edited_the_lab_becomes_the_files_and_what_stays_keeps_its_a
                 assert (host.index, host.address) == (had[host.name].index, had[host.name].address)
                 then = {port.link: (port.mac, port.address) for port in had[host.name].ports}
                 assert all((port.mac, port.address) == then[port.link] for port in host.ports if port.link in stay)
-        set_first = with_settings_of(made)
+        set_first = plan_with_settings(made)
         assert [host.name for host in set_first.hosts] == [host.name for host in lab.hosts]
         assert Plan.model_validate_json(set_first.model_dump_json()) == set_first
         assert not difference(set_first, made.after).set
         if not made.comes_or_goes:
             assert set_first == made.after
-        assert difference(made.after, renumbered(file.plan, made.after, file.subnets)).is_empty
+        assert difference(made.after, renumber_plan(file.plan, made.after, file.subnets)).is_empty
         lab, text, done = Plan.model_validate_json(made.after.model_dump_json()), other, done + 1
     assert done > 8
 
 
 def test_what_add_and_remove_made_is_what_the_file_says() -> None:
     lab = planned(SQUARE)
-    by_verbs = edit.with_host(lab, "par", "bra", {"rtt": "4ms", "memory": "1GB"})
-    by_verbs = edit.without_link(by_verbs, "mil-ams")
+    by_verbs = edit.add_host(lab, "par", "bra", {"rtt": "4ms", "memory": "1GB"})
+    by_verbs = edit.remove_link(by_verbs, "mil-ams")
     text = SQUARE.replace("mil: }", "mil: , par: {memory: 1GB}}").replace("- {ends: [mil, ams], rtt: 10ms}\n", "")
     made = changed(by_verbs, text + "- {ends: [par, bra], rtt: 4ms}\n")
     assert made.is_empty
@@ -390,7 +390,7 @@ def test_a_subnet_that_the_file_gives_is_told_from_one_that_follows_from_its_pla
 
 def test_routers_and_vlans_and_ipv6_are_refused_where_add_and_remove_refuse_them() -> None:
     ospf = (TOPOLOGIES / "ring6-ospf.yaml").read_text()
-    more = changed(parsed(ospf, "x.yaml").plan, ospf.replace("links:\n", "links:\n  - {ends: [ams, mil]}\n"))
+    more = changed(parse_text(ospf, "x.yaml").plan, ospf.replace("links:\n", "links:\n  - {ends: [ams, mil]}\n"))
     assert [each for each in more.refused if "hosts find their routes by OSPF" in each]
     vlans = load(TOPOLOGIES / "vlans.yaml")
     text = (TOPOLOGIES / "vlans.yaml").read_text()

@@ -19,7 +19,7 @@ from minigts.errors import HostFailed
 from minigts.fidelity import host_settings
 from minigts.lab import Record
 from minigts.providers.vagrant import definition
-from minigts.topology.plan.plan import Plan, to_json
+from minigts.topology.plan.plan import Plan, plan_json
 from minigts.topology.read.load import load, parse
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
@@ -43,12 +43,12 @@ def plan(written: str = "ipv6: true", text: str = TEXT) -> Plan:
 def test_a_plan_without_it_says_nothing_of_it(file: Path) -> None:
     made = load(file)
     assert made.ipv6 is None
-    assert '"ipv6"' not in to_json(made)
-    assert Plan.model_validate_json(to_json(made)) == made
+    assert '"ipv6"' not in plan_json(made)
+    assert Plan.model_validate_json(plan_json(made)) == made
 
 
 def test_written_false_is_as_not_written() -> None:
-    assert to_json(plan("ipv6: false")) == to_json(plan(""))
+    assert plan_json(plan("ipv6: false")) == plan_json(plan(""))
 
 
 def test_beside_each_address_stands_one_with_the_same_number() -> None:
@@ -97,7 +97,7 @@ def test_of_a_block_of_ones_own() -> None:
 
 def test_it_is_written_and_read_back() -> None:
     made = plan()
-    assert Plan.model_validate_json(to_json(made)) == made
+    assert Plan.model_validate_json(plan_json(made)) == made
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_it_is_written_and_read_back() -> None:
     ],
 )
 def test_a_plan_that_has_it_otherwise_is_refused(place: tuple[str | int, ...], value: object) -> None:
-    document = json.loads(to_json(plan()))
+    document = json.loads(plan_json(plan()))
     part: Any = document["ipv6"]
     for step in place[:-1]:
         part = part[step]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from minigts.errors import InputError
-from minigts.topology.read.load import loaded, parse
+from minigts.topology.read.load import load_file, parse
 
 HOSTS = "name: two\n{}hosts: {{a: {}, b: {{}}}}\nlinks:\n- {{ends: [a, b], delay: 1ms}}\n"
 
@@ -53,7 +53,7 @@ def test_every_unknown_kernel_is_refused_at_its_line(tmp_path: Path) -> None:
     )
 
     with pytest.raises(InputError) as refused:
-        loaded(file, wrong_kernel=lambda name: f"no kernel {name}")
+        load_file(file, wrong_kernel=lambda name: f"no kernel {name}")
 
     assert [(each.line, each.message) for each in refused.value.problems] == [
         (2, "kernel: no kernel one"),
@@ -65,7 +65,7 @@ def test_a_kernel_in_place_of_the_file_s(tmp_path: Path) -> None:
     file = tmp_path / "t.yaml"
     file.write_text(HOSTS.format("kernel: one\n", "{kernel: own}"))
 
-    plan = loaded(file, values={"kernel": "two"}).plan
+    plan = load_file(file, values={"kernel": "two"}).plan
 
     assert {each.name: each.kernel for each in plan.machines} == {"a": "own", "b": "two"}
 
@@ -74,7 +74,7 @@ def test_a_host_that_is_added_later_has_the_lab_s_kernel(tmp_path: Path) -> None
     file = tmp_path / "t.yaml"
     file.write_text(HOSTS.format("kernel: one\n", "{}"))
 
-    assert loaded(file).defaults == {"host": {"kernel": "one"}}
+    assert load_file(file).defaults == {"host": {"kernel": "one"}}
 
 
 @pytest.mark.parametrize("written", ["a/b", "-x", "x" * 41, "[a]"])

@@ -17,7 +17,7 @@ from minigts.language.quantities import Either, FileName, Words
 from minigts.topology import link_settings
 from minigts.topology.link_settings import BY_FIELD, LINK_SETTINGS, SETTABLE, Amounts, Shaping
 from minigts.topology.read.links import LinkSettings
-from minigts.topology.read.per_direction import BothWays, of_key
+from minigts.topology.read.per_direction import BothWays, key_annotations
 from minigts.topology.setting import Setting
 
 DISCIPLINE = Setting(
@@ -34,7 +34,7 @@ QUEUE = SETTABLE["queue"]
 
 class _Nested(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    queue: Annotated[Any, *of_key([QUEUE, DISCIPLINE])] = None
+    queue: Annotated[Any, *key_annotations([QUEUE, DISCIPLINE])] = None
 
 
 def read(value: object) -> Any:
@@ -211,7 +211,7 @@ def test_what_is_wrong_below_a_key_is_said_at_its_place(value: object, messages:
 
 
 def test_the_schema_knows_the_nested_settings() -> None:
-    (plain, nested) = (of_key(settings)[1].json_schema or {} for settings in ([QUEUE], [QUEUE, DISCIPLINE]))
+    (plain, nested) = (key_annotations(settings)[1].json_schema or {} for settings in ([QUEUE], [QUEUE, DISCIPLINE]))
     *as_before, mapping, by_way = nested["anyOf"]
     assert by_way["required"] == ["to", "from"]
     assert as_before == plain["anyOf"]

@@ -267,5 +267,5 @@ def test_a_plans_table_is_held_to_what_a_table_is(quantiles: str) -> None:
 
 def test_an_own_table_with_one_way_per_share() -> None:
     assert [own_delays.quantile("-65536 0 65536", share) for share in (0, 0.34, 0.99, 1)] == [-1, 0, 1, 1]
-    assert own_delays.in_short("") == "none"
-    assert own_delays.in_short("0 1") != own_delays.in_short("0 2")
+    assert own_delays.short_text("") == "none"
+    assert own_delays.short_text("0 1") != own_delays.short_text("0 2")

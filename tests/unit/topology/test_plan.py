@@ -16,7 +16,7 @@ from minigts.dataplane import interfaces
 from minigts.errors import InputError
 from minigts.topology.facts.links.queue import default_bytes
 from minigts.topology.plan.path_totals import delay_packets
-from minigts.topology.plan.plan import Plan, to_json
+from minigts.topology.plan.plan import Plan, plan_json
 from minigts.topology.read.load import load, parse
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
@@ -47,8 +47,8 @@ def walk(plan: Plan, source: str, address: str) -> list[str]:
 
 @pytest.mark.parametrize("path", sorted(TOPOLOGIES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_plan_is_the_same_bytes_and_survives_json(path: Path) -> None:
-    text = to_json(load(path))
-    assert text == to_json(load(path))
+    text = plan_json(load(path))
+    assert text == plan_json(load(path))
     assert Plan.model_validate_json(text) == load(path)
     assert text.endswith("}\n")
     own = [host.software for host in load(path).hosts if host.software is not None]
@@ -287,7 +287,7 @@ def test_neighbours_are_all_hosts_of_a_segment_and_no_switch() -> None:
 
 def test_a_plan_stores_neither_routes_nor_paths_and_reads_documents_that_do() -> None:
     plan = shipped("ipv6")
-    stored, printed = plan.model_dump_json(), to_json(plan)
+    stored, printed = plan.model_dump_json(), plan_json(plan)
     assert plan.paths and plan.routes_of("ams") and plan.ipv6_routes_of("ams")
     assert '"routes"' not in stored and '"paths"' not in stored
     document = json.loads(printed)
@@ -299,7 +299,7 @@ def test_a_plan_stores_neither_routes_nor_paths_and_reads_documents_that_do() ->
     document["paths"][0]["links"].reverse()
     document["hosts"][0]["routes"] = []
     assert Plan.model_validate(document) == Plan.model_validate_json(stored) == plan
-    assert to_json(Plan.model_validate(document)) == printed
+    assert plan_json(Plan.model_validate(document)) == printed
 
 
 def test_a_copy_whose_links_are_others_has_paths_of_its_own() -> None:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from minigts.dataplane import interfaces, shaping
 from minigts.errors import InputError
-from minigts.topology.plan.plan import Plan, to_json
+from minigts.topology.plan.plan import Plan, plan_json
 from minigts.topology.read.load import load, parse
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
@@ -160,7 +160,7 @@ overlay: {"o" * 40}
 
 def test_all_that_the_language_lets_in_a_plan_can_say() -> None:
     plan = parse(WIDEST, "widest.yaml")
-    assert Plan.model_validate_json(to_json(plan)) == plan
+    assert Plan.model_validate_json(plan_json(plan)) == plan
 
 
 @pytest.mark.parametrize("key", ["description", "hosts: {a: {location"])

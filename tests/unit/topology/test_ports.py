@@ -16,11 +16,11 @@ from minigts.errors import InputError
 from minigts.formats import detect, network
 from minigts.language import interface_names
 from minigts.topology.difference import difference
-from minigts.topology.edit import with_link, without_link
+from minigts.topology.edit import add_link, remove_link
 from minigts.topology.plan.plan import Plan
-from minigts.topology.read.load import parse, parsed
-from minigts.topology.renumber import renumbered
-from minigts.topology.routes.switched import blocked
+from minigts.topology.read.load import parse, parse_text
+from minigts.topology.renumber import renumber_plan
+from minigts.topology.routes.switched import blocked_links
 from minigts.topology.to_network import network_of
 
 GAPS = """\
@@ -102,22 +102,22 @@ def test_renaming_from_the_last_one_finds_each_name_free(numbers: set[int], firs
 
 
 def test_an_edited_plan_keeps_the_numbers_and_gives_the_lowest_free_one() -> None:
-    less = without_link(PLAN, "a-b")
+    less = remove_link(PLAN, "a-b")
     assert ports(less) == {"a": {"eth2": "c-a"}, "b": {"eth1": "b-c"}, "c": {"eth1": "b-c", "eth2": "c-a"}}
-    more = with_link(less, "a", "b", {})
+    more = add_link(less, "a", "b", {})
     assert [*ports(more)["a"]] == ["eth1", "eth2"]
     assert [*ports(more)["b"]] == ["eth1", "eth2"]
 
 
 def applied(text: str, lab: Plan = PLAN) -> tuple[Plan, tuple[str, ...]]:
     """The plan of a file in the numbers of a lab, and what is refused of it."""
-    file = parsed(text, "gaps.yaml")
-    made = difference(lab, renumbered(file.plan, lab, file.subnets, file.addresses, file.ports))
+    file = parse_text(text, "gaps.yaml")
+    made = difference(lab, renumber_plan(file.plan, lab, file.subnets, file.addresses, file.ports))
     return made.after, made.refused
 
 
 def test_a_file_that_says_no_number_leaves_the_labs() -> None:
-    less = without_link(PLAN, "a-b")
+    less = remove_link(PLAN, "a-b")
     without = "\n".join(line for line in GAPS.replace("a: eth2, ", "").splitlines() if "[a, b]" not in line)
     assert applied(without, less) == (less, ())
     assert applied(GAPS) == (PLAN, ())
@@ -152,8 +152,8 @@ links:
 """
     plan, plain = parse(text, "tree.yaml"), parse(text.replace(", interfaces: {s1: eth0, s2: eth9}", ""), "tree.yaml")
     assert ports(plan)["s1"] == {"eth0": "s1-s2-2", "eth1": "a-s1", "eth2": "s1-s2"}
-    assert blocked(plan.switches, plan.links) == {"s1-s2"}
-    assert blocked(plain.switches, plain.links) == {"s1-s2-2"}
+    assert blocked_links(plan.switches, plan.links) == {"s1-s2"}
+    assert blocked_links(plain.switches, plain.links) == {"s1-s2-2"}
     for name in ("s1", "s2"):
         told = switch.script(plan, plan.machine(name), "make_switch").splitlines()
         listed = next(line for line in told if line.startswith("MINIGTS_PORTS="))
@@ -178,7 +178,7 @@ def lab_of(chance: random.Random) -> str:
 def test_random_labs_keep_their_ports_when_they_are_stored_edited_applied_and_written(seed: int) -> None:
     chance = random.Random(seed)
     text = lab_of(chance)
-    file = parsed(text, "x.yaml")
+    file = parse_text(text, "x.yaml")
     plan = file.plan
     assert in_order(plan)
     assert Plan.model_validate_json(plan.model_dump_json()) == plan
@@ -197,9 +197,9 @@ def test_random_labs_keep_their_ports_when_they_are_stored_edited_applied_and_wr
     for _ in range(6):
         try:
             after = (
-                without_link(plan, chance.choice(plan.links).name)
+                remove_link(plan, chance.choice(plan.links).name)
                 if chance.random() < 0.5
-                else with_link(plan, *chance.sample([host.name for host in plan.hosts], 2), {})
+                else add_link(plan, *chance.sample([host.name for host in plan.hosts], 2), {})
             )
         except InputError:
             continue

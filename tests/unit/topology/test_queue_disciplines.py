@@ -31,7 +31,7 @@ def port(queue: str) -> Port:
 
 
 def on_host(queue: str) -> Port:
-    return wire.unshaped(port(queue))
+    return wire.unshaped_port(port(queue))
 
 
 @pytest.mark.parametrize(

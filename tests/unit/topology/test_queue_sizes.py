@@ -38,7 +38,7 @@ def set_to(plan: Plan, *words: str) -> Record:
     record = Record(provider="uml", created=datetime(2026, 1, 1, tzinfo=UTC))
     for word in words:
         update = dict([amount(*word.split("="))])
-        record = links.at_moment(plan, record, Moment(at_s=0, link="ams-bra", update=update))
+        record = links.record_at(plan, record, Moment(at_s=0, link="ams-bra", update=update))
     return record
 
 
@@ -123,7 +123,7 @@ def test_a_wire_counts_frames_and_not_bytes() -> None:
 )
 def test_a_discipline_gets_it_in_what_it_counts(queue: str, told: str) -> None:
     port = planned(queue).host("ams").ports[0]
-    for script in (shaping.script([port]), shaping.script([wire.unshaped(port)], carried=True)):
+    for script in (shaping.script([port]), shaping.script([wire.unshaped_port(port)], carried=True)):
         assert f": {told}\n" in script
     kept_in_host = wire.wire_for(port.outgoing)
     assert (kept_in_host.queue_frames, kept_in_host.queue_bytes) == (None, port.outgoing.queue_bytes)
@@ -134,7 +134,7 @@ def test_a_fifo_that_counts_packets_is_a_pfifo_in_real_time_and_on_the_wire_in_v
     script = shaping.script([port])
     assert " parent 1:1 handle 8" in script
     assert ": pfifo limit 20\n" in script
-    assert wire.unshaped(port).outgoing == Shaping()
+    assert wire.unshaped_port(port).outgoing == Shaping()
 
 
 def test_a_changed_rate_changes_what_waits_for_a_time_and_not_how_many_packets() -> None:

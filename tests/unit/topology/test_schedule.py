@@ -255,9 +255,9 @@ def test_what_has_no_effect_is_refused_before_anything_is_changed(lab: Lab) -> N
 
 def test_what_was_set_when_is_read_from_a_raw_file() -> None:
     text = link_changes.line(0.0, {"a-b rate_mbit": 20}) + link_changes.line(1.5, {"a-b rate_mbit": 5})
-    assert link_changes.over_time(text) == {"set a-b rate_mbit": [(0, 20), (1.5, 5)]}
+    assert link_changes.time_series(text) == {"set a-b rate_mbit": [(0, 20), (1.5, 5)]}
     with pytest.raises(ValueError, match="no line of a schedule"):
-        link_changes.over_time('{"at_s": 1}')
+        link_changes.time_series('{"at_s": 1}')
 
 
 class Told(tc_hosts.TcHosts):

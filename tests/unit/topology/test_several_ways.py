@@ -19,8 +19,8 @@ from minigts.dataplane.round_trip import echo_ms, echo_range_ms, frames_range_ns
 from minigts.errors import InputError
 from minigts.fidelity.certificate import rtt_row
 from minigts.judge.latency import as_declared, segment_sums, sum_of_segments
-from minigts.topology.edit import with_link
-from minigts.topology.plan.plan import Plan, to_json
+from minigts.topology.edit import add_link
+from minigts.topology.plan.plan import Plan, plan_json
 from minigts.topology.read.load import parse
 from minigts.topology.to_network import network_of
 
@@ -154,7 +154,7 @@ def test_where_there_is_one_way_ecmp_changes_no_path() -> None:
     chain = "name: chain\n{}chain: {{hosts: 4, link: {{delay: {{to: 1ms, from: 2ms}}, rate: 5mbit, loss: 1%}}}}\n"
     plain, spread = (parse(chain.format(key), "c.yaml") for key in ("", "ecmp: layer3\n"))
     assert plain.paths == spread.paths
-    assert '"ways_there"' not in to_json(spread)
+    assert '"ways_there"' not in plan_json(spread)
     assert [plain.routes_of(host.name) for host in plain.hosts] == [
         spread.routes_of(host.name) for host in spread.hosts
     ]
@@ -262,14 +262,14 @@ def test_a_protocol_is_told_to_take_all_equal_ways_and_each_is_expected(routing:
     text = router.configuration(plan, plan.host("a"))
     assert ("ecmp yes limit 64;" in text, "path metric no;" in text) == (routing == "ospf", routing == "bgp")
     assert "merge paths yes limit 64;" in text
-    ways = router.expected(plan, plan.host("a"))
+    ways = router.expected_routes(plan, plan.host("a"))
     to = plan.host("d").address
     assert ways.of_ipv4[to] == {"eth1", "eth2"}
     lines = [f"{each} {port}" for each, ports in ways.of_ipv4.items() for port in ports]
     assert router.differences(ways, lines) == []
     lines.remove(f"{to} eth2")
     assert router.differences(ways, lines) == [f"the route to {to} should go by eth2, too"]
-    behind_a_cut = router.expected(plan, plan.host("a"), {"c-d"})
+    behind_a_cut = router.expected_routes(plan, plan.host("a"), {"c-d"})
     assert behind_a_cut.of_ipv4[to] == {"eth1"}
     plain = router.configuration(diamond(routing=routing, ecmp="false"), plan.host("a"))
     assert not any(word in plain for word in ("merge paths", "path metric", "ecmp yes"))
@@ -344,11 +344,11 @@ def test_what_is_wrong_is_said_with_its_place(text: str, message: str) -> None:
 def test_a_link_that_is_added_needs_a_cost_where_others_have_one() -> None:
     plan = diamond(cost=", cost: 10")
     with pytest.raises(InputError, match="the lab's links have costs: say cost=10"):
-        with_link(plan, "a", "e", {"rtt": "1ms"})
-    shorter = with_link(plan, "a", "e", {"rtt": "1ms", "cost": "10"})
+        add_link(plan, "a", "e", {"rtt": "1ms"})
+    shorter = add_link(plan, "a", "e", {"rtt": "1ms", "cost": "10"})
     assert shorter.path("a", "e").each_there == (("a-e",),)
     with pytest.raises(InputError, match="a link has no cost"):
-        with_link(diamond(), "a", "e", {"rtt": "1ms", "cost": "10"})
+        add_link(diamond(), "a", "e", {"rtt": "1ms", "cost": "10"})
 
 
 def test_other_formats_are_told_apart() -> None:

@@ -10,7 +10,7 @@ from minigts.errors import InputError
 from minigts.formats.geography import distance_km, fibre_ms
 from minigts.topology import sites
 from minigts.topology.plan.elements import Link
-from minigts.topology.plan.plan import to_json
+from minigts.topology.plan.plan import plan_json
 from minigts.topology.read.load import parse
 
 PAIR = (
@@ -43,7 +43,7 @@ def test_without_the_word_a_location_is_a_label() -> None:
     text = PAIR.format(first="AMS", second="BRA", own="", delays="")
     plan = parse(text, "t.yaml")
     assert (plan.links[0].rtt_ms, plan.links[0].delay_from) == (0, None)
-    assert "delay_from" not in to_json(plan)
+    assert "delay_from" not in plan_json(plan)
 
 
 def test_what_is_no_site_is_an_error_with_its_line() -> None:

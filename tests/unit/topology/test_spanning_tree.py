@@ -12,11 +12,19 @@ from hypothesis import strategies as st
 
 from minigts.errors import InputError
 from minigts.topology.difference import difference
-from minigts.topology.plan.plan import Plan, to_json
+from minigts.topology.plan.plan import Plan, plan_json
 from minigts.topology.read.load import load, parse
 from minigts.topology.routes import switched
-from minigts.topology.routes.graph import connected
-from minigts.topology.routes.spanning_tree import Bridge, Protocol, Tree, Wire, on_a_ring, path_cost, tree_of
+from minigts.topology.routes.graph import connected_components
+from minigts.topology.routes.spanning_tree import (
+    Bridge,
+    BridgeTree,
+    BridgeWire,
+    Protocol,
+    path_cost,
+    ring_links,
+    tree_of,
+)
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 HOSTS = "hosts: {h1: , h2: , h3: }\n"
@@ -63,19 +71,23 @@ def test_a_port_costs_what_the_standards_table_says(protocol: Protocol, rate_mbi
 
 
 def test_of_equal_ways_the_lower_identifier_of_the_sender_counts_then_its_lower_port() -> None:
-    square = [Wire(1, ("b1", "b2"), (1, 1), 4), Wire(2, ("b1", "b3"), (2, 1), 4)]
-    square += [Wire(3, ("b2", "b4"), (2, 2), 4), Wire(4, ("b3", "b4"), (2, 1), 4)]
+    square = [BridgeWire(1, ("b1", "b2"), (1, 1), 4), BridgeWire(2, ("b1", "b3"), (2, 1), 4)]
+    square += [BridgeWire(3, ("b2", "b4"), (2, 2), 4), BridgeWire(4, ("b3", "b4"), (2, 1), 4)]
     four = [bridge(f"b{number}") for number in (1, 2, 3, 4)]
     assert tree_of(four, square).blocked == {4}
     lower = [bridge("b1"), bridge("b2"), bridge("b3", 4096 * 7), bridge("b4")]
     assert tree_of(lower, square).roots["b1"] == "b3"
     # Two links side by side: the numbers at the root decide, not those of the bridge that chooses.
-    twice = [Wire(7, ("b1", "b2"), (2, 1), 4), Wire(8, ("b1", "b2"), (1, 2), 4)]
+    twice = [BridgeWire(7, ("b1", "b2"), (2, 1), 4), BridgeWire(8, ("b1", "b2"), (1, 2), 4)]
     assert tree_of(four[:2], twice).blocked == {7}
 
 
 def test_a_costly_link_is_left_for_two_cheap_ones() -> None:
-    ring = [Wire(1, ("b1", "b2"), (1, 1), 19), Wire(2, ("b2", "b3"), (2, 1), 19), Wire(3, ("b1", "b3"), (2, 2), 100)]
+    ring = [
+        BridgeWire(1, ("b1", "b2"), (1, 1), 19),
+        BridgeWire(2, ("b2", "b3"), (2, 1), 19),
+        BridgeWire(3, ("b1", "b3"), (2, 2), 100),
+    ]
     tree = tree_of([bridge("b1"), bridge("b2"), bridge("b3")], ring)
     assert tree.blocked == {3}
     assert tree.roles[3, "b3"] == "alternate"
@@ -83,7 +95,7 @@ def test_a_costly_link_is_left_for_two_cheap_ones() -> None:
     assert tree.roles[2, "b3"] == "root"
 
 
-def as_exchanged(bridges: Sequence[Bridge], wires: Sequence[Wire]) -> Tree:
+def as_exchanged(bridges: Sequence[Bridge], wires: Sequence[BridgeWire]) -> BridgeTree:
     """The tree as the bridges find it themselves: each keeps the best that it has heard on each port and tells what it
     knows on those on which nobody knows better, round by round, as configuration messages do (802.1D-1998, 8.6)."""
     named = {each.name: each for each in bridges}
@@ -114,11 +126,11 @@ def as_exchanged(bridges: Sequence[Bridge], wires: Sequence[Wire]) -> Tree:
                 "root" if is_root_port else "designated" if told[end] < told[1 - end] else "alternate"
             )
     by_identifier = {each.identifier: each.name for each in bridges}
-    return Tree({name: by_identifier[best[name][0]] for name in named}, roles)
+    return BridgeTree({name: by_identifier[best[name][0]] for name in named}, roles)
 
 
 @st.composite
-def networks(draw: st.DrawFn) -> tuple[list[Bridge], list[Wire]]:
+def networks(draw: st.DrawFn) -> tuple[list[Bridge], list[BridgeWire]]:
     names = [f"b{number}" for number in range(draw(st.integers(2, 7)))]
     bridges = [bridge(name, draw(st.sampled_from([0, 4096, 32768]))) for name in names]
     pairs = draw(st.lists(st.sampled_from([*combinations(names, 2)]), max_size=12))
@@ -128,29 +140,31 @@ def networks(draw: st.DrawFn) -> tuple[list[Bridge], list[Wire]]:
         count[first] += 1
         count[second] += 1
         cost = draw(st.sampled_from([2, 4, 19, 38]))
-        wires.append(Wire(index, (first, second), (count[first], count[second]), cost))
+        wires.append(BridgeWire(index, (first, second), (count[first], count[second]), cost))
     return bridges, wires
 
 
 @given(networks())
-def test_the_tree_is_the_one_that_bridges_find_by_their_messages(network: tuple[list[Bridge], list[Wire]]) -> None:
+def test_the_tree_is_the_one_that_bridges_find_by_their_messages(
+    network: tuple[list[Bridge], list[BridgeWire]],
+) -> None:
     bridges, wires = network
     tree = tree_of(bridges, wires)
     assert tree == as_exchanged(bridges, wires)
     left = {wire.link: wire.ends for wire in wires if wire.link not in tree.blocked}
-    assert on_a_ring(left) == []
+    assert ring_links(left) == []
     names = [each.name for each in bridges]
-    assert connected(names, left.values()) == connected(names, (wire.ends for wire in wires))
+    assert connected_components(names, left.values()) == connected_components(names, (wire.ends for wire in wires))
 
 
 @given(networks())
-def test_a_link_is_on_a_ring_if_its_ends_stay_joined_without_it(network: tuple[list[Bridge], list[Wire]]) -> None:
+def test_a_link_is_on_a_ring_if_its_ends_stay_joined_without_it(network: tuple[list[Bridge], list[BridgeWire]]) -> None:
     ends = {wire.link: wire.ends for wire in network[1]}
     around = []
     for link, (first, second) in ends.items():
-        parts = connected((first, second), (pair for other, pair in ends.items() if other != link))
+        parts = connected_components((first, second), (pair for other, pair in ends.items() if other != link))
         around += [link] if any({first, second} <= {*part} for part in parts) else []
-    assert on_a_ring(ends) == around
+    assert ring_links(ends) == around
 
 
 def test_paths_go_over_the_tree() -> None:
@@ -182,10 +196,10 @@ def test_a_slow_link_is_blocked_though_it_is_the_direct_one() -> None:
 def test_a_plan_with_a_tree_is_read_back_and_shows_what_is_blocked() -> None:
     plan = load(TOPOLOGIES / "spanning-trees.yaml")
     assert Plan.model_validate_json(plan.model_dump_json()) == plan
-    shown = to_json(plan)
+    shown = plan_json(plan)
     assert '"blocked": [\n    "r2-r3",\n    "s1-s3"\n  ]' in shown
     assert Plan.model_validate_json(shown) == plan
-    assert '"blocked"' not in to_json(load(TOPOLOGIES / "switched.yaml"))
+    assert '"blocked"' not in plan_json(load(TOPOLOGIES / "switched.yaml"))
 
 
 def test_a_stored_plan_whose_tree_has_no_costs_is_refused() -> None:
@@ -199,7 +213,7 @@ def test_when_a_link_carries_nothing_the_tree_goes_over_others() -> None:
     plan = load(TOPOLOGIES / "spanning-trees.yaml")
 
     def blocked(*without: str) -> set[str]:
-        return {*switched.blocked(plan.switches, plan.links, without)}
+        return {*switched.blocked_links(plan.switches, plan.links, without)}
 
     assert blocked("r1-r3") == {"s1-s3"}
     assert blocked("s2-s3", "r1-r2") == set()
@@ -292,7 +306,7 @@ def test_the_tree_of_a_thousand_switches_joins_them_all_and_is_computed_once() -
         for index, name in enumerate(names)
     ]
     pairs = [*zip(names, (*names[1:], names[0]), strict=True), *zip(names, (*names[37:], *names[:37]), strict=True)]
-    wires = [Wire(index, pair, (index, index), 19) for index, pair in enumerate(pairs)]
+    wires = [BridgeWire(index, pair, (index, index), 19) for index, pair in enumerate(pairs)]
     tree = tree_of(bridges, wires)
     assert len(wires) - len(tree.blocked) == len(bridges) - 1
     plan = load(TOPOLOGIES / "spanning-trees.yaml")

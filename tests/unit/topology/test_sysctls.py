@@ -13,7 +13,7 @@ from minigts.cli.app import app
 from minigts.dataplane import interfaces, kernel_settings
 from minigts.errors import InputError
 from minigts.topology import sysctls
-from minigts.topology.plan.plan import Plan, to_json
+from minigts.topology.plan.plan import Plan, plan_json
 from minigts.topology.read.load import load, parse
 
 PROJECT = Path(__file__).parents[3]
@@ -47,7 +47,7 @@ def test_a_host_has_the_nearest_settings_and_its_plan_says_them() -> None:
 
 def test_a_host_that_is_as_linux_is_says_nothing_of_it_in_a_plan() -> None:
     assert UNTUNED.tuning_in_words == []
-    assert "sysctl" not in to_json(UNTUNED)
+    assert "sysctl" not in plan_json(UNTUNED)
 
 
 @pytest.mark.parametrize("plan, host", [(PLAN, "ams"), (PLAN, "bra"), (UNTUNED, "ams")])
@@ -187,4 +187,4 @@ def test_every_setting_by_which_hosts_forward_is_the_labs() -> None:
     own += [f"net.ipv6.conf.eth1.{name}=0" for name in interfaces.IPV6_OF_PORT]
     for setting in own:
         with pytest.raises(ValueError, match="is the lab's own"):
-            sysctls.checked({setting.partition("=")[0]: "1"})
+            sysctls.check_settings({setting.partition("=")[0]: "1"})

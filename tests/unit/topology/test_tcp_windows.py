@@ -18,7 +18,7 @@ from minigts.judge.throughput import reaches_ceiling, within_ceiling
 from minigts.judge.tolerances import rate
 from minigts.tools import iperf3_tcp, netperf_stream
 from minigts.tools.base import PathUnderTest
-from minigts.topology.plan.plan import Plan, to_json
+from minigts.topology.plan.plan import Plan, plan_json
 from minigts.topology.read.load import parse
 from minigts.topology.tcp import buffers, goodput, window
 from minigts.topology.tcp_and_loss import response_mbit
@@ -99,15 +99,15 @@ def test_where_one_host_alone_has_large_buffers_the_directions_differ() -> None:
     ("link", "is_there"), [("rtt: 100ms, rate: 1gbit", True), ("rtt: 100ms, rate: 100mbit", False)]
 )
 def test_a_plan_that_buffers_do_not_limit_has_no_word_of_them(link: str, *, is_there: bool) -> None:
-    (path,) = json.loads(to_json(pair(link)))["paths"]
+    (path,) = json.loads(plan_json(pair(link)))["paths"]
     assert ("tcp_least_mbit" in path) is is_there
-    assert "tcp_least_mbit" not in json.loads(to_json(pair(link)))["links"][0]
+    assert "tcp_least_mbit" not in json.loads(plan_json(pair(link)))["links"][0]
 
 
 def test_links_without_a_rate_are_promised_nothing() -> None:
     path = pair("rtt: 100ms").path("h1", "h2")
     assert (path.tcp_ceiling_mbit, path.tcp_least_mbit) == (None, None)
-    assert iperf3_tcp.predicted(iperf3_tcp.TcpOptions(), way(pair("rtt: 100ms"))) is None
+    assert iperf3_tcp.prediction(iperf3_tcp.TcpOptions(), way(pair("rtt: 100ms"))) is None
 
 
 def test_a_tool_is_promised_what_the_plan_promises() -> None:
@@ -126,8 +126,8 @@ def test_a_tool_is_promised_what_the_plan_promises() -> None:
 
 def test_several_streams_have_a_window_each() -> None:
     two, eight = (iperf3_tcp.TcpOptions(streams=number) for number in (2, 8))
-    assert iperf3_tcp.predicted(two, way(pair())) == pytest.approx(2 * MOST)
-    assert iperf3_tcp.predicted(eight, way(pair())) == pytest.approx(BY_RATE)
+    assert iperf3_tcp.prediction(two, way(pair())) == pytest.approx(2 * MOST)
+    assert iperf3_tcp.prediction(eight, way(pair())) == pytest.approx(BY_RATE)
     assert iperf3_tcp.least(eight, way(pair())) is None
 
 
@@ -135,7 +135,7 @@ def test_a_socket_that_asks_for_a_buffer_gets_twice_as_much_and_no_more_than_the
     """208 KiB over 20 ms: a window of 178048 to 251484 bytes was seen (docs/evidence/virtual-time.md)."""
     options = iperf3_tcp.TcpOptions(window="208KiB")
     asked = way(pair("rtt: 20ms, rate: 1gbit"))
-    assert iperf3_tcp.predicted(options, asked) == pytest.approx(251_484 * 8 / 20_000, rel=0.002)
+    assert iperf3_tcp.prediction(options, asked) == pytest.approx(251_484 * 8 / 20_000, rel=0.002)
     assert iperf3_tcp.least(options, asked) == pytest.approx(178_048 * 8 / 20_000, rel=0.002)
     own = buffers(pair(left="net.core.wmem_max: 10000").host("h1").sysctls).asked(1 << 20)
     assert (own.receive, own.send) == (2 << 20, 20_000)

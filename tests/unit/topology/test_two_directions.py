@@ -156,14 +156,14 @@ def test_over_an_overlay_acknowledgements_are_longer(back: str, *, promised: boo
     plan = made(f"pair: {{link: {{rate: {{to: 50mbit, from: {back}}}}}}}")
     way = PathUnderTest("", MTU, OUTER, plan.path("h1", "h2"))
     wanted = pytest.approx(50 * 1398 / 1514) if promised else None
-    assert iperf3_tcp.predicted(iperf3_tcp.TcpOptions(), way) == wanted
+    assert iperf3_tcp.prediction(iperf3_tcp.TcpOptions(), way) == wanted
 
 
 def test_udp_is_promised_what_its_own_direction_carries() -> None:
     options = iperf3_udp.UdpOptions(rate="100%", datagram="1472B")
     there, back = (PathUnderTest("", 1500, 1500, PLAN.path(*ends)) for ends in ("ac", "ca"))
-    assert iperf3_udp.predicted(options, there) == pytest.approx(40 * 1472 / 1514)
-    assert iperf3_udp.predicted(options, back) == pytest.approx(5 * 1472 / 1514 * 0.891)
+    assert iperf3_udp.prediction(options, there) == pytest.approx(40 * 1472 / 1514)
+    assert iperf3_udp.prediction(options, back) == pytest.approx(5 * 1472 / 1514 * 0.891)
 
 
 def test_each_host_is_set_to_its_own_directions() -> None:

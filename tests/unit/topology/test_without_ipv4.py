@@ -16,8 +16,8 @@ from minigts.dataplane import interfaces, names, reached, router, switch
 from minigts.dataplane.round_trip import echo_range_ms
 from minigts.errors import InputError
 from minigts.overlays.host_file import facts_for
-from minigts.topology.edit import with_link
-from minigts.topology.plan.plan import Plan, to_json
+from minigts.topology.edit import add_link
+from minigts.topology.plan.plan import Plan, plan_json
 from minigts.topology.read.load import load, parse
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
@@ -36,7 +36,7 @@ links:
 
 
 def test_its_plan_is_that_of_a_lab_with_both_but_for_what_it_says_of_ipv4() -> None:
-    document, beside = json.loads(to_json(ONLY)), json.loads(to_json(BOTH))
+    document, beside = json.loads(plan_json(ONLY)), json.loads(plan_json(BOTH))
     assert document.pop("ipv4") is False
     assert "ipv4" not in beside
     for each in (document, beside):
@@ -46,11 +46,11 @@ def test_its_plan_is_that_of_a_lab_with_both_but_for_what_it_says_of_ipv4() -> N
 
 
 def test_it_is_written_and_read_back() -> None:
-    assert Plan.model_validate_json(to_json(ONLY)) == ONLY
+    assert Plan.model_validate_json(plan_json(ONLY)) == ONLY
 
 
 def test_a_plan_with_neither_is_refused() -> None:
-    document = json.loads(to_json(ONLY))
+    document = json.loads(plan_json(ONLY))
     del document["ipv6"]
     with pytest.raises(ValidationError, match="neither IPv4 nor IPv6"):
         Plan.model_validate(document)
@@ -112,7 +112,7 @@ def test_routing_protocols_find_ipv6_routes_alone(protocol: str) -> None:
     configured = router.configuration(made, host)
     assert "ipv6 {" in configured
     assert "ipv4 {" not in configured
-    ways = router.expected(made, host)
+    ways = router.expected_routes(made, host)
     assert not ways.of_ipv4
     assert len(ways.of_ipv6) == len(made.routes_of(host.name)) > 0
     assert "ip -4" not in router.show(made)
@@ -140,7 +140,7 @@ def test_an_echo_s_frames_have_20_bytes_more_on_each_wire() -> None:
 
 def test_a_link_that_is_added_has_ipv6_s_ceiling_too() -> None:
     chain = parse("name: x\nipv6: true\nipv4: false\nchain: {hosts: [a, b, c], link: {rate: 20mbit}}\n", "t.yaml")
-    made = with_link(chain, "a", "c", {"rate": "20mbit"})
+    made = add_link(chain, "a", "c", {"rate": "20mbit"})
     assert made.links[-1].tcp_ceiling_mbit == made.links[0].tcp_ceiling_mbit
 
 
@@ -152,7 +152,7 @@ def test_phases_are_given_ipv6_addresses_and_what_crosses_the_links() -> None:
     assert facts_for(BOTH, BOTH.host("router"), overlays.find("none"), "", "docker").encapsulation == "none"
 
 
-@pytest.mark.parametrize("name", overlays.known())
+@pytest.mark.parametrize("name", overlays.known_names())
 def test_overlays_that_need_ipv4_are_refused(name: str) -> None:
     if name in ("none", "none-v6", "vxlan-bare-v6", "wireguard-bare-v6"):
         overlays.require_fit(ONLY, name)

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from minigts.api.labs import Lab
-from minigts.experiments.run import OnProgress, Outcome
+from minigts.experiments.run import OnProgress, RunOutcome
 from minigts.machine.progress import Progress
 from minigts.providers import DEFAULT
 from minigts.report import render
@@ -52,14 +52,14 @@ class Results:
 
 @dataclass(frozen=True)
 class _Telling:
-    """Passes the progress to `say`; see `session.campaign.Watcher`."""
+    """Passes the progress to `say`; see `session.campaign.CampaignWatcher`."""
 
     say: Progress
 
     def note(self, line: str) -> None:
         self.say(line)
 
-    def outcome(self, outcome: Outcome, directory: Path) -> None:
+    def outcome(self, outcome: RunOutcome, directory: Path) -> None:
         """Nothing is said: the outcome is in the results."""
 
     @contextmanager
@@ -97,7 +97,7 @@ def run_experiment(
     """
     means = campaign.Means(provider) if lab is None else campaign.Means(lab.provider, lab.name)
     with _files(experiment) as files:
-        asked = campaign.Asked(
+        asked = campaign.CampaignRequest(
             files=files,
             paper=paper,
             quick=quick,
@@ -106,7 +106,7 @@ def run_experiment(
             replicates=replicates,
             means=replace(means, on=on),
         )
-        with campaign.opened(asked, say) as opened:
+        with campaign.open_campaign(asked, say) as opened:
             return open_results(opened.measure(Path(results), _Telling(say)).folder)
 
 

@@ -106,7 +106,7 @@ class Lab:
     @property
     def overlay(self) -> str | None:
         """The name of the overlay that is joined now; None: none."""
-        joined = overlays.joined(self._lab)
+        joined = overlays.joined_overlay(self._lab)
         return joined.name if joined is not None and joined.ends else None
 
     @property
@@ -167,19 +167,19 @@ class Lab:
         `rtt="10ms", memory="1GB"`. Return the altered lab; this object still has the old plan. Raises InputError,
         EnvironmentLacks.
         """
-        return self._altered(edit.with_host(self.plan, name, neighbour, settings, defaults_of(self._lab)))
+        return self._altered(edit.add_host(self.plan, name, neighbour, settings, defaults_of(self._lab)))
 
     def add_link(self, first: str, second: str, **settings: str) -> Lab:
         """Add a link; both its ends are restarted. Otherwise as `add_host`."""
-        return self._altered(edit.with_link(self.plan, first, second, settings, defaults_of(self._lab)))
+        return self._altered(edit.add_link(self.plan, first, second, settings, defaults_of(self._lab)))
 
     def remove_host(self, name: str) -> Lab:
         """Remove a host with its links and its disk; its neighbours are restarted. Otherwise as `add_host`."""
-        return self._altered(edit.without_host(self.plan, name))
+        return self._altered(edit.remove_host(self.plan, name))
 
     def remove_link(self, name: str) -> Lab:
         """Remove the link of that name; both its ends are restarted. Otherwise as `add_host`."""
-        return self._altered(edit.without_link(self.plan, name))
+        return self._altered(edit.remove_link(self.plan, name))
 
     def _altered(self, after: Plan) -> Lab:
         now, _ = overlays.alter(self._lab, after, self._say)
@@ -204,7 +204,7 @@ class Lab:
     def certificate(self, *, anew: bool = False) -> Certificate:
         """The certificate, which compares the lab with its plan: settings, RTTs, loss and rate of its links. It is
         measured with `anew`, or if there is none since links were last set."""
-        return measure.certify(self._lab, self._say) if anew else measure.after_up(self._lab, self._say)
+        return measure.certify(self._lab, self._say) if anew else measure.certificate_after_up(self._lab, self._say)
 
     def check(self) -> Certificate:
         """Measure the certificate and the topology's `expect:`, as `minigts check` does."""
@@ -251,8 +251,8 @@ class Lab:
     def given_back(self) -> Iterator[Self]:
         """A context at whose end links, calibration, certificate, overlay and policy are as they were before it."""
         lab = self._lab
-        record, certificate, overlay = lab.read_record(), measure.last(lab), overlays.joined(lab)
-        policy = policies.in_force(lab)
+        record, certificate, overlay = lab.read_record(), measure.last(lab), overlays.joined_overlay(lab)
+        policy = policies.policy_in_force(lab)
         try:
             yield self
         finally:
@@ -265,9 +265,9 @@ class Lab:
                 overlays.leave(lab, self._say)
             else:
                 overlays.join(lab, overlay.name, self._say)
-            if policy is not None and policies.in_force(lab) != policy:
+            if policy is not None and policies.policy_in_force(lab) != policy:
                 policies.apply(lab, policy)
-            elif policy is None and policies.in_force(lab) is not None:
+            elif policy is None and policies.policy_in_force(lab) is not None:
                 policies.remove(lab)
 
     def down(self) -> None:
@@ -324,7 +324,7 @@ class Host:
         output. `on_output` gets each piece of output as it comes; in virtual time up to a link's least delay after the
         host has sent it. Raises CommandTimeout after `timeout_s`, InputError for words that are no text.
         """
-        words = provisioning.in_environment(self._lab, self.name, words_of(argv))
+        words = provisioning.environment_command(self._lab, self.name, words_of(argv))
         return _to_user(
             self._lab.provider.run(
                 self.name, words, timeout_s=timeout_s, check=check, stdin=stdin.encode(), on_output=on_output

@@ -186,7 +186,7 @@ def throughput(
 
 def end_of(lab: Lab, host: str) -> tuple[str, Endpoint]:
     """The overlay that is joined, and its container on that host. Raises MinigtsError when there is none."""
-    joined = overlays.joined(lab)
+    joined = overlays.joined_overlay(lab)
     if joined is None or not joined.ends:
         raise MinigtsError(f"no overlay is joined on lab {lab.name}, so there are no containers")
     return joined.name, joined.endpoints()[host]

@@ -95,7 +95,7 @@ class Product:
         return self.store / self.key
 
     def _build(self, progress: Progress, broken_off: threading.Event | None) -> Path:
-        for left in builders.left_by_killed_builds(self._ready()):
+        for left in builders.abandoned_directories(self._ready()):
             shutil.rmtree(left)
         lacking = self.lack_of_room()
         if lacking:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from minigts.errors import without_secrets
+from minigts.errors import redact
 from minigts.foreign import Foreign, printable, to_parse
 
 FULL = "No space left on device"
@@ -33,6 +33,4 @@ def cause(said: Foreign, room: str) -> str:
         return printable(told[1])
     if re.search(UNREACHABLE, log):
         return "its Debian mirror does not answer; look at the network, or name another one in MINIGTS_DEBIAN_MIRROR"
-    return "its log ends with" + "".join(
-        f"\n    {printable(without_secrets(line))}" for line in log.splitlines()[-LOG_LINES:]
-    )
+    return "its log ends with" + "".join(f"\n    {printable(redact(line))}" for line in log.splitlines()[-LOG_LINES:])

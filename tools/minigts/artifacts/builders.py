@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from minigts.machine.locks import held, is_locked
+from minigts.machine.locks import hold_lock, is_locked
 from minigts.machine.progress import Progress
 
 
@@ -16,7 +16,7 @@ def only_builder(
 ) -> AbstractContextManager[None]:
     """A context for one build at a time; its lock ends with the process that holds it. Who waits for another says so.
     Raises BrokenOff when another thread sets `broken_off` meanwhile."""
-    return held(lock, lambda: progress(f"waiting for another minigts to finish building the {name}"), broken_off)
+    return hold_lock(lock, lambda: progress(f"waiting for another minigts to finish building the {name}"), broken_off)
 
 
 def lock_of(ready: Path) -> Path:
@@ -24,7 +24,7 @@ def lock_of(ready: Path) -> Path:
     return ready.with_name(f"{ready.name}.lock")
 
 
-def left_by_killed_builds(ready: Path) -> Iterator[Path]:
+def abandoned_directories(ready: Path) -> Iterator[Path]:
     """Directories that no build works in. Asked by whoever holds the lock of `ready`."""
     for place in ready.parent.glob("building-*"):
         name = place.name.removeprefix("building-")

@@ -85,7 +85,7 @@ def look(path: Path) -> Image:
             return _archive(path, key, described[MANIFEST])
         if INDEX in described:
             return look(_converted(path, key, described[INDEX]))
-    except (*_UNFIT, downloads.Refused, OSError) as error:
+    except (*_UNFIT, downloads.DownloadRefused, OSError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else f"no image that can be read: {error}"
         raise InputError(f"{path}: {why}") from error
     if SYSTEM.isdisjoint(tops):
@@ -121,7 +121,7 @@ def _contents(path: Path, names: Collection[str]) -> dict[str, bytes]:
 def _members(path: Path) -> Iterator[tuple[str, tarfile.TarInfo, Iterator[bytes]]]:
     """The members of an archive with their names and contents, none of which is kept in memory."""
     with path.open("rb") as file:
-        chunks, is_archive = tar_stream.unwrapped(tar_stream.chunks(file))
+        chunks, is_archive = tar_stream.decompress(tar_stream.chunks(file))
         if not is_archive:
             raise tarfile.ReadError("it is no tar archive")
         for member, content in tar_stream.members(chunks, HEADER_BYTES):

@@ -49,7 +49,7 @@ def file() -> Path:
     return paths.project_root() / "provision" / "digests"
 
 
-def expected() -> Mapping[str, str]:
+def expected_digests() -> Mapping[str, str]:
     """The digests by `PART/FILE`, such as `kernel/linux`."""
     lines = file().read_text(encoding="utf-8").splitlines()
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
@@ -63,7 +63,7 @@ def proof(directory: Path) -> Proof | None:
         return None
     kept = directory / UNLOCKED
     reason = paths.read_whole(kept, _REASON_BYTES).decode() if kept.is_file() else ""
-    return compare(place, checksums.entries(directory), expected(), "; ".join(reason.splitlines()))
+    return compare(place, checksums.entries(directory), expected_digests(), "; ".join(reason.splitlines()))
 
 
 def compare(place: str, entries: Iterable[Entry], wanted: Mapping[str, str], reason: str = "") -> Proof:

@@ -16,12 +16,12 @@ GIB = 1 << 30
 _CHUNK = 1 << 16
 
 
-class Refused(Exception):
+class DownloadRefused(Exception):
     """A place cannot be used; the message is the clause that follows `PLACE: `."""
 
 
 @dataclass(frozen=True)
-class Limits:
+class DownloadLimits:
     """The most that one download may take."""
 
     most_bytes: int = 4 * GIB
@@ -30,14 +30,14 @@ class Limits:
     """The longest pause."""
 
 
-LIMITS = Limits()
+LIMITS = DownloadLimits()
 
 
 def is_address(place: str) -> bool:
     return place.startswith(("http://", "https://"))
 
 
-def shown(place: str) -> str:
+def public_place(place: str) -> str:
     """The place for messages, without a password in an address."""
     return plain(re.sub(r"//[^/]*@", "//", place) if is_address(place) else place)
 
@@ -51,7 +51,7 @@ def size(count: int) -> str:
     return f"{count / GIB:g} GiB" if count >= GIB else f"{count} bytes"
 
 
-def fetch(address: str, into: IO[bytes], limits: Limits = LIMITS) -> None:
+def fetch(address: str, into: IO[bytes], limits: DownloadLimits = LIMITS) -> None:
     """Write what is at the address into an open file. Raises Refused for what cannot be fetched, breaks off, or is
     beyond the limits; OSError when the file cannot be written."""
     deadline = time.monotonic() + limits.most_s
@@ -66,11 +66,11 @@ def fetch(address: str, into: IO[bytes], limits: Limits = LIMITS) -> None:
                 break
             into.write(data)
             if into.tell() > limits.most_bytes:
-                raise Refused(f"is larger than {size(limits.most_bytes)}")
+                raise DownloadRefused(f"is larger than {size(limits.most_bytes)}")
             if time.monotonic() > deadline:
-                raise Refused(f"took longer than {limits.most_s:g} s")
+                raise DownloadRefused(f"took longer than {limits.most_s:g} s")
     if promised.isdecimal() and int(promised) != into.tell():
-        raise Refused(f"broke off after {into.tell()} of {promised} bytes")
+        raise DownloadRefused(f"broke off after {into.tell()} of {promised} bytes")
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def _reaching() -> Iterator[None]:
     try:
         yield
     except urllib.error.HTTPError as error:
-        raise Refused(f"cannot be fetched: HTTP status {error.code}") from error
+        raise DownloadRefused(f"cannot be fetched: HTTP status {error.code}") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
-        raise Refused(f"cannot be fetched: {plain(str(reason)) or type(error).__name__}") from error
+        raise DownloadRefused(f"cannot be fetched: {plain(str(reason)) or type(error).__name__}") from error

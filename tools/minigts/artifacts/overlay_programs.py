@@ -37,7 +37,7 @@ def ensure(recipe: Path, progress: Progress) -> Path:
     ready.parent.mkdir(parents=True, exist_ok=True)
     name = f"programs of {recipe.parent.name}"
     with builders.only_builder(builders.lock_of(ready), name, progress):
-        for left in builders.left_by_killed_builds(ready):
+        for left in builders.abandoned_directories(ready):
             shutil.rmtree(left)
         if not ready.is_dir():
             progress(f"building the {name}; once, some minutes")

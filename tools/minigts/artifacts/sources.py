@@ -52,7 +52,7 @@ def read(recipe: Path) -> tuple[Source, ...]:
     return tuple(Source(*line.split()) for line in lines if line and not line.startswith("#"))
 
 
-def wanted(recipe: Path, text: str, *, unproven: bool) -> Wanted:
+def parse_source(recipe: Path, text: str, *, unproven: bool) -> Wanted:
     """The meaning of `--source TEXT`, which is an existing file or a version. Raises InputError for any other text,
     and, unless `unproven`, for a source that the recipe was not proven on."""
     known = read(recipe)

@@ -32,7 +32,7 @@ from typing import IO
 
 from minigts import paths
 from minigts.artifacts import downloads, tar_stream
-from minigts.artifacts.downloads import Refused, fetch, is_address, shown
+from minigts.artifacts.downloads import DownloadRefused, fetch, is_address, public_place
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.machine.progress import Progress
 
@@ -42,10 +42,10 @@ _ELF_BYTES, _ELF_MACHINE = 20, slice(18, 20)
 
 
 @dataclass(frozen=True)
-class Limits:
+class SuppliedLimits:
     """The most that is taken from a download or an archive; a whole release of Calico needs less than half of each."""
 
-    download: downloads.Limits = downloads.LIMITS
+    download: downloads.DownloadLimits = downloads.LIMITS
     unpacked_bytes: int = 16 * GIB
     """All archives together; the content of a nested archive counts again for each archive around it."""
     members: int = 500_000
@@ -57,10 +57,10 @@ class Limits:
     programs_bytes: int = 2 * GIB
 
 
-LIMITS = Limits()
+LIMITS = SuppliedLimits()
 
 
-def take(overlay: str, wanted: Collection[str], progress: Progress, limits: Limits = LIMITS) -> Path:
+def take(overlay: str, wanted: Collection[str], progress: Progress, limits: SuppliedLimits = LIMITS) -> Path:
     """The directory with the `wanted` programs of that overlay. Raises EnvironmentLacks with the remedy when they are
     not all there, and InputError for an invalid SHA-256 sum."""
     place = os.environ.get(variable(overlay)) or str(_own_place(overlay))
@@ -75,12 +75,12 @@ def take(overlay: str, wanted: Collection[str], progress: Progress, limits: Limi
             )
             if not ready.is_dir():
                 taken.rename(ready)
-    except Refused as error:
-        raise EnvironmentLacks(f"{shown(place)}: {error}\n{remedy(overlay, wanted)}") from error
+    except DownloadRefused as error:
+        raise EnvironmentLacks(f"{public_place(place)}: {error}\n{remedy(overlay, wanted)}") from error
     except OSError as error:
         where = paths.cache_root()
         raise EnvironmentLacks(
-            f"{shown(place)}: cannot be kept in {where}: {tar_stream.reason(error)}\n"
+            f"{public_place(place)}: cannot be kept in {where}: {tar_stream.reason(error)}\n"
             f"make room there, or set MINIGTS_CACHE to a directory that you can write to"
         ) from error
     return ready
@@ -150,7 +150,7 @@ def _collect(place: str, sha256: str | None, harvest: _Harvest, progress: Progre
     """Collect every wanted program from the place. Raises Refused when one is missing there, and OSError when one
     cannot be kept."""
     if is_address(place):
-        progress(f"fetching {shown(place)}")
+        progress(f"fetching {public_place(place)}")
         with tempfile.TemporaryFile(dir=harvest.into.parent) as fetched:
             fetch(place, fetched, harvest.limits.download)
             _from_archive(fetched, sha256, harvest)
@@ -169,7 +169,7 @@ def _collect(place: str, sha256: str | None, harvest: _Harvest, progress: Progre
             for name, (_, target) in sorted(harvest.links.items())
             if name in lacking
         )
-        raise Refused(f"holds no {', '.join(lacking)}{links}")
+        raise DownloadRefused(f"holds no {', '.join(lacking)}{links}")
 
 
 def _regular(path: Path) -> IO[bytes]:
@@ -177,7 +177,7 @@ def _regular(path: Path) -> IO[bytes]:
     try:
         return paths.open_regular(path)
     except OSError as error:
-        raise Refused(tar_stream.reason(error)) from error
+        raise DownloadRefused(tar_stream.reason(error)) from error
 
 
 def _from_archive(file: IO[bytes], sha256: str | None, harvest: _Harvest) -> None:
@@ -185,7 +185,7 @@ def _from_archive(file: IO[bytes], sha256: str | None, harvest: _Harvest) -> Non
         file.seek(0)
         own = _digest(file)
         if own != sha256:
-            raise Refused(f"its SHA-256 sum is {own}, not {sha256}")
+            raise DownloadRefused(f"its SHA-256 sum is {own}, not {sha256}")
     harvest.read(file)
     if set(harvest.links) - {path.name for path in harvest.into.iterdir()}:
         harvest.follow_links()
@@ -199,7 +199,7 @@ class _Harvest:
 
     wanted: frozenset[str]
     into: Path
-    limits: Limits
+    limits: SuppliedLimits
     links: dict[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
     """Programs that are hard links: name -> the archives around it, from the outermost, and the link's target there."""
     _targets: dict[tuple[tuple[str, ...], str], list[str]] = field(default_factory=dict)
@@ -216,7 +216,7 @@ class _Harvest:
         self._unpacked = self._members = self._kept = 0
         chunks, is_archive = self._unwrapped(tar_stream.chunks(file))
         if not is_archive:
-            raise Refused("is no tar archive, uncompressed or compressed by gzip, bzip2 or xz")
+            raise DownloadRefused("is no tar archive, uncompressed or compressed by gzip, bzip2 or xz")
         self._read_archive(chunks, ())
 
     def keep(self, name: str, content: Iterator[bytes]) -> None:
@@ -232,9 +232,11 @@ class _Harvest:
                 size += len(data)
                 self._kept += len(data)
                 if size > self.limits.program_bytes:
-                    raise Refused(f"its {name} is larger than {downloads.size(self.limits.program_bytes)}")
+                    raise DownloadRefused(f"its {name} is larger than {downloads.size(self.limits.program_bytes)}")
                 if self._kept > self.limits.programs_bytes:
-                    raise Refused(f"its programs are larger than {downloads.size(self.limits.programs_bytes)} together")
+                    raise DownloadRefused(
+                        f"its programs are larger than {downloads.size(self.limits.programs_bytes)} together"
+                    )
                 target.write(data)
         (self.into / name).chmod(0o755)
 
@@ -242,7 +244,7 @@ class _Harvest:
         for member, part in tar_stream.members(content, self.limits.header_bytes, around):
             self._members += 1
             if self._members > self.limits.members:
-                raise Refused(f"holds more than {self.limits.members} files")
+                raise DownloadRefused(f"holds more than {self.limits.members} files")
             self._look_at(member, part, around)
 
     def _look_at(self, member: tarfile.TarInfo, part: Iterator[bytes], around: tuple[str, ...]) -> None:
@@ -269,20 +271,20 @@ class _Harvest:
         """Read a nested archive: an image or a layer. A blob may also be a document of the image, which is skipped."""
         chunks, is_archive = self._unwrapped(content)
         if is_archive and len(around) + 1 >= self.limits.depth:
-            raise Refused(f"its archives are nested more than {self.limits.depth} deep")
+            raise DownloadRefused(f"its archives are nested more than {self.limits.depth} deep")
         if is_archive:
             self._read_archive(chunks, (*around, name))
 
     def _unwrapped(self, content: Iterator[bytes]) -> tuple[Iterator[bytes], bool]:
         """The content, decompressed if necessary and counted, and whether it begins like a tar archive."""
-        chunks, is_archive = tar_stream.unwrapped(content)
+        chunks, is_archive = tar_stream.decompress(content)
         return self._counted(chunks), is_archive
 
     def _counted(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         for data in chunks:
             self._unpacked += len(data)
             if self._unpacked > self.limits.unpacked_bytes:
-                raise Refused(f"unpacks to more than {downloads.size(self.limits.unpacked_bytes)}")
+                raise DownloadRefused(f"unpacks to more than {downloads.size(self.limits.unpacked_bytes)}")
             yield data
 
 

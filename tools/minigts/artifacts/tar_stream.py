@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Protocol
 
-from minigts.artifacts.downloads import Refused, plain
+from minigts.artifacts.downloads import DownloadRefused, plain
 
 MIB = 1 << 20
 BLOCK = tarfile.BLOCKSIZE
@@ -38,22 +38,22 @@ def members(
             archive = archive or tarfile.TarFile(fileobj=stream)  # type: ignore[arg-type]
             member = archive.next()
         except _UNFIT as error:
-            raise Refused(_broken(around, reason(error))) from error
+            raise DownloadRefused(_broken(around, reason(error))) from error
         if member is None:
             break
         archive.members.clear()  # type: ignore[attr-defined] # tarfile would keep all of them
         archive.pax_headers.clear()  # type: ignore[attr-defined] # and the headers for all of them
         if member.size < 0:
-            raise Refused(_broken(around, "a member has a negative size"))
+            raise DownloadRefused(_broken(around, "a member has a negative size"))
         yield member, stream.part(member)
     if stream.last_block != bytes(BLOCK):
-        raise Refused(_broken(around, f"it ends in its middle, or is damaged, at byte {stream.tell()}"))
+        raise DownloadRefused(_broken(around, f"it ends in its middle, or is damaged, at byte {stream.tell()}"))
     for data in stream.rest():
         if data.strip(b"\0"):
-            raise Refused(_broken(around, f"something follows its end, before byte {stream.tell()}"))
+            raise DownloadRefused(_broken(around, f"something follows its end, before byte {stream.tell()}"))
 
 
-def unwrapped(content: Iterator[bytes]) -> tuple[Iterator[bytes], bool]:
+def decompress(content: Iterator[bytes]) -> tuple[Iterator[bytes], bool]:
     """The content, decompressed if necessary, and whether it begins like a tar archive."""
     start, content = head(content, BLOCK)
     for magic, decompressor in _PACKED.items():
@@ -104,7 +104,7 @@ class _Stream:
             left -= len(data)
             yield data
         if left:
-            raise Refused(f"is broken: it ends {left} bytes before the end of {member.name[-200:]!r}")
+            raise DownloadRefused(f"is broken: it ends {left} bytes before the end of {member.name[-200:]!r}")
 
     def rest(self) -> Iterator[bytes]:
         while data := b"".join(self._take(_CHUNK)):
@@ -148,18 +148,18 @@ def _expanded(chunks: Iterator[bytes], magic: bytes, decompressor: Callable[[], 
             try:
                 expanded = one.decompress(data, _CHUNK)
             except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as error:
-                raise Refused(f"is broken: {reason(error)}") from error
+                raise DownloadRefused(f"is broken: {reason(error)}") from error
             data = getattr(one, "unconsumed_tail", b"")  # zlib only; the others keep it themselves
             if expanded:
                 yield expanded
             elif not data and not one.eof:
                 data = next(chunks, b"")
                 if not data:
-                    raise Refused("is broken: the compressed data ends early")
+                    raise DownloadRefused("is broken: the compressed data ends early")
         data, chunks = head(itertools.chain([one.unused_data], chunks), len(magic))
         if data and not data.startswith(magic):
             if any(rest.strip(b"\0") for rest in chunks):
-                raise Refused("is broken: something follows the compressed data")
+                raise DownloadRefused("is broken: something follows the compressed data")
             return
         data = next(chunks, b"")
 
@@ -193,7 +193,7 @@ def chunks(file: IO[bytes]) -> Iterator[bytes]:
         try:
             data = file.read(_CHUNK)
         except OSError as error:
-            raise Refused(f"cannot be read: {reason(error)}") from error
+            raise DownloadRefused(f"cannot be read: {reason(error)}") from error
         if not data:
             return
         yield data

@@ -84,7 +84,7 @@ def kernels() -> list[str]:
 
 def overlays() -> list[str]:
     """Names of the overlays with their variants."""
-    return [*overlay_names.known()]
+    return [*overlay_names.known_names()]
 
 
 def providers() -> list[str]:

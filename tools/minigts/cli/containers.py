@@ -17,7 +17,7 @@ def is_pod(name: str) -> bool:
     return name.startswith("pod/")
 
 
-def into_container(lab: Lab, name: str) -> tuple[str, dict[str, tuple[str, ...]]]:
+def container_entry(lab: Lab, name: str) -> tuple[str, dict[str, tuple[str, ...]]]:
     """The host of a container, and by host the command that runs another one in the container. `name` is a container of
     the topology, a pod, or a host, which stands for its measuring container. Raises InputError when there is none."""
     from minigts.overlays import containers, pods
@@ -26,19 +26,19 @@ def into_container(lab: Lab, name: str) -> tuple[str, dict[str, tuple[str, ...]]
         pod = pods.running(lab, name)
         return pod.host, {pod.host: pod.prefix}
     if any(host.name == name for host in lab.plan.hosts):
-        return name, into_containers(lab, [name])
+        return name, measuring_entries(lab, [name])
     place = containers.find(lab, name)
     return place.host, {place.host: place.prefix}
 
 
-def into_containers(lab: Lab, hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def measuring_entries(lab: Lab, hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """By host, the command that runs another one in the measuring container. Raises InputError when there is none."""
     return {host: end.prefix for host, end in _measuring(lab, hosts).items()}
 
 
 def container_network(lab: Lab, name: str) -> tuple[str, tuple[str, ...]]:
     """The host of a container, and the command that runs a program of the host in the container's network. `name` is as
-    in `into_container`. Raises InputError when there is none."""
+    in `container_entry`. Raises InputError when there is none."""
     from minigts.overlays import containers, pods
 
     if is_pod(name):
@@ -58,7 +58,7 @@ def container_of(lab: Lab, host: str) -> Endpoint:
 def _measuring(lab: Lab, hosts: Sequence[str]) -> dict[str, Endpoint]:
     from minigts import overlays
 
-    now = overlays.joined(lab)
+    now = overlays.joined_overlay(lab)
     if now is None or not now.ends:
         raise InputError(
             f"no overlay is joined on lab {lab.name}, so there is no container: minigts up --overlay swarm"

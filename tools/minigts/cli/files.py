@@ -12,7 +12,7 @@ TOPOLOGIES = "topologies"
 EXPERIMENTS = "experiments"
 
 
-def found(given: Path, folder: str) -> Path:
+def find_file(given: Path, folder: str) -> Path:
     """The path `given` if it exists, otherwise minigts' own file `FOLDER/NAME` with a note on stderr; `given` may be
     only `NAME`.
 

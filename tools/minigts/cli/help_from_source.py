@@ -40,7 +40,7 @@ AFTERWARDS = (
 
 
 @dataclass
-class Verb:
+class SourceVerb:
     """`about` is the verb's help, `verbs` its subverbs, `place` its place in the list. A `greedy` verb reads no options
     after its first argument."""
 
@@ -48,17 +48,17 @@ class Verb:
     place: int = 0
     greedy: bool = False
     hidden: bool = False
-    verbs: dict[str, Verb] = field(default_factory=dict)
+    verbs: dict[str, SourceVerb] = field(default_factory=dict)
 
 
-def verbs(directory: Path = Path(__file__).parent) -> Verb:
+def verbs(directory: Path = Path(__file__).parent) -> SourceVerb:
     """The program with its verbs in the order of the list; hidden verbs are left out."""
     files = {file.stem.rstrip("_").replace("_", "-"): file for file in (directory / "verbs").glob("[!_]*.py")}
     found = {name: _verb(ast.parse(file.read_text(encoding="utf-8"))) for name, file in files.items()}
     root = ast.parse((directory / "app.py").read_text(encoding="utf-8"))
     about = next(node for node in root.body if isinstance(node, ast.FunctionDef) and node.name == "root")
     text = (ast.get_docstring(about) or "").replace("[bold]", "").replace("[/bold]", "")
-    return Verb(text, verbs=dict(sorted(_shown(found).items(), key=lambda each: each[1].place)))
+    return SourceVerb(text, verbs=dict(sorted(_shown(found).items(), key=lambda each: each[1].place)))
 
 
 def version(package: Path = Path(__file__).parents[1]) -> str:
@@ -67,26 +67,26 @@ def version(package: Path = Path(__file__).parents[1]) -> str:
     return str(next(ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign)))
 
 
-def _verb(module: ast.Module) -> Verb:
+def _verb(module: ast.Module) -> SourceVerb:
     """The verb that a file declares: `verb = Verb(LABS, 40)`, and one function, or one for each subverb."""
-    verb, below = Verb(), dict[str, Verb]()
+    verb, below = SourceVerb(), dict[str, SourceVerb]()
     for node in module.body:
         match node:
             case ast.Assign(targets=[ast.Name("verb")], value=ast.Call(args=[_, ast.Constant(int(place))]) as call):
-                verb = Verb(str(_keyword(call, "help") or ""), place)
+                verb = SourceVerb(str(_keyword(call, "help") or ""), place)
             case ast.FunctionDef(decorator_list=[ast.Call(ast.Attribute(ast.Name("verb"), "command")) as call]):
                 name = next((str(each.value) for each in call.args if isinstance(each, ast.Constant)), "")
                 below[name] = _function(node, call)
     return replace(below[""], place=verb.place) if "" in below else replace(verb, verbs=_shown(below))
 
 
-def _function(node: ast.FunctionDef, decorator: ast.Call) -> Verb:
+def _function(node: ast.FunctionDef, decorator: ast.Call) -> SourceVerb:
     settings = _keyword(decorator, "context_settings")
     greedy = isinstance(settings, dict) and settings.get("allow_interspersed_args") is False
-    return Verb(ast.get_docstring(node) or "", greedy=greedy, hidden=bool(_keyword(decorator, "hidden")))
+    return SourceVerb(ast.get_docstring(node) or "", greedy=greedy, hidden=bool(_keyword(decorator, "hidden")))
 
 
-def _shown(verbs: dict[str, Verb]) -> dict[str, Verb]:
+def _shown(verbs: dict[str, SourceVerb]) -> dict[str, SourceVerb]:
     return {name: each for name, each in verbs.items() if not each.hidden}
 
 
@@ -98,7 +98,7 @@ def _literal(keyword: ast.keyword) -> bool:
     return not any(isinstance(node, ast.Name | ast.Call) for node in ast.walk(keyword.value))
 
 
-def answer(arguments: Sequence[str], verb: Verb) -> int:
+def answer(arguments: Sequence[str], verb: SourceVerb) -> int:
     """Print help or an error; return the exit code."""
     name, words = "minigts", list(arguments)
     while verb.verbs:
@@ -135,7 +135,7 @@ def _own(words: Sequence[str], greedy: bool) -> Iterator[str]:
         yield word
 
 
-def _listed(verb: Verb) -> Iterator[str]:
+def _listed(verb: SourceVerb) -> Iterator[str]:
     width = max(map(len, verb.verbs), default=0)
     for name, each in verb.verbs.items():
         first = each.about.partition("\n\n")[0]

@@ -111,12 +111,12 @@ def read_topology(
     """As `read_plan`, with what the file says beyond its plan."""
     from minigts.session import plans
 
-    found = files.found(file, files.TOPOLOGIES)
+    found = files.find_file(file, files.TOPOLOGIES)
     read = plans.read(
         found,
         provider=provider,
         time=time,
-        known_overlays=overlay_names.known(),
+        known_overlays=overlay_names.known_names(),
         kernel=kernel,
         any_kernel=any_kernel,
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from minigts.cluster import worker
-from minigts.cluster.engine import WAITING_S, Opened
+from minigts.cluster.engine import WAITING_S, OpenEngine
 from minigts.cluster.worker import Answer
 from minigts.errors import EnvironmentLacks, MinigtsError
 from minigts.experiments.run import OnProgress, RunProgress
@@ -83,14 +83,16 @@ class _Assignment(Generic[J]):
 
 
 @dataclass
-class Outcome:
+class JobOutcome:
     """The jobs that failed, and the workers that get no more jobs, each with the reason."""
 
     failed: dict[str, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
 
 
-def run_jobs(engine: Opened, jobs: Sequence[J], keep: Keep[J], say: Progress, on_progress: OnProgress) -> Outcome:
+def run_jobs(
+    engine: OpenEngine, jobs: Sequence[J], keep: Keep[J], say: Progress, on_progress: OnProgress
+) -> JobOutcome:
     """Let the engine do the jobs; `keep` gets the files of each job as it ends. Raises MinigtsError when the engine is
     lost, and what `keep` raises; then no more jobs begin, and the labs on the cluster's machines are taken down.
     """
@@ -141,9 +143,9 @@ class _ProgressCounter:
 
 
 class _Dispatch(Generic[J]):
-    def __init__(self, engine: Opened, say: Progress) -> None:
+    def __init__(self, engine: OpenEngine, say: Progress) -> None:
         self._client, self._id, self._say = engine.client, engine.campaign_id, say
-        self.outcome = Outcome()
+        self.outcome = JobOutcome()
         self._under_way: dict[Future, _Assignment[J]] = {}
         self._sent: set[str] = set()
 

@@ -82,7 +82,7 @@ class EngineFile(BaseModel):
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenEngine:
     """An engine, and the id in the names of its jobs' labs."""
 
     client: Client
@@ -99,7 +99,7 @@ def missing() -> list[str]:
     ]
 
 
-def checked(on: str) -> str | EngineFile:
+def check_engine(on: str) -> str | EngineFile:
     """The engine that `--on` names. Raises InputError, EnvironmentLacks."""
     if on.startswith(RUNNING) or on == LOCAL:
         found: str | EngineFile = on
@@ -159,7 +159,7 @@ def _typed(data: Data) -> Any:
 
 
 @contextmanager
-def opened(engine: str | EngineFile, say: Progress) -> Iterator[Opened]:
+def open_engine(engine: str | EngineFile, say: Progress) -> Iterator[OpenEngine]:
     """The engine, with at least one worker. Processes that were started for it end with the context, and no lab of an
     interrupted job stays on this machine. Raises EnvironmentLacks, InputError.
     """
@@ -184,7 +184,7 @@ def opened(engine: str | EngineFile, say: Progress) -> Iterator[Opened]:
             client.wait_for_workers(1, timeout=None if isinstance(engine, EngineFile) else WAITING_S)
         except (OSError, TimeoutError) as error:
             raise EnvironmentLacks(f"the engine does not answer: {error or 'no worker came'}") from error
-        yield Opened(client, campaign_id)
+        yield OpenEngine(client, campaign_id)
 
 
 def _remove_labs_of_the_dead(campaign_id: str, say: Progress) -> None:

@@ -25,5 +25,5 @@ def run_in_turn(top: Path, directories: Sequence[Path], say: Progress, on_progre
             on_progress(RunProgress(done + at.done, total, at.seconds_left + later_s, at.doing))
 
         say(job.name)
-        merge_results.keep(top, job, worker.measured(job, campaign_id, say, tell))
+        merge_results.keep(top, job, worker.measure_job(job, campaign_id, say, tell))
         done, done_s = done + len(job.samples), done_s + job.seconds

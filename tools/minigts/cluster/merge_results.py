@@ -11,7 +11,7 @@ from minigts.errors import MinigtsError
 from minigts.language import documents
 from minigts.results import courses, store
 from minigts.results import manifest as manifests
-from minigts.results.folder import OF_A_FILE, inside, refused, write
+from minigts.results.folder import OF_A_FILE, disk_error, inside, write
 from minigts.results.schema import CERTIFICATE, COURSES, LOG, RAW, Manifest
 
 DESCRIBES = ("tools", "parts", "conditions", "packages", "emulator", "certificate", "readback")
@@ -39,7 +39,7 @@ def keep(top: Path, job: Job, files: Mapping[str, str]) -> None:
     }
     entries = ours.courses
     for facts in theirs.courses:
-        entries = courses.with_course(entries, facts)
+        entries = courses.add_course(entries, facts)
     update["courses"] = entries
     if job.describes:
         update |= {name: getattr(theirs, name) for name in DESCRIBES}
@@ -56,4 +56,4 @@ def keep(top: Path, job: Job, files: Mapping[str, str]) -> None:
                 paths.users_file(log)
             log.write(files[LOG])
     except OSError as error:
-        raise refused(directory / LOG, error) from error
+        raise disk_error(directory / LOG, error) from error

@@ -101,7 +101,7 @@ def perform(job: str, wanted: str, campaign_id: str) -> str:
     """Do a job, if `wanted` is the identity of this minigts; return the answer as JSON."""
 
     def do(read: Job) -> Mapping[str, str]:
-        return measured(read, campaign_id, _silent, telling(campaign_id, read.number))
+        return measure_job(read, campaign_id, _silent, telling(campaign_id, read.number))
 
     return answer(wanted, lambda: documents.model(job, Job, OF_A_FILE), do).model_dump_json()
 
@@ -129,7 +129,7 @@ def _answer(kind: Literal["failed", "refused", "lacks-parts"], why: str = "") ->
     return Answer(kind=kind, why=why, machine=machine())
 
 
-def measured(job: Job, campaign_id: str, say: Progress, on_progress: run.OnProgress) -> dict[str, str]:
+def measure_job(job: Job, campaign_id: str, say: Progress, on_progress: run.OnProgress) -> dict[str, str]:
     """Take the job's samples in a new lab; return the files that it adds to its run. Raises what a lab raises."""
     remove_labs(campaign_id, True)
     with tempfile.TemporaryDirectory(prefix="minigts-job-") as place, _lab(job, campaign_id, say) as lab:

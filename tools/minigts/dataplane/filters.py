@@ -34,7 +34,7 @@ _ROUNDING = 0.02
 
 
 @dataclass
-class Rule:
+class FilterRule:
     """A rule, and the lines of its matches and actions."""
 
     pref: str
@@ -47,7 +47,7 @@ class Rule:
         return (self.pref, self.kind) == ("1", "u32") and self.handle in (*_TABLE, _ARP, _ALL)
 
 
-Shown: TypeAlias = Mapping[tuple[str, str], tuple[Rule, ...]]
+Shown: TypeAlias = Mapping[tuple[str, str], tuple[FilterRule, ...]]
 """The rules by port and side, `ingress` or `egress`."""
 
 
@@ -60,8 +60,8 @@ def show(ports: Iterable[Port]) -> str:
 
 def read(text: str) -> Shown:
     """The rules in the output of `show`, without its first line. Raises ValueError for other output."""
-    found: dict[tuple[str, str], list[Rule]] = {}
-    here: list[Rule] = []
+    found: dict[tuple[str, str], list[FilterRule]] = {}
+    here: list[FilterRule] = []
     for line in filter(str.strip, text.splitlines()):
         if line.startswith(_PLACE):
             port, side = line.removeprefix(_PLACE).split()
@@ -75,12 +75,12 @@ def read(text: str) -> Shown:
     return {place: tuple(rules) for place, rules in found.items()}
 
 
-def _rule(words: list[str]) -> Rule:
+def _rule(words: list[str]) -> FilterRule:
     try:
         _, pref, kind, *_ = words[words.index("pref") :]
     except ValueError as error:
         raise ValueError(f"{' '.join(words)[:80]!r} is no filter") from error
-    return Rule(pref, kind, next((after for word, after in pairwise(words) if word == "fh"), None))
+    return FilterRule(pref, kind, next((after for word, after in pairwise(words) if word == "fh"), None))
 
 
 def differences(port: Port, shown: Shown) -> list[str]:
@@ -126,7 +126,7 @@ def _of_policer(port: Port, actions: list[str]) -> Iterator[str]:
             yield f"the {word} beyond which arriving frames are dropped is {is_}, should be {should}"
 
 
-def policed(port: Port, shown: Shown) -> dict[str, float]:
+def police_figures(port: Port, shown: Shown) -> dict[str, float]:
     """What the action `police` on a port's arriving frames shows: `mtu` in bytes, and of a policer `rate` in bits a
     second and `burst` in bytes, as tc rounds them. Empty where there is none."""
     rules = (rule for rule in shown.get((port.name, "ingress"), ()) if rule.handle == _ALL and rule.is_own)

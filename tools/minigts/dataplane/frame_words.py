@@ -34,7 +34,7 @@ _FLAGS = ((0x02, "S"), (0x01, "F"), (0x04, "R"), (0x08, "P"), (0x10, "."), (0x20
 _HOP_BY_HOP, _TCP, _UDP, _ICMP_NUMBER, _ICMP6_NUMBER, _IN_IP, _GRE = 0, 6, 17, 1, 58, 4, 47
 
 
-def in_words(frame: bytes, depth: int = DEEPEST) -> str:
+def frame_line(frame: bytes, depth: int = DEEPEST) -> str:
     """One line about a frame, of which the first bytes suffice."""
     try:
         return _ethernet(frame, depth)
@@ -112,7 +112,7 @@ def _udp(source: str, target: str, segment: bytes, length: int, depth: int) -> s
     first, second = struct.unpack_from("!HH", segment)
     if second in VXLAN_PORTS and len(segment) >= 30 and depth:
         network = int.from_bytes(segment[12:15], "big")
-        return f"VXLAN {network} {source} > {target}: {in_words(segment[16:], depth - 1)}"
+        return f"VXLAN {network} {source} > {target}: {frame_line(segment[16:], depth - 1)}"
     return f"UDP {source}:{first} > {target}:{second} {length - 8} bytes"
 
 

@@ -113,7 +113,7 @@ def script_again(before: Plan, plan: Plan, machine: Host | Switch) -> str:
     return "\n".join([*dropping, script(plan, machine)])
 
 
-def routes(plan: Plan, host: Host) -> tuple[Route | ipv6.Route, ...]:
+def routes(plan: Plan, host: Host) -> tuple[Route | ipv6.Ipv6Route, ...]:
     """The routes of a host, static or to be found by a protocol, of the versions of IP that the lab has."""
     return (*(plan.routes_of(host.name) if plan.ipv4 else ()), *plan.ipv6_routes_of(host.name))
 
@@ -154,7 +154,7 @@ def _hashing(plan: Plan, host: Host) -> Iterator[str]:
     behind a chosen one would use one way alone; kernels before 6.11 have a random one."""
     for family in plan.families:
         yield from _settings(f"net.{family}.{setting}" for setting in HASHES[family][plan.ecmp or "layer4"])
-    seed = chance.of_ways(plan, host.name)
+    seed = chance.hash_seed(plan, host.name)
     yield f"if [[ -e {HASH_SEED} ]]; then echo {seed} >{HASH_SEED}; fi"
 
 
@@ -171,7 +171,7 @@ def _addresses(plan: Plan, host: Host) -> Iterator[str]:
         yield _route(route)
 
 
-def _route(route: Route | ipv6.Route) -> str:
+def _route(route: Route | ipv6.Ipv6Route) -> str:
     if not route.also:
         return batch_line("route", "replace", route.to, "via", route.via, "src", route.source)
     ways = [word for via in (route.via, *route.also) for word in ("nexthop", "via", via)]
@@ -206,7 +206,7 @@ def _route_out() -> Iterator[str]:
     yield batch_line("route", "replace", "default", "via", addresses.GATEWAY_ROUTER, "src", addresses.GATEWAY_ADDRESS)
 
 
-def _ipv6_addresses(plan: Plan, host: Host, beside: ipv6.Host) -> Iterator[str]:
+def _ipv6_addresses(plan: Plan, host: Host, beside: ipv6.Ipv6Host) -> Iterator[str]:
     yield batch_line("address", "replace", f"{beside.address}/128", "dev", "lo", "nodad")
     for end in beside.ports:
         yield batch_line("address", "replace", f"{end.address}/{ipv6.SEGMENT_PREFIX}", "dev", end.name, "nodad")
@@ -232,7 +232,7 @@ def _switch_with_ipv6() -> Iterator[str]:
     yield from _settings(f"net.ipv6.conf.default.{name}={value}" for name, value in of_new.items())
 
 
-def _with_ipv6(beside: ipv6.Host) -> Iterator[str]:
+def _with_ipv6(beside: ipv6.Ipv6Host) -> Iterator[str]:
     yield _IPV6_THERE
     yield from _settings(IPV6_SYSCTLS)
     settings = [

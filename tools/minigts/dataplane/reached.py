@@ -153,7 +153,7 @@ def differences(plan: Plan, machine: Host | Switch, shown: Shown, ports: Sequenc
     return [*found, *_of_routes(wanted, shown)]
 
 
-def added(port: Port, shown: Shown) -> str:
+def added_addresses(port: Port, shown: Shown) -> str:
     """`, also has 192.0.2.1/24`: the addresses that the user has added to a port; empty for none."""
     own = {f"{end.address}/{end.prefix}" for end in port.on_segments} if isinstance(port, HostPort) else set[str]()
     others = (
@@ -218,7 +218,7 @@ def _wanted_of_ipv6(plan: Plan, host: Host, ends: Sequence[HostPort]) -> Mapping
     return _by(segments, () if plan.has_routers else plan.ipv6_routes_of(host.name))
 
 
-def _by(segments: Mapping[Block, str], routes: Sequence[Route | ipv6.Route]) -> dict[Block, _Wanted]:
+def _by(segments: Mapping[Block, str], routes: Sequence[Route | ipv6.Ipv6Route]) -> dict[Block, _Wanted]:
     found: dict[Block, _Wanted] = {block: _Wanted(None, name, None) for block, name in segments.items()}
     for route in routes:
         # Every neighbour is on a segment of the host, which is found by the few prefix lengths of its segments.

@@ -79,7 +79,7 @@ def _families(plan: Plan) -> tuple[int, ...]:
     return tuple(int(family[-1]) for family in plan.families)
 
 
-def _beside(plan: Plan, host: Host) -> ipv6.Host:
+def _beside(plan: Plan, host: Host) -> ipv6.Ipv6Host:
     beside = plan.ipv6_of(host.name)
     if beside is None:
         raise KeyError(host.name)
@@ -189,7 +189,7 @@ def _session(plan: Plan, host: Host, port: HostPort, family: int) -> tuple[str, 
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedRoutes:
     """By destination, as `ip route show` writes it, the ports by which it may be reached: several only where paths cost
     the same. With `every` the host's route goes by all of them."""
 
@@ -198,7 +198,7 @@ class Expected:
     every: bool = False
 
 
-def expected(plan: Plan, host: Host, cut: Collection[str] = ()) -> Expected:
+def expected_routes(plan: Plan, host: Host, cut: Collection[str] = ()) -> ExpectedRoutes:
     """The routes that a host should have, some time after these links were cut."""
     indices = {each.name: number for number, each in enumerate(plan.hosts)}
     begun = plan.first_links(host.name, cut)
@@ -219,7 +219,7 @@ def expected(plan: Plan, host: Host, cut: Collection[str] = ()) -> Expected:
     }
     routes, beside = plan.routes_of(host.name), plan.ipv6_routes_of(host.name)
     ways = {route.to: ports_to(targets[route.to]) for route in routes}
-    return Expected(
+    return ExpectedRoutes(
         {_shown(route.to): ways[route.to] for route in routes if plan.ipv4 and ways[route.to]},
         # IPv6 routes are in the order of the IPv4 routes.
         {_shown(six.to): ways[four.to] for four, six in zip(routes, beside, strict=False) if ways[four.to]},
@@ -239,7 +239,7 @@ def show(plan: Plan) -> str:
     return f"{{ {shows}; }} | {each}"
 
 
-def wait(plan: Plan, ways: Expected) -> str:
+def wait(plan: Plan, ways: ExpectedRoutes) -> str:
     """A `bash` script that ends when the host has these routes and no other; after WAIT_S it prints its routes and
     exits with 1."""
     both = [*ways.of_ipv4.items(), *ways.of_ipv6.items()]
@@ -258,7 +258,7 @@ def wait(plan: Plan, ways: Expected) -> str:
     )
 
 
-def differences(ways: Expected, shown: Sequence[str]) -> list[str]:
+def differences(ways: ExpectedRoutes, shown: Sequence[str]) -> list[str]:
     """How the lines of `show` differ from what should be there, a sentence each."""
     wanted = {**ways.of_ipv4, **ways.of_ipv6}
     found = [(to, port) for to, _, port in (line.partition(" ") for line in shown) if to and port]

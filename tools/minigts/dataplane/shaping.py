@@ -218,7 +218,7 @@ def _rate(port: Port, *, carried: bool) -> tuple[Argv, ...]:
     buckets = ("burst", str(_burst(port, carried=carried)), *_peak(port, carried=carried))
     tbf = ("tbf", *rate, *buckets, *chain.from_iterable(others))
     set_port = ("qdisc", "replace", "dev", port.name)
-    if (name := disciplines.below_tbf(way, carried=carried)) is None:
+    if (name := disciplines.inner_discipline(way, carried=carried)) is None:
         # Its handle is another one than below: a tbf that keeps its handle keeps the discipline in it, too.
         return ((*set_port, "root", "handle", "2:", *tbf),)
     discipline = disciplines.words(way, port.mtu + ETHERNET_HEADER_BYTES, name)
@@ -365,7 +365,7 @@ def _read_back(port: Port, qdiscs: list[dict[str, Any]]) -> ReadBack:
     if (jitter_ms := settings["jitter_ms"]) is not None:
         settings["jitter_ms"] = jitter_ms / scale
     return ReadBack(
-        settings=settings | disciplines.shown(_child(port, qdiscs), port.outgoing),
+        settings=settings | disciplines.shown_fields(_child(port, qdiscs), port.outgoing),
         burst_bytes=None if tbf is None else int(tbf["burst"]),
         peak_burst_bytes=None if tbf is None or "minburst" not in tbf else int(tbf["minburst"]),
         redirected=_options(qdiscs, port.name, "clsact") is not None,
@@ -374,7 +374,7 @@ def _read_back(port: Port, qdiscs: list[dict[str, Any]]) -> ReadBack:
     )
 
 
-def dropped(port: Port, tc_json_text: str) -> int:
+def dropped_packets(port: Port, tc_json_text: str) -> int:
     """The number of arriving packets that the delay of `port` has dropped; it must drop none where no loss is declared.
 
     The text is that of `tc -s -j qdisc show`. Where a loss is declared, 0 is returned, since the kernel counts it here,
@@ -408,7 +408,7 @@ def differences(
     """
     shown, qdiscs = read_back(port, tc_json_text), documents.document(tc_json_text or "[]")
     way, frame_bytes = port.outgoing, port.mtu + ETHERNET_HEADER_BYTES
-    name = disciplines.below_tbf(way, carried=carried)
+    name = disciplines.inner_discipline(way, carried=carried)
     problems = [
         *_rate_differences(port, shown, carried=carried),
         *(() if name is None else disciplines.differences(way, frame_bytes, _child(port, qdiscs), name)),
@@ -451,7 +451,7 @@ def _tagged(port: Port) -> list[str]:
     return [each.name for each in port.on_segments if each.name != port.name] if isinstance(port, HostPort) else []
 
 
-def without_foreign(ports: Iterable[Port]) -> str:
+def removal_script(ports: Iterable[Port]) -> str:
     """A script for `sh` that removes every queueing discipline from these ports, before `script` sets theirs again."""
     lines = []
     for port in ports:

@@ -135,12 +135,12 @@ def wire_for(direction: Shaping, *, carrier: bool = True) -> Wire:
     return Wire(**counts, seed=direction.seed, no_carrier=0 if carrier else 1)
 
 
-def unshaped(port: Port) -> Port:
+def unshaped_port(port: Port) -> Port:
     """The port as its host must have it when the wire does the shaping: without any, but for a queue discipline other
     than `fifo`. That is on the host, with the rate in front of which it holds the queue."""
     way = port.outgoing
     queue = {each: getattr(way, each) for each in Shaping.model_fields if each.startswith(("queue_", "rate_"))}
-    outgoing = Shaping.model_construct(**queue) if disciplines.in_host(way) else Shaping()
+    outgoing = Shaping.model_construct(**queue) if disciplines.is_in_host(way) else Shaping()
     return port.model_copy(update={"outgoing": outgoing, "incoming": Shaping()})
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Literal, Self, get_args
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
 
 from minigts.judge.ranges import Range
-from minigts.language.fields import Strict, choice, matching, number, written
+from minigts.language.fields import Strict, choice, matching, number, text_schema
 from minigts.language.formula import formula
 from minigts.language.problems import shown
 from minigts.language.quantities import is_whole_number, whole_number
@@ -27,7 +27,7 @@ NAME = re.compile(r"[a-z][a-z0-9-]{0,39}", re.ASCII)
 Name = Annotated[str, *matching("a name: lower-case letters, digits and hyphens, a letter first, at most 40", NAME)]
 
 
-def varied(value: object) -> str | int:
+def option_value(value: object) -> str | int:
     """One of the values that an option takes in turn: a whole number, or text. Raises ValueError for anything else."""
     if isinstance(value, str):
         return whole_number(value, "a value", -(10**15), 10**15) if is_whole_number(value) else value
@@ -38,7 +38,7 @@ def varied(value: object) -> str | int:
 
 def word(value: object) -> str:
     """A value as written in tables and in names of samples, `3packets` for `3 packets`. Raises ValueError."""
-    return "".join(str(varied(value)).split())
+    return "".join(str(option_value(value)).split())
 
 
 PLACE = re.compile(r"(?:[a-z][a-z0-9_]*(?:\.[a-z0-9][a-z0-9_-]*){1,5}|seed|routing|bfd|kernel)", re.ASCII)
@@ -51,7 +51,7 @@ _STEPS = re.compile(
 )
 
 
-def stepped(values: object) -> object:
+def expand_ranges(values: object) -> object:
     """The values with ranges expanded: `2ms to 10ms by 4ms` is 2ms, 6ms, 10ms; without `by` the step is 1. Raises
     ValueError for steps that do not rise, and for a value given twice."""
     if not isinstance(values, list | tuple):
@@ -105,7 +105,7 @@ Limits = Annotated[
     Range,
     BeforeValidator(_range),
     PlainSerializer(lambda limits: limits.written, return_type=str),
-    written(f"^({_ONE_SIDED.pattern}|{_BETWEEN.pattern})$", "under 30 ms", "over 95 %", "90 to 100 %"),
+    text_schema(f"^({_ONE_SIDED.pattern}|{_BETWEEN.pattern})$", "under 30 ms", "over 95 %", "90 to 100 %"),
 ]
 
 Formulated = Annotated[

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from minigts.experiment_language.claims import Name, Number, Words
-from minigts.language.fields import Strict, choice, number, text, unknown, written
+from minigts.language.fields import Strict, choice, number, text, text_schema, unknown
 from minigts.language.figures import digits
 from minigts.language.problems import Finding, Location, Misplaced, shown
 from minigts.language.quantities import Quantity
@@ -36,7 +36,9 @@ PLACES = ("hops", "path", "overlay")
 OF_PLACES = ("hops", "path", "overlay", EXPERIMENT, MEASUREMENT)
 """The axes of names, and of hop counts: their places are one apart."""
 
-Length = Annotated[str, BeforeValidator(LENGTH_INCH.normal), written(LENGTH_INCH.pattern, LENGTH_INCH.example, "3.5in")]
+Length = Annotated[
+    str, BeforeValidator(LENGTH_INCH.normal), text_schema(LENGTH_INCH.pattern, LENGTH_INCH.example, "3.5in")
+]
 Label = Annotated[str, text("a label", 120)]
 
 

@@ -31,18 +31,18 @@ from minigts.experiment_language.claims import (
     Claim,
     Name,
     Published,
+    expand_ranges,
     formula_name,
-    stepped,
-    varied,
+    option_value,
     word,
 )
 from minigts.experiment_language.figures import EXPERIMENT, PLACES, TIME, Figure, Known, unknown_words
 from minigts.language import validation
-from minigts.language.fields import MADE, Strict, choice, matching, truth, unknown, whole, written
+from minigts.language.fields import MADE, Strict, choice, matching, text_schema, truth, unknown, whole
 from minigts.language.formula import formula
 from minigts.language.problems import Finding, Location, Misplaced, listed, shown
 from minigts.language.quantities import OFFERED_MBIT, whole_number
-from minigts.language.units import converted
+from minigts.language.units import convert
 from minigts.language.validation import findings_of
 from minigts.tools import COLUMNS, OPEN, TOOLS, command
 from minigts.tools.base import Tool
@@ -106,13 +106,13 @@ Paths = Annotated[Annotated[PathWord, Tag("word")] | Annotated[Pair, Tag("pair")
 """Which paths: the first host to each other or to the last one, each link, every pair once, or one pair by name."""
 
 
-_Value = Annotated[str | int, BeforeValidator(varied), SCALAR]
+_Value = Annotated[str | int, BeforeValidator(option_value), SCALAR]
 Varied = dict[str, Annotated[tuple[_Value, ...], Field(min_length=1)]]
 """Values for options, in the order in which figures show them."""
 
 
 Place = Annotated[str, *matching("a place in the topology's file, as in chain.hosts or links.rtt", PLACE)]
-Swept = dict[Place, Annotated[tuple[_Value, ...], BeforeValidator(stepped), Field(min_length=1)]]
+Swept = dict[Place, Annotated[tuple[_Value, ...], BeforeValidator(expand_ranges), Field(min_length=1)]]
 """Values for places in a topology's file; an entry may be a range of values."""
 
 
@@ -121,7 +121,9 @@ class Crossing(Pair):
 
     protocol: Literal["tcp", "udp"] = "tcp"
     """tcp, or udp at a rate."""
-    rate: Annotated[str, BeforeValidator(OFFERED_MBIT.normal), written(OFFERED_MBIT.pattern, "20mbit")] | None = None
+    rate: Annotated[str, BeforeValidator(OFFERED_MBIT.normal), text_schema(OFFERED_MBIT.pattern, "20mbit")] | None = (
+        None
+    )
     """The rate that is offered; by default TCP sends as much as it can."""
     between: Literal["hosts", "containers"] = "hosts"
     """hosts: over the plain hosts' own routes; containers: over the overlay that is measured."""
@@ -358,7 +360,7 @@ class Scale(Strict):
     """The overlays that are measured; by default all of the experiment's."""
     measurements: Annotated[tuple[Name, ...], Field(exclude_if=lambda names: not names)] = ()
     """The measurements that are made; by default all of the experiment's."""
-    vary: dict[str, Annotated[tuple[_Value, ...], BeforeValidator(stepped), Field(min_length=1)]] = Field(
+    vary: dict[str, Annotated[tuple[_Value, ...], BeforeValidator(expand_ranges), Field(min_length=1)]] = Field(
         default_factory=dict
     )
     """Other values for what varies in the topology or in measurements."""
@@ -702,7 +704,7 @@ def _wrong_formula(claim: Claim, spoken_of: Sequence[AnyMeasurement]) -> Iterato
     own_columns = ((tool, column) for tool in tools if (column := tool.column(claim.metric or VALUE)))
     judged = {tool.unit if column.unit is None else column.unit for tool, column in own_columns}
     for own in sorted(judged) if claim.is_of_the_value else [METRICS[claim.quantity][1]]:
-        if converted(1.0, claim.unit or "", own) is None:
+        if convert(1.0, claim.unit or "", own) is None:
             yield "unit", f"{claim.unit} is no unit of a figure in {own or 'plain numbers'}"
 
 

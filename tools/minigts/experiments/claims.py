@@ -31,20 +31,20 @@ from minigts.judge.verdicts import Judgement, Tested, Word, all_of, combine
 from minigts.language.figures import digits
 from minigts.language.formula import formula
 from minigts.language.quantities import magnitude
-from minigts.language.units import converted, number_of
+from minigts.language.units import convert, number_of
 from minigts.tools.payload import datagram_bytes
 from minigts.topology.plan.plan import Plan
 
 T = TypeVar("T")
 
 
-def compared(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) -> Judgement:
+def judge_ratio(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) -> Judgement:
     """Whether the ratio of each cell to its counterpart by `than`, in per cent, lies within the range."""
     assert claim.range is not None
     pairs = [(cell, other) for cell in cells for other in _counterparts(cell, claim, everything)]
     if not pairs:
         return Judgement("undecided", "what to compare it with was not measured")
-    tested = [ranges.compared(cell, other, claim.range) for cell, other in pairs]
+    tested = [ranges.compare_ratio(cell, other, claim.range) for cell, other in pairs]
     words = [each.word for each in tested]
     cell, other = _telling(pairs, words)
     low, ratio, high = ratio_percent(cell, other)
@@ -58,7 +58,7 @@ def compared(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) ->
     return Judgement(word, f"{which}{figures}: {share}, where {expected}{evidence(other, cell)}", p, used)
 
 
-def on_one_side(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) -> Judgement:
+def judge_side(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) -> Judgement:
     """Whether each cell is better, or worse, than its counterpart by `than`, in the measurement's own direction."""
     pairs = [(cell, other) for cell in cells for other in _counterparts(cell, claim, everything)]
     if not pairs:
@@ -78,10 +78,10 @@ def _way(claim: Claim, cell: Cell) -> Literal["falls", "rises"]:
     return "falls" if (claim.word == "better") == (cell.better == "lower") else "rises"
 
 
-def bounded(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> Judgement:
+def judge_bounds(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> Judgement:
     """Whether every cell lies within the range."""
     assert claim.range is not None
-    tested = [ranges.bounded(cell, claim.range) for cell in cells]
+    tested = [ranges.compare_with_range(cell, claim.range) for cell in cells]
     words = [each.word for each in tested]
     cell = _telling(cells, words)
     which = f"of {plural(len(cells), 'figure')} {_counted(words)}; " if len(cells) > 1 else ""
@@ -115,7 +115,7 @@ def changes(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) ->
     )
 
 
-def ordered(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> Judgement:
+def judge_order(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell]) -> Judgement:
     """Whether every series rises from each value of `order` to the next."""
     pairs = [
         (at[first], at[then])
@@ -148,7 +148,7 @@ def slope(claim: Claim, cells: Sequence[Cell], plan: Plan) -> Judgement:
     if not known or len(known) < len(found):
         few = f"a slope needs figures above 0 at {curves.FEWEST_PLACES} values of {claim.by}, which are numbers above 0"
         return Judgement("undecided", few)
-    tested = [ranges.bounded(each, claim.range) if each.enough else Tested("undecided") for each in known]
+    tested = [ranges.compare_with_range(each, claim.range) if each.enough else Tested("undecided") for each in known]
     words = [each.word for each in tested]
     told = _telling(known, words)
     which = f"of {plural(len(known), 'series')} {_counted(words)}; " if len(known) > 1 else ""
@@ -173,7 +173,7 @@ def share(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) -> Ju
         low=-math.inf if low <= 0 else 100 * low / (1 - low) if low < 1 else math.inf,
         high=math.inf if high >= 1 else 100 * high / (1 - high),
     )
-    tested = [ranges.compared(cell, other, as_ratio) for cell, other in pairs]
+    tested = [ranges.compare_ratio(cell, other, as_ratio) for cell, other in pairs]
     words = [each.word for each in tested]
     cell, other = _telling(pairs, words)
     which = f"of {plural(len(pairs), 'comparison')} {_counted(words)}; " if len(pairs) > 1 else ""
@@ -207,7 +207,7 @@ def follows(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell], pla
             return Judgement("undecided", f"{_named(cell)} has no number for {error.args[0]}")
         except ValueError as error:
             return Judgement("undecided", f"{_named(cell)}: {error}")
-    tested = [ranges.bounded(share, claim.range) for _, _, share in held]
+    tested = [ranges.compare_with_range(share, claim.range) for _, _, share in held]
     words = [each.word for each in tested]
     cell, given, share = _telling(held, words)
     which = f"of {plural(len(held), 'figure')} {_counted(words)}; " if len(held) > 1 else ""
@@ -224,7 +224,7 @@ def _by_formula(claim: Claim, cell: Cell, known: Mapping[str, float]) -> float:
     """What the formula gives, in the cell's unit. Raises KeyError for a name without a number, and ValueError where
     nothing above 0 comes out."""
     given = formula(claim.formula).value(known)
-    in_its_unit = converted(given, claim.unit or "1", cell.unit)
+    in_its_unit = convert(given, claim.unit or "1", cell.unit)
     if in_its_unit is None or in_its_unit <= 0:
         raise ValueError(f"the formula gives {_short(given)} {claim.unit}")
     return in_its_unit
@@ -294,7 +294,7 @@ def drops_past_mtu(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Ce
     if not whole or not cut:
         return Judgement("undecided", "no datagrams on both sides of the MTU were measured")
     low, ratio, high = ratio_percent(cut[0], whole[-1])
-    word, p = ranges.compared(cut[0], whole[-1], claim.range)
+    word, p = ranges.compare_ratio(cut[0], whole[-1], claim.range)
     return Judgement(
         word,
         f"{_figure(cut[0])} with datagrams of {cut[0].words['datagram']}, which the MTU of {cut[0].mtu} cuts in two, "
@@ -408,7 +408,7 @@ def _verdicts(claim: Claim, cells: Sequence[Cell], plan: Plan, experiment: Exper
     judge = _judge(claim, plan)
     for (overlay, measurement), its_cells in series.items():
         judgement = (
-            construction.judged(claim, its_cells, cells, experiment, plan, judge)
+            construction.judge_claim(claim, its_cells, cells, experiment, plan, judge)
             if experiment is not None
             else judge(its_cells, cells)
         )
@@ -524,13 +524,13 @@ def _judgement(claim: Claim, its_cells: Sequence[Cell], everything: Sequence[Cel
 
 
 _COMPARISONS: Mapping[str, Callable[[Claim, Sequence[Cell], Sequence[Cell]], Judgement]] = {
-    "compared": compared,
-    "better": on_one_side,
-    "worse": on_one_side,
-    "bounded": bounded,
+    "compared": judge_ratio,
+    "better": judge_side,
+    "worse": judge_side,
+    "bounded": judge_bounds,
     "falls": changes,
     "rises": changes,
     "drops-past-mtu": drops_past_mtu,
     "share": share,
-    "ordered": ordered,
+    "ordered": judge_order,
 }

@@ -24,11 +24,11 @@ def command(measurement: AnyMeasurement, source: Endpoint, way: PathUnderTest, p
     tool = measurement.instrument
     argv = tool.argv(measurement.options, way)
     if tool.quantity == "latency" and pace_s is not None:
-        argv = on_a_path_in_use(argv, way.address, pace_s, round(timeout_s(measurement, way.path)))
+        argv = keep_path_in_use(argv, way.address, pace_s, round(timeout_s(measurement, way.path)))
     return (*(source.network if tool.of_the_host else source.prefix), *argv)
 
 
-def on_a_path_in_use(argv: tuple[str, ...], address: str, pace_s: float, at_most_s: int) -> tuple[str, ...]:
+def keep_path_in_use(argv: tuple[str, ...], address: str, pace_s: float, at_most_s: int) -> tuple[str, ...]:
     """Run `argv` while echo requests at the provider's pace keep the hosts on the way to `address` from falling asleep.
 
     A host that has slept for tens of milliseconds takes 0.1 to 0.2 ms longer for its next packet, because of the
@@ -62,7 +62,7 @@ def timeout_s(measurement: AnyMeasurement, path: Path) -> float:
     return max(3 * estimate_s(measurement, path) + 15, own_s and own_s + GRACE_S)
 
 
-def predicted(measurement: AnyMeasurement, way: PathUnderTest) -> float | None:
+def prediction(measurement: AnyMeasurement, way: PathUnderTest) -> float | None:
     """The plan's figure, in the tool's unit; None when the links have no rate."""
     return measurement.instrument.predicted(measurement.options, way)
 

@@ -31,7 +31,7 @@ Judge = Callable[[Sequence[Cell], Sequence[Cell]], Judgement]
 """Judges the cells of a claim, given all cells."""
 
 
-def judged(
+def judge_claim(
     claim: Claim, own: Sequence[Cell], everything: Sequence[Cell], experiment: Experiment, plan: Plan, judge: Judge
 ) -> Judgement:
     """The verdict; `vacuous` where it could not have been otherwise."""

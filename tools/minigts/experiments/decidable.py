@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from minigts.experiment_language.claims import Claim
 from minigts.experiments import run_folders, time_limits
 from minigts.experiments.claims import foreseen
-from minigts.experiments.derive import Taken, summarise
+from minigts.experiments.derive import MeasuredSample, summarise
 from minigts.experiments.prepare import Prepared
 from minigts.experiments.replication import fewest_samples, undecidable
 from minigts.judge.samples import ENOUGH, plural
@@ -18,7 +18,7 @@ from minigts.tools.base import Measured
 OPEN, VACUOUS, TOO_FEW = "open", "vacuous", "too few"
 
 
-def counted(prepared: Prepared, provider: str) -> Mapping[bool, Counter[str]]:
+def count_verdicts(prepared: Prepared, provider: str) -> Mapping[bool, Counter[str]]:
     """How many verdicts can come out either way (OPEN), follow from the plan (VACUOUS), or cannot be decided by so few
     repetitions (TOO_FEW). The key True has those on claims of documents, False those on the experiment's own.
     """
@@ -71,11 +71,11 @@ def _tested_together(verdicts: Iterable[tuple[Claim, bool]]) -> list[str]:
     return [claim.word for claim, is_open in verdicts if is_open and claim.source]
 
 
-def _made_up(prepared: Prepared, index: int) -> Taken:
+def _made_up(prepared: Prepared, index: int) -> MeasuredSample:
     """A sample with invented figures, of which only its place is used."""
     sample = prepared.samples[index]
     tool = prepared.experiment.measurement(sample.measurement).instrument
     raw = RawSample(
         sample=sample.id, host=sample.source, argv=(), code=0, stdout="", stderr="", started="", seconds=0.0, attempt=1
     )
-    return Taken(sample, raw, 1, 0, Measured(1.0, {column.name: 1.0 for column in tool.columns}), "")
+    return MeasuredSample(sample, raw, 1, 0, Measured(1.0, {column.name: 1.0 for column in tool.columns}), "")

@@ -24,7 +24,7 @@ NOWHERE = "/nowhere"
 MOST_TEXTS = 1000
 
 
-def derived(directory: Path, found: Manifest, files: Path | None) -> Plan:
+def derive_plan(directory: Path, found: Manifest, files: Path | None) -> Plan:
     """The plan of the run in `directory`. `files` is the directory with the files that its hosts need, in paths
     relative to the topology's. Raises InputError where the manifest has another plan, or files are missing.
     """
@@ -50,7 +50,7 @@ def _planned(directory: Path, found: Manifest, files: Path | None) -> Plan:
     beside = UserFiles(files or Path(NOWHERE), further=(), contents=files is not None, given=_texts(directory))
     place = str((files or Path(NOWHERE)).absolute() / TOPOLOGY)
     try:
-        return parse(text, place, known_overlays=overlays.known(), time=found.plan.time, beside=beside)
+        return parse(text, place, known_overlays=overlays.known_names(), time=found.plan.time, beside=beside)
     except InputError as error:
         told = [Problem(str(directory / TOPOLOGY), each.line, each.message) for each in error.problems]
         raise InputError(told or str(error)) from error

@@ -17,10 +17,10 @@ from minigts.experiment_language.claims import Published
 from minigts.experiment_language.model import AnyMeasurement, Experiment, Links, settings
 from minigts.experiments import flow_results, time_limits
 from minigts.experiments.claims import evaluate
-from minigts.experiments.commands import buffers_of, least, outer_mtu, predicted, underlay_mtu
+from minigts.experiments.commands import buffers_of, least, outer_mtu, prediction, underlay_mtu
 from minigts.experiments.matrix import Repeated as Row
 from minigts.experiments.matrix import Sample, cells, path_between
-from minigts.experiments.outputs import over_time, read
+from minigts.experiments.outputs import read, time_series
 from minigts.experiments.summary import FURTHER, Cell, Verdict
 from minigts.judge.samples import Basis
 from minigts.judge.statistics import estimate
@@ -43,7 +43,7 @@ MOST_MOMENTS, FEWEST_MOMENTS = 150_000, 20
 
 
 @dataclass(frozen=True)
-class Taken:
+class MeasuredSample:
     """A sample that was tried: its last attempt, how many there were, how many of them were repeated because the
     machine was starved, and its result, None when it failed."""
 
@@ -63,10 +63,10 @@ def derive(directory: Path) -> tuple[Verdict, ...]:
     Raises InputError for a manifest or a raw file that cannot be read, MinigtsError when the disk is full.
     """
     manifest = manifests.read(directory)
-    tried = tuple(taken(directory, manifest))
+    tried = tuple(measured_samples(directory, manifest))
     found = summarise(manifest, tried)
     verdicts = evaluate(time_limits.claims(manifest), found, manifest.plan, manifest.experiment, manifest.claims_sha256)
-    of_the_lab = tables.of_a_lab(manifest.experiment.values)
+    of_the_lab = tables.lab_columns(manifest.experiment.values)
     of_samples = (key for each in manifest.experiment.measurements for key in each.vary)
     varied = tuple(dict.fromkeys((*of_the_lab, *of_samples)))
     summary = [cell for cell in found if not cell.metric]
@@ -74,17 +74,17 @@ def derive(directory: Path) -> tuple[Verdict, ...]:
     in_real_time = manifest.plan.time == "real"
     rows = (of_the_lab | _sample_row(promised, entry, timed=in_real_time) for entry in tried)
     several = manifest.experiment.replicates > 1
-    columns = tables.with_replicate(tables.SAMPLE_COLUMNS) if several else tables.SAMPLE_COLUMNS
+    columns = tables.replicate_columns(tables.SAMPLE_COLUMNS) if several else tables.SAMPLE_COLUMNS
     write(inside(directory, SAMPLES), tables.text((*columns, *_own_columns(manifest.experiment), *varied), rows))
     write(
         inside(directory, SUMMARY),
         tables.text((*tables.SUMMARY_COLUMNS, *varied), (of_the_lab | _summary_row(cell) for cell in summary)),
     )
     if series := [of_the_lab | row for row in _series(manifest.experiment, tried)]:
-        columns = tables.with_replicate(tables.SERIES_COLUMNS) if several else tables.SERIES_COLUMNS
+        columns = tables.replicate_columns(tables.SERIES_COLUMNS) if several else tables.SERIES_COLUMNS
         write(inside(directory, SERIES), tables.text((*columns, *varied), series))
     if flows := [of_the_lab | row for entry in tried for row in _flow_rows(entry)]:
-        columns = tables.with_replicate(tables.FLOW_COLUMNS) if several else tables.FLOW_COLUMNS
+        columns = tables.replicate_columns(tables.FLOW_COLUMNS) if several else tables.FLOW_COLUMNS
         write(inside(directory, FLOWS), tables.text((*columns, *varied), flows))
     claims = Claims(tuple(Claim.model_validate(dataclasses.asdict(verdict)) for verdict in verdicts))
     write(inside(directory, CLAIMS), claims.model_dump_json(indent=1) + "\n")
@@ -105,7 +105,7 @@ _Value = tuple[int, int, float]
 """A replicate's number, a repetition's, and the sample's value."""
 
 
-def summarise(manifest: Manifest, taken: Iterable[Taken]) -> tuple[Cell, ...]:
+def summarise(manifest: Manifest, taken: Iterable[MeasuredSample]) -> tuple[Cell, ...]:
     """A cell for each measurement, pair of hosts, condition and overlay with a good sample, in the file's order; one
     for its value and one for each further metric that a claim may name.
 
@@ -196,7 +196,7 @@ def _of_courses(values: Sequence[_Value]) -> Mapping[int, float]:
     return {replicate: median(own) for replicate, own in courses.items()}
 
 
-def taken(directory: Path, manifest: Manifest) -> Iterator[Taken]:
+def measured_samples(directory: Path, manifest: Manifest) -> Iterator[MeasuredSample]:
     """Every sample of the matrix that has a raw file, in the matrix's order."""
     tries, repeats = store.attempts(directory), store.repeats(directory)
     measurements = {measurement.name: measurement for measurement in manifest.experiment.measurements}
@@ -215,7 +215,7 @@ def taken(directory: Path, manifest: Manifest) -> Iterator[Taken]:
             except ParseError as reason:
                 error = str(reason)
         tried = max(raw.attempt, tries.get(sample.id, 0))
-        yield Taken(sample, raw, tried, repeats.get(sample.id, 0), measured, error, flows)
+        yield MeasuredSample(sample, raw, tried, repeats.get(sample.id, 0), measured, error, flows)
 
 
 def _read(
@@ -320,7 +320,7 @@ class _Predictions:
         usual = is_as_declared(asked)
         usual &= getattr(asked.options, "sessions", None) is None
         usual &= not asked.together or not self._shares_links(measurement, overlay)
-        return (predicted(asked, way), least(asked, way)) if usual else (None, None)
+        return (prediction(asked, way), least(asked, way)) if usual else (None, None)
 
     def _shares_links(self, measurement: str, overlay: str) -> bool:
         """Whether two paths of the measurement share a link."""
@@ -353,7 +353,7 @@ def _published(entries: Sequence[Published], plan: Plan, key: _Key, hops: int, m
     return None
 
 
-def _sample_row(promised: _Predictions, entry: Taken, *, timed: bool) -> dict[str, str]:
+def _sample_row(promised: _Predictions, entry: MeasuredSample, *, timed: bool) -> dict[str, str]:
     """A row of samples.csv; `timed` adds when the sample was taken and how long that took, which differs by run."""
     sample, measured = entry.sample, entry.measured
     expected = promised(sample.overlay, sample.measurement, sample.source, sample.target, sample.condition)
@@ -386,7 +386,7 @@ def _sample_row(promised: _Predictions, entry: Taken, *, timed: bool) -> dict[st
     }
 
 
-def _flow_rows(entry: Taken) -> Iterator[dict[str, str]]:
+def _flow_rows(entry: MeasuredSample) -> Iterator[dict[str, str]]:
     """The rows of flows.csv of one sample."""
     sample = entry.sample
     for each in entry.flows if entry.measured else ():
@@ -419,14 +419,14 @@ def _replicate(sample: Sample) -> Mapping[str, str]:
     return {tables.REPLICATE: str(sample.replicate)} if sample.replicate else {}
 
 
-def _series(experiment: Experiment, taken: Sequence[Taken]) -> Iterator[dict[str, str]]:
+def _series(experiment: Experiment, taken: Sequence[MeasuredSample]) -> Iterator[dict[str, str]]:
     """The rows of series.csv, one for each moment of a good sample; where there are very many, one for the mean of
     several moments.
     """
     asked = {measurement.name: measurement for measurement in experiment.measurements}
     good = [entry for entry in taken if entry.measured]
     watched = [
-        (entry.sample, over_time(asked[entry.sample.measurement].under(entry.sample.condition), entry.raw))
+        (entry.sample, time_series(asked[entry.sample.measurement].under(entry.sample.condition), entry.raw))
         for entry in good
     ]
     most = max(MOST_MOMENTS // max(1, sum(map(len, (columns for _, columns in watched)))), FEWEST_MOMENTS)

@@ -22,17 +22,17 @@ def results(options: FlowsOptions, raw: RawSample) -> tuple[FlowResult, ...]:
     idle_ms = dict(_idle_ms(raw))
     found = []
     for member, output in _outputs(options, raw):
-        measured = flows.measured_of(options, member, output.stdout, output.stderr)
+        measured = flows.parse_flow(options, member, output.stdout, output.stderr)
         if output.code:
             raise ParseError(f"{member.in_words}: the command ended with code {output.code}")
         found.append(FlowResult(member, measured, idle_ms.get((member.source, member.target))))
-    return flows.shared(found)
+    return flows.add_shares(found)
 
 
-def over_time(options: FlowsOptions, raw: RawSample) -> Mapping[str, Sequence[tuple[float, float]]]:
+def time_series(options: FlowsOptions, raw: RawSample) -> Mapping[str, Sequence[tuple[float, float]]]:
     """Figures over time, by `NAME column`; empty where an output has none."""
     with contextlib.suppress(ParseError):
-        return flows.over_time([(member, output.stdout) for member, output in _outputs(options, raw)])
+        return flows.time_series([(member, output.stdout) for member, output in _outputs(options, raw)])
     return {}
 
 

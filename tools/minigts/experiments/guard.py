@@ -11,7 +11,7 @@ from pathlib import Path
 from minigts.dataplane import shaping, wire
 from minigts.errors import reading_from
 from minigts.experiments.matrix import Sample
-from minigts.fidelity.host_load import LIMITS, Recording, recording
+from minigts.fidelity.host_load import LIMITS, LoadRecording, recording
 from minigts.foreign import to_parse
 from minigts.lab import Lab, links
 from minigts.results import store
@@ -50,7 +50,7 @@ class Drops:
         self._once = True
 
     @contextmanager
-    def recording(self) -> Iterator[Recording]:
+    def recording(self) -> Iterator[LoadRecording]:
         """As `host_load.recording`, with the drops of the lab's hosts, which are read when the block has ended."""
         with recording(self._lab.provider.processes()) as machine:
             yield machine
@@ -73,4 +73,4 @@ class Drops:
     def _of(self, machine: Host | Switch) -> int:
         shown = self._lab.provider.run(machine.name, SHOW, timeout_s=TIMEOUT_S).stdout
         with reading_from(machine.name, "what it shows of its links"):
-            return sum(shaping.dropped(port, to_parse(shown)) for port in machine.ports)
+            return sum(shaping.dropped_packets(port, to_parse(shown)) for port in machine.ports)

@@ -21,7 +21,7 @@ from minigts.experiments.commands import underlay_mtu
 from minigts.experiments.matrix import Sample
 from minigts.experiments.prepare import Prepared
 from minigts.experiments.sample_steps import Surroundings, procedure
-from minigts.experiments.sampler import judged
+from minigts.experiments.sampler import checked_sample
 from minigts.language.figures import duration
 from minigts.overlays import Endpoint
 from minigts.results import manifest as manifests
@@ -160,7 +160,7 @@ def _answer(prepared: Prepared, sample: Sample, answers: Path) -> RawSample:
         seconds=0.0,
         attempt=1,
     )
-    return judged(_measurement(prepared, sample), raw)
+    return checked_sample(_measurement(prepared, sample), raw)
 
 
 def _ends(prepared: Prepared) -> tuple[Host, Host]:

@@ -14,7 +14,7 @@ from minigts import overlays
 from minigts.experiment_language.model import Links
 from minigts.experiments import provenance
 from minigts.experiments.guard import Drops
-from minigts.fidelity.host_load import Recording, recording
+from minigts.fidelity.host_load import LoadRecording, recording
 from minigts.lab import Lab, Settings, queues, schedule_player
 from minigts.lab.links import link_named
 from minigts.machine.proc import family, used_s
@@ -31,16 +31,16 @@ from minigts.topology.schedule import Moment
 def overlay_kept(lab: Lab, say: Progress) -> Iterator[str | None]:
     """Yields the name of the overlay that the lab has now. If another one has taken its place when the context closes,
     it is joined again, with the policy that was in force."""
-    before, rules = overlays.joined(lab), policy.in_force(lab)
+    before, rules = overlays.joined_overlay(lab), policy.policy_in_force(lab)
     name = None if before is None or not before.ends else before.name
     try:
         yield name
     finally:
-        now = overlays.joined(lab)
+        now = overlays.joined_overlay(lab)
         if name is not None and (now is None or now.name != name or not now.ends):
             say(f"{name}: joining again, as before the run")
             overlays.join(lab, name, say)
-        if rules is not None and policy.in_force(lab) is None:
+        if rules is not None and policy.policy_in_force(lab) is None:
             say(f"{name}: policy {rules.name} again")
             policy.apply(lab, rules)
 
@@ -70,7 +70,7 @@ class RealLabControl:
         return json.dumps(overlays.verify(self.lab, self.say), sort_keys=True)
 
     def laid(self, _overlay: str) -> Laid:
-        now, rules = overlays.joined(self.lab), policy.in_force(self.lab)
+        now, rules = overlays.joined_overlay(self.lab), policy.policy_in_force(self.lab)
         return Laid(
             programs=provenance.programs(PurePosixPath(now.programs).name) if now else None,
             policy={} if rules is None else rules.model_dump(mode="json", by_alias=True, exclude_unset=True),
@@ -108,7 +108,7 @@ class RealLabControl:
         yield 0.0, schedule_player.amounts(self.lab.plan, self.lab.read_record(), moments)
         if not self._virtual:
             self.drops.expect_once()
-        for each in schedule_player.played(self.lab, moments):
+        for each in schedule_player.play_moments(self.lab, moments):
             yield each.at_s, each.amounts
 
     def queues(
@@ -116,7 +116,7 @@ class RealLabControl:
     ) -> Iterator[tuple[float, Mapping[queues.End, queues.Queue]]]:
         return queues.readings(self.lab, ends, every_s, ended)
 
-    def recording(self) -> AbstractContextManager[Recording]:
+    def recording(self) -> AbstractContextManager[LoadRecording]:
         return recording((), self.lab.plan.time) if self._virtual else self.drops.recording()
 
     def processor_seconds(self) -> Mapping[str, float]:

@@ -35,5 +35,5 @@ class Watched:
         found = LabCourse(course=course, phases=tuple(self._phases))
         courses.keep(directory, name, found, None if course.recording is None else provider.recording())
         manifest = manifests.read(directory)
-        entries = courses.with_course(manifest.courses, found.facts(name))
+        entries = courses.add_course(manifest.courses, found.facts(name))
         manifests.write(directory, manifest.model_copy(update={"courses": entries}))

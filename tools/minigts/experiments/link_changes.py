@@ -38,16 +38,15 @@ def wrong_changes(measurement: AnyMeasurement, plan: Plan) -> Iterator[Finding]:
             unknown = True
             yield ("schedule", index, "link"), str(error)
             continue
-        if step.sender is not None and step.sender not in link.ends:
+        if strange := rules.strange_end(step.sender, link.name, link.ends):
             unknown = True
-            either = " and ".join(link.ends)
-            yield ("schedule", index, "from"), f"{step.sender} is no end of {link.name}: {either} are"
+            yield ("schedule", index, "from"), strange
     if not unknown:
         changes = [
             (index, moment.model_copy(update={"link": link_named(plan, moment.link).name}))
             for index, moment in moments_by_step(measurement.schedule, {})
         ]
-        known = (rules.Link.of_plan(plan, link) for link in plan.links)
+        known = (rules.RuledLink.of_plan(plan, link) for link in plan.links)
         yield from ((("schedule", index), wrong) for index, wrong in rules.schedule_problems(known, changes, plan.time))
 
 
@@ -62,7 +61,7 @@ def line(at_s: float, amounts: Mapping[str, float]) -> str:
     return json.dumps({"at_s": at_s, "set": dict(amounts)}) + "\n"
 
 
-def over_time(text: str) -> Mapping[str, Sequence[tuple[float, float]]]:
+def time_series(text: str) -> Mapping[str, Sequence[tuple[float, float]]]:
     """The settings over time, by column of series.csv. Raises ValueError for text that `line` has not written."""
     found: dict[str, list[tuple[float, float]]] = {}
     for each in text.splitlines():

@@ -36,14 +36,14 @@ def read(measurement: AnyMeasurement, raw: RawSample) -> Measured:
     )
 
 
-def over_time(measurement: AnyMeasurement, raw: RawSample) -> Mapping[str, Sequence[tuple[float, float]]]:
+def time_series(measurement: AnyMeasurement, raw: RawSample) -> Mapping[str, Sequence[tuple[float, float]]]:
     """Figures over time of a good sample: for each column, pairs of seconds since the client began and the figure. They
     are the tool's where `series` is set, the queues where these were read, and the processor use of both hosts in per
     cent where it was watched; as in `read` the outer machine's count is preferred.
     """
     found: dict[str, Sequence[tuple[float, float]]] = {}
     if measurement.series and isinstance(measurement.options, FlowsOptions):
-        found |= flow_results.over_time(measurement.options, raw)
+        found |= flow_results.time_series(measurement.options, raw)
     elif measurement.series and (series := measurement.instrument.series) is not None:
         with contextlib.suppress(ParseError):
             found |= series(raw.stdout)
@@ -56,10 +56,10 @@ def over_time(measurement: AnyMeasurement, raw: RawSample) -> Mapping[str, Seque
                 found[f"cpu_{end}_percent"] = counters.processor_over_time(outside[host].stdout)
     for side in _named(raw, SCHEDULE):
         with contextlib.suppress(ValueError):
-            found |= link_changes.over_time(side.stdout)
+            found |= link_changes.time_series(side.stdout)
     for side in _named(raw, QUEUES):
         with contextlib.suppress(ValueError):
-            found |= queue_watch.over_time(side.stdout)
+            found |= queue_watch.time_series(side.stdout)
     return {column: series for column, series in found.items() if series}
 
 

@@ -25,7 +25,7 @@ from minigts.providers import registry
 from minigts.results import chance
 from minigts.results.schema import BESIDE, EXPERIMENT, TOPOLOGY, LeftOut
 from minigts.topology.plan.plan import Plan
-from minigts.topology.read.load import in_our_words, loaded
+from minigts.topology.read.load import load_file, topology_bytes
 from minigts.topology.routes import ipv6
 from minigts.topology.time import Time
 from minigts.topology.user_files import UserFiles
@@ -108,7 +108,7 @@ def files(places: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def passed_over(places: Sequence[Path]) -> list[str]:
+def skipped_folders(places: Sequence[Path]) -> list[str]:
     """A line for each of the directories in which `files` leaves folders with files out."""
     lines = []
     for place in (place for place in places if place.is_dir()):
@@ -289,10 +289,10 @@ def _prepared_as_read(read: _Read, experiment: Experiment, time: Time | None) ->
     if refused and not read.leaving_out:
         raise InputError(_refusal(read, experiment, as_asked, refused))
     left_out = (*(each.part for each in found), *_absent(experiment, read.only))
-    sources = {EXPERIMENT: read.file.read_bytes(), TOPOLOGY: in_our_words(read.topology, read.values_of(experiment))}
+    sources = {EXPERIMENT: read.file.read_bytes(), TOPOLOGY: topology_bytes(read.topology, read.values_of(experiment))}
     sources |= {f"{BESIDE}/{quote(name, safe='')}": text.encode() for name, text in beside.texts.items()}
     digest = hashlib.sha256(sources[TOPOLOGY]).hexdigest()
-    samples = time_limits.within(matrix(experiment, plan), left_out)
+    samples = time_limits.remaining_samples(matrix(experiment, plan), left_out)
     if impossible is not None and samples:
         if not read.leaving_out or impossible.time == "virtual":
             raise impossible.why
@@ -304,7 +304,7 @@ def _prepared_as_read(read: _Read, experiment: Experiment, time: Time | None) ->
 
 
 def _unknown_overlays(file: Path, names: Sequence[str]) -> Iterator[Problem]:
-    known = overlays.known()
+    known = overlays.known_names()
     tree = read_tree(read_text(file, LANGUAGE), str(file), LANGUAGE)
     for index, name in enumerate(names):
         if name not in known:
@@ -376,9 +376,9 @@ def _plan_of(
 
 
 def _loaded(topology: Path, time: Time | None, best: Time, values: Mapping[str, str], beside: UserFiles) -> Plan:
-    return loaded(
+    return load_file(
         topology,
-        known_overlays=overlays.known(),
+        known_overlays=overlays.known_names(),
         time=time,
         best=best,
         values=values,
@@ -522,7 +522,9 @@ def _left_out(prepared: Prepared) -> str:
     return f"without {', '.join(parts)}, which say nothing in virtual time; --time real has them"
 
 
-def by_plan(directories: Sequence[Path], prepared: Sequence[Prepared]) -> tuple[tuple[Plan, tuple[Path, ...]], ...]:
+def directories_by_plan(
+    directories: Sequence[Path], prepared: Sequence[Prepared]
+) -> tuple[tuple[Plan, tuple[Path, ...]], ...]:
     """The directories that can share a lab, by plan, in the order in which plans first occur."""
     sharing = _Sharing[Path]()
     for directory, each in zip(directories, prepared, strict=True):

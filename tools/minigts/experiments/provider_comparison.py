@@ -43,7 +43,7 @@ MIB = 2**20
 
 
 @dataclass(frozen=True)
-class Sample:
+class ProviderSample:
     """One figure of one round."""
 
     provider: str
@@ -59,7 +59,7 @@ class Comparison:
     topology: str
     path: str
     rounds: int
-    samples: tuple[Sample, ...]
+    samples: tuple[ProviderSample, ...]
     absent: Mapping[str, str]
 
     @property
@@ -84,7 +84,7 @@ def compare(plan: Plan, wanted: Sequence[str], rounds: int, say: Progress) -> Co
     """Measure `plan` on the providers of `wanted` that work here. Raises what bringing a lab up raises."""
     missing = absent(wanted, plan.time)
     path = _longest(plan)
-    samples: list[Sample] = []
+    samples: list[ProviderSample] = []
     for number in range(1, rounds + 1):
         for name in wanted:
             if name not in missing:
@@ -99,7 +99,7 @@ def _longest(plan: Plan) -> Path:
     return max(own, key=lambda path: path.hops)
 
 
-def _round(plan: Plan, provider: str, path: Path) -> list[Sample]:
+def _round(plan: Plan, provider: str, path: Path) -> list[ProviderSample]:
     """One round on one provider. The lab's name has the process id, so that it disturbs no other lab."""
     name = f"compare-{provider}-{os.getpid()}"
     begun = time.monotonic()
@@ -108,7 +108,7 @@ def _round(plan: Plan, provider: str, path: Path) -> list[Sample]:
     try:
         figures = [("bring-up", "s", seconds), ("memory", "MiB", memory_mib(lab.provider.processes()))]
         figures += _measure(lab, path)
-        return [Sample(provider, *figure) for figure in figures]
+        return [ProviderSample(provider, *figure) for figure in figures]
     finally:
         labs.down(lab)
 

@@ -79,7 +79,7 @@ def line(at_s: float, seen: Mapping[End, Queue]) -> str:
     return json.dumps({"at_s": at_s, "queues": queues}) + "\n"
 
 
-def over_time(text: str) -> Mapping[str, Sequence[tuple[float, float]]]:
+def time_series(text: str) -> Mapping[str, Sequence[tuple[float, float]]]:
     """The queues over time, by column of series.csv: what waits at each moment, and what was dropped and marked since
     the one before. With several queues a column begins with its direction, as in `ams-bra from ams queue_bytes`. Raises
     ValueError for text that `line` has not written."""
@@ -105,6 +105,6 @@ def over_time(text: str) -> Mapping[str, Sequence[tuple[float, float]]]:
     return found
 
 
-def until(text: str, length_s: float) -> str:
+def readings_before(text: str, length_s: float) -> str:
     """The readings of the first `length_s` seconds."""
     return "".join(f"{each}\n" for each in text.splitlines() if float(documents.document(each)["at_s"]) <= length_s)

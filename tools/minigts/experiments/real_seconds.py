@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from minigts.experiment_language.model import AnyMeasurement, Experiment
-from minigts.experiments.commands import estimate_s, predicted
+from minigts.experiments.commands import estimate_s, prediction
 from minigts.experiments.matrix import Sample, path_between
 from minigts.tools.base import PathUnderTest
 from minigts.tools.flows import FlowsOptions
@@ -65,6 +65,6 @@ def _frames_a_second(measurement: AnyMeasurement, plan: Plan, path: Path) -> flo
     if quantity != "throughput":
         return 0.0
     way = PathUnderTest("", 1500, 1500, path, calls_are_free=True)
-    mbit = predicted(measurement, way)
+    mbit = prediction(measurement, way)
     mbit = UNLIMITED_MBIT if mbit is None else mbit
     return mbit * 1e6 / FRAME_BITS * (1 + ANSWERS)

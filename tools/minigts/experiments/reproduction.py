@@ -62,7 +62,7 @@ def _prepared(directory: Path, found: Manifest, files: Path | None) -> Prepared:
         return made
     if hashlib.sha256(sources[TOPOLOGY]).hexdigest() != found.topology_sha256:
         raise InputError([Problem(str(directory / TOPOLOGY), 0, "its SHA-256 is not the one that the manifest names")])
-    return replace(made, plan=derivation.derived(directory, found, files))
+    return replace(made, plan=derivation.derive_plan(directory, found, files))
 
 
 def _require_to_take_nothing(directory: Path, made: Prepared, provider: str) -> None:

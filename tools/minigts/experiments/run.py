@@ -49,7 +49,7 @@ class RunProgress:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """The result of a run. `failed` are the samples without a result after all attempts; `skipped` are the overlays
     that could not be joined, with the reason of each."""
 
@@ -85,7 +85,7 @@ def pending(experiment: Experiment, samples: Sequence[Sample], directory: Path) 
 
 def run_together(
     directories: Sequence[Path], provider: Provider, stage: LabControl, on_progress: OnProgress
-) -> tuple[Outcome, ...]:
+) -> tuple[RunOutcome, ...]:
     """Take every sample that the directories lack, overlay by overlay, then derive their tables.
 
     A sample that fails is stored with its error and tried three times in all; then the run continues without it. A
@@ -119,7 +119,7 @@ def take(
             _take_over(overlay, [part], provider, stage, clock)
 
 
-def finish(directory: Path) -> Outcome:
+def finish(directory: Path) -> RunOutcome:
     """Derive the tables of a directory whose samples have all been taken."""
     with ExitStack() as stack:
         return _RunFolder.open(directory, stack).finish()
@@ -243,7 +243,7 @@ class _RunFolder:
         manifests.write(self.directory, changed)
         return changed
 
-    def finish(self) -> Outcome:
+    def finish(self) -> RunOutcome:
         manifest = manifests.read(self.directory)
         left = store.pending(self.samples, self.directory)
         if self.todo or manifest.ended is None:
@@ -253,7 +253,7 @@ class _RunFolder:
             manifests.write(self.directory, manifest.model_copy(update=after))
         failed = tuple(sample.id for sample in left if sample.overlay not in manifest.skipped)
         self.log.info("ended, %d samples without a result", len(left))
-        return Outcome(len(self.samples) - len(left), failed, derive(self.directory), manifest.skipped)
+        return RunOutcome(len(self.samples) - len(left), failed, derive(self.directory), manifest.skipped)
 
 
 class _Clock:

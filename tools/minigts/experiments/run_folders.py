@@ -46,7 +46,7 @@ def begin(results: Path, prepared: Sequence[Prepared], provider: str) -> tuple[P
     folder = store.create(results, names.pop() if len(names) == 1 else "campaign", now)
     directories = [_directory(folder, each, alone=not names) for each in prepared]
     for directory, each in zip(directories, prepared, strict=True):
-        gate.sign(directory, trust.signed(each, provider))
+        gate.sign(directory, trust.signed_content(each, provider))
         for name, content in each.sources.items():
             write(inside(directory, *name.split("/")), content)
         manifests.write(directory, manifest_of(each, provider))
@@ -61,7 +61,7 @@ def _directory(folder: Path, prepared: Prepared, *, alone: bool) -> Path:
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[None]:
+def lock_folder(directory: Path) -> Iterator[None]:
     """Keep every other run out of a results directory, or of a campaign's folder with all its runs; the labs of a sweep
     share the lock of their common folder.
 
@@ -88,7 +88,7 @@ def reopen(directory: Path) -> tuple[tuple[Path, ...], tuple[Prepared, ...]]:
 def adopt(directories: Sequence[Path], prepared: Sequence[Prepared], provider: str) -> None:
     """Sign the folders of runs that the user trusts."""
     for directory, each in zip(directories, prepared, strict=True):
-        if not gate.is_signed(directory, content := trust.signed(each, provider)):
+        if not gate.is_signed(directory, content := trust.signed_content(each, provider)):
             gate.sign(directory, content)
 
 
@@ -103,7 +103,7 @@ def require_known(directory: Path, manifest: Manifest) -> None:
     """Raises InputError where this minigts lacks the provider or an overlay of the run in `directory`."""
     _known(directory / manifests.FILE, "provider", manifest.provider, registry.names())
     for overlay in manifest.experiment.overlays:
-        _known(directory / manifests.FILE, "overlay", overlay, overlays.known())
+        _known(directory / manifests.FILE, "overlay", overlay, overlays.known_names())
 
 
 def _known(path: Path, kind: str, name: str, known: Sequence[str]) -> None:
@@ -174,7 +174,9 @@ def _taken_off(certificate: Certificate) -> dict[str, str]:
     return {"its own latency, taken off each delay": f"{certificate.emulator_overhead_ms:g} ms a link and way"}
 
 
-def take(directories: Sequence[Path], lab: Lab, say: Progress, on_progress: run.OnProgress) -> tuple[run.Outcome, ...]:
+def take(
+    directories: Sequence[Path], lab: Lab, say: Progress, on_progress: run.OnProgress
+) -> tuple[run.RunOutcome, ...]:
     """Take every sample that the directories lack on this lab. Afterwards it has the overlay and the policy that it had
     before."""
     names = [each.name for each in directories]

@@ -33,7 +33,7 @@ from minigts.experiments.sample_steps import (
     procedure,
     way_of,
 )
-from minigts.fidelity.host_load import Recording, taints
+from minigts.fidelity.host_load import LoadRecording, taints
 from minigts.foreign import Foreign, content
 from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
@@ -102,7 +102,7 @@ class LabControl(Protocol):
         """Read these queues now and then again and again until `ended`. Yields seconds, and what was read."""
         ...
 
-    def recording(self) -> AbstractContextManager[Recording]:
+    def recording(self) -> AbstractContextManager[LoadRecording]:
         """Record the machine's load while the context is open."""
         ...
 
@@ -188,7 +188,7 @@ class Sampler:
             with self._stage.links_kept() if changes else nullcontext():
                 performed = self._perform(todo, measurement.cut, changes, self._queues(measurement, batch))
         taken = [
-            judged(measurement, _raw(sample, result, around, started, self._tried.get(sample.id, 0) + 1))
+            checked_sample(measurement, _raw(sample, result, around, started, self._tried.get(sample.id, 0) + 1))
             for sample, (result, around) in zip(batch, _all_crossed(performed), strict=True)
         ]
         tainted = taints(machine.load)
@@ -348,7 +348,7 @@ class Sampler:
 
 def _until(side: Side, length_s: float) -> Side:
     """The readings up to that time: after the last one something else may have been sent."""
-    return side.model_copy(update={"stdout": queue_watch.until(side.stdout, length_s)})
+    return side.model_copy(update={"stdout": queue_watch.readings_before(side.stdout, length_s)})
 
 
 def _side(call: Call, result: Result) -> Side:
@@ -385,7 +385,7 @@ def _raw(sample: Sample, result: Result, around: tuple[Side, ...], started: str,
     )
 
 
-def judged(measurement: AnyMeasurement, raw: RawSample) -> RawSample:
+def checked_sample(measurement: AnyMeasurement, raw: RawSample) -> RawSample:
     """The same, with `error` set where it has no result."""
     return raw.model_copy(update={"error": _error(measurement, raw)})
 

@@ -16,7 +16,7 @@ from minigts.language.problems import Location
 from minigts.results.schema import LeftOut, Manifest
 from minigts.tools import QUANTITIES
 from minigts.tools.columns import Column
-from minigts.tools.cpu_bound import calls_are_free, is_modelled, is_the_processors, of_the_processor, unlimited_tcp
+from minigts.tools.cpu_bound import calls_are_free, is_modelled, is_the_processors, processor_options, unlimited_tcp
 from minigts.tools.flows import FlowsOptions
 from minigts.topology.plan.elements import Path
 from minigts.topology.plan.plan import Plan
@@ -51,10 +51,10 @@ def unanswerable(experiment: Experiment, plan: Plan) -> tuple[Unanswerable, ...]
 
 def samples(manifest: Manifest) -> tuple[Sample, ...]:
     """The samples of the manifest's run, in order."""
-    return within(matrix(manifest.experiment, manifest.plan), manifest.left_out)
+    return remaining_samples(matrix(manifest.experiment, manifest.plan), manifest.left_out)
 
 
-def within(every: Sequence[Sample], left_out: Sequence[LeftOut]) -> tuple[Sample, ...]:
+def remaining_samples(every: Sequence[Sample], left_out: Sequence[LeftOut]) -> tuple[Sample, ...]:
     """The samples of `every` whose measurement and overlay are not left out, in the same order."""
     without = {(part.kind, part.name) for part in left_out}
     return tuple(
@@ -75,7 +75,7 @@ def claims(manifest: Manifest) -> tuple[Claim, ...]:
 
 
 def _measurement(measurement: AnyMeasurement, plan: Plan, where: Location) -> Unanswerable | None:
-    own = [*of_the_processor(measurement.options, measurement.vary), *of_the_processor(measurement.links, {})]
+    own = [*processor_options(measurement.options, measurement.vary), *processor_options(measurement.links, {})]
     if own:
         why = f"`{own[0]}` changes only what the processor has to do"
         return Unanswerable(where, LeftOut(kind="measurement", name=measurement.name, why=why))
@@ -165,7 +165,7 @@ def _as_set(measurement: AnyMeasurement, paths: Iterable[Path]) -> list[Path]:
 def _watched(experiment: Experiment, without: Collection[str]) -> Iterator[Unanswerable]:
     """Counters of measurements that keep their meaning. They cost nothing when they are not read."""
     for index, measurement in enumerate(experiment.measurements):
-        if measurement.name not in without and "watch" in of_the_processor(measurement, {}):
+        if measurement.name not in without and "watch" in processor_options(measurement, {}):
             why = "programs use no processor time on a virtual clock"
             part = LeftOut(kind="watch", name=measurement.name, why=why)
             yield Unanswerable(("measurements", index, "watch"), part)

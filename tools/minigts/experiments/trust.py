@@ -25,31 +25,32 @@ def wants(prepared: Sequence[Prepared], provider: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(line for each in prepared for line in _wants(each, provider)))
 
 
-def signed(prepared: Prepared, provider: str) -> bytes:
+def signed_content(prepared: Prepared, provider: str) -> bytes:
     """All of a run that would make this machine do something, as its folder's signature has it."""
     parts = (provider, prepared.plan.model_dump_json(), prepared.experiment.model_dump_json(by_alias=True))
     return "\n".join(("run", *parts)).encode("utf-8", "backslashreplace")
 
 
-def reopened(
+def reopen_runs(
     place: Path, directories: Sequence[Path], prepared: Sequence[Prepared], provider: str
 ) -> Examined[tuple[Prepared, ...]]:
     """The runs of the results folder `place`, to be continued: it is the user's own if each of them is."""
     is_own = all(
-        gate.is_signed(directory, signed(each, provider)) for directory, each in zip(directories, prepared, strict=True)
+        gate.is_signed(directory, signed_content(each, provider))
+        for directory, each in zip(directories, prepared, strict=True)
     )
     return Examined(place, tuple(prepared), is_own)
 
 
 def _wants(prepared: Prepared, provider: str) -> Iterator[str]:
-    yield from of_lab(prepared.plan, provider)
+    yield from lab_uses(prepared.plan, provider)
     if _is_on_this_machine(prepared.plan, provider):
         yield from map(_as_root, _measuring(prepared))
 
 
-def of_lab(plan: Plan, provider: str) -> Iterator[str]:
+def lab_uses(plan: Plan, provider: str) -> Iterator[str]:
     """As `of_plan`, with the commands that a lab of this provider would run on this machine itself."""
-    yield from of_plan(plan)
+    yield from plan_uses(plan)
     if _is_on_this_machine(plan, provider):
         yield from (_as_root(command.text) for host in plan.hosts if host.software for command in host.software.run)
 
@@ -64,7 +65,7 @@ def _as_root(line: str) -> str:
     return f"the command `{line}`, as this machine's own root"
 
 
-def of_plan(plan: Plan) -> Iterator[str]:
+def plan_uses(plan: Plan) -> Iterator[str]:
     """What a lab of the plan would use of this machine, a line each: files, images, packages, ways out."""
     for host in plan.hosts:
         yield from (f"{what}, for host {host.name}" for what in (*_of_software(host), *_of_containers(host)))

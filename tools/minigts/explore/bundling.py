@@ -16,13 +16,13 @@ LIMITS = replace(bundle.LIMITS, depth=6)
 PLAIN = (folder.EXPLORATION, folder.SEEDS, folder.FAULTS)
 
 
-def write(directory: Path, target: Path) -> tuple[crate.File, ...]:
+def write(directory: Path, target: Path) -> tuple[crate.CrateFile, ...]:
     """Write the exploration of `directory` to the new file `target`, and return the files in it. The same folder gives
     the same bytes. Raises InputError for a folder that is no exploration's, and where `target` exists."""
     exploration = folder.read(directory)
     content = {f"{bundle.TOP}/{path.relative_to(directory).as_posix()}": path for path in _files(directory)}
 
-    def metadata(files: tuple[crate.File, ...]) -> str:
+    def metadata(files: tuple[crate.CrateFile, ...]) -> str:
         about = f"The test `{exploration.test.in_words}` under the seeds {exploration.first} to {exploration.last}"
         program = " ".join(part for part in (exploration.minigts, exploration.commit) if part)
         return crate.plain(directory.resolve().name, about, program, exploration.started, files)
@@ -48,9 +48,9 @@ def unpack(file: Path, results: Path, *, trusted: bool) -> Path:
     target = results / file.name.removesuffix(".zip")
     if target.exists():
         raise InputError(f"{target}: is there already; the bundle was unpacked before: name that folder, not {file}")
-    with bundle.unpacked(file, results, LIMITS) as found:
+    with bundle.unpack(file, results, LIMITS) as found:
         exploration = folder.read(found)
-        gate.of_bundle(file, exploration).allowed(permission.asks(exploration), trusted=trusted)
+        gate.examine_bundle(file, exploration).allowed(permission.asks(exploration), trusted=trusted)
         folder.adopt(found, exploration)
         found.rename(target)
     return target

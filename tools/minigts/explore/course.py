@@ -27,7 +27,7 @@ from minigts.explore.player import Player
 from minigts.explore.work import SeedOfWork
 from minigts.foreign import content
 from minigts.lab import Lab, events, pcapng
-from minigts.lab.pcapng import Frame
+from minigts.lab.pcapng import CapturedFrame
 from minigts.machine import beneath
 from minigts.machine.parallel import turn_of_this_thread
 from minigts.machine.progress import Progress
@@ -63,7 +63,7 @@ class Stop:
 
 
 @dataclass(frozen=True)
-class Taken:
+class SeedResult:
     """What came of a seed. `files` are its time line, the test's output and files, and for one that did not pass the
     hosts' logs, by names with `/`."""
 
@@ -74,12 +74,12 @@ class Taken:
     """The course of its lab up to the test's end; None in real time."""
 
 
-def take(seed: SeedOfWork, name: str, say: Progress) -> Taken:
+def take(seed: SeedOfWork, name: str, say: Progress) -> SeedResult:
     """Take a seed in a new lab of that name, which is taken down. Raises what a lab raises; InputError for a test that
     cannot be started."""
     begun = time.monotonic()
     with lab_of(seed, name, say) as lab:
-        found = taken(lab, seed, say)
+        found = run_seed(lab, seed, say)
     real_s = round(time.monotonic() - begun, 3)
     return replace(found, outcome=found.outcome.model_copy(update={"real_s": real_s}))
 
@@ -89,7 +89,9 @@ def lab_of(seed: SeedOfWork, name: str, say: Progress, kept: Callable[[], bool] 
     """A seed's lab, with its overlay and without a certificate; at the end it is taken down, unless `kept` says so."""
     asked = seed.exploration
     with tempfile.TemporaryDirectory(prefix="minigts-files-") as directory:
-        plan = host_files.laid(asked.plan_of(seed.number), asked.host_files, Path(directory).resolve() / "files")
+        plan = host_files.plan_with_files(
+            asked.plan_of(seed.number), asked.host_files, Path(directory).resolve() / "files"
+        )
         request = bring_up.Request(plan, asked.provider, name, asked.overlay)
         lab = bring_up.bring_up(bring_up.ready(request), say, certified=False).lab
         try:
@@ -99,7 +101,9 @@ def lab_of(seed: SeedOfWork, name: str, say: Progress, kept: Callable[[], bool] 
                 labs.down(lab)
 
 
-def taken(lab: Lab, seed: SeedOfWork, say: Progress, stop: Stop | None = None, capture: Path | None = None) -> Taken:
+def run_seed(
+    lab: Lab, seed: SeedOfWork, say: Progress, stop: Stop | None = None, capture: Path | None = None
+) -> SeedResult:
     """As `take`, in a lab that is up; with `stop` the test is ended at that moment, and time stands still. With
     `capture` all frames on all links are written to that file. Raises EnvironmentLacks where links cannot be tapped."""
     with tempfile.TemporaryDirectory(prefix="minigts-seed-") as directory:
@@ -108,14 +112,14 @@ def taken(lab: Lab, seed: SeedOfWork, say: Progress, stop: Stop | None = None, c
         say(f"{seed.name}: {seed.exploration.test.in_words}")
         with _captured(lab, capture):
             ran = _run(lab, seed, place, stop)
-        verdict, detail = outcomes.judged(seed.exploration.test, ran.code, place, ran.stopped_by)
-        if verdict != "passed" and (slow := ended_by_slowness(lab.rundir, [each.name for each in lab.plan.machines])):
+        verdict, detail = outcomes.judge_test(seed.exploration.test, ran.code, place, ran.stopped_by)
+        if verdict != "passed" and (slow := slowness_reason(lab.rundir, [each.name for each in lab.plan.machines])):
             verdict, detail = "error", slow
         text = timeline.text_of(ran.entries)
         files = {
             timeline.FILE: text,
             program.OUTPUT: outcomes.output_of(place),
-            **{name: data.decode(errors="replace") for name, data in program.kept(place)},
+            **{name: data.decode(errors="replace") for name, data in program.kept_files(place)},
         }
         if ran.course is not None:
             files[COURSE] = courses.text_of(ran.course)
@@ -139,7 +143,7 @@ def taken(lab: Lab, seed: SeedOfWork, say: Progress, stop: Stop | None = None, c
         course="" if ran.course is None else ran.course.course.fingerprint,
         notes=tuple(note[: outcomes.LONGEST_WHY] for note in timeline.notes(ran.entries)[: outcomes.MOST_NOTES]),
     )
-    return Taken(found, text, files, ran.course)
+    return SeedResult(found, text, files, ran.course)
 
 
 @dataclass(frozen=True)
@@ -172,7 +176,7 @@ def _run(lab: Lab, seed: SeedOfWork, place: Path, stop: Stop | None) -> _Ran:
             end_s, ended = provider.now_s(), datetime.now(UTC)
             lab.note({"event": timeline.ENDED, "code": code})
             moments = (begin_s, end_s) if lab.time == "virtual" else (began, datetime.now(UTC))
-            entries = timeline.of_lab(lab.rundir, *moments)
+            entries = timeline.lab_entries(lab.rundir, *moments)
             course = _course(lab, begin_s, entries)
         finally:
             player.is_over.set()
@@ -192,8 +196,8 @@ def _course(lab: Lab, begin_s: float, entries: Sequence[timeline.Entry]) -> LabC
     if not isinstance(lab.provider, HasCourse):
         return None
     phases = (
-        Phase(at_s=begin_s + timeline.at_s(each), doing=words.strip()[:LONGEST_DOING])
-        for each, words in zip(entries, timeline.in_words(entries), strict=True)
+        Phase(at_s=begin_s + timeline.moment_of(each), doing=words.strip()[:LONGEST_DOING])
+        for each, words in zip(entries, timeline.entry_lines(entries), strict=True)
     )
     return LabCourse(course=lab.provider.course(), phases=tuple(phases)[:MOST_PHASES])
 
@@ -227,7 +231,7 @@ def _captured(lab: Lab, file: Path | None) -> Iterator[None]:
         names = [(machine.name, port.name) for machine in lab.plan.machines for port in machine.ports]
         numbers = {name: number for number, name in enumerate(names)}
         frames = (
-            Frame(each.time_ns, numbers[each.machine, each.interface], len(each.content), each.content)
+            CapturedFrame(each.time_ns, numbers[each.machine, each.interface], len(each.content), each.content)
             for each in tap.end()
         )
         write(file, pcapng.whole([" ".join(name) for name in names], frames))
@@ -237,10 +241,10 @@ def _late_us(plan: Plan, act: int) -> int:
     return round(reseed.late_s(plan, "explore", act) * US_PER_S)
 
 
-def ended_by_slowness(rundir: Path, machines: Sequence[str]) -> str:
+def slowness_reason(rundir: Path, machines: Sequence[str]) -> str:
     """Why the clock has ended a machine, if it did so because this machine was too slow, in words; else empty. The
     lab's time has no part in that, so it says nothing about the test."""
-    found = (ended.in_words(rundir, name).removeprefix(": ") for name in machines)
+    found = (ended.end_clause(rundir, name).removeprefix(": ") for name in machines)
     return next((why for why in found if any(words in why for words in BY_SLOWNESS)), "")
 
 

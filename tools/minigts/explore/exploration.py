@@ -51,7 +51,7 @@ class Watcher(Protocol):
 
 
 @dataclass(frozen=True)
-class Asked:
+class ExplorationRequest:
     """What is to be explored, as the user asks for it; the plan is read already."""
 
     topology: str
@@ -68,7 +68,7 @@ class Asked:
     overlay: str | None = None
 
 
-def checked(asked: Asked, say: Progress) -> Trusted[Exploration]:
+def check_exploration(asked: ExplorationRequest, say: Progress) -> Trusted[Exploration]:
     """The exploration, once all is checked that can be before a lab is started; parts of labs are built now. Raises
     InputError, EnvironmentLacks."""
     provider = registry.make(asked.provider, Path(), asked.plan.time)
@@ -92,7 +92,7 @@ def checked(asked: Asked, say: Progress) -> Trusted[Exploration]:
         longest_s=asked.longest_s,
         parts=parts_here(provider, asked.plan, say),
         started=datetime.now(UTC).isoformat("T", "seconds"),
-        host_files=host_files.kept(asked.plan),
+        host_files=host_files.kept_files(asked.plan),
     )
     return gate.own(made)
 
@@ -171,7 +171,7 @@ def _by_workers(jobs: Sequence[SeedOfWork], kept: _Kept, engine: str | EngineFil
     def progress(_at: RunProgress) -> None:
         """Nothing is said: `kept` tells of each seed that has ended."""
 
-    with engines.opened(engine, watcher.step) as opened:
+    with engines.open_engine(engine, watcher.step) as opened:
         ended = dispatch.run_jobs(opened, jobs, kept, watcher.step, progress)
     by_name = {job.name: job.number for job in jobs}
     for name, why in ended.failed.items():

@@ -242,7 +242,7 @@ def _impossible_losses(often: Loss | None, plan: Plan) -> Iterator[str]:
         return
     for link in plan.links:
         for percent in often.loss if link.name in (often.of or [link.name]) else ():
-            lossy = rules.Link.of_plan(plan, link).set_both({"loss_percent": percent})
+            lossy = rules.RuledLink.of_plan(plan, link).set_both({"loss_percent": percent})
             yield from (f"{digits(percent)} % on {link.name}: {problem}" for problem in rules.problems(lossy))
 
 
@@ -321,7 +321,7 @@ def _group(hosts: Sequence[str], machines: int, chance: random.Random) -> tuple[
     return tuple(name for name in hosts if name in chosen)
 
 
-def in_words(faults: Sequence[Fault]) -> str:
+def faults_line(faults: Sequence[Fault]) -> str:
     """`3 faults: partition, kill, partition`; `no faults`."""
     if not faults:
         return "no faults"

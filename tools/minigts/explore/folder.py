@@ -27,7 +27,7 @@ from minigts.explore.outcome import Outcome
 from minigts.explore.work import Exploration
 from minigts.language import documents
 from minigts.results import gate, store
-from minigts.results.folder import append, inside, read_bytes, read_json, read_model, read_text, validated, write
+from minigts.results.folder import append, inside, read_bytes, read_json, read_model, read_text, validate_value, write
 from minigts.results.gate import Examined
 
 EXPLORATION, SEEDS, FAILED, FAULTS, TEST, SHRUNK = (
@@ -49,12 +49,12 @@ def create(results: Path, exploration: Exploration, now: datetime) -> Path:
     if exploration.faults:
         write(inside(folder, FAULTS), exploration.faults)
     text = exploration.model_dump_json(indent=1) + "\n"
-    gate.sign(folder, signed(text))
+    gate.sign(folder, signed_content(text))
     write(inside(folder, EXPLORATION), text)
     return folder
 
 
-def signed(text: str) -> bytes:
+def signed_content(text: str) -> bytes:
     """What the signature is of: all of explore.json, which never changes."""
     return f"explore\n{text}".encode()
 
@@ -67,14 +67,14 @@ def read(folder: Path) -> Exploration:
 def examine(folder: Path) -> Examined[Exploration]:
     """What is explored there, and whether it is the user's own. Raises as `read`."""
     exploration, text = _read(folder)
-    return gate.examine(folder, exploration, signed(text))
+    return gate.examine(folder, exploration, signed_content(text))
 
 
 def adopt(folder: Path, exploration: Exploration) -> None:
     """Sign a folder that the user trusts, unless it was exchanged meanwhile. Raises MinigtsError."""
     found, text = _read(folder)
     if found == exploration:
-        gate.sign(folder, signed(text))
+        gate.sign(folder, signed_content(text))
 
 
 def _read(folder: Path) -> tuple[Exploration, str]:
@@ -82,24 +82,26 @@ def _read(folder: Path) -> tuple[Exploration, str]:
     if not path.is_file():
         raise InputError([Problem(str(folder), 0, f"is no folder of `minigts explore`: it has no {EXPLORATION}")])
     value, text = read_json(path, raw=True)
-    return validated(path, Exploration, value, text), text
+    return validate_value(path, Exploration, value, text), text
 
 
 def keep(folder: Path, outcome: Outcome, files: Mapping[str, str]) -> None:
     """Write what came of a seed. Raises MinigtsError when the disk is full or refuses."""
     if outcome.is_bad:
-        place = of_seed(folder, outcome.seed)
+        place = seed_folder(folder, outcome.seed)
         with suppress(FileNotFoundError):
             shutil.rmtree(place)
         for name, text in files.items():
             write(inside(folder, FAILED, place.name, *name.split("/")), text)
-        entries = timeline.merged(*(timeline.read(files.get(name, "")) for name in (timeline.FILE, host_logs.FILE)))
-        text = "".join(f"{line}\n" for line in timeline.in_words(entries))
+        entries = timeline.merge_entries(
+            *(timeline.read(files.get(name, "")) for name in (timeline.FILE, host_logs.FILE))
+        )
+        text = "".join(f"{line}\n" for line in timeline.entry_lines(entries))
         write(inside(folder, FAILED, place.name, TIMELINE_TEXT), text)
     append(inside(folder, SEEDS), outcome.model_dump_json() + "\n")
 
 
-def of_seed(folder: Path, seed: int) -> Path:
+def seed_folder(folder: Path, seed: int) -> Path:
     """The folder of a seed that did not pass."""
     return inside(folder, FAILED, f"{seed:06d}")
 
@@ -123,9 +125,9 @@ def missing(folder: Path, exploration: Exploration) -> list[int]:
     return [seed for seed in range(exploration.first, exploration.last + 1) if seed not in done]
 
 
-def recorded(folder: Path, seed: int) -> Mapping[str, str]:
+def recorded_files(folder: Path, seed: int) -> Mapping[str, str]:
     """The files of a seed that did not pass, without logs; empty for one that passed."""
-    place = of_seed(folder, seed)
+    place = seed_folder(folder, seed)
     if not place.is_dir():
         return {}
     names = sorted(path.name for path in place.iterdir() if path.is_file() and path.name not in (TIMELINE_TEXT, SHRUNK))
@@ -144,13 +146,13 @@ class _Shrunk(BaseModel):
 def keep_shrunk(folder: Path, seed: int, lasting: Mapping[int, float]) -> None:
     """Write which of a seed's faults suffice for its failure, and how long they last in seconds, by their numbers."""
     text = json.dumps({"faults": [*lasting], "for_s": {str(number): for_s for number, for_s in lasting.items()}})
-    write(inside(folder, FAILED, of_seed(folder, seed).name, SHRUNK), text + "\n")
+    write(inside(folder, FAILED, seed_folder(folder, seed).name, SHRUNK), text + "\n")
 
 
 def shrunk(folder: Path, seed: int) -> dict[int, float | None] | None:
     """The faults that suffice for a seed's failure, by their numbers, and how long they last in seconds, where that is
     less than the seed draws; None if it was not shrunk."""
-    path = inside(folder, FAILED, of_seed(folder, seed).name, SHRUNK)
+    path = inside(folder, FAILED, seed_folder(folder, seed).name, SHRUNK)
     if not path.exists():
         return None
     told = read_model(path, _Shrunk)

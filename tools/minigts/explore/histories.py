@@ -169,7 +169,7 @@ def product() -> Product:
     )
 
 
-def of_registers(
+def judge_registers(
     history: Iterable[Operation], say: Progress, *, figure: Path | None = None, limit_s: float = LIMIT_S
 ) -> RegisterVerdict:
     """Judge a history of registers, one for each key. If it is not linearizable, `figure` gets Porcupine's picture of
@@ -190,7 +190,7 @@ def of_registers(
     return RegisterVerdict(told["verdict"], told["operations"], tuple(told["keys"]))
 
 
-def of_a_set(history: Iterable[Operation], there: Collection[str]) -> SetVerdict:
+def judge_set(history: Iterable[Operation], there: Collection[str]) -> SetVerdict:
     """Judge a history of values that were added to one set, which holds `there` at the end: operations with `value` and
     `answer`."""
     answers = {str(each["value"]): each["answer"] for each in history}

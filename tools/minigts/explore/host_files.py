@@ -35,7 +35,7 @@ class HostFile(BaseModel):
     mode: int
 
 
-def kept(plan: Plan) -> dict[str, HostFile]:
+def kept_files(plan: Plan) -> dict[str, HostFile]:
     """The files of a plan that are kept, by their digests."""
     found: dict[str, HostFile] = {}
     left = MOST_BYTES
@@ -63,7 +63,7 @@ def elsewhere(plan: Plan, files: Mapping[str, HostFile]) -> list[str]:
     return list(dict.fromkeys([*left, *of_containers]))
 
 
-def laid(plan: Plan, files: Mapping[str, HostFile], place: Path) -> Plan:
+def plan_with_files(plan: Plan, files: Mapping[str, HostFile], place: Path) -> Plan:
     """The plan whose hosts take the kept files from the new folder `place`. Raises InputError for a file with another
     digest than its name says."""
     if not files:

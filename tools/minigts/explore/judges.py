@@ -66,7 +66,7 @@ class ListVerdict:
         return not (self.parted or self.twice or self.old or self.unexpected)
 
 
-def of_a_bank(history: Iterable[Operation], total: int) -> BankVerdict:
+def judge_bank(history: Iterable[Operation], total: int) -> BankVerdict:
     """Judge a history of a bank whose accounts hold `total` together: reads with `balances`, a balance for each
     account. Other operations count for nothing. Raises MinigtsError for balances that are none."""
     reads, wrong, overdrawn = 0, list[str](), list[str]()
@@ -81,7 +81,7 @@ def of_a_bank(history: Iterable[Operation], total: int) -> BankVerdict:
     return BankVerdict(reads, tuple(wrong), tuple(overdrawn))
 
 
-def of_a_queue(history: Iterable[Operation]) -> QueueVerdict:
+def judge_queue(history: Iterable[Operation]) -> QueueVerdict:
     """Judge a history of a queue: operations `put` with a `value`, and `take` with the `value` of its answer, null if
     the queue was empty. The history has to go on until takes find it empty; what is left in it counts as lost."""
     whole = [*history]
@@ -100,7 +100,7 @@ def of_a_queue(history: Iterable[Operation]) -> QueueVerdict:
     )
 
 
-def of_lists(history: Iterable[Operation]) -> ListVerdict:
+def judge_lists(history: Iterable[Operation]) -> ListVerdict:
     """Judge a history of lists, one for each key: operations `append` with a `value`, and `read` with the `values` of
     its answer. Each key is judged for itself: what a transaction saw of several keys is not compared. Raises
     MinigtsError."""

@@ -66,7 +66,7 @@ def alike(text: str) -> str:
     return _NUMBERS.sub("#", " ".join(UNPRINTABLE.sub(" ", text).split()))[:LONGEST_WHY]
 
 
-def judged(test: Program, code: int | None, place: Path, stopped_by: str) -> tuple[Verdict, str]:
+def judge_test(test: Program, code: int | None, place: Path, stopped_by: str) -> tuple[Verdict, str]:
     """The verdict on a test that has ended with `code`, or that was stopped, and what failed in words."""
     if code is None:
         return ("hung", stopped_by) if stopped_by else ("error", "the test was given up: it took too long here")
@@ -105,7 +105,7 @@ def output_of(place: Path) -> str:
         return ""
 
 
-def grouped(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], list[int]]:
+def group_failures(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], list[int]]:
     """The seeds that did not pass, by verdict and what failed; the largest group first."""
     groups: dict[tuple[str, str], list[int]] = {}
     for each in sorted(outcomes, key=lambda outcome: outcome.seed):

@@ -12,7 +12,7 @@ from minigts.explore.work import Exploration
 from minigts.results.gate import Trusted
 
 
-def opened(place: Path, *, trusted: bool) -> Trusted[Exploration]:
+def open_exploration(place: Path, *, trusted: bool) -> Trusted[Exploration]:
     """The exploration in a folder, to be taken. One that is `trusted` is signed, so that it is asked once. Raises
     InputError for a folder that is no exploration's, and for a stranger's that is not `trusted`, with all that it would
     do."""
@@ -28,7 +28,7 @@ def asks(exploration: Exploration) -> list[str]:
     """What taking its seeds does on this machine, in words."""
     files = ", ".join(sorted(exploration.test.files)) or "no files"
     left = set(host_files.elsewhere(exploration.plan, exploration.host_files))
-    wanted = [line for line in trust.of_lab(exploration.plan, exploration.provider) if not _is_kept(line, left)]
+    wanted = [line for line in trust.lab_uses(exploration.plan, exploration.provider) if not _is_kept(line, left)]
     return [
         f"run the test `{exploration.test.in_words}` as you, with {files} of it",
         *(f"use {line}" for line in wanted),

@@ -209,7 +209,7 @@ def _started(
     return shell.start(test.argv(), output=output, env=variables, cwd=place / WORK)
 
 
-def kept(place: Path) -> Iterator[tuple[str, bytes]]:
+def kept_files(place: Path) -> Iterator[tuple[str, bytes]]:
     """The files that the test has left in its course's folder, but for those of the course itself. Large ones, links,
     folders and what has no plain name (`is_name`) are left out."""
     own = (OUTPUT, FAILURES)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from minigts.errors import InputError
 from minigts.explore import course, folder, host_logs, on_worker, program, shrinking, timeline
-from minigts.explore.course import Stop, Taken
+from minigts.explore.course import SeedResult, Stop
 from minigts.explore.exploration import parts_here
 from minigts.explore.outcome import Outcome
 from minigts.explore.work import Exploration, seed_of_work
@@ -29,7 +29,7 @@ from minigts.topology.time import Time
 class Replayed:
     """A seed that was taken again."""
 
-    taken: Taken
+    taken: SeedResult
     lab: str
     """The name of its lab, which is up if that was asked for."""
     time: Time
@@ -45,7 +45,7 @@ class Replayed:
     not asked, and it is what was recorded."""
 
 
-def found(place: Path, exploration: Exploration, seed: int) -> Outcome:
+def find_outcome(place: Path, exploration: Exploration, seed: int) -> Outcome:
     """What came of a seed of the exploration in a folder. Raises InputError for a seed that has not been taken."""
     outcome = folder.outcomes(place).get(seed)
     if outcome is None:
@@ -77,13 +77,13 @@ def replay(
     drawn. With `kept` its lab stays up at the end; with `capture` its frames are written to that
     file. Raises InputError, and what a lab raises."""
     exploration = allowed.content
-    outcome, job = found(place, exploration, seed), seed_of_work(allowed, seed, only)
+    outcome, job = find_outcome(place, exploration, seed), seed_of_work(allowed, seed, only)
     name, whole = on_worker.lab_name(secrets.token_hex(3), seed), False
     with course.lab_of(job, name, say, kept=lambda: kept and whole) as lab:
-        taken = course.taken(lab, job, say, stop, capture)
+        taken = course.run_seed(lab, job, say, stop, capture)
         told = _course(place, outcome, taken, lab) if only is None and stop is None else ()
         whole = True
-    before = folder.recorded(place, seed)
+    before = folder.recorded_files(place, seed)
     difference = ""
     other: tuple[str, ...] = ()
     if only is None:
@@ -94,7 +94,7 @@ def replay(
     if stop is None:
         said = timeline.read(taken.files.get(host_logs.FILE, ""))
     else:
-        said = timeline.before(timeline.read(before.get(host_logs.FILE, "")), stop.at_s)
+        said = timeline.entries_before(timeline.read(before.get(host_logs.FILE, "")), stop.at_s)
     return Replayed(taken, name, exploration.plan.time, difference, other, told, said)
 
 
@@ -103,7 +103,7 @@ _OF_THE_MACHINE = {program.OUTPUT, timeline.FILE, host_logs.FILE, course.COURSE}
 time line and the course are compared by themselves."""
 
 
-def _course(place: Path, outcome: Outcome, taken: Taken, lab: Lab) -> Sequence[str]:
+def _course(place: Path, outcome: Outcome, taken: SeedResult, lab: Lab) -> Sequence[str]:
     """See `Replayed.course`. A replay whose events are recorded is kept in the results folder, and is compared with the
     one before that was."""
     if taken.course is None:
@@ -112,12 +112,12 @@ def _course(place: Path, outcome: Outcome, taken: Taken, lab: Lab) -> Sequence[s
     if outcome.course == taken.course.course.fingerprint:
         lines.append(f"the recorded course: {taken.course.course.events} events, {outcome.course}")
     elif outcome.course:
-        text = folder.recorded(place, outcome.seed).get(course.COURSE)
+        text = folder.recorded_files(place, outcome.seed).get(course.COURSE)
         if text is None:
             lines.append("another one than was recorded; of a seed that passed it is not known where they part")
         else:
             before = documents.model(text, LabCourse, OF_A_FILE)
-            lines += course_difference.told(before, taken.course, (None, None), "replay twice")
+            lines += course_difference.difference_lines(before, taken.course, (None, None), "replay twice")
     if taken.course.course.recording is not None and isinstance(lab.provider, HasCourse):
         lines += _beside_the_last(place, f"seed-{outcome.seed:06d}-", taken.course, lab.provider.recording())
     return lines
@@ -129,11 +129,11 @@ def _beside_the_last(place: Path, prefix: str, found: LabCourse, recording: Path
     courses.keep(place, f"{prefix}{len(replays) + 1}", found, recording)
     if replays:
         files = tuple(courses.recording_of(place, name) for name in (replays[-1], f"{prefix}{len(replays) + 1}"))
-        told = course_difference.told(courses.read(place, replays[-1]), found, (files[0], files[1]))
+        told = course_difference.difference_lines(courses.read(place, replays[-1]), found, (files[0], files[1]))
         yield from (f"{'' if number else 'against the replay before: '}{line}" for number, line in enumerate(told))
 
 
-def _difference(outcome: Outcome, recorded: str | None, taken: Taken, stop: Stop | None) -> str:
+def _difference(outcome: Outcome, recorded: str | None, taken: SeedResult, stop: Stop | None) -> str:
     """Where the time line parts from the recorded one, up to `stop`."""
     if recorded is None:
         same = stop is not None or taken.outcome.timeline_sha256 == outcome.timeline_sha256
@@ -144,14 +144,14 @@ def _difference(outcome: Outcome, recorded: str | None, taken: Taken, stop: Stop
 
 
 def _before(text: str, at_s: float) -> str:
-    return timeline.text_of(timeline.before(timeline.read(text), at_s))
+    return timeline.text_of(timeline.entries_before(timeline.read(text), at_s))
 
 
 def shrink(place: Path, allowed: Trusted[Exploration], seed: int, say: Progress) -> Sequence[str]:
     """Find faults of a failing seed that suffice for its failure, and how short they may be; keep that, and return it
     in words. Raises InputError for a seed that did not fail."""
     exploration = allowed.content
-    outcome = found(place, exploration, seed)
+    outcome = find_outcome(place, exploration, seed)
     if outcome.verdict not in ("failed", "hung"):
         raise InputError(f"{place}: seed {seed} {outcome.verdict}: only one that failed or hung can be shrunk")
     drawn = exploration.drawn(seed)
@@ -170,7 +170,7 @@ def shrink(place: Path, allowed: Trusted[Exploration], seed: int, say: Progress)
 
     whole_s = {fault.number: fault.for_s for fault in drawn}
     only = shrinking.shrunk([*whole_s], lambda numbers: fails({number: whole_s[number] for number in numbers}))
-    lasting = shrinking.shortened({number: whole_s[number] for number in only}, fails)
+    lasting = shrinking.shorten_faults({number: whole_s[number] for number in only}, fails)
     folder.keep_shrunk(place, seed, lasting)
     return [
         f"{fault.at_s:.6f} s: {fault.in_words}, for {lasting[fault.number]:g} s"

@@ -35,7 +35,7 @@ FailsWith = Callable[[Mapping[int, float]], bool]
 """Whether the seed fails in the same way when faults last so long, in seconds by their numbers."""
 
 
-def shortened(lasting: Mapping[int, float], fails: FailsWith) -> dict[int, float]:
+def shorten_faults(lasting: Mapping[int, float], fails: FailsWith) -> dict[int, float]:
     """How long each of the faults has to last, in seconds: half of it is too short, or so short that it was not tried.
     The seed is known to fail with `lasting`."""
     found = dict(lasting)

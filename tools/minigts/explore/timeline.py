@@ -28,7 +28,7 @@ OF_THE_MACHINE = ("time", "lab_s")
 """Members of a lab's events that are no entries': the machine's time of day, and the clock that `at_s` comes from."""
 
 
-def of_lab(rundir: Path, begin: float | datetime, end: float | datetime) -> list[Entry]:
+def lab_entries(rundir: Path, begin: float | datetime, end: float | datetime) -> list[Entry]:
     """The entries of a lab's events from `begin` to `end`: moments of its clock, or in real time of this machine's."""
     found: list[Entry] = []
     for event in events.read(rundir):
@@ -51,7 +51,7 @@ def of_lab(rundir: Path, begin: float | datetime, end: float | datetime) -> list
 def _place(entry: Entry) -> tuple[float, int]:
     """Of the same moment, what the lab and the player note keeps its order. What the test notes comes after it, since
     two programs write in no fixed order."""
-    return at_s(entry), {BEGUN: 0, NOTE: 2, ENDED: 3}.get(str(entry["event"]), 1)
+    return moment_of(entry), {BEGUN: 0, NOTE: 2, ENDED: 3}.get(str(entry["event"]), 1)
 
 
 def _time_of_day(event: Entry) -> datetime | None:
@@ -61,14 +61,14 @@ def _time_of_day(event: Entry) -> datetime | None:
         return None
 
 
-def merged(played: Sequence[Entry], said: Sequence[Entry]) -> list[Entry]:
+def merge_entries(played: Sequence[Entry], said: Sequence[Entry]) -> list[Entry]:
     """Both in the order of time; of the same moment, what was played comes first."""
-    return sorted([*played, *said], key=at_s)
+    return sorted([*played, *said], key=moment_of)
 
 
-def before(entries: Sequence[Entry], moment_s: float) -> list[Entry]:
+def entries_before(entries: Sequence[Entry], moment_s: float) -> list[Entry]:
     """The entries before that moment, without the test's end."""
-    return [each for each in entries if at_s(each) < moment_s and each["event"] != ENDED]
+    return [each for each in entries if moment_of(each) < moment_s and each["event"] != ENDED]
 
 
 def notes(entries: Sequence[Entry]) -> list[str]:
@@ -76,7 +76,7 @@ def notes(entries: Sequence[Entry]) -> list[str]:
     return [str(each.get("text")) for each in entries if each["event"] == NOTE]
 
 
-def at_s(entry: Entry) -> float:
+def moment_of(entry: Entry) -> float:
     """The entry's moment, in seconds after the test's begin."""
     moment_s = entry["at_s"]
     assert isinstance(moment_s, float | int)
@@ -96,7 +96,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def in_words(entries: Sequence[Entry]) -> Iterator[str]:
+def entry_lines(entries: Sequence[Entry]) -> Iterator[str]:
     """A line for each entry, for people: `  12.345678 s  cut: ams-bra`, and of a log `  12.5 s    ams valkey: …`."""
     for entry in entries:
         if entry["event"] == SAID:

@@ -25,7 +25,7 @@ from minigts.topology.plan.path_totals import lost_or_corrupt_percent
 from minigts.topology.plan.plan import Plan
 
 
-class Row(BaseModel):
+class CertificateRow(BaseModel):
     """One quantity of one path, link or host. `measured` is None when nothing was measured; `ok` is None when the
     measurement cannot tell. `p99` is the 99th percentile of the same samples, where there are several."""
 
@@ -76,7 +76,7 @@ class Certificate(BaseModel):
     provider: str
     emulator_overhead_ms: Annotated[float, Field(validation_alias=OVERHEAD_KEYS)]
     """The emulator's own one-way latency over a link, in ms, which was subtracted from the delays."""
-    rows: tuple[Row, ...]
+    rows: tuple[CertificateRow, ...]
     measured_at: datetime | None = None
     """When it was measured; None in older certificates, which do not say."""
     seconds: float = 0.0
@@ -143,9 +143,9 @@ class Certificate(BaseModel):
         write_for_user(path, self.model_dump_json(indent=1) + "\n")
 
 
-def settings_row(host: str, differences: Sequence[str], facts: Sequence[str]) -> Row:
+def settings_row(host: str, differences: Sequence[str], facts: Sequence[str]) -> CertificateRow:
     """The row of a host's settings: there must be no `differences` from the plan. `facts` is what its kernel shows."""
-    return Row(
+    return CertificateRow(
         subject=host,
         quantity="settings",
         unit="differences",
@@ -157,7 +157,7 @@ def settings_row(host: str, differences: Sequence[str], facts: Sequence[str]) ->
     )
 
 
-def rtt_row(plan: Plan, subject: str, path: Path, rtts_ms: Sequence[float]) -> Row:
+def rtt_row(plan: Plan, subject: str, path: Path, rtts_ms: Sequence[float]) -> CertificateRow:
     """The row of a path's median round trip. It is expected to be the sum of its segments and of the time that modelled
     processors take; in virtual time also of the echo's transmission times, which are long on a slow link. Of several
     ways any may be taken: then the nearest that they allow is expected."""
@@ -167,7 +167,7 @@ def rtt_row(plan: Plan, subject: str, path: Path, rtts_ms: Sequence[float]) -> R
     declared = path.rtt_ms, path.rtt_ms if path.rtt_most_ms is None else path.rtt_most_ms
     least_ms, most_ms = (round(ms, 6) for ms in (echo_range_ms(plan, path) if plan.time == "virtual" else declared))
     declared_ms = least_ms if median is None else min(max(median, least_ms), most_ms)
-    return Row(
+    return CertificateRow(
         subject=subject,
         quantity="RTT",
         unit="ms",
@@ -180,7 +180,7 @@ def rtt_row(plan: Plan, subject: str, path: Path, rtts_ms: Sequence[float]) -> R
     )
 
 
-def loss_row(plan: Plan, subject: str, path: Path, lost: int, sent: int) -> Row:
+def loss_row(plan: Plan, subject: str, path: Path, lost: int, sent: int) -> CertificateRow:
     """The row of echo requests without answer, which were lost in either direction."""
     there, back = path.ways
     both_ways = round(lost_or_corrupt_percent(there.loss_percent, back.loss_percent), 6)
@@ -188,7 +188,7 @@ def loss_row(plan: Plan, subject: str, path: Path, lost: int, sent: int) -> Row:
     return _loss_row(plan, subject, "", both_ways, lost, sent, alike)
 
 
-def loss_rows(plan: Plan, link: Link, sent: int, arrived: int, answered: int) -> tuple[Row, Row]:
+def loss_rows(plan: Plan, link: Link, sent: int, arrived: int, answered: int) -> tuple[CertificateRow, CertificateRow]:
     """A row for each direction of a link: how many of the requests sent the other end counted as arrived, and how many
     of its answers came back."""
     there, back = link.ways
@@ -217,12 +217,12 @@ def _alike(shaping: Shaping) -> float:
 
 def _loss_row(
     plan: Plan, subject: str, direction: str, declared_percent: float, lost: int, sent: int, alike: float
-) -> Row:
+) -> CertificateRow:
     tolerance = tolerances.loss(plan).of(declared_percent)
     ok, low, high = judge_loss(round(lost / alike), round(sent / alike), declared_percent, tolerance)
     true_loss = f"{span(digits(low, 2), digits(high, 2))} %"
     note = f"{direction or 'there and back'}, {sent} probes: {true_loss}, {CONFIDENCE:.0%} sure"
-    return Row(
+    return CertificateRow(
         subject=subject,
         quantity="loss",
         unit="%",
@@ -245,12 +245,12 @@ def rate_row(
     judged: bool,
     direction: str = "",
     quantity: str = "TCP",
-) -> Row:
+) -> CertificateRow:
     """The row of what a link carries: of TCP, against the goodput that the link's rate allows; or, as `rate`, of whole
     frames, against the rate."""
     tolerance = tolerances.rate(plan)
     within = measured is not None and tolerance.allows(measured, declared_mbit)
-    return Row(
+    return CertificateRow(
         subject=link,
         quantity=quantity,
         unit="Mbit/s",

@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from minigts.fidelity import measure
-from minigts.fidelity.certificate import Certificate, Row
+from minigts.fidelity.certificate import Certificate, CertificateRow
 from minigts.fidelity.sample import Extent
 from minigts.lab import Lab
 from minigts.machine.progress import Progress
@@ -46,7 +46,7 @@ def current_certificate(lab: Lab, say: Progress, extent: Extent = "full") -> Cur
     return CurrentCertificate(old, f"this is {made}, not measured now; links and hosts show what they showed then")
 
 
-def _of(row: Row | None) -> tuple[bool | None, str] | None:
+def _of(row: CertificateRow | None) -> tuple[bool | None, str] | None:
     return None if row is None else (row.ok, row.note)
 
 

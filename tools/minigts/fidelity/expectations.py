@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from minigts.fidelity.certificate import Certificate, Row
+from minigts.fidelity.certificate import Certificate, CertificateRow
 from minigts.fidelity.measure import NO_ONE_ROUND_TRIP, MeasuredPath, certify, keep, link_rows, path_rows, tcp_mbit
 from minigts.judge import tolerances
 from minigts.judge.latency import segment_sums
 from minigts.judge.registry import WORDS
-from minigts.judge.samples import PathSamples, by_hops, ends, measured_once, plural
+from minigts.judge.samples import PathSamples, ends, measured_once, paths_by_hops, plural
 from minigts.judge.throughput import ceiling_in_words, reaches_ceiling
 from minigts.judge.tolerances import CEILING
 from minigts.judge.verdicts import Judgement
@@ -35,18 +35,18 @@ class Measurements:
     `rows` has what the certificate has measured; its round trips are not measured again.
     """
 
-    def __init__(self, lab: Lab, say: Progress, rows: Sequence[Row] = ()) -> None:
+    def __init__(self, lab: Lab, say: Progress, rows: Sequence[CertificateRow] = ()) -> None:
         self._lab, self._say, self._rows = lab, say, rows
         self.notes: dict[str, str] = {}
         """By path, why its throughput could not be measured."""
 
     @cached_property
-    def further_round_trips(self) -> tuple[Row, ...]:
+    def further_round_trips(self) -> tuple[CertificateRow, ...]:
         """Rows of every link and path that the certificate has left out."""
         return tuple(self._round_trips())
 
     @property
-    def round_trips(self) -> tuple[Row, ...]:
+    def round_trips(self) -> tuple[CertificateRow, ...]:
         """Rows of every link and path, the certificate's and the further ones."""
         return (*self._rows, *self.further_round_trips)
 
@@ -78,7 +78,7 @@ class Measurements:
         first."""
         return tuple(self._throughputs())
 
-    def _round_trips(self) -> Iterator[Row]:
+    def _round_trips(self) -> Iterator[CertificateRow]:
         measured = {row.subject for row in self._rows if row.quantity == "RTT"}
         record = self._lab.read_record()
         for link in used_links(self._lab.plan, record):
@@ -130,7 +130,7 @@ def check(lab: Lab, say: Progress) -> Certificate:
     return whole
 
 
-def judged(plan: Plan, quantity: str, word: str, measured: Measurements) -> Judgement:
+def judge_expectation(plan: Plan, quantity: str, word: str, measured: Measurements) -> Judgement:
     """The verdict on one entry of the file's `expect:`."""
     if quantity == "latency":
         return WORDS[word](measured.latencies, plan)
@@ -140,7 +140,7 @@ def judged(plan: Plan, quantity: str, word: str, measured: Measurements) -> Judg
     return WORDS[word](cells, plan)
 
 
-def expected_rows(plan: Plan, measured: Measurements) -> Iterator[Row]:
+def expected_rows(plan: Plan, measured: Measurements) -> Iterator[CertificateRow]:
     """The certificate's rows for the file's `expect:`: one for each path, or one for a shape over the hops."""
     wanted = _wanted(plan)
     if any(quantity == "latency" for quantity, _ in wanted):
@@ -164,7 +164,7 @@ class Expected:
         return ": ".join(filter(None, (self.quantity, self.word, self.subject)))
 
 
-def expected(plan: Plan) -> tuple[Expected, ...]:
+def single_expectations(plan: Plan) -> tuple[Expected, ...]:
     """The single expectations of the file's `expect:`, as known before anything is measured."""
     return tuple(
         Expected(quantity, word, subject)
@@ -173,7 +173,7 @@ def expected(plan: Plan) -> tuple[Expected, ...]:
     )
 
 
-def row_of(plan: Plan, each: Expected, measured: Measurements) -> Row | None:
+def row_of(plan: Plan, each: Expected, measured: Measurements) -> CertificateRow | None:
     """The row of an expectation; None where it was not measured because a link of its path is cut."""
     if each.word == "as-declared":
         rows = [row for row in measured.round_trips if row.quantity == "RTT"]
@@ -203,11 +203,11 @@ def _subjects(plan: Plan, quantity: str, word: str) -> list[str]:
     return []
 
 
-def _rows(plan: Plan, quantity: str, word: str, measured: Measurements) -> Iterator[Row]:
+def _rows(plan: Plan, quantity: str, word: str, measured: Measurements) -> Iterator[CertificateRow]:
     if plan.time == "virtual" and (why := _of_a_free_processor(plan, quantity)):
         yield _unmeasured_row(plan, quantity, word, why)
         return
-    judgement = judged(plan, quantity, word, measured)
+    judgement = judge_expectation(plan, quantity, word, measured)
     if word == "sum-of-segments" and (sums := list(_sum_rows(plan, measured))):
         yield from sums
     elif word == "within-ceiling" and (shares := list(_ceiling_rows(measured))):
@@ -216,9 +216,9 @@ def _rows(plan: Plan, quantity: str, word: str, measured: Measurements) -> Itera
         yield _shape_row(plan, quantity, word, judgement, measured)
 
 
-def _sum_rows(plan: Plan, measured: Measurements) -> Iterator[Row]:
+def _sum_rows(plan: Plan, measured: Measurements) -> Iterator[CertificateRow]:
     for each in segment_sums(measured.latencies, plan):
-        yield Row(
+        yield CertificateRow(
             subject=_name(each.cell),
             quantity="RTT, sum of segments",
             unit="ms",
@@ -230,11 +230,11 @@ def _sum_rows(plan: Plan, measured: Measurements) -> Iterator[Row]:
         )
 
 
-def _ceiling_rows(measured: Measurements) -> Iterator[Row]:
-    for cell in by_hops(measured.throughputs):
+def _ceiling_rows(measured: Measurements) -> Iterator[CertificateRow]:
+    for cell in paths_by_hops(measured.throughputs):
         if cell.predicted is not None:
             lowest = CEILING.low * (cell.predicted if cell.predicted_least is None else cell.predicted_least)
-            yield Row(
+            yield CertificateRow(
                 subject=_name(cell),
                 quantity=f"TCP over {plural(cell.hops, 'hop')}",
                 unit="Mbit/s",
@@ -245,15 +245,15 @@ def _ceiling_rows(measured: Measurements) -> Iterator[Row]:
                 wanted=f"{CEILING.in_words} of {ceiling_in_words(cell.predicted, cell.predicted_least)}",
             )
     for path, note in measured.notes.items():
-        yield Row(
+        yield CertificateRow(
             subject=path, quantity="TCP", unit="Mbit/s", declared=0, measured=None, tolerance=0, ok=False, note=note
         )
 
 
-def _shape_row(plan: Plan, quantity: str, word: str, judgement: Judgement, measured: Measurements) -> Row:
+def _shape_row(plan: Plan, quantity: str, word: str, judgement: Judgement, measured: Measurements) -> CertificateRow:
     """A row with the longest path as measured and the shortest as declared; with neither for a single length."""
     both = ends(measured.throughputs) if quantity == "throughput" else None
-    return Row(
+    return CertificateRow(
         subject=_name(both[1]) if both else plan.name,
         quantity=f"TCP, {word}" if quantity == "throughput" else f"RTT, {word}",
         unit="Mbit/s" if quantity == "throughput" else "ms",
@@ -277,9 +277,9 @@ def _of_a_free_processor(plan: Plan, quantity: str) -> str:
     return f"says nothing in virtual time, where the processor is free: no link declares a {lack}"
 
 
-def _unmeasured_row(plan: Plan, quantity: str, word: str, why: str) -> Row:
+def _unmeasured_row(plan: Plan, quantity: str, word: str, why: str) -> CertificateRow:
     named, unit = ("TCP", "Mbit/s") if quantity == "throughput" else ("RTT", "ms")
-    return Row(
+    return CertificateRow(
         subject=plan.name,
         quantity=f"{named}, {word}",
         unit=unit,

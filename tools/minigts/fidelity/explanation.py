@@ -16,7 +16,7 @@ from minigts.dataplane import filters, shaping
 from minigts.dataplane.reached import DOWN, NO_INTERFACE
 from minigts.errors import MinigtsError
 from minigts.fidelity import host_settings, measure
-from minigts.fidelity.certificate import Row
+from minigts.fidelity.certificate import CertificateRow
 from minigts.fidelity.host_load import recording, taints
 from minigts.fidelity.host_settings import HostSettings
 from minigts.lab import DECLARED, Lab, Record, Settings, links, outages
@@ -55,7 +55,7 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Quantity(_Frozen):
+class ExplainedQuantity(_Frozen):
     """One setting of one direction of a link. None means not limited or not set; for `shown` also unreadable."""
 
     source: str
@@ -86,10 +86,10 @@ class Interface(_Frozen):
     """`eth1: MTU 1500, on are rx-checksumming, …`"""
 
 
-class Measured(_Frozen):
+class MeasuredLink(_Frozen):
     """The figures measured over the link, and when."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[CertificateRow, ...]
     at: datetime | None
     """None where the certificate does not say."""
     source: Literal["certificate", "now"]
@@ -106,7 +106,7 @@ class Explanation(_Frozen):
     provider: str
     link: str
     ends: tuple[str, str]
-    quantities: tuple[Quantity, ...]
+    quantities: tuple[ExplainedQuantity, ...]
     emulator_overhead_ms: float
     """The emulator's own one-way latency over a link, in ms, which is subtracted from every delay."""
     carried: bool
@@ -122,7 +122,7 @@ class Explanation(_Frozen):
     """How the hosts' settings differ from what should be set now: `bra eth1: delay is 50 ms, declared 8.75 ms`."""
     unread: dict[str, str]
     """Why nothing could be read from a host, by host."""
-    measured: Measured | None
+    measured: MeasuredLink | None
     cause: Cause
     answer: str
 
@@ -136,7 +136,7 @@ class _Evidence:
     record: Record
     differences: Sequence[str]
     unread: Mapping[str, str]
-    measured: Measured | None
+    measured: MeasuredLink | None
     delays_ms: Sequence[float]
     carried: bool
     reopens: bool
@@ -168,17 +168,19 @@ def explain(lab: Lab, link: Link, *, measuring: bool = False) -> Explanation:
     measured = _measured_now(lab, link) if measuring and whole else _certified(lab, link)
     carried = links.link_carrier(lab) is not None
     reopens = carried or not isinstance(lab.provider, Restarts)  # in real time a kernel's port cannot be opened twice
-    return explained(lab.name, lab.plan, link, record, shown, unread, measured, carried=carried, reopens=reopens)
+    return compose_explanation(
+        lab.name, lab.plan, link, record, shown, unread, measured, carried=carried, reopens=reopens
+    )
 
 
-def explained(
+def compose_explanation(
     lab: str,
     plan: Plan,
     link: Link,
     record: Record,
     shown: Mapping[str, HostSettings],
     unread: Mapping[str, str],
-    measured: Measured | None,
+    measured: MeasuredLink | None,
     *,
     carried: bool = False,
     reopens: bool = True,
@@ -237,7 +239,7 @@ def _direction(
     receiver: tuple[str, Port],
     record: Record,
     shown: Mapping[str, HostSettings],
-) -> Iterator[Quantity]:
+) -> Iterator[ExplainedQuantity]:
     """The rows of a direction whose sender sets rate and queue, and whose receiver sets delay, jitter and loss."""
     (source, leaving), (target, arriving) = sender, receiver
     leaving_now, arriving_now = (links.port_now(plan, port, record) for port in (leaving, arriving))
@@ -246,7 +248,7 @@ def _direction(
     netem = incoming.model_copy(update={"delay_ms": delay_ms}) if shaping.holds_arrivals(incoming) else None
     rated, delayed = _read_back(leaving_now, shown.get(source)), _read_back(arriving_now, shown.get(target))
     there = shown.get(target)
-    dropping = None if there is None or there.filters is None else filters.policed(arriving, there.filters)
+    dropping = None if there is None or there.filters is None else filters.police_figures(arriving, there.filters)
     for each in (*AT_SENDER, *AT_RECEIVER):
         declared, now, read = (
             (leaving.outgoing, outgoing, rated) if each.at_sender else (arriving.incoming, netem, delayed)
@@ -296,7 +298,7 @@ def _carried_direction(
     receiver: tuple[str, Port],
     record: Record,
     shown: Mapping[str, HostSettings],
-) -> Iterator[Quantity]:
+) -> Iterator[ExplainedQuantity]:
     """The rows of a direction whose settings are all those of its wire."""
     (source, leaving), (target, _) = sender, receiver
     outgoing = links.port_now(plan, leaving, record).outgoing
@@ -312,12 +314,12 @@ def _carried_direction(
 
 def _quantity(
     setting: Setting, source: str, target: str, declared: Shaping, now: Shaping | None, shows: Amount | None, where: str
-) -> Iterator[Quantity]:
+) -> Iterator[ExplainedQuantity]:
     """One row; none for a rare setting that has its default everywhere."""
     is_declared = getattr(declared, setting.field)
     wanted = None if now is None else getattr(now, setting.field)
     if not setting.rare or any(each not in (None, setting.default) for each in (is_declared, wanted, shows)):
-        yield Quantity(
+        yield ExplainedQuantity(
             source=source,
             target=target,
             name=setting.word,
@@ -340,12 +342,12 @@ def _interface(host: str, port: Port, shown: HostSettings) -> Interface:
     )
 
 
-def _certified(lab: Lab, link: Link) -> Measured | None:
+def _certified(lab: Lab, link: Link) -> MeasuredLink | None:
     certificate = measure.last(lab)
     rows = () if certificate is None else tuple(row for row in certificate.rows if row.subject == link.name)
     if certificate is None or not rows:
         return None
-    return Measured(
+    return MeasuredLink(
         rows=rows,
         at=certificate.measured_at,
         source="certificate",
@@ -354,10 +356,10 @@ def _certified(lab: Lab, link: Link) -> Measured | None:
     )
 
 
-def _measured_now(lab: Lab, link: Link) -> Measured:
+def _measured_now(lab: Lab, link: Link) -> MeasuredLink:
     with recording(lab.provider.processes(), lab.plan.time) as machine:
         rows = tuple(measure.link_rows(lab, link))
-    return Measured(rows=rows, at=datetime.now(UTC), source="now", busy=taints(machine.load))
+    return MeasuredLink(rows=rows, at=datetime.now(UTC), source="now", busy=taints(machine.load))
 
 
 def _answer(evidence: _Evidence) -> tuple[Cause, str]:
@@ -392,7 +394,7 @@ def _deliberate(evidence: _Evidence, command: str) -> tuple[Cause, str] | None:
     if evidence.other_way is not None:
         return "blocked", f"{name} is {evidence.other_way}: it was not measured"
     if (change := evidence.record.changed.get(name)) is not None:
-        again = links.as_declared(name)
+        again = links.restoring_command(name)
         return "changed", f"{name} has other settings than declared ({change.in_words}); to restore them: {again}"
     if evidence.record.settings != DECLARED:
         return "experiment", (
@@ -430,7 +432,7 @@ def _answer_of_measurement(evidence: _Evidence) -> tuple[Cause, str]:
     return cause, f"all is set as declared, but {outside[0].quantity} was measured as {outside[0].in_words()}: {reason}"
 
 
-def _reason(row: Row, measured: Measured, evidence: _Evidence) -> tuple[Cause, str]:
+def _reason(row: CertificateRow, measured: MeasuredLink, evidence: _Evidence) -> tuple[Cause, str]:
     """Why a figure lies outside its tolerance though all is set as it should be."""
     overhead_ms = evidence.record.emulator_overhead_ms
     if evidence.carried:

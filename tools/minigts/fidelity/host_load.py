@@ -83,20 +83,20 @@ class Snapshot:
 
 
 @dataclass
-class Recording:
+class LoadRecording:
     """The result of `recording`: `load` is set when the block has ended, and stays None in virtual time."""
 
     load: HostLoad | None = None
 
 
 @contextmanager
-def recording(roots: Iterable[int], time: Time = "real") -> Iterator[Recording]:
+def recording(roots: Iterable[int], time: Time = "real") -> Iterator[LoadRecording]:
     """Record this machine's load during a block. The processes `roots` and all their children are the lab's.
 
     This process does not count as foreign; its children do, unless they are the lab's. Nothing is recorded in virtual
     `time`, whose figures do not depend on the machine's load.
     """
-    record, own, timer = Recording(), tuple(roots), _Timer()
+    record, own, timer = LoadRecording(), tuple(roots), _Timer()
     if time == "virtual":
         yield record
         return
@@ -106,7 +106,7 @@ def recording(roots: Iterable[int], time: Time = "real") -> Iterator[Recording]:
         yield record
     finally:
         lag_ms = timer.stop()
-        record.load = between(before, snapshot(own), lag_ms)
+        record.load = load_between(before, snapshot(own), lag_ms)
 
 
 def taints(load: HostLoad | None) -> tuple[str, ...]:
@@ -139,7 +139,7 @@ def snapshot(roots: Iterable[int], proc: Path = PROC) -> Snapshot:
     )
 
 
-def between(before: Snapshot, after: Snapshot, lag_ms: float) -> HostLoad:
+def load_between(before: Snapshot, after: Snapshot, lag_ms: float) -> HostLoad:
     """The load between two snapshots. Ticks are coarse, so a negative difference counts as zero."""
     seconds = max(after.at_s - before.at_s, 1e-6)
     busy_s, own_s = after.busy_s - before.busy_s, after.own_s - before.own_s

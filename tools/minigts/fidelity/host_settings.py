@@ -57,7 +57,7 @@ class HostSettings:
         """`eth1: MTU 1500, on are rx-checksumming, tx-checksumming`."""
         features = self.features.get(port.name, {})
         on = sorted(name for name, value in features.items() if isinstance(value, dict) and value.get("active"))
-        also = "" if self.reached is None else reached.added(port, self.reached)
+        also = "" if self.reached is None else reached.added_addresses(port, self.reached)
         return f"{port.name}: MTU {self.mtus.get(port.name)}, on are {', '.join(on)}{also}"
 
     @property
@@ -186,7 +186,7 @@ def _vlan_differences(plan: Plan, machine: Host | Switch, port: Port, shown: Hos
             yield f"{port.name}: VLAN is {found}, should be {wanted}"
 
 
-def _ipv6_differences(port: Port, beside: ipv6.Host, shown: HostSettings) -> Iterator[str]:
+def _ipv6_differences(port: Port, beside: ipv6.Ipv6Host, shown: HostSettings) -> Iterator[str]:
     for own in port.on_segments if isinstance(port, HostPort) else ():
         address, found = beside.port(own.name).address, shown.ipv6.get(own.name, ())
         if found != (address,):
@@ -200,7 +200,7 @@ def _global_addresses(device: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _documents(text: str) -> list[Any]:
     """The JSON documents in a text of several."""
-    text = documents.held(text)
+    text = documents.bounded_text(text)
     decoder, found, at = json.JSONDecoder(), [], 0
     while (at := _BLANK.match(text, at).end()) < len(text):  # type: ignore[union-attr]  # it matches everywhere
         document, at = decoder.raw_decode(text, at)

@@ -18,12 +18,20 @@ from minigts import paths
 from minigts.dataplane.round_trip import echo_s_at_lowest_rate
 from minigts.errors import CommandFailed, HostFailed, reading_from
 from minigts.fidelity import host_settings, sample, trains
-from minigts.fidelity.certificate import Certificate, Row, loss_row, loss_rows, rate_row, rtt_row, settings_row
+from minigts.fidelity.certificate import (
+    Certificate,
+    CertificateRow,
+    loss_row,
+    loss_rows,
+    rate_row,
+    rtt_row,
+    settings_row,
+)
 from minigts.fidelity.host_load import recording, taints
 from minigts.fidelity.sample import MOST_AT_ONCE_MBIT, Extent
 from minigts.foreign import Foreign, to_parse, whole_number
 from minigts.judge import tolerances
-from minigts.judge.silence import explained, question
+from minigts.judge.silence import explain_silence, question
 from minigts.judge.throughput import ceiling_in_words
 from minigts.lab import Lab, Record, events, links
 from minigts.lab.calibration import RoundTrips, probe
@@ -145,9 +153,9 @@ def certify(lab: Lab, say: Progress, *, bringing_up: bool = False, extent: Exten
     with recording(lab.provider.processes(), lab.plan.time) as machine:
         in_time = _within(BUDGET_S)
         record = lab.read_record()
-        as_set = links.with_current_links(lab, record)
+        as_set = links.current_lab(lab, record)
         every = labs.used_links(as_set.plan, record)
-        whole = every if extent == "full" else sample.chosen(every)
+        whole = every if extent == "full" else sample.choose_links(every)
         over = covering(labs.whole_paths(as_set.plan, record))[: None if whole == every else sample.PATHS]
         round_trips = tuple(_round_trips(as_set, whole, over, say, in_time))
         if bringing_up and links.link_carrier(lab) is None and any(row.too_fast for row in round_trips):
@@ -185,7 +193,7 @@ def certify(lab: Lab, say: Progress, *, bringing_up: bool = False, extent: Exten
     return certificate
 
 
-def after_up(lab: Lab, say: Progress) -> Certificate:
+def certificate_after_up(lab: Lab, say: Progress) -> Certificate:
     """The certificate of a lab that `up` has returned: the present one if it still holds, otherwise a new one."""
     return valid_certificate(lab) or certify(lab, say, bringing_up=not (lab.rundir / FILE).exists())
 
@@ -251,12 +259,12 @@ def covering(among: Sequence[Path]) -> list[Path]:
     return chosen
 
 
-def settings(lab: Lab, say: Progress) -> Iterator[Row]:
+def settings(lab: Lab, say: Progress) -> Iterator[CertificateRow]:
     """A row for each machine: how its kernel's settings, and the wires of its links, differ from the plan."""
     say("certificate: reading back what is set")
     record, wires = lab.read_record(), links.read_wires(lab)
 
-    def row_of(machine: Host | Switch) -> Row:
+    def row_of(machine: Host | Switch) -> CertificateRow:
         shown = host_settings.read_back(lab, machine, record, wires)
         different = host_settings.differences(lab.plan, machine, record, shown)
         facts = [*(shown.fact(port) for port in machine.ports), *shown.facts_of_kernel]
@@ -283,7 +291,7 @@ def _off(plan: Plan, record: Record) -> dict[str, str]:
 
 def _round_trips(
     lab: Lab, whole: Sequence[Link], over: Sequence[Path], say: Progress, in_time: InTime
-) -> Iterator[Row]:
+) -> Iterator[CertificateRow]:
     """Rows of round trips over links and over paths, measured one after the other, since hosts share processors."""
     for link in whole:
         say(f"certificate: round trips over {link.name}")
@@ -294,7 +302,9 @@ def _round_trips(
         yield from path_rows(lab, name, path, in_time)
 
 
-def _why_silent(plan: Plan, whole: Sequence[Link], over: Sequence[Path], rows: tuple[Row, ...]) -> tuple[Row, ...]:
+def _why_silent(
+    plan: Plan, whole: Sequence[Link], over: Sequence[Path], rows: tuple[CertificateRow, ...]
+) -> tuple[CertificateRow, ...]:
     """The rows; those of round trips without any answer name the machines that explain them best."""
     links = {link.name: _path_of(link) for link in whole}
     measured = {**{_name_of(path): path for path in over}, **links}
@@ -306,7 +316,7 @@ def _why_silent(plan: Plan, whole: Sequence[Link], over: Sequence[Path], rows: t
     if not silent:
         return rows
     paths_of = {(path.source, path.target): path for path in reversed(silent.values())}
-    why = {pair: each for each in explained(plan, [*paths_of], paths_of) for pair in each.pairs}
+    why = {pair: each for each in explain_silence(plan, [*paths_of], paths_of) for pair in each.pairs}
     notes = {name: f"not reached: {question(why[path.source, path.target].machines)}" for name, path in silent.items()}
     return tuple(
         row.model_copy(update={"note": notes[row.subject]}) if row.subject in notes and row.quantity == "RTT" else row
@@ -318,12 +328,12 @@ def _name_of(path: Path) -> str:
     return f"{path.source}-{path.target}"
 
 
-def link_rows(lab: Lab, link: Link, in_time: InTime = lambda: True) -> Iterator[Row]:
+def link_rows(lab: Lab, link: Link, in_time: InTime = lambda: True) -> Iterator[CertificateRow]:
     """Round trips over a link from end to end, and their loss if none is declared."""
     yield from _path_rows(lab, link.name, _path_of(link), lab.plan.far_address(link), in_time)
 
 
-def path_rows(lab: Lab, name: str, path: Path, in_time: InTime = lambda: True) -> Iterator[Row]:
+def path_rows(lab: Lab, name: str, path: Path, in_time: InTime = lambda: True) -> Iterator[CertificateRow]:
     """Round trips over a path from end to end, and their loss if none is declared."""
     yield from _path_rows(lab, name, path, lab.plan.address_over(path), in_time)
 
@@ -343,7 +353,7 @@ def _path_of(link: Link) -> Path:
     )
 
 
-def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -> Iterator[Row]:
+def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -> Iterator[CertificateRow]:
     if lab.plan.asks_controller(path) or _asks_neighbours(lab, path):
         # A controller installs a pair's flows at its first packet; until then every packet passes the controller.
         _probe(lab, path.source, address, 1, lab.provider.pace_s, path.rtt_ms)
@@ -398,7 +408,7 @@ def _probe(lab: Lab, host: str, address: str, count: int, interval_s: float, rtt
         return RoundTrips(0, ())
 
 
-def _losses(lab: Lab, whole: Sequence[Link], say: Progress, dumb: frozenset[str]) -> Iterator[Row]:
+def _losses(lab: Lab, whole: Sequence[Link], say: Progress, dumb: frozenset[str]) -> Iterator[CertificateRow]:
     """Rows of links with a declared loss, except `dumb` ones, over which nothing came back.
 
     Where the two directions differ, each has a row: the far end's kernel counts the requests that arrive.
@@ -466,7 +476,9 @@ def _apart_s(lab: Lab, path: Path) -> float:
     return max(_interval_s(lab, path), apart_s if lab.plan.time == "virtual" else min(apart_s, FARTHEST_APART_S))
 
 
-def _rates(lab: Lab, whole: Sequence[Link], say: Progress, in_time: InTime, dumb: frozenset[str]) -> Iterator[Row]:
+def _rates(
+    lab: Lab, whole: Sequence[Link], say: Progress, in_time: InTime, dumb: frozenset[str]
+) -> Iterator[CertificateRow]:
     """Rows of the links' rates. In virtual time a train of frames measures each fast link, alone. The others carry TCP
     from their first end to the second, several links at once; a link outside its tolerance is measured again alone.
     Where the directions have different rates, the second follows the first, so that they do not disturb each other.
@@ -514,7 +526,7 @@ def _rated(link: Link) -> Iterator[_OneWay]:
         yield from (_OneWay(link, 0, for_both=False), _OneWay(link, 1, for_both=False))
 
 
-def _rate_row_alone(lab: Lab, way: _OneWay, row: Row, say: Progress, in_time: InTime) -> Row:
+def _rate_row_alone(lab: Lab, way: _OneWay, row: CertificateRow, say: Progress, in_time: InTime) -> CertificateRow:
     """The row of a link measured again: in real time as the machine may have been busy, in virtual time for so long
     that what a retransmission delivers at once at the end is a small part. Where the hosts' buffers and not the link
     were the limit, it is not measured again."""
@@ -531,7 +543,7 @@ def _rate_row_alone(lab: Lab, way: _OneWay, row: Row, say: Progress, in_time: In
     return row
 
 
-def _by_windows(lab: Lab, way: _OneWay, row: Row) -> Row | None:
+def _by_windows(lab: Lab, way: _OneWay, row: CertificateRow) -> CertificateRow | None:
     """A row outside its tolerance, judged by what the hosts' windows carry; None where these can fill the link."""
     if row.measured is None or row.declared * way.link.rtt_ms * 1000 / 8 < host_settings.LEAST_BYTES:
         return None
@@ -562,7 +574,7 @@ def _batches(rated: Sequence[_OneWay]) -> Iterator[list[_OneWay]]:
         yield batch
 
 
-def _rate_row(lab: Lab, way: _OneWay, *, longer: bool = False) -> Row:
+def _rate_row(lab: Lab, way: _OneWay, *, longer: bool = False) -> CertificateRow:
     link, plan = way.link, lab.plan
     address, shaping = plan.far_address(link, 1 - way.end), plan.directions(link)[way.end]
     queue_s = (shaping.queue_bytes or 0) * 8 / ((shaping.rate_mbit or math.inf) * 1e6)
@@ -587,7 +599,7 @@ def _rate_row(lab: Lab, way: _OneWay, *, longer: bool = False) -> Row:
     return _judged_rate(lab, way, measured, note or why, judged=not why)
 
 
-def _judged_rate(lab: Lab, way: _OneWay, measured: float | None, note: str, judged: bool) -> Row:
+def _judged_rate(lab: Lab, way: _OneWay, measured: float | None, note: str, judged: bool) -> CertificateRow:
     mtu = lab.plan.mtu_of(way.link)
     ceiling_mbit = tcp_ceiling_mbit(way.figures.rate_mbit, None, mtu, family=lab.plan.family) or 0
     return rate_row(lab.plan, way.link.name, ceiling_mbit, measured, note, judged=judged, direction=way.name)

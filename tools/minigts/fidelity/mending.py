@@ -41,7 +41,7 @@ def _mended(lab: Lab, machine: Host | Switch) -> list[str]:
     if not different:
         return []
     undoing = _undoing(lab, machine, record, shown)
-    before, record = record, record.counting(links.drawn_on(lab, record, [machine]))
+    before, record = record, record.counting(links.redrawn_directions(lab, record, [machine]))
     if record != before:
         lab.write(record, before)
     links.set_wires(lab, record, [machine])
@@ -92,7 +92,7 @@ def _undoing(lab: Lab, machine: Host | Switch, record: Record, shown: HostSettin
     """A script that removes what setting everything again would leave: foreign queueing disciplines and routes."""
     foreign = [port for port in machine.ports if host_settings.shaping_differences(lab.plan, [port], record, shown)]
     ways = host_settings.ways(lab.plan, machine, record, shown, machine.ports)
-    return shaping.without_foreign(foreign) + _routes_undone(ways)
+    return shaping.removal_script(foreign) + _routes_undone(ways)
 
 
 def _routes_undone(ways: Sequence[Difference]) -> str:

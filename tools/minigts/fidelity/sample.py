@@ -32,7 +32,7 @@ LOSSY_S = 3.0
 """1500 echo requests over a link with a loss, 2 ms apart."""
 
 
-def chosen(links: Sequence[Link]) -> tuple[Link, ...]:
+def choose_links(links: Sequence[Link]) -> tuple[Link, ...]:
     """A sample of the links, in their order: among them the slowest and the fastest, and others evenly between."""
     if len(links) <= SAMPLE:
         return tuple(links)
@@ -44,7 +44,7 @@ def chosen(links: Sequence[Link]) -> tuple[Link, ...]:
 
 def foreseen_s(plan: Plan, extent: Extent) -> float:
     """About how many seconds of this machine a certificate of the plan takes, where nothing else runs."""
-    links = plan.links if extent == "full" else chosen(plan.links)
+    links = plan.links if extent == "full" else choose_links(plan.links)
     rates_mbit = [link.rate_mbit for link in links if link.rate_mbit is not None and not link.lossy]
     carried_mbit = sum(rate for rate in rates_mbit if plan.time == "real" or rate <= FAST_MBIT)
     if plan.time == "virtual":

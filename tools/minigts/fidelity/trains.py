@@ -8,7 +8,7 @@ hundred frames shows it, where TCP would send hundreds of thousands, each of whi
 from __future__ import annotations
 
 from minigts.dataplane.round_trip import ICMP_HEADER_BYTES
-from minigts.fidelity.certificate import Row, rate_row
+from minigts.fidelity.certificate import CertificateRow, rate_row
 from minigts.fidelity.sample import FAST_MBIT
 from minigts.lab import Lab, calibration
 from minigts.tools.cpu_bound import is_modelled
@@ -31,7 +31,7 @@ def measures(lab: Lab, link: Link, path: Path) -> bool:
     return lab.plan.time == "virtual" and fast and plain and link.rtt_ms <= FARTHEST_MS
 
 
-def row(lab: Lab, link: Link) -> Row:
+def row(lab: Lab, link: Link) -> CertificateRow:
     """The certificate's row of a link that a train measures. Raises what `probe` raises."""
     declared_mbit = link.ways[0].rate_mbit or 0
     return rate_row(lab.plan, link.name, declared_mbit, *_rate_mbit(lab, link), judged=True, quantity="rate")

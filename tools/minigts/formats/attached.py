@@ -19,7 +19,7 @@ from itertools import pairwise
 
 from minigts.formats.network import Link, Machine, Notes, ports
 from minigts.language import interface_names
-from minigts.language.blocks import reserved_for
+from minigts.language.blocks import reserved_block
 from minigts.language.interface_names import number_of
 from minigts.language.problems import Location, shown
 
@@ -29,7 +29,7 @@ _DIGITS = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedLink:
     """What a file asks for at one end of a link."""
 
     where: Location
@@ -45,7 +45,7 @@ class Attached:
     """A link with its network, and what its file asks for at each end."""
 
     link: Link
-    ends: tuple[Wanted, Wanted]
+    ends: tuple[WantedLink, WantedLink]
     network: IPv4Network | None = None
     where: Location = ()
     """The network's place in the file."""
@@ -72,7 +72,7 @@ class Fitted:
                 notes.add(f"interface {name[:40]}", host, why)
 
 
-def fitted(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> Fitted:
+def fit_links(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> Fitted:
     """The links, as close to what the file asks for as possible. `machines` are by their names in the lab."""
     found = Fitted()
     _require_apart(attached, found)
@@ -87,7 +87,7 @@ def fitted(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> Fit
     return found
 
 
-def _is_renamed(wanted: Wanted, name: str, ours: str) -> bool:
+def _is_renamed(wanted: WantedLink, name: str, ours: str) -> bool:
     """Whether an interface is called otherwise here; one with a name of its own and the right number is not."""
     return name != ours and (wanted.number != number_of(ours) or _OF_PORTS.fullmatch(name) is not None)
 
@@ -146,7 +146,7 @@ def _order(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> lis
 
 def _after(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> dict[int, set[int]]:
     """By link, those that have to come after it: the next link of each of its hosts."""
-    ends: dict[str, list[tuple[int, Wanted]]] = {}
+    ends: dict[str, list[tuple[int, WantedLink]]] = {}
     for index, each in enumerate(attached):
         for end, wanted in zip(each.link.ends, each.ends, strict=True):
             if not machines[end].is_switch:
@@ -159,7 +159,7 @@ def _after(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> dic
     return after
 
 
-def _numbered(own: Sequence[tuple[int, Wanted]]) -> list[int]:
+def _numbered(own: Sequence[tuple[int, WantedLink]]) -> list[int]:
     """A host's links in the order of their numbers. Links without one get the free numbers, in the order of their names
     where these differ in digits alone, else in file order."""
     given = {wanted.number for _, wanted in own if wanted.number is not None}
@@ -201,7 +201,7 @@ def _address(machines: Mapping[str, Machine], chosen: Sequence[Attached], found:
 def _why_not(network: IPv4Network, taken: Sequence[IPv4Network]) -> str | None:
     if network.prefixlen > LONGEST_PREFIX or network.prefixlen == 0:
         return f"a link's network is from /1 to /{LONGEST_PREFIX}"
-    if (user := reserved_for(network, overlaid=False)) is not None:
+    if (user := reserved_block(network, overlaid=False)) is not None:
         return f"it overlaps {user}"
     return next((f"it overlaps {other}, another link's" for other in taken if other.overlaps(network)), None)
 
@@ -248,7 +248,7 @@ def _compare(
                 found.links[index] = replace(link, addresses=(*link.addresses, (end, str(address))))
 
 
-def _wrong(hosts: Sequence[tuple[str, Wanted]], network: IPv4Network) -> list[tuple[str, Wanted, IPv4Address]]:
+def _wrong(hosts: Sequence[tuple[str, WantedLink]], network: IPv4Network) -> list[tuple[str, WantedLink, IPv4Address]]:
     first = int(network.network_address) + 1
     given = [(end, wanted, IPv4Address(min(first + count, 2**32 - 1))) for count, (end, wanted) in enumerate(hosts)]
     return [(end, wanted, own) for end, wanted, own in given if wanted.address not in (None, own)]

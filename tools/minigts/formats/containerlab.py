@@ -21,7 +21,7 @@ from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path, PurePosixPath
 
 from minigts.formats import containerlab_commands
-from minigts.formats.attached import Attached, Fitted, Wanted, fitted
+from minigts.formats.attached import Attached, Fitted, WantedLink, fit_links
 from minigts.formats.beside import Beside
 from minigts.formats.containerlab_commands import FILLED_IN, MANAGEMENT, lack_of_value
 from minigts.formats.keys import CONTAINERLAB
@@ -80,7 +80,7 @@ def read(tree: Tree, file: str, *, leave_out: bool = False, filled: Filled | Non
     machines, settings = _machines(document, inner, names)
     reading = _Links(document, machines, names)
     attached = reading.all(inner)
-    found = fitted({each.name: each for each in (*machines.values(), *reading.switches)}, attached)
+    found = fit_links({each.name: each for each in (*machines.values(), *reading.switches)}, attached)
     document.settle(found)
     beside = Beside(Path(file).parent if Path(file).is_file() else None)
     lab = str(top.get("name") or "")
@@ -381,11 +381,13 @@ class _Links:
         document.notes.add("the dummy link", node, f"it leads to a switch here, {switch.name}, with nobody else on it")
         ends = self._machines[node].name, switch.name
         macs = self._macs((written,), (node,), where)
-        return Attached(Link(ends, document.line(where), mtu=mtu, macs=macs), (wanted, Wanted(where)), network, where)
+        return Attached(
+            Link(ends, document.line(where), mtu=mtu, macs=macs), (wanted, WantedLink(where)), network, where
+        )
 
     def _wanted(
         self, each: Data, at: Location, of_link: str | None, link: Location
-    ) -> tuple[Wanted, IPv4Network | None]:
+    ) -> tuple[WantedLink, IPv4Network | None]:
         """What an endpoint asks for, and the network of its address."""
         document = self._document
         end = each if isinstance(each, dict) else {}
@@ -395,8 +397,8 @@ class _Links:
         name = name if isinstance(name, str) and name else None
         number = None if name is None else number_of(name)
         if address is None:
-            return Wanted(at, name, number), None
-        return Wanted(at, name, number, address.ip), address.network
+            return WantedLink(at, name, number), None
+        return WantedLink(at, name, number, address.ip), address.network
 
 
 def interface_address(document: Document, data: Data, where: Location) -> IPv4Interface | None:

@@ -19,7 +19,7 @@ from math import isfinite
 from xml.parsers import expat
 
 from minigts.errors import InputError, Problem
-from minigts.formats.attached import Attached, Wanted, fitted
+from minigts.formats.attached import Attached, WantedLink, fit_links
 from minigts.formats.containerlab_commands import IPV6_ON
 from minigts.formats.keys import CORE
 from minigts.formats.lines import Lines
@@ -194,7 +194,7 @@ class _Reading:
 
     def network(self, scenario: _Element) -> Network:
         attached = self._links(scenario.every("links", "link"))
-        found = fitted({each.name: each for each in self._machines.values()}, attached)
+        found = fit_links({each.name: each for each in self._machines.values()}, attached)
         self._lines.settle(found)
         if not self._machines and not self._lines.problems:
             self._lines.wrong(0, "no node in it: a scenario has devices and networks")
@@ -236,7 +236,7 @@ class _Reading:
             index = each.attributes.get("id", "")
             number = int(index) if index.isascii() and index.isdigit() and len(index) < 6 else None
             called = each.attributes.get("name") or (None if number is None else port_name(number))
-            wanted.append(Wanted((line,), called, number, address.ip if address is not None else None))
+            wanted.append(WantedLink((line,), called, number, address.ip if address is not None else None))
             macs += self._mac(each, name)
         ways = self._ways(element, owner)
         network = next((each for each in networks if each is not None), None)

@@ -101,10 +101,10 @@ def _filled_in(text: str, file: str) -> Filled:
 def _of_yaml(text: str, file: str, leave_out: bool) -> Network:
     filled = _filled_in(text, file)
     tree = read_tree(filled.text, file, LANGUAGE)
-    if recognised.of_document(tree.data) == "containerlab":
+    if recognised.tool_of_document(tree.data) == "containerlab":
         return containerlab.read(tree, file, leave_out=leave_out, filled=filled)
     tree = read_tree(text, file, LANGUAGE) if filled.text != text else tree
-    match recognised.of_document(tree.data):
+    match recognised.tool_of_document(tree.data):
         case "netlab":
             return netlab.read(tree, file, leave_out=leave_out)
         case "Compose":

@@ -562,7 +562,7 @@ def _link_words(link: Link, name: str, lost: Notes) -> str:
 
 
 def _word(name: str) -> str:
-    return _quoted(name) if name in gts_syntax.reserved() else name
+    return _quoted(name) if name in gts_syntax.reserved_words() else name
 
 
 def _quoted(text: str) -> str:

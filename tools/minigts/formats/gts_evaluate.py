@@ -42,7 +42,7 @@ class Attribute:
     @property
     def text(self) -> str:
         """The value as text: `100`, `AMS`."""
-        return written(self.value)
+        return groovy_text(self.value)
 
 
 @dataclass
@@ -90,10 +90,10 @@ def evaluate(top: Tree[Token], file: str, problems: list[Problem]) -> Block:
     return block
 
 
-def written(value: Value) -> str:
+def groovy_text(value: Value) -> str:
     """A value as Groovy puts it into a text."""
     if isinstance(value, list):
-        return f"[{', '.join(map(written, value))}]"
+        return f"[{', '.join(map(groovy_text, value))}]"
     return value if isinstance(value, str) else f"{value:f}"
 
 
@@ -200,7 +200,8 @@ class _Evaluation:
         if first % 1 or last % 1 or abs(last - first) >= MOST_ENTRIES:
             raise _Wrong(
                 line,
-                f"from {shown(written(first))} to {shown(written(last))}: not up to {MOST_ENTRIES} whole numbers",
+                f"from {shown(groovy_text(first))} to {shown(groovy_text(last))}: not up to {MOST_ENTRIES} whole "
+                "numbers",
             )
         step = 1 if first <= last else -1
         return [Decimal(number) for number in range(int(first), int(last) + step, step)]
@@ -262,7 +263,8 @@ class _Evaluation:
             return over[int(index)]
         raise _Wrong(
             line,
-            f"no entry {shown(written(index))} in {_kind(over)}{f' of {len(over)}' if isinstance(over, list) else ''}",
+            f"no entry {shown(groovy_text(index))} in {_kind(over)}"
+            f"{f' of {len(over)}' if isinstance(over, list) else ''}",
         )
 
     def _size(self, over: Value, method: str, line: int) -> Value:
@@ -280,7 +282,7 @@ class _Evaluation:
         result = values[0]
         for operator, value in zip(operators, values[1:], strict=True):
             if operator == "+" and (isinstance(result, str) or isinstance(value, str)):
-                result = _short(written(result) + written(value), line)
+                result = _short(groovy_text(result) + groovy_text(value), line)
             elif operator == "+" and isinstance(result, list) and isinstance(value, list):
                 result = [*result, *value][:MOST_ENTRIES]
             else:
@@ -300,12 +302,12 @@ class _Evaluation:
             if (escape := groups["escape"]) is not None:
                 return _ESCAPED.get(escape, escape)
             if (name := groups["name"]) is not None:
-                return written(self._named(name, scope, line))
+                return groovy_text(self._named(name, scope, line))
             tree = gts_syntax.value(groups["value"] or "")
             if tree is None:
                 raise _Wrong(line, f"{shown(found[0])} cannot be read: what stands in it is no value")
             try:
-                return written(self._value(tree, scope))
+                return groovy_text(self._value(tree, scope))
             except _Wrong as wrong:
                 raise _Wrong(line, wrong.message) from None
 
@@ -352,7 +354,7 @@ def _kind(value: Value) -> str:
         if isinstance(value, list)
         else f"the text {shown(value)}"
         if isinstance(value, str)
-        else shown(written(value))
+        else shown(groovy_text(value))
     )
 
 

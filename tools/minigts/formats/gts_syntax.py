@@ -59,7 +59,7 @@ def _grammar() -> Lark:
 
 
 @lru_cache(maxsize=1)
-def reserved() -> frozenset[str]:
+def reserved_words() -> frozenset[str]:
     """Words that are names only in quotation marks: the grammar's own, and Groovy's reserved ones."""
     written = (str(terminal.pattern.value) for terminal in _grammar().terminals)
     return frozenset({*filter(str.isidentifier, written), *_GROOVY})

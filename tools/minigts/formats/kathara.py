@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import PurePosixPath
 
-from minigts.formats.attached import Attached, Wanted, fitted
+from minigts.formats.attached import Attached, WantedLink, fit_links
 from minigts.formats.beside import Beside, names_interface
 from minigts.formats.containerlab_commands import IPV6_ON
 from minigts.formats.keys import KATHARA
@@ -193,7 +193,7 @@ class _Reading:
             for device in self._devices.values()
         }
         attached, switches = self._attached(machines, names)
-        found = fitted({each.name: each for each in (*machines.values(), *switches)}, attached)
+        found = fit_links({each.name: each for each in (*machines.values(), *switches)}, attached)
         lines.settle(found)
         made = [
             replace(
@@ -227,7 +227,7 @@ class _Reading:
                 macs = tuple((machines[end[0]].name, end[2]) for end in given if end[2] is not None)
                 wanted = [_wanted(end) for end in given]
                 link = Link((machines[first[0]].name, other), first[3], macs=macs)
-                links.append(Attached(link, (wanted[0], wanted[1] if len(wanted) > 1 else Wanted(()))))
+                links.append(Attached(link, (wanted[0], wanted[1] if len(wanted) > 1 else WantedLink(()))))
         return links, switches
 
     def _run(self, device: _Device, renamed: Mapping[str, str]) -> Iterator[str]:
@@ -283,9 +283,9 @@ class _Reading:
             self._lines.notes.add("the directory", device.name, "`files:` here; its programs are not here")
 
 
-def _wanted(end: tuple[str, int, str | None, int]) -> Wanted:
+def _wanted(end: tuple[str, int, str | None, int]) -> WantedLink:
     _, index, _, line = end
-    return Wanted((line,), port_name(index), index)
+    return WantedLink((line,), port_name(index), index)
 
 
 def _commands(script: str) -> list[str]:

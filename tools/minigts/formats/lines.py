@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from minigts.errors import Problem
 from minigts.formats.attached import Fitted
-from minigts.formats.network import Link, Machine, Network, Notes, connected
+from minigts.formats.network import Link, Machine, Network, Notes, routing_and_time
 from minigts.language.problems import require_none
 
 
@@ -40,7 +40,7 @@ class Lines:
     def network(self, name: str, machines: Sequence[Machine], links: Sequence[Link], description: str = "") -> Network:
         """The whole network. Raises InputError with every problem."""
         require_none(self.problems, self._file)
-        routing, time = connected(machines, links, self.notes)
+        routing, time = routing_and_time(machines, links, self.notes)
         return Network(
             name, tuple(machines), tuple(links), description, routing=routing, time=time, notes=self.notes.lines()
         )

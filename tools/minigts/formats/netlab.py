@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
 
 from minigts.formats import netlab_addresses, netlab_nodes
-from minigts.formats.attached import Attached, Wanted, fitted, segments
+from minigts.formats.attached import Attached, WantedLink, fit_links, segments
 from minigts.formats.keys import NETLAB
 from minigts.formats.network import WAYS, Link, Machine, Names, Network, Notes, Ways, Written, flow, number, title
-from minigts.formats.yaml_document import NO_LAYERS, Document, Layers, undotted
+from minigts.formats.yaml_document import NO_LAYERS, Document, Layers, expand_dotted_keys
 from minigts.language.problems import Location, did_you_mean, require_none, shown
 from minigts.language.quantities import LOSS_PERCENT, RATE_MBIT, TIME_MS, Quantity
 from minigts.language.tree import Data, Tree
@@ -49,7 +49,7 @@ _UNLIMITED = 100_000.0
 
 def read(tree: Tree, file: str, *, leave_out: bool = False) -> Network:
     """The network of a netlab file. Raises InputError with every problem, each with its line."""
-    whole = undotted(tree, file)
+    whole = expand_dotted_keys(tree, file)
     document = Document(whole, file, leave_out=leave_out)
     top = document.mapping(whole.data, ())
     document.judge(top, (), NETLAB["file"], "the file")
@@ -58,7 +58,7 @@ def read(tree: Tree, file: str, *, leave_out: bool = False) -> Network:
     for data, layers in _flat(document, top.get("links"), ("links",)):
         reading.add(data, layers)
     machines = (*nodes.machines.values(), *reading.switches)
-    found = fitted({each.name: each for each in machines}, reading.attached)
+    found = fit_links({each.name: each for each in machines}, reading.attached)
     document.settle(found)
     require_none(document.problems, file)
     return document.network(title(str(top.get("name") or ""), "netlab"), machines, found.links)
@@ -137,9 +137,9 @@ class _Links:
         mtu = self._mtu(of_link, ends, owner)
         interfaces = [(end.node, end.settings, end.where) for end in ends]
         network, place = netlab_addresses.network(document, self._networks, of_link, interfaces, owner)
-        wanted = [netlab_addresses.wanted(document, each, network) for each in interfaces]
+        wanted = [netlab_addresses.interface_address(document, each, network) for each in interfaces]
         if network is not None and of_link.get("prefix")[0] is not None:
-            wanted = netlab_addresses.allocated(
+            wanted = netlab_addresses.allocate(
                 of_link, network, wanted, [self._nodes.members[end.node] for end in ends]
             )
         bridge = self._bridge(of_link, owner)
@@ -159,7 +159,7 @@ class _Links:
             document.notes.add("name", owner, "left out: its links have names of their own")
         for name, its, at in zip(names, each, wanted, strict=True):
             link = _link((name, bridge.name), line, None, its, {}, mtu)
-            self.attached.append(Attached(link, (at, Wanted(where)), network, place))
+            self.attached.append(Attached(link, (at, WantedLink(where)), network, place))
 
     def _ends(self, data: Data, where: Location) -> list[_End]:
         """The nodes, each with the settings of its interface."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv4Network
 from typing import TypeAlias
 
-from minigts.formats.attached import Wanted
+from minigts.formats.attached import WantedLink
 from minigts.formats.keys import NETLAB
 from minigts.formats.yaml_document import Document, Layers, is_truth
 from minigts.language.interface_names import number_of
@@ -61,7 +61,7 @@ def _read_network(
         return None
 
 
-def wanted(document: Document, interface: Interface, of_link: IPv4Network | None) -> Wanted:
+def interface_address(document: Document, interface: Interface, of_link: IPv4Network | None) -> WantedLink:
     """An interface's number and address: `192.0.2.1/24`, `192.0.2.1`, or the N-th of the link's network."""
     _, settings, at = interface
     where, index, name = (*at, "ifindex"), settings.get("ifindex"), settings.get("ifname")
@@ -73,11 +73,11 @@ def wanted(document: Document, interface: Interface, of_link: IPv4Network | None
         called, where = name, (*at, "ifname")
     address = _address(document, interface, of_link)
     place: Location = (*at, "ipv4") if called is None else where
-    return Wanted(place, called, None if called is None else number_of(called), address)
+    return WantedLink(place, called, None if called is None else number_of(called), address)
 
 
 @dataclass(frozen=True)
-class Member:
+class SegmentMember:
     """The properties of a node by which netlab gives it addresses."""
 
     name: str
@@ -87,9 +87,9 @@ class Member:
     is_switch: bool = False
 
 
-def allocated(
-    of_link: Layers, network: IPv4Network, wanted: Sequence[Wanted], members: Sequence[Member]
-) -> list[Wanted]:
+def allocate(
+    of_link: Layers, network: IPv4Network, wanted: Sequence[WantedLink], members: Sequence[SegmentMember]
+) -> list[WantedLink]:
     """`wanted` with the addresses that netlab would give to ends without one: on a link between routers the first two,
     in the order of the nodes' names; else those of the nodes' numbers, where the network has as many
     (docs/addressing.md); else the first, in the link's order."""

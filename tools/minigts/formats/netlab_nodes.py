@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from minigts.formats.keys import ANSIBLES, NETLAB, Place
-from minigts.formats.netlab_addresses import Member
+from minigts.formats.netlab_addresses import SegmentMember
 from minigts.formats.network import Machine, Names
 from minigts.formats.yaml_document import Document, Layers
 from minigts.language.problems import Location, shown
@@ -31,7 +31,7 @@ class Nodes:
     machines: Mapping[str, Machine]
     mtus: Mapping[str, tuple[int, Location]]
     """The MTU of all links of a node, by the node or by the defaults, with its place."""
-    members: Mapping[str, Member]
+    members: Mapping[str, SegmentMember]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def read(document: Document, top: Mapping[str, Data]) -> Nodes:
     given = _given(document, top.get("nodes"))
     groups = _groups(document, top.get("groups"), given)
     names, machines, mtus = Names(document.notes), dict[str, Machine](), dict[str, tuple[int, Location]]()
-    members, numbers = dict[str, Member](), _numbers(document, given)
+    members, numbers = dict[str, SegmentMember](), _numbers(document, given)
     for name, (node, where) in given.items():
         said = ((node, where), *_of_groups(document, groups, name, node, where))
         own = Layers((*said, *defaults))
@@ -57,7 +57,7 @@ def read(document: Document, top: Mapping[str, Data]) -> Nodes:
             document.judge(document.mapping(clab, place), place, NETLAB["clab"], name)
         machines[name] = _machine(document, names.of(name), own, where, name)
         role = own.get("role")[0] or "host"
-        members[name] = Member(name, numbers[name], is_host=role == "host", is_switch=role == "bridge")
+        members[name] = SegmentMember(name, numbers[name], is_host=role == "host", is_switch=role == "bridge")
         data, place = own.get("mtu")
         if (mtu := document.mtu(data, place, name)) is not None:
             mtus[name] = mtu, place

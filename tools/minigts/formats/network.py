@@ -335,7 +335,7 @@ def pieces(machines: Iterable[Machine], links: Iterable[Link]) -> list[list[str]
 NO_ROUTES = "so hosts have no routes here, and reach the far ends of their links alone (`routing: neighbours`)"
 
 
-def connected(machines: Sequence[Machine], links: Iterable[Link], notes: Notes) -> tuple[str, str]:
+def routing_and_time(machines: Sequence[Machine], links: Iterable[Link], notes: Notes) -> tuple[str, str]:
     """The routing, and the time, of another tool's network: where no link joins some nodes to the others, hosts have no
     routes, as in that tool; a share of a processor is of real time."""
     hosts = {machine.name for machine in machines if not machine.is_switch}

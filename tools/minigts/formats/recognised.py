@@ -23,7 +23,7 @@ _WHERE_XML_BEGINS = 10_000
 Tool: TypeAlias = Literal["containerlab", "netlab", "Compose"]
 
 
-def of_document(data: Data) -> Tool | None:
+def tool_of_document(data: Data) -> Tool | None:
     """The tool whose YAML document it is; None for a topology of minigts, and for anything else."""
     if not isinstance(data, dict) or not OURS.isdisjoint(data) or "apiVersion" in data:
         return None
@@ -50,7 +50,7 @@ def require_ours(data: Data, file: str) -> None:
     if isinstance(data, dict) and MEASURES in data and OURS.isdisjoint(data):
         named = f"; the topology that it names is {data['topology']}" if isinstance(data.get("topology"), str) else ""
         raise InputError([Problem(file, 1, f"this file is an experiment: minigts run {file} measures it{named}")])
-    tool = of_document(data)
+    tool = tool_of_document(data)
     if tool == "Compose":
         raise InputError([Problem(file, 1, COMPOSE)])
     if tool is not None:

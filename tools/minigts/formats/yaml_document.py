@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from minigts.errors import Problem
 from minigts.formats.attached import Fitted
 from minigts.formats.keys import Place
-from minigts.formats.network import Link, Machine, Network, Notes, connected
+from minigts.formats.network import Link, Machine, Network, Notes, routing_and_time
 from minigts.language.problems import Location, did_you_mean, shown
 from minigts.language.quantities import Quantity
 from minigts.language.tree import DEEPEST, Data, Tree
@@ -65,7 +65,7 @@ class Document:
     def network(self, name: str, machines: Sequence[Machine], links: Sequence[Link]) -> Network:
         """The whole network. Where no link joins some nodes to the others, hosts have no routes, as in the other
         tool."""
-        routing, time = connected(machines, links, self.notes)
+        routing, time = routing_and_time(machines, links, self.notes)
         return Network(name, tuple(machines), tuple(links), routing=routing, time=time, notes=self.notes.lines())
 
     def line(self, where: Location) -> int:
@@ -160,7 +160,7 @@ class Layers:
 NO_LAYERS = Layers(())
 
 
-def undotted(tree: Tree, file: str) -> Tree:
+def expand_dotted_keys(tree: Tree, file: str) -> Tree:
     """The document with every key `a.b` as `a: {b: …}`, as netlab has it, but for keys with a slash. Lines stay.
 
     Mappings in both forms are merged; a value that is given twice is a problem.

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from minigts.judge.samples import ENOUGH, PathSamples, plural, within
-from minigts.judge.tolerances import Tolerance, exchanged
+from minigts.judge.samples import ENOUGH, PathSamples, median_within, plural
+from minigts.judge.tolerances import Tolerance, exchange_tolerance
 from minigts.judge.verdicts import Judgement, Tested, all_of
 from minigts.topology.plan.elements import Path, Port
 from minigts.topology.plan.plan import Plan
@@ -53,7 +53,7 @@ class Sum:
         if self.cell.by_interval:  # the tolerance already covers the spread of a single measurement
             return Tested("held" if self.agrees else "failed")
         allowed = self.tolerance.of(self.total_ms)
-        return within(self.cell, self.total_ms - allowed, self.total_ms + allowed)
+        return median_within(self.cell, self.total_ms - allowed, self.total_ms + allowed)
 
 
 def single_segments(measured: Iterable[T], plan: Plan | None) -> dict[Ends, T]:
@@ -102,10 +102,10 @@ def segment_sums(cells: Sequence[PathSamples], plan: Plan) -> tuple[Sum, ...]:
         if path is not None and path.ways_there:
             if (bounds := _bounds_ms(path, medians_ms, plan)) is not None:
                 nearest_ms = min(max(cell.estimate.median, bounds[0]), bounds[1])
-                found.append(Sum(cell, nearest_ms, exchanged(plan, path, 1 + len(path.crossed))))
+                found.append(Sum(cell, nearest_ms, exchange_tolerance(plan, path, 1 + len(path.crossed))))
         elif path is not None and (parts := segments_of(cell, singles, plan)):
             total_ms = sum(part.estimate.median for part in parts)
-            found.append(Sum(cell, total_ms, exchanged(plan, path, 1 + len(parts))))
+            found.append(Sum(cell, total_ms, exchange_tolerance(plan, path, 1 + len(parts))))
     return tuple(found)
 
 
@@ -134,7 +134,7 @@ def sum_of_segments(cells: Sequence[PathSamples], plan: Plan) -> Judgement:
 def as_declared(cells: Sequence[PathSamples], plan: Plan) -> Judgement:
     """Whether each path has the round trip that the topology declares."""
     declared = [
-        Sum(cell, _nearest_ms(cell, cell.predicted, plan), exchanged(plan, way(cell, plan), 1, frames=True))
+        Sum(cell, _nearest_ms(cell, cell.predicted, plan), exchange_tolerance(plan, way(cell, plan), 1, frames=True))
         for cell in cells
         if cell.predicted is not None
     ]
@@ -155,7 +155,7 @@ def steady(cells: Sequence[PathSamples], plan: Plan) -> Judgement:
     For a path that was measured once, this holds for 99 % of its exchanges.
     """
     spreads = [
-        (spread, exchanged(plan, way(cell, plan), 2).of(cell.estimate.median), cell)
+        (spread, exchange_tolerance(plan, way(cell, plan), 2).of(cell.estimate.median), cell)
         for cell in cells
         if (spread := _furthest(cell)) is not None
     ]

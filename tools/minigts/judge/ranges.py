@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from minigts.judge.samples import PathSamples, directed, ratio_within, within
+from minigts.judge.samples import PathSamples, directed_trend, median_within, ratio_within
 from minigts.judge.verdicts import Tested, Word
 
 
@@ -37,12 +37,12 @@ class Range:
         return max(0.0, below / above)
 
 
-def bounded(cell: PathSamples, range_: Range) -> Tested:
+def compare_with_range(cell: PathSamples, range_: Range) -> Tested:
     """Whether the figure lies within the range, which is in the figure's unit."""
-    return within(cell, range_.low, range_.high)
+    return median_within(cell, range_.low, range_.high)
 
 
-def compared(cell: PathSamples, other: PathSamples, range_: Range) -> Tested:
+def compare_ratio(cell: PathSamples, other: PathSamples, range_: Range) -> Tested:
     """Whether the ratio of `cell` to `other` lies within the range, which is in per cent. drops-past-mtu uses this for
     two sizes of datagrams."""
     return ratio_within(cell, other, range_.low / 100, range_.high / 100)
@@ -50,7 +50,7 @@ def compared(cell: PathSamples, other: PathSamples, range_: Range) -> Tested:
 
 def trend_is(word: Literal["falls", "rises"], first: PathSamples, last: PathSamples) -> Tested:
     """Whether the figure falls, or rises, from `first` to `last`."""
-    trend, p = directed(first, last)
+    trend, p = directed_trend(first, last)
     if trend == "unclear":
         return Tested("undecided", p)
     found: Word = "held" if trend == word else "failed"

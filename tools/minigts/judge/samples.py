@@ -90,11 +90,11 @@ def measured_once(value: float, tolerance: Tolerance) -> Estimate:
     return Estimate(1, value, None, value, value - tolerance.of(value), value + tolerance.of(value))
 
 
-def directed(first: PathSamples, last: PathSamples) -> tuple[Trend, float | None]:
+def directed_trend(first: PathSamples, last: PathSamples) -> tuple[Trend, float | None]:
     """The trend from `first` to `last`, and its p value; None where no test is made. A trend falls or rises when the
     test is significant and the medians differ by at least 1 % of the first. It is level when two one-sided tests show
     that the difference is within 1 %, and otherwise unclear."""
-    if by_intervals(first, last):
+    if intervals_decide(first, last):
         return trend(first.estimate, last.estimate), None
     lower, higher = _chances(first, last)
     if noticeable(first.estimate.median, last.estimate.median):
@@ -106,7 +106,7 @@ def directed(first: PathSamples, last: PathSamples) -> tuple[Trend, float | None
     return ("level", level) if significant(level) else ("unclear", min(lower, higher))
 
 
-def by_intervals(*cells: PathSamples) -> bool:
+def intervals_decide(*cells: PathSamples) -> bool:
     """Whether the cells' intervals decide, because one cell has no samples or all cells are single courses."""
     return any(not cell.values for cell in cells) or all(cell.by_interval for cell in cells)
 
@@ -128,7 +128,7 @@ def _chances(
     return sign_chance(signs.count(-1), len(signs)), sign_chance(signs.count(1), len(signs))
 
 
-def within(cell: PathSamples, low: float, high: float) -> Tested:
+def median_within(cell: PathSamples, low: float, high: float) -> Tested:
     """Whether the median lies from `low` to `high`, both included: two one-sided sign tests."""
     if cell.by_interval:
         return interval_within(*cell.estimate.bounds, low, high)
@@ -146,7 +146,7 @@ def within(cell: PathSamples, low: float, high: float) -> Tested:
 def ratio_within(above: PathSamples, below: PathSamples, low: float, high: float) -> Tested:
     """Whether `above` lies from `low` to `high` times `below`: two one-sided rank tests of `above` against multiples of
     `below` (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987; by ranks)."""
-    if by_intervals(above, below):
+    if intervals_decide(above, below):
         (least, most), (other_least, other_most) = above.estimate.bounds, below.estimate.bounds
         if other_least <= 0:  # a ratio to zero is undefined
             return Tested("undecided")
@@ -219,14 +219,14 @@ def have_interval(*cells: PathSamples) -> bool:
     return not all(cell.exact for cell in cells) and all(cell.estimate.low is not None or cell.exact for cell in cells)
 
 
-def by_hops(cells: Iterable[PathSamples]) -> list[PathSamples]:
+def paths_by_hops(cells: Iterable[PathSamples]) -> list[PathSamples]:
     """The whole paths, the shortest first."""
     return sorted((cell for cell in cells if cell.kind == "path"), key=lambda cell: cell.hops)
 
 
 def ends(cells: Sequence[PathSamples]) -> tuple[PathSamples, PathSamples] | None:
     """The paths with the fewest and the most hops; None when all have the same number."""
-    ordered = by_hops(cells)
+    ordered = paths_by_hops(cells)
     return (ordered[0], ordered[-1]) if ordered and ordered[0].hops < ordered[-1].hops else None
 
 
@@ -236,7 +236,7 @@ def plural(count: int, one: str) -> str:
 
 
 def _test(first: PathSamples, last: PathSamples) -> Difference | None:
-    if by_intervals(first, last):
+    if intervals_decide(first, last):
         return None
     return difference([(first.values, last.values)], seed=1)
 

@@ -34,7 +34,9 @@ def question(machines: Sequence[str]) -> str:
     return f"{'does' if len(machines) == 1 else 'do'} {_joined(machines)} forward or filter?"
 
 
-def explained(plan: Plan, silent: Sequence[tuple[str, str]], over: Mapping[tuple[str, str], Path]) -> list[Silence]:
+def explain_silence(
+    plan: Plan, silent: Sequence[tuple[str, str]], over: Mapping[tuple[str, str], Path]
+) -> list[Silence]:
     """The pairs in `silent`, by the machine that explains most of those that are left. `over` has the path of a pair
     that is not the plan's, such as that over one link."""
     found, left = [], list(dict.fromkeys(silent))

@@ -8,15 +8,15 @@ from itertools import pairwise
 
 from minigts.judge.samples import (
     PathSamples,
-    by_hops,
-    directed,
+    directed_trend,
     ends,
     evidence,
     interval_in_words,
     interval_within,
+    median_within,
+    paths_by_hops,
     plural,
     ratio_within,
-    within,
 )
 from minigts.judge.statistics import change
 from minigts.judge.tolerances import CEILING, SLIGHT
@@ -31,12 +31,12 @@ _ONE_HOP_COUNT = Judgement("undecided", "only one hop count was measured")
 def within_ceiling(cells: Sequence[PathSamples], plan: Plan) -> Judgement:
     """Whether each path's median lies at 85 % to 102 % of the ceiling that the plan predicts. Where the hosts' buffers
     are the ceiling, it may lie from 85 % of the least to 102 % of the most that they carry."""
-    shares = [(cell.estimate.median / cell.predicted, cell) for cell in by_hops(cells) if cell.predicted]
+    shares = [(cell.estimate.median / cell.predicted, cell) for cell in paths_by_hops(cells) if cell.predicted]
     if not shares:
         why = "the links have no rate, or acknowledgements may be the limit"
         return Judgement("undecided", f"the plan predicts no ceiling: {why}")
     tested = [
-        within(cell, CEILING.low * _least(cell), CEILING.high * cell.predicted)
+        median_within(cell, CEILING.low * _least(cell), CEILING.high * cell.predicted)
         if cell.values
         else Tested("held" if reaches_ceiling(cell) else "failed")
         for _, cell in shares
@@ -91,13 +91,13 @@ def falls_with_hops(cells: Sequence[PathSamples], _plan: Plan) -> Judgement:
     if both is None:
         return _ONE_HOP_COUNT
     words: dict[str, Word] = {"falls": "held", "unclear": "undecided", "level": "failed", "rises": "failed"}
-    trend, p = directed(*both)
+    trend, p = directed_trend(*both)
     return Judgement(words[trend], _change_in_words(*both) + _steepest(cells) + evidence(*both), p)
 
 
 def step_after_first_hop(cells: Sequence[PathSamples], _plan: Plan) -> Judgement:
     """Whether the second hop costs more than a tenth, and more than all further hops together."""
-    ordered = by_hops(cells)
+    ordered = paths_by_hops(cells)
     second = next((cell for cell in ordered if cell.hops > ordered[0].hops), None)
     if second is None or second.hops == ordered[-1].hops:
         return Judgement("undecided", "fewer than three hop counts were measured")
@@ -128,7 +128,7 @@ def falls_slightly(cells: Sequence[PathSamples], _plan: Plan) -> Judgement:
     both = ends(cells)
     if both is None:
         return _ONE_HOP_COUNT
-    trend, p = directed(*both)
+    trend, p = directed_trend(*both)
     tenth = _at_least_nine_tenths(*both)
     word: Word = (
         "failed"
@@ -181,6 +181,6 @@ def _change_in_words(first: PathSamples, last: PathSamples) -> str:
 
 def _steepest(cells: Sequence[PathSamples]) -> str:
     """The end of a sentence that names the largest step; empty for a single step or a rise."""
-    pairs = list(pairwise(by_hops(cells)))
+    pairs = list(pairwise(paths_by_hops(cells)))
     step, after = min((change(a.estimate.median, b.estimate.median), a.hops) for a, b in pairs)
     return f"; the largest step, {step:+.1%}, lies after {plural(after, 'hop')}" if len(pairs) > 1 and step < 0 else ""

@@ -86,7 +86,7 @@ def round_trip(plan: Plan | None, path: Path | None = None) -> Tolerance:
     return Tolerance(set_.rtt_ms, set_.rtt_percent / 100, "ms", _source(set_), *_jitter(plan, path))
 
 
-def exchanged(plan: Plan, path: Path | None, figures: int, *, frames: bool = False) -> Tolerance:
+def exchange_tolerance(plan: Plan, path: Path | None, figures: int, *, frames: bool = False) -> Tolerance:
     """The tolerance of a comparison of round trips over `path`, in ms. In real time it is that of `round_trip`. In
     virtual time it is the clock's resolution for each of the measured `figures` on both sides; with `frames`, plus the
     frames' transmission time on the links in both directions, which the declared delays leave out.

@@ -66,7 +66,7 @@ def all_of(tested: Sequence[Tested]) -> Tested:
     return Tested("failed" if significant(chance) else "undecided", chance)
 
 
-def shown(word: Word, why: str) -> str:
+def verdict_line(word: Word, why: str) -> str:
     """The verdict on a law in words: one that failed is explained where its file says `why`."""
     return EXPLAINED if word == "failed" and why else SHOWN[word]
 

@@ -10,7 +10,7 @@ spanning trees of switches.
 
 from minigts.lab.keep import disk_bytes, keep, running
 from minigts.lab.lab import Lab
-from minigts.lab.lifecycle import bring_up, down, kill, pause, require_parts, restart, resume, up, wanted
+from minigts.lab.lifecycle import bring_up, down, future_lab, kill, pause, require_parts, restart, resume, up
 from minigts.lab.links import (
     calibrate,
     changed_links,
@@ -62,6 +62,7 @@ __all__ = [
     "down",
     "draw_next",
     "exclusive",
+    "future_lab",
     "heal",
     "keep",
     "kill",
@@ -92,7 +93,6 @@ __all__ = [
     "up",
     "update_settings",
     "used_links",
-    "wanted",
     "whole_links",
     "whole_paths",
 ]

@@ -19,6 +19,7 @@ from minigts.lab.lab import Lab
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.providers.agent import protocol
 from minigts.providers.base import Streams
+from minigts.topology import rules
 
 ANY = "any"
 """All interfaces of a machine."""
@@ -27,7 +28,7 @@ LONGEST_REMARKS = 1 << 16
 
 
 @dataclass(frozen=True)
-class Point:
+class CapturePoint:
     """Where frames are captured: a machine, and one of its interfaces or `ANY`. A `prefix` in front of the command runs
     it in a container's network."""
 
@@ -40,21 +41,21 @@ class Point:
         return f"{self.machine} {self.interface}"
 
 
-def points(lab: Lab, name: str, ends: Sequence[str] = ()) -> list[Point]:
+def points(lab: Lab, name: str, ends: Sequence[str] = ()) -> list[CapturePoint]:
     """The points for `name`: a link's first end, or its `ends`; all interfaces of a machine. Raises InputError."""
     machines = [machine.name for machine in lab.plan.machines]
     if name in machines:
         if ends:
             raise InputError(f"{name} is a machine: only a link has ends")
-        return [Point(name, ANY)]
+        return [CapturePoint(name, ANY)]
     if name not in {link.name for link in lab.plan.links} and "-" not in name:
         known = [*machines, *(link.name for link in lab.plan.links)]
         raise InputError(f"no machine or link {shown(name)}; there are {listed(known)}{did_you_mean(name, known)}")
     link = links.link_named(lab.plan, name)
     for end in ends:
-        if end not in link.ends:
-            raise InputError(f"{shown(end)} is no end of {link.name}: {' and '.join(link.ends)} are")
-    return [Point(at, _interface(lab, at, link.name)) for at in dict.fromkeys(ends or link.ends[:1])]
+        if wrong := rules.strange_end(end, link.name, link.ends):
+            raise InputError(wrong)
+    return [CapturePoint(at, _interface(lab, at, link.name)) for at in dict.fromkeys(ends or link.ends[:1])]
 
 
 def _interface(lab: Lab, machine: str, link: str) -> str:
@@ -62,7 +63,7 @@ def _interface(lab: Lab, machine: str, link: str) -> str:
 
 
 def command(
-    where: Point,
+    where: CapturePoint,
     expression: Sequence[str],
     *,
     frames: int | None,
@@ -126,7 +127,7 @@ LOOK_S = 0.5
 
 def capture(
     lab: Lab,
-    commands: Sequence[tuple[Point, Sequence[str]]],
+    commands: Sequence[tuple[CapturePoint, Sequence[str]]],
     take: Callable[[int, bytes], object],
     say: Callable[[int, bytes], object],
     passed: Callable[[], object] = lambda: None,
@@ -167,7 +168,7 @@ def capture(
 
 def _code(machine: str, frame: protocol.Frame) -> int:
     with reading_from(machine, "how tcpdump ended"):
-        return protocol.ended(frame.payload).code
+        return protocol.parse_end(frame.payload).code
 
 
 def _beside(number: int, machine: str, frame: protocol.Frame, say: Callable[[int, bytes], object]) -> None:

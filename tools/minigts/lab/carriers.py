@@ -12,9 +12,9 @@ from minigts.errors import EnvironmentLacks, InputError
 from minigts.lab import outages
 from minigts.lab.lab import Lab
 from minigts.lab.record import Record
-from minigts.language.problems import shown
 from minigts.providers import supported
 from minigts.providers.base import CARRIERS, Carrier, CarriesLinks, SetsCarriers
+from minigts.topology import rules
 from minigts.topology.outage import Outage
 from minigts.topology.plan.elements import Host, Link, Port, Switch
 from minigts.topology.plan.plan import Plan
@@ -28,15 +28,17 @@ def require(lab: Lab, name: str, how: Outage) -> None:
     if how.silent:
         return
     instead = f"cut it in silence: minigts link {name} down --silent"
-    supported.refuse(supported.Asked(CARRIERS, f"{name} down", instead), lab.provider.name, lab.provider.supports)
+    supported.refuse(
+        supported.RequiredFeature(CARRIERS, f"{name} down", instead), lab.provider.name, lab.provider.supports
+    )
     if isinstance(lab.provider, SetsCarriers) and (why := lab.provider.carriers_lack()):
         raise EnvironmentLacks(f"{name} down: {why}; or {instead}")
 
 
 def require_end(link: Link, end: str | None) -> None:
     """Raises InputError where the link has no such end; None is none."""
-    if end is not None and end not in link.ends:
-        raise InputError(f"{shown(end)} is no end of {link.name}: {' and '.join(link.ends)} are")
+    if wrong := rules.strange_end(end, link.name, link.ends):
+        raise InputError(wrong)
 
 
 def set_carriers(

@@ -87,7 +87,7 @@ def declare(lab: Lab, after: Plan, progress: Progress, *, altered: bool) -> Lab:
         changed = {name: each for name, each in found.changed.items() if name not in names}
         digest = lab.write_plan(after, NEXT_PLAN)
         record = found.model_copy(update={"changed": changed, "plan_sha256": digest, "altered": altered})
-        record = links.counted((before, found), (after, record), names)
+        record = links.numbered_record((before, found), (after, record), names)
         touched = frozenset(machine.name for machine in (*ends, *routed))
         meanwhile = record.model_copy(update={"unsettled": touched})
         lab.write(meanwhile, found)
@@ -204,7 +204,7 @@ def _complete(lab: Lab, becoming: Record, before: Plan, after: Plan, started: St
     gone = [(link.name, end) for link in before.links if link.name not in names for end in link.ends]
     booted = [machine for machine in now.machines_on(record) if machine.name in started]
     record = record.counting(gone)  # a new link of that name does not lose what it has lost
-    record = record.counting(links.drawn_on(now, record, booted))
+    record = record.counting(links.redrawn_directions(now, record, booted))
     meanwhile = record.model_copy(update={"becoming": becoming.becoming, "unsettled": frozenset(machines - record.off)})
     lab.write(meanwhile, becoming)
     if (lab.rundir / NEXT_PLAN).exists():

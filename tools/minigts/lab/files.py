@@ -107,7 +107,7 @@ def get(lab: Lab, source: There, target: Path, *, recursive: bool) -> Copied:
     return Copied(named, copy)
 
 
-def between(lab: Lab, source: There, target: There, *, recursive: bool) -> Copy:
+def copy_between_hosts(lab: Lab, source: There, target: There, *, recursive: bool) -> Copy:
     """Copy a file or directory of one host to another. The one host's archive is checked, and written anew for the
     other, which unpacks it; nothing of it gets a name on this machine. Rules and errors are `get`'s."""
     what = _what(lab, source, recursive)

@@ -147,7 +147,7 @@ class _Carried:
             for frame in frames.feed(piece):
                 if frame.kind == protocol.EXIT:
                     with reading_from("the relay", "how it ended"):
-                        return protocol.ended(frame.payload).code
+                        return protocol.parse_end(frame.payload).code
                 if frame.kind == protocol.STDERR:
                     self._problem += frame.payload
                     del self._problem[:-PROBLEM_BYTES]
@@ -165,7 +165,7 @@ class _Carried:
         elif record:
             self._writer.write(record)
             await self._writer.drain()
-            await self._send(relay.taken(len(record)))
+            await self._send(relay.acknowledgement(len(record)))
         elif self._writer.can_write_eof():
             self._writer.write_eof()
 

@@ -42,7 +42,7 @@ def keep(lab: Lab, progress: Progress) -> int:
         with provider.frozen():
             if record.state != KEPT:
                 provider.note(lab.rundir)
-                lab.write(as_kept(lab.plan, record), record)
+                lab.write(kept_record(lab.plan, record), record)
             lab.provider.down()
         files = provider.disks().values()
         for file in files:
@@ -62,7 +62,7 @@ def keeping(lab: Lab, record: Record) -> KeepsDisks:
     return lab.provider
 
 
-def as_kept(plan: Plan, record: Record) -> Record:
+def kept_record(plan: Plan, record: Record) -> Record:
     """The record of a kept lab: as its hosts come up, each has to join the overlay again."""
     hosts = frozenset(host.name for host in plan.hosts)
     nothing: frozenset[str] = frozenset()

@@ -34,7 +34,7 @@ and mount(8) takes no longer path. Sockets are opened through a directory, so th
 """
 
 
-def wanted(plan: Plan, provider_name: str, name: str | None) -> Lab:
+def future_lab(plan: Plan, provider_name: str, name: str | None) -> Lab:
     """The lab that `plan` will be under `name` (default: the plan's name), whatever has that name now; nothing is
     changed.
 
@@ -51,7 +51,7 @@ def wanted(plan: Plan, provider_name: str, name: str | None) -> Lab:
 
 def up(plan: Plan, provider_name: str, name: str | None, progress: Progress, share: Share | None = None) -> Lab:
     """`bring_up` the lab that `wanted` returns; raises what the two raise."""
-    return bring_up(wanted(plan, provider_name, name), progress, share)
+    return bring_up(future_lab(plan, provider_name, name), progress, share)
 
 
 def bring_up(lab: Lab, progress: Progress, share: Share | None = None) -> Lab:
@@ -196,7 +196,7 @@ def _settle(lab: Lab, record: Record) -> None:
     if not record.unsettled:
         return
     unsettled = [machine for machine in lab.machines_on(record) if machine.name in record.unsettled]
-    before, record = record, record.counting(links.drawn_on(lab, record, unsettled))
+    before, record = record, record.counting(links.redrawn_directions(lab, record, unsettled))
     if record != before:
         lab.write(record, before)
     links.set_wires(lab, record, unsettled)
@@ -269,7 +269,7 @@ def _start(lab: Lab, record: Record, on: str, progress: Progress) -> None:
     if links.link_carrier(lab) is None and (links.whole_paths(plan, record) or not plan.pairs):
         progress("measuring the emulator's own latency")
         try:
-            calibrated = links.calibrated(lab, record)
+            calibrated = links.calibrated_record(lab, record)
         except NothingAnswers as error:  # as the hosts' own settings may have it
             progress(f"nothing is subtracted from the delays: {error}")
     switches = [machine for machine in on_now if isinstance(machine, Switch)]

@@ -30,10 +30,10 @@ from minigts.topology.link_settings import BY_FIELD, Shaping
 from minigts.topology.outage import SILENT, Outage
 from minigts.topology.plan import chance
 from minigts.topology.plan.elements import Host, Link, Path, Port, Switch
-from minigts.topology.plan.path_totals import link_figures, with_derived
+from minigts.topology.plan.path_totals import derive_shaping, link_figures
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes import switched
-from minigts.topology.routes.graph import connected
+from minigts.topology.routes.graph import connected_components
 from minigts.topology.schedule import Moment
 from minigts.topology.setting import Amount
 
@@ -66,7 +66,7 @@ def _drawn(plan: Plan, way: tuple[str, str], declared: Shaping, now: Shaping, re
     number = record.number_of(*way)
     if now.seed is None or (number == 0 and declared.seed is not None):
         return now
-    return now.model_copy(update={"seed": chance.of_setting(plan, *way, number)})
+    return now.model_copy(update={"seed": chance.setting_seed(plan, *way, number)})
 
 
 def _shaped(port: Port, record: Record) -> Port:
@@ -105,10 +105,12 @@ def _changed(declared: Shaping, change: Mapping[str, Amount], rtts_ms: tuple[flo
         given = given.model_copy(update={"queue_bytes": size_bytes})
     elif "queue_bytes" not in change and otherwise and (derived or rate_mbit is None):
         given = given.model_copy(update={"queue_bytes": default_bytes(rate_mbit, now_ms)})
-    return with_derived(given, given.seed or 0)
+    return derive_shaping(given, given.seed or 0)
 
 
-def counted(before: tuple[Plan, Record], after: tuple[Plan, Record], names: Collection[str] | None = None) -> Record:
+def numbered_record(
+    before: tuple[Plan, Record], after: tuple[Plan, Record], names: Collection[str] | None = None
+) -> Record:
     """The record of `after`, in which each direction that it sets otherwise than `before` does has the next number of a
     setting, and no direction has a lower one than before. `names` are the links that may differ; None: all."""
     was, now = (_directions(*each, names) for each in (before, after))
@@ -140,7 +142,7 @@ def drawing(plan: Plan, record: Record) -> list[tuple[str, str]]:
     ]
 
 
-def drawn_on(lab: Lab, record: Record, machines: Iterable[Host | Switch]) -> list[tuple[str, str]]:
+def redrawn_directions(lab: Lab, record: Record, machines: Iterable[Host | Switch]) -> list[tuple[str, str]]:
     """The directions whose random numbers begin anew when these machines are set up anew: where hosts shape, those that
     arrive there. Wires do not depend on machines."""
     if link_carrier(lab) is not None:
@@ -247,7 +249,7 @@ def script(
     ports = _ports(lab.plan, machine, record, only)
     offload = "".join(f"ethtool -K {port.name} gro on\n" for port in ports) if record.settings.gro == "on" else ""
     if link_carrier(lab) is not None:
-        return shaping.script([wire.unshaped(port) for port in ports], carried=True) + offload
+        return shaping.script([wire.unshaped_port(port) for port in ports], carried=True) + offload
     how = arrivals(lab.plan, machine, None, record, ports) if how is None else how
     return shaping.script(ports, record.emulator_overhead_ms, how) + offload
 
@@ -300,7 +302,7 @@ def differences(
         return [text for port in now for text in shaping.differences(port, tc_json_text, record.emulator_overhead_ms)]
     wrong = [text for port in now for text in _of_wire(plan, port, record, wires)]
     return wrong + [
-        text for port in now for text in shaping.differences(wire.unshaped(port), tc_json_text, carried=True)
+        text for port in now for text in shaping.differences(wire.unshaped_port(port), tc_json_text, carried=True)
     ]
 
 
@@ -368,7 +370,7 @@ def set_back(lab: Lab, record: Record) -> None:
 
 
 def _set_all(lab: Lab, before: Record, record: Record) -> None:
-    record = counted((lab.plan, before), (lab.plan, record))
+    record = numbered_record((lab.plan, before), (lab.plan, record))
     with settling(lab, before, record, [machine.name for machine in lab.plan.machines]):
         set_ports(lab, record, lab.plan.machines, before=before)
 
@@ -445,10 +447,10 @@ def _require_possible(lab: Lab, link: Link, given: Iterable[tuple[str, Amount]])
         if setting.only not in (None, lab.time):
             raise InputError(f"{setting.word} exists only in {setting.only} time, and this lab runs in {lab.time} time")
         if setting.feature is not None:
-            asked = supported.Asked(setting.feature, f"{link.name} with `{setting.word}`")
+            asked = supported.RequiredFeature(setting.feature, f"{link.name} with `{setting.word}`")
             supported.refuse(asked, lab.provider.name, lab.provider.supports)
         if (feature := setting.features.get(str(value))) is not None:
-            asked = supported.Asked(feature, f"{link.name} with `{setting.word}: {value}`")
+            asked = supported.RequiredFeature(feature, f"{link.name} with `{setting.word}: {value}`")
             supported.refuse(asked, lab.provider.name, lab.provider.supports)
 
 
@@ -467,12 +469,12 @@ def _require_sense(plan: Plan, link: Link, change: Change, named: Mapping[str, S
     """Raises InputError where the link cannot be set so. `named` has the fields that are set now, by the end that
     sends."""
     sent = {end: change.sent_by(end) for end in link.ends}
-    wrong = [f"{link.name}: {each}" for each in rules.problems(rules.Link.of_plan(plan, link).change(sent, named))]
+    wrong = [f"{link.name}: {each}" for each in rules.problems(rules.RuledLink.of_plan(plan, link).change(sent, named))]
     if wrong:
         raise InputError("\n".join(wrong))
 
 
-def at_moment(plan: Plan, record: Record, moment: Moment) -> Record:
+def record_at(plan: Plan, record: Record, moment: Moment) -> Record:
     """The record after a schedule's change. Raises InputError. Pure."""
     link = link_named(plan, moment.link)
     if moment.up:
@@ -482,7 +484,7 @@ def at_moment(plan: Plan, record: Record, moment: Moment) -> Record:
         after = outages.down(plan, record, [link.name], moment.outage)
     else:
         after = record.model_copy(update={"changed": _adjusted(plan, record, link, moment.update, moment.sender)})
-    return counted((plan, record), (plan, after), [link.name])
+    return numbered_record((plan, record), (plan, after), [link.name])
 
 
 def partition(lab: Lab, groups: Sequence[Collection[str]]) -> list[str]:
@@ -492,7 +494,7 @@ def partition(lab: Lab, groups: Sequence[Collection[str]]) -> list[str]:
     group_of = _groups(lab.plan, groups)
     apart = [link for link in lab.plan.links if _parts(link, group_of)]
     whole = whole_links(lab.plan, lab.read_record())
-    for part in connected((), (link.ends for link in whole if link not in apart)):
+    for part in connected_components((), (link.ends for link in whole if link not in apart)):
         if len({group_of[name] for name in part if name in group_of}) > 1:
             others = listed(sorted({*part} - group_of.keys()))
             raise InputError(f"the groups are joined through machines that are in no group: {others}; add them to one")
@@ -546,7 +548,7 @@ def apply_record(
     """Set the ends of these links by `record`, in place of `before`; the caller holds the lab's lock. `reading_back`
     takes time on the hosts, and prolongs a cut by it. A direction that is set otherwise gets the next number of a
     setting."""
-    record = counted((lab.plan, before), (lab.plan, record), names)
+    record = numbered_record((lab.plan, before), (lab.plan, record), names)
     ends = [machine for machine in lab.plan.machines if any(port.link in names for port in machine.ports)]
     with settling(lab, before, record, [machine.name for machine in ends]):
         if link_carrier(lab) is None:
@@ -562,7 +564,7 @@ def apply_record(
 
 def _on_machine(plan: Plan, machine: Host | Switch, record: Record, names: Collection[str]) -> list[Shaping]:
     """What the machine itself has of these links where wires carry them."""
-    return [wire.unshaped(port).outgoing for port in _ports(plan, machine, record, names)]
+    return [wire.unshaped_port(port).outgoing for port in _ports(plan, machine, record, names)]
 
 
 def read_back(lab: Lab, record: Record, machines: Sequence[Host | Switch], names: Collection[str]) -> list[str]:
@@ -576,7 +578,7 @@ def read_back(lab: Lab, record: Record, machines: Sequence[Host | Switch], names
             for text in _of_wire(lab.plan, port, record, wires[each.name])
         ]
         machines = [
-            each for each in machines if any(map(disciplines.in_host, _on_machine(lab.plan, each, record, names)))
+            each for each in machines if any(map(disciplines.is_in_host, _on_machine(lab.plan, each, record, names)))
         ]
 
     def look(machine: Host | Switch) -> list[str]:
@@ -631,10 +633,10 @@ def calibrate(lab: Lab, *, bringing_up: bool = False) -> float:
             return 0.0
         record = lab.read_record()
         given = record if bringing_up else record.counting(drawing(lab.plan, record))
-        return calibrated(lab, given).emulator_overhead_ms
+        return calibrated_record(lab, given).emulator_overhead_ms
 
 
-def calibrated(lab: Lab, record: Record) -> Record:
+def calibrated_record(lab: Lab, record: Record) -> Record:
     """As `calibrate`, for a lab whose hosts shape and whose lock the caller holds; return the new record."""
     plan, paths = lab.plan, whole_paths(lab.plan, record)
     if not paths and plan.pairs:
@@ -683,7 +685,7 @@ TOLD = "under a controller in a ring of switches"
 def other_ways(plan: Plan, record: Record) -> dict[str, str]:
     """The links on which frames do not go as the plan's paths do, by name, with the reason: those that the spanning
     tree blocks now, as it goes over no link that carries nothing, and those of rings that a controller decides on."""
-    blocked = switched.blocked(plan.switches, plan.links, dead_links(plan, record))
+    blocked = switched.blocked_links(plan.switches, plan.links, dead_links(plan, record))
     return {
         link.name: BLOCKED if link.name in blocked else TOLD
         for link in plan.links
@@ -731,16 +733,16 @@ def changed_links(plan: Plan, record: Record) -> dict[str, Change]:
 def how_to_mend(plan: Plan, record: Record) -> dict[str, str]:
     """For every cut link the command that mends it, for every other changed link the one that sets it as declared."""
     changed, cut = changed_links(plan, record), cut_links(plan, record)
-    whole = {link.name: f"minigts link {in_a_command(plan, link)} up" for link in plan.links}
-    return {name: as_declared(name) for name in changed} | {name: whole[name] for name in cut}
+    whole = {link.name: f"minigts link {link_argument(plan, link)} up" for link in plan.links}
+    return {name: restoring_command(name) for name in changed} | {name: whole[name] for name in cut}
 
 
-def in_a_command(plan: Plan, link: Link) -> str:
+def link_argument(plan: Plan, link: Link) -> str:
     """The link as an argument of `minigts link`: its hosts, or its name where several links join them."""
     return " ".join(link.ends) if len(links_between(plan, *link.ends)) == 1 else link.name
 
 
-def as_declared(name: str) -> str:
+def restoring_command(name: str) -> str:
     """The command that sets a link as declared."""
     return f"minigts set {name} --reset"
 
@@ -759,7 +761,7 @@ def plan_now(plan: Plan, record: Record) -> Plan:
     return plan.set_to(hosts, switches, tuple(_link_now(with_ends, link) for link in plan.links))
 
 
-def with_current_links(lab: Lab, record: Record) -> Lab:
+def current_lab(lab: Lab, record: Record) -> Lab:
     """The lab with `plan_now` as its plan."""
     return Lab.known(lab.rundir, plan_now(lab.plan, record), lab.provider)
 

@@ -30,7 +30,7 @@ _NANOSECONDS = bytes([9])
 
 
 @dataclass(frozen=True, order=True)
-class Frame:
+class CapturedFrame:
     """A captured frame: its time in ns, its interface's number, its length, and the bytes that were kept of it."""
 
     time_ns: int
@@ -48,7 +48,7 @@ class Pcap:
         self.most_bytes = 0
         self._held = bytearray()
 
-    def feed(self, piece: bytes) -> Iterator[Frame]:
+    def feed(self, piece: bytes) -> Iterator[CapturedFrame]:
         """The frames that `piece` completes. Raises ValueError for anything but a pcap with nanoseconds."""
         self._held += piece
         if self.link_type is None:
@@ -67,7 +67,7 @@ class Pcap:
                 return
             kept = bytes(self._held[_FRAME_HEADER.size : end])
             del self._held[:end]
-            yield Frame(seconds * 10**9 + nanoseconds, self.interface, length_bytes, kept)
+            yield CapturedFrame(seconds * 10**9 + nanoseconds, self.interface, length_bytes, kept)
 
 
 class Merged:
@@ -79,8 +79,8 @@ class Merged:
         self._names = names
         self._pcaps = [Pcap(number) for number in range(len(names))]
         self._begun = False
-        self._waiting: list[Frame] = []
-        self._waited: list[Frame] = []
+        self._waiting: list[CapturedFrame] = []
+        self._waited: list[CapturedFrame] = []
         self._held_bytes = 0
 
     @property
@@ -118,7 +118,7 @@ class Merged:
         return bytes(written)
 
 
-def whole(names: Sequence[str], frames: Iterable[Frame]) -> bytes:
+def whole(names: Sequence[str], frames: Iterable[CapturedFrame]) -> bytes:
     """A file with these frames of Ethernet, whose interfaces have these names."""
     interfaces = (_described(name, ETHERNET, MOST_FRAME_BYTES) for name in names)
     return _section() + b"".join(interfaces) + b"".join(map(_frame, frames))
@@ -137,7 +137,7 @@ def _described(name: str, link_type: int, most_bytes: int) -> bytes:
     return _block(_INTERFACE, struct.pack("<HHI", link_type, 0, most_bytes) + options)
 
 
-def _frame(frame: Frame) -> bytes:
+def _frame(frame: CapturedFrame) -> bytes:
     high, low = divmod(frame.time_ns, 1 << 32)
     fixed = struct.pack("<IIIII", frame.interface, high, low, len(frame.kept), frame.length_bytes)
     return _block(_FRAME, fixed + _padded(frame.kept))

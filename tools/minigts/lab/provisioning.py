@@ -122,7 +122,7 @@ def _running(lab: Lab, host: Host) -> str:
     return RUNNING.format(lab=lab.name if lab.time == "real" else "lab", host=host.name)
 
 
-def in_environment(lab: Lab, host: str, argv: Sequence[str]) -> tuple[str, ...]:
+def environment_command(lab: Lab, host: str, argv: Sequence[str]) -> tuple[str, ...]:
     """The command `argv` with the environment that the topology sets on `host`."""
     return _software(lab, host).in_environment(tuple(argv))
 

@@ -47,7 +47,7 @@ def readings(
     inside = [
         end
         for end, port in ports.items()
-        if not wired or disciplines.in_host(links.port_now(lab.plan, port, record).outgoing)
+        if not wired or disciplines.is_in_host(links.port_now(lab.plan, port, record).outgoing)
     ]
     begin_s = lab.provider.now_s()
     for number in count():
@@ -77,10 +77,10 @@ def _read(lab: Lab, ports: Mapping[End, Port], inside: Sequence[End]) -> dict[En
 def _ask(lab: Lab, name: str) -> dict[str, Queue]:
     shown = lab.provider.run(name, SHOW, timeout_s=LIMIT_S).stdout
     with reading_from(f"host {name}", "its queues"):
-        return counted(shown)
+        return parse_queues(shown)
 
 
-def counted(text: Foreign) -> dict[str, Queue]:
+def parse_queues(text: Foreign) -> dict[str, Queue]:
     """The queues in the output of `tc -s -j qdisc show`, by interface. Raises ValueError or KeyError for other text."""
     found: dict[str, Queue] = {}
     for qdisc in documents.document(text):

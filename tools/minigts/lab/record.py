@@ -69,7 +69,7 @@ class Amounts(link_settings.Amounts):
     @property
     def in_words(self) -> str:
         """`delay 50 ms, loss 1 %`"""
-        return ", ".join(link_settings.in_words(name, value) for name, value in self.given.items())
+        return ", ".join(link_settings.user_words(name, value) for name, value in self.given.items())
 
 
 class Change(Amounts):
@@ -129,8 +129,8 @@ class Record(BaseModel):
         dict[str, dict[HostName, Annotated[int, Field(ge=0)]]], Field(exclude_if=lambda counts: not counts)
     ] = {}
     """How often each direction of a link has been set otherwise than it was, by the link's name and the end that sends;
-    0 is as declared. Each time its random numbers are others (`topology.plan.chance.of_setting`). It never falls, also
-    not for a link that is removed."""
+    0 is as declared. Each time its random numbers are others (`topology.plan.chance.setting_seed`). It never falls,
+    also not for a link that is removed."""
     settings: Settings = DECLARED
     unsettled: frozenset[str] = frozenset()
     """Hosts and switches that a command is setting, or was setting when it was interrupted: they may differ from this

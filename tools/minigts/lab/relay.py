@@ -32,7 +32,7 @@ def data(content: bytes) -> bytes:
     return HEADER.pack(len(content)) + content
 
 
-def taken(count: int) -> bytes:
+def acknowledgement(count: int) -> bytes:
     """A record that acknowledges `count` bytes."""
     return HEADER.pack(TAKEN | count)
 
@@ -84,7 +84,7 @@ class _Relay:
                         self._may_send.notify()
                 elif record:
                     self._connection.sendall(record)
-                    self._say(taken(len(record)))
+                    self._say(acknowledgement(len(record)))
                 else:
                     self._one_way_less()
                     self._connection.shutdown(socket.SHUT_WR)
@@ -114,7 +114,7 @@ class _Relay:
                 left = left[os.write(1, left) :]
 
 
-def connected(port: int, addresses: list[str]) -> socket.socket:
+def connect_first(port: int, addresses: list[str]) -> socket.socket:
     """A connection to the first address that accepts one. Raises the last address's OSError when none does."""
     failure = OSError("no address")
     for address in addresses:
@@ -132,7 +132,7 @@ def connected(port: int, addresses: list[str]) -> socket.socket:
 def main() -> int:
     port, *addresses = sys.argv[1:]
     try:
-        connection = connected(int(port), addresses)
+        connection = connect_first(int(port), addresses)
     except OSError as error:
         sys.stderr.write(f"{error.strerror or error}\n")
         return REFUSED

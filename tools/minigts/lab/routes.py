@@ -29,7 +29,7 @@ def wait(lab: Lab, record: Record, progress: Progress) -> None:
     hosts = [each for each in lab.machines_on(record) if isinstance(each, Host)]
 
     def wait_on(host: Host) -> None:
-        ways = router.expected(plan, host, dead)
+        ways = router.expected_routes(plan, host, dead)
         argv = ["bash", "-c", router.wait(plan, ways)]
         result = lab.provider.run(host.name, argv, timeout_s=limit_s, check=False)
         if result.code:
@@ -57,4 +57,4 @@ def differences(lab: Lab, machine: Host | Switch, record: Record) -> list[str]:
         return []
     argv = ["sh", "-c", router.show(lab.plan)]
     shown = to_parse(lab.provider.run(machine.name, argv, timeout_s=READ_TIMEOUT_S).stdout).splitlines()
-    return router.differences(router.expected(lab.plan, machine, _without(lab.plan, record)), shown)
+    return router.differences(router.expected_routes(lab.plan, machine, _without(lab.plan, record)), shown)

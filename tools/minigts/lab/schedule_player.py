@@ -95,14 +95,14 @@ def play(
     try:
         with lab.provider.together() as pool:
             task = pool.start(beside) if beside is not None else None
-            for each in played(lab, moments):
+            for each in play_moments(lab, moments):
                 on_played(each)
             return None if task is None else task.result()
     finally:
         links.restore_links(lab, before)
 
 
-def played(lab: Lab, moments: Sequence[Moment]) -> Iterator[Played]:
+def play_moments(lab: Lab, moments: Sequence[Moment]) -> Iterator[Played]:
     """Play the changes; afterwards links stay as the last change has set them."""
     with exclusive(lab.rundir):
         states = _states(lab.plan, lab.read_record(), moments)
@@ -145,7 +145,7 @@ def _states(plan: Plan, record: Record, moments: Sequence[Moment]) -> list[Recor
     """The record before the first moment, and after each."""
     states = [record]
     for moment in moments:
-        states.append(links.at_moment(plan, states[-1], moment))
+        states.append(links.record_at(plan, states[-1], moment))
     return states
 
 

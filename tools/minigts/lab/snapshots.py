@@ -22,7 +22,7 @@ import minigts
 from minigts import paths
 from minigts.errors import EnvironmentLacks, InputError, noting_failures
 from minigts.lab import lifecycle
-from minigts.lab.keep import CERTIFICATE, as_kept, keeping
+from minigts.lab.keep import CERTIFICATE, keeping, kept_record
 from minigts.lab.lab import LIMIT_BYTES, PLAN_LIMIT_BYTES, Lab
 from minigts.lab.record import KEPT, RECORD, Record
 from minigts.lab.rundir import checked_name, exclusive, lab_named, require_own
@@ -88,7 +88,7 @@ def save(lab: Lab, name: str, overlay: str | None, progress: Progress) -> Saved:
             with _enough_room(half), _unchanging(lab, record, provider):
                 lab_time = provider.note(half)
                 _copy(lab.rundir, half, provider.disks().values())
-            Lab(half).write(as_kept(lab.plan, record))
+            Lab(half).write(kept_record(lab.plan, record))
             saved = Saved(
                 name=name,
                 lab=lab.name,

@@ -92,7 +92,7 @@ name, which another lab may have, too."""
 
 
 @dataclass(frozen=True)
-class Keys:
+class SshKeys:
     """Files of the lab's `ssh` folder."""
 
     folder: Path
@@ -142,7 +142,7 @@ def inventory(lab: Lab) -> str:
         "ansible_user": "root",
         "ansible_python_interpreter": INTERPRETER,
         "ansible_ssh_common_args": f"-F {shlex.quote(str(config_file(lab)))}",
-        "ansible_control_path": CONTROL_PATH.format(lab=_digest(Keys(lab.rundir / FOLDER).user)),
+        "ansible_control_path": CONTROL_PATH.format(lab=_digest(SshKeys(lab.rundir / FOLDER).user)),
     }
     # A JSON string is also a YAML string.
     lines = [
@@ -167,7 +167,7 @@ def carry(lab: Lab, host: str, source: int, target: int) -> int:
     end as after any SSH connection. In virtual time a second of the lab meanwhile takes at least a second. Raises
     EnvironmentLacks, HostFailed.
     """
-    provider, keys = _converses(lab), Keys(lab.rundir / FOLDER)
+    provider, keys = _converses(lab), SshKeys(lab.rundir / FOLDER)
     argv, given = session(lab, host, keys)
     with contextlib.closing(provider.converse(host, argv)) as line, _told_of_signals() as told:
         line.settimeout(None)
@@ -176,7 +176,7 @@ def carry(lab: Lab, host: str, source: int, target: int) -> int:
         return connection.carry(told)
 
 
-def session(lab: Lab, host: str, keys: Keys) -> tuple[list[str], bytes]:
+def session(lab: Lab, host: str, keys: SshKeys) -> tuple[list[str], bytes]:
     """The command that starts sshd on that host, and the bytes that it reads first. Raises EnvironmentLacks."""
     place = PLACE.format(host=host)
     try:
@@ -252,7 +252,7 @@ class _Connection:
         for frame in self._frames.feed(data):
             if frame.kind == protocol.EXIT:
                 with reading_from(f"host {self._host}", "how sshd ended"):
-                    return protocol.ended(frame.payload).code
+                    return protocol.parse_end(frame.payload).code
             if self._user_is_there and frame.kind in (protocol.STDOUT, protocol.STDERR):
                 _write(self._target if frame.kind == protocol.STDOUT else STANDARD_ERROR, frame.payload)
         return None
@@ -288,9 +288,9 @@ def _converses(lab: Lab) -> Streams:
     return lab.provider
 
 
-def _keys(lab: Lab) -> Keys:
+def _keys(lab: Lab) -> SshKeys:
     """The lab's keys; they are made if they do not exist yet."""
-    keys = Keys(lab.rundir / FOLDER)
+    keys = SshKeys(lab.rundir / FOLDER)
     if keys.known_hosts.exists():
         return keys
     if shutil.which("ssh-keygen") is None:

@@ -55,7 +55,7 @@ def wait(lab: Lab, record: Record, progress: Progress) -> None:
     raise HostFailed(f"the spanning tree comes and goes: it was not complete in {_AGAIN * switch.CONVERGENCE_S} s")
 
 
-def shown(lab: Lab, machine: Switch) -> switch.InTree:
+def read_tree(lab: Lab, machine: Switch) -> switch.InTree:
     """What a switch says of its spanning tree now. Raises what `Provider.run` raises."""
     script = switch.script(lab.plan, machine, "show_tree")
     argv = ["bash", "-eu", "-s"]
@@ -68,4 +68,4 @@ def differences(lab: Lab, machine: Host | Switch, record: Record) -> list[str]:
     if not isinstance(machine, Switch) or machine.spanning_tree is None:
         return []
     wanted = switch.expected_tree(lab.plan, machine, dead_links(lab.plan, record))
-    return [*switch.tree_differences(wanted, shown(lab, machine))]
+    return [*switch.tree_differences(wanted, read_tree(lab, machine))]

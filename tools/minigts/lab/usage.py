@@ -65,7 +65,7 @@ class Used:
 
 
 @dataclass(frozen=True)
-class Counted:
+class Counters:
     """The counters of one machine, as COUNTERS prints them."""
 
     at_ns: int
@@ -92,11 +92,11 @@ class Reading:
 
     def lacks_queue(self, direction: Shaping) -> bool:
         """Whether the figures of a direction that is shaped so are without those of its queue."""
-        return self.of_wires_alone and disciplines.in_host(direction)
+        return self.of_wires_alone and disciplines.is_in_host(direction)
 
 
 @dataclass(frozen=True)
-class Flow:
+class TcpFlow:
     """What one direction of a link has carried between two readings."""
 
     link: str
@@ -137,7 +137,7 @@ class Load:
 class Activity:
     seconds: float
     """Seconds of the lab's clock between the readings; 0 where no machine was on at both."""
-    flows: tuple[Flow, ...]
+    flows: tuple[TcpFlow, ...]
     loads: tuple[Load, ...]
 
 
@@ -153,7 +153,7 @@ def read(lab: Lab) -> Reading:
         carried={
             (machine.name, port.link): _by_ends(lab, machine.name, port, counted)
             if wires is None
-            else _with_host(by_wire(wires[machine.name][port.name]), counted[machine.name], port.name)
+            else _with_host(wire_counters(wires[machine.name][port.name]), counted[machine.name], port.name)
             for machine in on
             for port in machine.ports
         },
@@ -161,7 +161,7 @@ def read(lab: Lab) -> Reading:
     )
 
 
-def between(lab: Lab, before: Reading, after: Reading) -> Activity:
+def activity_between(lab: Lab, before: Reading, after: Reading) -> Activity:
     """What happened from one reading to the next."""
     record = lab.read_record()
     both = before.at_ns.keys() & after.at_ns.keys()  # without machines that were off
@@ -180,7 +180,7 @@ def between(lab: Lab, before: Reading, after: Reading) -> Activity:
             then, now = before.carried[machine.name, port.link], after.carried[machine.name, port.link]
             passed_s = seconds[machine.name]
             flows.append(
-                Flow(
+                TcpFlow(
                     link=port.link,
                     source=machine.name,
                     target=port.peer_host,
@@ -220,13 +220,13 @@ def _rate(count: int, seconds: float) -> float:
     return max(0, count) / seconds if seconds > 0 else 0.0
 
 
-def _ask(lab: Lab, machine: Host | Switch) -> Counted:
+def _ask(lab: Lab, machine: Host | Switch) -> Counters:
     result = lab.provider.run(machine.name, ["sh", "-euc", COUNTERS], timeout_s=LIMIT_S)
     with reading_from(f"host {machine.name}", "what it counts"):
-        return parsed(to_parse(result.stdout))
+        return parse_counters(to_parse(result.stdout))
 
 
-def parsed(text: str) -> Counted:
+def parse_counters(text: str) -> Counters:
     """The counters in the output of COUNTERS. Raises ValueError, IndexError or KeyError for any other text."""
     at, ticks, *rest = text.splitlines()
     times = [int(word) for word in ticks.split()[1:9]]
@@ -247,7 +247,7 @@ def parsed(text: str) -> Counted:
     idle = times[3] + times[4]
     total = memory["MemTotal:"]
     used = Used((sum(times) - idle, sum(times)), (total - memory["MemAvailable:"], total))
-    return Counted(int(at), used, sent, drops, queued, marks)
+    return Counters(int(at), used, sent, drops, queued, marks)
 
 
 def marks_of(qdisc: Mapping[str, Any]) -> int:
@@ -256,12 +256,12 @@ def marks_of(qdisc: Mapping[str, Any]) -> int:
     return sum(int(each.get(name, 0)) for each in (qdisc, *qdisc.get("tins", ())) for name in MARKS)
 
 
-def by_wire(state: WireState) -> Carried:
+def wire_counters(state: WireState) -> Carried:
     """The counters of a direction from the state of its wire."""
     return Carried(state.bytes, state.frames, state.dropped, state.lost, state.queued, state.overrun)
 
 
-def _with_host(of_wire: Carried, sender: Counted, port: str) -> Carried:
+def _with_host(of_wire: Carried, sender: Counters, port: str) -> Carried:
     """The counters of a direction with those of the sender's queue in front of the wire."""
     return replace(
         of_wire,
@@ -271,7 +271,7 @@ def _with_host(of_wire: Carried, sender: Counted, port: str) -> Carried:
     )
 
 
-def _by_ends(lab: Lab, machine: str, port: Port, counted: Mapping[str, Counted]) -> Carried:
+def _by_ends(lab: Lab, machine: str, port: Port, counted: Mapping[str, Counters]) -> Carried:
     """The counters of a direction from both of its hosts: the sender has the queue, the receiver delay and loss."""
     far = next(end for end in lab.plan.machine(port.peer_host).ports if end.link == port.link)
     near, peer = counted[machine], counted.get(port.peer_host)

@@ -25,7 +25,7 @@ RESERVED = (
 """Blocks that a segment must not take, and their users."""
 
 
-def reserved_for(network: IPv4Network, *, overlaid: bool = True) -> str | None:
+def reserved_block(network: IPv4Network, *, overlaid: bool = True) -> str | None:
     """The reserved block that `network` overlaps, with its user; None when it is free. Without `overlaid`, the blocks
     of overlays are free."""
     for block, user in (*RESERVED, *(OF_OVERLAYS if overlaid else ())):

@@ -55,7 +55,7 @@ class Model(Protocol):
 _M = TypeVar("_M", bound=Model)
 
 
-def held(content: Content, bounds: Bounds = USUAL) -> str:
+def bounded_text(content: Content, bounds: Bounds = USUAL) -> str:
     """The document's text. Raises Unreadable when it holds more than the bounds, or is no text."""
     text = _text(content, bounds)
     if sys.getsizeof(text) > 2 * bounds.bytes + 1024:
@@ -90,7 +90,7 @@ def document(
 ) -> Any:
     """The parsed document. `whole` and `real` parse its numbers, and may raise ValueError. Raises Unreadable, also for
     NaN and infinities."""
-    text = held(content, bounds)
+    text = bounded_text(content, bounds)
     try:
         return json.loads(text, parse_int=whole, parse_float=real or _finite, parse_constant=_no_number)
     except json.JSONDecodeError as error:
@@ -103,7 +103,7 @@ def document(
 
 def model(content: Content, kind: type[_M], bounds: Bounds = USUAL) -> _M:
     """The document as that model. Raises Unreadable, and pydantic's ValidationError, which both are ValueErrors."""
-    made: _M = kind.model_validate_json(held(content, bounds))
+    made: _M = kind.model_validate_json(bounded_text(content, bounds))
     return made
 
 

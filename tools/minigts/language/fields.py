@@ -29,10 +29,10 @@ MADE = {"use_attribute_docstrings": False}
 
 def quantity(kind: Quantity, *, whole: bool = False) -> tuple[BeforeValidator, WithJsonSchema]:
     """A quantity with its unit, parsed to a number in the plan's unit; an int when `whole`."""
-    return BeforeValidator(kind.parse_whole if whole else kind.parse), written(kind.pattern, kind.example)
+    return BeforeValidator(kind.parse_whole if whole else kind.parse), text_schema(kind.pattern, kind.example)
 
 
-def written(pattern: str, *examples: str) -> WithJsonSchema:
+def text_schema(pattern: str, *examples: str) -> WithJsonSchema:
     """The schema of a text of that form."""
     return WithJsonSchema({"type": "string", "pattern": pattern, "examples": list(examples)})
 

@@ -16,7 +16,7 @@ def digits(value: float, count: int = 3) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def signed(value: float, count: int = 3) -> str:
+def signed_figure(value: float, count: int = 3) -> str:
     """`+1200`, `-0.5`, `+0`."""
     return f"{'' if value < 0 else '+'}{digits(value, count)}"
 

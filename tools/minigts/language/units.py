@@ -39,7 +39,7 @@ def unit(given: object) -> str:
     return given
 
 
-def converted(value: float, source: str, target: str) -> float | None:
+def convert(value: float, source: str, target: str) -> float | None:
     """A figure in another unit; None between units of different kinds. A figure without a unit counts as a share, and a
     plain number is in whatever unit a program's figure has: `segments`."""
     if source == "1" and target and target not in UNITS:

@@ -34,16 +34,16 @@ def read_model(
     Where values are refused, the rest of the document is checked without them; `stand_ins` are then the values of keys
     without which it is none.
     """
-    model, findings = validated(tree.data, root)
+    model, findings = validate(tree.data, root)
     found = list(enough(findings if model is None else check(model)))
     if model is None and found:
-        found += remainder.further(tree.data, lambda data: validated(data, root), check, found, stand_ins)  # type: ignore[arg-type]
+        found += remainder.further(tree.data, lambda data: validate(data, root), check, found, stand_ins)  # type: ignore[arg-type]
     require_none(problems(tree, file, found), file)
     assert model is not None  # without one there are findings
     return model
 
 
-def validated(data: Data, root: type[M]) -> tuple[M | None, Iterator[Finding]]:
+def validate(data: Data, root: type[M]) -> tuple[M | None, Iterator[Finding]]:
     """The document as a model, or what is wrong with it."""
     try:
         return root.model_validate(data), iter(())

@@ -1,9 +1,9 @@
 """The faults that `minigts break` knows, as scripts for a host's shell; or as a link that is unplugged.
 
-Each has variables of its place (see `breaks.Place`): `dev` and `own`, the host's interface and its address there with
-`prefix`; `near`, a neighbour's address on that segment; `there` and `name`, another host's own address and its name;
-`beyond`, the own address of a host behind; `wrong`, a neighbour that is not on the way; `rtt`, in ms, and `ceiling`, in
-Mbit/s, what the plan expects between the host and who watches.
+Each has variables of its place (see `breaks.FaultPlace`): `dev` and `own`, the host's interface and its address there
+with `prefix`; `near`, a neighbour's address on that segment; `there` and `name`, another host's own address and its
+name; `beyond`, the own address of a host behind; `wrong`, a neighbour that is not on the way; `rtt`, in ms, and
+`ceiling`, in Mbit/s, what the plan expects between the host and who watches.
 
 `do` breaks, and prints the commands that undo it. `shows` ends with 0 while the fault has its effect.
 """

@@ -31,7 +31,7 @@ NAMES = tuple(kind.name for kind in KINDS)
 
 
 @dataclass(frozen=True)
-class Place:
+class FaultPlace:
     """Where a fault can be: the host that is broken, a neighbour who may watch, and variables for the scripts."""
 
     host: str
@@ -48,7 +48,7 @@ class Fault:
     """A fault of a lab."""
 
     kind: Kind
-    place: Place
+    place: FaultPlace
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ class Broken(BaseModel):
     """Whether it was undone by `minigts break --mend`."""
 
 
-def named(kinds: Sequence[str]) -> tuple[Kind, ...]:
+def find_kinds(kinds: Sequence[str]) -> tuple[Kind, ...]:
     """The kinds of these names, in the order of the list; all for none. Raises InputError."""
     for each in kinds:
         if each not in NAMES:
@@ -84,7 +84,7 @@ def draw(plan: Plan, seed: str, kinds: Sequence[str] = ()) -> Fault:
     no place for any of the kinds."""
     if not plan.ipv4 or plan.routing != "routed":
         raise InputError(f"break: faults are known for labs with IPv4 and static routes, and {plan.name} is none")
-    possible = [kind for kind in named(kinds) if any(True for _ in _places(kind, plan))]
+    possible = [kind for kind in find_kinds(kinds) if any(True for _ in _places(kind, plan))]
     if not possible:
         raise InputError(f"break: the topology {plan.name} has no place for such a fault")
     chance = random.Random(f"break/{seed}")
@@ -101,7 +101,7 @@ def every(plan: Plan) -> Iterator[Fault]:
             break
 
 
-def _places(kind: Kind, plan: Plan) -> Iterator[Place]:
+def _places(kind: Kind, plan: Plan) -> Iterator[FaultPlace]:
     for host in plan.hosts:
         sides = list(plan.neighbours(host))
         for number, (port, other, far) in enumerate(sides):
@@ -116,7 +116,7 @@ def _places(kind: Kind, plan: Plan) -> Iterator[Place]:
                 "rtt": f"{path.rtt_ms:g}",
                 "ceiling": f"{path.tcp_ceiling_mbit or 0:g}",
             }
-            place = Place(host.name, other.name, known, port.link, port.peer_host)
+            place = FaultPlace(host.name, other.name, known, port.link, port.peer_host)
             if kind.name == "small-buffers" and not _buffers_matter(path.rtt_ms, path.tcp_ceiling_mbit):
                 continue
             match kind.places:
@@ -127,10 +127,10 @@ def _places(kind: Kind, plan: Plan) -> Iterator[Place]:
                 case "transit":
                     for _, second, _ in sides[number + 1 :]:
                         if _passes(plan, other.name, host.name, second.name):
-                            yield Place(host.name, other.name, {**known, "beyond": second.address})
+                            yield FaultPlace(host.name, other.name, {**known, "beyond": second.address})
 
 
-def _ways(kind: Kind, plan: Plan, host: Host, place: Place, neighbour: str) -> Iterator[Place]:
+def _ways(kind: Kind, plan: Plan, host: Host, place: FaultPlace, neighbour: str) -> Iterator[FaultPlace]:
     """The places on the ways to other hosts that begin with a neighbour, or for `crossroads` do not."""
     for target in plan.hosts:
         if target == host or not plan.reaches(host.name, target.name):
@@ -138,11 +138,11 @@ def _ways(kind: Kind, plan: Plan, host: Host, place: Place, neighbour: str) -> I
         about = {**place.variables, "there": target.address, "name": target.name}
         begins = _passes(plan, host.name, neighbour, target.name) or target.name == neighbour
         if kind.places == "way" and begins:
-            yield Place(host.name, place.watcher, about)
+            yield FaultPlace(host.name, place.watcher, about)
         if kind.places == "behind" and begins and target.name != neighbour:
-            yield Place(host.name, place.watcher, {**about, "beyond": target.address})
+            yield FaultPlace(host.name, place.watcher, {**about, "beyond": target.address})
         if kind.places == "crossroads" and not begins and len(plan.path(host.name, target.name).links) > 1:
-            yield Place(host.name, place.watcher, {**about, "wrong": place.variables["near"]})
+            yield FaultPlace(host.name, place.watcher, {**about, "wrong": place.variables["near"]})
 
 
 def _passes(plan: Plan, source: str, middle: str, target: str) -> bool:
@@ -218,7 +218,7 @@ def found_again(lab: Lab, broken: Broken) -> Fault:
 
 def is_place(lab: Lab, broken: Broken, host: str) -> bool:
     """Whether it is right that `host` is broken: of an unplugged cable both ends are."""
-    is_cable = named([broken.what])[0].unplugs == "both ends"
+    is_cable = find_kinds([broken.what])[0].unplugs == "both ends"
     return host == broken.where or (is_cable and host in found_again(lab, broken).hosts)
 
 
@@ -227,7 +227,7 @@ def read(lab: Lab) -> Broken | None:
     return read_model(lab.rundir / FILE, Broken) if (lab.rundir / FILE).is_file() else None
 
 
-def required(lab: Lab) -> Broken:
+def require_broken(lab: Lab) -> Broken:
     """The same. Raises InputError if it never was."""
     if (broken := read(lab)) is None:
         raise InputError(f"lab {lab.name} was not broken: minigts break --seed NAME")
@@ -236,7 +236,7 @@ def required(lab: Lab) -> Broken:
 
 def mend(lab: Lab) -> None:
     """Undo the lab's fault. Raises InputError if it has none."""
-    broken = required(lab)
+    broken = require_broken(lab)
     if not broken.mended:
         if broken.undo:
             _run(lab, broken.where, broken.undo, {})

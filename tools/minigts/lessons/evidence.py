@@ -12,7 +12,7 @@ from minigts.errors import CommandTimeout, MinigtsError
 from minigts.foreign import one_line, to_parse
 from minigts.lab import Lab
 from minigts.lessons import breaks
-from minigts.lessons.folder import Work
+from minigts.lessons.folder import StudentWork
 from minigts.lessons.model import Measurement
 from minigts.lessons.verdicts import MENDED, Evidence
 from minigts.topology.plan.plan import Plan
@@ -20,7 +20,7 @@ from minigts.topology.plan.plan import Plan
 _LINE = re.compile(r"([a-z][a-z0-9_]{0,39}) (-?[0-9]{1,15}(?:\.[0-9]{1,9})?)")
 
 
-def measure(lab: Lab, work: Work) -> Evidence:
+def measure(lab: Lab, work: StudentWork) -> Evidence:
     """Make all measurements of the lesson in this lab, which stays as it is; failures are in `lacking`."""
     if why := another(lab.plan, work):
         return Evidence({}, (why,))
@@ -36,7 +36,7 @@ def measure(lab: Lab, work: Work) -> Evidence:
     return Evidence(figures, tuple(lacking))
 
 
-def _of_fault(lab: Lab, work: Work) -> Evidence:
+def _of_fault(lab: Lab, work: StudentWork) -> Evidence:
     """Whether the lab was broken as the student's seed says, and is mended by hand."""
     broken, fault = breaks.read(lab), work.numbered.fault(work.seed)
     if broken is None or (broken.what, broken.where) != (fault.kind.name, fault.place.host):
@@ -49,7 +49,7 @@ def _of_fault(lab: Lab, work: Work) -> Evidence:
         return Evidence({}, (f"{MENDED}: {str(error).splitlines()[0][:200]}",))
 
 
-def another(plan: Plan, work: Work) -> str | None:
+def another(plan: Plan, work: StudentWork) -> str | None:
     """Why this is not the lesson's lab; None when it is."""
     ours = work.numbered.plan(work.seed)
     same = ("hosts", "switches", "links", "routing", "time")
@@ -61,7 +61,7 @@ def another(plan: Plan, work: Work) -> str | None:
     )
 
 
-def _measured(lab: Lab, work: Work, measurement: Measurement) -> dict[str, float]:
+def _measured(lab: Lab, work: StudentWork, measurement: Measurement) -> dict[str, float]:
     ends = _ends(lab)
     prefix: tuple[str, ...] = ()
     if measurement.inside == "container":
@@ -85,11 +85,11 @@ def _measured(lab: Lab, work: Work, measurement: Measurement) -> dict[str, float
 
 
 def _ends(lab: Lab) -> Mapping[str, overlays.Endpoint]:
-    joined = overlays.joined(lab)
+    joined = overlays.joined_overlay(lab)
     return joined.endpoints() if joined is not None and joined.ends else {}
 
 
-def _variables(lab: Lab, work: Work) -> Iterator[tuple[str, str]]:
+def _variables(lab: Lab, work: StudentWork) -> Iterator[tuple[str, str]]:
     yield from work.numbered.drawn(work.seed).items()
     for name, value in {**work.numbered.figures(work.seed), **work.answers}.items():
         yield name, f"{value:.15g}"

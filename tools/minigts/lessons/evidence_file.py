@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from minigts import paths
 from minigts.lab import Change, Lab
-from minigts.lessons.folder import Work
+from minigts.lessons.folder import StudentWork
 from minigts.lessons.verdicts import MENDED, Evidence
 from minigts.results.folder import read_model
 
@@ -35,7 +35,7 @@ class EvidenceFile(BaseModel):
     """How each changed link was set, by the link's name."""
     cut: Annotated[frozenset[_Name], Field(max_length=MOST)] = frozenset()
 
-    def evidence(self, work: Work) -> Evidence:
+    def evidence(self, work: StudentWork) -> Evidence:
         """The figures of this file that the lesson measures."""
         measured = {name for each in work.numbered.lesson.measure for name in each.gives}
         if work.numbered.lesson.find:

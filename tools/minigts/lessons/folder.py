@@ -33,7 +33,7 @@ WHAT, WHERE = "what", "where"
 M = TypeVar("M", bound=Strict)
 
 
-class Record(Strict):
+class LessonRecord(Strict):
     """lesson.yaml: the lesson's number, and the student's seed."""
 
     lesson: Annotated[int, *whole("a lesson", 0, 99)]
@@ -49,7 +49,7 @@ class _Answers(Strict):
 
 
 @dataclass(frozen=True)
-class Work:
+class StudentWork:
     """The content of a student's folder, with figures in ms, Mbit/s or bytes."""
 
     numbered: Numbered
@@ -109,9 +109,9 @@ def find(numbered: Numbered, given: Path | None) -> Path:
     )
 
 
-def read_record(folder: Path) -> Record:
+def read_record(folder: Path) -> LessonRecord:
     """The content of lesson.yaml. Raises InputError."""
-    return _read(folder / RECORD, Record)
+    return _read(folder / RECORD, LessonRecord)
 
 
 def predict(numbered: Numbered, folder: Path, written: str) -> None:
@@ -135,17 +135,17 @@ def has_predicted(folder: Path) -> bool:
     return (folder / PREDICTION).is_file()
 
 
-def read(folder: Path) -> Work:
+def read(folder: Path) -> StudentWork:
     """The content of a student's folder. Raises InputError with every problem of the first bad file."""
     record = read_record(folder)
     numbered = lesson(record.lesson)
     if numbered.lesson.find:
-        return Work(numbered, record.seed, None, {}, _read_found(numbered, record.seed, folder / ANSWERS))
+        return StudentWork(numbered, record.seed, None, {}, _read_found(numbered, record.seed, folder / ANSWERS))
     prediction = None
     if numbered.lesson.predict is not None and os.path.lexists(folder / PREDICTION):
         written = _read(folder / PREDICTION, _Prediction).prediction
         prediction = _figure(numbered.lesson.predict, written, folder / PREDICTION)
-    return Work(numbered, record.seed, prediction, _read_answers(numbered, folder / ANSWERS))
+    return StudentWork(numbered, record.seed, prediction, _read_answers(numbered, folder / ANSWERS))
 
 
 def _read_answers(numbered: Numbered, file: Path) -> dict[str, float]:

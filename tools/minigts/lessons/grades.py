@@ -16,19 +16,19 @@ from minigts.foreign import printable
 from minigts.language.spreadsheets import no_formula
 from minigts.lessons import evidence_file, folder, verdicts
 from minigts.lessons.evidence_file import EvidenceFile
-from minigts.lessons.folder import Work
-from minigts.lessons.model import in_words
+from minigts.lessons.folder import StudentWork
+from minigts.lessons.model import value_text
 from minigts.lessons.submissions import Handed
-from minigts.lessons.verdicts import Evidence, Verdict
+from minigts.lessons.verdicts import Evidence, LessonVerdict
 
 PASSED, NOT_YET, BROKEN = "passed", "not yet", "broken"
 LONGEST_CELL = 2000
-Again = Callable[[Work, EvidenceFile, Mapping[str, bytes]], tuple[Verdict, ...]]
+Again = Callable[[StudentWork, EvidenceFile, Mapping[str, bytes]], tuple[LessonVerdict, ...]]
 """A function that repeats a student's work in a new lab, and judges it."""
 
 
 @dataclass(frozen=True)
-class Row:
+class GradeRow:
     """One student and lesson; unknown fields are empty."""
 
     student: str
@@ -49,19 +49,19 @@ class Row:
         return self.verdict == PASSED and self.again in ("", PASSED)
 
 
-COLUMNS = tuple(each.name for each in fields(Row))
+COLUMNS = tuple(each.name for each in fields(GradeRow))
 
 
-def rows(handed: Handed, seeded: bool, again: Again | None = None) -> Iterator[Row]:
+def rows(handed: Handed, seeded: bool, again: Again | None = None) -> Iterator[GradeRow]:
     """The rows of one student. With `seeded` the seed has to be the name under which the work was handed in; `again`
     repeats the work."""
     if handed.problem is not None:
-        yield Row(handed.student, wrong=handed.problem)
+        yield GradeRow(handed.student, wrong=handed.problem)
     for place, files in handed.folders.items():
         yield _row(handed.student, place, files, seeded, again)
 
 
-def _row(student: str, place: str, files: Mapping[str, bytes], seeded: bool, again: Again | None) -> Row:
+def _row(student: str, place: str, files: Mapping[str, bytes], seeded: bool, again: Again | None) -> GradeRow:
     with tempfile.TemporaryDirectory(prefix="minigts-grade-") as temporary:
         directory = Path(temporary)
         for name, content in files.items():  # `submissions` lets only names of lessons' files through
@@ -70,18 +70,21 @@ def _row(student: str, place: str, files: Mapping[str, bytes], seeded: bool, aga
             work = folder.read(directory)
             measured = evidence_file.read(directory) if evidence_file.FILE in files else None
         except MinigtsError as error:
-            return Row(student, folder=place, wrong=str(error).replace(f"{directory}{os.sep}", ""))
+            return GradeRow(student, folder=place, wrong=str(error).replace(f"{directory}{os.sep}", ""))
     none = (
         f"there is no {evidence_file.FILE}: minigts lesson {work.numbered.number} check writes it while the lab is up"
     )
     evidence = Evidence({}, (none,)) if measured is None else measured.evidence(work)
     judged = verdicts.judge(work, evidence)
     if seeded and work.seed != student:
-        judged = (*judged, Verdict("seed", False, f"has the figures of {work.seed or 'nobody'}, not of {student}"))
+        judged = (
+            *judged,
+            LessonVerdict("seed", False, f"has the figures of {work.seed or 'nobody'}, not of {student}"),
+        )
     anew = None if again is None or measured is None or work.numbered.lesson.find else again(work, measured, files)
     wrong = [*_wrong(judged), *(f"again: {each}" for each in _wrong(anew or ()))]
     came_out = verdicts.came_out(work, evidence)
-    return Row(
+    return GradeRow(
         student=student,
         lesson=str(work.numbered.number),
         folder=place,
@@ -96,20 +99,20 @@ def _row(student: str, place: str, files: Mapping[str, bytes], seeded: bool, aga
     )
 
 
-def _wrong(judged: tuple[Verdict, ...]) -> list[str]:
+def _wrong(judged: tuple[LessonVerdict, ...]) -> list[str]:
     return [f"{each.name}: {each.says}" for each in judged if each.ok is False]
 
 
-def _word(judged: tuple[Verdict, ...]) -> str:
-    return PASSED if verdicts.passed(judged) else NOT_YET
+def _word(judged: tuple[LessonVerdict, ...]) -> str:
+    return PASSED if verdicts.have_passed(judged) else NOT_YET
 
 
-def _in_words(work: Work, value: float | None) -> str:
+def _in_words(work: StudentWork, value: float | None) -> str:
     asked = work.numbered.lesson.predict
-    return "" if value is None or asked is None else in_words(asked.kind, value)
+    return "" if value is None or asked is None else value_text(asked.kind, value)
 
 
-def _error(work: Work, came_out: float | None) -> str:
+def _error(work: StudentWork, came_out: float | None) -> str:
     """`32.5 ms too low`"""
     if work.prediction is None or came_out is None:
         return ""
@@ -122,11 +125,11 @@ def cell(text: str) -> str:
     return printable(" ".join(text.split()))[:LONGEST_CELL]
 
 
-def cells(row: Row) -> tuple[str, ...]:
+def cells(row: GradeRow) -> tuple[str, ...]:
     return tuple(cell(each) for each in astuple(row))
 
 
-def to_csv(graded: Iterable[Row]) -> str:
+def csv_text(graded: Iterable[GradeRow]) -> str:
     """The rows as CSV by RFC 4180, but with LF as line ends. Every field is quoted, and no spreadsheet reads one as a
     formula, whatever separator it uses."""
     target = io.StringIO()

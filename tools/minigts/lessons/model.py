@@ -43,7 +43,7 @@ def figure(kind: Kind, written: object) -> float:
     return plain_number(written, "a number") if kind == "number" else QUANTITIES[kind][0].parse(written)
 
 
-def in_words(kind: Kind, value: float) -> str:
+def value_text(kind: Kind, value: float) -> str:
     """`21.5 ms`"""
     return f"{value:.6g}" if kind == "number" else f"{value:.6g} {QUANTITIES[kind][1]}"
 
@@ -157,7 +157,7 @@ class Lesson(Strict):
     def _hangs_together(self) -> Self:
         if bool(self.find) == (self.predict is not None) or (self.find and (self.answers or self.measure)):
             raise ValueError("write either `predict:` and `answers:`, or `find:`")
-        breaks.named(self.find)
+        breaks.find_kinds(self.find)
         measured = {name for each in self.measure for name in each.gives}
         known = {*(name for name, each in self.draw.items() if each.kind != "word"), *self.answers, *measured}
         wanted = (*([self.predict] if self.predict else []), *self.answers.values(), *self.checks.values())
@@ -211,7 +211,7 @@ class Numbered:
         return breaks.draw(self.plan(seed), seed or "", self.lesson.find)
 
     def plan(self, seed: str | None) -> Plan:
-        return parse(self.topology(seed), f"lesson {self.number}", known_overlays=overlays.known())
+        return parse(self.topology(seed), f"lesson {self.number}", known_overlays=overlays.known_names())
 
 
 def numbers() -> list[int]:

@@ -13,8 +13,8 @@ from minigts.lab import Lab
 from minigts.lab.links import link_named
 from minigts.lessons import evidence, model, verdicts
 from minigts.lessons.evidence_file import EvidenceFile
-from minigts.lessons.folder import Work
-from minigts.lessons.verdicts import Evidence, Verdict
+from minigts.lessons.folder import StudentWork
+from minigts.lessons.verdicts import Evidence, LessonVerdict
 from minigts.machine.progress import Progress
 from minigts.overlays import policy
 from minigts.session.bring_up import Request, bring_up, ready
@@ -22,7 +22,9 @@ from minigts.session.bring_up import Request, bring_up, ready
 STEP_S = 60.0
 
 
-def regrade(work: Work, measured: EvidenceFile, files: Mapping[str, bytes], say: Progress) -> tuple[Verdict, ...]:
+def regrade(
+    work: StudentWork, measured: EvidenceFile, files: Mapping[str, bytes], say: Progress
+) -> tuple[LessonVerdict, ...]:
     """Bring up the topology that was handed out, repeat the work, measure, judge, and take the lab down. A failure
     becomes a verdict; raises EnvironmentLacks when this machine cannot run the lab."""
     plan = work.numbered.plan(work.seed)

@@ -33,7 +33,7 @@ _CARRY_NO_DATA = (tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.CHRTYPE, tarfile.BLK
 
 
 @dataclass(frozen=True)
-class Limits:
+class SubmissionLimits:
     """How much is read of one student."""
 
     archive_bytes: int = 10 << 20
@@ -46,7 +46,7 @@ class Limits:
     depth: int = 6
 
 
-LIMITS = Limits()
+LIMITS = SubmissionLimits()
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def known_names() -> frozenset[str]:
     return frozenset({folder.RECORD, folder.PREDICTION, folder.ANSWERS, evidence_file.FILE, *of_lessons})
 
 
-def students(directory: Path, limits: Limits = LIMITS) -> Iterator[Handed]:
+def students(directory: Path, limits: SubmissionLimits = LIMITS) -> Iterator[Handed]:
     """Each entry of a directory as one student's submission, in the order of names; hidden entries are left out.
 
     Raises InputError when `directory` cannot be read. A bad entry has a `problem`.
@@ -88,7 +88,9 @@ def _within(error: MinigtsError, directory: Path) -> str:
     return str(error).replace(f"{directory}{os.sep}", "")
 
 
-def _of(entry: os.DirEntry[str], names: frozenset[str], limits: Limits) -> Iterator[tuple[tuple[str, ...], bytes]]:
+def _of(
+    entry: os.DirEntry[str], names: frozenset[str], limits: SubmissionLimits
+) -> Iterator[tuple[tuple[str, ...], bytes]]:
     """The files of these names: the parts of each one's path, and its content."""
     if entry.is_symlink():
         raise InputError(f"{entry.name} is a link, and links are not followed")
@@ -101,7 +103,9 @@ def _of(entry: os.DirEntry[str], names: frozenset[str], limits: Limits) -> Itera
     raise InputError(f"{entry.name} is neither a folder nor one of {', '.join(PACKED)}")
 
 
-def _folders(files: Iterator[tuple[tuple[str, ...], bytes]], limits: Limits) -> Mapping[str, Mapping[str, bytes]]:
+def _folders(
+    files: Iterator[tuple[tuple[str, ...], bytes]], limits: SubmissionLimits
+) -> Mapping[str, Mapping[str, bytes]]:
     """The files by folder, only of folders with a lesson.yaml."""
     found: dict[str, dict[str, bytes]] = {}
     total = 0
@@ -120,7 +124,9 @@ def _folders(files: Iterator[tuple[tuple[str, ...], bytes]], limits: Limits) -> 
     return lessons
 
 
-def _of_directory(directory: Path, names: frozenset[str], limits: Limits) -> Iterator[tuple[tuple[str, ...], bytes]]:
+def _of_directory(
+    directory: Path, names: frozenset[str], limits: SubmissionLimits
+) -> Iterator[tuple[tuple[str, ...], bytes]]:
     seen = 0
     for place, folders, files in os.walk(directory):  # into no link
         words = Path(place).relative_to(directory).parts
@@ -136,9 +142,9 @@ def _of_directory(directory: Path, names: frozenset[str], limits: Limits) -> Ite
                 raise InputError(f"{shown(name)} cannot be read: {error.strerror or error}") from None
 
 
-def _of_zip(file: Path, names: frozenset[str], limits: Limits) -> Iterator[tuple[tuple[str, ...], bytes]]:
+def _of_zip(file: Path, names: frozenset[str], limits: SubmissionLimits) -> Iterator[tuple[tuple[str, ...], bytes]]:
     allowed = bundle.Limits(archive_bytes=limits.archive_bytes, directory_bytes=1 << 20)
-    with bundle.opened(file, allowed) as archive:
+    with bundle.open_archive(file, allowed) as archive:
         members = archive.infolist()
         if len(members) > limits.files:
             raise InputError(f"holds more than {limits.files} files")
@@ -154,7 +160,7 @@ def _of_zip(file: Path, names: frozenset[str], limits: Limits) -> Iterator[tuple
                 yield words, source.read(limits.file_bytes + 1)
 
 
-def _of_tar(file: Path, names: frozenset[str], limits: Limits) -> Iterator[tuple[tuple[str, ...], bytes]]:
+def _of_tar(file: Path, names: frozenset[str], limits: SubmissionLimits) -> Iterator[tuple[tuple[str, ...], bytes]]:
     for count, (member, content) in enumerate(_members(_tar(file, limits))):
         if count > limits.files:
             raise InputError(f"holds more than {limits.files} files")
@@ -166,7 +172,7 @@ def _of_tar(file: Path, names: frozenset[str], limits: Limits) -> Iterator[tuple
         yield words, content
 
 
-def _tar(file: Path, limits: Limits) -> bytes:
+def _tar(file: Path, limits: SubmissionLimits) -> bytes:
     """The content of a tar archive, unpacked if it is compressed by gzip. Raises InputError."""
     try:
         with paths.open_regular(file, os.O_NOFOLLOW) as opened:
@@ -201,7 +207,7 @@ def _members(archive: bytes) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
         at += -(-size // _BLOCK) * _BLOCK
 
 
-def _words(name: str, limits: Limits) -> tuple[str, ...]:
+def _words(name: str, limits: SubmissionLimits) -> tuple[str, ...]:
     """The parts of a path in an archive of any system; `.` for a path that is too deep. Raises InputError for one that
     leads out of the archive."""
     words = tuple(word for word in _SLASH.split(name) if word not in ("", "."))

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from minigts.language.formula import formula
-from minigts.lessons.folder import WHAT, WHERE, Work
-from minigts.lessons.model import Asked, Wanted, in_words
+from minigts.lessons.folder import WHAT, WHERE, StudentWork
+from minigts.lessons.model import Asked, Wanted, value_text
 
 MENDED = "mended"
 """The figure of a lab whose fault is to be mended: 1 if it has no effect any more, else 0."""
@@ -16,7 +16,7 @@ HINT_SHARE = 0.02
 
 
 @dataclass(frozen=True)
-class Verdict:
+class LessonVerdict:
     """One line of a check. `ok` is None for a figure that is not judged, such as a prediction, which may be wrong."""
 
     name: str
@@ -32,7 +32,7 @@ class Evidence:
     lacking: tuple[str, ...] = ()
 
 
-def came_out(work: Work, evidence: Evidence) -> float | None:
+def came_out(work: StudentWork, evidence: Evidence) -> float | None:
     """The figure that was to be predicted, as it came out; None where it is a range, or no known figure says it."""
     asked = work.numbered.lesson.predict
     exactly = None if asked is None else asked.exactly
@@ -42,75 +42,79 @@ def came_out(work: Work, evidence: Evidence) -> float | None:
         return None
 
 
-def _known(work: Work, evidence: Evidence) -> Mapping[str, float]:
+def _known(work: StudentWork, evidence: Evidence) -> Mapping[str, float]:
     return {**evidence.figures, **work.answers, **work.numbered.figures(work.seed)}
 
 
-def judge(work: Work, evidence: Evidence) -> tuple[Verdict, ...]:
+def judge(work: StudentWork, evidence: Evidence) -> tuple[LessonVerdict, ...]:
     """The verdicts on the prediction, every answer, and every check of the lab."""
     lesson = work.numbered.lesson
     if lesson.find:
-        return (*_of_fault(work, evidence), *(Verdict("lab", False, why) for why in evidence.lacking))
+        return (*_of_fault(work, evidence), *(LessonVerdict("lab", False, why) for why in evidence.lacking))
     known = _known(work, evidence)
     found = [] if lesson.predict is None else [_of_prediction(work, lesson.predict, known)]
     for name, asked in lesson.answers.items():
         given = work.answers.get(name)
         found.append(
-            Verdict(name, False, "no answer in answers.yaml yet") if given is None else _of(name, asked, given, known)
+            LessonVerdict(name, False, "no answer in answers.yaml yet")
+            if given is None
+            else _of(name, asked, given, known)
         )
     for name, wanted in lesson.checks.items():
         shown = evidence.figures.get(name)
-        found.append(Verdict(name, False, "not measured") if shown is None else _of(name, wanted, shown, known))
-    return (*found, *(Verdict("lab", False, why) for why in evidence.lacking))
+        found.append(LessonVerdict(name, False, "not measured") if shown is None else _of(name, wanted, shown, known))
+    return (*found, *(LessonVerdict("lab", False, why) for why in evidence.lacking))
 
 
-def passed(verdicts: tuple[Verdict, ...]) -> bool:
+def have_passed(verdicts: tuple[LessonVerdict, ...]) -> bool:
     return all(each.ok is not False for each in verdicts)
 
 
-def _of_fault(work: Work, evidence: Evidence) -> Iterator[Verdict]:
+def _of_fault(work: StudentWork, evidence: Evidence) -> Iterator[LessonVerdict]:
     """Whether a fault was found and mended."""
     fault = work.numbered.fault(work.seed)
     for name, right in ((WHAT, (fault.kind.name,)), (WHERE, fault.hosts)):
         given = work.found.get(name)
         if given is None:
-            yield Verdict(name, False, "no answer in answers.yaml yet")
+            yield LessonVerdict(name, False, "no answer in answers.yaml yet")
         else:
-            yield Verdict(name, given in right, given if given in right else f"{given}: it is not that")
+            yield LessonVerdict(name, given in right, given if given in right else f"{given}: it is not that")
     mended = evidence.figures.get(MENDED)
     if mended is not None:
-        yield Verdict(MENDED, mended == 1, "the fault has no effect any more" if mended == 1 else "it is still broken")
+        yield LessonVerdict(
+            MENDED, mended == 1, "the fault has no effect any more" if mended == 1 else "it is still broken"
+        )
     elif not evidence.lacking:
-        yield Verdict(MENDED, False, "not measured")
+        yield LessonVerdict(MENDED, False, "not measured")
 
 
-def _of_prediction(work: Work, asked: Asked, known: Mapping[str, float]) -> Verdict:
+def _of_prediction(work: StudentWork, asked: Asked, known: Mapping[str, float]) -> LessonVerdict:
     if work.prediction is None:
         command = f"minigts lesson {work.numbered.number} predict FIGURE"
-        return Verdict("prediction", False, f"predict first: {command}")
+        return LessonVerdict("prediction", False, f"predict first: {command}")
     judged = _of("prediction", asked, work.prediction, known)
     if judged.ok is None:
         return judged
     if judged.ok:
-        return Verdict("prediction", None, f"{in_words(asked.kind, work.prediction)}: as it came out")
-    return Verdict("prediction", None, judged.says)
+        return LessonVerdict("prediction", None, f"{value_text(asked.kind, work.prediction)}: as it came out")
+    return LessonVerdict("prediction", None, judged.says)
 
 
-def _of(name: str, wanted: Wanted, given: float, known: Mapping[str, float]) -> Verdict:
-    told = in_words(wanted.kind, given)
+def _of(name: str, wanted: Wanted, given: float, known: Mapping[str, float]) -> LessonVerdict:
+    told = value_text(wanted.kind, given)
     try:
         within = formula(wanted.within).value(known)
         if _fits(wanted, given, within, known):
-            return Verdict(name, True, told)
+            return LessonVerdict(name, True, told)
         for hint in wanted.hints:
             near = formula(hint.near).value(known)
             if abs(given - near) <= max(within, HINT_SHARE * abs(near)):
-                return Verdict(name, False, f"{told}: {hint.says}")
+                return LessonVerdict(name, False, f"{told}: {hint.says}")
     except KeyError as missing:
-        return Verdict(name, None, f"{told}: not judged, since {missing.args[0]} is not known")
+        return LessonVerdict(name, None, f"{told}: not judged, since {missing.args[0]} is not known")
     except ValueError as error:
-        return Verdict(name, False, f"{told}: cannot be judged: {error}")
-    return Verdict(name, False, f"{told}: {wanted.otherwise}")
+        return LessonVerdict(name, False, f"{told}: cannot be judged: {error}")
+    return LessonVerdict(name, False, f"{told}: {wanted.otherwise}")
 
 
 def _fits(wanted: Wanted, given: float, within: float, known: Mapping[str, float]) -> bool:

@@ -31,7 +31,7 @@ _WITHOUT_THE_CALL = (errno.ENOSYS, errno.EPERM)
 
 
 @contextmanager
-def opened(directory: Path) -> Iterator[int]:
+def open_directory(directory: Path) -> Iterator[int]:
     """A context with the descriptor of a directory, which is no link. Raises OSError."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | _FLAGS)
     try:
@@ -110,7 +110,7 @@ class Listing:
 def listing(directory: Path, most: int = 100_000) -> Listing:
     """What the directory holds, up to so many names. Raises OSError."""
     files, others = [], []
-    with opened(directory) as descriptor, os.scandir(descriptor) as entries:
+    with open_directory(directory) as descriptor, os.scandir(descriptor) as entries:
         for _, entry in zip(range(most), entries, strict=False):
             if entry.is_file(follow_symlinks=False):
                 files.append(entry.name)
@@ -123,7 +123,7 @@ def listing(directory: Path, most: int = 100_000) -> Listing:
 def plain_file(directory: Path, name: str) -> Iterator[IO[bytes]]:
     """A context with a plain file below the directory, for reading. Raises OSError for anything else; no pipe is waited
     for."""
-    with opened(directory) as above:
+    with open_directory(directory) as above:
         descriptor = open_beneath(above, name, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

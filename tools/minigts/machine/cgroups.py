@@ -30,7 +30,7 @@ BUSY_PAUSE_S = 0.05
 
 
 @dataclass(frozen=True)
-class Place:
+class CgroupPlace:
     """A control group in which groups with a quota can be made."""
 
     parent: Path
@@ -49,12 +49,14 @@ class Place:
         return group
 
 
-def place(proc: Path = Path("/proc/self")) -> Place | str:
+def place(proc: Path = Path("/proc/self")) -> CgroupPlace | str:
     """Where this process can make groups with a quota; or one sentence that says why it cannot."""
     return first_place("cpu", "a quota", lambda found, name: found.make(name, 0.5), proc)
 
 
-def first_place(controller: str, what: str, make: Callable[[Place, str], object], proc: Path) -> Place | str:
+def first_place(
+    controller: str, what: str, make: Callable[[CgroupPlace, str], object], proc: Path
+) -> CgroupPlace | str:
     """The first place in which `make` can make a group, which is removed again; or one sentence that says why there is
     none. `what` names the limit in that sentence."""
     reason = f"this machine has no control groups with the controller `{controller}`"
@@ -118,16 +120,16 @@ def enter(descriptor: int) -> None:
     os.write(descriptor, b"0")
 
 
-def candidates(proc: Path, controller: str = "cpu") -> Iterator[Place]:
+def candidates(proc: Path, controller: str = "cpu") -> Iterator[CgroupPlace]:
     """The groups that this process is in, those around them, and the topmost, wherever the controller is mounted."""
     own = dict(_own_groups(proc))
     for line in (proc / "mounts").read_text().splitlines():
         _, mounted, kind, options, *_ = line.split()
         top = Path(mounted)
         if kind == "cgroup" and controller in options.split(","):
-            yield from (Place(each, 1) for each in _from(top, own.get(controller, "/")))
+            yield from (CgroupPlace(each, 1) for each in _from(top, own.get(controller, "/")))
         elif kind == "cgroup2":
-            yield from (Place(each, 2) for each in _from(top, own.get("", "/")) if _hands_on(each, controller))
+            yield from (CgroupPlace(each, 2) for each in _from(top, own.get("", "/")) if _hands_on(each, controller))
 
 
 def _own_groups(proc: Path) -> Iterator[tuple[str, str]]:
@@ -152,27 +154,27 @@ def _hands_on(group: Path, controller: str) -> bool:
         return False
 
 
-def memory_place(proc: Path = Path("/proc/self")) -> Place | str:
+def memory_place(proc: Path = Path("/proc/self")) -> CgroupPlace | str:
     """Where this process can make groups with a limit of memory; or one sentence that says why it cannot."""
     return first_place("memory", "a limit of memory", lambda found, name: limit_memory(found, name, 1024), proc)
 
 
-def limit_memory(where: Place, name: str, memory_mb: int) -> Path:
+def limit_memory(where: CgroupPlace, name: str, memory_mb: int) -> Path:
     """Make the group of that name, whose processes may use so much together, in MB of 2^20 bytes. Raises OSError."""
     return _limited(where, name, MEMORY_FILES[where.version], memory_mb << 20)
 
 
-def process_place(proc: Path = Path("/proc/self")) -> Place | str:
+def process_place(proc: Path = Path("/proc/self")) -> CgroupPlace | str:
     """Where this process can make groups with a limit on processes; or one sentence that says why it cannot."""
     return first_place("pids", "a limit on processes", lambda found, name: limit_processes(found, name, 64), proc)
 
 
-def limit_processes(where: Place, name: str, most: int) -> Path:
+def limit_processes(where: CgroupPlace, name: str, most: int) -> Path:
     """Make the group of that name, with at most `most` processes and threads. Raises OSError."""
     return _limited(where, name, PROCESSES_FILE, most)
 
 
-def _limited(where: Place, name: str, file: str, most: int) -> Path:
+def _limited(where: CgroupPlace, name: str, file: str, most: int) -> Path:
     group = where.parent / name
     group.mkdir(exist_ok=True)
     (group / file).write_text(str(most))

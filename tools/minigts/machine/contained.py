@@ -207,7 +207,7 @@ def start(
     return process
 
 
-def passed(pass_fds: Sequence[int]) -> list[int]:
+def descriptor_numbers(pass_fds: Sequence[int]) -> list[int]:
     """The numbers of these descriptors in a program that `start` starts with them."""
     return [FIRST_PASSED + place for place in range(len(pass_fds))]
 
@@ -224,7 +224,7 @@ def _pass_on(pass_fds: Sequence[int]) -> None:
     """Give the program `pass_fds` under the numbers that `passed` names, and no others but the first three."""
     held = [_above(descriptor, len(pass_fds)) for descriptor in pass_fds]
     ctypes.CDLL(None).syscall(CLOSE_RANGE, FIRST_PASSED, LAST_DESCRIPTOR, ON_EXEC)  # nothing before Linux 5.11
-    for descriptor, place in zip(held, passed(pass_fds), strict=True):
+    for descriptor, place in zip(held, descriptor_numbers(pass_fds), strict=True):
         os.dup2(descriptor, place)
 
 

@@ -33,7 +33,7 @@ def is_locked(path: Path) -> bool:
 
 
 @contextmanager
-def held(path: Path, waits: Callable[[], None], broken_off: threading.Event | None = None) -> Iterator[None]:
+def hold_lock(path: Path, waits: Callable[[], None], broken_off: threading.Event | None = None) -> Iterator[None]:
     """A context for one process or thread at a time, which makes the file `path`. It calls `waits` once before it waits
     for another. Raises BrokenOff when another thread sets `broken_off` meanwhile."""
     with path.open("w") as lock:

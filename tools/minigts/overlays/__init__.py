@@ -4,7 +4,7 @@ What an overlay does on a host is shell, in provision/overlays. This room reads 
 order.
 """
 
-from minigts.overlays.catalogue import Overlay, find, known
+from minigts.overlays.catalogue import Overlay, find, known_names
 from minigts.overlays.edit import alter, finish, require_alterable
 from minigts.overlays.lifecycle import (
     NotReached,
@@ -22,7 +22,7 @@ from minigts.overlays.lifecycle import (
     settle,
     verify,
 )
-from minigts.overlays.phases import Endpoint, Joined, joined
+from minigts.overlays.phases import Endpoint, Joined, joined_overlay
 from minigts.overlays.teams import UNDERLAY
 
 __all__ = [
@@ -36,8 +36,8 @@ __all__ = [
     "find",
     "finish",
     "join",
-    "joined",
-    "known",
+    "joined_overlay",
+    "known_names",
     "lab_for",
     "leave",
     "own_containers",

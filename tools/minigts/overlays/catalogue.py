@@ -158,7 +158,7 @@ class Programs(_Part):
         return self
 
 
-class Memory(_Part):
+class OverlayMemory(_Part):
     """The least memory of hosts on which an overlay runs, in MB."""
 
     leader_mb: int = Field(ge=1)
@@ -182,7 +182,7 @@ class Declaration(_Part):
     engines: tuple[Annotated[Engine, choice("an engine", *get_args(Engine))], ...] = ("docker",)
     extends: str | None = None
     programs: Programs | None = None
-    memory: Memory | None = None
+    memory: OverlayMemory | None = None
     policy: Annotated[PolicyBy, choice("a way to enforce policies", *get_args(PolicyBy))] | None = None
     containers: str = ""
     pods: bool = False
@@ -272,24 +272,26 @@ def scripts() -> Path:
     return overlay_names.folder()
 
 
-def known() -> tuple[str, ...]:
+def known_names() -> tuple[str, ...]:
     """Names of all overlays and their variants, in alphabetical order."""
-    return overlay_names.known()
+    return overlay_names.known_names()
 
 
 def find(name: str) -> Overlay:
     """The overlay called `name`. Raises InputError, which lists all overlays, when there is none."""
     folder = _folders().get(name)
     if folder is None:
-        if (why := ipv6.why_not(name, known())) is not None:
+        if (why := ipv6.why_not(name, known_names())) is not None:
             raise InputError(why)
-        raise InputError(f"no overlay {name!r}; there are {', '.join(known())}{did_you_mean(name, known())}")
-    return next(overlay for overlay in in_folder(folder) if overlay.name == name)
+        raise InputError(
+            f"no overlay {name!r}; there are {', '.join(known_names())}{did_you_mean(name, known_names())}"
+        )
+    return next(overlay for overlay in read_folder(folder) if overlay.name == name)
 
 
 def enforcing() -> tuple[str, ...]:
     """Names of the overlays that can enforce a policy."""
-    return tuple(name for name in known() if find(name).declaration.policy)
+    return tuple(name for name in known_names() if find(name).declaration.policy)
 
 
 @cache
@@ -302,7 +304,7 @@ def _folders() -> Mapping[str, Path]:
     }
 
 
-def in_folder(folder: Path) -> tuple[Overlay, ...]:
+def read_folder(folder: Path) -> tuple[Overlay, ...]:
     """The overlays of one folder. Raises InputError with every problem of its `overlay.yaml`."""
     declared = _declaration(folder)
     if declared.data_path is not None:
@@ -330,7 +332,7 @@ def _misfits(folder: Path, declared: Declaration) -> Iterator[Finding]:
             "each variant stands on a line of its own below `variants:`, with its braces or keys behind",
         )
     for variant, data_path in declared.variants.items():
-        if (data_path.encapsulation in OVER_IPV6) != (ipv6.needed_by(f"-{variant}")):
+        if (data_path.encapsulation in OVER_IPV6) != (ipv6.needs_ipv6(f"-{variant}")):
             why = f"a variant whose name ends in v6, and no other, has one of {', '.join(OVER_IPV6)}"
             yield ("variants", variant, "encapsulation"), why
     yield from _misprints(declared.prints)

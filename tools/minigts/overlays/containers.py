@@ -47,7 +47,7 @@ STATE = re.compile("[a-z]{1,20}( -?[0-9]{1,5})?(, [a-z]{1,20})?")
 HAS = {"HAS": re.compile("yes")}
 
 
-class Record(BaseModel):
+class ContainerRecord(BaseModel):
     """containers.json in the run directory."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -97,7 +97,7 @@ def require(plan: Plan, provider: Provider, overlay: str) -> None:
     if not any(host.containers for host in plan.hosts):
         return
     if provider.engine != "docker" or not catalogue.find(overlay).declaration.containers:
-        fitting = [name for name in catalogue.known() if catalogue.find(name).declaration.containers]
+        fitting = [name for name in catalogue.known_names() if catalogue.find(name).declaration.containers]
         where = f"provider {provider.name}" if provider.engine != "docker" else f"overlay {overlay}"
         raise InputError(
             f"{where} has no place for the containers of {plan.name}: overlays that have are {listed(fitting)}; "
@@ -135,7 +135,7 @@ def bring_up(lab: Lab, overlay: str, hosts: Sequence[Host], run: RunPhase, progr
     held = lab.on_each(having, lambda host: run("hold", host, {}).variables(_of_each(host, ADDRESS)))
     before = _record(lab)
     addresses = before.addresses | {name: address for words in held.values() for name, address in words.items()}
-    _write(lab, Record(addresses=addresses, launched=before.launched - {host.name for host in having}))
+    _write(lab, ContainerRecord(addresses=addresses, launched=before.launched - {host.name for host in having}))
     return addresses
 
 
@@ -388,9 +388,9 @@ def _addresses(lab: Lab) -> dict[str, str]:
     return _record(lab).addresses
 
 
-def _record(lab: Lab) -> Record:
-    return lab.read(RECORD, Record) or Record()
+def _record(lab: Lab) -> ContainerRecord:
+    return lab.read(RECORD, ContainerRecord) or ContainerRecord()
 
 
-def _write(lab: Lab, record: Record) -> None:
+def _write(lab: Lab, record: ContainerRecord) -> None:
     lab.put(RECORD, record.model_dump_json(indent=1) + "\n")

@@ -8,7 +8,7 @@ from minigts.lab import Lab, Record, edit
 from minigts.lab.edit import Started
 from minigts.machine.progress import Progress
 from minigts.overlays.lifecycle import follow, join, leave, require_fit
-from minigts.overlays.phases import FILE, Joined, joined
+from minigts.overlays.phases import FILE, Joined, joined_overlay
 from minigts.overlays.teams import UNDERLAYS
 from minigts.topology.plan.plan import Plan
 
@@ -20,7 +20,7 @@ def alter(lab: Lab, after: Plan, progress: Progress, *, altered: bool = True) ->
     """
     record = lab.read_record()
     require_alterable(lab, record)
-    overlay, off = joined(lab), record.off
+    overlay, off = joined_overlay(lab), record.off
     if overlay is not None and not off:
         require_fit(after, overlay.name)
         leave(lab, progress, to_join_again=True)
@@ -36,7 +36,7 @@ def alter(lab: Lab, after: Plan, progress: Progress, *, altered: bool = True) ->
 def require_alterable(lab: Lab, record: Record) -> None:
     """Raises InputError or EnvironmentLacks where hosts and links cannot come and go now."""
     edit.require(lab, record)
-    overlay, off = joined(lab), sorted(record.off)
+    overlay, off = joined_overlay(lab), sorted(record.off)
     if overlay is not None and off and overlay.name not in UNDERLAYS:
         raise InputError(
             f"every host leaves overlay {overlay.name} and joins it anew when a host or link comes or goes, and "

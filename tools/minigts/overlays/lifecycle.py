@@ -22,9 +22,9 @@ from pathlib import Path, PurePosixPath
 from minigts import lab as labs
 from minigts.dataplane import names
 from minigts.errors import CommandFailed, InputError, MinigtsError
-from minigts.judge.silence import Silence, explained
+from minigts.judge.silence import Silence, explain_silence
 from minigts.lab import Lab, Record, dead_links, exclusive, losing_all, plan_now, routes, whole_paths
-from minigts.language.blocks import reserved_for
+from minigts.language.blocks import reserved_block
 from minigts.language.problems import listed
 from minigts.machine.progress import Progress
 from minigts.overlays import catalogue, containers, policy
@@ -35,12 +35,12 @@ from minigts.overlays.phases import (
     IN_HOST,
     Endpoint,
     Joined,
+    add_ends,
     endpoint_of,
-    joined,
+    joined_overlay,
     members_of,
-    printed,
+    printed_lines,
     run_phase,
-    with_ends,
     write,
 )
 from minigts.overlays.teams import UNDERLAYS, team_of, teams
@@ -97,7 +97,7 @@ def carry(lab: Lab, name: str, progress: Progress) -> None:
 def lab_for(plan: Plan, provider: str, name: str, laid: Iterable[str], progress: Progress) -> Lab:
     """Bring up a new lab without an overlay, on which these are to be joined. That one's programs cannot be had is said
     when it is joined, and keeps nobody from the others. Raises what `lab.up` raises."""
-    lab = labs.wanted(plan, provider, name)
+    lab = labs.future_lab(plan, provider, name)
     for each in laid:
         with suppress(MinigtsError):
             carry(lab, each, progress)
@@ -108,7 +108,7 @@ def require_engine(provider: Provider, name: str) -> None:
     """Raises InputError when overlay `name` cannot run on this provider's hosts."""
     if provider.engine not in catalogue.find(name).declaration.engines:
         fitting = ", ".join(
-            other for other in catalogue.known() if provider.engine in catalogue.find(other).declaration.engines
+            other for other in catalogue.known_names() if provider.engine in catalogue.find(other).declaration.engines
         )
         raise InputError(
             f"overlay {name!r} needs Docker on every host, and a host of provider {provider.name} has none; "
@@ -125,14 +125,14 @@ def require_fit(plan: Plan, name: str) -> None:
         raise InputError(f"an overlay has addresses for {MOST_HOSTS} hosts, and {more}")
     for link in plan.links if name not in UNDERLAYS else ():
         for _, subnet in link.segments:
-            if user := reserved_for(IPv4Network(subnet)):
+            if user := reserved_block(IPv4Network(subnet)):
                 where = f"link {link.name} of topology {plan.name} has {subnet}"
                 raise InputError(f"overlay {name!r} does not fit: {where}, which overlaps {user}")
-    if (why := ipv6.why_without_ipv4(name, catalogue.known())) is not None and not plan.ipv4:
+    if (why := ipv6.why_without_ipv4(name, catalogue.known_names())) is not None and not plan.ipv4:
         raise InputError(f"{why}, and topology {plan.name} says `ipv4: false`")
-    if ipv6.needed_by(name) and plan.ipv6 is None:
+    if ipv6.needs_ipv6(name) and plan.ipv6 is None:
         raise InputError(f"overlay {name!r} uses IPv6, and topology {plan.name} has none: write `ipv6: true` there")
-    if name in catalogue.known():  # that there is no such overlay is said elsewhere
+    if name in catalogue.known_names():  # that there is no such overlay is said elsewhere
         _require_memory(plan, catalogue.find(name))
         _require_one_segment(plan, catalogue.find(name))
 
@@ -166,7 +166,7 @@ def _require_one_segment(plan: Plan, overlay: Overlay) -> None:
 
 
 def _join(lab: Lab, overlay: Overlay, record: Record, progress: Progress) -> dict[str, Endpoint]:
-    before = joined(lab)
+    before = joined_overlay(lab)
     all_anew = before is not None and {host.name for host in members_of(lab, before)} <= record.unjoined
     if before is not None and before.name == overlay.name and before.ends and not all_anew:
         before, record = _rejoin_all(lab, before, record, record.unjoined, progress)
@@ -194,8 +194,8 @@ def _join(lab: Lab, overlay: Overlay, record: Record, progress: Progress) -> dic
     progress(f"{overlay.name}: joining")
     _leaders_first(lab, now, "join")
     progress(f"{overlay.name}: starting the measuring ends")
-    now = with_ends(now, _leaders_first(lab, now, "start"))
-    silences = _wait_until_connected(lab, now, after, rules=policy.kept_on_disks(lab, now.name))
+    now = add_ends(now, _leaders_first(lab, now, "start"))
+    silences = _wait_until_connected(lab, now, after, rules=policy.policy_on_disks(lab, now.name))
     write(lab, now)
     policy.enforce(lab, now, members, progress)
     _bring_containers_up(lab, now, after, members, progress)
@@ -224,7 +224,7 @@ def rejoin(lab: Lab, name: str, progress: Progress) -> dict[str, Endpoint]:
     itself is not waited for. It does nothing for a switch, nor without an overlay.
     """
     with exclusive(lab.rundir):
-        now, record = joined(lab), lab.read_record()
+        now, record = joined_overlay(lab), lab.read_record()
         if now is None or not now.ends or name not in now.ends:
             lab.write(record.model_copy(update={"unjoined": record.unjoined - {name}}), record)
             return {}
@@ -257,17 +257,17 @@ def _rejoin(lab: Lab, now: Joined, record: Record, name: str, progress: Progress
     run_phase(lab, "install", host, {})
     # Before its container starts, so that no connection comes to stand that the policy denies.
     policy.enforce(lab, now, [host], progress, starting=True)
-    words = printed(lab, now.name, "join", leader, {})
+    words = printed_lines(lab, now.name, "join", leader, {})
     if host != leader:
         run_phase(lab, "join", host, words)
     known = {**({} if host == leader else now.ends[leader.name]), **({"ABSENT": absent} if absent else {})}
-    end = printed(lab, now.name, "start", host, known)
-    before, now = now, with_ends(now, {**now.ends, name: end})
+    end = printed_lines(lab, now.name, "start", host, known)
+    before, now = now, add_ends(now, {**now.ends, name: end})
     write(lab, now)
     same = before.endpoints()[name].address == now.endpoints()[name].address
     knowing = [host] if same else _taking_part(there, members_of(lab, now))
     policy.enforce(lab, now, knowing, progress)
-    silences = _wait_until_connected(lab, now, there, rules=policy.in_force(lab))
+    silences = _wait_until_connected(lab, now, there, rules=policy.policy_in_force(lab))
     _bring_containers_up(lab, now, there, [host], progress)
     lab.write(after, record)
     _require_reached(silences)
@@ -318,15 +318,15 @@ def _serve_names(lab: Lab, now: Joined, record: Record) -> None:
 
 def second_container(lab: Lab, host: str) -> Endpoint:
     """Start a second measuring container of the overlay on a host. Raises InputError for an overlay that has none."""
-    now = joined(lab)
+    now = joined_overlay(lab)
     if now is None or not now.ends:
         raise MinigtsError(f"no overlay is joined on lab {lab.name}")
     if not catalogue.find(now.name).declaration.second:
         raise InputError(f"overlay {now.name} has no second container on a host")
     if host not in now.ends:
         raise InputError(f"{host} is in no group of {lab.plan.name}, so overlay {now.name} is not laid over it")
-    end = printed(lab, now.name, "second", lab.plan.host(host), now.ends[host])
-    return endpoint_of(host, with_ends(now, {host: end}).ends[host])
+    end = printed_lines(lab, now.name, "second", lab.plan.host(host), now.ends[host])
+    return endpoint_of(host, add_ends(now, {host: end}).ends[host])
 
 
 def follow(lab: Lab, before: Joined, progress: Progress) -> dict[str, Endpoint]:
@@ -337,9 +337,9 @@ def follow(lab: Lab, before: Joined, progress: Progress) -> dict[str, Endpoint]:
         members, record = members_of(lab, before), lab.read_record()
         on = [host for host in members if host.name not in record.silent]
         _put_scripts(lab, catalogue.find(before.name), record, before.programs, on)
-        ends = lab.on_each(on, lambda host: printed(lab, before.name, "start", host, {}))
+        ends = lab.on_each(on, lambda host: printed_lines(lab, before.name, "start", host, {}))
         kept = {host.name: before.ends[host.name] for host in members if host.name in before.ends}
-        now = with_ends(before, {**kept, **ends})
+        now = add_ends(before, {**kept, **ends})
         silences = _wait_until_connected(lab, now, record)
         write(lab, now)
         progress(f"{now.name}: {len(on)} hosts can be measured")
@@ -349,7 +349,7 @@ def follow(lab: Lab, before: Joined, progress: Progress) -> dict[str, Endpoint]:
 
 def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
     """Verify the overlay's data path from every host to the next in its network; return each host's KEY=VALUE lines."""
-    now = joined(lab)
+    now = joined_overlay(lab)
     if now is None or not now.ends:
         raise MinigtsError(f"no overlay is joined on lab {lab.name}")
     progress(f"{now.name}: verifying the data path")
@@ -362,7 +362,7 @@ def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
         for host, peer in peers.items()
     }
     with policy.naming(lab):
-        return lab.on_each([*peers], lambda host: printed(lab, now.name, "verify", host, words[host.name]))
+        return lab.on_each([*peers], lambda host: printed_lines(lab, now.name, "verify", host, words[host.name]))
 
 
 def settle(lab: Lab, progress: Progress) -> None:
@@ -375,10 +375,10 @@ def settle(lab: Lab, progress: Progress) -> None:
     with exclusive(lab.rundir):
         record = lab.read_record()
         routes.wait(lab, record, progress)
-        if (now := joined(lab)) is not None and now.ends:
+        if (now := joined_overlay(lab)) is not None and now.ends:
             progress(f"{now.name}: waiting until its ends reach each other")
             apart = _without_any_way(lab.plan, now, record)
-            _require_reached(_wait_until_connected(lab, now, record, apart, policy.in_force(lab)))
+            _require_reached(_wait_until_connected(lab, now, record, apart, policy.policy_in_force(lab)))
 
 
 def _without_any_way(plan: Plan, now: Joined, record: Record) -> set[frozenset[str]]:
@@ -413,7 +413,7 @@ def leave(lab: Lab, progress: Progress, *, to_join_again: bool = False) -> None:
     it is in force again once this overlay is joined again, and what its users have made of it may stay."""
     with exclusive(lab.rundir):
         _required(lab)
-        if (now := joined(lab)) is not None:
+        if (now := joined_overlay(lab)) is not None:
             _leave(lab, now, progress, to_join_again=to_join_again)
             if not to_join_again:
                 policy.drop(lab, progress)
@@ -474,7 +474,7 @@ def _wait_until_connected(
         return []
 
     silent = [(host, peer) for host, peers in lab.on_each(members, wait).items() for peer in peers]
-    return explained(lab.plan, silent, {})
+    return explain_silence(lab.plan, silent, {})
 
 
 def _answers(lab: Lab, host: Host, address: str) -> bool:
@@ -534,11 +534,11 @@ def _leaders_first(lab: Lab, now: Joined, phase: str) -> dict[str, dict[str, str
     """Run a phase on every leader, then on all other hosts with the variables that their leader printed."""
     leader_of = {name: team.leader for team in teams(lab.plan, now.name) for name in team.names}
     leaders = list(dict.fromkeys(leader_of.values()))
-    words = lab.on_each(leaders, lambda leader: printed(lab, now.name, phase, leader, {}))
+    words = lab.on_each(leaders, lambda leader: printed_lines(lab, now.name, phase, leader, {}))
 
     def follow(host: Host) -> dict[str, str]:
         own = words[leader_of[host.name].name]
-        return own if host in leaders else printed(lab, now.name, phase, host, own)
+        return own if host in leaders else printed_lines(lab, now.name, phase, host, own)
 
     return lab.on_each(members_of(lab, now), follow)
 
@@ -546,7 +546,7 @@ def _leaders_first(lab: Lab, now: Joined, phase: str) -> dict[str, dict[str, str
 def run_on(lab: Lab) -> containers.RunPhase:
     """A function that runs phases of the overlay. Raises InputError unless an overlay with a place for containers or
     pods is joined."""
-    now = joined(lab)
+    now = joined_overlay(lab)
     declared = None if now is None or not now.ends else catalogue.find(now.name).declaration
     if declared is None or not (declared.containers or declared.pods):
         what = (

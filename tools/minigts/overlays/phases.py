@@ -72,19 +72,19 @@ class Joined(BaseModel):
         return {host: endpoint_of(host, words) for host, words in self.ends.items()}
 
 
-def joined(lab: Lab) -> Joined | None:
+def joined_overlay(lab: Lab) -> Joined | None:
     """The overlay that is joined on this lab; None: no overlay. Raises MinigtsError when overlay.json is damaged, or
     has other hosts."""
     now = lab.read(FILE, Joined)
     if now is None:
         return None
     hosts = {host.name for host in members_of(lab, now)}
-    if now.name not in catalogue.known() or set(now.ends) not in (set(), hosts):
+    if now.name not in catalogue.known_names() or set(now.ends) not in (set(), hosts):
         raise lab.damaged(FILE, "names an overlay or hosts that there are not")
     return now
 
 
-def with_ends(now: Joined, ends: Mapping[str, Mapping[str, str]]) -> Joined:
+def add_ends(now: Joined, ends: Mapping[str, Mapping[str, str]]) -> Joined:
     """`now` with these measuring ends. Raises MinigtsError when a phase has not printed one's address and MTU."""
     try:
         return Joined(name=now.name, programs=now.programs, ends={host: dict(words) for host, words in ends.items()})
@@ -121,7 +121,7 @@ class Printed:
             raise HostFailed(f"{self.host}: phase {self.phase} has printed what it may not: {error}") from None
 
 
-def printed(lab: Lab, overlay: str, phase: str, host: Host, words: Mapping[str, str]) -> dict[str, str]:
+def printed_lines(lab: Lab, overlay: str, phase: str, host: Host, words: Mapping[str, str]) -> dict[str, str]:
     """As `run_phase`; return the lines that this overlay's phase may print (catalogue.Overlay.printed). Raises
     HostFailed for any other. A line whose key is not in capitals is none of them, and is left out."""
     said = run_phase(lab, phase, host, words)
@@ -139,7 +139,7 @@ def run_phase(lab: Lab, phase: str, host: Host, words: Mapping[str, str], more_s
     except CommandFailed as error:
         failed = error.hiding([value for key, value in words.items() if SECRET.search(key)])
         if error.code == EnvironmentLacks.exit_code:
-            now = joined(lab)
+            now = joined_overlay(lab)
             raise EnvironmentLacks(f"{now.name if now else 'overlay'}: {shown(failed.err.strip())}") from None
         raise failed from None
     lines = (line.partition("=") for line in result.stdout.splitlines() if "=" in line)

@@ -19,7 +19,7 @@ from minigts.lab import Lab
 from minigts.language import documents
 from minigts.language.problems import did_you_mean
 from minigts.overlays import catalogue
-from minigts.overlays.phases import IN_HOST, joined, run_phase
+from minigts.overlays.phases import IN_HOST, joined_overlay, run_phase
 from minigts.overlays.teams import teams
 
 PREFIX = "pod/"
@@ -89,7 +89,7 @@ class PodContainer:
 
 def control_planes(lab: Lab) -> dict[str, str]:
     """The host with the control plane of each host's cluster. Raises InputError when no cluster is joined."""
-    now = joined(lab)
+    now = joined_overlay(lab)
     has_pods = now is not None and catalogue.find(now.name).declaration.pods
     if now is not None and has_pods and not now.ends:
         raise InputError(
@@ -102,7 +102,7 @@ def control_planes(lab: Lab) -> dict[str, str]:
     return {name: team.leader.name for team in teams(lab.plan, now.name) for name in team.names}
 
 
-def known(lab: Lab) -> list[Pod]:
+def list_pods(lab: Lab) -> list[Pod]:
     """All pods of the lab's clusters, by namespace and name. Raises InputError when no cluster is joined, HostFailed
     when a control plane is off."""
     leaders = [lab.plan.host(name) for name in dict.fromkeys(control_planes(lab).values())]
@@ -127,7 +127,7 @@ def find(lab: Lab, word: str) -> tuple[Pod, str]:
     lists the pods that there are."""
     name, colon, container = word.removeprefix(PREFIX).partition(":")
     wanted = f"{PREFIX}{name}" if "/" in name else f"{PREFIX}default/{name}"
-    pods = known(lab)
+    pods = list_pods(lab)
     found = [pod for pod in pods if pod.full_name == wanted]
     if not found:
         others = [pod.full_name for pod in pods]

@@ -37,7 +37,7 @@ from minigts.language.tree import read_tree
 from minigts.language.validation import read_model
 from minigts.machine.progress import Progress
 from minigts.overlays import catalogue, policy_objects
-from minigts.overlays.phases import Endpoint, Joined, joined, members_of, run_phase
+from minigts.overlays.phases import Endpoint, Joined, joined_overlay, members_of, run_phase
 from minigts.overlays.teams import team_of, teams
 from minigts.topology.plan.elements import Host
 
@@ -241,14 +241,14 @@ class InForce(BaseModel):
         return self
 
 
-def in_force(lab: Lab) -> Policy | None:
+def policy_in_force(lab: Lab) -> Policy | None:
     """The policy in force on the lab, or which is again once a kept lab is up; None: none. Raises MinigtsError when a
     record is damaged."""
-    kept, now = lab.read(FILE, InForce), joined(lab)
+    kept, now = lab.read(FILE, InForce), joined_overlay(lab)
     return kept.policy if kept and now and now.ends and kept.overlay == now.name else None
 
 
-def kept_on_disks(lab: Lab, overlay: str) -> Policy | None:
+def policy_on_disks(lab: Lab, overlay: str) -> Policy | None:
     """The policy that an overlay which enforces by itself finds on its hosts' disks when it is joined again; None where
     none is in force before `enforce`."""
     kept = lab.read(FILE, InForce) if _enforces_itself(overlay) else None
@@ -262,7 +262,7 @@ def apply(lab: Lab, policy: Policy) -> None:
     the policy names a host that is not on the overlay, EnvironmentLacks when the hosts' kernel has no nftables.
     """
     with exclusive(lab.rundir):
-        now = joined(lab)
+        now = joined_overlay(lab)
         name = "none" if now is None else now.name
         if now is None or not now.ends or name not in catalogue.enforcing():
             raise MinigtsError(f"overlay {name} enforces no policy; those that do: {', '.join(catalogue.enforcing())}")
@@ -289,7 +289,7 @@ def enforce(lab: Lab, now: Joined, hosts: Sequence[Host], progress: Progress, *,
     With `starting` their containers do not run yet: the rules are nftables' for the addresses that they had, and an
     overlay that enforces by itself is left alone.
     """
-    policy = in_force(lab)
+    policy = policy_in_force(lab)
     if policy is None or (starting and _enforces_itself(now.name)):
         return
     if not starting:
@@ -301,7 +301,7 @@ def remove(lab: Lab) -> None:
     """Remove the policy from every host that is on, and from the lab's record, by which no other host enforces it when
     it is started. Raises HostFailed when a host is paused."""
     with exclusive(lab.rundir):
-        now, record = joined(lab), lab.read_record()
+        now, record = joined_overlay(lab), lab.read_record()
         if paused := sorted(record.paused & {host.name for host in lab.plan.hosts}):
             raise HostFailed(f"{paused[0]} is paused, and would keep its rules: minigts resume {paused[0]}")
         if now is not None and now.ends and _enforces_itself(now.name):
@@ -335,7 +335,7 @@ def naming(lab: Lab) -> Iterator[None]:
     try:
         yield
     except (MinigtsError, ExceptionGroup) as error:
-        if (policy := in_force(lab)) is not None:
+        if (policy := policy_in_force(lab)) is not None:
             error.add_note(f"policy {policy.name} is in force, and may deny it: minigts policy remove")
         raise
 

@@ -104,7 +104,7 @@ class Course(_Part):
         return sum(host.to.count + host.from_.count for host in self.hosts)
 
 
-class Wanted(NamedTuple):
+class CourseRequest(NamedTuple):
     """What a user wants to know of the courses of new labs."""
 
     every_ns: int
@@ -112,12 +112,12 @@ class Wanted(NamedTuple):
     """From when to when every event is recorded, in nanoseconds of the lab; None: never."""
 
 
-def wanted() -> Wanted:
+def course_request() -> CourseRequest:
     """What the environment asks for. Raises InputError for a value that is none."""
     every_s = _moment(MARKS, os.environ.get(MARKS) or "1s")
     if every_s < LEAST_EVERY_S:
         raise InputError(f"{MARKS}: marks are at least 1us apart")
-    return Wanted(round(every_s * NS_PER_S), _recorded(os.environ.get(RECORD, "")))
+    return CourseRequest(round(every_s * NS_PER_S), _recorded(os.environ.get(RECORD, "")))
 
 
 def _recorded(text: str) -> tuple[int, int] | None:

@@ -41,7 +41,7 @@ def make(plan: Plan, rundir: Path) -> Mapping[str, Path]:
         raise MinigtsError(f"{_named(plan)}: {error}") from error
 
 
-def of_lab(share: Share, rundir: Path) -> tuple[Path, ...]:
+def limit_lab(share: Share, rundir: Path) -> tuple[Path, ...]:
     """Make the control groups that limit all processes of a lab to its share. Raises EnvironmentLacks, MinigtsError."""
     name, groups = f"{cgroups.prefix(rundir)}lab", dict[Path, None]()
     try:
@@ -56,7 +56,7 @@ def of_lab(share: Share, rundir: Path) -> tuple[Path, ...]:
     return tuple(groups)
 
 
-def _found(place: cgroups.Place | str) -> cgroups.Place:
+def _found(place: cgroups.CgroupPlace | str) -> cgroups.CgroupPlace:
     if isinstance(place, str):
         raise EnvironmentLacks(f"a lab cannot be held to a share here: {place}; {REMEDY}")
     return place

@@ -21,7 +21,7 @@ PORT_0 = "an interface eth0"
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequiredFeature:
     """A feature that a plan asks for."""
 
     feature: str
@@ -38,7 +38,7 @@ def names() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*(feature.name for feature in FEATURES), *of_links, *of_labs, PORT_0, CARRIERS)))
 
 
-def asked(plan: Plan) -> Iterator[Asked]:
+def required_features(plan: Plan) -> Iterator[RequiredFeature]:
     """The features that the plan asks for."""
     for feature in FEATURES:
         hosts = [host for host in plan.hosts if feature.asks(host)]
@@ -46,26 +46,28 @@ def asked(plan: Plan) -> Iterator[Asked]:
             words = " and ".join(dict.fromkeys(f"`{feature.asks(host)}`" for host in hosts))
             place = feature.place(hosts[0])
             by = f"{f'{place}: ' if place else ''}{', '.join(host.name for host in hosts)} with {words}"
-            yield Asked(feature.name, by, feature.instead)
+            yield RequiredFeature(feature.name, by, feature.instead)
     yield from _asked_by_links(plan)
     if first := [each.name for each in plan.machines if any(port.number == 0 for port in each.ports)]:
-        yield Asked(PORT_0, f"{', '.join(first)} with `interfaces: eth0`", "write eth1 or another port")
+        yield RequiredFeature(PORT_0, f"{', '.join(first)} with `interfaces: eth0`", "write eth1 or another port")
     for of_lab in LAB_FEATURES:
         if words := of_lab.asks(plan):
-            yield Asked(of_lab.name, f"{', '.join(host.name for host in plan.hosts)} with `{words}`", of_lab.instead)
+            yield RequiredFeature(
+                of_lab.name, f"{', '.join(host.name for host in plan.hosts)} with `{words}`", of_lab.instead
+            )
 
 
-def _asked_by_links(plan: Plan) -> Iterator[Asked]:
+def _asked_by_links(plan: Plan) -> Iterator[RequiredFeature]:
     for setting in (each for each in LINK_SETTINGS if each.feature is not None):
         ways = ((link.name, way) for link in plan.links for way in plan.directions(link))
         links = dict.fromkeys(name for name, way in ways if getattr(way, setting.field) != setting.default)
         if links and setting.feature is not None:
-            yield Asked(setting.feature, f"{', '.join(links)} with `{setting.word}`")
+            yield RequiredFeature(setting.feature, f"{', '.join(links)} with `{setting.word}`")
     for setting in (each for each in LINK_SETTINGS if each.features):
         for value, needed in setting.features.items():
             has = ((link.name, getattr(way, setting.field)) for link in plan.links for way in plan.directions(link))
             if asking := dict.fromkeys(name for name, its in has if its == value):
-                yield Asked(needed, f"{', '.join(asking)} with `{setting.word}: {value}`")
+                yield RequiredFeature(needed, f"{', '.join(asking)} with `{setting.word}: {value}`")
 
 
 def require(plan: Plan, provider: str, supports: Supports) -> None:
@@ -73,11 +75,11 @@ def require(plan: Plan, provider: str, supports: Supports) -> None:
 
     The message says who asks, why this provider lacks the feature, and which others have it.
     """
-    for each in asked(plan):
+    for each in required_features(plan):
         refuse(each, provider, supports)
 
 
-def refuse(what: Asked, provider: str, supports: Supports) -> None:
+def refuse(what: RequiredFeature, provider: str, supports: Supports) -> None:
     """Raise EnvironmentLacks unless the feature is supported."""
     if what.feature in supports.features:
         return

@@ -20,7 +20,7 @@ NAME = "system-packages"
 
 
 @dataclass(frozen=True)
-class Package:
+class SystemPackage:
     """A listed package. `present` says whether its program or file exists; apt is not asked."""
 
     name: str
@@ -29,17 +29,22 @@ class Package:
     """A program's name, or the path of a file."""
 
 
-def of(folder: Path, *, root: bool) -> tuple[Package, ...]:
+def listed_packages(folder: Path, *, root: bool) -> tuple[SystemPackage, ...]:
     """The packages that the folder's file lists for root, or for another user."""
     text = (folder / NAME).read_text(encoding="utf-8")
     rows = (line.split() for line in text.splitlines() if line.strip() and not line.startswith("#"))
-    return tuple(Package(row[1], present(row[0]), row[0]) for row in rows if row[2:] != ["user"] or not root)
+    return tuple(SystemPackage(row[1], present(row[0]), row[0]) for row in rows if row[2:] != ["user"] or not root)
 
 
 def lacking(providers: Iterable[str]) -> list[str]:
     """The names of the packages that these providers need and this machine lacks."""
     folders = [Path(__file__).parent / provider for provider in dict.fromkeys(providers)]
-    listed = [each for folder in folders if (folder / NAME).exists() for each in of(folder, root=os.geteuid() == 0)]
+    listed = [
+        each
+        for folder in folders
+        if (folder / NAME).exists()
+        for each in listed_packages(folder, root=os.geteuid() == 0)
+    ]
     return [each.name for each in listed if not each.present]
 
 

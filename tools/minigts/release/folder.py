@@ -64,7 +64,7 @@ def build(folder: Path, say: Progress, *, uncommitted: bool = False) -> tuple[Pa
         check_documentation(commit)
         check_tag(_tags(commit))
     built = image.present()
-    if built is None or len(export.built()) < len(export.STORES):
+    if built is None or len(export.built_parts()) < len(export.STORES):
         raise EnvironmentLacks(
             "image, kernel and clock are not all built yet; build them with: minigts up topologies/pair.yaml"
         )
@@ -77,7 +77,7 @@ def build(folder: Path, say: Progress, *, uncommitted: bool = False) -> tuple[Pa
         say("writing sums and documents")
         own = {path.name: _sum(path) for path in sorted(made.iterdir())}
         (made / BILL).write_text(
-            documents.bill(minigts.__version__, materials.of_release(built.lock)), encoding="utf-8"
+            documents.bill(minigts.__version__, materials.release_materials(built.lock)), encoding="utf-8"
         )
         parts = {part.place: checksums.total(_entries(part)) for part in packed.parts}
         (made / ORIGIN).write_text(documents.origin(own, parts, commit, minigts.__version__), encoding="utf-8")
@@ -153,7 +153,7 @@ def verify(folder: Path) -> tuple[Difference, ...]:
     if len(packed) != 1:
         raise _refusal(folder, f"has {len(packed)} files {PARTS}, and a release has one")
     there = {part.place: _by_name(part) for part in export.index_of(packed[0]).parts}
-    here = {part.place: _by_name(part) for part in export.built()}
+    here = {part.place: _by_name(part) for part in export.built_parts()}
     unbuilt = sorted(set(there) - set(here))
     if unbuilt:
         raise EnvironmentLacks(

@@ -38,7 +38,7 @@ class Material:
         return f"pkg:{self.kind}/{space}{quote(self.name)}@{quote(self.version)}"
 
 
-def of_release(image_lock: Path) -> tuple[Material, ...]:
+def release_materials(image_lock: Path) -> tuple[Material, ...]:
     """All materials, sorted. `image_lock` is the packages.lock of the image that is packed."""
     return tuple(sorted({*_debian(image_lock), *_kernel(), *_crates(), *_python()}))
 

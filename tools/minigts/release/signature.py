@@ -26,7 +26,7 @@ TIMEOUT_S = 60.0
 _PUBLIC = re.compile(r"RW[A-Za-z0-9+/]{54}")
 """A public key: 42 bytes in base64, of which the first two are `Ed`."""
 _MOST_BYTES = 1 << 20
-_LIMITS = downloads.Limits(most_bytes=_MOST_BYTES)
+_LIMITS = downloads.DownloadLimits(most_bytes=_MOST_BYTES)
 _ENCRYPTED = b"Sc"
 """How a secret key's third and fourth byte say that it has a password: minisign's name for scrypt."""
 
@@ -83,8 +83,8 @@ def sum_beside(place: str, key: str) -> str:
             try:
                 with (Path(temporary) / beside).open("xb") as into:
                     downloads.fetch(address, into, _LIMITS)
-            except downloads.Refused as error:
-                raise EnvironmentLacks(f"{downloads.shown(address)}: {error}") from error
+            except downloads.DownloadRefused as error:
+                raise EnvironmentLacks(f"{downloads.public_place(address)}: {error}") from error
         return _signed_sum(Path(temporary), name, key)
 
 

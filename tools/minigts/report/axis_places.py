@@ -96,17 +96,17 @@ def _hosts(rows: Sequence[SummaryRow]) -> dict[str, str]:
 def axis_label(axis: str, unit: str, rows: Sequence[SummaryRow]) -> str:
     if axis == "hops":
         return f"hops from {phrasing.short(rows[0].source)}, and the host there"
-    name = in_full(phrasing.axis(axis))
+    name = full_label(phrasing.axis(axis))
     return f"{name} in {unit}" if unit else "" if axis in ("path", "overlay", EXPERIMENT) else name
 
 
 def value_label(row: SummaryRow, column: str) -> str:
     """What a column shows, with its unit: `TCP throughput in Mbit/s`."""
     own = f"{row.tool.value.label} in {row.unit}"
-    return in_full(own if column == VALUE else phrasing.column(column, row.unit, row.tool))
+    return full_label(own if column == VALUE else phrasing.column(column, row.unit, row.tool))
 
 
-def in_full(label: str) -> str:
+def full_label(label: str) -> str:
     """The label of an axis, with or without a unit, without abbreviations that only tables need."""
     name, said, unit = label.rpartition(" in ")
     return f"{IN_FULL.get(name, name)} in {unit}" if said else IN_FULL.get(label, label)
@@ -116,7 +116,7 @@ def place_label(axis: str, place: str, rows: Sequence[SummaryRow]) -> str:
     """The name of the base of shares: a place of the axis, or an overlay."""
     if axis == "overlay" or all(text_at(row, axis) != place for row in rows):
         return phrasing.label(place)
-    return phrasing.counted(int(place), "hop") if axis == "hops" else place
+    return phrasing.count_phrase(int(place), "hop") if axis == "hops" else place
 
 
 def path(row: SummaryRow | SeriesRow) -> str:

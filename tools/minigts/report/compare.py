@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from minigts.errors import InputError
 from minigts.judge.statistics import NOTICEABLE, SIGNIFICANCE, Difference, difference, holm, least_p, significant
-from minigts.language.figures import digits, signed, span
+from minigts.language.figures import digits, signed_figure, span
 from minigts.report import chart_choice, phrasing
 from minigts.report.read import Results, provenance, read, runs, wholly_left_out
 from minigts.results import course_difference
@@ -128,7 +128,7 @@ def compare(a: Path, b: Path) -> Comparison:
     pairs = tuple(
         replace(
             _pair(name, read(first[name]), read(second[name])),
-            courses=course_difference.between_runs(first[name], second[name]),
+            courses=course_difference.run_differences(first[name], second[name]),
         )
         for name in names
     )
@@ -293,13 +293,13 @@ def headline(comparison: Comparison) -> list[str]:
         verb = "differs" if len(which) == 1 else "differ"
         shown = [*which[:4], *([f"{len(which) - 4} more"] if len(which) > 4 else [])]
         told.append(
-            f"{len(which)} of {phrasing.counted(len(figures), 'figure')} {verb} by what matters: "
-            f"{phrasing.listed(shown)}."
+            f"{len(which)} of {phrasing.count_phrase(len(figures), 'figure')} {verb} by what matters: "
+            f"{phrasing.enumeration(shown)}."
         )
     else:
-        told.append(f"None of {phrasing.counted(len(figures), 'figure')} differs by what matters.")
+        told.append(f"None of {phrasing.count_phrase(len(figures), 'figure')} differs by what matters.")
     rest = [f"{count} {word}" for word, count in counts.items() if word != "differs"]
-    return [*told, *([f"The others: {phrasing.listed(rest)}."] if rest else [])]
+    return [*told, *([f"The others: {phrasing.enumeration(rest)}."] if rest else [])]
 
 
 def courses(comparison: Comparison) -> list[str]:
@@ -339,7 +339,7 @@ def _signed(figure: Figure, change: float) -> str:
         unit = (
             figure.unit if figure.column == "value" else phrasing.column(figure.column, figure.unit).rpartition(" ")[2]
         )
-        text = f"{signed(change)} {unit}"
+        text = f"{signed_figure(change)} {unit}"
     else:
         text = f"{change:+.1%}".replace("%", " %")
     return text.replace("-", "−")

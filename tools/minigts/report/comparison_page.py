@@ -72,7 +72,7 @@ def notes(comparison: Comparison) -> list[str]:
     for pair in comparison.pairs:
         for count, side in ((pair.only_a, "A"), (pair.only_b, "B")):
             if count:
-                told.append(f"{pair.experiment}: {phrasing.counted(count, 'cell')} only in {side}.")
+                told.append(f"{pair.experiment}: {phrasing.count_phrase(count, 'cell')} only in {side}.")
     return [*told, *(f"{name} is in only one of them." for name in comparison.alone)]
 
 

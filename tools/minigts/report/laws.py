@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.experiment_language.claims import Claim, Kind
-from minigts.judge.verdicts import EXPLAINED, SHOWN, Word, combine, shown
+from minigts.judge.verdicts import EXPLAINED, SHOWN, Word, combine, verdict_line
 from minigts.report import phrasing, style
 from minigts.report.read import Results, is_sweep, labs_of, read, read_sweep, runs
 from minigts.report.render import write
@@ -44,7 +44,7 @@ _WHEN = {
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldLaw:
     """One claim on a law, and its outcome over each network and measurement."""
 
     claim: Claim
@@ -68,7 +68,7 @@ class Held:
     @property
     def shown(self) -> str:
         """The verdict in words; `failed, explained` where the file says why."""
-        return shown(self.verdict, self.claim.why)
+        return verdict_line(self.verdict, self.claim.why)
 
     @property
     def written(self) -> str:
@@ -105,7 +105,7 @@ class Law:
 
     name: str
     experiment: str
-    claims: tuple[Held, ...]
+    claims: tuple[HeldLaw, ...]
 
     @property
     def verdict(self) -> Word:
@@ -151,7 +151,7 @@ class Law:
 
 
 @dataclass(frozen=True)
-class Group:
+class LawGroup:
     """The laws of one experiment's file."""
 
     results: Results
@@ -172,11 +172,11 @@ class Group:
         return self.results.manifest is not None and self.results.manifest.quick
 
 
-def groups(directory: Path) -> tuple[Group, ...]:
+def groups(directory: Path) -> tuple[LawGroup, ...]:
     """The laws of a run, of a sweep, or of each experiment of a campaign, in the files' order. Raises InputError where
     there are none."""
     folders = runs(directory).values() if is_campaign(directory) and not is_sweep(directory) else (directory,)
-    found: list[Group] = []
+    found: list[LawGroup] = []
     for each in dict.fromkeys(run.parent if is_cell(run) else run for run in folders):
         try:
             results = read_sweep(each) if is_sweep(each) else read(each)
@@ -185,7 +185,7 @@ def groups(directory: Path) -> tuple[Group, ...]:
         labs = [read(lab) for lab in labs_of(each)] if is_sweep(each) else [results]
         outcomes = [claim for lab in labs for claim in lab.claims]
         if laws := tuple(_laws(results, outcomes)):
-            found.append(Group(results, laws))
+            found.append(LawGroup(results, laws))
     if not found:
         raise InputError(f"{directory}: no claim of it that was judged has a `law:`")
     return tuple(found)
@@ -193,11 +193,11 @@ def groups(directory: Path) -> tuple[Group, ...]:
 
 def _laws(results: Results, outcomes: Sequence[schema.Claim]) -> Iterator[Law]:
     assert results.manifest is not None
-    named: dict[str, list[Held]] = {}
+    named: dict[str, list[HeldLaw]] = {}
     for claim in results.manifest.experiment.claims:
         own = tuple(each for each in outcomes if each.claim == claim.words and each.text == claim.text)
         if claim.law and own:
-            named.setdefault(claim.law, []).append(Held(claim, own))
+            named.setdefault(claim.law, []).append(HeldLaw(claim, own))
     for name, claims in named.items():
         yield Law(name, results.name, tuple(claims))
 
@@ -269,17 +269,17 @@ def _template(name: str) -> Template:
     return environment.get_template(f"{name}.j2")
 
 
-def page(found: Sequence[Group]) -> Page:
+def page(found: Sequence[LawGroup]) -> Page:
     """The page of what was measured."""
     return Page({group.results.name: _section(group) for group in found})
 
 
-def _section(group: Group) -> Section:
+def _section(group: LawGroup) -> Section:
     rows = tuple(Row(law.name, law.shown, law.share, law.written, law.experiment, law.kind) for law in group.laws)
-    return Section(rows, _template(_SECTION).render(group=group, shown=shown))
+    return Section(rows, _template(_SECTION).render(group=group, shown=verdict_line))
 
 
-def known(file: Path) -> Page:
+def read_page(file: Path) -> Page:
     """What a page has that `write_page` has written. Raises InputError where it is none."""
     text = read_text(file)
     head, *sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
@@ -294,7 +294,7 @@ def known(file: Path) -> Page:
     return Page({name: Section(rows[name], each) for name, each in named.items()})
 
 
-def drawn(rows: Sequence[Row]) -> Figure:
+def draw_laws(rows: Sequence[Row]) -> Figure:
     """A line for each law, with the share of its range that its figures use: 0 is the middle of the range, or far from
     a one-sided limit; at 1 a claim fails."""
     shares = [(row, row.used) for row in rows if row.used is not None]
@@ -327,5 +327,5 @@ def write_page(made: Page, target: Path) -> Path:
         figure.parent.mkdir(exist_ok=True)
     except OSError as error:
         raise MinigtsError(f"{figure.parent}: cannot be made: {error}") from error
-    write(figure, style.svg(drawn(made.table), figure.stem))
+    write(figure, style.svg(draw_laws(made.table), figure.stem))
     return write(target, str(made))

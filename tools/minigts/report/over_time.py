@@ -14,7 +14,7 @@ from minigts.experiment_language.figures import PLAIN_FIGURE, TIME, X
 from minigts.experiment_language.figures import Figure as Asked
 from minigts.language.quantities import magnitude
 from minigts.report import phrasing, style
-from minigts.report.axis_places import in_full, path, variant
+from minigts.report.axis_places import full_label, path, variant
 from minigts.results.tables import SeriesRow, Settings
 from minigts.tools.base import Tool
 from minigts.tools.columns import BESIDE, OF_QUEUES, VALUE, Column
@@ -159,10 +159,10 @@ def _of_link(quantity: str) -> str:
 
 def _label(column: str, value: Column | None) -> str:
     if (queue := next((each for each in OF_QUEUES if each.name == column), None)) is not None:
-        return in_full(queue.heading(""))
+        return full_label(queue.heading(""))
     if column != VALUE:
-        return in_full(phrasing.column(column, (value and value.unit) or ""))
-    return in_full(value.heading("")) if value else column
+        return full_label(phrasing.column(column, (value and value.unit) or ""))
+    return full_label(value.heading("")) if value else column
 
 
 def _moments(rows: Sequence[SeriesRow], figure: Asked) -> tuple[Line, ...]:

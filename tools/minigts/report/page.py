@@ -158,7 +158,8 @@ def campaign_page(
         _environment()
         .get_template("campaign.html.j2")
         .render(
-            title=f"{phrasing.counted(len(stories), 'experiment')}, {phrasing.counted(len(claims), 'verdict')}",
+            title=f"{phrasing.count_phrase(len(stories), 'experiment')}, "
+            f"{phrasing.count_phrase(len(claims), 'verdict')}",
             name=name,
             stories=stories,
             empty=empty,
@@ -192,20 +193,20 @@ def _environment() -> Environment:
         "label": phrasing.label,
         "moment": phrasing.moment,
         "tight": phrasing.tight,
-        "inlined": inlined,
-        "in_a_line": in_a_line,
+        "inlined": inline_svg,
+        "in_a_line": tree_line,
     }
     environment.globals |= {"zip": zip, "verdicts": SHOWN}
     environment.tests["plain"] = _is_plain
     return environment
 
 
-def in_a_line(entry: Mapping[str, JsonValue]) -> str:
+def tree_line(entry: Mapping[str, JsonValue]) -> str:
     """A small tree as text, `kind tbf, dev eth1, rate 6250000`; empty values are left out."""
     told = []
     for key, value in entry.items():
         if isinstance(value, Mapping):
-            told.append(in_a_line(value))
+            told.append(tree_line(value))
         elif value not in (None, "", [], {}):
             shown = "yes" if value is True else "no" if value is False else str(value)
             told.append(f"{key.replace('_', ' ')} {shown}")
@@ -216,12 +217,12 @@ def _campaign_facts(stories: Sequence[Story]) -> list[str]:
     started = sorted(story.results.started for story in stories if story.results.started)
     providers = dict.fromkeys(story.results.provider for story in stories if story.results.provider)
     samples = sum(story.results.samples.total for story in stories)
-    told = [phrasing.counted(samples, "sample")]
+    told = [phrasing.count_phrase(samples, "sample")]
     clocks = dict.fromkeys(phrasing.clock(story.results.plan) for story in stories if story.results.plan)
     if clocks:
         told.insert(0, "; ".join(clocks))
     if providers:
-        told.insert(0, f"provider {phrasing.listed(providers)}")
+        told.insert(0, f"provider {phrasing.enumeration(providers)}")
     return [*told, f"begun {phrasing.moment(started[0])}"] if started else told
 
 
@@ -257,7 +258,7 @@ def _provenance(results: Results, extra: Mapping[str, JsonValue]) -> dict[str, J
     return {key.replace("_", " "): value for key, value in (known | rest).items() if value not in (None, "", {}, [])}
 
 
-def inlined(drawing: Drawing) -> Markup:
+def inline_svg(drawing: Drawing) -> Markup:
     """The drawing's SVG for use in the page, with unique ids, the page's text colour, and no fixed size.
 
     matplotlib escapes the text that it writes; its comments, which repeat labels, are dropped.

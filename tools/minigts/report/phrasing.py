@@ -72,13 +72,13 @@ def short(name: str, most: int = 12) -> str:
     return name if len(name) <= most else name[: most - 1] + "…"
 
 
-def listed(words: Iterable[str]) -> str:
+def enumeration(words: Iterable[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     *first, last = list(words) or [""]
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def counted(number: int, noun: str) -> str:
+def count_phrase(number: int, noun: str) -> str:
     """`1 sample`, `2 samples`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
@@ -97,7 +97,7 @@ def clock(plan: Plan) -> str:
     if not modelled:
         return "virtual time, with a free processor"
     everywhere = [*map(len, modelled.values())] == [len(plan.hosts)]
-    told = [costs if everywhere else f"{costs} on {listed(hosts)}" for costs, hosts in modelled.items()]
+    told = [costs if everywhere else f"{costs} on {enumeration(hosts)}" for costs, hosts in modelled.items()]
     return f"virtual time, with a modelled processor ({'; '.join(told)})"
 
 
@@ -121,7 +121,7 @@ def absent(parts: Sequence[LeftOut]) -> str:
     if not names:
         return ""
     theirs = "its programs are" if len(names) == 1 else "their programs are"
-    return f"Without {listed(names)}: {theirs} the user's to bring, and were not there."
+    return f"Without {enumeration(names)}: {theirs} the user's to bring, and were not there."
 
 
 def state(results: Results) -> str | None:
@@ -129,7 +129,7 @@ def state(results: Results) -> str | None:
     manifest, missing = results.manifest, results.missing_samples
     if manifest is None or not results.incomplete:
         return None
-    lack = f" {counted(missing, 'sample')} of {manifest.samples_planned} missing." if missing else ""
+    lack = f" {count_phrase(missing, 'sample')} of {manifest.samples_planned} missing." if missing else ""
     ended = " It was interrupted, or is still running." if manifest.ended is None else ""
     skipped = "".join(f" {name} was skipped: {reason}." for name, reason in manifest.skipped.items())
     return f"This run is incomplete.{lack}{ended}{skipped} What follows rests on the samples that are there."
@@ -146,8 +146,8 @@ def counts(results: Results) -> str:
         verb = "was" if samples.tainted == 1 else "were"
         busy = f"; {samples.tainted} {verb} taken while the machine was too busy"
     if samples.retaken:
-        busy += f"; {counted(samples.retaken, 'attempt')} thrown away for that reason and taken again"
-    return f"{counted(samples.total, 'sample')}{failed}{repeated}{busy}."
+        busy += f"; {count_phrase(samples.retaken, 'attempt')} thrown away for that reason and taken again"
+    return f"{count_phrase(samples.total, 'sample')}{failed}{repeated}{busy}."
 
 
 def verdicts(claims: Sequence[Claim]) -> str:
@@ -156,19 +156,19 @@ def verdicts(claims: Sequence[Claim]) -> str:
         return "No claims were made."
     sourced, own = ([claim for claim in claims if bool(claim.source) == of_others] for of_others in (True, False))
     if any(claim.source is None for claim in claims):  # older folders do not have the source
-        return f"Of {counted(len(claims), 'verdict')} {_tally(claims)}."
+        return f"Of {count_phrase(len(claims), 'verdict')} {_tally(claims)}."
     if not sourced or not own:
         whose = "claims that a document makes" if sourced else "claims of our own"
-        return f"Of {counted(len(claims), 'verdict')} on {whose} {_tally(claims)}."
+        return f"Of {count_phrase(len(claims), 'verdict')} on {whose} {_tally(claims)}."
     theirs, ours = _tally(sourced), _tally(own)
-    many = counted(len(sourced), "verdict")
+    many = count_phrase(len(sourced), "verdict")
     return f"Of {many} on claims that a document makes {theirs}; of {len(own)} on our own {ours}."
 
 
 def _tally(claims: Sequence[Claim]) -> str:
     counts = Counter(claim.verdict for claim in claims)
     told = [f"{counts[word]} {text}" for word, text in VERDICTS if counts[word]]
-    return listed([text.replace(" are ", " is ") if text.startswith("1 ") else text for text in told])
+    return enumeration([text.replace(" are ", " is ") if text.startswith("1 ") else text for text in told])
 
 
 def ends(chart: Chart) -> list[str]:
@@ -185,7 +185,7 @@ def ends(chart: Chart) -> list[str]:
         name = ", ".join(filter(None, (label(series.overlay, chart.asked), series.condition)))
         told.append(f"{name} {first}" + (f" to {last} {unit}" if first != last else f" {unit}"))
     along = "" if chart.bars or len(chart.ticks) < 2 else f" from {chart.ticks[0][1]} to {chart.ticks[-1][1]}"
-    return [f"{chart.title}{along}: {listed(told)}."] if told else []
+    return [f"{chart.title}{along}: {enumeration(told)}."] if told else []
 
 
 def figure(value: float) -> str:
@@ -200,7 +200,7 @@ def latency(points: Sequence[LatencyPoint]) -> list[str]:
         return []
     worst, most = max(judged, key=lambda pair: pair[1])
     outside = [point for point, _ in judged if not point.within]
-    where = f"{label(worst.overlay)}, {counted(worst.hops, 'hop')}"
+    where = f"{label(worst.overlay)}, {count_phrase(worst.hops, 'hop')}"
     digits = 4 if worst.tolerance_ms is not None and worst.tolerance_ms < 0.1 else 2
     sentence = (
         f"The RTT lies at most {most:.{digits}f} ms from the sum of the single segments "
@@ -208,7 +208,7 @@ def latency(points: Sequence[LatencyPoint]) -> list[str]:
     )
     if not outside:
         return [sentence, f"All {len(judged)} sums agree within the tolerance."]
-    places = listed(f"{label(point.overlay)} at {counted(point.hops, 'hop')}" for point in outside)
+    places = enumeration(f"{label(point.overlay)} at {count_phrase(point.hops, 'hop')}" for point in outside)
     return [sentence, f"{len(outside)} of {len(judged)} sums disagree by more than the tolerance: {places}."]
 
 
@@ -225,13 +225,13 @@ def _ends(name: str, points: Sequence[ThroughputPoint]) -> str:
     overlays = dict.fromkeys(point.overlay for point in points)
     series = [[point for point in points if point.overlay == overlay] for overlay in overlays]
     told = [_first_and_last(own[0], own[-1]) for own in series]
-    return f"{measurement(name)} reached {listed(told)}."
+    return f"{measurement(name)} reached {enumeration(told)}."
 
 
 def _first_and_last(first: ThroughputPoint, last: ThroughputPoint) -> str:
     both = list(dict.fromkeys((first, last)))
-    rates = listed(f"{point.median_mbit:.1f} Mbit/s at {counted(point.hops, 'hop')}" for point in both)
-    shares = listed(f"{100 * point.share:.1f} %" for point in both if point.share is not None)
+    rates = enumeration(f"{point.median_mbit:.1f} Mbit/s at {count_phrase(point.hops, 'hop')}" for point in both)
+    shares = enumeration(f"{100 * point.share:.1f} %" for point in both if point.share is not None)
     where = "without an overlay" if first.overlay == PLAIN else f"over {first.overlay}"
     return f"{rates} {where}" + (f" ({shares} of the ceiling)" if shares else "")
 
@@ -241,7 +241,7 @@ def _range(name: str, points: Sequence[ThroughputPoint]) -> str:
     if not shares:
         rates = [point.median_mbit for point in points]
         return f"{measurement(name)} reached {_from_to(rates)} Mbit/s."
-    furthest = counted(max(point.hops for point in points), "hop")
+    furthest = count_phrase(max(point.hops for point in points), "hop")
     return f"Of the {measurement(name)} that the plan lets through, {_from_to(shares)} % arrived over up to {furthest}."
 
 
@@ -395,7 +395,7 @@ def _outside(chart: Chart) -> list[str]:
     if not chart.outside:
         return []
     verb = "lies" if chart.outside == 1 else "lie"
-    return [f"{counted(chart.outside, 'point')} {verb} outside the axes."]
+    return [f"{count_phrase(chart.outside, 'point')} {verb} outside the axes."]
 
 
 def heatmap_caption(data: Results, chart: Chart) -> list[str]:
@@ -413,7 +413,7 @@ def _elsewhere(chart: Chart) -> list[str]:
     if not chart.elsewhere:
         return []
     verb = "begins" if chart.elsewhere == 1 else "begin"
-    return [f"{counted(chart.elsewhere, 'further path')} {verb} at another host: see the numbers below."]
+    return [f"{count_phrase(chart.elsewhere, 'further path')} {verb} at another host: see the numbers below."]
 
 
 def _sources(data: Results, chart: Chart) -> str:
@@ -432,7 +432,7 @@ def _made_with(data: Results) -> list[str]:
     """Sentences about the provider, the lab's certificate, and the command that makes the figure again; or about the
     several runs that are drawn together."""
     if data.several:
-        return [f"Experiments: {listed(data.several)}."]
+        return [f"Experiments: {enumeration(data.several)}."]
     told = [f"Provider: {data.provider}, in {clock(data.plan)}."] if data.plan else []
     told += [f"Tuned kernels: {words}." for words in data.plan.tuning_in_words] if data.plan else []
     verdict = data.manifest.certificate.get("verdict") if data.manifest else None

@@ -17,8 +17,8 @@ from minigts.report import chart_choice, over_time, style
 from minigts.report.axis_places import path, text_at
 from minigts.report.page import Drawing
 from minigts.report.points import latency_points
-from minigts.report.read import Results, is_sweep, numbered, read, read_sweep, runs, together
-from minigts.report.render import drawn, drawn_over_time
+from minigts.report.read import Results, is_sweep, numbered_name, read, read_sweep, runs, together
+from minigts.report.render import draw_chart, draw_over_time
 from minigts.results.store import is_cell
 from minigts.results.tables import SummaryRow
 from minigts.tools import COLUMNS
@@ -70,7 +70,7 @@ def _read(directories: Sequence[Path]) -> Named:
     for directory in directories:
         for each in dict.fromkeys(_whole(run, directory) for run in runs(directory).values()):
             results = read_sweep(each) if is_sweep(each) else read(each)
-            named[numbered(results.name or each.name, named)] = results
+            named[numbered_name(results.name or each.name, named)] = results
     return named
 
 
@@ -192,10 +192,10 @@ def _draw(content: _Content, target: Path, taken: Sequence[str]) -> Drawing:
         tool = next(row.tool for row in results.summary if row.measurement == measurement)
         own = [row for row in results.series if row.measurement == measurement]
         made = over_time.figure_of(figure, measurement, own, tool.value)
-        return drawn_over_time(made, target, chart_choice.free_name(made.name, taken))
+        return draw_over_time(made, target, chart_choice.free_name(made.name, taken))
     chart = chart_choice.chart_of(results, figure)
     chart = replace(chart, name=chart_choice.free_name(chart.name, taken))
     stacked = chart.x == "hops" and not results.several
     summary = [row for row in results.summary if not row.settings] if stacked else []
     points = [point for name in chart.measurements for point in latency_points(summary, name, results.plan)]
-    return drawn(results, chart, points, target)
+    return draw_chart(results, chart, points, target)

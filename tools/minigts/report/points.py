@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from minigts.judge.latency import segments_of, single_segments, way
-from minigts.judge.tolerances import Tolerance, exchanged, round_trip
+from minigts.judge.tolerances import Tolerance, exchange_tolerance, round_trip
 from minigts.results.tables import SummaryRow
 from minigts.tools import TOOLS
 from minigts.tools.base import Tool
@@ -93,7 +93,7 @@ def measurements(summary: Iterable[SummaryRow], quantity: str) -> list[str]:
     return list(dict.fromkeys(row.measurement for label in labels for row in rows if row.tool.value.label == label))
 
 
-def from_first(points: Sequence[LatencyPoint]) -> list[LatencyPoint]:
+def points_from_first(points: Sequence[LatencyPoint]) -> list[LatencyPoint]:
     """The points whose path begins at the same host as the first one's, which a figure by hops can show."""
     return [point for point in points if point.source == points[0].source]
 
@@ -116,7 +116,7 @@ def latency_points(summary: Sequence[SummaryRow], measurement: str, plan: Plan |
 
 def _tolerance(row: SummaryRow, segments: Sequence[SummaryRow], plan: Plan | None) -> Tolerance:
     """The judge's tolerance between the path and the sum of its segments."""
-    return round_trip(None) if plan is None else exchanged(plan, way(row, plan), 1 + len(segments))
+    return round_trip(None) if plan is None else exchange_tolerance(plan, way(row, plan), 1 + len(segments))
 
 
 def _latency_point(row: SummaryRow, segments: Sequence[SummaryRow], tolerance: Tolerance) -> LatencyPoint:

@@ -135,13 +135,13 @@ def runs(directory: Path) -> dict[str, Path]:
             if known
             else folder.plain(each.name)
         )
-        found[numbered(name, found)] = each
+        found[numbered_name(name, found)] = each
     if not found:
         raise InputError(f"{directory}: holds no results; `minigts run` writes samples.csv and manifest.json")
     return found
 
 
-def numbered(name: str, taken: Iterable[str]) -> str:
+def numbered_name(name: str, taken: Iterable[str]) -> str:
     """The name of an experiment's results; of a second run `NAME (2)`."""
     number = sum(each == name or each.startswith(f"{name} (") for each in taken)
     return f"{name} ({number + 1})" if number else name
@@ -209,7 +209,7 @@ def _claims(directory: Path) -> tuple[Claim, ...]:
     if not os.path.lexists(path):
         return ()
     value, text = folder.read_json(path)
-    return folder.validated(path, schema.Claims, value, text).root
+    return folder.validate_value(path, schema.Claims, value, text).root
 
 
 def is_sweep(directory: Path) -> bool:

@@ -14,7 +14,7 @@ from minigts.report.chart_choice import free_name
 from minigts.report.chart_model import Chart
 from minigts.report.latency_figure import latency_by_hops
 from minigts.report.page import Drawing, Story, campaign_page, run_page
-from minigts.report.points import LatencyPoint, from_first, latency_points, measurements, throughput_points
+from minigts.report.points import LatencyPoint, latency_points, measurements, points_from_first, throughput_points
 from minigts.report.read import Results, is_sweep, left_out, read, read_sweep, runs, wholly_left_out
 from minigts.results import folder, schema
 from minigts.results.store import is_campaign, is_cell, is_run
@@ -64,7 +64,7 @@ def _campaign(directory: Path) -> Path:
         renamed = [replace(drawing, id=f"{story.anchor}-{drawing.name}") for drawing in story.drawings]
         stories.append(replace(story, drawings=renamed))
     if not stories:
-        raise NothingYet(f"{directory}: holds no samples yet in {phrasing.listed([*empty, *whole])}")
+        raise NothingYet(f"{directory}: holds no samples yet in {phrasing.enumeration([*empty, *whole])}")
     return write(folder.inside(directory, PAGE), campaign_page(directory.name, stories, empty, whole))
 
 
@@ -103,11 +103,11 @@ def _drawings(data: Results, charts: Sequence[Chart], latency: Sequence[LatencyP
     """Draws the figures of the results, and writes them to figures/."""
     place = folder.inside(data.directory, "figures")
     paths.users_folder(place, exist_ok=True)
-    made = [drawn(data, chart, latency, place) for chart in charts]
+    made = [draw_chart(data, chart, latency, place) for chart in charts]
     tools = {measurement.name: measurement.instrument for measurement in data.measurements}
     taken = [each.name for each in made]
     for content in over_time.figures(data.series, tools, data.figures):
-        made.append(drawn_over_time(content, place, free_name(content.name, taken)))
+        made.append(draw_over_time(content, place, free_name(content.name, taken)))
         taken.append(made[-1].name)
     if data.plan:
         heading = "The topology"
@@ -118,9 +118,9 @@ def _drawings(data: Results, charts: Sequence[Chart], latency: Sequence[LatencyP
     return made
 
 
-def drawn(data: Results, chart: Chart, latency: Sequence[LatencyPoint], place: Path) -> Drawing:
+def draw_chart(data: Results, chart: Chart, latency: Sequence[LatencyPoint], place: Path) -> Drawing:
     """Draw a chart, and write its files into the folder `place`. Raises OSError."""
-    points = from_first([point for point in latency if (point.measurement,) == chart.measurements])
+    points = points_from_first([point for point in latency if (point.measurement,) == chart.measurements])
     points = [point for point in points if not chart.asked.overlays or point.overlay in chart.asked.overlays]
     stacked = chart.tool.quantity == "latency" and not (chart.relative_to or chart.by_column)
     if chart.x == "hops" and stacked and points:
@@ -134,7 +134,7 @@ def drawn(data: Results, chart: Chart, latency: Sequence[LatencyPoint], place: P
     return Drawing(chart.name, style.save(figure, place, chart.name, chart.asked.style), chart.title, caption)
 
 
-def drawn_over_time(content: over_time.OverTime, place: Path, name: str) -> Drawing:
+def draw_over_time(content: over_time.OverTime, place: Path, name: str) -> Drawing:
     """Draw a figure over time, and write its files into the folder `place`. Raises OSError."""
     figure = over_time.draw(content)
     return Drawing(name, style.save(figure, place, name, content.asked.style), content.title, [content.caption])

@@ -195,11 +195,11 @@ def save(figure: Figure, folder: Path, name: str, style: Style = PLAIN_STYLE) ->
     text = svg(figure, name, style)
     paths.write_for_user(folder / f"{name}.svg", text)
     for kind in METADATA:
-        paths.write_for_user(folder / f"{name}.{kind}", printed(figure, kind, style))
+        paths.write_for_user(folder / f"{name}.{kind}", figure_bytes(figure, kind, style))
     return text
 
 
-def printed(figure: Figure, kind: str, style: Style = PLAIN_STYLE) -> bytes:
+def figure_bytes(figure: Figure, kind: str, style: Style = PLAIN_STYLE) -> bytes:
     """The figure as a file of this kind, of `METADATA`; the same figure gives the same bytes."""
     import matplotlib  # noqa: PLC0415
 

@@ -29,7 +29,7 @@ from minigts.errors import InputError, MinigtsError, Problem
 from minigts.language.documents import Bounds
 from minigts.paths import NotRegularError, open_regular, replacing
 from minigts.results import crate, manifest, schema, store, sweeps
-from minigts.results.folder import LARGEST_BYTES, inside, named, plain, read_model
+from minigts.results.folder import LARGEST_BYTES, inside, plain, read_model, require_plain_name
 
 TOP = "results"
 OF_A_RUN = (
@@ -70,7 +70,7 @@ OF_METADATA = Bounds(elements=1_000_000, bytes=32 * MIB)
 """The limits of the metadata, which has some 300 bytes in eight entries for each file."""
 
 
-def write(directory: Path, target: Path) -> tuple[crate.File, ...]:
+def write(directory: Path, target: Path) -> tuple[crate.CrateFile, ...]:
     """Write the run, or the campaign, of `directory` to the new file `target`, and return the files in it.
 
     The same folder gives the same bytes, with the same zlib. Raises InputError for a folder without runs, for a run
@@ -99,8 +99,8 @@ def write(directory: Path, target: Path) -> tuple[crate.File, ...]:
 
 
 def archive(
-    target: Path, content: Mapping[str, Path], metadata: Callable[[tuple[crate.File, ...]], str]
-) -> tuple[crate.File, ...]:
+    target: Path, content: Mapping[str, Path], metadata: Callable[[tuple[crate.CrateFile, ...]], str]
+) -> tuple[crate.CrateFile, ...]:
     """Write the files of `content`, by their names in the bundle, to the new file `target`, with the metadata that
     `metadata` makes of them; return them. Raises InputError where `target` exists, and for too much."""
     if os.path.lexists(target):
@@ -134,12 +134,12 @@ def _files(folder: Path, names: tuple[str, ...], folders: tuple[str, ...]) -> It
             yield path
 
 
-def _listed(name: str, path: Path) -> crate.File:
+def _listed(name: str, path: Path) -> crate.CrateFile:
     with path.open("rb") as file:
-        return crate.File(name, path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
+        return crate.CrateFile(name, path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
 
 
-def _hold_to_limits(target: Path, files: tuple[crate.File, ...]) -> None:
+def _hold_to_limits(target: Path, files: tuple[crate.CrateFile, ...]) -> None:
     if len(files) > LIMITS.files or sum(each.size for each in files) > LIMITS.all_bytes:
         raise InputError(
             f"{target}: a bundle has at most {LIMITS.files} files and {LIMITS.all_bytes // MIB} MiB; the results have "
@@ -180,7 +180,7 @@ class _Metadata(BaseModel):
 
 
 @contextmanager
-def unpacked(file: Path, beside: Path, limits: Limits = LIMITS) -> Iterator[Path]:
+def unpack(file: Path, beside: Path, limits: Limits = LIMITS) -> Iterator[Path]:
     """The checked results of the bundle `file`, in a new directory in `beside`, which may be renamed. What is still
     there at the end is removed.
 
@@ -189,7 +189,7 @@ def unpacked(file: Path, beside: Path, limits: Limits = LIMITS) -> Iterator[Path
     """
     with tempfile.TemporaryDirectory(dir=beside, prefix=".bundle-", ignore_cleanup_errors=True) as temporary:
         into = Path(temporary)
-        with opened(file, limits, "; minigts bundle makes one of a results folder") as archive:
+        with open_archive(file, limits, "; minigts bundle makes one of a results folder") as archive:
             _unpack(archive, file, into, limits)
         _check(file, into)
         try:
@@ -200,7 +200,7 @@ def unpacked(file: Path, beside: Path, limits: Limits = LIMITS) -> Iterator[Path
 
 
 @contextmanager
-def opened(file: Path, limits: Limits, instead: str = "") -> Iterator[zipfile.ZipFile]:
+def open_archive(file: Path, limits: Limits, instead: str = "") -> Iterator[zipfile.ZipFile]:
     """A ZIP archive whose size and list of files are within `limits`. Raises InputError for a broken one, also while
     the context is open. `instead` ends the message for a file that is no ZIP archive."""
     try:
@@ -272,7 +272,7 @@ def _plain_name(file: Path, member: zipfile.ZipInfo, limits: Limits) -> tuple[st
     if words != (crate.METADATA,) and (words[0] != TOP or not 2 <= len(words) <= limits.depth):
         raise _refusal(file, f"{plain(member.filename)[:200]!r} is no file of a bundle: those lie in {TOP}/")
     for word in words:
-        named(file, word)
+        require_plain_name(file, word)
     if member.flag_bits & 1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         what = "is encrypted, or compressed by another method than deflate"
         raise _refusal(file, f"{plain(member.filename)[:200]!r} {what}")

@@ -133,7 +133,7 @@ def parting(one: LabCourse, other: LabCourse, recordings: tuple[Path, Path]) -> 
         if name != _name(hosts, host):
             later.setdefault(name, f"{name} at {seconds(_moment(pair))}")
     at = _differs_at(first)
-    words = [in_words(line, hosts, at) if line else "nothing more" for line in first]
+    words = [event_line(line, hosts, at) if line else "nothing more" for line in first]
     return Parting(_moment(first), _name(hosts, host), (words[0], words[1]), tuple(later.values())[:MOST_NAMED])
 
 
@@ -215,7 +215,7 @@ class _Recording:
         return [line for line in self.chains.get(key, ()) if from_ns <= _time(line) < until_ns]
 
 
-def in_words(line: bytes, hosts: Sequence[HostCourse], at: int = 0) -> str:
+def event_line(line: bytes, hosts: Sequence[HostCourse], at: int = 0) -> str:
     """A recorded event in words: `h1 eth1 sent TCP 10.0.0.1:5001 > … (1514 bytes), which arrives at 3.1 s`. Of a long
     text it has what is around the byte `at`."""
     words = line.split(b" ")
@@ -239,7 +239,7 @@ def _of_a_port(kind: bytes, numbers: Sequence[int], content: bytes, hosts: Seque
         sender = f"{_name(hosts, numbers[2])} {_port(hosts, *numbers[2:4])}"
         verb = "got" if kind == b"got" else "had no room for"
         return f"{verb} frame {numbers[4]} of {sender} ({numbers[1]} bytes)"
-    frame = f"sent {frame_words.in_words(content)} ({numbers[1]} bytes)"
+    frame = f"sent {frame_words.frame_line(content)} ({numbers[1]} bytes)"
     return f"{frame}, {_fate(numbers) if kind == b'sent' else 'for which its modelled processor had no time'}"
 
 
@@ -280,7 +280,7 @@ def seconds(moment_ns: int) -> str:
     return f"{whole}.{part:09d}".rstrip("0").rstrip(".") + " s"
 
 
-def between_runs(a: Path, b: Path) -> tuple[str, ...]:
+def run_differences(a: Path, b: Path) -> tuple[str, ...]:
     """What the courses of two runs, or sweeps, have in common, or where the first lab's parts, in lines. Empty where
     neither has any. Raises InputError for broken files."""
     ours, theirs = courses.labs(a), courses.labs(b)
@@ -298,14 +298,14 @@ def between_runs(a: Path, b: Path) -> tuple[str, ...]:
     first = (parted or same)[0]
     one, other = (courses.read(*each[first]) for each in (ours, theirs))
     kept = (courses.recording_of(*ours[first]), courses.recording_of(*theirs[first]))
-    lines = list(told(one, other, kept))
+    lines = list(difference_lines(one, other, kept))
     if len(both) > 1:
         lines[0] = f"{first}: {lines[0]}"
         lines.append(f"  of {len(both)} labs {len(same)} have the same course in both")
     return tuple(lines)
 
 
-def told(
+def difference_lines(
     one: LabCourse, other: LabCourse, recordings: tuple[Path | None, Path | None], again: str = "run both"
 ) -> Iterator[str]:
     """What two courses have in common, or where they part, in lines. `again` is what is to be done with RECORD."""

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from minigts import paths
 from minigts.providers.course import NS_PER_S, Course
 from minigts.results import store
-from minigts.results.folder import inside, read_model, read_text, refused, write
+from minigts.results.folder import disk_error, inside, read_model, read_text, write
 from minigts.results.schema import COURSES, CourseFacts
 
 ENDING, RECORDING = ".json", ".recording"
@@ -83,7 +83,7 @@ def keep(directory: Path, name: str, found: LabCourse, recording: Path | None = 
                 paths.users_file(target)
                 shutil.copyfileobj(source, target)
         except OSError as error:
-            raise refused(path, error) from error
+            raise disk_error(path, error) from error
 
 
 def read(directory: Path, name: str) -> LabCourse:
@@ -106,7 +106,7 @@ def labs(directory: Path) -> Mapping[str, tuple[Path, str]]:
     }
 
 
-def with_course(known: Sequence[CourseFacts], facts: CourseFacts) -> tuple[CourseFacts, ...]:
+def add_course(known: Sequence[CourseFacts], facts: CourseFacts) -> tuple[CourseFacts, ...]:
     """A manifest's entries with this one, in place of an earlier one of the same lab."""
     return (*(each for each in known if each.lab != facts.lab), facts)
 

@@ -45,7 +45,7 @@ ABOUT = {
 
 
 @dataclass(frozen=True)
-class File:
+class CrateFile:
     """One file of a bundle."""
 
     name: str
@@ -53,7 +53,7 @@ class File:
     sha256: str
 
 
-def metadata(name: str, runs: Mapping[str, Manifest], files: Sequence[File]) -> str:
+def metadata(name: str, runs: Mapping[str, Manifest], files: Sequence[CrateFile]) -> str:
     """The metadata of a bundle called `name`; `runs` are its manifests by their folders."""
     first = next(iter(runs.values()))
     ended = max(run.ended or run.started for run in runs.values())
@@ -76,13 +76,13 @@ def metadata(name: str, runs: Mapping[str, Manifest], files: Sequence[File]) -> 
     return _document(graph)
 
 
-def plain(name: str, about: str, version: str, moment: str, files: Sequence[File]) -> str:
+def plain(name: str, about: str, version: str, moment: str, files: Sequence[CrateFile]) -> str:
     """The metadata of a bundle without runs: what it is about in words, the version of minigts, and when it was."""
     return _document(_graph(name, about, moment, files, f"#minigts-{version.replace(' ', '-')}", version))
 
 
 def _graph(
-    name: str, about: str, moment: str, files: Sequence[File], program: str, version: str
+    name: str, about: str, moment: str, files: Sequence[CrateFile], program: str, version: str
 ) -> list[dict[str, Any]]:
     """What the metadata of each bundle have: itself, its content, the program, the files."""
     return [
@@ -121,7 +121,7 @@ def _action(folder: str) -> str:
     return f"#run-{folder.strip('/').replace('/', '-')}"
 
 
-def _run(folder: str, run: Manifest, program: str, parts: Sequence[str], files: Sequence[File]) -> dict[str, Any]:
+def _run(folder: str, run: Manifest, program: str, parts: Sequence[str], files: Sequence[CrateFile]) -> dict[str, Any]:
     own = [each.name for each in files if str(PurePosixPath(each.name).parent) == folder]
     sources = [f"{folder}/{name}" for name in (schema.EXPERIMENT, schema.TOPOLOGY) if f"{folder}/{name}" in own]
     action = {
@@ -136,7 +136,7 @@ def _run(folder: str, run: Manifest, program: str, parts: Sequence[str], files: 
     return action | ({"endTime": run.ended} if run.ended else {})
 
 
-def _file(each: File) -> dict[str, Any]:
+def _file(each: CrateFile) -> dict[str, Any]:
     path = PurePosixPath(each.name)
     about = ABOUT.get(path.name) or ("one attempt at one sample" if path.parent.name == schema.RAW else "")
     return {

@@ -52,14 +52,14 @@ def inside(folder: Path, *words: str) -> Path:
     The file need not exist.
     """
     for word in words:
-        named(folder, word)
+        require_plain_name(folder, word)
     path = folder.joinpath(*words)
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
         raise InputError([Problem(str(path), 0, "leads out of the results folder; put the file itself there")])
     return path
 
 
-def named(folder: Path, word: str) -> None:
+def require_plain_name(folder: Path, word: str) -> None:
     """Raise InputError unless `word` is a plain name of a file in `folder`."""
     if not is_name(word):
         shown = repr(word if len(word) <= LONGEST_NAME else f"{word[:LONGEST_NAME]}…")
@@ -77,7 +77,7 @@ def is_name(word: str) -> bool:
 def write_new(folder: Path, name: str, content: bytes, mode: int = 0o644) -> None:
     """Write a new file into the folder itself, never through a link. Raises InputError for what is no name,
     MinigtsError where there is such a file or none can be written."""
-    named(folder, name)
+    require_plain_name(folder, name)
     try:
         directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -88,7 +88,7 @@ def write_new(folder: Path, name: str, content: bytes, mode: int = 0o644) -> Non
         finally:
             os.close(directory)
     except OSError as error:
-        raise refused(folder / name, error) from error
+        raise disk_error(folder / name, error) from error
 
 
 @contextlib.contextmanager
@@ -160,7 +160,7 @@ def make(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def made(directory: Path) -> Iterator[None]:
+def made_directory(directory: Path) -> Iterator[None]:
     """As `make`; at the end a directory that was made here is removed if it is empty."""
     before = directory.is_dir()
     make(directory)
@@ -178,7 +178,7 @@ def write(path: Path, text: str | bytes) -> None:
         paths.users_folder(path.parent, exist_ok=True)
         paths.write_for_user(path, text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        raise refused(path, error) from error
+        raise disk_error(path, error) from error
 
 
 def append(path: Path, lines: str) -> None:
@@ -193,10 +193,10 @@ def append(path: Path, lines: str) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise refused(path, error) from error
+        raise disk_error(path, error) from error
 
 
-def refused(path: Path, error: OSError) -> MinigtsError:
+def disk_error(path: Path, error: OSError) -> MinigtsError:
     """The error for a disk that is full or refuses."""
     return MinigtsError(f"{path}: cannot be written: {error.strerror or error}; what was measured before is kept")
 
@@ -265,10 +265,10 @@ def read_json(path: Path, *, raw: bool = False, bounds: Bounds = OF_A_FILE) -> t
 def read_model(path: Path, model: type[_M], *, raw: bool = False, bounds: Bounds = OF_A_FILE) -> _M:
     """A file's JSON document as `model`. Raises InputError with every problem, each with its line and place."""
     value, text = read_json(path, raw=raw, bounds=bounds)
-    return validated(path, model, value, text)
+    return validate_value(path, model, value, text)
 
 
-def validated(path: Path, model: type[_M], value: JsonValue, text: str) -> _M:
+def validate_value(path: Path, model: type[_M], value: JsonValue, text: str) -> _M:
     """`value`, which `text` of the file `path` contains, as `model`. Raises InputError."""
     try:
         return model.model_validate(value)

@@ -24,7 +24,7 @@ from typing import Generic, TypeVar
 from minigts import paths
 from minigts.errors import InputError, MinigtsError, Problem
 from minigts.foreign import printable
-from minigts.results.folder import inside, refused, write
+from minigts.results.folder import disk_error, inside, write
 
 SIGNATURE = "signature"
 """The folder's file with it: one line, FORMAT and 64 hexadecimal digits. It is in no bundle."""
@@ -93,7 +93,7 @@ def examine(folder: Path, content: T, acts: bytes) -> Examined[T]:
     return Examined(folder, content, is_signed(folder, acts))
 
 
-def of_bundle(file: Path, content: T) -> Examined[T]:
+def examine_bundle(file: Path, content: T) -> Examined[T]:
     """The content of a bundle, which has no signature."""
     return Examined(file, content, is_own=False)
 
@@ -164,7 +164,7 @@ def _key_made() -> bytes:
         finally:
             Path(temporary).unlink()
     except OSError as error:
-        raise refused(place, error) from error
+        raise disk_error(place, error) from error
     if (key := _key()) is None:
         raise MinigtsError(f"{place}: is gone again; every results folder is signed by it")
     return key

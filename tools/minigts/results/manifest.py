@@ -32,7 +32,7 @@ def read(directory: Path, bounds: Bounds = folder.OF_BEFORE) -> Manifest:
     if isinstance(version, int) and version > VERSION:
         newer = f"version {version} of results is from a newer minigts; this one reads up to version {VERSION}"
         raise InputError([Problem(str(path), folder.line_of(text, ("version",)), newer)])
-    return folder.validated(path, Manifest, value, text)
+    return folder.validate_value(path, Manifest, value, text)
 
 
 def now() -> str:

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 
 from minigts import paths
 from minigts.errors import InputError, MinigtsError, Problem
-from minigts.results.folder import inside, named, read_model, refused, write
+from minigts.results.folder import disk_error, inside, read_model, require_plain_name, write
 from minigts.results.schema import MANIFEST, RAW, SAMPLES, RawSample
 
 
@@ -41,7 +41,7 @@ def create(results: Path, experiment: str, now: datetime) -> Path:
         except FileExistsError:
             continue
         except OSError as error:
-            raise refused(directory, error) from error
+            raise disk_error(directory, error) from error
         return directory
     raise MinigtsError(f"{results}: a thousand runs of {experiment} in one second")
 
@@ -69,7 +69,7 @@ def runs_in(directory: Path) -> tuple[Path, ...]:
         raise InputError(f"{directory}: cannot be read: {error.strerror}") from error
 
 
-def without_tables(directory: Path) -> tuple[Path, ...]:
+def runs_without_tables(directory: Path) -> tuple[Path, ...]:
     """The runs there that have taken samples and ended before the tables of these were written. Raises InputError where
     there is no such directory."""
     return tuple(
@@ -146,7 +146,7 @@ def pending(samples: Sequence[_S], directory: Path) -> tuple[_S, ...]:
     """The samples without a good result, in order. Raises InputError for a sample whose id cannot be a file's name."""
     folder = inside(directory, RAW)
     for sample in samples:
-        named(folder, f"{sample.id}.failed-999999.json")
+        require_plain_name(folder, f"{sample.id}.failed-999999.json")
     there = {path.name for path in folder.glob("*.json")}
     return tuple(sample for sample in samples if f"{sample.id}.json" not in there)
 

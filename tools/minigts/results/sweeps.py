@@ -10,7 +10,7 @@ from pathlib import Path
 from minigts import paths
 from minigts.language.spreadsheets import no_formula
 from minigts.results import tables
-from minigts.results.folder import inside, refused
+from minigts.results.folder import disk_error, inside
 from minigts.results.schema import FLOWS, SAMPLES, SERIES, SUMMARY
 
 ALL = "all-"
@@ -33,7 +33,7 @@ def write_together(directory: Path, labs: Sequence[Path]) -> tuple[str, ...]:
                 for line in _lines(own, name):
                     file.write(line)
         except OSError as error:
-            raise refused(target, error) from error
+            raise disk_error(target, error) from error
         written.append(target.name)
     return tuple(written)
 

@@ -168,7 +168,7 @@ class SummaryRow:
         return 0.0 if self.high is None else self.high - self.median
 
 
-def with_replicate(columns: Sequence[str]) -> tuple[str, ...]:
+def replicate_columns(columns: Sequence[str]) -> tuple[str, ...]:
     """The columns of a table, with one for the replicate."""
     behind = columns.index("repetition") + 1
     return (*columns[:behind], REPLICATE, *columns[behind:])
@@ -226,7 +226,7 @@ def _lines(path: Path, most_bytes: int) -> Iterator[str]:
         yield from io.StringIO(plain(ended.replace("\r\n", "\n").replace("\r", "\n")))
 
 
-def of_a_lab(values: Mapping[str, str]) -> dict[str, str]:
+def lab_columns(values: Mapping[str, str]) -> dict[str, str]:
     """The columns, with their cells, that the tables of one lab of a sweep have for its values, by their places in the
     topology file. A place with the name of an ordinary column has none."""
     taken = {*SAMPLE_COLUMNS, *SUMMARY_COLUMNS, *SERIES_COLUMNS, REPLICATE}

@@ -44,11 +44,11 @@ def page(name: str) -> str:
         raise InputError("there is no such lesson")
     steps, heading, figures = (folder() / f"{name}.md").read_text(encoding="utf-8").partition(FIGURES)
     if not heading:
-        return rendered(steps)
-    return f"{rendered(steps)}<details><summary>What you see</summary>{rendered(figures)}</details>\n"
+        return render(steps)
+    return f"{render(steps)}<details><summary>What you see</summary>{render(figures)}</details>\n"
 
 
-def rendered(text: str) -> str:
+def render(text: str) -> str:
     """Markdown as HTML; HTML in it is shown as text. Pure."""
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["image", "autolink"])
     for rule in ("link_open", "link_close"):  # they lead to files of the project, which the server does not show

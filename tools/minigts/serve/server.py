@@ -77,7 +77,7 @@ def terminal_files() -> Path:
     raise EnvironmentLacks("xterm.js is not installed: pip install 'minigts[serve]'")
 
 
-def bound(address: str, port: int) -> socket.socket:
+def bind(address: str, port: int) -> socket.socket:
     """A listening socket; port 0 means any free port. Raises InputError."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
@@ -237,7 +237,7 @@ class Server:
                         before, plan, self.lab = None, now, self.lab.reopened
                         await self._tell(state.topology(self.lab))
                     after = await asyncio.to_thread(state.read, self.lab)
-                    first = after if first is None else state.with_new_links(first, after)
+                    first = after if first is None else state.reading_with_links(first, after)
                     if before is not None:
                         hidden = self.hides()
                         self._latest = await asyncio.to_thread(state.now, self.lab, first, before, after, hidden=hidden)

@@ -48,7 +48,7 @@ def read(lab: Lab) -> usage.Reading:
     return usage.Reading(
         at_ns={machine.name: now_ns for machine in lab.plan.machines},
         carried={
-            (machine.name, port.link): usage.by_wire(wires[machine.name][port.name])
+            (machine.name, port.link): usage.wire_counters(wires[machine.name][port.name])
             for machine in lab.plan.machines
             for port in machine.ports
         },
@@ -57,7 +57,7 @@ def read(lab: Lab) -> usage.Reading:
     )
 
 
-def with_new_links(first: usage.Reading, after: usage.Reading) -> usage.Reading:
+def reading_with_links(first: usage.Reading, after: usage.Reading) -> usage.Reading:
     """The reading from which frames are counted, once links have been added: theirs count from `after` on."""
     return replace(first, carried={**after.carried, **first.carried})
 
@@ -71,7 +71,7 @@ def now(
     `total_dropped` is None where a host has the queue in front of a wire, since hosts are not asked then. `hidden`: a
     lesson's student has not predicted a round trip yet, so the page shows none.
     """
-    between = usage.between(lab, before, after)
+    between = usage.activity_between(lab, before, after)
     record = lab.read_record()
     down = dict(links.outages_in_words(lab.plan, record))
     set_now = links.plan_now(lab.plan, record)

@@ -16,9 +16,9 @@ from minigts.lab import Lab, Record, edit, lifecycle
 from minigts.machine.progress import Progress
 from minigts.providers.base import Edits
 from minigts.session.bring_up import Ready
-from minigts.topology.difference import Difference, difference, with_settings_of
+from minigts.topology.difference import Difference, difference, plan_with_settings
 from minigts.topology.read.load import Loaded
-from minigts.topology.renumber import renumbered
+from minigts.topology.renumber import renumber_plan
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Pending:
     @property
     def is_empty(self) -> bool:
         made = self.difference
-        return made.is_empty and not self.interrupted and with_settings_of(made) == made.before
+        return made.is_empty and not self.interrupted and plan_with_settings(made) == made.before
 
     def require(self) -> None:
         """Raise InputError with all that cannot be applied."""
@@ -70,7 +70,7 @@ def pending(wanted: Ready, file: Loaded) -> Pending | None:
     lifecycle.require_provider(there, record, wanted.lab)
     lifecycle.require_share(there, record, wanted.share)
     before = (there.plan_with(record.becoming) if record.becoming else None) or there.plan
-    made = difference(before, renumbered(file.plan, before, file.subnets, file.addresses, file.ports))
+    made = difference(before, renumber_plan(file.plan, before, file.subnets, file.addresses, file.ports))
     made = replace(
         made, overlay=_other_overlay(there, wanted), refused=(*made.refused, *_hindrances(there, record, made))
     )
@@ -88,7 +88,7 @@ def apply(found: Pending, progress: Progress) -> tuple[Lab, edit.Started]:
     lab, made = found.lab, found.difference
     if found.interrupted:
         lab = overlays.finish(lab, progress)
-    settings = with_settings_of(made)
+    settings = plan_with_settings(made)
     if settings != lab.plan:
         lab = edit.declare(lab, settings, progress, altered=found.altered or made.comes_or_goes)
     if not made.comes_or_goes:
@@ -99,7 +99,7 @@ def apply(found: Pending, progress: Progress) -> tuple[Lab, edit.Started]:
 def _other_overlay(there: Lab, wanted: Ready) -> tuple[str, str] | None:
     """The overlay that is joined, and the one that will be; None where they are the same."""
     try:
-        joined = overlays.joined(there)
+        joined = overlays.joined_overlay(there)
     except MinigtsError:  # of an alteration that was interrupted
         return None
     had = "none" if joined is None else joined.name
@@ -118,7 +118,7 @@ def _hindrances(there: Lab, record: Record, made: Difference) -> Iterator[str]:
         return
     try:
         overlays.require_alterable(there, record)
-        if (joined := overlays.joined(there)) is not None:
+        if (joined := overlays.joined_overlay(there)) is not None:
             overlays.require_fit(made.after, joined.name)
         if isinstance(there.provider, Edits):
             there.provider.require_room_for(made.after)
@@ -131,6 +131,6 @@ def _require_answers(states: dict[str, str]) -> None:
         raise InputError(f"{dead[0]} does not answer, so nothing was changed: minigts restart {dead[0]}")
 
 
-def with_lab(wanted: Ready, lab: Lab) -> Ready:
+def request_for_lab(wanted: Ready, lab: Lab) -> Ready:
     """The request for the lab as it is up, in its own numbers."""
     return replace(wanted, lab=labs.Lab.known(lab.rundir, lab.plan, wanted.lab.provider))

@@ -87,7 +87,7 @@ def _nobody_asks(_certificate: Certificate, _remark: str) -> None:
 def ready(request: Request) -> Ready:
     """Make all checks that are possible before anything is started; nothing is changed. Raises InputError for an
     impossible name, overlay or time, EnvironmentLacks when this machine lacks something."""
-    course.wanted()
+    course.course_request()
     return _ready(request, request.plan.overlay)
 
 
@@ -153,7 +153,7 @@ def require_room(plan: Plan, provider: Provider, names: Collection[str]) -> None
         provider.require_room(plan, sorted(names))
 
 
-def as_root(provider: Provider) -> tuple[str, ...]:
+def root_note(provider: Provider) -> tuple[str, ...]:
     """A note for a user who brings hosts up as root without need; none for others."""
     return (RUN_AS_ROOT,) if os.geteuid() == 0 and isinstance(provider, OwnProcesses) else ()
 
@@ -162,7 +162,7 @@ def _ready(request: Request, otherwise: str | None) -> Ready:
     """As `ready`; `otherwise` is the overlay to join where none was asked for, and a kept lab had none."""
     if request.overlay is not None:
         overlays.find(request.overlay)
-    lab = labs.wanted(request.plan, request.provider, request.name)
+    lab = labs.future_lab(request.plan, request.provider, request.name)
     is_new, state = not lab.rundir.is_dir(), lab.read_state()
     overlay = request.overlay or (_kept_overlay(lab) if state == KEPT else None) or otherwise
     if overlay is not None:
@@ -188,7 +188,7 @@ def _completed(
         show(certificate, remark)
     silences: tuple[Silence, ...] = ()
     if wanted.overlay is not None:
-        before = overlays.joined(lab)
+        before = overlays.joined_overlay(lab)
         try:
             overlays.join(lab, wanted.overlay, say)
             if strict and before is not None and before.ends:
@@ -202,7 +202,7 @@ def _completed(
 
 def _kept_overlay(lab: Lab) -> str | None:
     """The overlay that a kept lab had, by its records; None: none."""
-    joined = overlays.joined(Lab(lab.rundir))
+    joined = overlays.joined_overlay(Lab(lab.rundir))
     return None if joined is None else joined.name
 
 

@@ -23,7 +23,7 @@ from minigts.cluster.jobs import record_jobs, split
 from minigts.errors import CommandFailed, HostFailed, InputError
 from minigts.experiments import decidable, prepare, run, run_folders, trust
 from minigts.experiments.prepare import Prepared
-from minigts.experiments.run import OnProgress, Outcome
+from minigts.experiments.run import OnProgress, RunOutcome
 from minigts.lab import Lab, links
 from minigts.language.figures import duration
 from minigts.language.problems import listed
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from minigts.cluster.engine import EngineFile
 
 
-class Watcher(Protocol):
+class CampaignWatcher(Protocol):
     """Receives the progress of a campaign."""
 
     def note(self, line: str) -> None:
         """Take a line for the user."""
 
-    def outcome(self, outcome: Outcome, directory: Path) -> None:
+    def outcome(self, outcome: RunOutcome, directory: Path) -> None:
         """Take the outcome of the run in `directory`, whose tables have been written."""
 
     def preparing(self) -> AbstractContextManager[Progress]:
@@ -75,7 +75,7 @@ class Means:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CampaignRequest:
     """The campaign to run: experiments, or a results folder to resume."""
 
     files: tuple[Path, ...] = ()
@@ -93,7 +93,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Opened:
+class CheckedCampaign:
     """A campaign whose whole input has been checked; nothing has been started."""
 
     prepared: tuple[Prepared, ...]
@@ -104,7 +104,7 @@ class Opened:
     allowed: Trusted[tuple[Prepared, ...]] | None
     """What may be measured; None for a `dry` run, which measures nothing."""
 
-    def measure(self, results: Path, watcher: Watcher) -> Measured:
+    def measure(self, results: Path, watcher: CampaignWatcher) -> CampaignResult:
         """Run the campaign, in new folders below `results` unless it is resumed; see `measure`. Raises EnvironmentLacks
         when the memory does not suffice, and what labs and engines raise."""
         if self.means.lab is None and (self.means.on is None or engines.is_here(self.means.on)):
@@ -114,12 +114,12 @@ class Opened:
             raise InputError("run: a dry run measures nothing")
         if self.directories:
             return measure(self.directories, self.allowed, self.means, watcher, self.engine)
-        with begun(results, self.allowed, self.means.provider) as directories:
+        with begin_folders(results, self.allowed, self.means.provider) as directories:
             return measure(directories, self.allowed, self.means, watcher, self.engine)
 
 
 @dataclass(frozen=True)
-class Measured:
+class CampaignResult:
     """The result of a campaign."""
 
     folder: Path
@@ -129,14 +129,14 @@ class Measured:
 
 
 @contextmanager
-def opened(asked: Asked, note: Progress, *, dry: bool = False) -> Iterator[Opened]:
+def open_campaign(asked: CampaignRequest, note: Progress, *, dry: bool = False) -> Iterator[CheckedCampaign]:
     """Read and check a campaign; `note` gets what is left out. Within the context no other run uses a folder that is
     resumed, unless it is a `dry` run. Raises InputError with every problem, EnvironmentLacks for an engine that is not
     available.
     """
     means = asked.means
     _require_sense(asked)
-    engine = None if means.on is None else engines.checked(means.on)
+    engine = None if means.on is None else engines.check_engine(means.on)
     time = asked.time
     if means.lab is not None:
         time = time or _time_of(labs.checked_name(means.lab))
@@ -145,10 +145,10 @@ def opened(asked: Asked, note: Progress, *, dry: bool = False) -> Iterator[Opene
     with ExitStack() as stack:
         if asked.resume is not None:
             if not dry:
-                stack.enter_context(run_folders.locked(asked.resume))
+                stack.enter_context(run_folders.lock_folder(asked.resume))
             directories, prepared = run_folders.reopen(asked.resume)
             means = replace(means, provider=_provider_again(directories, means.provider))
-            found = trust.reopened(asked.resume, directories, prepared, means.provider)
+            found = trust.reopen_runs(asked.resume, directories, prepared, means.provider)
             if not dry:
                 allowed = found.allowed(trust.wants(prepared, means.provider), trusted=asked.trusted)
                 if asked.trusted:  # so that it is asked once
@@ -165,7 +165,7 @@ def opened(asked: Asked, note: Progress, *, dry: bool = False) -> Iterator[Opene
                 kernel=asked.kernel,
             )
             allowed = gate.own(prepared)
-            for line in prepare.passed_over(asked.files):
+            for line in prepare.skipped_folders(asked.files):
                 note(line)
         chances = dict.fromkeys(chance for each in prepared if (chance := each.chance) is not None)
         for line in (
@@ -177,14 +177,14 @@ def opened(asked: Asked, note: Progress, *, dry: bool = False) -> Iterator[Opene
         _require_possible(prepared, means)
         for line in dict.fromkeys(line for each in prepared for line in kernels.remarks(each.plan)):
             note(line)
-        yield Opened(prepared, means, engine, directories, allowed)
+        yield CheckedCampaign(prepared, means, engine, directories, allowed)
 
 
 @contextmanager
-def begun(results: Path, allowed: Trusted[tuple[Prepared, ...]], provider: str) -> Iterator[tuple[Path, ...]]:
+def begin_folders(results: Path, allowed: Trusted[tuple[Prepared, ...]], provider: str) -> Iterator[tuple[Path, ...]]:
     """Make new results folders, which no other run uses within the context."""
     directories = run_folders.begin(results, allowed.content, provider)
-    with run_folders.locked(folder_of(directories)):
+    with run_folders.lock_folder(folder_of(directories)):
         yield directories
 
 
@@ -201,16 +201,16 @@ def require_room(prepared: Sequence[Prepared], provider: str) -> tuple[str, ...]
         labs.require_parts(registry.make(provider, Path(), time))
     for plan, laid in wanted:
         bring_up.require_room(plan, registry.make(provider, Path(), plan.time), laid)
-    return bring_up.as_root(registry.make(provider, Path()))
+    return bring_up.root_note(registry.make(provider, Path()))
 
 
 def measure(
     directories: Sequence[Path],
     allowed: Trusted[tuple[Prepared, ...]],
     means: Means,
-    watcher: Watcher,
+    watcher: CampaignWatcher,
     engine: str | EngineFile | None = None,
-) -> Measured:
+) -> CampaignResult:
     """Take every missing sample, in this process or by the engine's workers, and write the tables; the caller keeps
     other runs out. A failed lab ends a single run; in a campaign of several it is noted, and the others run on.
     """
@@ -223,7 +223,7 @@ def measure(
     for each in dict.fromkeys((folder, *folder.iterdir())):
         if is_sweep(each):
             sweeps.write_together(each, labs_of(each))
-    return Measured(folder, complete)
+    return CampaignResult(folder, complete)
 
 
 @contextmanager
@@ -262,9 +262,9 @@ def _lent(plan: Plan, found: Lab, say: Progress) -> Lab:
     return found
 
 
-def _require_sense(asked: Asked) -> None:
+def _require_sense(asked: CampaignRequest) -> None:
     """Raises InputError for options that exclude each other."""
-    course.wanted()
+    course.course_request()
     if bool(asked.files) == bool(asked.resume):
         raise InputError("run: name an experiment, as in experiments/multihop.yaml, or --resume a results folder")
     _refuse_together(("--paper", asked.paper), ("--quick", asked.quick))
@@ -326,13 +326,13 @@ def _how_much(prepared: Sequence[Prepared]) -> str:
 
 
 def _by_labs(
-    folder: Path, directories: Sequence[Path], prepared: Sequence[Prepared], means: Means, watcher: Watcher
+    folder: Path, directories: Sequence[Path], prepared: Sequence[Prepared], means: Means, watcher: CampaignWatcher
 ) -> bool:
     """Measure all runs, those of one topology in one lab; return whether every sample has a result."""
     complete, runs = True, dict(zip(directories, prepared, strict=True))
     with _telling_how_to_resume(folder, "nothing that was measured is lost", watcher):
         replicated = [directory for directory, each in runs.items() if each.samples and each.experiment.replicates > 1]
-        shared = prepare.by_plan(
+        shared = prepare.directories_by_plan(
             [each for each in directories if each not in replicated],
             [each for each in prepared if not each.samples or each.experiment.replicates == 1],
         )
@@ -357,7 +357,9 @@ def _by_labs(
     return complete
 
 
-def _in_one_lab(plan: Plan, directories: Sequence[Path], laid: Collection[str], means: Means, watcher: Watcher) -> bool:
+def _in_one_lab(
+    plan: Plan, directories: Sequence[Path], laid: Collection[str], means: Means, watcher: CampaignWatcher
+) -> bool:
     """Measure the runs of one topology in one lab, over these overlays; return whether every sample has a result."""
     with ExitStack() as stack:
         with watcher.preparing() as say:
@@ -369,14 +371,14 @@ def _in_one_lab(plan: Plan, directories: Sequence[Path], laid: Collection[str], 
     return _told(watcher, directories, outcomes)
 
 
-def _replicates(folder: Path, directories: Sequence[Path], watcher: Watcher) -> bool:
+def _replicates(folder: Path, directories: Sequence[Path], watcher: CampaignWatcher) -> bool:
     """Measure replicates one after the other, each in its own lab; return whether every sample has a result."""
     with watcher.measuring() as (step, on_progress):
         in_turn.run_in_turn(folder, directories, step, on_progress)
     return _told(watcher, directories, map(run.finish, directories))
 
 
-def _by_workers(folder: Path, directories: Sequence[Path], engine: str | EngineFile, watcher: Watcher) -> bool:
+def _by_workers(folder: Path, directories: Sequence[Path], engine: str | EngineFile, watcher: CampaignWatcher) -> bool:
     """Let an engine's workers measure all runs; return whether every sample has a result."""
     with watcher.preparing() as say:
         for provider in dict.fromkeys(manifests.read(each).provider for each in directories):
@@ -387,7 +389,7 @@ def _by_workers(folder: Path, directories: Sequence[Path], engine: str | EngineF
     record_jobs(folder, directories, jobs)
     with _telling_how_to_resume(folder, "what jobs have brought is kept", watcher), ExitStack() as stack:
         with watcher.preparing() as say:
-            begun_engine = stack.enter_context(engines.opened(engine, say))
+            begun_engine = stack.enter_context(engines.open_engine(engine, say))
         say, on_progress = stack.enter_context(watcher.measuring())
         outcome = dispatch.run_jobs(begun_engine, jobs, partial(merge_results.keep, folder), say, on_progress)
     for job, why in outcome.failed.items():
@@ -395,7 +397,7 @@ def _by_workers(folder: Path, directories: Sequence[Path], engine: str | EngineF
     return _told(watcher, directories, map(run.finish, directories))
 
 
-def _told(watcher: Watcher, directories: Sequence[Path], outcomes: Iterable[Outcome]) -> bool:
+def _told(watcher: CampaignWatcher, directories: Sequence[Path], outcomes: Iterable[RunOutcome]) -> bool:
     """Tell the watcher each outcome as it is known; return whether every sample has a result."""
     complete = True
     for directory, outcome in zip(directories, outcomes, strict=True):
@@ -405,7 +407,7 @@ def _told(watcher: Watcher, directories: Sequence[Path], outcomes: Iterable[Outc
 
 
 @contextmanager
-def _telling_how_to_resume(folder: Path, kept: str, watcher: Watcher) -> Iterator[None]:
+def _telling_how_to_resume(folder: Path, kept: str, watcher: CampaignWatcher) -> Iterator[None]:
     try:
         yield
     except BaseException:

@@ -11,7 +11,7 @@ from minigts.artifacts import kernels
 from minigts.providers import DEFAULT, registry
 from minigts.providers.base import OwnProcesses, Provider
 from minigts.topology.plan.plan import Plan
-from minigts.topology.read.load import Loaded, loaded, parsed
+from minigts.topology.read.load import Loaded, load_file, parse_text
 from minigts.topology.time import Time
 from minigts.topology.user_files import UserFiles
 
@@ -47,12 +47,12 @@ def read(
     if known_overlays is None:
         from minigts import overlays  # noqa: PLC0415  `minigts plan` starts faster without
 
-        known_overlays = overlays.known()
+        known_overlays = overlays.known_names()
     known, best = tuple(known_overlays), registry.best_time(provider)
     values, wrong = kernels.values(kernel), None if any_kernel else kernels.wrong
     if isinstance(topology, str) and "\n" in topology:
         beside = UserFiles(Path.cwd())
-        return parsed(
+        return parse_text(
             topology,
             "topology",
             known_overlays=known,
@@ -62,7 +62,7 @@ def read(
             beside=beside,
             wrong_kernel=wrong,
         )
-    return loaded(topology, known_overlays=known, time=time, best=best, values=values, wrong_kernel=wrong)
+    return load_file(topology, known_overlays=known, time=time, best=best, values=values, wrong_kernel=wrong)
 
 
 def foreseen(plan: Plan, provider: Provider, overlay: str) -> tuple[str, ...]:

@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from minigts import paths
 from minigts.errors import InputError, Problem
-from minigts.suites.suite import LARGEST_FILE_BYTES, Case, SuiteOptions, SuiteTest, Verdict
+from minigts.suites.suite import Case, SuiteOptions, SuiteTest, Verdict, read_file
 
 LIST, COMMON = "kselftest-list.txt", "kselftest"
 SKIPPED = 4
@@ -35,19 +34,8 @@ class Kselftest:
     def tests(self, directory: Path, options: SuiteOptions) -> Sequence[SuiteTest]:
         """Raises InputError. The options have nothing for this suite."""
         del options
-        try:
-            lines = paths.read_whole(directory / LIST, LARGEST_FILE_BYTES).decode(errors="replace").splitlines()
-        except OSError as error:
-            raise InputError(
-                [
-                    Problem(
-                        str(directory / LIST),
-                        0,
-                        f"cannot be read: {error.strerror or error}; it is made by "
-                        "`make -C tools/testing/selftests install`",
-                    )
-                ]
-            ) from error
+        made_by = "it is made by `make -C tools/testing/selftests install`"
+        lines = read_file(directory / LIST, made_by).decode(errors="replace").splitlines()
         found = [(number, line, _ENTRY.fullmatch(line.strip())) for number, line in enumerate(lines, 1) if line.strip()]
         for number, line, entry in found:
             if entry is None or ".." in line:

@@ -13,9 +13,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from minigts import paths
 from minigts.errors import InputError, Problem
-from minigts.suites.suite import LARGEST_FILE_BYTES, Case, SuiteOptions, SuiteTest, Verdict
+from minigts.suites.suite import Case, SuiteOptions, SuiteTest, Verdict, read_file
 
 RUNNER, ENDING = "ksft_runner.sh", ".pkt"
 _ARGUMENTS = re.compile(r'^\s*\[([a-z0-9-]+)\]="([^"]*)"', re.MULTILINE)
@@ -36,7 +35,7 @@ class Packetdrill:
     packages: Sequence[str] = ()
 
     def tests(self, directory: Path, options: SuiteOptions) -> Sequence[SuiteTest]:
-        runner = _text(directory / RUNNER)
+        runner = read_file(directory / RUNNER).decode(errors="replace")
         arguments = {name: tuple(shlex.split(words)) for name, words in _ARGUMENTS.findall(runner)}
         usual = _VERSIONS.search(runner)
         if not arguments or usual is None or not set(usual[1].split()) <= arguments.keys():
@@ -65,7 +64,7 @@ class Packetdrill:
 def _test(
     script: Path, usual: Sequence[str], arguments: Mapping[str, tuple[str, ...]], more: tuple[str, ...]
 ) -> SuiteTest:
-    versions = _OWN_VERSION.findall(_text(script)) or usual
+    versions = _OWN_VERSION.findall(read_file(script).decode(errors="replace")) or usual
     if len(versions) != len(set(versions)) or not set(versions) <= arguments.keys():
         raise InputError([Problem(str(script), 0, f"--ip_version={versions[0]}: {RUNNER} has no arguments for it")])
     return SuiteTest(
@@ -78,10 +77,3 @@ def _test(
             for version in versions
         ),
     )
-
-
-def _text(path: Path) -> str:
-    try:
-        return paths.read_whole(path, LARGEST_FILE_BYTES).decode(errors="replace")
-    except OSError as error:
-        raise InputError([Problem(str(path), 0, f"cannot be read: {error.strerror or error}")]) from error

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from minigts import lab as labs
-from minigts import paths
 from minigts.errors import CommandTimeout, InputError, MinigtsError, Problem
 from minigts.foreign import Foreign, content, one_line, whole_number
 from minigts.lab import Lab
@@ -21,7 +20,7 @@ from minigts.providers.base import HasCourse
 from minigts.session import bring_up
 from minigts.suites import registry
 from minigts.suites.outcome import LONGEST_REASON, CaseOutcome
-from minigts.suites.suite import LARGEST_FILE_BYTES, PLACE, Case
+from minigts.suites.suite import PLACE, Case, read_file
 from minigts.suites.work import HOST, SuiteJob
 
 NS_PER_S = 10**9
@@ -89,11 +88,12 @@ def _lay(work: SuiteJob, files: Path) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
+    content = read_file(source)
     try:
-        target.write_bytes(paths.read_whole(source, LARGEST_FILE_BYTES))
+        target.write_bytes(content)
         shutil.copymode(source, target)
     except OSError as error:
-        raise InputError([Problem(str(source), 0, f"cannot be read: {error.strerror or error}")]) from error
+        raise InputError([Problem(str(source), 0, f"cannot be copied: {error.strerror or error}")]) from error
 
 
 def _case(lab: Lab, work: SuiteJob, case: Case) -> CaseReport:

@@ -8,11 +8,23 @@ from typing import Annotated, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from minigts import paths
+from minigts.errors import InputError, Problem
+
 Verdict = Literal["passed", "failed", "skipped", "error"]
 """`error`: the lab could not be run, which says nothing about the test."""
 PLACE = "/suite"
 """The folder of a host with the suite's files; programs of the user's are in its folder `bin`."""
 LARGEST_FILE_BYTES = 100_000_000
+
+
+def read_file(path: Path, remedy: str = "") -> bytes:
+    """The content of a file of the user's. Raises InputError, with the remedy, if it cannot be read."""
+    try:
+        return paths.read_whole(path, LARGEST_FILE_BYTES)
+    except OSError as error:
+        why = f"cannot be read: {error.strerror or error}"
+        raise InputError([Problem(str(path), 0, f"{why}; {remedy}" if remedy else why)]) from error
 
 
 class Case(BaseModel):

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Protocol
 
 import minigts
-from minigts import paths
 from minigts.cluster import dispatch
 from minigts.cluster import engine as engines
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem
@@ -34,7 +33,7 @@ from minigts.suites import junit as xml
 from minigts.suites.outcome import LONGEST_REASON, CaseOutcome
 from minigts.suites.performance import CaseReport
 from minigts.suites.registry import find
-from minigts.suites.suite import LARGEST_FILE_BYTES, Suite, SuiteOptions, SuiteTest
+from minigts.suites.suite import Suite, SuiteOptions, SuiteTest, read_file
 from minigts.suites.work import HOST, SuiteJob, SuiteRun, SuiteSettings
 from minigts.topology.plan.plan import Plan
 from minigts.topology.time import Time
@@ -136,10 +135,7 @@ def _program(suite: Suite, given: Path | None) -> Path | None:
 
 
 def _sha256(path: Path) -> str:
-    try:
-        return hashlib.sha256(paths.read_whole(path, LARGEST_FILE_BYTES)).hexdigest()
-    except OSError as error:
-        raise InputError([Problem(str(path), 0, f"cannot be read: {error.strerror or error}")]) from error
+    return hashlib.sha256(read_file(path)).hexdigest()
 
 
 def require_equal(earlier: SuiteRun, asked: SuiteRun) -> None:
@@ -231,7 +227,7 @@ def _by_workers(jobs: Sequence[SuiteJob], kept: _Kept, engine: str, watcher: Sui
     def progress(_at: RunProgress) -> None:
         """Nothing is said: `kept` tells of each case that has ended."""
 
-    with engines.opened(engine, watcher.step) as opened:
+    with engines.open_engine(engine, watcher.step) as opened:
         ended = dispatch.run_jobs(opened, jobs, kept, watcher.step, progress)
     by_name = {job.name: job for job in jobs}
     for name, why in ended.failed.items():

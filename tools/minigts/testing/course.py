@@ -83,20 +83,20 @@ class Course:
     def check_registers(self, history: Iterable[Operation]) -> RegisterVerdict:
         """Whether a history of reads, writes and compare-and-sets is linearizable: `holds`, `verdict`, `keys`. If it is
         not, FIGURE in the course's folder shows it."""
-        return histories.of_registers(history, lambda _: None, figure=self.folder / FIGURE)
+        return histories.judge_registers(history, lambda _: None, figure=self.folder / FIGURE)
 
     def check_set(self, history: Iterable[Operation], there: Collection[str]) -> SetVerdict:
         """Which of the values that were added to a set are `lost` or `unexpected`; it holds `there` at the end."""
-        return histories.of_a_set(history, there)
+        return histories.judge_set(history, there)
 
     def check_bank(self, history: Iterable[Operation], total: int) -> BankVerdict:
         """Which reads of all accounts at once, with `balances`, do not add up to `total`, or have one below zero."""
-        return judges.of_a_bank(history, total)
+        return judges.judge_bank(history, total)
 
     def check_queue(self, history: Iterable[Operation]) -> QueueVerdict:
         """Which values of a queue (`put`, and `take` until it is empty) are `lost`, taken `twice` or `unexpected`."""
-        return judges.of_a_queue(history)
+        return judges.judge_queue(history)
 
     def check_lists(self, history: Iterable[Operation]) -> ListVerdict:
         """Whether lists, to which clients `append` and of which they `read` all `values`, grew at their ends alone."""
-        return judges.of_lists(history)
+        return judges.judge_lists(history)

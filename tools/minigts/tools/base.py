@@ -172,7 +172,7 @@ def count(text: str) -> int:
     return int(number(text[:15], "count"))
 
 
-def clamped(value: float, low: float, high: float) -> float:
+def clamp(value: float, low: float, high: float) -> float:
     """The value, limited to the range from `low` to `high`."""
     return min(max(value, low), high)
 

@@ -363,7 +363,7 @@ def _beside(name: str, number: Numbered) -> Column:
     )
 
 
-def made_for(options: CommandOptions) -> Tool:
+def tool_for(options: CommandOptions) -> Tool:
     """The tool of a measurement with these options: with its label, its unit, and its way to read the output."""
     return replace(
         TOOL,
@@ -389,7 +389,7 @@ TOOL = Tool(
     seconds=seconds,
     read=_unmade,
     predicted=_none,
-    made_for=made_for,
+    made_for=tool_for,
     of_the_host=True,
     at_most_s=lambda options: options.at_most_s,
     serves=serves,

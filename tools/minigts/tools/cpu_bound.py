@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from minigts.tools.columns import Column, Declared
 from minigts.topology.plan.elements import Path
 from minigts.topology.plan.plan import Plan
-from minigts.topology.tcp import between, buffers
+from minigts.topology.tcp import buffers, window_between
 
 MOST_MBIT = 100_000.0
 """The most that TCP may send over links without a rate, in Mbit/s: as much as the fastest rate that a link can have. A
@@ -31,7 +31,7 @@ class Mark:
 OF_THE_PROCESSOR = Mark("changes or counts only what the processor of a host has to do, and nothing on the links")
 
 
-def of_the_processor(options: BaseModel, varied: Mapping[str, Collection[object]]) -> Iterator[str]:
+def processor_options(options: BaseModel, varied: Mapping[str, Collection[object]]) -> Iterator[str]:
     """The keys of options that are `OF_THE_PROCESSOR` and have a value other than their default.
 
     `varied` has the values of options that take several in turn.
@@ -72,7 +72,7 @@ def unlimited_tcp(plan: Plan, path: Path) -> str:
     if any(end.outgoing.jitter_ms or end.outgoing.slot_ms or end.outgoing.trace for end in plan.ends_on(path)):
         return ""
     sender, receiver = (buffers(plan.host(host).sysctls) for host in (path.source, path.target))
-    if not path.links or between(sender, receiver).mbit(path.rtt_ms)[1] <= MOST_MBIT:
+    if not path.links or window_between(sender, receiver).mbit(path.rtt_ms)[1] <= MOST_MBIT:
         return ""
     lacks = f"no rate, and a round trip of {path.rtt_ms:g} ms" if path.rtt_ms else "neither a rate nor a delay"
     return (

@@ -296,7 +296,7 @@ class FlowResult:
         return None if longest_ms is None or self.idle_ms is None else max(0.0, longest_ms - self.idle_ms)
 
 
-def measured_of(options: FlowsOptions, member: Member, stdout: str, stderr: str) -> Measured:
+def parse_flow(options: FlowsOptions, member: Member, stdout: str, stderr: str) -> Measured:
     """What a flow's tool measured, of ping without what it sent before the common time. Raises ParseError, which names
     the flow."""
     tool = member.flow.instrument
@@ -326,7 +326,7 @@ def jain(rates: Sequence[float]) -> float | None:
     return sum(rates) ** 2 / (len(rates) * squares) if squares > 0 else None
 
 
-def shared(results: Sequence[FlowResult]) -> tuple[FlowResult, ...]:
+def add_shares(results: Sequence[FlowResult]) -> tuple[FlowResult, ...]:
     """The same, each flow that sends with its share of what all of them sent."""
     total = sum(each.rate_mbit for each in results)
     return tuple(
@@ -414,7 +414,7 @@ def _columns_of(flow: _Flow, options: FlowsOptions) -> Iterator[Column]:
             yield Column(f"{name}_{column.name}", f"{column.label} of {name}", column.unit, follows=_FOLLOWS)
 
 
-def over_time(outputs: Sequence[tuple[Member, str]]) -> Mapping[str, list[tuple[float, float]]]:
+def time_series(outputs: Sequence[tuple[Member, str]]) -> Mapping[str, list[tuple[float, float]]]:
     """Figures over time of each flow's output: for `NAME column` pairs of seconds since the measurement began and the
     figure, of all flows of a name one after the other in time. Raises ParseError."""
     found: dict[str, list[tuple[float, float]]] = {}
@@ -434,7 +434,7 @@ def seconds(options: FlowsOptions, path: Path) -> float:
     return own_s + SETUP_ROUND_TRIPS * path.rtt_ms / 1000 + START_S
 
 
-def made_for(options: FlowsOptions) -> Tool:
+def tool_for(options: FlowsOptions) -> Tool:
     """The tool of a measurement with these flows, with their columns."""
     return replace(TOOL, columns=columns_of(options))
 
@@ -481,5 +481,5 @@ TOOL = Tool(
     predicted=_none,
     endless=_endless,
     series=_of_several,
-    made_for=made_for,
+    made_for=tool_for,
 )

@@ -42,7 +42,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
-class Sum(_Part):
+class StreamSum(_Part):
     seconds: FiniteFloat = Field(gt=0)
     bytes: _Whole = Field(ge=0)
     bits_per_second: FiniteFloat = Field(ge=0)
@@ -54,7 +54,7 @@ class Sum(_Part):
     omitted: bool = False
 
 
-class _Moment(Sum):
+class _Moment(StreamSum):
     seconds: FiniteFloat = Field(ge=0)
 
 
@@ -86,9 +86,9 @@ class _Stream(_Part):
 
 class _End(_Part):
     streams: list[_Stream] = []
-    sum: Sum | None = None
-    sum_sent: Sum | None = None
-    sum_received: Sum | None = None
+    sum: StreamSum | None = None
+    sum_sent: StreamSum | None = None
+    sum_received: StreamSum | None = None
     sender_tcp_congestion: str = ""
 
 
@@ -131,7 +131,7 @@ class _Iperf3(_Part):
     error: str | None = None
 
 
-def report(stdout: str, stderr: str, protocol: str) -> tuple[_Iperf3, Sum, Sum]:
+def report(stdout: str, stderr: str, protocol: str) -> tuple[_Iperf3, StreamSum, StreamSum]:
     """The report, and its sums of what was sent and received. Raises ParseError, with iperf3's own message if any."""
     whole = _read(stdout, stderr, protocol)
     sent, received = whole.end.sum_sent, whole.end.sum_received

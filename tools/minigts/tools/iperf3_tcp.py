@@ -137,7 +137,7 @@ def series(stdout: str) -> Mapping[str, Sequence[tuple[float, float]]]:
     return found
 
 
-def predicted(options: TcpOptions, way: PathUnderTest) -> float | None:
+def prediction(options: TcpOptions, way: PathUnderTest) -> float | None:
     """The upper bound of all streams together, in Mbit/s."""
     expected = _expected(options, way)
     return None if expected is None else expected.most_mbit
@@ -165,7 +165,7 @@ TOOL = Tool(
     seconds=seconds,
     read=read,
     series=series,
-    predicted=predicted,
+    predicted=prediction,
     least=least,
     fills=lambda _options: True,
     prediction=Prediction("ceiling", "the highest TCP goodput that the plan allows"),

@@ -9,7 +9,7 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, Field
 
 from minigts.errors import InputError
-from minigts.language.fields import whole, written
+from minigts.language.fields import text_schema, whole
 from minigts.language.quantities import OFFERED_MBIT, OFFERED_PERCENT
 from minigts.tools import iperf3
 from minigts.tools.base import SETUP_ROUND_TRIPS, START_S, Measured, ParseError, PathUnderTest, Prediction, Tool
@@ -48,7 +48,7 @@ def _rate(value: object) -> str:
 Rate = Annotated[
     str,
     BeforeValidator(_rate),
-    written(either(UNLIMITED, OFFERED_MBIT, OFFERED_PERCENT), "45mbit", "90%", UNLIMITED),
+    text_schema(either(UNLIMITED, OFFERED_MBIT, OFFERED_PERCENT), "45mbit", "90%", UNLIMITED),
 ]
 
 
@@ -157,7 +157,7 @@ def read(stdout: str, stderr: str) -> Measured:
     return Measured(run.received_mbit, extra, payload_bytes=run.payload_bytes)
 
 
-def predicted(options: UdpOptions, way: PathUnderTest) -> float | None:
+def prediction(options: UdpOptions, way: PathUnderTest) -> float | None:
     """What is offered, or the share of it that the lowest rate carries, less the links' declared loss; in Mbit/s."""
     offered, carried = offered_mbit(options.rate, way.path), carried_mbit(options.datagram, way)
     arrives = offered if carried is None else min(offered, carried)
@@ -174,6 +174,6 @@ TOOL = Tool(
     argv=argv,
     seconds=seconds,
     read=read,
-    predicted=predicted,
+    predicted=prediction,
     prediction=Prediction("expected", "the UDP that should arrive"),
 )

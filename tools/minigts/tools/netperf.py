@@ -15,7 +15,7 @@ def client(way: PathUnderTest) -> tuple[str, ...]:
     return ("netperf", "-6" if way.family == "ipv6" else "-4", "-H", way.address)
 
 
-class Printed:
+class NetperfOutput:
     """The lines `KEY=VALUE` that netperf's `-k` selects. Raises ParseError where `needed` is not among them."""
 
     def __init__(self, stdout: str, stderr: str, needed: str) -> None:

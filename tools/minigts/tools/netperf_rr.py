@@ -8,9 +8,9 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from minigts.tools.base import START_S, Measured, PathUnderTest, Tool, clamped, number, rtt_ms
+from minigts.tools.base import START_S, Measured, PathUnderTest, Tool, clamp, number, rtt_ms
 from minigts.tools.columns import MAX, MEAN, MEDIAN, MIN, P99, STDEV, value
-from minigts.tools.netperf import PORT, Printed, client
+from minigts.tools.netperf import PORT, NetperfOutput, client
 from minigts.tools.options import Count, Duration, Options
 from minigts.topology.plan.elements import Path
 
@@ -97,7 +97,7 @@ def parse(stdout: str, stderr: str = "") -> RoundTrips:
     histogram's median is used. Either is limited to mean ± deviation, where every median lies.
     Raises ParseError. Source: netperf 2.7 manual, section 4.1 (-D) and section 9 (omni output selectors).
     """
-    printed = Printed(stdout, stderr, "MEAN_LATENCY")
+    printed = NetperfOutput(stdout, stderr, "MEAN_LATENCY")
     final = printed.number
     rates = [number(text, key) for key, text in printed.pairs if key == "NETPERF_INTERIM_RESULT"]
     low, mean, high, stdev = (final(f"{key}_LATENCY") / 1000 for key in ("MIN", "MEAN", "MAX", "STDDEV"))
@@ -108,7 +108,7 @@ def parse(stdout: str, stderr: str = "") -> RoundTrips:
     if intervals_ms:
         middle = low + statistics.median(intervals_ms) - min(intervals_ms)
     return RoundTrips(
-        median_ms=clamped(middle, max(low, mean - stdev), min(high, mean + stdev)),
+        median_ms=clamp(middle, max(low, mean - stdev), min(high, mean + stdev)),
         min_ms=low,
         mean_ms=mean,
         max_ms=high,

@@ -11,7 +11,7 @@ from pydantic import Field
 from minigts.errors import InputError
 from minigts.tools.base import SETUP_ROUND_TRIPS, START_S, Measured, ParseError, PathUnderTest, Prediction, Tool
 from minigts.tools.columns import LOSS, SENT, value
-from minigts.tools.netperf import PORT, Printed, client
+from minigts.tools.netperf import PORT, NetperfOutput, client
 from minigts.tools.options import Options, WholeSeconds
 from minigts.tools.payload import Datagram, carried_mbit, datagram_bytes, tcp_goodput
 from minigts.topology.plan.elements import Path
@@ -68,7 +68,7 @@ def seconds(options: StreamOptions, path: Path) -> float:
 def parse(stdout: str, stderr: str = "") -> Stream:
     """netperf UDP_STREAM or TCP_STREAM: lines `REMOTE_RECV_THROUGHPUT=93.21`, in the unit of
     `THROUGHPUT_UNITS=10^6bits/s`. Raises ParseError. Source: netperf 2.7 manual, section 9 (omni output selectors)."""
-    printed = Printed(stdout, stderr, "REMOTE_RECV_THROUGHPUT")
+    printed = NetperfOutput(stdout, stderr, "REMOTE_RECV_THROUGHPUT")
     if printed.text("THROUGHPUT_UNITS") != UNITS:
         raise ParseError(f"netperf: the unit is {printed.text('THROUGHPUT_UNITS')[:40]!r}, not {UNITS}")
     received_mbit = printed.number("REMOTE_RECV_THROUGHPUT")
@@ -84,7 +84,7 @@ def read(stdout: str, stderr: str) -> Measured:
     return Measured(run.received_mbit, extra, payload_bytes=run.payload_bytes)
 
 
-def predicted(options: StreamOptions, way: PathUnderTest) -> float | None:
+def prediction(options: StreamOptions, way: PathUnderTest) -> float | None:
     """The payload in Mbit/s that the path's lowest rate carries, for datagrams less the links' declared loss."""
     if options.protocol == "tcp":
         expected = tcp_goodput(way)
@@ -109,7 +109,7 @@ TOOL = Tool(
     argv=argv,
     seconds=seconds,
     read=read,
-    predicted=predicted,
+    predicted=prediction,
     least=least,
     prediction=Prediction("ceiling", "what the links carry of it"),
     endless=lambda options: options.protocol == "udp",

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
-from minigts.language.fields import Strict, whole, written
+from minigts.language.fields import Strict, text_schema, whole
 from minigts.language.quantities import DURATION_S, LOAD_PERCENT, QUEUE, WINDOW_BYTES, Quantity
 from minigts.language.validation import keys
 
@@ -72,11 +72,11 @@ Duration = Annotated[
     float,
     BeforeValidator(_seconds),
     PlainSerializer(written_duration, return_type=str),
-    written(DURATION_S.pattern, "10ms", "2s", "2min"),
+    text_schema(DURATION_S.pattern, "10ms", "2s", "2min"),
 ]
 WholeSeconds = Annotated[Duration, AfterValidator(_whole_seconds)]
-QueueSize = Annotated[str, BeforeValidator(QUEUE.normal), written(QUEUE.pattern, "100kB")]
-Size = Annotated[str, BeforeValidator(WINDOW_BYTES.normal), written(WINDOW_BYTES.pattern, "64KiB")]
-Share = Annotated[str, BeforeValidator(LOAD_PERCENT.normal), written(LOAD_PERCENT.pattern, "40%")]
+QueueSize = Annotated[str, BeforeValidator(QUEUE.normal), text_schema(QUEUE.pattern, "100kB")]
+Size = Annotated[str, BeforeValidator(WINDOW_BYTES.normal), text_schema(WINDOW_BYTES.pattern, "64KiB")]
+Share = Annotated[str, BeforeValidator(LOAD_PERCENT.normal), text_schema(LOAD_PERCENT.pattern, "40%")]
 Count = Annotated[int, *whole("a count", 1, MOST_COUNTED)]
 Switch = Literal["on", "off"]

@@ -7,12 +7,12 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from minigts.language.fields import written
+from minigts.language.fields import text_schema
 from minigts.language.quantities import DATAGRAM_BYTES, DATAGRAM_PACKETS
 from minigts.tools.base import PathUnderTest
 from minigts.tools.options import either
 from minigts.topology.frames import ETHERNET_HEADER_BYTES, IP_HEADER_BYTES, TCP_HEADER_BYTES, Family, tcp_ceiling_mbit
-from minigts.topology.tcp import Goodput, between, goodput
+from minigts.topology.tcp import Goodput, goodput, window_between
 
 FIT, DEFAULT = "fit", "default"
 FRAGMENT_HEADER_BYTES = 8
@@ -58,7 +58,7 @@ def _datagram(value: object) -> str:
 Datagram = Annotated[
     str,
     BeforeValidator(_datagram),
-    written(either(FIT, DEFAULT, DATAGRAM_BYTES, DATAGRAM_PACKETS), "1400B", FIT, "3packets", DEFAULT),
+    text_schema(either(FIT, DEFAULT, DATAGRAM_BYTES, DATAGRAM_PACKETS), "1400B", FIT, "3packets", DEFAULT),
 ]
 
 
@@ -71,4 +71,4 @@ def tcp_goodput(way: PathUnderTest, *, asked_bytes: int | None = None, streams: 
     if by_links is None or way.buffers is None:
         return None if by_links is None else Goodput(by_links, None)
     sender, receiver = (each if asked_bytes is None else each.asked(asked_bytes) for each in way.buffers)
-    return goodput(by_links, between(sender, receiver), way.path.rtt_ms, streams)
+    return goodput(by_links, window_between(sender, receiver), way.path.rtt_ms, streams)

@@ -19,7 +19,7 @@ from minigts.tools.base import (
     ParseError,
     PathUnderTest,
     Tool,
-    clamped,
+    clamp,
     complaint,
     count,
     number,
@@ -125,7 +125,7 @@ def parse(stdout: str, stderr: str = "") -> Pings:
         raise ParseError(f"ping: none of {counts[1][:15]} packets came back")
     low, mean, high, mdev = (number(text, "rtt") for text in times.groups())
     return Pings(
-        median_ms=clamped(statistics.median(replies), max(low, mean - mdev), min(high, mean + mdev)),
+        median_ms=clamp(statistics.median(replies), max(low, mean - mdev), min(high, mean + mdev)),
         min_ms=low,
         mean_ms=mean,
         max_ms=high,

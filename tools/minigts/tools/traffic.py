@@ -26,7 +26,7 @@ from pydantic import (
 from minigts import paths
 from minigts.errors import InputError
 from minigts.language import documents
-from minigts.language.fields import matching, number, truth, whole, written
+from minigts.language.fields import matching, number, text_schema, truth, whole
 from minigts.language.problems import shown
 from minigts.language.quantities import OFFERED_MBIT, OFFERED_PERCENT, WINDOW_BYTES
 from minigts.tools.base import SETUP_ROUND_TRIPS, START_S, Measured, ParseError, PathUnderTest, Service, Tool, complaint
@@ -98,7 +98,7 @@ _Point = Annotated[
 ]
 
 
-Load = Annotated[str, BeforeValidator(_load), written(either(OFFERED_MBIT, OFFERED_PERCENT), "50%", "20mbit")]
+Load = Annotated[str, BeforeValidator(_load), text_schema(either(OFFERED_MBIT, OFFERED_PERCENT), "50%", "20mbit")]
 
 
 class TrafficOptions(Options):
@@ -207,7 +207,7 @@ def _asked(options: TrafficOptions, way: PathUnderTest) -> dict[str, Any]:
             "arrivals": options.arrivals,
             "on": options.on_s,
             "off": options.off_s,
-            "seed": chance.of_traffic(way.course, options.seed),
+            "seed": chance.traffic_seed(way.course, options.seed),
         },
         **{"table": options.points, "distribution": distribution, "mean": mean, "shape": options.shape},
         **{
@@ -249,7 +249,7 @@ def seconds(options: TrafficOptions, path: Path) -> float:
     return options.duration_s + alone_s + SETUP_ROUND_TRIPS * path.rtt_ms / 1000 + START_S
 
 
-def at_most_s(options: TrafficOptions) -> float:
+def longest_s(options: TrafficOptions) -> float:
     """The longest that the client waits for flows."""
     return options.duration_s + patience_s(options)
 
@@ -386,6 +386,6 @@ TOOL = Tool(
     series=series,
     predicted=_none,
     of_the_host=True,
-    at_most_s=at_most_s,
+    at_most_s=longest_s,
     serves=serves,
 )

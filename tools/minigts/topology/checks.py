@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network
 from typing import TypeAlias
 
-from minigts.language.blocks import reserved_for
+from minigts.language.blocks import reserved_block
 from minigts.language.problems import Finding, Location, did_you_mean, listed, path_of, shown
 from minigts.language.tree import Data
 from minigts.topology import containers, overlay_names, rules
@@ -20,7 +20,7 @@ from minigts.topology.read.links import END_SETTINGS
 from minigts.topology.read.model import LAB_SETTINGS, SHORTHANDS
 from minigts.topology.routes import ipv6, segments
 from minigts.topology.routes.addresses import DEFAULT_SUBNETS, assign, capacity, overlaps
-from minigts.topology.routes.graph import connected
+from minigts.topology.routes.graph import connected_components
 from minigts.topology.routes.segments import NO_VLAN, Segment
 from minigts.topology.time import Time
 
@@ -48,7 +48,7 @@ def check(
     for of_ends in END_SETTINGS.values():
         yield from of_ends.problems(drafted.links)
     for link in drafted.links:
-        yield from of_link(link)
+        yield from link_problems(link)
     yield from segments.wrong_segments(drafted)
     overlaid = document.get("overlay") not in (None, *overlay_names.UNDERLAYS)
     yield from _subnets(drafted, document.get("subnets"), overlaid)
@@ -106,10 +106,10 @@ def _ends(drafted: Draft) -> Iterator[Finding]:
             yield link.where, f"a link from {link.ends[0]!r} to itself; its two ends must be different hosts"
 
 
-def of_link(link: DraftLink) -> Iterator[Finding]:
+def link_problems(link: DraftLink) -> Iterator[Finding]:
     """What is wrong with the settings of one link."""
     name = link.name or "-".join(link.ends)
-    ruled = rules.Link(name, link.ends, (link.ways.to, link.ways.back), link.mtu)
+    ruled = rules.RuledLink(name, link.ends, (link.ways.to, link.ways.back), link.mtu)
     yield from ((link.where, problem) for problem in rules.problems(ruled))
 
 
@@ -122,7 +122,7 @@ def _subnets(drafted: Draft, subnets: Data, overlaid: bool) -> Iterator[Finding]
         is not None
     }
     for lead, network in given.values():
-        if user := reserved_for(network, overlaid=overlaid):
+        if user := reserved_block(network, overlaid=overlaid):
             yield (*links[lead].where, "subnet"), f"{network} overlaps {user}"
     clashes = sorted(set(overlaps([(lead, network) for lead, network in given.values()])))
     networks = dict(given.values())
@@ -132,7 +132,7 @@ def _subnets(drafted: Draft, subnets: Data, overlaid: bool) -> Iterator[Finding]
     pool = _pool(subnets)
     if pool is None or clashes:
         return
-    if user := reserved_for(pool, overlaid=overlaid):
+    if user := reserved_block(pool, overlaid=overlaid):
         yield ("subnets",), f"{pool} overlaps {user}"
         return
     explicit = [given[index][1] if index in given else None for index in range(len(parts))]
@@ -205,7 +205,7 @@ def _connected(
 
     nodes: list[str | tuple[str, int]] = [each.name for each in drafted.machines if each.name not in in_vlans]
     joined = ((node(first, vlan), node(second, vlan)) for (first, second), vlans in carried for vlan in vlans)
-    found = ([name for name in part if isinstance(name, str)] for part in connected(nodes, joined))
+    found = ([name for name in part if isinstance(name, str)] for part in connected_components(nodes, joined))
     parts = [part for part in found if part]
     for group, members in groups.items():
         among = [[name for name in members if name in part] for part in parts]

@@ -183,7 +183,7 @@ _Nanoseconds: TypeAlias = Annotated[int, Field(ge=0, le=24 * 3600 * 10**9)]
 _PortNumber: TypeAlias = Annotated[int, Field(ge=1, le=65535)]
 
 
-class Published(_Frozen):
+class PublishedPort(_Frozen):
     """A TCP port of the host that leads to one of the container's."""
 
     port: _PortNumber
@@ -239,14 +239,14 @@ class Container(_Frozen):
     """An empty command means the image's own."""
     environment: Annotated[tuple[_Words, ...], Field(max_length=MOST_ENTRIES)] = ()
     """Each `NAME=VALUE`."""
-    ports: tuple[Published, ...] = ()
+    ports: tuple[PublishedPort, ...] = ()
     volumes: tuple[Volume, ...] = ()
     restart: Restart = "no"
     beside: Annotated[Beside | None, Field(exclude_if=lambda beside: beside is None)] = None
     """Settings of a Compose service. None, which is not stored, where the topology declares the container."""
 
 
-def planned(specs: Sequence[ContainerSpec], directory: str) -> tuple[Container, ...]:
+def plan_containers(specs: Sequence[ContainerSpec], directory: str) -> tuple[Container, ...]:
     """A host's containers as the plan has them; paths are relative to `directory`. Pure."""
 
     def place(path: str) -> str:
@@ -258,7 +258,7 @@ def planned(specs: Sequence[ContainerSpec], directory: str) -> tuple[Container, 
             image=place(spec.image) if is_file(spec.image) else spec.image,
             command=spec.command or (),
             environment=tuple(f"{name}={value}" for name, value in spec.environment.items()),
-            ports=tuple(Published(port=port, container_port=inside) for port, inside in spec.ports),
+            ports=tuple(PublishedPort(port=port, container_port=inside) for port, inside in spec.ports),
             volumes=tuple(
                 Volume(source=place(source) if is_path(source) else source, target=target, read_only=read_only)
                 for source, target, read_only in spec.volumes

@@ -115,7 +115,7 @@ def difference(before: Plan, after: Plan) -> Difference:
     return Difference(**{**vars(made), "refused": refused or tuple(_unknown(made, stay))})
 
 
-def with_settings_of(made: Difference) -> Plan:
+def plan_with_settings(made: Difference) -> Plan:
     """The plan before with all that changes under traffic as it is after: hosts and links are still the same."""
     before, after = made.before, made.after
     ports = {(name, port.link): port for name, machine in _machines(after).items() for port in machine.ports}
@@ -289,7 +289,7 @@ def _ipv6(plan: Plan) -> dict[tuple[str, int | None], str]:
 
 def _unknown(made: Difference, stay: set[str]) -> Iterator[str]:
     """Sentences for what else differs: fields that came after this module."""
-    first, after = with_settings_of(made), made.after
+    first, after = plan_with_settings(made), made.after
     had, have = _machines(first), _machines(after)
     for name in had.keys() & have.keys():
         if _without_coming(had[name], stay) != _without_coming(have[name], stay):

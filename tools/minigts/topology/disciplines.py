@@ -127,12 +127,12 @@ def word(field: str) -> str:
     return "queue." + field.split("_")[1]
 
 
-def in_host(way: Way) -> bool:
+def is_in_host(way: Way) -> bool:
     """Whether the sender's kernel has the queue of this direction even where links have wires."""
-    return below_tbf(way, carried=True) is not None
+    return inner_discipline(way, carried=True) is not None
 
 
-def below_tbf(way: Way, *, carried: bool) -> str | None:
+def inner_discipline(way: Way, *, carried: bool) -> str | None:
     """The discipline below the `tbf` of the sender's kernel; None where that has none, or no discipline below it.
     `carried`: a wire has the link's own queue."""
     if way.rate_mbit is None or way.polices:
@@ -156,7 +156,7 @@ def words(way: Way, frame_bytes: int, name: str) -> Argv:
     return ("handle", handle, name, own.limit, str(own.size(way, frame_bytes)), *options)
 
 
-def shown(qdisc: Mapping[str, Any] | None, way: Way) -> dict[str, Any]:
+def shown_fields(qdisc: Mapping[str, Any] | None, way: Way) -> dict[str, Any]:
     """The fields of `Shaping` by an item of `tc -j qdisc show`, below the `tbf` of a port that should send `way`;
     without one it is a fifo."""
     read = _shown(qdisc)

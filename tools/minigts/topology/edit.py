@@ -13,7 +13,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from minigts.errors import InputError
-from minigts.language.blocks import reserved_for
+from minigts.language.blocks import reserved_block
 from minigts.language.interface_names import free_ports
 from minigts.language.problems import did_you_mean, listed, path_of, shown
 from minigts.language.validation import findings_of
@@ -38,7 +38,7 @@ NO_DEFAULTS = Defaults()
 M = TypeVar("M", Host, Switch)
 
 
-def with_host(
+def add_host(
     plan: Plan, name: str, neighbour: str, settings: Mapping[str, str], defaults: Defaults = NO_DEFAULTS
 ) -> Plan:
     """The plan with a new host `name` and its link to `neighbour`. `settings` has keys of hosts and of links, as in a
@@ -61,10 +61,10 @@ def with_host(
     usual = HostSpec.model_construct(**{key: getattr(defaults.host, key, None) for key in BY_HAND})
     host = host_of(draft_host((), name, (spec, usual)), index, (), "")
     of_link = {key: value for key, value in settings.items() if key.partition(".")[0] not in BY_HAND}
-    return with_link(plan, name, neighbour, of_link, defaults, beside=(host,))
+    return add_link(plan, name, neighbour, of_link, defaults, beside=(host,))
 
 
-def with_link(
+def add_link(
     plan: Plan,
     first: str,
     second: str,
@@ -116,7 +116,7 @@ def with_link(
     )
 
 
-def without_link(plan: Plan, name: str) -> Plan:
+def remove_link(plan: Plan, name: str) -> Plan:
     """The plan without link `name`. Raises InputError where hosts would no longer reach each other."""
     names = [link.name for link in plan.links]
     if name not in names:
@@ -124,7 +124,7 @@ def without_link(plan: Plan, name: str) -> Plan:
     return _without(plan, None, [name])
 
 
-def without_host(plan: Plan, name: str) -> Plan:
+def remove_host(plan: Plan, name: str) -> Plan:
     """The plan without host `name` and its links. Raises InputError where others would no longer reach each other."""
     host = _machines(plan).get(name)
     if not isinstance(host, Host):
@@ -187,13 +187,13 @@ def _drafted(
     if draft.tables is not None:
         raise InputError("links of the lab's file have a table of delays: give this one a jitter of its own, or 0ms")
     if any(link.delay_from is not None for link in plan.links):
-        draft = sites.with_site_delay(draft, where)
+        draft = sites.add_site_delay(draft, where)
         nowhere = (sites.no_site(where[end]) for end in draft.ends if draft.delay_from == "no site")
         if problem := next((each for each in nowhere if each is not None), None):
             raise InputError(problem)
     if first == second:
         raise InputError(f"a link from {first!r} to itself; its two ends must be different hosts")
-    if wrong := next(checks.of_link(draft), None):
+    if wrong := next(checks.link_problems(draft), None):
         raise InputError(wrong[1])
     return draft
 
@@ -270,7 +270,7 @@ def _subnet(plan: Plan, draft: DraftLink, switch: Switch | None) -> str:
             raise InputError(f"no subnet is left in {plan.subnets}: give one, as in subnet=192.168.7.0/24")
         return str(free)
     own_network = IPv4Network(draft.subnet)
-    if user := reserved_for(own_network):
+    if user := reserved_block(own_network):
         raise InputError(f"subnet: {own_network} overlaps {user}")
     if clash := next((other for other in taken if [*overlaps([(0, other), (1, own_network)])]), None):
         raise InputError(f"subnet: {own_network} overlaps {clash}, which the lab has")
@@ -308,7 +308,7 @@ def _without_ports(machine: M, names: Iterable[str]) -> M:
 
 def _with(plan: Plan, hosts: tuple[Host, ...], switches: tuple[Switch, ...], links: tuple[Link, ...]) -> Plan:
     """The plan with these machines and links. Raises InputError where IPv6 addresses would change."""
-    beside = None if plan.ipv6 is None else ipv6.beside(hosts, links, plan.ipv6.prefix)
+    beside = None if plan.ipv6 is None else ipv6.lab_addresses(hosts, links, plan.ipv6.prefix)
     if plan.ipv6 is not None and beside is not None:
         before, after = _ipv6_addresses(plan.hosts, plan.ipv6), _ipv6_addresses(hosts, beside)
         if any(after[end] != address for end, address in before.items() if end in after):

@@ -47,7 +47,7 @@ class Elsewhere(Generic[T_contra]):
     """What it is, where that depends on the value. Default: `what`."""
 
 
-class Network(NamedTuple):
+class PlannedNetwork(NamedTuple):
     """The parts of a plan on which a host's setting may depend."""
 
     hosts: Sequence[Host]
@@ -91,7 +91,7 @@ class HostSetting:
     resolved: Callable[[Any, Host, Sequence[Host]], tuple[object, Sequence[Finding]]] | None = None
     """The value of its field that depends on the other hosts, and what is wrong with it, with the places below the
     key."""
-    misfits: Callable[[Network], Iterator[Misfit]] = _nothing
+    misfits: Callable[[PlannedNetwork], Iterator[Misfit]] = _nothing
     """What of the hosts' settings cannot hold in a network. Raises KeyError and ValueError where its addresses do not
     hang together."""
     sentences: Callable[[Sequence[Host]], Iterator[str]] = _nothing

@@ -20,7 +20,7 @@ from minigts.topology.facts.hosts.processor import Processor
 from minigts.topology.facts.hosts.routes import Routes
 from minigts.topology.facts.hosts.software import EnvironmentKey, FilesKey, Image, PackagesKey, Run
 from minigts.topology.facts.hosts.sysctls import Sysctls
-from minigts.topology.host_setting import HostSetting, Network
+from minigts.topology.host_setting import HostSetting, PlannedNetwork
 from minigts.topology.plan.elements import Host
 from minigts.topology.time import Time
 
@@ -66,7 +66,7 @@ def keys_of(field: str) -> tuple[str, ...]:
     return tuple(key for key in HOST_SETTINGS if field_of(key) == field) or (field,)
 
 
-def planned(spec: HostSpec) -> dict[str, object]:
+def planned_fields(spec: HostSpec) -> dict[str, object]:
     """The fields of a planned host that follow from its own keys alone. Where several keys have the same field, it has
     the entries of all of them, sorted by their names."""
     found: dict[str, object] = {}
@@ -81,7 +81,7 @@ def _joined(some: Any, more: Any) -> _Entries:
     return tuple(sorted((*some, *more), key=lambda entry: entry.name))
 
 
-def misfits(network: Network) -> Iterator[str]:
+def misfits(network: PlannedNetwork) -> Iterator[str]:
     """Yield a sentence for each setting of a planned host that cannot hold in the network."""
     for key, setting in HOST_SETTINGS.items():
         try:
@@ -98,7 +98,7 @@ def sentences(hosts: Sequence[Host]) -> Iterator[str]:
         yield from setting.sentences(hosts)
 
 
-def merged(layers: tuple[HostSpec | None, ...]) -> HostSpec:
+def merge(layers: tuple[HostSpec | None, ...]) -> HostSpec:
     """The settings of a host from its layers, the nearest first: each key from the first layer that has it."""
     near = [layer for layer in layers if layer is not None]
     given = {

@@ -232,18 +232,18 @@ def untimely(ways: Iterable[Shaping], time: Time) -> Iterator[str]:
                 yield f"{each.word} exists only in {each.only} time, and this lab runs in {time} time"
 
 
-def in_plan_words(field: str, value: Amount | None) -> str:
+def plan_words(field: str, value: Amount | None) -> str:
     """A value that is set of a field, with the setting's word: `rate 10 mbit`, `delay declared`."""
     if field == "trace":
-        return f"trace of {opportunities.in_short(str(value))}" if value else "no trace"
+        return f"trace of {opportunities.short_text(str(value))}" if value else "no trace"
     setting = BY_FIELD[field]
     return f"{setting.word} {setting.in_plan_words(value)}"
 
 
-def in_words(field: str, value: Amount) -> str:
+def user_words(field: str, value: Amount) -> str:
     """As `in_plan_words`, in the unit that users know: `rate 10 Mbit/s`."""
     if field == "trace":
-        return in_plan_words(field, value)
+        return plan_words(field, value)
     return f"{BY_FIELD[field].word} {BY_FIELD[field].in_words(value)}"
 
 
@@ -292,7 +292,7 @@ def sections() -> str:
     return "".join(of_each) + _SETTABLE
 
 
-def written_into(page: str) -> str:
+def page_with_sections(page: str) -> str:
     """The page with these sections in place of those that it has."""
     before, first, rest = page.partition(_FIRST)
     _, behind, after = rest.partition(_BEHIND)

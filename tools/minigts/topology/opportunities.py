@@ -83,7 +83,7 @@ def name_of(runs: str) -> str:
     return hashlib.sha256(runs.encode()).hexdigest()[:16] if runs else ""
 
 
-def in_short(runs: str) -> str:
+def short_text(runs: str) -> str:
     """`720 Mbit/s, 60 packets in 0.001 s`"""
     if not runs:
         return "none"

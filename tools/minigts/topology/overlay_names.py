@@ -24,7 +24,7 @@ def folder() -> Path:
     return paths.project_root() / "provision" / "overlays"
 
 
-def known() -> tuple[str, ...]:
+def known_names() -> tuple[str, ...]:
     """Of all overlays there are, with their variants, in alphabetical order."""
     return tuple(
         sorted(name for file in folder().glob(f"*/{FILE}") for name in names(file.parent.name, variants(file)))

@@ -118,7 +118,7 @@ Quantiles: TypeAlias = Annotated[str, AfterValidator(_checked)]
 """The quantiles of a table as a plan has them; empty: none."""
 
 
-def in_short(quantiles: str) -> str:
+def short_text(quantiles: str) -> str:
     """`57 values 1f2e3d4c`: the same for the same table."""
     return f"{len(numbers(quantiles))} values {_digest(quantiles)}" if quantiles else "none"
 

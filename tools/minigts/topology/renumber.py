@@ -25,7 +25,7 @@ End = tuple[str, str]
 """The names of a link and of one of its ends."""
 
 
-def renumbered(
+def renumber_plan(
     file: Plan,
     lab: Plan,
     given: Collection[str] = (),
@@ -48,7 +48,7 @@ def renumbered(
         for each, index in zip(file.switches, _indices(file.switches, lab.switches), strict=True)
     )
     renamed = tuple(placed.link(link) for link in sorted(file.links, key=lambda link: links[link.name]))
-    beside = None if file.ipv6 is None else ipv6.beside(hosts, renamed, file.ipv6.prefix)
+    beside = None if file.ipv6 is None else ipv6.lab_addresses(hosts, renamed, file.ipv6.prefix)
     return Plan(**{**dict(file), "hosts": hosts, "switches": switches, "links": renamed, "ipv6": beside})
 
 

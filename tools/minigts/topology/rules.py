@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
+from minigts.language.problems import shown
 from minigts.topology import opportunities
 from minigts.topology.disciplines import DISCIPLINES, FIFO, OPTIONS, word
 from minigts.topology.facts.links import queue
@@ -38,7 +39,7 @@ _OF_QUEUE = (*queue.SIZES, "queue_discipline", *OPTIONS)
 
 
 @dataclass(frozen=True)
-class Link:
+class RuledLink:
     """What the rules need to know of a link."""
 
     name: str
@@ -48,7 +49,7 @@ class Link:
     mtu: int
 
     @classmethod
-    def of_plan(cls, plan: Plan, link: elements.Link) -> Link:
+    def of_plan(cls, plan: Plan, link: elements.Link) -> RuledLink:
         """A link as its plan declares it. A plan has a queue in bytes wherever it has a rate."""
         ways = plan.directions(link)
         rtt_ms = sum(way.delay_ms for way in ways)
@@ -59,14 +60,14 @@ class Link:
     def rtt_ms(self) -> float:
         return sum(way.delay_ms for way in self.ways)
 
-    def change(self, sent: Mapping[str, Mapping[str, Amount]], named: Mapping[str, Set[str]]) -> Link:
+    def change(self, sent: Mapping[str, Mapping[str, Amount]], named: Mapping[str, Set[str]]) -> RuledLink:
         """The link with the values `sent` by each end. Of what only goes with another setting, such as the distribution
         of a jitter, that stays which `named` has or whose other setting is there."""
         ways = zip(self.ends, self.ways, strict=True)
         there, back = (_without_idle(apply(way, sent[end]), named[end]) for end, way in ways)
         return replace(self, ways=(there, back))
 
-    def set_both(self, given: Mapping[str, Amount]) -> Link:
+    def set_both(self, given: Mapping[str, Amount]) -> RuledLink:
         """The link with these values in both directions."""
         return self.change(dict.fromkeys(self.ends, given), {end: given.keys() for end in self.ends})
 
@@ -106,7 +107,7 @@ def _without_idle(way: Shaping, named: Set[str]) -> Shaping:
     return way.model_copy(update=idle) if idle else way
 
 
-def problems(link: Link) -> Iterator[str]:
+def problems(link: RuledLink) -> Iterator[str]:
     """What is wrong with the settings of a link, a sentence each."""
     for fields, other, example in _NEEDED:
         having = [way for way in link.ways if any(True for _ in _other_than_default(way, fields))]
@@ -125,7 +126,7 @@ def _other_than_default(way: Shaping, fields: Iterable[str]) -> Iterator[str]:
     yield from (BY_FIELD[field].word for field in fields if getattr(way, field) != BY_FIELD[field].default)
 
 
-def _of_direction(way: Shaping, words: str, link: Link) -> Iterator[str]:
+def _of_direction(way: Shaping, words: str, link: RuledLink) -> Iterator[str]:
     """What is wrong with one direction of a link; `words` name it: ` from ams to bra`, or nothing."""
     frame_bytes = link.mtu + ETHERNET_HEADER_BYTES
     if _early(way):
@@ -184,7 +185,7 @@ def _peak(way: Shaping) -> str | None:
     return None
 
 
-def _queue(way: Shaping, words: str, link: Link, frame_bytes: int) -> Iterator[str]:
+def _queue(way: Shaping, words: str, link: RuledLink, frame_bytes: int) -> Iterator[str]:
     rate_mbit = opportunities.mean_mbit(way.trace) if way.trace else way.rate_mbit
     sized = queue.declared_bytes(way, rate_mbit, frame_bytes)
     declared = any(getattr(way, field) is not None for field in queue.SIZES)
@@ -223,10 +224,10 @@ def _discipline(way: Shaping, held_bytes: int | None) -> Iterator[str]:
 class _Sent:
     """What has been set of a link so far, by the end that sends."""
 
-    link: Link
+    link: RuledLink
     by_end: dict[str, dict[str, Amount]]
 
-    def set(self, update: Update, sender: str | None) -> Link:
+    def set(self, update: Update, sender: str | None) -> RuledLink:
         """Set this; the link then."""
         further = complete(update)
         ends = [end for end in self.link.ends if sender in (None, end)]
@@ -237,15 +238,20 @@ class _Sent:
         return self.link.change(self.by_end, {end: named if end in ends else set() for end in self.link.ends})
 
 
+def strange_end(end: str | None, link: str, ends: tuple[str, str]) -> str:
+    """Why a link has no such end; empty where it has, and for None, which names none."""
+    return "" if end is None or end in ends else f"{shown(end)} is no end of {link}: {' and '.join(ends)} are"
+
+
 def schedule_problems(
-    links: Iterable[Link], moments: Sequence[tuple[int, Moment]], time: Time
+    links: Iterable[RuledLink], moments: Sequence[tuple[int, Moment]], time: Time
 ) -> Iterator[tuple[int, str]]:
     """What is wrong with changes that are made one after the other, in this order: the number that comes with a change,
     and a sentence; of a link each sentence once. The links are as they are declared, and each change is of one of
     them."""
     sent = {link.name: _Sent(link, {end: {} for end in link.ends}) for link in links}
     said: set[tuple[str, str]] = set()
-    judged: dict[str, deque[Link]] = {name: deque(maxlen=_REMEMBERED) for name in sent}
+    judged: dict[str, deque[RuledLink]] = {name: deque(maxlen=_REMEMBERED) for name in sent}
     for number, moment in moments:
         if moment.up is not None or moment.link not in sent:
             continue

@@ -8,11 +8,11 @@ from typing import Annotated, Self, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from minigts.language.fields import Strict, matching, text, written
+from minigts.language.fields import Strict, matching, text, text_schema
 from minigts.language.problems import Misplaced, shown
 from minigts.language.quantities import MOMENT_S
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, NAME, NAME_HINT, HostName, Name
-from minigts.topology.link_settings import SETTABLE, Amounts, amount, in_plan_words
+from minigts.topology.link_settings import SETTABLE, Amounts, amount, plan_words
 from minigts.topology.outage import SILENT, Outage
 from minigts.topology.setting import Amount
 
@@ -69,7 +69,7 @@ class Moment(BaseModel):
         """`rate 10 mbit`, `cut`, `down at ams`"""
         if self.up is not None:
             return "whole" if self.up else self.outage.in_words
-        return ", ".join(in_plan_words(field, value) for field, value in self.update.items())
+        return ", ".join(plan_words(field, value) for field, value in self.update.items())
 
 
 def _settings(value: object) -> tuple[dict[str, str], ...]:
@@ -98,7 +98,7 @@ Settings: TypeAlias = Annotated[
     BeforeValidator(_settings),
     WithJsonSchema({"anyOf": [_ONE, {"type": "array", "items": _ONE, "minItems": 1}]}),
 ]
-Seconds: TypeAlias = Annotated[str, BeforeValidator(MOMENT_S.normal), written(MOMENT_S.pattern, "10s")]
+Seconds: TypeAlias = Annotated[str, BeforeValidator(MOMENT_S.normal), text_schema(MOMENT_S.pattern, "10s")]
 
 
 class Step(Strict):

@@ -153,7 +153,9 @@ class Setting:
         return None if number is None else number / self.wire[0].per
 
 
-def of_time(name: str, field: str, words: Callable[[float], Argv], read: Callable[[Options], float]) -> dict[str, Any]:
+def time_setting(
+    name: str, field: str, words: Callable[[float], Argv], read: Callable[[Options], float]
+) -> dict[str, Any]:
     """What settings of time share: microseconds with three digits for tc, which rounds them; nanoseconds for a wire."""
     of = partial(_of, field)
     return {
@@ -164,7 +166,7 @@ def of_time(name: str, field: str, words: Callable[[float], Argv], read: Callabl
     }
 
 
-def of_share(word: str, *, always: bool = False) -> dict[str, Any]:
+def share_setting(word: str, *, always: bool = False) -> dict[str, Any]:
     """What shares of packets have in common: netem takes them by the same word, and shows them as a share of 1. With
     `always` it is told 0 %, too, as it keeps the value where it is not."""
     of = partial(_of, f"{word}_percent")

@@ -58,18 +58,18 @@ def rtt_ms(first: str, second: str) -> tuple[float, DelaySource]:
     return 2 * fibre_ms(distance_km(one, other)), "distance"
 
 
-def asked_for(data: Data) -> bool:
+def uses_sites(data: Data) -> bool:
     """Whether the document says `delays: sites`."""
     return isinstance(data, dict) and data.get("delays") == _WORD
 
 
-def with_site_delays(drafted: Draft) -> Draft:
+def add_site_delays(drafted: Draft) -> Draft:
     """The draft with delays between sites for the links that have none of their own."""
     where = {machine.name: machine.location for machine in drafted.machines}
-    return replace(drafted, links=tuple(with_site_delay(link, where) for link in drafted.links))
+    return replace(drafted, links=tuple(add_site_delay(link, where) for link in drafted.links))
 
 
-def with_site_delay(link: DraftLink, where: Mapping[str, str | None]) -> DraftLink:
+def add_site_delay(link: DraftLink, where: Mapping[str, str | None]) -> DraftLink:
     """The link with its delay between sites. `where` has the location of each machine."""
     if link.own_delay:
         return replace(link, delay_from="file")

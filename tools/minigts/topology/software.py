@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from minigts.errors import Problem
 from minigts.foreign import UNPRINTABLE
-from minigts.language.fields import Strict, matching, text, written
+from minigts.language.fields import Strict, matching, text, text_schema
 from minigts.language.host_paths import LONGEST_PATH, checked_source, checked_target
 from minigts.language.problems import shown
 from minigts.topology.containers import Image as HostImage
@@ -64,10 +64,10 @@ class FileSpec(Strict):
     source: BelowTopology = Field(
         description="Path of the file, relative to the topology file's directory and inside it."
     )
-    target: Annotated[str, BeforeValidator(checked_target), written("^/", "/srv/site")] = Field(
+    target: Annotated[str, BeforeValidator(checked_target), text_schema("^/", "/srv/site")] = Field(
         description="Path on the host; with a slash at its end, the directory for the file."
     )
-    mode: Annotated[int, BeforeValidator(_mode), written("^0?[0-7]{3}$", "755")] | None = Field(
+    mode: Annotated[int, BeforeValidator(_mode), text_schema("^0?[0-7]{3}$", "755")] | None = Field(
         None, description="The file's mode on the host, in octal digits. Default: its mode on this machine."
     )
 

@@ -90,7 +90,7 @@ class Sysctl(BaseModel):
     @model_validator(mode="after")
     def _is_one(self) -> Sysctl:
         if self.name != ECN or self.value not in ECN_VALUES.values():
-            checked({self.name: self.value})
+            check_settings({self.name: self.value})
         return self
 
     @property
@@ -99,7 +99,7 @@ class Sysctl(BaseModel):
         return f"{self.name} = {self.value}"
 
 
-def checked(settings: Mapping[str, str]) -> dict[str, str]:
+def check_settings(settings: Mapping[str, str]) -> dict[str, str]:
     """The settings sorted by name. Raises ValueError for a name that is none, and for a wrong value."""
     if len(settings) >= MOST_SETTINGS:
         raise ValueError(f"{len(settings)} settings; at most {MOST_SETTINGS - 1} are possible")
@@ -140,7 +140,7 @@ def set_to(settings: Iterable[Sysctl]) -> dict[str, str]:
     return {**BASELINE, **{each.name: each.value for each in settings}}
 
 
-def in_words(hosts: Iterable[tuple[str, Iterable[Sysctl]]]) -> list[str]:
+def tuning_lines(hosts: Iterable[tuple[str, Iterable[Sysctl]]]) -> list[str]:
     """`ams, bra: net.core.rmem_default = 4194304`, a line for all hosts with the same settings, if they have any."""
     alike: dict[str, list[str]] = {}
     for host, settings in hosts:
@@ -163,7 +163,7 @@ def _written(value: object) -> dict[str, str]:
             raise ValueError(
                 f"{name}: {shown(each)} is not what a setting may be: write it as in {BASELINE.get(name, 1)}"
             )
-    return checked({name: " ".join(each.split()) for name, each in value.items()})
+    return check_settings({name: " ".join(each.split()) for name, each in value.items()})
 
 
 def _schema() -> dict[str, Any]:

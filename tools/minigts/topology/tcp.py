@@ -75,7 +75,7 @@ def window(receive_bytes: int, send_bytes: int) -> Window:
     return Window(least, most, receive_bytes, send_bytes)
 
 
-def between(sender: Buffers, receiver: Buffers) -> Window:
+def window_between(sender: Buffers, receiver: Buffers) -> Window:
     """The window from one host to another."""
     return window(receiver.receive, sender.send)
 

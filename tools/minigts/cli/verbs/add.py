@@ -52,7 +52,7 @@ def add_host(
     from minigts.topology import edit
 
     given = _settings(settings)
-    started = alter(lab, lambda plan, usual: edit.with_host(plan, name, neighbour, given, usual))
+    started = alter(lab, lambda plan, usual: edit.add_host(plan, name, neighbour, given, usual))
     console.note(f"{name} is in the lab{again(started - {name})}; try: minigts exec {name} -- ip address")
 
 
@@ -72,7 +72,7 @@ def add_link(
     from minigts.topology import edit
 
     given = _settings(settings)
-    started = alter(lab, lambda plan, usual: edit.with_link(plan, first, second, given, usual))
+    started = alter(lab, lambda plan, usual: edit.add_link(plan, first, second, given, usual))
     console.note(f"{first} and {second} have a new link{again(started)}")
 
 

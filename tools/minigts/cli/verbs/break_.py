@@ -57,13 +57,13 @@ def break_(
     if seed is not None:
         with console.progress() as say:
             say(f"breaking lab {opened.name}")
-            breaks.break_(opened, seed, [kind.name for kind in breaks.named(of or [])] if of else [])
+            breaks.break_(opened, seed, [kind.name for kind in breaks.find_kinds(of or [])] if of else [])
         console.note(f"lab {opened.name} is broken: find what it is, and on which host")
         console.note("kinds of faults: minigts break --list; an answer: minigts break --answer KIND HOST")
         return
-    broken = breaks.required(opened)
+    broken = breaks.require_broken(opened)
     if answer is not None:
-        breaks.named([answer[0]])
+        breaks.find_kinds([answer[0]])
         hosts = [host.name for host in opened.plan.hosts]
         if answer[1] not in hosts:
             raise InputError(f"break --answer: {unknown('host', 'hosts', answer[1], hosts)}")

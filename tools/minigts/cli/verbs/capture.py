@@ -25,7 +25,7 @@ from minigts.machine.lines import Lines
 
 if TYPE_CHECKING:
     from minigts.lab import Lab
-    from minigts.lab.capture import Point
+    from minigts.lab.capture import CapturePoint
     from minigts.lab.pcapng import Merged
 
 verb = Verb(LABS, 220)
@@ -130,7 +130,7 @@ class _Remarks:
     """Tells the user when capturing has begun at all points, and at the end how many frames there were; tcpdump's own
     lines are not shown."""
 
-    def __init__(self, points: Sequence[Point]) -> None:
+    def __init__(self, points: Sequence[CapturePoint]) -> None:
         from minigts.lab.capture import Remarks
 
         self._of = [(point, Remarks()) for point in points]
@@ -154,7 +154,7 @@ class _Remarks:
                 console.note(f"{captured} {'frame' if captured == 1 else 'frames'} at {point.name}{lost}")
 
 
-def _points(lab: Lab, where: str, ends: Sequence[str], *, container: bool) -> Sequence[Point]:
+def _points(lab: Lab, where: str, ends: Sequence[str], *, container: bool) -> Sequence[CapturePoint]:
     from minigts.lab import capture
 
     if not container:
@@ -162,7 +162,7 @@ def _points(lab: Lab, where: str, ends: Sequence[str], *, container: bool) -> Se
     if ends:
         raise InputError("capture: a container is captured on all its interfaces; --at is for links only")
     host, prefix = container_network(lab, where)
-    return [capture.Point(host, capture.ANY, prefix)]
+    return [capture.CapturePoint(host, capture.ANY, prefix)]
 
 
 class _EnoughError(Exception):
@@ -247,7 +247,7 @@ class _OneFile(_AsItComes):
         self.write(self._merged.release(everything=True))
 
 
-def _sink(points: Sequence[Point], output: _Measured, *, text: bool) -> _AsItComes:
+def _sink(points: Sequence[CapturePoint], output: _Measured, *, text: bool) -> _AsItComes:
     from minigts.lab.pcapng import Merged
 
     if len(points) == 1:

@@ -89,7 +89,7 @@ def _compare_providers(topology: Path, on: Sequence[str], rounds: int, time: Tim
     from minigts.providers import registry
     from minigts.topology.read.load import load
 
-    plan = load(files.found(topology, files.TOPOLOGIES), time=time)
+    plan = load(files.find_file(topology, files.TOPOLOGIES), time=time)
     wanted = on or registry.names()
     for name in wanted:
         registry.make(name, Path(), plan.time)

@@ -102,7 +102,7 @@ def _copy(lab: Lab, source: str, target: str, *, recursive: bool) -> list[Copy]:
 
     from_there, to_there = _there(lab, source), _there(lab, target)
     if from_there is not None and to_there is not None:
-        return [files.between(lab, from_there, to_there, recursive=recursive)]
+        return [files.copy_between_hosts(lab, from_there, to_there, recursive=recursive)]
     if to_there is not None:
         files.put(lab, Path(source), to_there, recursive=recursive)
         return [_of_this_machine(Path(source))]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from minigts.cli import completion, console
-from minigts.cli.containers import into_container, into_containers, is_pod
+from minigts.cli.containers import container_entry, is_pod, measuring_entries
 from minigts.cli.options import AsJson, Inside, LabName, lab_with, opened_lab
 from minigts.cli.verbs import LABS, Verb
 from minigts.errors import CommandTimeout, HostFailed, InputError, MinigtsError
@@ -73,12 +73,12 @@ def execute(
     container = container or is_pod(named)
     opened = opened_lab(lab) if every or container else lab_with(named, lab)
     hosts = [host.name for host in opened.plan.hosts] if every else [named]
-    prefixes = into_containers(opened, hosts) if container and every else {}
+    prefixes = measuring_entries(opened, hosts) if container and every else {}
     if container and not every:
-        named, prefixes = into_container(opened, named)
+        named, prefixes = container_entry(opened, named)
 
     def argv_on(host: str) -> Sequence[str]:
-        return [*prefixes[host], *command] if container else provisioning.in_environment(opened, host, command)
+        return [*prefixes[host], *command] if container else provisioning.environment_command(opened, host, command)
 
     def run(host: str, show: Callable[[bytes], None] | None) -> Result:
         return opened.provider.run(host, argv_on(host), timeout_s=timeout, check=False, stdin=given, on_output=show)

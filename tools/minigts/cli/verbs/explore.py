@@ -16,7 +16,7 @@ from minigts.providers import DEFAULT
 
 if TYPE_CHECKING:
     from minigts.cluster.engine import EngineFile
-    from minigts.explore.exploration import Asked
+    from minigts.explore.exploration import ExplorationRequest
     from minigts.explore.outcome import Outcome
     from minigts.topology.time import Time
 
@@ -98,7 +98,7 @@ def explore(
             raise InputError(
                 "explore: --resume goes on with what its folder holds: leave topology, test and faults out"
             )
-        place, allowed = resume, permission.opened(resume, trusted=trust)
+        place, allowed = resume, permission.open_exploration(resume, trusted=trust)
     else:
         asked = request_of(topology, test, seeds, faults, beside, longest, overlay, provider, time, kernel)
         if dry_run:
@@ -106,7 +106,7 @@ def explore(
             return
         engine_for(on, asked.plan.time)  # what is wrong with it is said before anything is built
         with console.progress() as say:
-            allowed = exploration.checked(asked, say)
+            allowed = exploration.check_exploration(asked, say)
         make(results)
         place = folder.create(results, allowed.content, datetime.now(UTC))
     found = allowed.content
@@ -134,11 +134,11 @@ def request_of(
     provider: str,
     time: Time | None,
     kernel: str | None = None,
-) -> Asked:
+) -> ExplorationRequest:
     """What the options ask for. Raises InputError."""
     from minigts.explore import faults as plans
     from minigts.explore import program
-    from minigts.explore.exploration import Asked
+    from minigts.explore.exploration import ExplorationRequest
     from minigts.language.quantities import DURATION_S
     from minigts.language.source import read_text
 
@@ -155,8 +155,8 @@ def request_of(
         text = read_text(faults, plans.LANGUAGE)
         plans.parse(text, str(faults), plan)
     read = program.read(test, beside or [])
-    name = files.found(topology, files.TOPOLOGIES).stem
-    return Asked(
+    name = files.find_file(topology, files.TOPOLOGIES).stem
+    return ExplorationRequest(
         name, plan, provider, read, first, last, longest_s, text, str(faults) if faults is not None else "", overlay
     )
 
@@ -188,7 +188,7 @@ def engine_for(on: str | None, time: Time) -> str | EngineFile | None:
             raise InputError("explore: in real time labs side by side would disturb each other: leave --on out")
         return None
     if on is not None:
-        return engine.checked(on)
+        return engine.check_engine(on)
     if (os.cpu_count() or 1) == 1:
         return None
     if lacking := engine.missing():
@@ -210,4 +210,4 @@ class _OnScreen:
         console.note(f"minigts: {line}")
 
     def ended(self, outcome: Outcome, done: int, total: int) -> None:
-        self._say(f"{done} of {total} seeds: {shown.in_words(outcome)}")
+        self._say(f"{done} of {total} seeds: {shown.seed_line(outcome)}")

@@ -46,14 +46,14 @@ def grade(
 
     if output is not None and not output.parent.is_dir():
         raise InputError(f"{output.parent}: no such folder; -o names a file in an existing folder")
-    found: list[grades.Row] = []
+    found: list[grades.GradeRow] = []
     with console.progress() as say:
         for handed in handed_in.students(submissions):
             if again:
                 say(f"repeating the work of {handed.student}")
             found += grades.rows(handed, seeded, partial(anew.regrade, say=lambda _: None) if again else None)
     if output is not None:
-        paths.write_for_user(output, grades.to_csv(found))
+        paths.write_for_user(output, grades.csv_text(found))
     shown = ("student", "lesson", "prediction", "came_out", "error", "verdict", *(["again"] if again else []), "wrong")
     places = [grades.COLUMNS.index(name) for name in shown]
     rows = ([grades.cells(row)[place] for place in places] for row in found)

@@ -52,7 +52,7 @@ def image_build(
     from minigts.providers.uml.build import image, package_lock
 
     wanted = None if lock is None else package_lock.read(lock.absolute())
-    settings = {} if source is None else sources.wanted(image.folder(), source, unproven=unproven).settings
+    settings = {} if source is None else sources.parse_source(image.folder(), source, unproven=unproven).settings
     if day is not None:
         settings["MINIGTS_ARCHIVE_DAY"] = f"{day:%Y%m%d}T235959Z"
     with console.progress() as say:

@@ -119,7 +119,7 @@ def _build_standard(source: str | None, *, unproven: bool) -> None:
     from minigts.artifacts import digests, sources
     from minigts.providers.uml.build import build_all, kernel_build
 
-    wanted = None if source is None else sources.wanted(kernel_build.recipe(), source, unproven=unproven)
+    wanted = None if source is None else sources.parse_source(kernel_build.recipe(), source, unproven=unproven)
     with console.progress() as say:
         made = build_all.compile_all(say, wanted)
     console.note(f"the full kernel is built from {made.version}; it is {digests.proof(made.directory)}")

@@ -59,7 +59,7 @@ def kubectl(
     opened.read_record().require_on([host])
     for source, target in files:
         opened.provider.put(host, source, target)
-    argv = provisioning.in_environment(opened, host, ["kubectl", *given])
+    argv = provisioning.environment_command(opened, host, ["kubectl", *given])
     if terminal:
         raise typer.Exit(opened.provider.attach(host, argv))
     stdin = sys.stdin.buffer.read() if STDIN in words or "--filename=-" in words else b""

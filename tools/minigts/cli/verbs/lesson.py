@@ -16,7 +16,7 @@ from minigts.errors import InputError
 
 if TYPE_CHECKING:
     from minigts.lessons.model import Numbered
-    from minigts.lessons.verdicts import Verdict
+    from minigts.lessons.verdicts import LessonVerdict
 
 verb = Verb(CLASSROOM, 420)
 
@@ -175,11 +175,11 @@ def _check(number: int, folder: Path | None, name: str | None) -> None:
     judged = verdicts.judge(work, shown)
     for each in judged:
         typer.echo(_line(each))
-    right = verdicts.passed(judged)
+    right = verdicts.have_passed(judged)
     typer.echo(f"lesson {number}: {'passed' if right else 'not yet'}")
     raise typer.Exit(0 if right else 1)
 
 
-def _line(verdict: Verdict) -> str:
+def _line(verdict: LessonVerdict) -> str:
     mark = {True: "ok  ", False: "no  ", None: "    "}[verdict.ok]
     return f"{mark}{verdict.name}: {verdict.says}"

@@ -77,7 +77,7 @@ def libvirt_definition(
     from minigts.providers.vagrant.provider import VagrantProvider
 
     where = vagrants.Directory(directory.absolute())
-    lab = where.lab(topology, starting=start, overlays=overlays.known())
+    lab = where.lab(topology, starting=start, overlays=overlays.known_names())
     registry.make(VagrantProvider.name, Path(), lab.plan.time)
     lacking = prerequisites.missing()
     if lacking:

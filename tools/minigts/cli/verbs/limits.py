@@ -40,7 +40,7 @@ def limits(
     from minigts.providers.uml import memory
 
     if overlay is not None:
-        one_of("overlay", overlay, sorted(overlays.known()))
+        one_of("overlay", overlay, sorted(overlays.known_names()))
     plan = read_plan(topology, DEFAULT, None, any_kernel=True)
     chosen = overlay or plan.overlay
     found = memory.bounds(plan, chosen)

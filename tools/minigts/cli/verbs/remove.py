@@ -27,7 +27,7 @@ def remove_host(
     """
     from minigts.topology import edit
 
-    started = alter(lab, lambda plan, _: edit.without_host(plan, name))
+    started = alter(lab, lambda plan, _: edit.remove_host(plan, name))
     console.note(f"{name} is no longer in the lab{again(started)}")
 
 
@@ -48,5 +48,5 @@ def remove_link(
     from minigts.lab import links
     from minigts.topology import edit
 
-    started = alter(lab, lambda plan, _: edit.without_link(plan, links.link_named(plan, link).name))
+    started = alter(lab, lambda plan, _: edit.remove_link(plan, links.link_named(plan, link).name))
     console.note(f"{link} is no longer in the lab{again(started)}")

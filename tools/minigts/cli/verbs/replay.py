@@ -69,8 +69,8 @@ def replay(
     if results.is_file():
         results = bundling.unpack(results, Path.cwd(), trusted=trust)
         console.note(f"the bundle's content is in {results.name}; from now on name that folder")
-    allowed = permission.opened(results, trusted=trust)
-    outcome = replaying.found(results, allowed.content, seed)
+    allowed = permission.open_exploration(results, trusted=trust)
+    outcome = replaying.find_outcome(results, allowed.content, seed)
     only = folder.shrunk(results, seed) if shrunk else None
     if shrunk and only is None:
         raise InputError(f"{results}: seed {seed} was not shrunk yet: minigts replay {results} --seed {seed} --shrink")
@@ -79,7 +79,7 @@ def replay(
         other = replaying.other_parts(allowed.content, say)
     if other:
         console.note(f"minigts: {', '.join(other)} of the labs are others here than they were, so events may be, too")
-    console.note(f"recorded: {shown.in_words(outcome)}")
+    console.note(f"recorded: {shown.seed_line(outcome)}")
     with console.progress() as say:
         if shrink:
             left = replaying.shrink(results, allowed, seed, say)
@@ -107,12 +107,12 @@ def _show(again: Replayed, stopped: bool, *, keep: bool, shrunk: bool) -> int:
     """Print what came of the seed this time; return the exit code."""
     from minigts.explore import timeline
 
-    for line in timeline.in_words(timeline.merged(timeline.read(again.taken.timeline), again.said)):
+    for line in timeline.entry_lines(timeline.merge_entries(timeline.read(again.taken.timeline), again.said)):
         typer.echo(printable(line))
     if stopped or keep:
         console.note(f"lab {again.lab} is up and stands still; it is taken down by: minigts down {again.lab}")
     if not stopped:
-        console.note(f"this time: {shown.in_words(again.taken.outcome)}")
+        console.note(f"this time: {shown.seed_line(again.taken.outcome)}")
     if shrunk:
         return 0
     if again.time == "real":

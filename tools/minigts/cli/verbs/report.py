@@ -30,7 +30,7 @@ def report(
     from minigts.results import store
 
     with console.progress() as say:
-        for each in store.without_tables(directory):
+        for each in store.runs_without_tables(directory):
             say(f"{each.name}: reading its samples")
             derive(each)
         say("rendering")

@@ -59,11 +59,11 @@ def reproduce(
     if taken is not None and not taken.is_dir():
         raise InputError(f"--files {taken}: there is no such directory")
     with ExitStack() as stack:
-        stack.enter_context(folder.made(results))
-        found = stack.enter_context(bundles.unpacked(file, results))
+        stack.enter_context(folder.made_directory(results))
+        found = stack.enter_context(bundles.unpack(file, results))
         original = reproduction.read(found, taken)
         wanted = trusts.wants(original.prepared, original.provider)
-        allowed = None if dry_run else gate.of_bundle(file, original.prepared).allowed(wanted, trusted=trust)
+        allowed = None if dry_run else gate.examine_bundle(file, original.prepared).allowed(wanted, trusted=trust)
         for line in wanted if dry_run else ():
             console.note(f"it needs --trust for: {line}")
         for each in original.prepared:
@@ -77,7 +77,7 @@ def reproduce(
         if allowed is None:
             shown_findings.show_samples(original.prepared)
             return
-        directories = stack.enter_context(campaign.begun(results, allowed, original.provider))
+        directories = stack.enter_context(campaign.begin_folders(results, allowed, original.provider))
         together = campaign.folder_of(directories)
         first = found.rename(together.with_name(f"{together.name}-original"))
         console.note(f"the bundle's content is in {first}")

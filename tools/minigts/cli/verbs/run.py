@@ -15,7 +15,7 @@ from minigts.cli.views import findings as shown_findings
 from minigts.providers import DEFAULT
 
 if TYPE_CHECKING:
-    from minigts.experiments.run import OnProgress, Outcome
+    from minigts.experiments.run import OnProgress, RunOutcome
 
 verb = Verb(EXPERIMENTS, 370)
 
@@ -85,8 +85,8 @@ def run(
     """
     from minigts.session import campaign
 
-    asked = campaign.Asked(
-        files=tuple(files.found(each, files.EXPERIMENTS) for each in experiments or ()),
+    asked = campaign.CampaignRequest(
+        files=tuple(files.find_file(each, files.EXPERIMENTS) for each in experiments or ()),
         resume=resume,
         paper=paper,
         quick=quick,
@@ -97,7 +97,7 @@ def run(
         kernel=kernel,
         means=campaign.Means(provider, lab, keep, on),
     )
-    with campaign.opened(asked, console.note, dry=dry_run) as opened:
+    with campaign.open_campaign(asked, console.note, dry=dry_run) as opened:
         if dry_run:
             shown_findings.show_samples(opened.prepared)
             return
@@ -107,12 +107,12 @@ def run(
 
 
 class OnScreen:
-    """Shows a campaign's progress on the terminal; see `session.campaign.Watcher`."""
+    """Shows a campaign's progress on the terminal; see `session.campaign.CampaignWatcher`."""
 
     def note(self, line: str) -> None:
         console.note(line)
 
-    def outcome(self, outcome: Outcome, directory: Path) -> None:
+    def outcome(self, outcome: RunOutcome, directory: Path) -> None:
         shown_findings.show_outcome(outcome, directory)
 
     def preparing(self) -> AbstractContextManager[console.Say]:

@@ -24,7 +24,7 @@ def save(name: SavedName, lab: LabName = None) -> None:
     from minigts.lab.snapshots import disk_bytes
 
     opened = labs.open_lab(lab, also_kept=True)
-    joined = overlays.joined(opened)
+    joined = overlays.joined_overlay(opened)
     started_s = time.monotonic()
     with console.progress() as say:
         saved = labs.save(opened, name, None if joined is None else joined.name, say)

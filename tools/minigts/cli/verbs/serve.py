@@ -50,7 +50,7 @@ def serve(
     import asyncio
 
     try:
-        from minigts.serve.server import Server, bound
+        from minigts.serve.server import Server, bind
     except ModuleNotFoundError as error:
         raise EnvironmentLacks(f"the page needs {error.name}: pip install 'minigts[serve]'") from error
     from minigts import lab as labs
@@ -60,7 +60,7 @@ def serve(
 
     opened = labs.open_lab(which(lab, named))
     address = checked_address(listen)
-    with bound(address, port) as listening:
+    with bind(address, port) as listening:
         access = Access(address, listening.getsockname()[1])
         if token_file is not None:
             try:

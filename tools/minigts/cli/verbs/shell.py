@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from minigts.cli import console
-from minigts.cli.containers import into_container, is_pod
+from minigts.cli.containers import container_entry, is_pod
 from minigts.cli.options import Host, Inside, LabName, lab_with, opened_lab
 from minigts.cli.verbs import LABS, Verb
 
@@ -27,7 +27,7 @@ def shell(host: Host, lab: LabName = None, container: Inside = False) -> None:
     container = container or is_pod(host)
     opened = opened_lab(lab) if container else lab_with(host, lab)
     if container:
-        host, prefixes = into_container(opened, host)
+        host, prefixes = container_entry(opened, host)
         argv = (*prefixes[host], "sh", "-i")
     else:
         argv = provisioning.shell_argv(opened, host)

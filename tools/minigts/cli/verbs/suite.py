@@ -176,7 +176,7 @@ def _engine(jobs: int | None, time: Time) -> str | None:
     if jobs is None and (lacking := engine.missing()):
         console.note(f"minigts: the tests run one after the other: {lacking[0]}")
         return None
-    return str(engine.checked(f"{engine.LOCAL}:{count}"))
+    return str(engine.check_engine(f"{engine.LOCAL}:{count}"))
 
 
 class _OnScreen:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Group
 
     from minigts.lab import Lab
-    from minigts.lab.usage import Activity, Flow, Load
+    from minigts.lab.usage import Activity, Load, TcpFlow
 
 verb = Verb(LABS, 230)
 
@@ -63,7 +63,7 @@ def _looks(lab: Lab, interval_s: float, count: int | None) -> Iterator[Activity]
     while count is None or done < count:
         time.sleep(interval_s)
         after = usage.read(lab)
-        yield usage.between(lab, before, after)
+        yield usage.activity_between(lab, before, after)
         before, done = after, done + 1
 
 
@@ -94,8 +94,8 @@ def _shown(lab: Lab, activity: Activity) -> Group:
     from rich.console import Group
 
     width = console.out().width
-    flows = tables.fitted(FLOWS, map(_flow, activity.flows), width, optional=WITHOUT)
-    loads = tables.fitted(LOADS, map(_load, activity.loads), width)
+    flows = tables.table_of_width(FLOWS, map(_flow, activity.flows), width, optional=WITHOUT)
+    loads = tables.table_of_width(LOADS, map(_load, activity.loads), width)
     return Group(_passed(lab, activity), flows, *([loads] if activity.loads else []))
 
 
@@ -117,7 +117,7 @@ def _load(load: Load) -> tuple[str, ...]:
     )
 
 
-def _flow(flow: Flow) -> tuple[str, ...]:
+def _flow(flow: TcpFlow) -> tuple[str, ...]:
     share = f"{flow.mbit / flow.rate_mbit:.0%}" if flow.rate_mbit else ""
     queue = f"{flow.queued_bytes / 1000:.1f} kB" if flow.rate_mbit else ""
     rates = (f"{flow.mbit:.2f}", share, f"{flow.frames:.0f}", queue)
@@ -125,7 +125,7 @@ def _flow(flow: Flow) -> tuple[str, ...]:
     return (flow.link, flow.source, flow.target, *rates, str(flow.dropped), str(flow.lost), rtt, _state(flow))
 
 
-def _state(flow: Flow) -> str:
+def _state(flow: TcpFlow) -> str:
     words = [
         flow.outage,
         f"{flow.marked} marked (ECN)" if flow.marked else "",

@@ -105,7 +105,7 @@ def up(
         return
     if planned.time == "real" and pending is None:
         console.note_all(foreseen(planned, ready.lab.provider, ready.overlay or planned.overlay))
-    console.note_all((*bring_up.as_root(ready.lab.provider), *kernels.remarks(planned)))
+    console.note_all((*bring_up.root_note(ready.lab.provider), *kernels.remarks(planned)))
     if pending is not None:
         ready = _applied(ready, pending)
     if (seconds := sample.foreseen_s(planned, certify)) > LONG_S and not _is_certified(ready):
@@ -167,12 +167,12 @@ def _applied(ready: Ready, pending: Pending) -> Ready:
 
     pending.require()
     if pending.is_empty:
-        return apply.with_lab(ready, pending.lab)
+        return apply.request_for_lab(ready, pending.lab)
     console.note_all(pending.lines)
     with console.progress() as say:
         lab, started = apply.apply(pending, say)
     console.note(f"lab {lab.name} is as the file says now{again(started.difference(pending.difference.added))}")
-    return apply.with_lab(ready, lab)
+    return apply.request_for_lab(ready, lab)
 
 
 def _share(processors: float | None, memory: str | None) -> Share | None:

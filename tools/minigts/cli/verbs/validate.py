@@ -96,12 +96,12 @@ def validate(
         return
     if page is not None and renewed is not None:
         raise InputError("--page writes a page anew, --renew changes one: give one of them")
-    before = None if renewed is None else laws.known(renewed)
+    before = None if renewed is None else laws.read_page(renewed)
     complete, folder = True, measured
     if folder is None:
         files = _files(names or (), quick=quick)
-        asked = campaign.Asked(files=files, quick=quick, kernel=kernel, means=campaign.Means(on=on))
-        with campaign.opened(asked, console.note) as opened:
+        asked = campaign.CampaignRequest(files=files, quick=quick, kernel=kernel, means=campaign.Means(on=on))
+        with campaign.open_campaign(asked, console.note) as opened:
             done = opened.measure(results, OnScreen())
         complete, folder = done.complete, done.folder
     elif names or quick or on is not None or kernel is not None:
@@ -157,7 +157,7 @@ def _on_hardware(directory: Path, results: Path) -> None:
             typer.echo(line)
         return
     there = hardware.read_back(asked, answers, results)
-    with campaign.opened(campaign.Asked(files=(file,), time="virtual"), console.note) as opened:
+    with campaign.open_campaign(campaign.CampaignRequest(files=(file,), time="virtual"), console.note) as opened:
         here = opened.measure(results, OnScreen()).folder
     shown_findings.show_claims(read(there).claims, "two computers")
     shown_findings.show_claims(read(here).claims, "a lab")

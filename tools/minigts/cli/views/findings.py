@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from minigts.experiments.prepare import Prepared
     from minigts.experiments.provider_comparison import Comparison
-    from minigts.experiments.run import Outcome
+    from minigts.experiments.run import RunOutcome
     from minigts.experiments.summary import Verdict
-    from minigts.fidelity.certificate import Certificate, Row
-    from minigts.fidelity.explanation import Explanation, Measured
+    from minigts.fidelity.certificate import Certificate, CertificateRow
+    from minigts.fidelity.explanation import Explanation, MeasuredLink
     from minigts.judge.statistics import Estimate
     from minigts.lab import Lab
     from minigts.report.page import Table as Result
@@ -38,7 +38,7 @@ def show_certificate(certificate: Certificate, lab: Lab) -> None:
     rows = []
     for title in dict.fromkeys(row.title for row in measured):
         own = {row.quantity: row for row in measured if row.title == title}
-        rows.append((title, *(certified(own.get(quantity)) for quantity in quantities)))
+        rows.append((title, *(certified_figure(own.get(quantity)) for quantity in quantities)))
     title = f"lab {lab.name} on {lab.provider.name} in {lab.time} time"
     tables.show_table(title, ("link or path", *(f">{quantity}" for quantity in quantities)), rows)
     for row in certificate.rows:
@@ -80,7 +80,7 @@ def show_certificate_unless_hidden(certificate: Certificate, lab: Lab, beside: P
     console.note(hiding)
 
 
-def certified(row: Row | None) -> str:
+def certified_figure(row: CertificateRow | None) -> str:
     """`21.76 (21.75) ms`: measured, and declared in brackets; marked if outside or not judged. Empty for None."""
     if row is None:
         return ""
@@ -125,7 +125,7 @@ def show_explanation(explained: Explanation) -> None:
     out.print(printable(f"Likely answer: {explained.answer}"), style="bold", markup=False, soft_wrap=True)
 
 
-def _measured_lines(measured: Measured | None) -> Iterator[str]:
+def _measured_lines(measured: MeasuredLink | None) -> Iterator[str]:
     if measured is None:
         yield "measured: nothing"
         return
@@ -186,7 +186,7 @@ def show_samples(prepared: Iterable[Prepared]) -> None:
         tables.show_table(title, ("overlay", "measurement", "tool", ">samples"), rows, optional=("tool",))
 
 
-def show_outcome(outcome: Outcome, directory: Path) -> None:
+def show_outcome(outcome: RunOutcome, directory: Path) -> None:
     """Print the verdicts on an experiment's claims, and what could not be measured. A sweep prints its claims at its
     end."""
     from minigts.results.store import is_cell

@@ -43,7 +43,7 @@ def lab_facts(lab: Lab) -> dict[str, object]:
 
     facts: dict[str, object] = {"name": lab.name, "rundir": str(lab.rundir)}
     try:
-        record, joined = lab.read_record(), overlays.joined(lab)
+        record, joined = lab.read_record(), overlays.joined_overlay(lab)
         kept = record.state == "kept"
         return facts | {
             "topology": lab.plan.name,
@@ -51,7 +51,7 @@ def lab_facts(lab: Lab) -> dict[str, object]:
             "time": lab.time,
             "state": record.state,
             "overlay": None if joined is None else joined.name,
-            "policy": None if (policy := policies.in_force(lab)) is None else policy.name,
+            "policy": None if (policy := policies.policy_in_force(lab)) is None else policy.name,
             "measuring_containers": {} if joined is None or kept else _measuring_containers(joined),
             **{key: each.status(lab.plan) for key, each in LAB_SETTINGS.items() if each.status is not None},
             "created": record.created.isoformat(),
@@ -79,7 +79,7 @@ def _spanning_trees(lab: Lab, record: Record) -> dict[str, object]:
 
     def of_switch(machine: Switch) -> dict[str, object]:
         try:
-            return asdict(trees.shown(lab, machine))
+            return asdict(trees.read_tree(lab, machine))
         except MinigtsError as error:
             return {"problem": str(error)}
 
@@ -112,7 +112,7 @@ def show_labs(labs: Iterable[Lab]) -> None:
             out.print(f"{lab.name}: {facts['problem']}", markup=False)
             continue
         if facts["state"] == "kept":
-            out.print(kept_in_words(lab, facts), markup=False, soft_wrap=True)
+            out.print(kept_lab_line(lab, facts), markup=False, soft_wrap=True)
             continue
         inside = facts["measuring_containers"]
         assert isinstance(inside, dict)
@@ -183,7 +183,7 @@ def _show_spanning_trees(lab: Lab, found: object) -> None:
             console.out().print(f"spanning tree of {name}: {tree['problem']}", markup=False, soft_wrap=True)
 
 
-def kept_in_words(lab: Lab, facts: Mapping[str, object]) -> str:
+def kept_lab_line(lab: Lab, facts: Mapping[str, object]) -> str:
     """A line about a lab that is kept."""
     size = facts["disk_bytes"]
     disks = console.megabytes(size if isinstance(size, int) else 0)
@@ -232,7 +232,7 @@ def deviations(lab: Lab, record: Record) -> list[str]:
     lines += [f"{name} is paused; to resume it: minigts resume {name}" for name in sorted(record.paused)]
     lines += [f"{name} is {how}; to restore it: {mend[name]}" for name, how in links.outages_in_words(lab.plan, record)]
     lines += [
-        f"{name} is changed ({how.in_words}); to restore its declared settings: {links.as_declared(name)}"
+        f"{name} is changed ({how.in_words}); to restore its declared settings: {links.restoring_command(name)}"
         for name, how in changed.items()
     ]
     if record.settings != DECLARED:

@@ -99,7 +99,7 @@ def _planned_machines(plan: Plan) -> Iterator[tuple[str, ...]]:
             addresses = ", ".join(f"{plan.seen_as(own.address)} VLAN {own.vlan}" for own in each.vlans)
         else:
             ports = each.on_segments
-            addresses = ", ".join(f"{plan.seen_as(port.address)} {called(port)}" for port in ports[:PORTS_SHOWN])
+            addresses = ", ".join(f"{plan.seen_as(port.address)} {port_label(port)}" for port in ports[:PORTS_SHOWN])
             addresses += f" and {left} more" if (left := len(ports) - PORTS_SHOWN) > 0 else ""
         known = (each.name, each.location or "", plan.seen_as(each.address), *ipv6_address(plan, each.name))
         yield (*known, addresses, f"{each.cpus:g}", f"{each.memory_mb} MB")
@@ -130,7 +130,7 @@ def _of_switches(plan: Plan) -> Iterator[str]:
         )
 
 
-def called(port: Port) -> str:
+def port_label(port: Port) -> str:
     """`eth1`, or with the name that its file gives it `eth1 (uplink)`."""
     return port.name if port.altname is None else f"{port.name} ({port.altname})"
 
@@ -154,9 +154,9 @@ def cost(link: Link) -> str:
 
 def ways(path: PathOfPlan) -> str:
     """How many ways there are, and what they are where there is one each way: `4`, `1, back by mil-lju, lju-bra`."""
-    from minigts.topology.routes.several import counted
+    from minigts.topology.routes.several import number_of_ways
 
-    there, back = counted(path.each_there), counted(path.each_back)
+    there, back = number_of_ways(path.each_there), number_of_ways(path.each_back)
     if not path.ways_there:
         return there
     if len(path.each_there) == len(path.each_back) == 1:
@@ -250,7 +250,7 @@ def tcp_at_most(plan: Plan, path: PathOfPlan) -> tuple[str, str]:
     both. On links without a rate the hosts' buffers limit it, unless these carry more than any link may. Where losses
     let less through in the mean, the limit says how much."""
     from minigts.topology.fields import MOST_MBIT
-    from minigts.topology.tcp import between, buffers, goodput
+    from minigts.topology.tcp import buffers, goodput, window_between
     from minigts.topology.tcp_and_loss import tcp_by_loss
 
     source, target = (buffers(plan.host(name).sysctls) for name in (path.source, path.target))
@@ -258,7 +258,7 @@ def tcp_at_most(plan: Plan, path: PathOfPlan) -> tuple[str, str]:
     for way, ends in zip(path.ways, ((source, target), (target, source)), strict=True):
         most_mbit, least_mbit = way.tcp_ceiling_mbit, way.tcp_least_mbit
         if way.rate_mbit is None:
-            by_buffers = goodput(MOST_MBIT, between(*ends), path.rtt_ms)
+            by_buffers = goodput(MOST_MBIT, window_between(*ends), path.rtt_ms)
             most_mbit, least_mbit = by_buffers if by_buffers.most_mbit < MOST_MBIT else (None, None)
         at_most, limit = _tcp(way, most_mbit, least_mbit)
         if (lossy_mbit := tcp_by_loss(plan, path, way)) < (most_mbit or MOST_MBIT):

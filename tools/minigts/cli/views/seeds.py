@@ -13,7 +13,7 @@ from minigts.foreign import printable
 from minigts.language.figures import digits, duration
 
 if TYPE_CHECKING:
-    from minigts.explore.exploration import Asked
+    from minigts.explore.exploration import ExplorationRequest
     from minigts.explore.outcome import Outcome
     from minigts.explore.work import Exploration
 
@@ -23,7 +23,7 @@ MOST_LISTED = 12
 """How many seeds of a group are listed."""
 
 
-def show_faults(asked: Asked) -> None:
+def show_faults(asked: ExplorationRequest) -> None:
     """Print the faults of the first seeds."""
     from minigts.explore import faults as plans
 
@@ -34,12 +34,12 @@ def show_faults(asked: Asked) -> None:
     read = plans.parse(asked.faults, asked.faults_file, asked.plan)
     for seed in range(asked.first, min(asked.first + SHOWN_SEEDS, asked.last + 1)):
         found = plans.draw(read, asked.plan, seed)
-        typer.echo(f"seed {seed}: {plans.in_words(found)}")
+        typer.echo(f"seed {seed}: {plans.faults_line(found)}")
         for fault in found:
             typer.echo(f"{fault.at_s:12.6f} s  {fault.in_words}, for {digits(fault.for_s, 6)} s")
 
 
-def in_words(outcome: Outcome) -> str:
+def seed_line(outcome: Outcome) -> str:
     """`seed 17 failed in 42 s of the lab's time: test_x: 3 of 40 are lost`"""
     why = f": {printable(outcome.detail.splitlines()[0])[:160]}" if outcome.detail else ""
     return f"seed {outcome.seed} {outcome.verdict} after {digits(outcome.lab_s)} s of the lab's time{why}"
@@ -47,10 +47,10 @@ def in_words(outcome: Outcome) -> str:
 
 def show_outcomes(place: Path, exploration: Exploration, outcomes: Collection[Outcome]) -> None:
     """Print how many seeds passed, groups of the others, what a seed costs, and how to have one again."""
-    from minigts.explore.outcome import grouped
+    from minigts.explore.outcome import group_failures
 
     total = exploration.last - exploration.first + 1
-    groups = grouped(outcomes)
+    groups = group_failures(outcomes)
     bad = sum(map(len, groups.values()))
     left = f", {total - len(outcomes)} not taken yet" if len(outcomes) < total else ""
     typer.echo(f"{len(outcomes)} seeds: {len(outcomes) - bad} passed, {bad} did not{left}")

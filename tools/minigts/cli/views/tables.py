@@ -33,18 +33,19 @@ def show_table(
     optional: Sequence[str] = (),
     styles: Mapping[str, str] = NO_STYLES,
 ) -> None:
-    """Print a title and a table as `fitted`; in a file or a pipe, the title and the lines of `piped`."""
+    """Print a title and a table as `table_of_width`; in a file or a pipe, the title and the lines of
+    `tab_separated_lines`."""
     out = console.out()
     if title:
         out.print(title, style="bold", markup=False, soft_wrap=True)
     cells = [tuple(map(printable, row)) for row in rows]
     if console.has_window():
-        out.print(fitted(columns, cells, out.width, optional=optional, styles=styles))
+        out.print(table_of_width(columns, cells, out.width, optional=optional, styles=styles))
     else:
-        print("\n".join(piped(columns, cells)), end="\n\n")
+        print("\n".join(tab_separated_lines(columns, cells)), end="\n\n")
 
 
-def piped(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def tab_separated_lines(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """The lines of the headings, if there are any, and of the rows: tabs separate the cells, which have no padding and
     no tab or line feed within."""
     names = [_name(column) for column in columns]
@@ -52,7 +53,7 @@ def piped(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return ["\t".join(" ".join(printable(cell).split()) for cell in line) for line in (*lines, *rows)]
 
 
-def fitted(
+def table_of_width(
     columns: Sequence[str],
     rows: Iterable[Sequence[str]],
     width: int,

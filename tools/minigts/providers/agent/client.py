@@ -332,7 +332,7 @@ def _connect(rundir: Path, host: str, conditions: Conditions | None) -> socket.s
     if host not in {path.name for path in rundir.glob("hosts/*")}:
         raise HostFailed(f"there is no host {host} in this lab")
     try:
-        return sockets.connected(rundir / "hosts" / host, paths.CONTROL_SOCKET, CONNECT_S)
+        return sockets.open_connection(rundir / "hosts" / host, paths.CONTROL_SOCKET, CONNECT_S)
     except OSError as error:  # its kernel has ended, or the lab is being taken down
         raise HostFailed(f"host {host} is not running{_why(rundir, host, conditions)}") from error
 
@@ -406,7 +406,7 @@ def _frame(kind: int, content: object) -> protocol.Frame:
 
 def _ended(host: str, frame: protocol.Frame) -> protocol.Ended:
     try:
-        return protocol.ended(frame.payload)
+        return protocol.parse_end(frame.payload)
     except ValueError as error:
         raise HostFailed(f"host {host} does not say how a command ended: {error}") from error
 
@@ -417,7 +417,7 @@ def _gone(rundir: Path, host: str, argv: Sequence[str], conditions: Conditions |
 
 def _why(rundir: Path, host: str, conditions: Conditions | None) -> str:
     """A clause with the recorded reason why the host has ended, if there is one, and the command that restarts it."""
-    if why := endings.in_words(rundir, host):
+    if why := endings.end_clause(rundir, host):
         return why
     return f"; {conditions.remedy} starts it again" if conditions is not None and conditions.remedy else ""
 

@@ -37,7 +37,7 @@ def forget_all(rundir: Path) -> None:
     shutil.rmtree(rundir / DIRECTORY, ignore_errors=True)
 
 
-def in_words(rundir: Path, host: str) -> str:
+def end_clause(rundir: Path, host: str) -> str:
     """A clause with the reason and the remedy, to append to an error about the host; empty if it was not ended."""
     try:
         why = paths.read_whole(log(rundir, host), _LIMIT_BYTES).decode(errors="replace").strip()

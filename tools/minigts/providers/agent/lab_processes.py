@@ -84,7 +84,7 @@ def _number(rundir: Path) -> int:
     return int.from_bytes(hashlib.sha256(str(rundir).encode()).digest()[:8], "big") >> 2
 
 
-def recorded(rundir: Path) -> bool:
+def has_started(rundir: Path) -> bool:
     """Whether a supervisor has started; it may have ended since."""
     return (rundir / _RECORD).exists()
 
@@ -103,7 +103,7 @@ def supervisor(rundir: Path) -> int | None:
     return None if found is None else found.pid
 
 
-def marked(rundir: Path) -> list[int]:
+def marked_pids(rundir: Path) -> list[int]:
     """Process ids of the lab's supervisor and of all that it started, also of those that are orphans now."""
     return [found.pid for found in _of_lab(rundir)]
 

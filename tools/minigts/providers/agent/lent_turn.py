@@ -35,7 +35,7 @@ class LentTurn:
 
     def __init__(self, address: Path) -> None:
         try:
-            self._socket = sockets.connected(address.parent, address.name, None)
+            self._socket = sockets.open_connection(address.parent, address.name, None)
         except OSError as error:
             why = error.strerror or error
             raise HostFailed(f"{VARIABLE}={address}: nobody lends a turn there any more ({why})") from error
@@ -72,7 +72,7 @@ class LentTurn:
         return int(answer)
 
 
-def borrowed() -> LentTurn | None:
+def borrow() -> LentTurn | None:
     """The turn that is lent to this process; None if there is none. Raises HostFailed."""
     address = os.environ.get(VARIABLE)
     return _of_process(os.getpid(), Path(address)) if address else None
@@ -85,7 +85,7 @@ def _of_process(_process: int, address: Path) -> LentTurn:
 
 def number() -> int:
     """The number of this thread's turn, its own or the lent one; 0 if it has none."""
-    return current_turn() or (0 if (lent := borrowed()) is None else lent.number)
+    return current_turn() or (0 if (lent := borrow()) is None else lent.number)
 
 
 @contextmanager
@@ -93,7 +93,7 @@ def waiting() -> Iterator[tuple[int, float]]:
     """A context in which this thread waits for the lab; the number of its turn, and how many seconds late it is to act.
     Only a thread with a lent turn is late."""
     own = current_turn()
-    lent = None if own else borrowed()
+    lent = None if own else borrow()
     if lent is None:
         yield own, 0.0
         return

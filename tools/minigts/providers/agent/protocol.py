@@ -72,7 +72,7 @@ class Ended(NamedTuple):
     timeout: bool
 
 
-def ended(payload: bytes) -> Ended:
+def parse_end(payload: bytes) -> Ended:
     """Parse an EXIT frame such as `{"code": 0, "timeout": false}`. Raises Malformed."""
     try:
         said = json.loads(payload) if len(payload) <= LONGEST_END else {}
@@ -115,7 +115,7 @@ class Decoder:
 def require_answer(frame: Frame) -> Frame:
     """Return the frame if an agent may send it; else raise Malformed."""
     if frame.kind == EXIT:
-        ended(frame.payload)
+        parse_end(frame.payload)
     elif frame.kind == TAKEN:
         if len(frame.payload) != COUNT.size:
             raise Malformed(f"it said what it has taken in {len(frame.payload)} bytes")

@@ -19,7 +19,7 @@ def listening(path: str) -> socket.socket:
     return listener
 
 
-def connected(directory: Path, name: str, timeout_s: float | None) -> socket.socket:
+def open_connection(directory: Path, name: str, timeout_s: float | None) -> socket.socket:
     """A new connection to the socket `name` in `directory`. The path goes through an open directory, since a socket's
     path may have at most 107 bytes (unix(7)). Raises OSError."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

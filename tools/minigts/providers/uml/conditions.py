@@ -34,7 +34,7 @@ print(0 if failed else vector[1])
 """PTRACE_GETREGSET with NT_X86_XSTATE (ptrace(2)), as a kernel itself asks for the size of that area."""
 
 
-def of_kernels(pids: Iterable[int], proc: Path = PROC) -> dict[str, str]:
+def kernel_conditions(pids: Iterable[int], proc: Path = PROC) -> dict[str, str]:
     """How the kernels with these process ids catch their programs' system calls, the size of what this machine's
     processor keeps of a program's registers, and whether the addresses of the kernels are random. What this user may
     not read is left out."""

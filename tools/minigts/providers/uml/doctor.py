@@ -8,7 +8,7 @@ from minigts.artifacts.digests import Proof
 from minigts.providers.base import DoctorFinding
 from minigts.providers.uml.build import build_all
 from minigts.providers.uml.build.image import Room
-from minigts.providers.uml.facts import Facts
+from minigts.providers.uml.facts import MachineFacts
 from minigts.providers.uml.run import bounds
 from minigts.providers.uml.run.confinement import SCOPES_FROM
 
@@ -22,7 +22,7 @@ OPEN_FILES = 1024
 MAKE_GROUPS = "allow control groups with `pids`, as systemd-run --user --scope -p Delegate=yes does, or user namespaces"
 
 
-def findings(facts: Facts) -> Iterator[DoctorFinding]:
+def findings(facts: MachineFacts) -> Iterator[DoctorFinding]:
     """All findings for a machine with these facts, for real and virtual time. Pure."""
     yield from kernel_findings(facts)
     yield facts.limits
@@ -48,7 +48,7 @@ def _bytes(proofs: Mapping[str, Proof]) -> DoctorFinding:
     return DoctorFinding(name, "note", said, remedy)
 
 
-def kernel_findings(facts: Facts) -> Iterator[DoctorFinding]:
+def kernel_findings(facts: MachineFacts) -> Iterator[DoctorFinding]:
     """The findings for kernels of User-Mode Linux alone. Pure."""
     yield _processor(facts)
     yield _system_calls(facts)
@@ -72,14 +72,14 @@ def kernel_findings(facts: Facts) -> Iterator[DoctorFinding]:
         yield _namespaces(facts)
 
 
-def _processor(facts: Facts) -> DoctorFinding:
+def _processor(facts: MachineFacts) -> DoctorFinding:
     if (facts.system, facts.machine) == ("Linux", "x86_64"):
         return DoctorFinding("processor", "ok", "x86-64 Linux")
     remedy = "use an x86-64 Linux machine, or a virtual one"
     return DoctorFinding("processor", "missing", f"needs x86-64 Linux; this is {facts.machine} {facts.system}", remedy)
 
 
-def _system_calls(facts: Facts) -> DoctorFinding:
+def _system_calls(facts: MachineFacts) -> DoctorFinding:
     """How a UML kernel intercepts the system calls of its guest's programs."""
     name = "system calls"
     if facts.seccomp and facts.listener:
@@ -97,7 +97,7 @@ def _system_calls(facts: Facts) -> DoctorFinding:
     return DoctorFinding(name, "missing", meaning, remedy)
 
 
-def _confinement(facts: Facts) -> DoctorFinding:
+def _confinement(facts: MachineFacts) -> DoctorFinding:
     """Whether root in a guest is confined to the host's own files: see confinement.py."""
     name = "confinement"
     if facts.landlock == 0:
@@ -108,7 +108,7 @@ def _confinement(facts: Facts) -> DoctorFinding:
     return DoctorFinding(name, "ok", f"Landlock {facts.landlock} holds each host's kernel to {', '.join(held)}")
 
 
-def _apart(facts: Facts) -> DoctorFinding:
+def _apart(facts: MachineFacts) -> DoctorFinding:
     """Which of this machine's processes a host's kernel can see: see machine/contained.py."""
     name, remedy = "pid namespaces", "in a container: --cap-add SYS_ADMIN; else allow user namespaces, or run as root"
     if not facts.apart.lacks:
@@ -122,7 +122,7 @@ def _apart(facts: Facts) -> DoctorFinding:
     return DoctorFinding(name, "note", meaning, f"{remedy}; or boot Linux 6.12 or later")
 
 
-def _processes(facts: Facts) -> DoctorFinding:
+def _processes(facts: MachineFacts) -> DoctorFinding:
     """How many processes of this machine a host may use."""
     name = "processes of a host"
     if facts.counted:
@@ -131,7 +131,7 @@ def _processes(facts: Facts) -> DoctorFinding:
     return DoctorFinding(name, "ok", f"{meaning}; {MAKE_GROUPS}")
 
 
-def _shm(facts: Facts) -> DoctorFinding:
+def _shm(facts: MachineFacts) -> DoctorFinding:
     size = "in a container: --shm-size=4g; else: sudo mount -o remount,size=4g /dev/shm"
     if facts.shm_free_mb is None:
         remedy = "sudo mkdir -p /dev/shm; sudo mount -t tmpfs tmpfs /dev/shm"
@@ -147,7 +147,7 @@ def _shm(facts: Facts) -> DoctorFinding:
     return DoctorFinding("/dev/shm", "ok", f"{have}, executable")
 
 
-def _memory(facts: Facts) -> DoctorFinding:
+def _memory(facts: MachineFacts) -> DoctorFinding:
     have = f"{facts.memory_free_mb} MB free"
     if facts.memory_free_mb < MEMORY_NEEDED_MB:
         return DoctorFinding("memory", "missing", f"{have}: too little for one host", "end other programs")
@@ -157,14 +157,14 @@ def _memory(facts: Facts) -> DoctorFinding:
     return DoctorFinding("memory", "ok", have)
 
 
-def _cores(facts: Facts) -> DoctorFinding:
+def _cores(facts: MachineFacts) -> DoctorFinding:
     if facts.cores >= 2:
         return DoctorFinding("cores", "ok", f"{facts.cores}")
     meaning = "1: hosts wait for each other, which shows in jitter and in unshaped throughput"
     return DoctorFinding("cores", "slow", meaning, "shape links to 50 Mbit/s or less, or use a machine with more")
 
 
-def _socket_buffers(facts: Facts) -> DoctorFinding:
+def _socket_buffers(facts: MachineFacts) -> DoctorFinding:
     have = f"{facts.socket_buffer_bytes // 1024} KiB"
     if facts.socket_buffer_bytes >= SOCKET_BUFFER_BYTES:
         return DoctorFinding("socket buffers", "ok", f"{have} a link")
@@ -173,7 +173,7 @@ def _socket_buffers(facts: Facts) -> DoctorFinding:
     return DoctorFinding("socket buffers", "slow", meaning, remedy)
 
 
-def _open_files(facts: Facts) -> DoctorFinding:
+def _open_files(facts: MachineFacts) -> DoctorFinding:
     have = f"{facts.open_files} at once"
     if facts.open_files >= OPEN_FILES:
         return DoctorFinding("open files", "ok", have)
@@ -189,7 +189,7 @@ def _disk(disk: Room) -> DoctorFinding:
     return DoctorFinding("disk", "missing", f"{have}: building the image takes {disk.needed_mb} MB", remedy)
 
 
-def _packages(facts: Facts) -> Iterator[DoctorFinding]:
+def _packages(facts: MachineFacts) -> Iterator[DoctorFinding]:
     for package in facts.packages:
         command = f"sudo apt-get install {package.name}"
         if package.present:
@@ -200,12 +200,12 @@ def _packages(facts: Facts) -> Iterator[DoctorFinding]:
             yield DoctorFinding(package.name, "missing", "not installed; building the image needs it", command)
 
 
-def _virtual_time(facts: Facts) -> DoctorFinding:
+def _virtual_time(facts: MachineFacts) -> DoctorFinding:
     name = "virtual time"
     if not facts.uncompiled:
         version = "" if facts.unproven or not facts.kernel else f", from Linux {facts.kernel}"
         return DoctorFinding(name, "ok", f"the full kernel and the clock are built{version}")
-    them = build_all.in_words(facts.uncompiled)
+    them = build_all.product_names(facts.uncompiled)
     if facts.virtual_lacks:
         meaning = f"{them} cannot be built, so labs run only with --time real: {'; '.join(facts.virtual_lacks)}"
         return DoctorFinding(name, "slow", meaning, "remedy that, then run minigts kernel build")
@@ -218,7 +218,7 @@ def _virtual_time(facts: Facts) -> DoctorFinding:
     )
 
 
-def _namespaces(facts: Facts) -> DoctorFinding:
+def _namespaces(facts: MachineFacts) -> DoctorFinding:
     name, use = "user namespaces", "building the image without root needs them"
     if facts.namespaces_blocked_by:
         remedy = f"sudo sysctl -w {facts.namespaces_blocked_by}; or build the image as root"

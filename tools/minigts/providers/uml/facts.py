@@ -23,7 +23,7 @@ from minigts.machine.contained import Namespaces
 from minigts.machine.shell import run
 from minigts.providers import gateway, processor_share, system_packages
 from minigts.providers.base import DoctorFinding
-from minigts.providers.system_packages import Package
+from minigts.providers.system_packages import SystemPackage
 from minigts.providers.uml.build import build_all, image, kernel_build, namespaces, provenance
 from minigts.providers.uml.build.image import Room
 from minigts.providers.uml.run import confinement
@@ -46,7 +46,7 @@ SO_SNDBUFFORCE = 32
 
 
 @dataclass(frozen=True)
-class Facts:
+class MachineFacts:
     """The facts. Sizes are what is free now; `shm_free_mb` is None when /dev/shm is not writable."""
 
     system: str
@@ -83,7 +83,7 @@ class Facts:
     subordinate_ids: bool
     can_install: bool
     """Whether the launcher can install packages: there is apt, and the user is root or has sudo."""
-    packages: tuple[Package, ...]
+    packages: tuple[SystemPackage, ...]
     """The packages that building the image needs."""
     uncompiled: tuple[str, ...]
     """The names of the parts for virtual time that are not built yet."""
@@ -108,10 +108,10 @@ class _Sources(TypedDict):
     kernels: Mapping[str, str]
 
 
-def gather() -> Facts:
+def gather() -> MachineFacts:
     """Gather the facts about this machine."""
     root = os.geteuid() == 0
-    return Facts(
+    return MachineFacts(
         system=platform.system(),
         machine=platform.machine(),
         root=root,
@@ -132,11 +132,11 @@ def gather() -> Facts:
         limits=processor_share.finding(),
         way_out=gateway.finding(),
         socket_buffer_bytes=_socket_buffer_bytes(4 * 2**20),
-        namespaces_blocked_by=namespaces.blocked_by(),
+        namespaces_blocked_by=namespaces.blocking_sysctl(),
         subordinate_ids=namespaces.has_ids(),
         can_install=shutil.which("apt-get") is not None and (root or shutil.which("sudo") is not None),
-        packages=system_packages.of(Path(__file__).parent, root=root),
-        uncompiled=tuple(each.name for each in build_all.uncompiled()),
+        packages=system_packages.listed_packages(Path(__file__).parent, root=root),
+        uncompiled=tuple(each.name for each in build_all.uncompiled_products()),
         virtual_disks=build_all.room(),
         virtual_lacks=tuple(build_all.missing()),
         **_sources(),
@@ -149,7 +149,7 @@ def _sources() -> _Sources:
     unproven = [] if full is None or full.proven else [f"the full kernel is built from {full.version}"]
     if ready is not None and ready.unproven:
         unproven.append(f"the image has user-mode-linux {ready.unproven}")
-    built = {word: digests.proof(directory) for word, directory in provenance.of_a_new_lab(virtual=True).items()}
+    built = {word: digests.proof(directory) for word, directory in provenance.new_lab_parts(virtual=True).items()}
     named = {each.manifest.name: each for each in kernels.every()}
     return {
         "kernel": "" if full is None else full.version,

@@ -39,7 +39,7 @@ from minigts.providers.uml.build import (
 )
 from minigts.providers.uml.build.kernel_build import FullKernel
 from minigts.providers.uml.run import booting, command_line, confinement, console, disks, slirp, transfer
-from minigts.providers.uml.run.command_line import ONE_PROCESSOR, GuestKernel, Port
+from minigts.providers.uml.run.command_line import ONE_PROCESSOR, GuestKernel, KernelPort
 from minigts.providers.uml.run.console import MOST_BYTES
 from minigts.providers.uml.run.supervisor import Launch
 from minigts.topology.plan.elements import Machine
@@ -102,13 +102,13 @@ class UmlProvider(AgentProvider):
         image.ensure(progress)
 
     def made_of(self) -> Mapping[str, Path]:
-        return provenance.of_lab(self.rundir) or {
-            **provenance.of_a_new_lab(virtual=False),
+        return provenance.lab_parts(self.rundir) or {
+            **provenance.new_lab_parts(virtual=False),
             **provenance.named_kernels(),
         }
 
     def conditions(self) -> Mapping[str, str]:
-        return conditions.of_kernels(list(command_line.running(self.rundir).values()))
+        return conditions.kernel_conditions(list(command_line.running(self.rundir).values()))
 
     def is_built(self) -> bool:
         return image.present() is not None
@@ -145,7 +145,7 @@ class UmlProvider(AgentProvider):
             if kept is not None:
                 disks.require_fit(kept, launch, self.rundir)
                 launch = going_on(launch, kept)
-            groups, whole = processor_share.make(plan, self.rundir), processor_share.of_lab(self._share, self.rundir)
+            groups, whole = processor_share.make(plan, self.rundir), processor_share.limit_lab(self._share, self.rundir)
             booting.start(self.rundir, _limited(launch, groups), on_disks=kept is not None, groups=whole)
         try:
             booting.wait(self, names, progress)
@@ -221,7 +221,7 @@ class UmlProvider(AgentProvider):
         return "" if pid is None else console.memory_in_use(pid, machines[host].memory_mb)
 
     def ended_for_memory(self, host: str) -> tuple[str, ...]:
-        return console.ended_for_memory(self._console(host))
+        return console.memory_victims(self._console(host))
 
     def _console(self, host: str) -> bytes:
         """The output of the host's console; empty if there is none."""
@@ -231,7 +231,7 @@ class UmlProvider(AgentProvider):
             return b""
 
     def _is_held(self, host: str) -> bool:
-        return command_line.paused(self.rundir, host).exists() or command_line.frozen(self.rundir).exists()
+        return command_line.pause_file(self.rundir, host).exists() or command_line.frozen(self.rundir).exists()
 
     def carriers_lack(self) -> str:
         launch = Launch.read(self.rundir / lab_processes.LAUNCH)
@@ -253,7 +253,7 @@ class UmlProvider(AgentProvider):
         if lab_processes.supervisor(self.rundir) is None:
             raise HostFailed("the lab's supervisor has ended")
         self._write_disk(host)
-        lab_processes.remove(command_line.paused(self.rundir, host))
+        lab_processes.remove(command_line.pause_file(self.rundir, host))
         command_line.have_restarted(self.rundir, host)
         (self.rundir / "hosts" / host / paths.CONTROL_SOCKET).unlink(missing_ok=True)
         command_line.end(self.rundir, host)
@@ -270,7 +270,7 @@ class UmlProvider(AgentProvider):
     def alter(self, plan: Plan, progress: Progress) -> frozenset[str]:
         self.require_room_for(plan)
         before = Launch.read(self.rundir / lab_processes.LAUNCH)
-        after = altered(before, plan)
+        after = altered_launch(before, plan)
         known = {machine.name: machine for machine in before.machines}
         new = [machine.name for machine in after.machines if machine.name not in known]
         again = [each.name for each in after.machines if each.name in known and each.ports != known[each.name].ports]
@@ -303,7 +303,7 @@ class UmlProvider(AgentProvider):
     def _tell_supervisor(self, launch: Launch) -> None:
         """Have the supervisor read a new launch.json; return when it has, and has started the new machines."""
         launch.write(self.rundir / lab_processes.LAUNCH)
-        told = command_line.altered(self.rundir)
+        told = command_line.alteration_file(self.rundir)
         told.touch()
         deadline = time.monotonic() + STOP_DEADLINE_S
         while told.exists():
@@ -313,8 +313,8 @@ class UmlProvider(AgentProvider):
 
     def kill(self, host: str) -> None:
         self._write_disk(host)
-        lab_processes.remove(command_line.paused(self.rundir, host))
-        command_line.to_be_restarted(self.rundir, host).unlink(missing_ok=True)
+        lab_processes.remove(command_line.pause_file(self.rundir, host))
+        command_line.restart_file(self.rundir, host).unlink(missing_ok=True)
         command_line.end(self.rundir, host)
         deadline = time.monotonic() + STOP_DEADLINE_S
         while host in self.kernels():
@@ -325,12 +325,12 @@ class UmlProvider(AgentProvider):
 
     def pause(self, host: str) -> None:
         """See `Power`. The pause is recorded first, so that every wait for the host knows of it."""
-        command_line.mark(command_line.paused(self.rundir, host))
+        command_line.mark(command_line.pause_file(self.rundir, host))
         self._let_time_pass(host, pauses=True)
 
     def resume(self, host: str) -> None:
         self._let_time_pass(host, pauses=False)
-        lab_processes.remove(command_line.paused(self.rundir, host))
+        lab_processes.remove(command_line.pause_file(self.rundir, host))
 
     def _let_time_pass(self, host: str, *, pauses: bool) -> None:
         number = signal.SIGSTOP if pauses else signal.SIGCONT
@@ -343,7 +343,7 @@ class UmlProvider(AgentProvider):
         kept = None
         if (self.rundir / lab_processes.LAUNCH).exists():
             launch = Launch.read(self.rundir / lab_processes.LAUNCH)
-            kept = disks.kept_of(launch, self._time_ns(launch))
+            kept = disks.kept_note(launch, self._time_ns(launch))
         kept = kept or disks.read(self.rundir)
         if kept is None:
             raise HostFailed(f"lab {self.rundir.name} does not run, and its run directory has no note of its disks")
@@ -472,7 +472,7 @@ def _base(plan: Plan, one: Machine, programs: str) -> str:
     return str(layers.root(programs)) if programs and one in plan.hosts else ""
 
 
-def altered(launch: Launch, plan: Plan) -> Launch:
+def altered_launch(launch: Launch, plan: Plan) -> Launch:
     """The launch with the machines and links of the plan; machines that it had already change only their ports."""
     before = {machine.name: machine for machine in launch.machines}
     numbers = itertools.count(1 + max((machine.number for machine in launch.machines), default=-1))
@@ -493,9 +493,9 @@ def altered(launch: Launch, plan: Plan) -> Launch:
     return replace(launch, machines=machines, links=_links(plan))
 
 
-def _ports(plan: Plan, one: Machine) -> tuple[Port, ...]:
-    ways_out = [Port(GATEWAY_MAC)] if one in plan.ways_out else []
-    return (*(Port(port.mac, port.mtu, between_kernels=True, name=port.name) for port in one.ports), *ways_out)
+def _ports(plan: Plan, one: Machine) -> tuple[KernelPort, ...]:
+    ways_out = [KernelPort(GATEWAY_MAC)] if one in plan.ways_out else []
+    return (*(KernelPort(port.mac, port.mtu, between_kernels=True, name=port.name) for port in one.ports), *ways_out)
 
 
 def _links(plan: Plan) -> tuple[tuple[tuple[str, int], tuple[str, int]], ...]:

@@ -21,7 +21,7 @@ from minigts.machine.progress import Progress
 from minigts.providers.agent import client, lab_processes, lent_turn
 from minigts.providers.agent.patience import Conditions
 from minigts.providers.base import Result, SentFrame, Supports, Tap
-from minigts.providers.course import Course, wanted
+from minigts.providers.course import Course, course_request
 from minigts.providers.uml.build import build_all, provenance
 from minigts.providers.uml.clock import client as clock_client
 from minigts.providers.uml.clock import tap as clock_tap
@@ -60,10 +60,13 @@ class VirtualUmlProvider(UmlProvider):
         build_all.ensure(progress)
 
     def is_built(self) -> bool:
-        return super().is_built() and not build_all.uncompiled()
+        return super().is_built() and not build_all.uncompiled_products()
 
     def made_of(self) -> Mapping[str, Path]:
-        return provenance.of_lab(self.rundir) or {**provenance.of_a_new_lab(virtual=True), **provenance.named_kernels()}
+        return provenance.lab_parts(self.rundir) or {
+            **provenance.new_lab_parts(virtual=True),
+            **provenance.named_kernels(),
+        }
 
     def up(self, plan: Plan, progress: Progress) -> None:
         """All hosts begin in step. In a replicate each is then paused until its clock has its own phase."""
@@ -156,7 +159,7 @@ class VirtualUmlProvider(UmlProvider):
             clock_client.sleep_until(self.rundir, moment_s, turn)
 
     def together(self) -> AbstractContextManager[Together]:
-        return together(self._new_turn, lent_turn.borrowed)
+        return together(self._new_turn, lent_turn.borrow)
 
     def _new_turn(self) -> Turn:
         try:
@@ -217,13 +220,13 @@ class VirtualUmlProvider(UmlProvider):
         return self.rundir / paths.RECORDING
 
     def _launch(self, plan: Plan, progress: Progress, kept_programs: str | None) -> Launch:
-        kept = wanted()
+        kept = course_request()
         ready = build_all.ensure(progress)
         order = ClockOrder(
             program=str(ready.clock.program),
             wires=_wires(plan),
             processors={host.name: host.processor.model_dump() for host in plan.hosts if host.processor is not None},
-            seed=chance.of_kernels(plan),
+            seed=chance.kernel_seed(plan),
             marks_ns=kept.every_ns,
             recorded_ns=kept.recorded,
         )

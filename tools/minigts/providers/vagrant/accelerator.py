@@ -45,10 +45,10 @@ class Tried(BaseModel):
     reason: str
 
 
-def remembered() -> Tried | None:
+def remembered_verdict() -> Tried | None:
     """The verdict for this machine's present boot and QEMU; None when KVM was not tried yet."""
     if not os.access(KVM, os.R_OK | os.W_OK):
-        return _tried("emulation", f"{KVM} is {'closed to you' if closed() else 'not there'}")
+        return _tried("emulation", f"{KVM} is {'closed to you' if is_closed() else 'not there'}")
     try:
         tried = documents.model(paths.read_whole(_file(), documents.USUAL.bytes), Tried)
     except (OSError, ValueError):
@@ -59,7 +59,7 @@ def remembered() -> Tried | None:
 
 def decide(disk_head: Path) -> Tried:
     """The remembered verdict, or that of a trial with the first part of the box's disk, with boot loader and kernel."""
-    tried = remembered()
+    tried = remembered_verdict()
     if tried is None:
         tried = _try(disk_head)
         _file().parent.mkdir(parents=True, exist_ok=True)
@@ -67,14 +67,14 @@ def decide(disk_head: Path) -> Tried:
     return tried
 
 
-def closed() -> bool:
+def is_closed() -> bool:
     """Whether KVM exists and this user may not use it."""
     return KVM.exists() and not os.access(KVM, os.R_OK | os.W_OK)
 
 
 def remedy() -> str:
     """The command that gives this user access to KVM; empty when it is not needed."""
-    if not closed():
+    if not is_closed():
         return ""
     group = openers()
     if group:

@@ -31,7 +31,7 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Processor(_Frozen):
+class MachineProcessor(_Frozen):
     """A domain's processor (`cpu` in libvirt's domain XML) and its type, `driver`."""
 
     driver: str
@@ -78,30 +78,30 @@ class Definition(_Frozen):
     network: str = NETWORK
     network_address: str = NETWORK_ADDRESS
     prefix: str
-    processor: Processor
+    processor: MachineProcessor
     at_once: int
     """How many machines may boot at a time."""
     boot_timeout_s: int
     machines: tuple[Domain, ...]
 
 
-KVM = Processor(driver="kvm", mode="host-passthrough")
+KVM = MachineProcessor(driver="kvm", mode="host-passthrough")
 # QEMU 7.2 emulates CMPXCHG16B with wrong flags, and Debian 13's kernel uses it for every allocation.
-EMULATED = Processor(driver="qemu", mode="custom", model="qemu64", disabled=("cx16",), translated_mb=512)
+EMULATED = MachineProcessor(driver="qemu", mode="custom", model="qemu64", disabled=("cx16",), translated_mb=512)
 
 
-def processor(verdict: Verdict) -> Processor:
+def processor(verdict: Verdict) -> MachineProcessor:
     return KVM if verdict == "kvm" else EMULATED
 
 
-def at_once(verdict: Verdict, cores: int, hosts: int) -> int:
+def parallel_boots(verdict: Verdict, cores: int, hosts: int) -> int:
     """How many machines boot at a time: all under KVM; otherwise one a core, since more would only slow each other."""
     return hosts if verdict == "kvm" else max(1, min(cores, hosts))
 
 
 def boot_timeout_s(verdict: Verdict, cores: int, hosts: int) -> int:
     """How long the last machine may take to boot, with its wait for the earlier ones."""
-    turns = -(-hosts // at_once(verdict, cores, hosts))
+    turns = -(-hosts // parallel_boots(verdict, cores, hosts))
     return (KVM_BOOT_S if verdict == "kvm" else EMULATED_BOOT_S * 2) * turns
 
 

@@ -50,7 +50,7 @@ def running(prefix: str) -> list[str]:
     return _named(prefix, "list", "--name")
 
 
-def defined(prefix: str) -> list[str]:
+def defined_domains(prefix: str) -> list[str]:
     """The names of the domains, running or not, that begin with `prefix`."""
     return _named(prefix, "list", "--all", "--name")
 
@@ -86,11 +86,11 @@ def remove(prefix: str) -> list[Exception]:
     problems: list[Exception] = []
     for domain in running(prefix):
         _attempt(problems, "destroy", domain)
-    for domain in defined(prefix):
+    for domain in defined_domains(prefix):
         _attempt(problems, "undefine", domain)
     for volume in volumes(prefix):
         _attempt(problems, "vol-delete", volume, "--pool", POOL)
-    if not defined("minigts-"):
+    if not defined_domains("minigts-"):
         _remove_network(problems)
     return problems
 
@@ -106,7 +106,7 @@ def remove_older_boxes(volume: str) -> None:
 
     Volumes' names contain the time at which their box was built, so a newer box of another checkout stays.
     """
-    if defined("minigts-"):
+    if defined_domains("minigts-"):
         return
     for older in volumes(volume.partition("image_")[0]):
         if older < volume:

@@ -14,7 +14,7 @@ from minigts.errors import EnvironmentLacks
 from minigts.machine.progress import Progress
 from minigts.providers import supported, system_packages
 from minigts.providers.base import CARRIERS, Supports
-from minigts.providers.system_packages import Package
+from minigts.providers.system_packages import SystemPackage
 from minigts.providers.uml.build import image
 from minigts.providers.vagrant import accelerator, box, definition, libvirt
 from minigts.providers.vagrant.definition import Definition
@@ -59,7 +59,7 @@ class Facts:
 
     user: str
     cores: int
-    packages: tuple[Package, ...]
+    packages: tuple[SystemPackage, ...]
     libvirt_uri: str
     """The libvirt that would be used."""
     libvirt_answers: bool
@@ -73,11 +73,11 @@ class Facts:
 
 def gather() -> Facts:
     """Gather the facts; a KVM that was not tried yet is not tried now."""
-    tried = accelerator.remembered()
+    tried = accelerator.remembered_verdict()
     return Facts(
         user=accelerator.user(),
         cores=len(os.sched_getaffinity(0)),
-        packages=tuple(Package(name, present) for name, present in packages().items()),
+        packages=tuple(SystemPackage(name, present) for name, present in packages().items()),
         libvirt_uri=libvirt.uri(),
         libvirt_answers=libvirt.answers(),
         box_ready=box.present() is not None,
@@ -89,7 +89,10 @@ def gather() -> Facts:
 
 def packages() -> dict[str, bool]:
     """The system packages that a lab needs, and whether the program of each is installed."""
-    listed = {each.name: each.present for each in system_packages.of(Path(__file__).parent, root=os.geteuid() == 0)}
+    listed = {
+        each.name: each.present
+        for each in system_packages.listed_packages(Path(__file__).parent, root=os.geteuid() == 0)
+    }
     return listed | {PLUGIN: listed[PLUGIN] or _upstream_plugin_present()}
 
 
@@ -109,17 +112,17 @@ def missing() -> list[str]:
 
 def _groups() -> str:
     """The groups that this user has to join for libvirt, and for KVM if necessary, so that one login does for both."""
-    group = accelerator.openers() if accelerator.closed() else ""
+    group = accelerator.openers() if accelerator.is_closed() else ""
     return ",".join(["libvirt", *([group] if group else [])])
 
 
 def prepare(progress: Progress) -> None:
     """Build the box and try KVM, unless this has been done. Raises EnvironmentLacks and HostFailed."""
     ready = box.ensure(progress)
-    if accelerator.remembered() is None:
+    if accelerator.remembered_verdict() is None:
         progress("trying whether KVM runs a guest here")
         progress(accelerator.decide(ready.disk_head).reason)
-    elif accelerator.closed():
+    elif accelerator.is_closed():
         progress(f"{accelerator.KVM} is closed to you, so machines are emulated; {accelerator.remedy()}")
 
 
@@ -151,7 +154,7 @@ def define(plan: Plan, rundir: Path) -> Definition:
         known_hosts=str(ours.known_hosts),
         prefix=definition.prefix(rundir),
         processor=definition.processor(verdict),
-        at_once=definition.at_once(verdict, cores, hosts),
+        at_once=definition.parallel_boots(verdict, cores, hosts),
         boot_timeout_s=definition.boot_timeout_s(verdict, cores, hosts),
         machines=definition.machines(plan, rundir, consoles(rundir)),
     )
@@ -174,7 +177,7 @@ def open_consoles(defined: Definition) -> None:
 
 
 def _verdict() -> accelerator.Verdict:
-    tried = accelerator.remembered()
+    tried = accelerator.remembered_verdict()
     return "emulation" if tried is None else tried.verdict
 
 

@@ -35,7 +35,7 @@ def uri() -> str:
 def keeper() -> int | None:
     """The id of one of its processes inside its namespaces; None when it does not run."""
     ours = Path("/proc/self/ns/net").stat().st_ino
-    inside = [pid for pid in lab_processes.marked(directory()) if _network(pid) not in (ours, None)]
+    inside = [pid for pid in lab_processes.marked_pids(directory()) if _network(pid) not in (ours, None)]
     return min(inside, default=None)
 
 
@@ -96,7 +96,7 @@ def missing() -> list[str]:
 def _wait_until_it_answers() -> None:
     deadline = time.monotonic() + START_DEADLINE_S
     while shell.run(["virsh", "-c", uri(), "uri"], timeout_s=START_DEADLINE_S, check=False).code != 0:
-        if not lab_processes.marked(directory()) or time.monotonic() > deadline:
+        if not lab_processes.marked_pids(directory()) or time.monotonic() > deadline:
             log = (directory() / "daemons.log").read_text(errors="replace").splitlines()[-8:]
             raise HostFailed("minigts' own libvirt does not answer; its log ends" + "".join(f"\n    {x}" for x in log))
         time.sleep(0.1)

@@ -179,7 +179,7 @@ class VagrantProvider(AgentProvider):
     def left(self) -> None:
         """Forget the lab after Vagrant has halted or destroyed some of its machines, since it is no longer up."""
         self.forget()
-        if not libvirt.defined(definition.prefix(self.rundir)):
+        if not libvirt.defined_domains(definition.prefix(self.rundir)):
             shutil.rmtree(prerequisites.consoles(self.rundir), ignore_errors=True)
 
     def _only_found(self) -> bool:
@@ -274,7 +274,7 @@ class VagrantProvider(AgentProvider):
             pool.all([partial(install, name) for name in fetched])
 
     def _connect(self, defined: Definition) -> None:
-        launch = ssh_supervisor.Launch(
+        launch = ssh_supervisor.SshLaunch(
             _addresses(defined),
             defined.private_key,
             defined.known_hosts,

@@ -41,7 +41,7 @@ SSH_OPTIONS = (
 
 
 @dataclass(frozen=True)
-class Launch:
+class SshLaunch:
     """How every host is reached by SSH."""
 
     addresses: dict[str, str]
@@ -52,7 +52,7 @@ class Launch:
     """The words before `ssh` that start it in the right network namespace."""
 
     @classmethod
-    def read(cls, path: Path) -> Launch:
+    def read(cls, path: Path) -> SshLaunch:
         raw = documents.document(paths.read_whole(path, documents.USUAL.bytes))
         return cls(**{**raw, "prefix": tuple(raw["prefix"])})
 
@@ -72,7 +72,7 @@ def start(rundir: Path) -> None:
         )
 
 
-def ssh(launch: Launch, host: str) -> list[str]:
+def ssh(launch: SshLaunch, host: str) -> list[str]:
     """The command that connects its standard input and output to the agent of `host`."""
     options = [
         *SSH_OPTIONS,
@@ -90,7 +90,7 @@ def _option(path: str) -> str:
     return f'"{escaped}"' if escaped != path or set(path) & set(" '\t") else path
 
 
-async def _keep(launch: Launch, rundir: Path, name: str, stop: asyncio.Event) -> None:
+async def _keep(launch: SshLaunch, rundir: Path, name: str, stop: asyncio.Event) -> None:
     path = rundir / "hosts" / name
     while not stop.is_set():
         ours, theirs = socket.socketpair()
@@ -116,7 +116,7 @@ async def _keep(launch: Launch, rundir: Path, name: str, stop: asyncio.Event) ->
 
 
 async def keep(rundir: Path) -> None:
-    launch = Launch.read(rundir / lab_processes.LAUNCH)
+    launch = SshLaunch.read(rundir / lab_processes.LAUNCH)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -26,13 +26,13 @@ from minigts.topology.plan.elements import (
     Tagged,
     Vlan,
 )
-from minigts.topology.plan.path_totals import link_figures, with_derived
+from minigts.topology.plan.path_totals import derive_shaping, link_figures
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.declared import Draft, DraftHost, DraftLink
-from minigts.topology.read.model import Topology, planned
+from minigts.topology.read.model import Topology, planned_fields
 from minigts.topology.routes import ipv6, segments
 from minigts.topology.routes.addresses import BUILTIN_ADDRESS, assign, free_addresses, host_address, mac
-from minigts.topology.routes.paths import with_costs
+from minigts.topology.routes.paths import add_costs
 from minigts.topology.routes.segments import Segment, Vlans
 from minigts.topology.routes.spanning_tree import path_cost
 from minigts.topology.time import Time
@@ -63,14 +63,14 @@ def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Pla
     )
     declared = _with_tree_costs(declared, drafted)
     by_protocol = topology.routing in ("ospf", "bgp")
-    links = with_costs(hosts, switches, declared, ecmp=bool(topology.ecmp)) if by_protocol else declared
+    links = add_costs(hosts, switches, declared, ecmp=bool(topology.ecmp)) if by_protocol else declared
     return Plan(
         time=time,
         hosts=hosts,
         switches=switches,
         links=links,
-        ipv6=None if topology.ipv6 is None else ipv6.beside(hosts, links, topology.ipv6),
-        **planned(topology),
+        ipv6=None if topology.ipv6 is None else ipv6.lab_addresses(hosts, links, topology.ipv6),
+        **planned_fields(topology),
     )
 
 
@@ -83,9 +83,9 @@ def host_of(
         index=index,
         address=host_address(index),
         ports=ports,
-        containers=containers.planned(host.containers, directory),
+        containers=containers.plan_containers(host.containers, directory),
         **_kernel(host.spec.kernel, kernel),
-        **host_settings.planned(host.spec),
+        **host_settings.planned_fields(host.spec),
     )
 
 
@@ -173,13 +173,13 @@ def shaping_of(way: Shaping, rtt_ms: float, mtu: int, seed: int) -> Shaping:
     """One direction of a link, its queue sized for `rtt_ms`, with `seed` where it uses random numbers."""
     size_bytes = queue.planned_bytes(way, way.rate_mbit, rtt_ms, mtu + ETHERNET_HEADER_BYTES)
     declared = way.model_copy(update={"queue_bytes": size_bytes})
-    return with_derived(declared, seed)
+    return derive_shaping(declared, seed)
 
 
 def shapings(draft: DraftLink, name: str, seed: int) -> tuple[Shaping, Shaping]:
     """A link's shaping by receiving end: first the direction to its first end, then that to its second."""
     to, back = (
-        shaping_of(way, draft.rtt_ms, draft.mtu, chance.of_declared(seed, name, number))
+        shaping_of(way, draft.rtt_ms, draft.mtu, chance.declared_seed(seed, name, number))
         for number, way in ((1, draft.ways.to), (0, draft.ways.back))
     )
     return back, to

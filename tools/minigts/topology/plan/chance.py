@@ -19,39 +19,39 @@ def course(plan: Plan) -> int | str:
     return f"{plan.seed}/replicate {plan.replicate}" if plan.seed else plan.replicate
 
 
-def of_links(plan: Plan) -> str:
+def links_draw(plan: Plan) -> str:
     """The name of the draw of the lab's links. A lab that begins with a later repetition of a run has one of its own,
     since it would otherwise lose what the first lab has lost."""
     replicate = f"/replicate {plan.replicate}" if plan.replicate else ""
     return f"{plan.seed}{replicate}" + (f"/repetition {plan.repetition}" if plan.repetition else "")
 
 
-def of_declared(seed: int, link: str, way: int) -> int:
+def declared_seed(seed: int, link: str, way: int) -> int:
     """The seed of one direction of a link as the topology declares it: `way` is 1 from its first end to its second, and
     0 back. A replicate's is made of it (`reseed`)."""
     return zlib.crc32(f"{seed}/{link}/{way}".encode())
 
 
-def of_setting(plan: Plan, link: str, sender: str, number: int) -> int:
+def setting_seed(plan: Plan, link: str, sender: str, number: int) -> int:
     """The seed of the direction in which `sender` sends over a link, once that has been set `number` times otherwise
     than it was. Raises KeyError for an unknown link."""
     way = int(plan.ends_of(link)[0] == sender)
-    return zlib.crc32(f"{of_links(plan)}/{link}/{way}/setting {number}".encode())
+    return zlib.crc32(f"{links_draw(plan)}/{link}/{way}/setting {number}".encode())
 
 
-def of_kernels(plan: Plan) -> int:
+def kernel_seed(plan: Plan) -> int:
     """The number of which the seeds of all hosts' kernels are made in virtual time (providers/uml/clock/process.py)."""
     if not plan.seed:
         return 1 + plan.replicate
     return _BEYOND_REPLICATES + zlib.crc32(f"{course(plan)}/kernels".encode())
 
 
-def of_ways(plan: Plan, host: str) -> int:
+def hash_seed(plan: Plan, host: str) -> int:
     """The seed of the hash by which a host chooses among equal ways; never 0, which is none."""
-    return zlib.crc32(f"{of_links(plan)}/ways/{host}".encode()) or 1
+    return zlib.crc32(f"{links_draw(plan)}/ways/{host}".encode()) or 1
 
 
-def of_traffic(named: int | str, seed: int) -> int | str:
+def traffic_seed(named: int | str, seed: int) -> int | str:
     """The seed of the arrivals and sizes of a measurement's flows in the draw of that name (`course`); their own is
     `seed`."""
     return f"{seed}/{named}" if named else seed

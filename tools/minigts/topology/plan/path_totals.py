@@ -70,7 +70,7 @@ def lost_or_corrupt_percent(loss_percent: float, corrupt_percent: float) -> floa
     return 100 * (1 - (1 - loss_percent / 100) * (1 - corrupt_percent / 100))
 
 
-def with_derived(declared: Shaping, seed: int) -> Shaping:
+def derive_shaping(declared: Shaping, seed: int) -> Shaping:
     """The shaping with its derived values: packets in the delay, no bursts without losses, no kind of bursts or jitter
     without them, a seed if it needs one."""
     without = (*(() if declared.jitter_ms else OF_JITTER), *(() if declared.in_bursts else OF_BURSTS))
@@ -142,7 +142,7 @@ def _lower(one: float | None, other: float | None) -> float | None:
     return min(one, other)
 
 
-def turned(ways: Ways) -> Ways:
+def turn(ways: Ways) -> Ways:
     """The directions as seen from the other end."""
     there, back = ways
     return back, there

@@ -22,8 +22,8 @@ from minigts.topology.routes import ipv6 as v6
 from minigts.topology.routes import switched, underlay
 from minigts.topology.routes.paths import Underlay
 from minigts.topology.routes.several import SeveralWays
-from minigts.topology.routes.spanning_tree import Tree
-from minigts.topology.sysctls import in_words
+from minigts.topology.routes.spanning_tree import BridgeTree
+from minigts.topology.sysctls import tuning_lines
 
 _WHAT_OTHERS_FOLLOW_FROM = frozenset(("routing", "ecmp", "hosts", "switches", "links", "ipv6", "ipv4"))
 
@@ -86,7 +86,7 @@ class Plan(Stored):
         return found
 
     @cached_property
-    def _ipv6_named(self) -> dict[str, v6.Host]:
+    def _ipv6_named(self) -> dict[str, v6.Ipv6Host]:
         return {} if self.ipv6 is None else {host.name: host for host in self.ipv6.hosts}
 
     @cached_property
@@ -101,7 +101,7 @@ class Plan(Stored):
             raise KeyError(name)
         return found
 
-    def ipv6_of(self, name: str) -> v6.Host | None:
+    def ipv6_of(self, name: str) -> v6.Ipv6Host | None:
         """The host's IPv6 addresses; None for a switch, and in a lab without IPv6."""
         return self._ipv6_named.get(name)
 
@@ -164,7 +164,7 @@ class Plan(Stored):
     @property
     def tuning_in_words(self) -> list[str]:
         """`ams, bra: net.core.rmem_default = 4194304`, one line for all hosts with the same settings."""
-        return in_words((host.name, host.sysctls) for host in self.tuned)
+        return tuning_lines((host.name, host.sysctls) for host in self.tuned)
 
     @property
     def kernels(self) -> Mapping[str, tuple[str, ...]]:
@@ -184,9 +184,9 @@ class Plan(Stored):
     @cached_property
     def blocked(self) -> frozenset[str]:
         """The links that the spanning tree of the switches blocks while every link is whole."""
-        return switched.blocked(self.switches, self.links)
+        return switched.blocked_links(self.switches, self.links)
 
-    def tree(self, without: Collection[str] = ()) -> Tree:
+    def tree(self, without: Collection[str] = ()) -> BridgeTree:
         """The spanning tree of the switches over the links other than `without`, by name."""
         names = frozenset(without)
         if names not in self._trees:
@@ -194,7 +194,7 @@ class Plan(Stored):
         return self._trees[names]
 
     @cached_property
-    def _trees(self) -> dict[frozenset[str], Tree]:
+    def _trees(self) -> dict[frozenset[str], BridgeTree]:
         """Those that were asked for."""
         return {}
 
@@ -206,7 +206,7 @@ class Plan(Stored):
     @cached_property
     def unflooded(self) -> frozenset[str]:
         """The links of such rings over which nothing is flooded until the controller says otherwise."""
-        return switched.unflooded(self.switches, self.links)
+        return switched.unflooded_links(self.switches, self.links)
 
     @cached_property
     def told(self) -> frozenset[str]:
@@ -313,7 +313,7 @@ class Plan(Stored):
         ways = SeveralWays.of_costs(self.hosts, self.switches, self.links, ecmp=True)
         return ways.first_links(host, without)
 
-    def ipv6_routes_of(self, host: str) -> tuple[v6.Route, ...]:
+    def ipv6_routes_of(self, host: str) -> tuple[v6.Ipv6Route, ...]:
         """A host's IPv6 routes, in the order of `routes_of`; none in a lab without IPv6, nor to a network that is no
         host's and no segment's."""
         numbering = self._ipv6_numbering
@@ -353,7 +353,7 @@ class Plan(Stored):
 _INDENT = 2
 
 
-def to_json(plan: Plan) -> str:
+def plan_json(plan: Plan) -> str:
     """The whole document."""
     return "".join(json_pieces(plan))
 

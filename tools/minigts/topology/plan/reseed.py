@@ -27,12 +27,12 @@ LATEST_START_S = 0.010
 
 def replicate(plan: Plan, number: int) -> Plan:
     """The plan of replicate `number`, from 1. The same number always gives the same plan."""
-    return reseeded(plan, f"replicate {number}").model_copy(update={"replicate": number})
+    return reseed_plan(plan, f"replicate {number}").model_copy(update={"replicate": number})
 
 
 def beginning_with(plan: Plan, repetition: int) -> Plan:
     """The plan of a lab that measures a run's repetitions from this one on, which is not the first."""
-    return reseeded(plan, repetition).model_copy(update={"repetition": repetition})
+    return reseed_plan(plan, repetition).model_copy(update={"repetition": repetition})
 
 
 def phases_s(plan: Plan) -> Mapping[str, float]:
@@ -52,7 +52,7 @@ def _drawn(below_s: float, *what: object) -> float:
     return round(random.Random("/".join(map(str, what))).uniform(0, below_s), 6)
 
 
-def reseeded(plan: Plan, number: int | str) -> Plan:
+def reseed_plan(plan: Plan, number: int | str) -> Plan:
     """The plan with another seed for each link direction that has one. The same number always gives the same plan."""
     hosts = tuple(_machine(each, number) for each in plan.hosts)
     switches = tuple(_machine(each, number) for each in plan.switches)

@@ -24,7 +24,7 @@ from minigts.topology.fields import (
     Note,
     OwnSeed,
 )
-from minigts.topology.host_setting import Network as HostsNetwork
+from minigts.topology.host_setting import PlannedNetwork as HostsNetwork
 from minigts.topology.host_settings import misfits, untimely_hosts
 from minigts.topology.link_settings import untimely
 from minigts.topology.plan.elements import (
@@ -218,7 +218,7 @@ def _other_ipv6(plan: Stored) -> Iterator[str]:
         yield from () if plan.ipv4 else ("ipv4: hosts have neither IPv4 nor IPv6 addresses",)
         return
     try:
-        same = plan.ipv6 == ipv6.beside(plan.hosts, plan.links, plan.ipv6.prefix)
+        same = plan.ipv6 == ipv6.lab_addresses(plan.hosts, plan.links, plan.ipv6.prefix)
     except (KeyError, ValueError):
         same = False
     if not same:

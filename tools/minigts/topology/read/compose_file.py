@@ -19,7 +19,7 @@ from minigts.language.fields import Strict, matching, text, unknown, whole
 from minigts.language.problems import Finding, Location, listed, shown
 from minigts.language.source import Language
 from minigts.language.tree import Data, Tree
-from minigts.language.validation import findings_of, validated
+from minigts.language.validation import findings_of, validate
 from minigts.topology.containers import (
     ENGINES_IMAGE,
     MOST_ENTRIES,
@@ -127,7 +127,7 @@ def _read(tree: Tree, host: Host, placed: Mapping[str, str], findings: list[Find
         data = {key: _substituted(value, (key,), host.variables, findings) for key, value in data.items()}
     notes = tuple((key, "changes nothing in a lab") for key in _NOTED if isinstance(data, dict) and key in data)
     data = _without_refused(data, findings)
-    document, wrong = validated(data, _Document)
+    document, wrong = validate(data, _Document)
     findings.extend(wrong)
     if document is None:
         return Composed((), tuple(findings), notes)
@@ -187,7 +187,7 @@ def _substituted(data: Data, where: Location, variables: Mapping[str, str], find
     if data is None or "$" not in data:
         return data
     try:
-        return compose_values.substituted(data, variables)
+        return compose_values.substitute(data, variables)
     except (ValueError, RecursionError) as error:
         findings.append((where, str(error)))
         return data
@@ -238,7 +238,7 @@ class _Service(Strict):
     )
     env_file: Annotated[tuple[str, ...], BeforeValidator(compose_values.env_files)] = ()
     ports: Annotated[tuple[str, ...], BeforeValidator(compose_values.ports)] = ()
-    expose: Annotated[tuple[str, ...], BeforeValidator(compose_values.exposed)] = ()
+    expose: Annotated[tuple[str, ...], BeforeValidator(compose_values.exposed_ports)] = ()
     """Without effect: every port of a container is open to the others."""
     volumes: Annotated[tuple[str, ...], BeforeValidator(compose_values.volumes)] = ()
     restart: Annotated[str, text("a restart policy", 40)] | None = None

@@ -29,7 +29,7 @@ _ENTRY = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*(?:=(.*))?", re
 _QUOTED = re.compile(r"""(?:'([^']*)'|"([^"\\$]*)")\s*(?:\#.*)?""", re.ASCII)
 
 
-def substituted(written: str, variables: Mapping[str, str]) -> str:
+def substitute(written: str, variables: Mapping[str, str]) -> str:
     """The text with `$NAME` and `${NAME:-default}` substituted, as in the Compose Specification, *Interpolation*.
     Raises ValueError, also for a variable that has neither a value nor a default."""
     filled, rest = "", written
@@ -70,13 +70,13 @@ def _value_of(inside: str, written: str, variables: Mapping[str, str]) -> str:
     kind, word = action[empty_is_none], action[1 + empty_is_none :]
     there = value is not None and not (empty_is_none and not value)
     if kind == "+":
-        return substituted(word, variables) if there else ""
+        return substitute(word, variables) if there else ""
     if there:
         return value or ""
     if kind == "?":
-        said = f": {substituted(word, variables)}" if word else ""
+        said = f": {substitute(word, variables)}" if word else ""
         raise ValueError(f"this host has no variable {name[0]}, which is required{said}")
-    return substituted(word, variables)
+    return substitute(word, variables)
 
 
 def _required(name: str, variables: Mapping[str, str]) -> str:
@@ -244,7 +244,7 @@ def _port(one: object) -> str:
     return ports
 
 
-def exposed(value: object) -> tuple[str, ...]:
+def exposed_ports(value: object) -> tuple[str, ...]:
     return _each(value, a_text, "a list of ports")
 
 

@@ -19,7 +19,7 @@ from minigts.topology.user_files import FileRefused, UserFiles
 _LANGUAGE = Language("table of delays", "a delay in each line", own_delays.LARGEST_BYTES, "")
 
 
-def with_tables(tree: Tree, drafted: Draft, beside: UserFiles | None) -> tuple[Draft, tuple[Finding, ...]]:
+def read_tables(tree: Tree, drafted: Draft, beside: UserFiles | None) -> tuple[Draft, tuple[Finding, ...]]:
     """The draft with the distributions of its links' files, and the findings. Without `beside` no file is read, and
     such links have no jitter."""
     if beside is None or all(link.tables is None for link in drafted.links):

@@ -17,7 +17,7 @@ from minigts.language.tree import Data
 from minigts.topology import disciplines
 from minigts.topology.facts.hosts.memory import DEFAULT_MEMORY_MB
 from minigts.topology.facts.links import queue
-from minigts.topology.host_settings import HostSpec, merged
+from minigts.topology.host_settings import HostSpec, merge
 from minigts.topology.link_settings import LINK_SETTINGS, Shaping
 from minigts.topology.read.declared import DEFAULT_MTU, Draft, DraftHost, DraftLink, DraftSwitch, OwnTable
 from minigts.topology.read.links import LinkSettings, LinkSpec
@@ -197,7 +197,7 @@ def _hosts(where: Location, names: Iterable[str], layers: tuple[HostSpec | None,
 
 def draft_host(where: Location, name: str, layers: tuple[HostSpec | None, ...]) -> DraftHost:
     """A host from its layers of settings, the nearest first."""
-    spec = merged(layers)
+    spec = merge(layers)
     return DraftHost(where, name, spec, spec.containers or ())
 
 

@@ -22,7 +22,7 @@ from minigts.topology.facts.ends.subnet import Subnet
 from minigts.topology.facts.ends.vlan import Vlan, Vlans
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT
 from minigts.topology.link_settings import LINK_SETTINGS
-from minigts.topology.read.per_direction import Read, of_key
+from minigts.topology.read.per_direction import Read, key_annotations
 from minigts.topology.setting import Setting
 
 
@@ -56,7 +56,7 @@ def _keys() -> dict[str, Any]:
         under.setdefault(each.head, []).append(each)
     return {
         key: (
-            Annotated[Read, *of_key(settings)] | None,
+            Annotated[Read, *key_annotations(settings)] | None,
             Field(None, description=" ".join(each.about for each in settings)),
         )
         for key, settings in under.items()

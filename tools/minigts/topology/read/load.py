@@ -18,19 +18,19 @@ from minigts.language.interface_names import number_of
 from minigts.language.problems import require_none
 from minigts.language.source import Language, read_text
 from minigts.language.tree import Data, Tree, read_tree
-from minigts.language.validation import problems, validated
+from minigts.language.validation import problems, validate
 from minigts.topology import sites
 from minigts.topology.checks import WrongKernel, check
 from minigts.topology.plan.build import build, link_names
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.compose import compose
-from minigts.topology.read.delay_tables import with_tables
+from minigts.topology.read.delay_tables import read_tables
 from minigts.topology.read.draft import draft
 from minigts.topology.read.host_software import collect_software, misplaced_paths
 from minigts.topology.read.model import Topology
-from minigts.topology.read.resolved import with_resolved_settings
-from minigts.topology.read.schedule import timed
-from minigts.topology.read.substitute import substituted
+from minigts.topology.read.resolved import resolve_settings
+from minigts.topology.read.schedule import read_schedule
+from minigts.topology.read.substitute import put_values
 from minigts.topology.time import DEFAULT_TIME, Time
 from minigts.topology.user_files import UserFiles
 
@@ -76,10 +76,10 @@ def load(
 
     Raises InputError with every problem, each with its line.
     """
-    return loaded(path, known_overlays=known_overlays, time=time, best=best, values=values, beside=beside).plan
+    return load_file(path, known_overlays=known_overlays, time=time, best=best, values=values, beside=beside).plan
 
 
-def loaded(
+def load_file(
     path: str | Path,
     *,
     known_overlays: Collection[str] | None = None,
@@ -93,7 +93,7 @@ def loaded(
     name; None allows any."""
     recognised.require_our_ending(str(path))
     text = read_text(path, gts_language.LANGUAGE if is_gts(path) else LANGUAGE)
-    tree = substituted(_read(text, str(path)), values)
+    tree = put_values(_read(text, str(path)), values)
     files = beside or UserFiles(Path(path).parent)
     return _planned(tree, str(path), known_overlays, time, best, files, wrong_kernel)
 
@@ -110,10 +110,10 @@ def parse(
     """As `load`, from text. `file` is the name in messages, and paths in the topology are relative to its directory.
     Without `beside` the function is pure: no file is read, and no lab can be made of such a plan.
     """
-    return parsed(text, file, known_overlays=known_overlays, time=time, best=best, beside=beside).plan
+    return parse_text(text, file, known_overlays=known_overlays, time=time, best=best, beside=beside).plan
 
 
-def parsed(
+def parse_text(
     text: str,
     file: str,
     *,
@@ -125,7 +125,7 @@ def parsed(
     wrong_kernel: WrongKernel | None = None,
 ) -> Loaded:
     """As `parse`, with what the text says beyond its plan; `wrong_kernel` as for `loaded`."""
-    tree = substituted(_read(text, file), values)
+    tree = put_values(_read(text, file), values)
     return _planned(tree, file, known_overlays, time, best, beside, wrong_kernel)
 
 
@@ -138,10 +138,10 @@ def _planned(
     beside: UserFiles | None,
     wrong_kernel: WrongKernel | None = None,
 ) -> Loaded:
-    drafted, untabled = with_tables(tree, draft(tree.data), beside)
-    if by_sites := sites.asked_for(tree.data):
-        drafted = sites.with_site_delays(drafted)
-    topology, findings = validated(tree.data, Topology)
+    drafted, untabled = read_tables(tree, draft(tree.data), beside)
+    if by_sites := sites.uses_sites(tree.data):
+        drafted = sites.add_site_delays(drafted)
+    topology, findings = validate(tree.data, Topology)
     time = time or _written_time(tree.data) or best
     gathered = collect_software(tree, drafted, file, beside)
     composed = compose(tree, drafted, gathered.software, file, beside)
@@ -149,11 +149,11 @@ def _planned(
     drafted = composed.into(drafted)
     whole = check(tree.data, drafted, known_overlays, time, wrong_kernel)
     located = sites.check(drafted) if by_sites else ()
-    schedule, untimely = timed((topology and topology.schedule) or (), drafted, beside, time)
+    schedule, untimely = read_schedule((topology and topology.schedule) or (), drafted, beside, time)
     found = chain(findings, untabled, whole, located, gathered.findings, composed.findings, astray, untimely)
     require_none([*problems(tree, file, found), *composed.problems], file)
     assert topology is not None  # without one there are findings
-    plan, strays = with_resolved_settings(
+    plan, strays = resolve_settings(
         gathered.into(build(topology, drafted, time, str(Path(file).absolute().parent))), drafted
     )
     require_none(problems(tree, file, strays), file)
@@ -212,12 +212,12 @@ def require_fit(read: network.Network, file: str) -> None:
     _planned(network.tree(read), file, None, None, DEFAULT_TIME, None)
 
 
-def in_our_words(path: Path, values: Mapping[str, str] = NOTHING_ELSE) -> bytes:
+def topology_bytes(path: Path, values: Mapping[str, str] = NOTHING_ELSE) -> bytes:
     """The topology that results keep: the file's own bytes, or, for GTS's language or other `values`, a topology file
     written from it. Raises InputError."""
     if values:
         text = read_text(path, gts_language.LANGUAGE if is_gts(path) else LANGUAGE)
-        document = substituted(_read(text, str(path)), values).data
+        document = put_values(_read(text, str(path)), values).data
         assert isinstance(document, dict)  # values have been put into it
         return "".join(f"{key}: {network.flow(value)}\n" for key, value in document.items()).encode()
     if not is_gts(path):

@@ -140,7 +140,7 @@ LAB_SETTINGS: Mapping[str, LabSetting] = {
 """The settings of a lab by key, in the order of `Topology`."""
 
 
-def planned(topology: Topology) -> dict[str, object]:
+def planned_fields(topology: Topology) -> dict[str, object]:
     """The fields of a plan that follow from the lab's own keys alone."""
     return {
         each.field or key: each.planned(getattr(topology, key))

@@ -35,7 +35,7 @@ def _no_mapping(value: object, keys: Iterable[str]) -> str:
     return f"{shown(value)} is no mapping of {listed([*keys])}"
 
 
-def of_key(settings: Sequence[Setting]) -> tuple[PlainValidator, WithJsonSchema]:
+def key_annotations(settings: Sequence[Setting]) -> tuple[PlainValidator, WithJsonSchema]:
     """The validator and schema of one key of a link with its `settings`, mostly one, as for `delay`. A mapping, such as
     `queue: {size: 100kB, discipline: fq_codel}`, has nested settings by their keys, and the key's own value, too. Such
     a mapping may stand in each direction: `{to: {discipline: codel}, from: 100kB}`.

@@ -9,7 +9,7 @@ from minigts.topology.plan.plan import Plan
 from minigts.topology.read.declared import Draft, DraftHost
 
 
-def with_resolved_settings(plan: Plan, drafted: Draft) -> tuple[Plan, tuple[Finding, ...]]:
+def resolve_settings(plan: Plan, drafted: Draft) -> tuple[Plan, tuple[Finding, ...]]:
     """The plan with these settings of `drafted` in it, and what is wrong with them; then it is the plan without
     them."""
     declared = {host.name: host for host in drafted.hosts}

@@ -26,7 +26,7 @@ _LARGEST_BYTES = 8_000_000
 _TRACE = Language("trace", "`seconds,rate`", _LARGEST_BYTES, "")
 
 
-def timed(
+def read_schedule(
     steps: Sequence[Step], drafted: Draft, beside: UserFiles | None, time: Time
 ) -> tuple[tuple[Moment, ...], list[Finding]]:
     """The moments in a lab of that time, and the findings. Without `beside` traces are not read, and their steps are
@@ -41,9 +41,8 @@ def timed(
             hint = did_you_mean(step.link, [*ends])
             findings.append(((*where, "link"), f"no link {shown(step.link)}; links are {listed([*ends])}{hint}"))
         for key, named in (("from", step.sender), ("end", step.end)) if step.link in ends else ():
-            if named is not None and named not in ends[step.link]:
-                either = " and ".join(ends[step.link])
-                findings.append(((*where, key), f"{shown(named)} is no end of {step.link}: {either} are"))
+            if wrong := rules.strange_end(named, step.link, ends[step.link]):
+                findings.append(((*where, key), wrong))
         if step.trace is not None and beside is not None:
             try:
                 traces[step.trace, step.link] = _trace(beside, step.trace, played=step.link in carried)
@@ -58,19 +57,19 @@ def timed(
         found = [([*known][place], moment) for place, moment in moments_by_step([*known.values()], traces)]
     except ValueError as error:
         return (), [(("schedule",), str(error))]
-    wrong = rules.schedule_problems(_ruled(drafted), found, time)
-    return tuple(moment for _, moment in found), [(("schedule", number), problem) for number, problem in wrong]
+    refused = rules.schedule_problems(_ruled(drafted), found, time)
+    return tuple(moment for _, moment in found), [(("schedule", number), problem) for number, problem in refused]
 
 
-def _ruled(drafted: Draft) -> Iterator[rules.Link]:
+def _ruled(drafted: Draft) -> Iterator[rules.RuledLink]:
     named = zip(link_names(drafted.links), drafted.links, strict=True)
-    return (rules.Link(name, link.ends, (link.ways.to, link.ways.back), link.mtu) for name, link in named)
+    return (rules.RuledLink(name, link.ends, (link.ways.to, link.ways.back), link.mtu) for name, link in named)
 
 
 def _carried(drafted: Draft) -> frozenset[str]:
     """The links whose wires have the queue, so that nothing but the wire has to know of a trace."""
     named = zip(link_names(drafted.links), drafted.links, strict=True)
-    return frozenset(name for name, link in named if not any(map(disciplines.in_host, link.ways)))
+    return frozenset(name for name, link in named if not any(map(disciplines.is_in_host, link.ways)))
 
 
 def _trace(beside: UserFiles, source: str, *, played: bool) -> Trace:

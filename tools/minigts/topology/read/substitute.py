@@ -14,7 +14,7 @@ from minigts.language.problems import did_you_mean, listed, shown
 from minigts.language.tree import Data, Tree
 
 
-def substituted(tree: Tree, values: Mapping[str, str]) -> Tree:
+def put_values(tree: Tree, values: Mapping[str, str]) -> Tree:
     """The document with `values` at their places. A missing key is added; the language's checks refuse an unknown one.
     Raises InputError for a place in a value that is no mapping, and for an unknown entry.
     """

@@ -49,7 +49,7 @@ class Ways:
         return found
 
 
-class Network:
+class WeightedGraph:
     """Numbered nodes and the edges between them. With `several` all ways of the lowest cost are best; without it the
     one whose latest edge comes earliest among them: so no two ways are equal, the way back is the way there where the
     costs are the same, and all hosts on it agree."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from minigts.topology.fields import MOST_HOSTS
-from minigts.topology.routes.best_ways import Network
+from minigts.topology.routes.best_ways import WeightedGraph
 
 N = TypeVar("N", bound=Hashable)
 _HOP_BITS = MOST_HOSTS.bit_length()
@@ -28,7 +28,7 @@ def hop_cost(rtt_ms: float) -> int:
     return (round(rtt_ms * 1_000_000) << _HOP_BITS) + 1
 
 
-def connected(nodes: Iterable[N], pairs: Iterable[tuple[N, N]]) -> list[list[N]]:
+def connected_components(nodes: Iterable[N], pairs: Iterable[tuple[N, N]]) -> list[list[N]]:
     """The connected components of the graph, each in order of its nodes, sorted by their first nodes."""
     beside: dict[N, list[N]] = {node: [] for node in nodes}
     for first, second in pairs:
@@ -101,5 +101,5 @@ def _ties(nodes: int, edges: Sequence[Edge], costs: Sequence[int]) -> int:
 
 def distances_between(nodes: int, edges: Sequence[Edge], costs: Sequence[int]) -> list[dict[int, int]]:
     """For each node, the cost of the best path to each node that it is connected with; 0 for itself."""
-    network = Network(nodes, [edge.ends for edge in edges], [(cost, cost) for cost in costs], several=True)
+    network = WeightedGraph(nodes, [edge.ends for edge in edges], [(cost, cost) for cost in costs], several=True)
     return [dict(network.ways_from(source).cost) for source in range(nodes)]

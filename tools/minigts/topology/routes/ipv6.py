@@ -49,7 +49,7 @@ def block(text: str) -> str:
     return str(network)
 
 
-def needed_by(overlay: str) -> bool:
+def needs_ipv6(overlay: str) -> bool:
     """Whether that overlay can only be laid over a lab with IPv6."""
     return overlay.endswith(SUFFIX)
 
@@ -59,14 +59,14 @@ def why_not(overlay: str, known: Collection[str]) -> str | None:
     plain = overlay.removesuffix(SUFFIX)
     if overlay in known or plain == overlay or plain not in known:
         return None
-    able = ", ".join(sorted(name for name in known if needed_by(name)))
+    able = ", ".join(sorted(name for name in known if needs_ipv6(name)))
     why = "its hosts and programs know each other by IPv4 addresses"
     return f"overlay {plain} uses IPv4 alone, since {why}; overlays over IPv6 are {able}"
 
 
 def why_without_ipv4(overlay: str, known: Collection[str]) -> str | None:
     """Why an overlay cannot be laid over a lab without IPv4; None where it can, and for unknown names."""
-    able = [name for name in known if name == UNDERLAY or needed_by(name)]
+    able = [name for name in known if name == UNDERLAY or needs_ipv6(name)]
     if overlay in able or overlay not in known:
         return None
     return f"overlay {overlay} uses IPv4; overlays that do without are {', '.join(sorted(able))}"
@@ -102,7 +102,7 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Route(_Frozen):
+class Ipv6Route(_Frozen):
     """As `plan.Route`."""
 
     to: Network
@@ -111,7 +111,7 @@ class Route(_Frozen):
     also: Annotated[tuple[Address, ...], Field(exclude_if=lambda each: not each)] = ()
 
 
-class Port(_Frozen):
+class Ipv6Port(_Frozen):
     """The IPv6 address of a host's end of a link, in the segment's /64."""
 
     name: OnSegment
@@ -120,15 +120,15 @@ class Port(_Frozen):
     """The address at the link's other end; None where that is a switch."""
 
 
-class Host(_Frozen):
+class Ipv6Host(_Frozen):
     """The IPv6 addresses of a host."""
 
     name: HostName
     address: Address
     """The host's own address, a /128 on its loopback."""
-    ports: tuple[Port, ...]
+    ports: tuple[Ipv6Port, ...]
 
-    def port(self, name: str) -> Port:
+    def port(self, name: str) -> Ipv6Port:
         """The port called `name`. Raises KeyError."""
         for port in self.ports:
             if port.name == name:
@@ -136,7 +136,7 @@ class Host(_Frozen):
         raise KeyError(name)
 
 
-class Segment(_Frozen):
+class Ipv6Segment(_Frozen):
     """The IPv6 network of a link; links that meet in a switch share it. A trunk has that of its first VLAN."""
 
     link: Name
@@ -147,8 +147,8 @@ class Ipv6(_Frozen):
     """All IPv6 addresses of a lab. They follow from the prefix and the rest of the plan; others are refused."""
 
     prefix: Annotated[Network, AfterValidator(block)]
-    hosts: Annotated[tuple[Host, ...], Field(max_length=MOST_HOSTS)]
-    links: Annotated[tuple[Segment, ...], Field(max_length=MOST_LINKS)]
+    hosts: Annotated[tuple[Ipv6Host, ...], Field(max_length=MOST_HOSTS)]
+    links: Annotated[tuple[Ipv6Segment, ...], Field(max_length=MOST_LINKS)]
 
     def subnet(self, link: str) -> str:
         """The IPv6 network of the link called `link`. Raises KeyError."""
@@ -194,10 +194,10 @@ class Numbering:
         """Whether there is an IPv6 network for that IPv4 network."""
         return beside in self._networks
 
-    def route(self, beside: elements.Route) -> Route:
+    def route(self, beside: elements.Route) -> Ipv6Route:
         """Raises KeyError."""
         to, via, source = self.network(beside.to), self.address(beside.via), self.address(beside.source)
-        return Route(to=to, via=via, source=source, also=tuple(map(self.address, beside.also)))
+        return Ipv6Route(to=to, via=via, source=source, also=tuple(map(self.address, beside.also)))
 
 
 def numbering_of(
@@ -217,24 +217,24 @@ def _segment(address: str, prefix: int) -> str:
     return str(IPv4Network(f"{address}/{prefix}", strict=False))
 
 
-def beside(hosts: Sequence[elements.Host], links: Sequence[elements.Link], prefix: str) -> Ipv6:
+def lab_addresses(hosts: Sequence[elements.Host], links: Sequence[elements.Link], prefix: str) -> Ipv6:
     """The IPv6 addresses of a lab in block `prefix`. Raises KeyError where an IPv4 address is outside of its
     segment."""
     numbering = numbering_of(hosts, links, prefix)
 
-    def of(host: elements.Host) -> Host:
+    def of(host: elements.Host) -> Ipv6Host:
         ports = (
-            Port(
+            Ipv6Port(
                 name=port.name,
                 address=numbering.address(port.address),
                 peer_address=numbering.address_if_any(port.peer_address),
             )
             for port in host.on_segments
         )
-        return Host(name=host.name, address=numbering.address(host.address), ports=tuple(ports))
+        return Ipv6Host(name=host.name, address=numbering.address(host.address), ports=tuple(ports))
 
     return Ipv6(
         prefix=prefix,
         hosts=tuple(map(of, hosts)),
-        links=tuple(Segment(link=link.name, subnet=numbering.network(link.subnet)) for link in links),
+        links=tuple(Ipv6Segment(link=link.name, subnet=numbering.network(link.subnet)) for link in links),
     )

@@ -23,7 +23,7 @@ Successors = Mapping[int, tuple[Hop, ...]]
 """The next hosts by host, the last host first: each comes after all that follow it."""
 
 
-class Ring(Exception):
+class RouteRing(Exception):
     """Routes lead in a ring: the hosts in it, by number."""
 
     def __init__(self, hosts: Sequence[int]) -> None:
@@ -79,7 +79,7 @@ class OwnRoutes(SeveralWays):
         """The hosts of the ring in which packets from a host to that network end up; empty where there is none."""
         try:
             self._walk(start, to)
-        except Ring as ring:
+        except RouteRing as ring:
             return tuple(self.hosts[each].name for each in ring.hosts)
         return ()
 
@@ -131,7 +131,7 @@ class OwnRoutes(SeveralWays):
                 done[here] = hops
                 above.pop()
             elif here in above:
-                raise Ring(above[above.index(here) :])
+                raise RouteRing(above[above.index(here) :])
             elif here not in done:
                 found = tuple(self._hop(here, via) for via in self._next(here, to))
                 above.append(here)
@@ -237,7 +237,7 @@ def _next_address(hosts: Sequence[Host], host: Host, route: OwnRoute) -> str:
     raise KeyError(route.via)
 
 
-def found(hosts: Sequence[Host], host: Host, to: str, via: str) -> OwnRoute:
+def find_route(hosts: Sequence[Host], host: Host, to: str, via: str) -> OwnRoute:
     """The route that a file says by names. Raises ValueError."""
     names = [each.name for each in hosts]
     if "/" not in to and to not in names:

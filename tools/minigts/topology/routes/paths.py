@@ -13,11 +13,11 @@ from functools import cached_property
 
 from minigts.topology.frames import Family
 from minigts.topology.plan.elements import Direction, Host, Link, Path, Route, Switch
-from minigts.topology.plan.path_totals import PathTotals, turned
+from minigts.topology.plan.path_totals import PathTotals, turn
 from minigts.topology.routes import switched
-from minigts.topology.routes.best_ways import Network, Ways
-from minigts.topology.routes.graph import Edge, connected, equal_costs, hop_cost, protocol_costs
-from minigts.topology.tcp import Buffers, between, buffers, goodput
+from minigts.topology.routes.best_ways import Ways, WeightedGraph
+from minigts.topology.routes.graph import Edge, connected_components, equal_costs, hop_cost, protocol_costs
+from minigts.topology.tcp import Buffers, buffers, goodput, window_between
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Underlay:
     edges: tuple[_Edge, ...]
     nodes: int
     is_routed: bool
-    network: Network
+    network: WeightedGraph
     """By the costs of one best way, which are the same in both directions."""
     trees: dict[int, Ways] = field(default_factory=dict)
     """The trees computed so far, by host."""
@@ -59,7 +59,7 @@ class Underlay:
         edges = edges_of(hosts, switches, links)
         nodes = len(hosts) + sum(len(switch.vlans) or 1 for switch in switches)
         costs = [hop_cost(link.rtt_ms) if link.cost is None else link.cost for link in (edge.link for edge in edges)]
-        network = Network(nodes, [edge.nodes for edge in edges], [(cost, cost) for cost in costs], several=False)
+        network = WeightedGraph(nodes, [edge.nodes for edge in edges], [(cost, cost) for cost in costs], several=False)
         return cls(tuple(hosts), edges, nodes, is_routed, network)
 
     def set_to(self, hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link]) -> Underlay:
@@ -138,7 +138,7 @@ class Underlay:
     @cached_property
     def _parts(self) -> list[int]:
         """By host, the number of its connected component."""
-        parts = connected(range(self.nodes), (edge.nodes for edge in self.edges))
+        parts = connected_components(range(self.nodes), (edge.nodes for edge in self.edges))
         of_nodes = {node: number for number, part in enumerate(parts) for node in part}
         return [of_nodes[index] for index in range(len(self.hosts))]
 
@@ -192,7 +192,7 @@ class Underlay:
     ) -> tuple[PathTotals, tuple[str, ...]]:
         """A row that ends at node `here`, with one edge more."""
         edge = self.edges[index]
-        lying = edge.directions if edge.nodes[0] == here else turned(edge.directions)
+        lying = edge.directions if edge.nodes[0] == here else turn(edge.directions)
         return row.then(lying, edge.link.rtt_ms, edge.mtu), (*names, edge.link.name)
 
     def _path(self, source: int, target: int, row: PathTotals, links: tuple[str, ...], *, reachable: bool) -> Path:
@@ -217,7 +217,7 @@ class Underlay:
         figure."""
         if way.tcp_ceiling_mbit is None:
             return way
-        by = between(self._buffers[source], self._buffers[target])
+        by = window_between(self._buffers[source], self._buffers[target])
         most_mbit, least_mbit = goodput(way.tcp_ceiling_mbit, by, rtt_ms)
         if least_mbit is None:
             return way
@@ -225,7 +225,7 @@ class Underlay:
         return way.model_copy(update=rounded)
 
 
-def with_costs(
+def add_costs(
     hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link], *, ecmp: bool = False
 ) -> tuple[Link, ...]:
     """The links with their costs in the hosts' routing protocol, where the file has none. With `ecmp` links of the same
@@ -242,7 +242,7 @@ def with_costs(
 
 def edges_of(hosts: Sequence[Host], switches: Sequence[Switch], links: Sequence[Link]) -> tuple[_Edge, ...]:
     """The edges of the network, in the order of the links; none for a link that a spanning tree blocks."""
-    off = switched.blocked(switches, links)
+    off = switched.blocked_links(switches, links)
     indices = {host.name: index for index, host in enumerate(hosts)}
     bridges: list[tuple[str, int | None]] = []
     for switch in switches:

@@ -15,8 +15,8 @@ from minigts.language.problems import Finding, listed, path_of, shown
 from minigts.topology.link_settings import Shaping
 from minigts.topology.read.declared import Draft, DraftLink, DraftSwitch
 from minigts.topology.routes.addresses import mac
-from minigts.topology.routes.graph import connected
-from minigts.topology.routes.spanning_tree import MOST_PORTS, Bridge, Wire, on_a_ring, path_cost, tree_of
+from minigts.topology.routes.graph import connected_components
+from minigts.topology.routes.spanning_tree import MOST_PORTS, Bridge, BridgeWire, path_cost, ring_links, tree_of
 
 Vlans: TypeAlias = tuple[int | None, ...]
 """The numbers of the VLANs that a link carries, or None alone without VLANs."""
@@ -55,7 +55,7 @@ def segments(
         if name in switches
     )
     found = []
-    for part in connected(nodes, met):
+    for part in connected_components(nodes, met):
         links = sorted(node for node, _ in part if isinstance(node, int))
         names = [name for index in links for name in ends[index]]
         hosts = tuple(name for name in names if name not in switches)
@@ -153,13 +153,13 @@ def _rings(drafted: Draft, fabric: Segment, parts: Sequence[Segment]) -> Iterato
     blocked = _blocked(drafted, fabric)
     for part in parts:
         inner = {link: ends for link, ends in _inner(drafted, part).items() if link not in blocked}
-        left = [link for link in on_a_ring(inner) if not _told(drafted, inner[link])]
-        for around in connected((), (inner[link] for link in left)):
+        left = [link for link in ring_links(inner) if not _told(drafted, inner[link])]
+        for around in connected_components((), (inner[link] for link in left)):
             names = [name for name in part.switches if name in around]
             last = [link for link in left if inner[link][0] in around][-1]
             yield drafted.links[last].where, _ring_in_words(drafted, names, part.vlan)
         lost = [link for link in part.links if link in blocked]
-        if lost and len(connected(part.switches, inner.values())) > 1:
+        if lost and len(connected_components(part.switches, inner.values())) > 1:
             why = f"blocks this link, and without it VLAN {part.vlan} falls apart"
             remedy = "let another link between the switches carry that VLAN, too"
             yield drafted.links[lost[0]].where, f"the spanning tree, which is one for all VLANs, {why}: {remedy}"
@@ -198,7 +198,7 @@ def _blocked(drafted: Draft, fabric: Segment) -> frozenset[int]:
         first, second = drafted.links[index].ends
         if first != second and first in trees and second in trees:
             cost = path_cost(trees[first].spanning_tree or "rstp", slower_mbit(*drafted.links[index].ways))
-            wires.append(Wire(index, (first, second), numbers[index], cost))
+            wires.append(BridgeWire(index, (first, second), numbers[index], cost))
     return tree_of(bridges, wires).blocked
 
 

@@ -11,10 +11,10 @@ from minigts.topology.fields import MOST_MTU
 from minigts.topology.frames import tcp_ceiling_mbit
 from minigts.topology.plan.elements import Direction, Host, Link, Path, Route, Switch
 from minigts.topology.plan.path_totals import direction
-from minigts.topology.routes.best_ways import MOST_WAYS, Costs, Network, Ways, first_edges
+from minigts.topology.routes.best_ways import MOST_WAYS, Costs, Ways, WeightedGraph, first_edges
 from minigts.topology.routes.graph import hop_cost
 from minigts.topology.routes.paths import Underlay, edges_of
-from minigts.topology.tcp import between, goodput
+from minigts.topology.tcp import goodput, window_between
 
 _KEPT = 8
 """The hosts whose figures are kept; half a million pairs would not fit into memory."""
@@ -120,7 +120,7 @@ class SeveralWays(Underlay):
         """By node, what its best ways cost, and the links by which they begin, over links other than `without`."""
         index = self._indices[host]
         left = [number for number, edge in enumerate(self.edges) if edge.link.name not in without]
-        network = Network(
+        network = WeightedGraph(
             self.nodes, [self.edges[each].nodes for each in left], [self.costs[each] for each in left], several=True
         )
         ways = network.ways_from(index)
@@ -130,8 +130,8 @@ class SeveralWays(Underlay):
             for node, edges in begun.items()
         }
 
-    def _network(self) -> Network:
-        return Network(self.nodes, [edge.nodes for edge in self.edges], self.costs, several=self.all_of_them)
+    def _network(self) -> WeightedGraph:
+        return WeightedGraph(self.nodes, [edge.nodes for edge in self.edges], self.costs, several=self.all_of_them)
 
     def _ways(self, index: int) -> tuple[Ways, Ways]:
         if index not in self.kept:
@@ -235,7 +235,7 @@ class SeveralWays(Underlay):
         )
         if rates[0] is None or least is None or most is None:
             return lowest
-        by = between(self._buffers[source], self._buffers[target])
+        by = window_between(self._buffers[source], self._buffers[target])
         slow, fast = goodput(least, by, rtts_ms[1]), goodput(most, by, rtts_ms[0])
         low = round(slow.most_mbit if slow.least_mbit is None else slow.least_mbit, 6)
         high = round(fast.most_mbit, 6)
@@ -246,6 +246,6 @@ def _route(to: str, via: Sequence[str], source: str) -> Route:
     return Route(to=to, via=via[0], source=source, also=tuple(via[1:]))
 
 
-def counted(ways: Sequence[Sequence[str]]) -> str:
+def number_of_ways(ways: Sequence[Sequence[str]]) -> str:
     """`4`; `64 or more` where not all are listed."""
     return f"{MOST_WAYS} or more" if len(ways) >= MOST_WAYS else str(len(ways) or 1)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Literal, TypeAlias
 
-from minigts.topology.routes.graph import connected
+from minigts.topology.routes.graph import connected_components
 
 Protocol: TypeAlias = Literal["stp", "rstp"]
 Role: TypeAlias = Literal["root", "designated", "alternate"]
@@ -53,7 +53,7 @@ class Bridge:
 
 
 @dataclass(frozen=True)
-class Wire:
+class BridgeWire:
     """A link between two bridges, by its index. `numbers` are those of its ports, from 1; `cost` is that of either
     port."""
 
@@ -64,7 +64,7 @@ class Wire:
 
 
 @dataclass(frozen=True)
-class Tree:
+class BridgeTree:
     """What the bridges have agreed on when no timer runs any more."""
 
     roots: Mapping[str, str]
@@ -90,11 +90,11 @@ def path_cost(protocol: Protocol, rate_mbit: float | None) -> int:
     return next((cost for least_mbit, cost in _COSTS[protocol] if rate_mbit >= least_mbit), _SLOWEST[protocol])
 
 
-def tree_of(bridges: Collection[Bridge], wires: Sequence[Wire]) -> Tree:
+def tree_of(bridges: Collection[Bridge], wires: Sequence[BridgeWire]) -> BridgeTree:
     """The tree of each group of bridges that wires join. Every wire ends on two of the bridges."""
     named = {bridge.name: bridge for bridge in bridges}
     roots: dict[str, str] = {}
-    for part in connected(named, (wire.ends for wire in wires)):
+    for part in connected_components(named, (wire.ends for wire in wires)):
         root = min(part, key=lambda name: named[name].identifier)
         roots |= dict.fromkeys(part, root)
     costs = _costs_to_roots({*roots.values()}, wires)
@@ -113,10 +113,10 @@ def tree_of(bridges: Collection[Bridge], wires: Sequence[Wire]) -> Tree:
         designated, other = wire.ends if first < second else wire.ends[::-1]
         found[wire.link, designated] = "designated"
         found.setdefault((wire.link, other), "alternate")
-    return Tree(roots, found)
+    return BridgeTree(roots, found)
 
 
-def _costs_to_roots(roots: Collection[str], wires: Sequence[Wire]) -> dict[str, int]:
+def _costs_to_roots(roots: Collection[str], wires: Sequence[BridgeWire]) -> dict[str, int]:
     """By bridge, the lowest sum of the costs of the ports by which frames of the root arrive (Dijkstra)."""
     beside: dict[str, list[tuple[str, int]]] = {}
     for wire in wires:
@@ -133,14 +133,14 @@ def _costs_to_roots(roots: Collection[str], wires: Sequence[Wire]) -> dict[str, 
     return costs
 
 
-def _offer(named: Mapping[str, Bridge], costs: Mapping[str, int], wire: Wire, end: int) -> _Offer:
+def _offer(named: Mapping[str, Bridge], costs: Mapping[str, int], wire: BridgeWire, end: int) -> _Offer:
     """What the bridge at one end of a wire is offered over it: the priority vector of 802.1D-2004, 17.5, without the
     root, which is the same for all."""
     sender = wire.ends[1 - end]
     return costs[sender] + wire.cost, named[sender].identifier, wire.numbers[1 - end], wire.numbers[end]
 
 
-def on_a_ring(ends: Mapping[int, tuple[str, str]]) -> list[int]:
+def ring_links(ends: Mapping[int, tuple[str, str]]) -> list[int]:
     """The links, given by their ends, that lie on a ring: without one of them its ends would still be joined."""
     before, depth = _forest(ends)
     found: set[int] = set()

@@ -38,7 +38,7 @@ class Parts:
     clock: Clock
 
 
-def uncompiled() -> tuple[Product, ...]:
+def uncompiled_products() -> tuple[Product, ...]:
     """The products that are not compiled yet."""
     return tuple(each for each in (kernel_build.product(), clock_build.product()) if each.present() is None)
 
@@ -48,7 +48,7 @@ def room() -> tuple[Room, ...]:
 
     It includes the image's room if the image is missing, too.
     """
-    products = uncompiled()
+    products = uncompiled_products()
     if not products:
         return ()
     names = [each.name for each in products]
@@ -59,7 +59,7 @@ def room() -> tuple[Room, ...]:
             place = next((one for one in needed_mb if _is_one_disk(one, each.directory)), each.directory)
             needed_mb[place] = needed_mb.get(place, 0) + each.needed_mb
     return tuple(
-        Room(place, needed, shutil.disk_usage(image.existing(place)).free >> 20, in_words(names))
+        Room(place, needed, shutil.disk_usage(image.existing(place)).free >> 20, product_names(names))
         for place, needed in needed_mb.items()
     )
 
@@ -67,7 +67,7 @@ def room() -> tuple[Room, ...]:
 def missing() -> list[str]:
     """What this machine lacks to compile the missing products, one sentence each, without what it lacks for the image,
     which `image.missing` says."""
-    if not uncompiled():
+    if not uncompiled_products():
         return []
     if image.present() is None:
         if not all(each.enough for each in image.room()):
@@ -81,7 +81,7 @@ def lack_in_words(lacks: Sequence[str]) -> str:
     return f"labs cannot be in virtual time here: {'; '.join(lacks)}\n{REAL_TIME}"
 
 
-def in_words(names: Sequence[str]) -> str:
+def product_names(names: Sequence[str]) -> str:
     """The names as a phrase such as `the full kernel and the clock of virtual time`."""
     *others, last = (f"the {name}" for name in names)
     return f"{', '.join(others)} and {last}" if others else last
@@ -92,9 +92,11 @@ def ensure(progress: Progress) -> Parts:
 
     If only the image can be built, the error points to real time.
     """
-    say, products = one_at_a_time(progress), uncompiled()
+    say, products = one_at_a_time(progress), uncompiled_products()
     if products and image.present() is None:
-        say(f"building {in_words([*(each.name for each in products), image.NAME])}, once, side by side: {DURATION}")
+        say(
+            f"building {product_names([*(each.name for each in products), image.NAME])}, once, side by side: {DURATION}"
+        )
         say("labs in real time need only the image: minigts up TOPOLOGY --time real, in a minute or two")
     ready = _compile(products, say, lambda: image.ensure(say))
     return Parts(ready, kernel_build.ensure(say), clock_build.ensure(say))
@@ -104,7 +106,7 @@ def compile_all(progress: Progress, wanted: Wanted | None = None) -> FullKernel:
     """Compile the full kernel, from `wanted` if that is given, and the clock, without the image; return the kernel.
     Raises EnvironmentLacks, and InputError when a kernel from another source is built already."""
     say = one_at_a_time(progress)
-    products = uncompiled()
+    products = uncompiled_products()
     if wanted is not None:
         _require_fit(kernel_build.present(), wanted)
         kernel = kernel_build.product()

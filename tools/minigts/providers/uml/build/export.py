@@ -96,7 +96,7 @@ def export(target: Path, wheels: Sequence[Path], say: Progress) -> Exported:
     """
     if os.path.lexists(target):
         raise InputError(f"{target}: exists already; name another file")
-    parts = built(say)
+    parts = built_parts(say)
     if "images" not in {part.store for part in parts}:
         raise EnvironmentLacks("the image is not built yet; build it with: minigts image build")
     index = Index(parts=parts).model_dump_json(indent=1).encode() + b"\n"
@@ -110,7 +110,7 @@ def export(target: Path, wheels: Sequence[Path], say: Progress) -> Exported:
     return Exported(target, digest, parts)
 
 
-def built(say: Progress = lambda _text: None) -> tuple[Part, ...]:
+def built_parts(say: Progress = lambda _text: None) -> tuple[Part, ...]:
     """The parts of this minigts' recipes that are in the cache, with the sum of each file."""
     return tuple(_built(say))
 
@@ -194,19 +194,19 @@ def take(place: str, say: Progress, sha256: str | None = None) -> tuple[Part, ..
         return load(Path(place), say, sha256)
     if sha256 is None:
         raise InputError(
-            f"{downloads.shown(place)}: an address needs --sha256 SUM, from somebody whom you trust, or "
+            f"{downloads.public_place(place)}: an address needs --sha256 SUM, from somebody whom you trust, or "
             "--public-key KEY"
         )
     _require_sum(sha256)
     paths.cache_root().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=paths.cache_root(), prefix="fetching-") as temporary:
         fetched = Path(temporary) / "parts.tar.gz"
-        say(f"fetching {downloads.shown(place)}")
+        say(f"fetching {downloads.public_place(place)}")
         try:
             with fetched.open("xb") as into:
                 downloads.fetch(place, into)
-        except downloads.Refused as error:
-            raise EnvironmentLacks(f"{downloads.shown(place)}: {error}") from error
+        except downloads.DownloadRefused as error:
+            raise EnvironmentLacks(f"{downloads.public_place(place)}: {error}") from error
         return load(fetched, say, sha256)
 
 

@@ -120,7 +120,7 @@ def missing_to_build() -> list[str]:
     """What this machine lacks for any build in a Debian root, one sentence each, whether or not the image is built."""
     if shutil.which("apt-get") is None:
         return ["apt is not installed: building the hosts' image takes a Debian or Ubuntu machine"]
-    packages = system_packages.of(Path(__file__).parents[1], root=os.geteuid() == 0)
+    packages = system_packages.listed_packages(Path(__file__).parents[1], root=os.geteuid() == 0)
     return [f"{each.program} is not installed: apt-get install {each.name}" for each in packages if not each.present]
 
 

@@ -78,7 +78,7 @@ def make(made: Path, ready: Image, change: Callable[[Put, Run], None], what: str
     needed_mb = (ready.root.stat().st_blocks * 512 >> 20) + more_mb
     if (free_mb := shutil.disk_usage(made.parent).free >> 20) < needed_mb:
         raise EnvironmentLacks(f"hosts with {what} take {needed_mb} MB in {made.parent}; {free_mb} MB are free")
-    with made_beside(made.parent / "made") as place:
+    with new_directory(made.parent / "made") as place:
         argv = ["cp", "--sparse=always", "--reflink=auto", str(ready.root), str(place / ROOT)]
         shell.run(argv, timeout_s=COPY_TIMEOUT_S)
         _changed(place, ready.boot, change, what)
@@ -87,7 +87,7 @@ def make(made: Path, ready: Image, change: Callable[[Put, Run], None], what: str
 
 
 @contextmanager
-def made_beside(ready: Path) -> Iterator[Path]:
+def new_directory(ready: Path) -> Iterator[Path]:
     """A context with a directory that is renamed to `ready` at its end. Remains of an earlier one are removed first."""
     place = ready.with_name(f"building-{ready.name}")
     lab_processes.end(place / "host")

@@ -16,7 +16,7 @@ def missing() -> list[str]:
     """What this user lacks for that, one sentence each with the remedy; nothing for root."""
     if os.geteuid() == 0:
         return []
-    if setting := blocked_by():
+    if setting := blocking_sysctl():
         return [f"user namespaces are switched off: sudo sysctl -w {setting}"]
     if not has_ids():
         name = user()
@@ -32,7 +32,7 @@ def user() -> str:
         return str(os.geteuid())
 
 
-def blocked_by() -> str:
+def blocking_sysctl() -> str:
     """The sysctl setting that would allow user namespaces; empty when they are allowed."""
     for name, off, remedy in SWITCHES:
         if _read(Path("/proc/sys") / name) == off:

@@ -90,7 +90,7 @@ def _fetch(plan: Plan, wanted: Sequence[str], ready: Image, layer: Path, progres
         raise EnvironmentLacks("\n".join(lacking))
     progress(f"fetching {', '.join(wanted)} from Debian, once")
     layer.mkdir(exist_ok=True)
-    with layers.made_beside(layer / FETCHED) as place:
+    with layers.new_directory(layer / FETCHED) as place:
         argv = [str(_script("fetch.sh")), str(ready.root), str(place), *wanted]
         try:
             shell.run_group(argv, timeout_s=FETCH_TIMEOUT_S, env={"PATH": image.search_path()})

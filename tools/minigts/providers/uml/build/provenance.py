@@ -13,7 +13,7 @@ from minigts.providers.uml.run.supervisor import Launch
 IMAGE, KERNEL, CLOCK = "image", "kernel", "clock"
 
 
-def of_lab(rundir: Path) -> Mapping[str, Path]:
+def lab_parts(rundir: Path) -> Mapping[str, Path]:
     """The directories of the parts that the lab in this run directory was started from; none if it was not started."""
     path = rundir / paths.LAUNCH
     if not path.exists():
@@ -29,7 +29,7 @@ def of_lab(rundir: Path) -> Mapping[str, Path]:
     return found if launch.clock is None else found | {CLOCK: Path(launch.clock.program).parent}
 
 
-def of_a_new_lab(*, virtual: bool) -> Mapping[str, Path]:
+def new_lab_parts(*, virtual: bool) -> Mapping[str, Path]:
     """The directories of the parts that a new lab would be started from, without those that are not built yet."""
     ready, full, ticking = image.present(), kernel_build.present(), clock_build.present()
     found = {} if ready is None else {IMAGE: ready.directory}

@@ -36,7 +36,7 @@ class ClockClient:
 
     def __init__(self, rundir: Path, answer_s: float | None = ANSWER_S) -> None:
         try:
-            self._socket = sockets.connected(rundir, SOCKET, answer_s)
+            self._socket = sockets.open_connection(rundir, SOCKET, answer_s)
         except OSError as error:
             raise HostFailed("the lab's clock does not run") from error
         self._answers = self._socket.makefile("rb")
@@ -85,7 +85,7 @@ class ClockWatch:
 
     def __init__(self, rundir: Path) -> None:
         try:
-            self._socket = sockets.connected(rundir, SOCKET, 0)
+            self._socket = sockets.open_connection(rundir, SOCKET, 0)
         except OSError as error:
             raise HostFailed("the lab's clock does not run") from error
         self._asked_s: float | None = None

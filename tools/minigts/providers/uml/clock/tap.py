@@ -34,7 +34,7 @@ class ClockTap:
 
     def __init__(self, rundir: Path) -> None:
         try:
-            self._socket = sockets.connected(rundir, SOCKET, None)
+            self._socket = sockets.open_connection(rundir, SOCKET, None)
         except OSError as error:
             raise HostFailed("the lab's clock does not run") from error
         self._lines = self._socket.makefile("rb")

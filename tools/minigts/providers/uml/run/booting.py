@@ -114,7 +114,7 @@ def _wait_for_socket(rundir: Path, name: str, deadline: float) -> None:
     """Wait for a host's socket, which exists once its kernel has started; requests wait in it until it has booted.
     Raises HostFailed."""
     while not (rundir / "hosts" / name / paths.CONTROL_SOCKET).exists():
-        if lab_processes.recorded(rundir) and lab_processes.supervisor(rundir) is None:
+        if lab_processes.has_started(rundir) and lab_processes.supervisor(rundir) is None:
             raise HostFailed("the lab's supervisor has ended")
         if time.monotonic() > deadline:
             raise HostFailed("its kernel was not started")

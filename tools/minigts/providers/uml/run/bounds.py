@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from minigts.machine import cgroups
-from minigts.machine.cgroups import Place
+from minigts.machine.cgroups import CgroupPlace
 from minigts.machine.contained import Namespaces
 
 PROCESSES = 1024
@@ -32,7 +32,7 @@ ROOM_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
-class Bounds:
+class KernelBounds:
     largest_file_bytes: int
     processes: int | None
     """The limit of processes and threads; None if a control group counts them, or nothing."""
@@ -55,11 +55,11 @@ class Bounds:
             resource.setrlimit(limit, (bound, bound))
 
 
-def of(memory_mb: int, disk: Path, inside: Namespaces) -> Bounds:
+def kernel_bounds(memory_mb: int, disk: Path, inside: Namespaces) -> KernelBounds:
     """The limits of a kernel with that memory, whose disk is the file `disk` or a copy-on-write file over it; its files
     are not larger than these."""
     size = max(memory_mb << 20, disk.stat().st_size)
-    return Bounds(size + (size >> 8) + ROOM_BYTES, PROCESSES if inside.counts_apart else None)
+    return KernelBounds(size + (size >> 8) + ROOM_BYTES, PROCESSES if inside.counts_apart else None)
 
 
 class Groups:
@@ -68,7 +68,7 @@ class Groups:
     def __init__(self, rundir: Path) -> None:
         self._prefix = cgroups.prefix(rundir)
         found = cgroups.process_place()
-        self._place = found if isinstance(found, Place) and not _would_leave(found) else None
+        self._place = found if isinstance(found, CgroupPlace) and not _would_leave(found) else None
 
     def make(self, name: str, group: str) -> Path | None:
         """Make the group of a kernel; None where this is not possible. If `group` is not empty, the kernel will also be
@@ -89,7 +89,7 @@ class Groups:
             cgroups.remove(self._prefix, controllers=("pids",))
 
 
-def _would_leave(found: Place) -> bool:
+def _would_leave(found: CgroupPlace) -> bool:
     """Whether a process that joins a group there would leave the group that limits its whole lab."""
     own = next(cgroups.candidates(Path("/proc/self"), "pids"), None)
     return found.version == 2 and own is not None and own.parent.name.startswith("minigts-")

@@ -52,7 +52,7 @@ class Connection:
     """The kernel's ends of calendar, console and ports, in this order."""
 
 
-class Port(NamedTuple):
+class KernelPort(NamedTuple):
     """A kernel's end of a link, or of its way out of the lab. It accepts no packets larger than its MTU."""
 
     mac: str
@@ -69,7 +69,7 @@ class GuestKernel:
 
     name: str
     memory_mb: int
-    ports: tuple[Port, ...]
+    ports: tuple[KernelPort, ...]
     """The ports in the order of the plan's; the port of a way out is the last."""
     writes_base: bool = False
     """Whether it writes to the base image itself, as it does only while an image is made."""
@@ -131,7 +131,7 @@ class Directories:
     memory: int
 
 
-def through(descriptor: int, path: str = "") -> str:
+def descriptor_path(descriptor: int, path: str = "") -> str:
     """A path below the directory that is open as `descriptor`, for a process that inherits the descriptor."""
     return f"/proc/self/fd/{descriptor}/{path}"
 
@@ -144,12 +144,12 @@ def command_line(
 
     Without `hostfs` the guest can mount no directory of this machine.
     """
-    image = through(inherited.base, base)
+    image = descriptor_path(inherited.base, base)
     off = MODULE_BENCHMARKS if hostfs else (*MODULE_BENCHMARKS, HOSTFS)
     return [
         "./linux",
         f"mem={machine.memory_mb}M",
-        f"ubd0={image}" if machine.writes_base else f"ubd0={through(inherited.rundir, machine.disk)},{image}",
+        f"ubd0={image}" if machine.writes_base else f"ubd0={descriptor_path(inherited.rundir, machine.disk)},{image}",
         "root=/dev/ubda",
         "rw",
         "init=/usr/lib/minigts/agent",
@@ -158,15 +158,15 @@ def command_line(
         "quiet",
         "seccomp=auto",
         *SPARE_INTERFACES,
-        f"uml_dir={through(inherited.rundir, machine.own)}/",
+        f"uml_dir={descriptor_path(inherited.rundir, machine.own)}/",
         "umid=uml",
-        f"hostfs={through(inherited.shared)}",
+        f"hostfs={descriptor_path(inherited.shared)}",
         f"initcall_blacklist={','.join(off)}",
         *attachments,
     ]
 
 
-def attached(machine: GuestKernel, control_fd: int, link_fds: Sequence[int]) -> list[str]:
+def attachment_arguments(machine: GuestKernel, control_fd: int, link_fds: Sequence[int]) -> list[str]:
     """The arguments for a kernel's control line, a serial line, and its links, on these descriptors."""
     links = [
         f"vec{index}:transport=fd,fd={fd},depth={VECTOR_DEPTH},mac={port.mac},mtu={port.mtu},vnet={port.between_kernels:d}"
@@ -175,7 +175,7 @@ def attached(machine: GuestKernel, control_fd: int, link_fds: Sequence[int]) -> 
     return [f"ssl0=fd:{control_fd},fd:{control_fd}", *links]
 
 
-def attached_to_clock(connection: Connection) -> list[str]:
+def clock_arguments(connection: Connection) -> list[str]:
     """The arguments that connect a kernel's time, its control line and its links to a clock."""
     calendar_fd, console_fd, *link_fds = connection.descriptors
     return [
@@ -189,14 +189,14 @@ def attached_to_clock(connection: Connection) -> list[str]:
     ]
 
 
-def to_be_restarted(rundir: Path, host: str) -> Path:
+def restart_file(rundir: Path, host: str) -> Path:
     """The file that has the supervisor start a host's kernel again once it has ended; no guest can write there."""
     return rundir / "again" / host
 
 
 def have_restarted(rundir: Path, host: str) -> None:
     """Have the supervisor start a host's kernel again as soon as it has ended."""
-    mark(to_be_restarted(rundir, host))
+    mark(restart_file(rundir, host))
 
 
 def mark(file: Path) -> None:
@@ -210,18 +210,18 @@ def console(host: str) -> str:
     return f"consoles/{host}/{paths.CONSOLE_LOG}"
 
 
-def paused(rundir: Path, host: str) -> Path:
+def pause_file(rundir: Path, host: str) -> Path:
     """The file that marks a host as paused by the user, in a directory that no guest can write to."""
     return rundir / "paused" / host
 
 
 def require_not_paused(rundir: Path, host: str) -> None:
     """Raise HostFailed for a paused host, which would not answer before it is resumed."""
-    if paused(rundir, host).exists():
+    if pause_file(rundir, host).exists():
         raise HostFailed(f"{host} is paused: minigts resume {host}")
 
 
-def altered(rundir: Path) -> Path:
+def alteration_file(rundir: Path) -> Path:
     """The file that has the supervisor read launch.json again; the supervisor removes it afterwards."""
     return rundir / "altered"
 

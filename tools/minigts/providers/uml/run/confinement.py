@@ -46,33 +46,35 @@ LAST_CAPABILITY = 63
 
 
 @dataclass(frozen=True)
-class Rule:
+class ConfinementRule:
     """Rights to a file, or to a directory and all below it. A rule for a path that does not exist grants nothing."""
 
     path: Path
     rights: int
 
 
-def may_run(directory: Path) -> Rule:
+def may_run(directory: Path) -> ConfinementRule:
     """Read and execute all in a directory."""
-    return Rule(directory, READ | LIST | EXECUTE)
+    return ConfinementRule(directory, READ | LIST | EXECUTE)
 
 
-def may_read(path: Path) -> Rule:
-    return Rule(path, READ | LIST)
+def may_read(path: Path) -> ConfinementRule:
+    return ConfinementRule(path, READ | LIST)
 
 
-def may_write(path: Path) -> Rule:
+def may_write(path: Path) -> ConfinementRule:
     """Read and write existing files and make new ones, but no directory, link, socket or device, and remove nothing.
 
     So no path there ever leads elsewhere for a process that opens it from outside.
     """
-    return Rule(path, READ | LIST | WRITE | TRUNCATE | MAKE_FILE)
+    return ConfinementRule(path, READ | LIST | WRITE | TRUNCATE | MAKE_FILE)
 
 
-def may_keep_house(directory: Path) -> Rule:
+def may_keep_house(directory: Path) -> ConfinementRule:
     """Also make and remove files, directories and sockets, in a directory in which no other program opens files."""
-    return Rule(directory, may_write(directory).rights | MAKE_DIRECTORY | MAKE_SOCKET | REMOVE | REMOVE_DIRECTORY)
+    return ConfinementRule(
+        directory, may_write(directory).rights | MAKE_DIRECTORY | MAKE_SOCKET | REMOVE | REMOVE_DIRECTORY
+    )
 
 
 def version() -> int:
@@ -80,7 +82,7 @@ def version() -> int:
     return max(0, int(_libc().syscall(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION)))
 
 
-def prepare(rules: Sequence[Rule], *, calls: Calls = KERNEL) -> Callable[[], None]:
+def prepare(rules: Sequence[ConfinementRule], *, calls: Calls = KERNEL) -> Callable[[], None]:
     """A function that a child of this process calls before it executes another program. It restricts that program, and
     all that it starts, to the files of `rules` and the system calls `calls`; TCP is allowed if `connect` is.
 
@@ -121,7 +123,7 @@ class _Ruleset:
         os.close(self.descriptor)
 
     @classmethod
-    def of(cls, rules: Sequence[Rule], version: int, reaches_network: bool = False) -> _Ruleset | None:
+    def of(cls, rules: Sequence[ConfinementRule], version: int, reaches_network: bool = False) -> _Ruleset | None:
         if version == 0:
             return None
         handled = sum(rights for since, rights in HANDLED.items() if since <= version)
@@ -138,7 +140,7 @@ class _Ruleset:
             ruleset._allow(rule, handled)
         return ruleset
 
-    def _allow(self, rule: Rule, handled: int) -> None:
+    def _allow(self, rule: ConfinementRule, handled: int) -> None:
         try:
             path = os.open(rule.path, os.O_PATH | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -126,7 +126,7 @@ ALL = 0.8
 _SHARED = re.compile(r"^RssShmem:\s+(\d{1,12}) kB$", re.MULTILINE)
 
 
-def ended_for_memory(said: bytes) -> tuple[str, ...]:
+def memory_victims(said: bytes) -> tuple[str, ...]:
     """The processes that the kernel has killed, from its console's output, in order: `bash[812]`."""
     _, _, since = said.rpartition(STARTED)
     return tuple(f"{name.decode()}[{number.decode()}]" for number, name in _ENDED.findall(since))

@@ -44,7 +44,7 @@ class Kept(BaseModel):
         return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=self.time_ns // 1000)
 
 
-def kept_of(launch: Launch, time_ns: int | None) -> Kept:
+def kept_note(launch: Launch, time_ns: int | None) -> Kept:
     """The note about the disks of a lab that was started by `launch`."""
     image = launch.base.stat()
     return Kept(
@@ -74,7 +74,7 @@ def read(rundir: Path) -> Kept | None:
 
 def require_fit(kept: Kept, launch: Launch, rundir: Path) -> None:
     """Raise InputError unless the disks in the run directory belong to the image and the machines of this launch."""
-    now = kept_of(launch, kept.time_ns)
+    now = kept_note(launch, kept.time_ns)
     if now.image != kept.image:
         trouble = f"are of image {kept.image}, and hosts now have image {now.image}"
     elif now != kept:

@@ -96,7 +96,7 @@ class WayOut:
     def _start_stack(self, program: str, rundir: Path, output: int) -> None:
         options = ("--target-type=bess", "--disable-host-loopback", "--enable-seccomp", f"--cidr={GATEWAY_NETWORK}")
         confine = confinement.prepare(_rules(self._place), calls=system_calls.STACK)
-        bound = bounds.Bounds(STACK_LOG_BYTES, STACK_PROCESSES if self._inside.counts_apart else None)
+        bound = bounds.KernelBounds(STACK_LOG_BYTES, STACK_PROCESSES if self._inside.counts_apart else None)
 
         def hold() -> None:
             bound.enter()
@@ -144,7 +144,7 @@ class WayOut:
             time.sleep(0.01)
 
 
-def _rules(place: Path) -> list[confinement.Rule]:
+def _rules(place: Path) -> list[confinement.ConfinementRule]:
     return [
         *map(confinement.may_run, map(Path, ("/usr", "/lib", "/lib64"))),
         *map(confinement.may_read, (Path("/etc"), RESOLVER.resolve().parent)),

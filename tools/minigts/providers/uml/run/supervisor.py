@@ -39,18 +39,18 @@ from minigts.providers.uml.run import console as consoles
 from minigts.providers.uml.run.command_line import (
     Directories,
     GuestKernel,
-    Port,
-    altered,
-    attached,
-    attached_to_clock,
+    KernelPort,
+    alteration_file,
+    attachment_arguments,
+    clock_arguments,
     command_line,
+    descriptor_path,
     frozen,
     memory_directory,
     record,
-    through,
-    to_be_restarted,
+    restart_file,
 )
-from minigts.providers.uml.run.confinement import Rule
+from minigts.providers.uml.run.confinement import ConfinementRule
 from minigts.providers.uml.run.console import Console
 from minigts.providers.uml.run.slirp import WayOut
 
@@ -134,11 +134,11 @@ class Launch:
         paths.write_whole(path, json.dumps(content))
 
 
-def _ports_apart(machine: dict[str, Any]) -> tuple[tuple[Port, ...], dict[str, Any]]:
+def _ports_apart(machine: dict[str, Any]) -> tuple[tuple[KernelPort, ...], dict[str, Any]]:
     """A machine's ports, and its other settings. Older versions recorded only the ports' MAC addresses, and later none
     of their names, which then were eth1, eth2, …"""
     recorded = machine.pop("ports", None) or [[mac] for mac in machine.pop("macs", ())]
-    ports = (Port(*port) for port in recorded)
+    ports = (KernelPort(*port) for port in recorded)
     return tuple(
         port._replace(name=port_name(number)) if port.between_kernels and not port.name else port
         for number, port in enumerate(ports, 1)
@@ -242,7 +242,7 @@ class Kernels:
 
     def _alter(self) -> None:
         """Apply a changed launch.json if a client has asked for it; the client has ended the machines that change."""
-        told = altered(self._rundir)
+        told = alteration_file(self._rundir)
         if not told.exists():
             return
         try:
@@ -293,12 +293,12 @@ class Kernels:
 
     def _note_end(self, name: str, why: str) -> None:
         """Record why a host was ended, and, by its console, whether its memory had run out."""
-        lack = consoles.memory_lack_in_words(consoles.ended_for_memory(self._consoles[name].said()))
+        lack = consoles.memory_lack_in_words(consoles.memory_victims(self._consoles[name].said()))
         lack = lack or consoles.memory_in_use(self._running[name].process.pid, self._machines[name].memory_mb)
         ended.note(self._rundir, name, f"{why}; {lack}" if lack else why)
 
     def _ended(self, name: str) -> None:
-        asked = to_be_restarted(self._rundir, name)
+        asked = restart_file(self._rundir, name)
         if asked.exists():
             asked.unlink()
             self._start_again(name)
@@ -346,12 +346,12 @@ def _start_kernel(
         stack.callback(theirs.close)
         if clock is None:
             own = [theirs.fileno(), *links]
-            control, *ports = contained.passed(own)
-            words = attached(machine, control, ports)
+            control, *ports = contained.descriptor_numbers(own)
+            words = attachment_arguments(machine, control, ports)
         else:
             connection = stack.enter_context(clock.connect(machine, theirs))
             own = connection.descriptors
-            words = attached_to_clock(replace(connection, descriptors=contained.passed(own)))
+            words = clock_arguments(replace(connection, descriptors=contained.descriptor_numbers(own)))
         members = [cgroups.join(Path(group)) for group in (machine.group, held.group) if group not in ("", None)]
         for member in members:
             stack.callback(os.close, member)
@@ -371,19 +371,19 @@ def _start_kernel(
         else:
             opened, base = _inherited(machine, launch, rundir, stack), launch.base_of(machine)
             pass_fds = (*own, *astuple(opened))
-            inherited = Directories(*contained.passed(pass_fds)[len(own) :])
+            inherited = Directories(*contained.descriptor_numbers(pass_fds)[len(own) :])
             kernel = contained.start(
                 command_line(
                     machine, base.name, (*words, *launch.arguments), inherited, hostfs=confinement.version() > 0
                 ),
                 output=held.console.descriptor,
                 pass_fds=pass_fds,
-                env={**environment, "LD_LIBRARY_PATH": ".", "TMPDIR": through(inherited.memory)},
+                env={**environment, "LD_LIBRARY_PATH": ".", "TMPDIR": descriptor_path(inherited.memory)},
                 cwd=launch.boot_of(machine),
                 inside=held.inside,
                 before_exec=_each(
                     *(partial(cgroups.enter, member) for member in members),
-                    bounds.of(machine.memory_mb, base, held.inside).enter,
+                    bounds.kernel_bounds(machine.memory_mb, base, held.inside).enter,
                     confinement.prepare(_rules(machine, launch, rundir, opened)),
                 ),
             )
@@ -437,7 +437,7 @@ def _opened(directory: Path, stack: ExitStack) -> int:
     return descriptor
 
 
-def _rules(machine: GuestKernel, launch: Launch, rundir: Path, inherited: Directories) -> list[Rule]:
+def _rules(machine: GuestKernel, launch: Launch, rundir: Path, inherited: Directories) -> list[ConfinementRule]:
     """Rules for all files that a kernel of User-Mode Linux opens."""
     base = launch.base_of(machine)
     return [
@@ -447,7 +447,7 @@ def _rules(machine: GuestKernel, launch: Launch, rundir: Path, inherited: Direct
         confinement.may_keep_house(rundir / machine.own),
         confinement.may_read(rundir / machine.shared),
         confinement.may_write(rundir / machine.returned),
-        confinement.may_write(Path(through(inherited.memory))),
+        confinement.may_write(Path(descriptor_path(inherited.memory))),
         *map(confinement.may_read, map(Path, ("/proc/cpuinfo", "/dev/random", "/dev/urandom"))),
         confinement.may_write(Path("/dev/null")),
     ]

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from minigts.language.problems import Finding, shown
 from minigts.language.tree import Data
 from minigts.topology.fields import HOST_NAME
-from minigts.topology.host_setting import Elsewhere, HostSetting, Misfit, Network
+from minigts.topology.host_setting import Elsewhere, HostSetting, Misfit, PlannedNetwork
 from minigts.topology.plan.elements import MOST_ROUTES, Host, OwnRoute
 from minigts.topology.routes import own_routes
 
@@ -57,13 +57,13 @@ def _resolved(value: Mapping[str, str], host: Host, hosts: Sequence[Host]) -> tu
     findings: list[Finding] = []
     for to, via in value.items():
         try:
-            own.append(own_routes.found(hosts, host, to, via))
+            own.append(own_routes.find_route(hosts, host, to, via))
         except ValueError as error:
             findings.append(((to,), f"{host.name}: {error}"))
     return tuple(own), findings
 
 
-def _misfits(network: Network) -> Iterator[Misfit]:
+def _misfits(network: PlannedNetwork) -> Iterator[Misfit]:
     if network.routing != "routed":
         for host in (each for each in network.hosts if each.own_routes):
             yield Misfit(host.name, (), f"the lab has routing {network.routing}")

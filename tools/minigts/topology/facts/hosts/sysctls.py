@@ -23,7 +23,7 @@ def _planned(written: Mapping[str, str] | None) -> tuple[tuning.Sysctl, ...]:
 
 
 def _sentences(hosts: Sequence[Host]) -> Iterator[str]:
-    yield from (f"tuned: {words}" for words in tuning.in_words((host.name, host.sysctls) for host in hosts))
+    yield from (f"tuned: {words}" for words in tuning.tuning_lines((host.name, host.sysctls) for host in hosts))
 
 
 Sysctls: TypeAlias = Annotated[

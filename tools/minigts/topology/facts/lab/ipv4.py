@@ -35,7 +35,7 @@ def _problems(document: Mapping[str, Data], drafted: Draft) -> Iterator[Finding]
             if there:
                 yield link.where, f"`{key}:` is of IPv4, {_EITHER}"
     overlay = document.get("overlay")
-    if isinstance(overlay, str) and (why := ipv6.why_without_ipv4(overlay, overlay_names.known())) is not None:
+    if isinstance(overlay, str) and (why := ipv6.why_without_ipv4(overlay, overlay_names.known_names())) is not None:
         yield ("overlay",), f"{why}, {_EITHER}"
 
 

@@ -19,7 +19,7 @@ from minigts.topology.routes import ipv6
 
 def _problems(document: Mapping[str, Data], _: Draft) -> Iterator[Finding]:
     overlay = document["overlay"]
-    if document.get("ipv6") in (None, "false") and ipv6.needed_by(str(overlay)):
+    if document.get("ipv6") in (None, "false") and ipv6.needs_ipv6(str(overlay)):
         yield ("overlay",), f"overlay {shown(overlay)} uses IPv6, and hosts have none: add `ipv6: true`"
 
 

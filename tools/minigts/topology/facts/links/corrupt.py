@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minigts.topology.setting import Setting, of_share
+from minigts.topology.setting import Setting, share_setting
 
 CORRUPT = Setting(
     rare="{:g} % corrupt",
@@ -13,5 +13,5 @@ optional · share, or one for each direction · default: `0%` · `corrupt: 0.1%`
 Share of packets in which one bit is flipped. A checksum finds it and the packet is dropped, so the plan counts it as
 lost. In virtual time the bit lies after the Ethernet header. In real time it may lie in the header, and a packet with
 only a wrong sender there arrives: 6 of the 98 bytes of an echo.""",
-    **of_share("corrupt", always=True),
+    **share_setting("corrupt", always=True),
 )

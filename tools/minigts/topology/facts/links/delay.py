@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minigts.topology.setting import Setting, microseconds, of_time
+from minigts.topology.setting import Setting, microseconds, time_setting
 
 DELAY = Setting(
     word="delay",
@@ -12,7 +12,7 @@ optional · time, or one for each [direction](#two-directions) · default: `0ms`
 
 One-way delay: `delay: 10ms` is `rtt: 20ms`, and `delay: {to: 10ms, from: 30ms}` has a round trip of 40 ms. Not
 together with `rtt`.""",
-    **of_time(
+    **time_setting(
         "delay_ns",
         "delay_ms",
         lambda ms: ("delay", microseconds(ms)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minigts.topology.setting import Setting, of_share
+from minigts.topology.setting import Setting, share_setting
 
 DUPLICATE = Setting(
     rare="{:g} % twice",
@@ -11,5 +11,5 @@ DUPLICATE = Setting(
 optional · share, or one for each direction · default: `0%` · `duplicate: 1%`
 
 Share of packets that are sent twice; each of the two is then lost, delayed and corrupted on its own.""",
-    **of_share("duplicate"),
+    **share_setting("duplicate"),
 )

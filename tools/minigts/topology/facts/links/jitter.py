@@ -15,8 +15,8 @@ from minigts.topology.setting import (
     Tc,
     WireField,
     microseconds,
-    of_time,
     percent,
+    time_setting,
     wire_share,
     word_of,
 )
@@ -142,7 +142,7 @@ no delay is below 0. Packets arrive in the order in which they were sent, unless
 `jitter.correlation` and `jitter.order` there.""",
     joined=spread,
     beside=(STANDARD_DEVIATION,),
-    **of_time(
+    **time_setting(
         "jitter_ns",
         "jitter_ms",
         lambda ms: (microseconds(ms),) if ms else (),  # the delay's second figure
@@ -220,7 +220,7 @@ is set from it to another distribution, and back, by `jitter.distribution=normal
 TABLE = Setting(
     word="jitter.table",
     kind=FileName("measured delays, or a table for netem", "delays.txt"),
-    in_short=own_delays.in_short,
+    in_short=own_delays.short_text,
     rare="a table of {}",
     about="A file of measured one-way delays, one in each line, or a table for netem, NAME.dist: the delays' "
     "distribution. Default: none.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minigts.topology.setting import Setting, of_share
+from minigts.topology.setting import Setting, share_setting
 
 REORDER = Setting(
     rare="{:g} % overtake",
@@ -13,5 +13,5 @@ optional, only with a delay · share, or one for each direction · default: `0%`
 
 Share of packets that take no delay, and so overtake those that do. Such a link has no single round trip: the
 certificate measures its round trips, and judges neither them nor TCP.""",
-    **of_share("reorder"),
+    **share_setting("reorder"),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minigts.topology.setting import Setting, microseconds, of_time
+from minigts.topology.setting import Setting, microseconds, time_setting
 
 SLOT = Setting(
     word="slot",
@@ -15,7 +15,7 @@ optional · time, or one for each direction · default: `0ms` · `slot: 10ms`
 Packets that come within this time of a first packet arrive together at its end, as where a radio or a cable modem gives
 each station its turn. A packet waits for one slot at the most, in addition to its delay. In real time netem decides
 when a slot begins.""",
-    **of_time(
+    **time_setting(
         "slot_ns",
         "slot_ms",
         lambda ms: ("slot", microseconds(ms), microseconds(ms)),

@@ -103,7 +103,7 @@ def proven(say: Progress) -> SourceTree:
 def _of_debian(text: str, say: Progress) -> SourceTree:
     """Debian's package, of a version or from a file; empty for the best proven version. It is kept in the cache."""
     recipe = kernel_build.recipe()
-    wanted = sources.wanted(recipe, text, unproven=True) if text else None
+    wanted = sources.parse_source(recipe, text, unproven=True) if text else None
     version = wanted.version.removesuffix(sources.UNPROVEN).strip() if wanted else sources.read(recipe)[0].version
     store = paths.cache_root() / "kernel-sources"
     key = hashlib.sha256((text or version).encode()).hexdigest()[:16]
