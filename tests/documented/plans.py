@@ -247,6 +247,8 @@ PLANS = {
                 "./minigts exec r1 -- ping -c 2 198.51.100.1",
                 "./minigts play",
                 "./minigts exec r1 -- vtysh -c 'show ip route static'",
+                "./minigts run docs/examples/frr/flaps.yaml",
+                "./minigts compare results/frr-flaps-*",
             ),
             "fetches FRR from Debian's mirror",
         ),
