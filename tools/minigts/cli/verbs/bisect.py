@@ -19,8 +19,7 @@ from minigts.providers import DEFAULT
 if TYPE_CHECKING:
     from minigts.bisection.folder import BisectRequest, TriedCommit
     from minigts.bisection.question import ClaimQuestion, Question, SeedQuestion
-    from minigts.experiments.run import OnProgress
-    from minigts.experiments.run import RunOutcome
+    from minigts.experiments.run import OnProgress, RunOutcome
     from minigts.explore.outcome import Outcome
     from minigts.topology.time import Time
 
