@@ -51,7 +51,7 @@ class KernelAnswer(BaseModel):
     """Of each lab's course in virtual time, in the order of labs or seeds."""
 
 
-class QuestionWatcher(SeedWatcher, campaign.Watcher, Protocol):
+class QuestionWatcher(SeedWatcher, campaign.CampaignWatcher, Protocol):
     """Receives the progress of labs."""
 
 
@@ -111,7 +111,7 @@ class ClaimQuestion:
 
     def ask(self, kernel: str, place: Path, watcher: QuestionWatcher, say: Progress) -> KernelAnswer:
         say(f"measuring {self.file.stem}")
-        asked = campaign.Asked(
+        asked = campaign.CampaignRequest(
             files=(self.file,),
             quick=self.quick,
             replicates=self.replicates,
@@ -119,13 +119,13 @@ class ClaimQuestion:
             means=campaign.Means(on=self.on),
         )
         try:
-            with campaign.opened(asked, watcher.note) as opened:
+            with campaign.open_campaign(asked, watcher.note) as opened:
                 measured = opened.measure(place, watcher)
         except (HostFailed, CommandFailed) as error:
             return cannot_tell(f"the lab failed: {error}")
         return self._answer(measured)
 
-    def _answer(self, measured: campaign.Measured) -> KernelAnswer:
+    def _answer(self, measured: campaign.CampaignResult) -> KernelAnswer:
         found = list(_results(measured.folder))
         fingerprints = tuple(
             course.fingerprint for each in found if each.manifest is not None for course in each.manifest.courses
@@ -195,7 +195,7 @@ class SeedQuestion:
 
     def ask(self, kernel: str, place: Path, watcher: QuestionWatcher, say: Progress) -> KernelAnswer:
         plan = plans.planned(self.topology, time=self.time, kernel=kernel)
-        asked = exploration.Asked(
+        asked = exploration.ExplorationRequest(
             self.topology.stem,
             plan,
             DEFAULT,
@@ -206,7 +206,7 @@ class SeedQuestion:
             self.faults,
             self.faults_file,
         )
-        allowed = exploration.checked(asked, say)
+        allowed = exploration.check_exploration(asked, say)
         made = seeds.create(place, allowed.content, datetime.now(UTC))
         exploration.run(made, allowed, self.engine, watcher)
         return answer_of(tuple(seeds.outcomes(made).values()))

@@ -17,7 +17,7 @@ from minigts.bisection.folder import BisectRequest, CommitFacts, TriedCommit
 from minigts.bisection.history import Bisection, BisectionEnd, Commit, Mark, Remaining, Repository
 from minigts.bisection.question import KernelAnswer, Question, QuestionWatcher, cannot_tell
 from minigts.errors import InputError, MinigtsError
-from minigts.machine.locks import held
+from minigts.machine.locks import hold_lock
 from minigts.machine.progress import Progress
 from minigts.providers.uml.build.named import build
 from minigts.providers.uml.build.named.build import KernelFault
@@ -61,7 +61,7 @@ def run(
 def _only_one(kernel: str, say: Progress) -> AbstractContextManager[None]:
     build.trees().mkdir(parents=True, exist_ok=True)
     lock = build.trees() / f"{kernel}.bisection"
-    return held(lock, lambda: say(f"waiting for another bisection that has kernel {kernel}"))
+    return hold_lock(lock, lambda: say(f"waiting for another bisection that has kernel {kernel}"))
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ from minigts.providers import DEFAULT
 if TYPE_CHECKING:
     from minigts.bisection.folder import BisectRequest, TriedCommit
     from minigts.bisection.question import ClaimQuestion, Question, SeedQuestion
-    from minigts.experiments.run import OnProgress
-    from minigts.experiments.run import Outcome as RunOutcome
+    from minigts.experiments.run import OnProgress, RunOutcome
     from minigts.explore.outcome import Outcome
     from minigts.topology.time import Time
 
@@ -168,7 +167,7 @@ def _claims(experiment: Path, claim: str, seeds: str | None, on: str | None, *, 
     from minigts.bisection.question import ClaimQuestion
     from minigts.cli.verbs.validate import law_file
 
-    file = law_file(experiment) or files.found(experiment, files.EXPERIMENTS)
+    file = law_file(experiment) or files.find_file(experiment, files.EXPERIMENTS)
     if seeds is not None and not seeds.isdecimal():
         raise InputError(f"--seeds {seeds[:40]}: of an experiment it is the number of replicates: 1, or at least 5")
     made = ClaimQuestion(file.absolute(), claim, None if seeds is None else int(seeds), quick, on)
@@ -194,7 +193,7 @@ def _seeds(
         raise InputError(f"bisect: name a test for {topology}, as in: {topology} -- ./check.sh")
     asked = explore.request_of(topology, list(test), seeds or "1", faults, list(beside), longest, None, DEFAULT, time)
     return SeedQuestion(
-        topology=files.found(topology, files.TOPOLOGIES).absolute(),
+        topology=files.find_file(topology, files.TOPOLOGIES).absolute(),
         test=asked.test,
         first=asked.first,
         last=asked.last,
