@@ -252,7 +252,7 @@ def test_of_datagrams_those_are_expected_that_the_links_do_not_lose(tool: Module
         text = f"name: x\npair: {{hosts: [a, b], link: {{rtt: 1ms, rate: 100mbit, loss: {loss}}}}}\n"
         path = parse_topology(text, "t.yaml").path("a", "b")
         way = PathUnderTest("10.0.0.1", 1500, 1500, path)
-        expected.append(tool.predicted(tool.TOOL.options(**options), way))
+        expected.append(tool.prediction(tool.TOOL.options(**options), way))
     assert expected == pytest.approx([100 * 1472 / 1514, 90 * 1472 / 1514])
 
 
