@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from minigts.explore.outcome import Outcome
     from minigts.topology.time import Time
 
-verb = Verb(EXPERIMENTS, 374)
+verb = Verb(EXPERIMENTS, 376)
 
 
 @verb.command()
