@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from live.conftest import quiet, state_directory
-from live.test_bisection import Quiet
+from live.test_bisected_kernels import Quiet
 from minigts import paths
 from minigts.report.read import Results, read
 from minigts.results.schema import SAMPLES
