@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from minigts.errors import InputError
-from minigts.experiment_language.model import AnyMeasurement
+from minigts.experiment_language.model import AnyMeasurement, Cut
 from minigts.lab.links import link_named
 from minigts.language import documents
 from minigts.language.problems import Finding, path_of
@@ -21,9 +21,16 @@ CHANGED = "set "
 
 
 def moments_of(measurement: AnyMeasurement, plan: Plan, length_s: float) -> tuple[Moment, ...]:
-    """The changes within a sample of that length."""
+    """The changes within a sample of that length, in virtual time those of its `cut` among them."""
     every = plan.schedule if measurement.play else moments(measurement.schedule, {})
+    if measurement.cut is not None and plan.time == "virtual":
+        every = tuple(sorted((*every, *_moments_of_cut(measurement.cut)), key=lambda moment: moment.at_s))
     return tuple(moment for moment in every if moment.at_s < length_s)
+
+
+def _moments_of_cut(cut: Cut) -> tuple[Moment, Moment]:
+    down = Moment(at_s=cut.at_s, link=cut.link, up=False, carrier_lost=cut.carrier == "lost")
+    return down, Moment(at_s=cut.at_s + cut.for_s, link=cut.link, up=True)
 
 
 def wrong_changes(measurement: AnyMeasurement, plan: Plan) -> Iterator[Finding]:
