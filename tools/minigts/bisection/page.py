@@ -59,7 +59,7 @@ def _lines(
         yield f"    --resume {shlex.quote(str(place))}"
     else:
         head = headline(result, request, steps)
-        yield f"**{_plain(head[0].upper() + head[1:])}.**"
+        yield f"**Found: {_plain(head)}.**"
         if repository is not None:
             yield from _about(result.suspects, repository)
     yield ""
