@@ -26,7 +26,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Results]:
 
 
 def measured(folder: Path) -> Results:
-    with campaign.opened(campaign.Asked(files=(FILE,)), quiet) as opened:
+    with campaign.open_campaign(campaign.CampaignRequest(files=(FILE,)), quiet) as opened:
         return read(opened.measure(folder, Quiet()).folder)
 
 

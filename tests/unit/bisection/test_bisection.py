@@ -205,7 +205,7 @@ def test_what_cannot_be_built_is_skipped_and_leaves_a_range(tmp_path: Path, linu
     assert sorted(numbers(linux)[each.id] for each in result.suspects) == [4, 5, 6, 7]
     assert not result.is_exact
     text = (place / folder.PAGE).read_text()
-    assert "the first commit that fails is one of 4" in text.replace("The", "the")
+    assert "Found: the first commit that fails is one of 4" in text
     assert str(error) in text
 
 

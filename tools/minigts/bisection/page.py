@@ -59,7 +59,7 @@ def _lines(
         yield f"    --resume {shlex.quote(str(place))}"
     else:
         head = headline(result, request, steps)
-        yield f"**{_plain(head[0].upper() + head[1:])}.**"
+        yield f"**Found: {_plain(head)}.**"
         if repository is not None:
             yield from _about(result.suspects, repository)
     yield ""
@@ -68,8 +68,10 @@ def _lines(
     yield f"- repository: `{request.repository}`"
     for name, commit in (("good", request.holds), ("bad", request.fails)):
         yield f"- {name}: {_plain(commit.commit.in_words)}"
-    for key, text in {**request.question, **{f"option {key}": value for key, value in request.config.items()}}.items():
+    for key, text in request.question.items():
         yield f"- {key}: `{text}`"
+    if request.config:
+        yield f"- the kernels' options: `{' '.join(f'{key}={value}' for key, value in request.config.items())}`"
     for path, digest in request.patches.items():
         yield f"- patch: `{path}` ({digest[:FINGERPRINT]})"
     if request.paths:

@@ -87,7 +87,7 @@ class _Search:
         bisection.mark(old, older)
         state = bisection.mark(new, newer)
         while isinstance(state, Remaining):
-            self.watcher.step(f"{state.commits} commits are left after this one, some {state.steps} steps")
+            self.watcher.step(f"left after this commit: {state.commits}, in some {state.steps} steps by git's estimate")
             state = bisection.mark(self._step(state.commit).mark, state.commit)
         if state is None:
             raise MinigtsError(f"git bisect names no commit between {older.in_words} and {newer.in_words}")
