@@ -68,11 +68,16 @@ class Program:
     """How long it may run; a longer run is a failure."""
 
     def start(
-        self, *arguments: str, main: Sequence[str] = ("-m", "minigts"), stdin: int = subprocess.DEVNULL
+        self,
+        *arguments: str,
+        main: Sequence[str] = ("-m", "minigts"),
+        stdin: int = subprocess.DEVNULL,
+        terminal: int | None = None,
     ) -> subprocess.Popen[str]:
-        """Start it, and do not wait. `main` says to Python what the program is."""
+        """Start it, and do not wait. `main` says to Python what the program is; `terminal` takes its output, too."""
         argv = [str(self.python), "-P", *main, *arguments]
-        return subprocess.Popen(argv, text=True, **(self._settings() | {"stdin": stdin}))
+        streams = {"stdin": stdin} if terminal is None else dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
+        return subprocess.Popen(argv, text=True, **(self._settings() | streams))
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run it to its end, whatever its exit code."""

@@ -113,6 +113,21 @@ def test_up_broken_off_by_its_user_takes_down_what_it_started(
     assert traces.left() == []
 
 
+def test_up_whose_terminal_is_closed_takes_down_what_it_started(program: Program, traces: Traces) -> None:
+    """Closing it sends SIGHUP, and nothing can be written to it from then on."""
+    outside, inside = os.openpty()
+    up = program.start(*UP, terminal=inside)
+    os.close(inside)
+    assert until(lambda: lab_processes.supervisor(program.rundir("pair")) is not None)
+    traces.look()
+    os.close(outside)
+    up.send_signal(signal.SIGHUP)
+    up.wait(timeout=PATIENCE_S)
+    assert up.returncode == 128 + signal.SIGHUP
+    assert traces.left() == []
+    assert "pair" not in program.run("status").stdout
+
+
 def test_a_kernel_killed_and_its_lab_replaced(program: Program, traces: Traces) -> None:
     program.succeeds(*UP)
     traces.look()

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Sequence
+from functools import partial
 from types import FrameType
 from typing import Annotated, Any
 
@@ -82,8 +84,11 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """The entry point. A SIGTERM unwinds the program as an error does: what it has started is taken down."""
+    """The entry point. A SIGTERM, and a terminal that is closed, unwind the program as an error does: what it has
+    started is taken down."""
     signal.signal(signal.SIGTERM, _terminate)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # nohup ignores it
+        signal.signal(signal.SIGHUP, partial(_hang_up, [stream for stream in (1, 2) if os.isatty(stream)]))
     # debugfs and others are in directories that a plain user's PATH lacks.
     os.environ["PATH"] = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     os.environ.setdefault(paths.UMASK, f"{os.umask(PRIVATE):03o}")
@@ -102,6 +107,14 @@ def main() -> None:
 def _terminate(number: int, _frame: FrameType | None) -> None:
     interruption.note()
     sys.exit(128 + number)
+
+
+def _hang_up(terminals: Sequence[int], number: int, frame: FrameType | None) -> None:
+    """End as by SIGTERM. What was written to the terminal goes nowhere: it is gone, and each write would be an error."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in terminals:
+        os.dup2(nowhere, stream)
+    _terminate(number, frame)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
