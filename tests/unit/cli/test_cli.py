@@ -400,3 +400,19 @@ def test_what_a_terminal_would_obey_is_shown_as_its_escape(argv: list[str]) -> N
 def test_each_language_has_a_schema(language: str) -> None:
     done = runner.invoke(app, ["schema", language])
     assert json.loads(done.output)["properties"]["name"]
+
+
+def test_a_lesson_whose_step_comes_before_its_number_is_told_the_order() -> None:
+    done = runner.invoke(app, ["lesson", "start", "1"])
+    said = " ".join(re.sub(r"[│╭╮╰╯─]", " ", done.output).split())
+    assert done.exit_code == 2
+    assert "start is no number of a lesson: the number comes first, as in lesson 1 start" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "one_word"),
+    [(["delay", "38ms"], "delay=38ms"), (["loss"], "loss=VALUE"), (["rate", "loss=1%"], "rate=VALUE")],
+)
+def test_a_setting_without_its_equals_sign_is_told_how_to_write_it(words: list[str], one_word: str) -> None:
+    done = runner.invoke(app, ["set", "bra-lju", *words])
+    assert (done.exit_code, f"a setting and its value are one word: {one_word}" in done.output) == (2, True)

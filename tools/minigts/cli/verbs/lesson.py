@@ -30,10 +30,18 @@ class Doing(StrEnum):
     CHECK = "check"
 
 
+def _lesson_number(written: str | int) -> int:
+    """A lesson's number, as it is typed."""
+    if isinstance(written, int) or written.isdecimal():
+        return int(written)
+    raise typer.BadParameter(f"{written[:40]} is no number of a lesson: the number comes first, as in lesson 1 start")
+
+
 @verb.command()
 def lesson(
     number: Annotated[
-        int | None, typer.Argument(metavar="[N]", help="The lesson's number.", show_default=False)
+        int | None,
+        typer.Argument(metavar="[N]", help="The lesson's number.", show_default=False, parser=_lesson_number),
     ] = None,
     doing: Annotated[Doing | None, typer.Argument(help="The step.", show_default=False)] = None,
     figure: Annotated[

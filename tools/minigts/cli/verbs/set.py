@@ -76,6 +76,9 @@ def set_(
 
     if reset == bool(settings):
         raise InputError("set: name what is to be set, as in delay=20ms, or --reset")
+    if settings and settings[0] in SETTABLE:
+        value = settings[1] if len(settings) > 1 and "=" not in settings[1] else "VALUE"
+        raise InputError(f"set: a setting and its value are one word: {settings[0]}={value}")
     if settings and "=" not in settings[0]:
         links.require_one_name(labs.open_lab(lab).plan, link, settings[0])
     update = _update([f"{what}={DECLARED}" for what in SETTABLE] if reset else settings or [])
