@@ -110,7 +110,7 @@ def _terminate(number: int, _frame: FrameType | None) -> None:
 
 
 def _hang_up(terminals: Sequence[int], number: int, frame: FrameType | None) -> None:
-    """End as by SIGTERM. What was written to the terminal goes nowhere: it is gone, and each write would be an error."""
+    """End as by SIGTERM. What is written goes nowhere: the terminal is gone, and each write would be an error."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in terminals:
         os.dup2(nowhere, stream)
