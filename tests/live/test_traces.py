@@ -116,12 +116,17 @@ def test_a_trace_delivers_byte_for_byte_what_its_opportunities_allow(lab: Lab) -
     sent, came = sent_and_came(lab, moments, datagrams)
     assert [number for number, _ in came] == [*range(len(datagrams))]
     arrived = [at - DELAY_MS * NS_A_MS for _, at in came]
-    frames = [(at, length + HEADERS + 4) for at, (_, length) in zip(sent, datagrams, strict=True)]
     # The trace begins up to a second before the first datagram; there is one moment of which all arrivals follow.
     firsts = range(arrived[0] - 3000 * NS_A_MS, arrived[0], NS_A_MS)
+    # Datagrams are sent at whole milliseconds of the sender's, all a moment before opportunities, or all after.
+    several = [
+        [(at + error_ns, length + HEADERS + 4) for at, (_, length) in zip(sent, datagrams, strict=True)]
+        for error_ns in (-READINGS_NS, 0, READINGS_NS)
+    ]
     alike = [
         began
         for began in firsts
+        for frames in several
         if all(abs(is_ - by) < READINGS_NS for is_, by in zip(arrived, left_ns(lines, began, frames), strict=True))
     ]
     assert len({(began - alike[0]) % (lines[-1] * NS_A_MS) for began in alike}) == 1

@@ -22,6 +22,9 @@ from minigts.topology import host_settings, link_settings
 from minigts.topology.containers import ContainerSpec
 from minigts.topology.facts.hosts.containers import ComposeSpec
 from minigts.topology.facts.hosts.processor import ProcessorSpec
+from minigts.topology.facts.lab.expect import Expect
+from minigts.topology.facts.lab.kubernetes import KubernetesSpec
+from minigts.topology.facts.lab.tolerances import ToleranceSpec
 from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.read import load as topologies
 from minigts.topology.read import model as topology
@@ -68,9 +71,9 @@ LANGUAGES = {
             "switches.*.": topology.SwitchSpec,
             "links[].": LinkSpec,
             "schedule[].": Step,
-            "expect[].": topology.Expect,
-            "kubernetes.": topology.KubernetesSpec,
-            "tolerances.": topology.ToleranceSpec,
+            "expect[].": Expect,
+            "kubernetes.": KubernetesSpec,
+            "tolerances.": ToleranceSpec,
         },
         lambda text: topologies.parse(text, "reference"),
     ),

@@ -29,7 +29,7 @@ TRY = r"""
 import os, sys
 from pathlib import Path
 from minigts.machine import beneath
-with beneath.opened(Path(sys.argv[1])) as directory:
+with beneath.open_directory(Path(sys.argv[1])) as directory:
     try:
         os.close(beneath.open_beneath(directory, sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
     except OSError as error:

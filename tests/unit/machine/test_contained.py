@@ -42,7 +42,7 @@ process = contained.start(
     before_exec=lambda: None,
 )
 assert process.wait(30) == 0
-print(contained.passed(given), os.read(reading, 4096).decode().split())
+print(contained.descriptor_numbers(given), os.read(reading, 4096).decode().split())
 """
 
 
