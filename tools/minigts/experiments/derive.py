@@ -124,9 +124,9 @@ def summarise(manifest: Manifest, taken: Iterable[MeasuredSample]) -> tuple[Cell
             for metric, value in {"": entry.measured.value, **extra}.items():
                 to = doubtful if entry.raw.tainted else values
                 to.setdefault((key, metric), []).append((sample.replicate, sample.repetition, value))
-    experiment, promised = manifest.experiment, _Predictions(manifest)
+    experiment, promised, basis = manifest.experiment, _Predictions(manifest), _basis(manifest)
     return tuple(
-        _cell(manifest, promised, overlay, cell, metric, counting, len(doubtful.get((key, metric), ())))
+        _cell(manifest, promised, basis, overlay, cell, metric, counting, len(doubtful.get((key, metric), ())))
         for overlay in experiment.overlays
         for cell in cells(experiment, manifest.plan, overlay)
         for key in [(overlay, cell.measurement, cell.source, cell.target, cell.condition)]
@@ -139,6 +139,7 @@ def summarise(manifest: Manifest, taken: Iterable[MeasuredSample]) -> tuple[Cell
 def _cell(
     manifest: Manifest,
     promised: _Predictions,
+    basis: Basis,
     overlay: str,
     what: Row,
     metric: str,
@@ -172,7 +173,7 @@ def _cell(
         values=values,
         every=every if virtual else (),
         keys=tuple(by_course) if virtual else tuple(repetition for _, repetition, _ in counting),
-        basis=_basis(manifest),
+        basis=basis,
         predicted=promised(*key) if metric == "" or metric in MIDDLES else None,
         predicted_least=promised.least(*key) if metric == "" else None,
         published=_published(manifest.experiment.published, plan, key, what.hops, metric),
@@ -181,6 +182,7 @@ def _cell(
 
 
 def _basis(manifest: Manifest) -> Basis:
+    """What the figures of a run are, which is the same for each of its cells."""
     if manifest.plan.time == "real":
         return "samples"
     if manifest.experiment.replicates > 1:
