@@ -18,9 +18,9 @@ from minigts import paths
 from minigts.cli.verbs.validate import quick_experiments
 from touched import changed
 
-pytestmark = pytest.mark.virtual
-FOLDER = paths.project_root() / "experiments" / "validation"
 LIMIT_S = 900
+pytestmark = [pytest.mark.virtual, pytest.mark.timeout(LIMIT_S + 60)]
+FOLDER = paths.project_root() / "experiments" / "validation"
 OF_EACH_CHANGE = {"policer.yaml"} | changed(FOLDER)
 
 
