@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from live.program import until
 from minigts import lab as labs
 from minigts.cli.app import app
+from minigts.cli.options import lab_option
 from minigts.lab import Lab, events
 from minigts.lessons import breaks
 from minigts.providers import registry
@@ -208,3 +209,12 @@ def test_explain_shows_the_ways_between_two_hosts_that_no_link_joins() -> None:
     assert path["ways_there"] == [["b-d", "a-b"], ["c-d", "a-c"]]
     refused = CliRunner().invoke(app, ["explain", "a", "d", "--measure"])
     assert (refused.exit_code, "--measure is for one link, and none joins a and d" in refused.output) == (2, True)
+
+
+def test_a_command_to_try_names_its_lab_where_several_are_up(lab: Lab) -> None:
+    assert lab_option(lab.name) == ""
+    labs.up(parse(TEXT, "pair.yaml"), Answering.name, "second", lambda _: None)
+    assert lab_option(lab.name) == f"--lab {lab.name} "
+    done = CliRunner().invoke(app, ["exec", *lab_option("second").split(), "h1", "--", "true"])
+    assert done.exit_code == 0, done.stderr
+    assert CliRunner().invoke(app, ["exec", "h1", "--", "true"]).exit_code == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -10,13 +11,14 @@ from typing import cast
 import pytest
 import tc_hosts
 
+import minigts
 from minigts import lab as labs
 from minigts import paths
 from minigts.errors import InputError
 from minigts.lab import Change, Lab
-from minigts.lessons import folder, regrade
+from minigts.lessons import breaks, folder, regrade
 from minigts.lessons.evidence_file import EvidenceFile
-from minigts.lessons.hidden_figures import why_hidden
+from minigts.lessons.hidden_figures import why_fault_hidden, why_hidden
 from minigts.lessons.model import FIGURES, FOLDER, Again, all_lessons, lesson, numbers
 from minigts.lessons.verdicts import Evidence, have_passed, judge
 from minigts.serve import lessons as served
@@ -113,6 +115,39 @@ def test_figures_are_hidden_until_a_prediction(tmp_path: Path, monkeypatch: pyte
     assert why_hidden("lesson-1", one) is None
     assert why_hidden("lesson-1") is not None
     assert why_hidden("chain6") is None
+
+
+def test_a_fault_is_hidden_until_it_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    thirteen = tmp_path / "lesson-13"
+    folder.start(lesson(13), thirteen, None)
+    tc_hosts.use(monkeypatch, tmp_path)
+    plan = lesson(13).plan(None).model_copy(update={"time": "real"})
+    lab = labs.up(plan, tc_hosts.TcHosts.name, None, lambda _: None)
+    assert why_fault_hidden(lab) is None, "it is not broken yet"
+    (lab.rundir / breaks.FILE).write_text("{}")
+    assert "minigts lesson 13 check" in (why_fault_hidden(lab) or "")
+    assert not folder.shows_answer(thirteen)
+    folder.show_answer(lesson(13), thirteen)
+    assert "## What you see" in (thirteen / "page.md").read_text()
+    assert why_fault_hidden(lab) is None
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_minigts_is_found_in_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    if there:
+        (programs / "minigts").write_text("#!/bin/sh\n")
+        (programs / "minigts").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    folder.start(lesson(1), tmp_path / "one", None)
+    if there:
+        assert folder.program(tmp_path / "one") == "minigts"
+        return
+    assert folder.program(tmp_path / "one") == "./minigts"
+    done = subprocess.run(["./minigts", "--version"], cwd=tmp_path / "one", capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["minigts", minigts.__version__]
 
 
 FRAGMENTS = {"largest_payload": 972, "near_fragments": 3, "far_fragments": 4}

@@ -20,7 +20,7 @@ from minigts.artifacts import builders, overlay_programs
 from minigts.artifacts.build_errors import cause, sources
 from minigts.errors import BrokenOff, CommandFailed, EnvironmentLacks
 from minigts.foreign import content
-from minigts.machine import shell
+from minigts.machine import shell, times_seen
 from minigts.machine.progress import Progress
 
 BUILD_TIMEOUT_S = 14400.0
@@ -103,6 +103,7 @@ class Product:
         ready = self._ready()
         place = ready.with_name(f"building-{ready.name}")
         place.mkdir()
+        began = time.monotonic()
         try:
             progress(f"building the {self.name}; once, {self.duration}")
             with report_progress(place / "log", progress, self.name, self.step, self.steps):
@@ -114,6 +115,7 @@ class Product:
                     broken_off=broken_off,
                 )
             place.rename(ready)
+            times_seen.add(builders.BUILDING, self.name, time.monotonic() - began)
             (self.store / FAILED_LOG).unlink(missing_ok=True)
         except CommandFailed as error:
             raise EnvironmentLacks(self._explain(error, place / "log")) from error

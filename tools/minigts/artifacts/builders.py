@@ -10,6 +10,11 @@ from pathlib import Path
 from minigts.machine.locks import hold_lock, is_locked
 from minigts.machine.progress import Progress
 
+BUILDING = "building"
+"""The kind of work of a build in `times_seen`; its key is the product's name."""
+PARTS = "parts"
+"""The key of the build of image, kernel and clock together."""
+
 
 def only_builder(
     lock: Path, name: str, progress: Progress, broken_off: threading.Event | None = None

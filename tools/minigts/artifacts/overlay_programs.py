@@ -9,13 +9,14 @@ some of which take ten minutes.
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from minigts import paths
 from minigts.artifacts import builders
 from minigts.errors import CommandFailed, MinigtsError
-from minigts.machine import shell
+from minigts.machine import shell, times_seen
 from minigts.machine.progress import Progress
 
 BUILD_TIMEOUT_S = 1800.0
@@ -35,14 +36,25 @@ def ensure(recipe: Path, progress: Progress) -> Path:
     if ready.is_dir():
         return ready
     ready.parent.mkdir(parents=True, exist_ok=True)
-    name = f"programs of {recipe.parent.name}"
+    name = _name(recipe)
     with builders.only_builder(builders.lock_of(ready), name, progress):
         for left in builders.abandoned_directories(ready):
             shutil.rmtree(left)
         if not ready.is_dir():
             progress(f"building the {name}; once, some minutes")
+            began = time.monotonic()
             _build(recipe, ready)
+            times_seen.add(builders.BUILDING, name, time.monotonic() - began)
     return ready
+
+
+def to_build(recipe: Path) -> str:
+    """What `ensure` would build, by its name in messages; empty where it is there."""
+    return "" if (store() / key(recipe)).is_dir() else _name(recipe)
+
+
+def _name(recipe: Path) -> str:
+    return f"programs of {recipe.parent.name}"
 
 
 def key(recipe: Path, parts: Sequence[str] = ()) -> str:

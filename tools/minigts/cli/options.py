@@ -96,6 +96,13 @@ def which(lab: str | None, named: str | None) -> str | None:
     return lab or named
 
 
+def lab_option(name: str) -> str:
+    """`--lab NAME ` for a command that the user may type next, where there are several labs; otherwise empty."""
+    from minigts import lab as labs
+
+    return f"--lab {name} " if len(labs.all_labs()) > 1 else ""
+
+
 def read_plan(
     file: Path, provider: str, time: Time | None, kernel: str | None = None, *, any_kernel: bool = False
 ) -> Plan:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from minigts.cluster import merge_results, worker
-from minigts.cluster.jobs import split
+from minigts.cluster.jobs import Job, split
+from minigts.experiments import real_seconds, time_limits
 from minigts.experiments.run import OnProgress, RunProgress
 from minigts.machine.progress import Progress
 
@@ -17,13 +18,21 @@ def run_in_turn(top: Path, directories: Sequence[Path], say: Progress, on_progre
     completed jobs are kept. Raises what a lab raises, and MinigtsError."""
     campaign_id = secrets.token_hex(4)
     jobs = tuple(split(top, directories))
-    total, total_s, done, done_s = sum(len(job.samples) for job in jobs), sum(job.seconds for job in jobs), 0, 0.0
+    seconds = {job.number: _real_s(job) for job in jobs}
+    total, left_s, done = sum(len(job.samples) for job in jobs), sum(seconds.values()), 0
 
     for job in jobs:
+        left_s -= seconds[job.number]
 
-        def tell(at: RunProgress, done: int = done, later_s: float = total_s - done_s - job.seconds) -> None:
+        def tell(at: RunProgress, done: int = done, later_s: float = left_s) -> None:
             on_progress(RunProgress(done + at.done, total, at.seconds_left + later_s, at.doing))
 
         say(job.name)
         merge_results.keep(top, job, worker.measure_job(job, campaign_id, say, tell))
-        done, done_s = done + len(job.samples), done_s + job.seconds
+        done += len(job.samples)
+
+
+def _real_s(job: Job) -> float:
+    own = set(job.samples)
+    samples = [each for each in time_limits.samples(job.manifest) if each.id in own]
+    return real_seconds.real_s(job.manifest.experiment, job.manifest.plan, samples)

@@ -90,9 +90,7 @@ class Prepared:
 
     @property
     def real_seconds(self) -> float:
-        """About how long that takes a machine like the one where labs' speed was measured, in seconds."""
-        if self.plan.time == "real":
-            return self.seconds
+        """About how long that takes this machine, in seconds, with labs and overlays."""
         return real_seconds.real_s(self.experiment, self.plan, self.samples)
 
 

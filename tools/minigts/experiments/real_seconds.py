@@ -1,4 +1,5 @@
-"""How long an experiment in virtual time takes this machine, from what was measured of labs' speed. Pure.
+"""How long taking samples takes this machine: by what was seen of the same samples here, else by what was measured of
+labs' speed in virtual time, corrected by how long other samples of the same tool took here.
 
 docs/evidence/virtual-time.md has the measurements: an idle lab passes 1160 seconds of its own in a real one with two
 hosts, and 168 with fifty; while packets go to and fro now and then it passes some 130; each frame costs 2.4 µs on each
@@ -8,12 +9,14 @@ are read; its lab was up and certified in 3 s, and joined Swarm in 7.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
 
 from minigts.experiment_language.model import AnyMeasurement, Experiment
 from minigts.experiments.commands import estimate_s, prediction
 from minigts.experiments.matrix import Sample, path_between
+from minigts.machine import times_seen
 from minigts.tools.base import PathUnderTest
 from minigts.tools.flows import FlowsOptions
 from minigts.topology.plan.elements import Path
@@ -37,16 +40,66 @@ UNLIMITED_MBIT = 1000.0
 
 
 def real_s(experiment: Experiment, plan: Plan, samples: Sequence[Sample]) -> float:
-    """Real seconds for taking these samples in virtual time, in a lab of their own, or in one for each replicate."""
+    """Real seconds for these samples with what is around them: a lab, or one for each replicate, and its overlays."""
+    labs = len({each.replicate for each in samples})
+    joins = [overlay for _, overlay in {(each.replicate, each.overlay) for each in samples}]
+    around_s = sum(_joining_s(overlay) for overlay in joins)
+    if plan.time == "virtual":
+        around_s += A_LAB_S * labs
+    return measuring_s(experiment, plan, samples) + around_s
+
+
+def measuring_s(experiment: Experiment, plan: Plan, samples: Sequence[Sample]) -> float:
+    """Real seconds for taking these samples, without lab and overlays."""
+    seen = times_seen.seen()
 
     @lru_cache(maxsize=4096)
-    def of(measurement: str, condition: str, source: str, target: str) -> float:
-        return _sample_s(experiment.measurement(measurement).under(condition), plan, path_between(plan, source, target))
+    def of(overlay: str, measurement: str, condition: str, source: str, target: str) -> float:
+        of_it = experiment.measurement(measurement).under(condition)
+        took_s = seen.took_s(_kind(of_it, plan), _key(of_it, plan, overlay, source, target))
+        if took_s is not None:
+            return took_s
+        return _estimate_s(of_it, plan, source, target) * (seen.ratio(_kind(of_it, plan)) or 1.0)
 
-    labs = len({each.replicate for each in samples})
-    joins = len({(each.replicate, each.overlay) for each in samples if each.overlay != "none"})
-    measuring_s = sum(of(each.measurement, each.condition, each.source, each.target) for each in samples)
-    return measuring_s + A_LAB_S * labs + AN_OVERLAY_S * joins
+    return sum(of(each.overlay, each.measurement, each.condition, each.source, each.target) for each in samples)
+
+
+def remember(experiment: Experiment, plan: Plan, batch: Sequence[Sample], seconds: float) -> None:
+    """Note how long samples that were taken together took this machine."""
+    for each in batch:
+        of_it = experiment.measurement(each.measurement).under(each.condition)
+        key = _key(of_it, plan, each.overlay, each.source, each.target)
+        estimated_s = _estimate_s(of_it, plan, each.source, each.target)
+        times_seen.add(_kind(of_it, plan), key, seconds / len(batch), estimated_s)
+
+
+def remember_joining(overlay: str, seconds: float) -> None:
+    """Note how long joining an overlay took this machine, with the proof of its data path."""
+    times_seen.add("joining", overlay, seconds)
+
+
+def _joining_s(overlay: str) -> float:
+    took_s = times_seen.seen().took_s("joining", overlay)
+    return took_s if took_s is not None else 0.0 if overlay == "none" else AN_OVERLAY_S
+
+
+def _kind(measurement: AnyMeasurement, plan: Plan) -> str:
+    return f"{measurement.tool} in {plan.time} time"
+
+
+def _key(measurement: AnyMeasurement, plan: Plan, overlay: str, source: str, target: str) -> str:
+    """The same for all replicates, and for a lab whose chance alone is another."""
+    path = path_between(plan, source, target)
+    lab = (plan.name, len(plan.machines), source, target, path.rtt_ms, path.rate_mbit)
+    text = "\0".join((measurement.model_dump_json(exclude={"name"}), overlay, *map(str, lab)))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _estimate_s(measurement: AnyMeasurement, plan: Plan, source: str, target: str) -> float:
+    path = path_between(plan, source, target)
+    if plan.time == "real":
+        return estimate_s(measurement, path) + (measurement.rest_s or 0.0)
+    return _sample_s(measurement, plan, path)
 
 
 def _sample_s(measurement: AnyMeasurement, plan: Plan, path: Path) -> float:

@@ -17,7 +17,7 @@ from pathlib import Path
 from minigts import paths
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
 from minigts.experiment_language.model import Experiment
-from minigts.experiments import guard, time_limits
+from minigts.experiments import guard, real_seconds, time_limits
 from minigts.experiments.commands import estimate_s
 from minigts.experiments.derive import derive
 from minigts.experiments.matrix import Sample, batches, path_between
@@ -130,8 +130,10 @@ def _take_over(overlay: str, parts: Sequence[_RunFolder], provider: Provider, st
     own = [part for part in parts if part.pending(overlay)]
     for _ in range(JOINS):
         clock.say(f"joining {overlay}")
+        began = time.monotonic()
         try:
             endpoints, seen = stage.join(overlay), stage.verify(overlay)
+            real_seconds.remember_joining(overlay, time.monotonic() - began)
         except (CommandFailed, EnvironmentLacks) as error:
             for part in own:
                 part.skip(overlay, str(error))
@@ -268,10 +270,10 @@ class _Clock:
 
     @staticmethod
     def _estimate(part: _RunFolder, samples: Sequence[Sample]) -> float:
-        return total_s(part.manifest.experiment, part.manifest.plan, samples)
+        return real_seconds.measuring_s(part.manifest.experiment, part.manifest.plan, samples)
 
     def say(self, doing: str) -> None:
-        factor = self._spent_s / self._estimated_s if self._estimated_s > 5 else 1.0
+        factor = self._spent_s / self._estimated_s if self._spent_s > 5 and self._estimated_s > 0 else 1.0
         self._on_progress(RunProgress(self._done, self._total, max(0.0, self._left_s * factor), doing))
 
     def finished(self, part: _RunFolder, batch: Sequence[Sample], seconds: float, good: bool) -> None:
@@ -279,6 +281,8 @@ class _Clock:
         self._left_s -= estimated_s
         self._estimated_s += estimated_s
         self._spent_s += seconds
+        if good:
+            real_seconds.remember(part.manifest.experiment, part.manifest.plan, batch, seconds)
         self._done += len(batch) if good else 0
         self.say(batch[-1].id)
 

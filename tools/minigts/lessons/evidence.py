@@ -17,7 +17,7 @@ from minigts.lessons.model import Measurement
 from minigts.lessons.verdicts import MENDED, Evidence
 from minigts.topology.plan.plan import Plan
 
-_LINE = re.compile(r"([a-z][a-z0-9_]{0,39}) (-?[0-9]{1,15}(?:\.[0-9]{1,9})?)")
+_LINE = re.compile(r"([a-z][a-z0-9_]{0,39}) (-?[0-9]{1,15}(?:\.[0-9]{1,20})?)")
 
 
 def measure(lab: Lab, work: StudentWork) -> Evidence:

@@ -5,6 +5,8 @@ all checks, and nothing in them is run.
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +19,7 @@ from minigts.language.problems import Finding, listed, shown
 from minigts.language.source import Language, read_text
 from minigts.language.tree import read_tree
 from minigts.language.validation import read_model
-from minigts.lessons.model import Asked, Numbered, figure, lesson
+from minigts.lessons.model import FIGURES, Asked, Numbered, figure, lesson
 
 RECORD, PREDICTION, ANSWERS, TOPOLOGY, PAGE = (
     "lesson.yaml",
@@ -27,6 +29,8 @@ RECORD, PREDICTION, ANSWERS, TOPOLOGY, PAGE = (
     "page.md",
 )
 LANGUAGE = Language("student's file", "a key, as in `answers:`", 20_000, "write out what is meant")
+PROGRAM = "minigts"
+LONGEST_PAGE_BYTES = 200_000
 LONGEST_SEED = 64
 WHAT, WHERE = "what", "where"
 """The answers of an exercise in finding a fault: its kind, and the host."""
@@ -65,12 +69,14 @@ def start(numbered: Numbered, folder: Path, seed: str | None) -> tuple[str, ...]
     if seed is not None and (not seed or len(seed) > LONGEST_SEED or not seed.isprintable()):
         raise InputError(f"{shown(seed)} is no seed: write at most {LONGEST_SEED} characters, such as a student's name")
     record = f"lesson: {numbered.number}\n" + ("" if seed is None else f"seed: {_quoted(seed)}\n")
+    launcher = {} if shutil.which(PROGRAM) or paths.is_installed() else {PROGRAM: _launcher()}
     content = {
         PAGE: numbered.text(figures=False),
         TOPOLOGY: numbered.topology(seed),
         ANSWERS: "".join(_asking(numbered)),
         **numbered.lesson.files,
         RECORD: record,
+        **launcher,
     }
     try:
         paths.users_folder(folder)
@@ -80,7 +86,19 @@ def start(numbered: Numbered, folder: Path, seed: str | None) -> tuple[str, ...]
         raise InputError(f"{folder}: cannot be made: {error.strerror}") from None
     for name, written in content.items():
         paths.write_for_user(folder / name, written)
+    for name in launcher:
+        (folder / name).chmod(0o755 & ~paths.users_umask())
     return tuple(content)
+
+
+def program(folder: Path) -> str:
+    """What to type in the folder for minigts: `minigts` where that is a command, otherwise the folder's own."""
+    return f"./{PROGRAM}" if (folder / PROGRAM).exists() else PROGRAM
+
+
+def _launcher() -> str:
+    program = shlex.quote(str(paths.project_root() / PROGRAM))
+    return f'#!/bin/sh\n# Runs minigts from this folder.\nexec {program} "$@"\n'
 
 
 def _asking(numbered: Numbered) -> Iterator[str]:
@@ -129,6 +147,19 @@ def predict(numbered: Numbered, folder: Path, written: str) -> None:
         raise InputError(f"lesson {numbered.number} predict: {error}") from None
     paths.write_for_user(folder / PREDICTION, f"prediction: {_quoted(written)}\n")
     paths.write_for_user(folder / PAGE, numbered.text(figures=True))
+
+
+def show_answer(numbered: Numbered, folder: Path) -> None:
+    """Put what is seen of each fault into the page, once the student has found the one of this lab."""
+    paths.write_for_user(folder / PAGE, numbered.text(figures=True))
+
+
+def shows_answer(folder: Path) -> bool:
+    """Whether the page says what is seen: the student has predicted, or has found the fault."""
+    try:
+        return FIGURES in paths.read_whole(folder / PAGE, LONGEST_PAGE_BYTES).decode(errors="replace")
+    except OSError:
+        return False
 
 
 def has_predicted(folder: Path) -> bool:

@@ -238,6 +238,18 @@ class Overlay:
                 return supplied.remedy(folder.name, wanted.supplied)
         return ""
 
+    @property
+    def to_build(self) -> str:
+        """The name of what is built when it is joined for the first time on this machine; empty where all is there."""
+        for folder in reversed(self.folders):
+            wanted = _declaration(folder).programs
+            if wanted is not None and wanted.long is not None:
+                product = _long_build(folder, wanted.long)
+                return "" if product.present() else product.name
+            if wanted is not None and wanted.built:
+                return overlay_programs.to_build(folder / "build")
+        return ""
+
     def programs(self, progress: Progress) -> Path | None:
         """The directory with its programs, which are built or copied now; None when it needs none.
 

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 MOST_TOLD = 4
 """The most series that a sentence describes."""
+ABOVE_THE_CEILING = (
+    " A rate above the ceiling is in how iperf3 counts: its receiver also counts what waits or is under way when the "
+    "time ends, which tells in a short measurement."
+)
 VERDICTS: tuple[tuple[Word, str], ...] = (
     ("held", "held"),
     ("failed", "failed"),
@@ -225,7 +229,8 @@ def _ends(name: str, points: Sequence[ThroughputPoint]) -> str:
     overlays = dict.fromkeys(point.overlay for point in points)
     series = [[point for point in points if point.overlay == overlay] for overlay in overlays]
     told = [_first_and_last(own[0], own[-1]) for own in series]
-    return f"{measurement(name)} reached {enumeration(told)}."
+    above = any(point.share is not None and point.share > 1 for point in points)
+    return f"{measurement(name)} reached {enumeration(told)}.{ABOVE_THE_CEILING if above else ''}"
 
 
 def _first_and_last(first: ThroughputPoint, last: ThroughputPoint) -> str:

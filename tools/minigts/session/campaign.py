@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from minigts import lab as labs
 from minigts import overlays
 from minigts.artifacts import kernels
+from minigts.artifacts.builders import BUILDING, PARTS
 from minigts.cluster import dispatch, in_turn, merge_results
 from minigts.cluster import engine as engines
 from minigts.cluster.jobs import record_jobs, split
@@ -27,9 +28,10 @@ from minigts.experiments.run import OnProgress, RunOutcome
 from minigts.lab import Lab, links
 from minigts.language.figures import duration
 from minigts.language.problems import listed
+from minigts.machine import times_seen
 from minigts.machine.progress import Progress
 from minigts.providers import DEFAULT, course, registry
-from minigts.providers.base import Prepares
+from minigts.providers.base import Exports, Prepares
 from minigts.report.read import is_sweep, labs_of
 from minigts.results import gate, sweeps
 from minigts.results import manifest as manifests
@@ -178,6 +180,27 @@ def open_campaign(asked: CampaignRequest, note: Progress, *, dry: bool = False) 
         for line in dict.fromkeys(line for each in prepared for line in kernels.remarks(each.plan)):
             note(line)
         yield CheckedCampaign(prepared, means, engine, directories, allowed)
+
+
+def to_build(prepared: Sequence[Prepared], means: Means) -> tuple[str, ...]:
+    """A line for all that is built before the first sample, once, with how long it took here if that is known."""
+    if means.lab is not None:
+        return ()
+    wanted = prepare.overlays_by_plan(prepared)
+    made = [registry.make(means.provider, Path(), time) for time in dict.fromkeys(plan.time for plan, _ in wanted)]
+    parts = [
+        f"the parts of the hosts are built first, once: {_building_time(PARTS, 'a kernel takes ten minutes or more')}"
+        for each in made
+        if isinstance(each, Exports) and not each.is_built()
+    ]
+    names = dict.fromkeys(name for _, laid in wanted for each in laid if (name := overlays.find(each).to_build))
+    programs = [f"the {name} are built first, once: {_building_time(name, 'some minutes')}" for name in names]
+    return (*dict.fromkeys(parts), *programs)
+
+
+def _building_time(name: str, unseen: str) -> str:
+    took_s = times_seen.seen().took_s(BUILDING, name)
+    return unseen if took_s is None else f"that took {duration(took_s)} here"
 
 
 @contextmanager

@@ -53,7 +53,8 @@ def add_host(
 
     given = _settings(settings)
     started = alter(lab, lambda plan, usual: edit.add_host(plan, name, neighbour, given, usual))
-    console.note(f"{name} is in the lab{again(started - {name})}; try: minigts exec {name} -- ip address")
+    host = f"--lab {lab} {name}" if lab else name  # without --lab one lab alone is up
+    console.note(f"{name} is in the lab{again(started - {name})}; try: minigts exec {host} -- ip address")
 
 
 @verb.command("link")

@@ -52,7 +52,8 @@ def explain(
     from minigts.lessons import hidden_figures
 
     opened = labs.open_lab(lab)
-    if (hiding := hidden_figures.why_hidden(opened.plan.name)) is not None:
+    hiding = hidden_figures.why_hidden(opened.plan.name) or hidden_figures.why_fault_hidden(opened)
+    if hiding is not None:
         raise InputError(hiding)
     if other is not None and (path := _path_between(opened, link, other)) is not None:
         if measure:

@@ -121,13 +121,14 @@ def _start(number: int, folder: Path | None, seed: str | None) -> None:
     names = folders.start(found, into, seed)
     typer.echo(f"Lesson {number}: {found.lesson.title}\n\n{_asked(found)}\n")
     console.note(f"in {into}: {', '.join(names)}; go on with")
-    up, finds = f"minigts up {folders.TOPOLOGY}", bool(found.lesson.find)
+    program, finds = folders.program(into), bool(found.lesson.find)
+    up = f"{program} up {folders.TOPOLOGY}"
     for line in (
         f"cd {shlex.quote(str(into))}",
         f"less {folders.PAGE}",
-        up if finds else f"minigts lesson {number} predict FIGURE",
-        f"minigts lesson {number} break" if finds else up,
-        f"minigts lesson {number} check",
+        up if finds else f"{program} lesson {number} predict FIGURE",
+        f"{program} lesson {number} break" if finds else up,
+        f"{program} lesson {number} check",
     ):
         console.note(f"  {line}")
 
@@ -184,6 +185,8 @@ def _check(number: int, folder: Path | None, name: str | None) -> None:
     for each in judged:
         typer.echo(_line(each))
     right = verdicts.have_passed(judged)
+    if right and found.lesson.find:
+        folders.show_answer(found, place)
     typer.echo(f"lesson {number}: {'passed' if right else 'not yet'}")
     raise typer.Exit(0 if right else 1)
 

@@ -9,7 +9,7 @@ import typer
 
 from minigts import paths
 from minigts.cli import completion, console
-from minigts.cli.options import KernelOption, Provider, TimeOption, Topology, read_topology
+from minigts.cli.options import KernelOption, Provider, TimeOption, Topology, lab_option, read_topology
 from minigts.cli.verbs import LABS, Verb
 from minigts.cli.views import findings as shown_findings
 from minigts.errors import InputError
@@ -126,7 +126,8 @@ def up(
     console.note_all(f"minigts: warning: {each}" for each in brought.warnings)
     if planned.ways_out:
         console.note(f"lab {made.name} has {addresses.gateway_in_words(host.name for host in planned.ways_out)}")
-    console.note(f"lab {made.name} is up in {made.time} time; try: minigts exec {planned.hosts[0].name} -- ip address")
+    host = f"{lab_option(made.name)}{planned.hosts[0].name}"
+    console.note(f"lab {made.name} is up in {made.time} time; try: minigts exec {host} -- ip address")
 
 
 def _is_certified(ready: Ready) -> bool:

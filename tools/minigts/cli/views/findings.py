@@ -69,10 +69,11 @@ def show_certificate(certificate: Certificate, lab: Lab) -> None:
 
 
 def show_certificate_unless_hidden(certificate: Certificate, lab: Lab, beside: Path | None = None) -> None:
-    """Print the certificate; for a lesson's lab only the verdict, until its student has predicted."""
+    """Print the certificate; for a lesson's lab only the verdict, until its student has predicted, or found the
+    fault."""
     from minigts.lessons import hidden_figures
 
-    hiding = hidden_figures.why_hidden(lab.plan.name, beside)
+    hiding = hidden_figures.why_hidden(lab.plan.name, beside) or hidden_figures.why_fault_hidden(lab)
     if hiding is None:
         show_certificate(certificate, lab)
         return
@@ -180,8 +181,7 @@ def show_samples(prepared: Iterable[Prepared]) -> None:
         rows = ((*cell, str(count)) for cell, count in counts.items())
         labs = f"{len(several)} labs, " if len(several) > 1 else ""
         takes = duration(sum(each.seconds for each in several))
-        virtual = several[0].plan.time == "virtual"
-        real = f", about {duration(sum(each.real_seconds for each in several))} of real time in all" if virtual else ""
+        real = f", about {duration(sum(each.real_seconds for each in several))} here in all"
         title = f"{name}: {labs}{len(samples)} samples, {takes} of measuring in {several[0].plan.time} time{real}"
         tables.show_table(title, ("overlay", "measurement", "tool", ">samples"), rows, optional=("tool",))
 
@@ -219,6 +219,12 @@ def show_claims(claims: Sequence[Verdict | Claim], experiment: str = "") -> None
             )
             if own:
                 console.out().print(f"claims of {whose}: {counts}", markup=False, soft_wrap=True)
+        found = {one.verdict for one in claims}
+        if not_held := [SHOWN[word] for word in ("failed", "vacuous") if word in found]:
+            console.note(
+                f"minigts: claims that are {' or '.join(not_held)} are findings about what they claim; nothing is "
+                "wrong with this installation. The report says why of each."
+            )
 
 
 def show_comparison(headline: Iterable[str], found: Iterable[Result], notes: Iterable[str]) -> None:
