@@ -31,8 +31,8 @@ CONSTANTS = (
     Fault(
         "a delayed acknowledgement comes after 44 ms, not 40",
         TCP,
-        "#define TCP_DELACK_MIN\t((unsigned)(HZ/25))",
-        "#define TCP_DELACK_MIN\t((unsigned)(HZ * 44 / 1000))",
+        "#define TCP_ATO_MIN\t((unsigned)(HZ/25))",
+        "#define TCP_ATO_MIN\t((unsigned)(HZ * 44 / 1000))",
         ("tcp-timers",),
     ),
     Fault(

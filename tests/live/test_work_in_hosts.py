@@ -62,3 +62,19 @@ def test_interrupted_on_all_hosts_it_ends_at_once_and_so_do_the_commands(lab: La
     assert started.wait(PATIENCE_S) == 130
     look = ["pgrep", "-f", "^sleep 5000123$"]
     assert until(lambda: lab.provider.run("lon", look, timeout_s=PATIENCE_S, check=False).code != 0)
+
+
+def test_the_server_of_a_client_that_is_interrupted_serves_the_next(lab: Lab) -> None:
+    ours, port = Program(lab.rundir.parents[1]), "5999"
+    program(lab, "exec", "--lab", lab.name, "bra", "--", "iperf3", "-s", "-D", "-p", port, "-I", "/run/served")
+    try:
+        client = ("exec", "--lab", lab.name, "ams", "--", "iperf3", "-c", "bra", "-p", port, "--forceflush", "-t")
+        began = ours.start(*client, "1000")
+        assert began.stdout is not None
+        assert any("bits/sec" in line for line in began.stdout)
+        began.send_signal(signal.SIGINT)
+        began.communicate(timeout=PATIENCE_S)
+        assert began.returncode == 130
+        ours.succeeds(*client, "1")
+    finally:
+        program(lab, "exec", "--lab", lab.name, "bra", "--", "sh", "-c", 'kill "$(tr -d "\\0" </run/served)"')

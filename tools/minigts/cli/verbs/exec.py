@@ -91,7 +91,7 @@ def execute(
     if every:
         raise typer.Exit(_on_all(opened, run, timeout, as_json=as_json))
     try:
-        with _hearing(opened, named) as hear_why:
+        with _parting(opened, named), _hearing(opened, named) as hear_why:
             result = run(named, None if as_json else console.pass_on)
             hear_why(result)
     except CommandTimeout as error:
@@ -101,6 +101,22 @@ def execute(
         console.print_json(_as_data(result))
     _advise(opened, named, command, result, in_container=container)
     raise typer.Exit(result.code)
+
+
+PARTING_S = 1
+
+
+@contextmanager
+def _parting(lab: Lab, host: str) -> Iterator[None]:
+    """Let a second of the lab pass after its command was interrupted, in virtual time, which stands when nobody waits:
+    the ends of its connections then know of it, and a server, such as iperf3's, takes the next one."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if lab.time == "virtual":
+            with suppress(MinigtsError):
+                lab.provider.run(host, ["sleep", str(PARTING_S)], timeout_s=2 * PARTING_S, check=False)
+        raise
 
 
 def _as_data(result: Result) -> dict[str, object]:
