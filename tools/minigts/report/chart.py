@@ -47,7 +47,7 @@ def draw(chart: Chart) -> Figure:
         return _draw_distributions(chart)
     heights = [2.5, *(1.35 for _ in chart.panels[1:])]
     rows = -(-len({each.label for panel in chart.panels for each in _drawn(chart, panel)}) // 3)
-    whole = sum(heights) + 0.75 + 0.2 * rows
+    whole = sum(heights) + 0.75 + style.LEGEND_ROW_INCH * rows
     with style.sheet(whole, chart.asked.style) as figure:
         grid = figure.subplots(len(chart.panels), 1, sharex=True, squeeze=False, height_ratios=heights)
         panels = list(grid[:, 0])
@@ -56,7 +56,8 @@ def draw(chart: Chart) -> Figure:
             _name_y_axis(axes, chart, panel, style.letters_up(figure, height / whole))
         _x_axis(panels[-1], chart, style.letters_across(figure))
         _marks(panels, chart)
-        style.legend(figure, panels, [each.label for panel in chart.panels for each in _drawn(chart, panel)])
+        names = [each.label for panel in chart.panels for each in _drawn(chart, panel)]
+        style.legend(figure, panels, names, rows if chart.asked.style.height_inch is None else None)
     return figure
 
 
@@ -170,6 +171,10 @@ def _reach(points: Sequence[Point]) -> list[list[float]]:
     return [[max(0.0, p.value - p.low) for p in points], [max(0.0, p.high - p.value) for p in points]]
 
 
+MOST_PREDICTIONS_NAMED = 4
+"""More predictions than that are told apart by their colours and dashes alone, which are those of their series."""
+
+
 def _predicted(axes: Axes, chart: Chart, drawn: Sequence[_Drawn]) -> None:
     """The plan's predictions. Series with the same prediction share one mark, and so do in the legend all that have no
     name there, since the axis names them."""
@@ -179,11 +184,12 @@ def _predicted(axes: Axes, chart: Chart, drawn: Sequence[_Drawn]) -> None:
         at = tuple((p.x, round(p.predicted, 6)) for p in each.series.points if p.predicted is not None)
         sharing.setdefault(at, []).append(each)
     sharing.pop((), None)
+    several = sum(len(owners) == 1 and bool(owners[0].label) for owners in sharing.values()) > MOST_PREDICTIONS_NAMED
     for at, owners in sharing.items():
         alone = len(owners) == 1 and len(drawn) > 1
         named = alone and bool(owners[0].label)
         colour, dashes = (owners[0].look.colour, owners[0].look.dashes) if named else (style.FAINT, style.SOLID)
-        label = f"{what}, {owners[0].label}" if named else what
+        label = f"{what}, {owners[0].label}" if named and not several else what
         if chart.scattered:
             axes.scatter(*zip(*sorted(set(at)), strict=True), marker="_", color=colour, linewidths=1.0, label=label)
         elif chart.bars or chart.x == "hops":

@@ -295,6 +295,21 @@ def mark_published(axes: Axes, at: Places) -> None:
     _mark(axes, at, "D", 5.6, INK, "published", 3.5)
 
 
+LEGEND_ROW_INCH = 0.2
+MOST_COLUMNS, BESIDE_A_LABEL = 3, 7
+"""Of a legend: its columns at most, and the room of a mark beside its label, in letters."""
+
+
+def _columns(labels: Sequence[str], across: int) -> int:
+    """How many columns these labels have in a legend as wide as that many letters; they fill column after column."""
+    for columns in range(min(MOST_COLUMNS, len(labels)), 1, -1):
+        rows = -(-len(labels) // columns)
+        widths = [max(map(len, labels[first : first + rows])) for first in range(0, len(labels), rows)]
+        if sum(widths) + BESIDE_A_LABEL * len(widths) <= across:
+            return columns
+    return 1
+
+
 def _mark(axes: Axes, at: Places, marker: str, size: float, colour: str, label: str, zorder: float) -> None:
     if at:
         axes.plot(
@@ -312,8 +327,9 @@ def _mark(axes: Axes, at: Places, marker: str, size: float, colour: str, label: 
         )
 
 
-def legend(figure: Figure, panels: Sequence[Axes], first: Sequence[str]) -> None:
-    """Draw the legend above the panels, each label once: the series, then the other marks."""
+def legend(figure: Figure, panels: Sequence[Axes], first: Sequence[str], rows: int | None = None) -> None:
+    """Draw the legend above the panels, each label once: the series, then the other marks. Where the figure's height
+    has room for so many `rows`, further ones make it higher."""
     entries: dict[str, Artist] = {}
     for axes in panels:
         handles, labels = axes.get_legend_handles_labels()
@@ -321,6 +337,7 @@ def legend(figure: Figure, panels: Sequence[Axes], first: Sequence[str]) -> None
             entries.setdefault(label, handle)
     if len(entries) > 1 or any(label != PLAIN_LABEL for label in entries):
         order = sorted(entries, key=lambda label: label not in first)
-        across = max(1, letters_across(figure) // (max(map(len, order)) + 7))
-        ncols = min(3, across, len(order))
+        ncols = _columns(order, letters_across(figure))
+        more = 0 if rows is None else max(0, -(-len(order) // ncols) - rows)
+        figure.set_figheight(float(figure.get_figheight()) + LEGEND_ROW_INCH * more)
         figure.legend([entries[label] for label in order], order, loc="outside upper left", ncols=ncols)
