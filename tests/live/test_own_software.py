@@ -9,7 +9,9 @@ import pytest
 from live.conftest import MakeLab, state_directory
 from live.program import Program
 from minigts import lab as labs
+from minigts import paths
 from minigts.errors import HostFailed, InputError
+from minigts.foreign import content
 
 pytestmark = pytest.mark.touched(
     "tools/minigts/lab/provisioning.py", "tools/minigts/lab/files.py", "provision/packages"
@@ -97,6 +99,36 @@ def test_a_host_has_its_packages_and_others_have_not(make_lab: MakeLab) -> None:
     with state_directory(lab.rundir.parents[1]):
         labs.restart(lab, "a")
     assert lab.provider.run("a", ["hello"], timeout_s=120).stdout == "Hello, world!\n"
+
+
+BRINGS_ALL = r"""
+set -eu
+mkdir -p /var/tmp/all/DEBIAN /var/tmp/all/usr/bin /var/tmp/archives
+printf 'Package: all-of-them\nVersion: 1\nArchitecture: all\nMaintainer: nobody\nDescription: them\n' \
+  >/var/tmp/all/DEBIAN/control
+for each in $(/usr/lib/command-not-found --names) vim; do
+  [ ! -L /usr/local/bin/$each ] || [ -e /usr/bin/$each ] || [ -e /usr/sbin/$each ] || {
+    printf '#!/bin/sh\necho the program\n' >/var/tmp/all/usr/bin/$each
+    chmod 755 /var/tmp/all/usr/bin/$each
+    echo $each
+  }
+done
+dpkg-deb --build /var/tmp/all /var/tmp/archives/all.deb >&2
+"""
+
+
+@pytest.mark.virtual
+def test_a_program_that_a_package_brings_wins_over_what_stands_in_for_it(make_lab: MakeLab) -> None:
+    lab = make_lab("name: pair\npair: {hosts: [ams, bra], link: {rtt: 10ms}}\n")
+    names = content(lab.provider.run("ams", ["bash", "-c", BRINGS_ALL], timeout_s=120).stdout).split()
+    assert {"docker-compose", "pip3", "vim", "man"} <= set(names)
+    install = (paths.project_root() / "provision/packages/install.sh").read_bytes()
+    lab.provider.run("ams", ["bash", "-s", "/var/tmp/archives"], timeout_s=120, stdin=install)
+    for name in names:
+        found = lab.provider.run("ams", ["bash", "-c", f"{name} --version"], timeout_s=120, check=False)
+        assert found.stdout == "the program\n", name
+    advice = lab.provider.run("ams", ["bash", "-c", "apt-get install x"], timeout_s=120, check=False)
+    assert "packages: [x]" in advice.stderr, "what the image has itself is still advised on"
 
 
 @pytest.mark.virtual
