@@ -226,7 +226,7 @@ def test_ipv6_addresses_that_stay_are_never_others() -> None:
     plan = load(TOPOLOGIES / "ipv6.yaml")
     longer = add_link(plan, plan.hosts[0].name, plan.hosts[-1].name, {"rtt": "500ms"})
     assert remove_link(longer, longer.links[-1].name) == plan
-    with pytest.raises(InputError, match="IPv6 addresses of other machines would change"):
+    with pytest.raises(InputError, match="IPv6 addresses of other hosts would change"):
         remove_link(longer, longer.links[0].name)
 
 
@@ -282,7 +282,7 @@ def one_request(listener: socket.socket) -> dict[str, Any]:
 
 def test_to_be_altered_is_no_restart_of_all() -> None:
     record = Record.model_validate(
-        {"provider": "uml", "created": "2026-11-22T00:00:00Z", "state": "up", "plan_sha256": "a" * 64}
+        {"provider": "uml", "created": "2026-11-22T00:00:00Z", "time": "real", "state": "up", "plan_sha256": "a" * 64}
     )
     later = record.model_copy(update={"plan_sha256": "b" * 64, "unsettled": frozenset({"a", "b"}), "altered": True})
     assert [*later.since(record)] == []
