@@ -29,6 +29,6 @@ def test_a_dry_run_learns_how_long_samples_take_here(tmp_path: Path, monkeypatch
     assert after > 6000, "three samples took 3000 s, and three more of that tool are thought to take as long"
     real_seconds.remember_joining("flannel", 500.0)
     assert after + 490 < prepared.real_seconds < after + 500
-    monkeypatch.setattr(overlay_programs, "to_build", lambda recipe: f"programs of {recipe.parent.name}")
-    said = campaign.to_build([prepared], campaign.Means())
+    monkeypatch.setattr(overlay_programs, "missing_build", lambda recipe: f"programs of {recipe.parent.name}")
+    said = campaign.missing_builds([prepared], campaign.Means())
     assert said[-1] == "the programs of flannel are built first, once: that took 7 min 20 s here"

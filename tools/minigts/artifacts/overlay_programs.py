@@ -48,7 +48,7 @@ def ensure(recipe: Path, progress: Progress) -> Path:
     return ready
 
 
-def to_build(recipe: Path) -> str:
+def missing_build(recipe: Path) -> str:
     """What `ensure` would build, by its name in messages; empty where it is there."""
     return "" if (store() / key(recipe)).is_dir() else _name(recipe)
 

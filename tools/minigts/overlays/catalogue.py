@@ -239,7 +239,7 @@ class Overlay:
         return ""
 
     @property
-    def to_build(self) -> str:
+    def missing_build(self) -> str:
         """The name of what is built when it is joined for the first time on this machine; empty where all is there."""
         for folder in reversed(self.folders):
             wanted = _declaration(folder).programs
@@ -247,7 +247,7 @@ class Overlay:
                 product = _long_build(folder, wanted.long)
                 return "" if product.present() else product.name
             if wanted is not None and wanted.built:
-                return overlay_programs.to_build(folder / "build")
+                return overlay_programs.missing_build(folder / "build")
         return ""
 
     def programs(self, progress: Progress) -> Path | None:

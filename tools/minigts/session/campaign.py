@@ -182,7 +182,7 @@ def open_campaign(asked: CampaignRequest, note: Progress, *, dry: bool = False) 
         yield CheckedCampaign(prepared, means, engine, directories, allowed)
 
 
-def to_build(prepared: Sequence[Prepared], means: Means) -> tuple[str, ...]:
+def missing_builds(prepared: Sequence[Prepared], means: Means) -> tuple[str, ...]:
     """A line for all that is built before the first sample, once, with how long it took here if that is known."""
     if means.lab is not None:
         return ()
@@ -193,7 +193,7 @@ def to_build(prepared: Sequence[Prepared], means: Means) -> tuple[str, ...]:
         for each in made
         if isinstance(each, Exports) and not each.is_built()
     ]
-    names = dict.fromkeys(name for _, laid in wanted for each in laid if (name := overlays.find(each).to_build))
+    names = dict.fromkeys(name for _, laid in wanted for each in laid if (name := overlays.find(each).missing_build))
     programs = [f"the {name} are built first, once: {_building_time(name, 'some minutes')}" for name in names]
     return (*dict.fromkeys(parts), *programs)
 

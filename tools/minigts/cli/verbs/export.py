@@ -34,9 +34,8 @@ def export(
     leave_out: LeaveOut = False,
 ) -> None:
     """Write a topology in the language of the GÉANT Testbed Service, or as a drawing, on stdout or into a file.
-    Starts nothing.
 
-    Settings that GTS cannot express are listed. They are an error if they affect delay, rate, loss, addresses or
+    It starts nothing. Settings that GTS cannot express are listed. They are an error if they affect delay, rate, loss, addresses or
     connections, unless you say --leave-out. Graphviz draws dot, and Markdown pages draw mermaid.
 
     Example:  minigts export topologies/star.yaml --as gts -o star.dsl

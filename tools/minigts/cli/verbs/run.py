@@ -100,7 +100,7 @@ def run(
     with campaign.open_campaign(asked, console.note, dry=dry_run) as opened:
         if dry_run:
             shown_findings.show_samples(opened.prepared)
-            for line in campaign.to_build(opened.prepared, opened.means):
+            for line in campaign.missing_builds(opened.prepared, opened.means):
                 console.note(line)
             return
         measured = opened.measure(results, OnScreen())
