@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
+import foreign_writers
 from fuzzing import Subject, mutate_text
 from minigts.errors import InputError
 from minigts.experiment_language.model import Experiment
@@ -107,7 +108,8 @@ def _files(folder: Path) -> tuple[bytes, ...]:
 def _others_files() -> tuple[bytes, ...]:
     """Ours, as other tools write them, and a graph with coordinates."""
     networks = [network_of(_plan(f"topologies/{name}.yaml")) for name in ("pair", "star", "switched", "chain6")]
-    written = [detect.WRITERS[kind](each).text.encode() for each in networks for kind in ("containerlab", "netlab")]
+    writers = (foreign_writers.containerlab, foreign_writers.netlab)
+    written = [write(each).encode() for each in networks for write in writers]
     return (*written, GRAPHML.encode(), GML.encode())
 
 

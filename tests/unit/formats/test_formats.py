@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+import foreign_writers
 from minigts.cli import completion
 from minigts.cli.app import app
 from minigts.errors import InputError
@@ -97,6 +98,7 @@ def without_lines(read: Network) -> Network:
 
 
 FILES = {"gts": "t.dsl", "containerlab": "t.clab.yml", "netlab": "t.yml"}
+OTHERS = {"containerlab": foreign_writers.containerlab, "netlab": foreign_writers.netlab}
 
 
 @pytest.mark.parametrize("word", sorted({"this", "in", "for", "def", "adjacency"} | gts_syntax.reserved_words()))
@@ -126,18 +128,21 @@ def _as_read(kind: str, written: Network) -> Network:
 @pytest.mark.parametrize("kind", FILES)
 @settings(max_examples=60)
 @given(data=st.data())
-def test_import_after_export_changes_nothing_that_the_format_can_say(kind: str, data: st.DataObject) -> None:
+def test_what_is_written_is_read_as_it_was(kind: str, data: st.DataObject) -> None:
     written = data.draw(networks(kind))
-    text, notes, lost = detect.WRITERS[kind](written)
+    if kind in OTHERS:
+        text = OTHERS[kind](written)
+    else:
+        text, notes, lost = detect.WRITERS[kind](written)
+        assert not (notes or lost), (notes, lost)
     assert without_lines(detect.read(text, FILES[kind])) == _as_read(kind, written), text
-    assert not (notes or lost), (notes, lost)
 
 
 @pytest.mark.parametrize("kind", [*FILES, "dot", "mermaid"])
 @pytest.mark.parametrize("file", OURS, ids=lambda file: file.stem)
 def test_every_topology_of_ours_can_be_written(file: Path, kind: str) -> None:
     before = network_of(load(file))
-    text = detect.WRITERS[kind](before).text
+    text = OTHERS[kind](before) if kind in OTHERS else detect.WRITERS[kind](before).text
     for machine in before.machines:
         assert machine.name.replace("-", "" if kind == "gts" else "-") in text
     if kind in FILES:
@@ -150,8 +155,7 @@ def test_every_topology_of_ours_can_be_written(file: Path, kind: str) -> None:
 
 def test_a_topology_of_ours_keeps_its_plan_over_netlab() -> None:
     plan = load(PROJECT / "topologies" / "chain6.yaml")
-    text, _, lost = detect.WRITERS["netlab"](network_of(plan))
-    assert not lost
+    text = foreign_writers.netlab(network_of(plan))
     again = parse(network.text(detect.read(text, "t.yml")), "t.yaml")
     assert (again.links, again.paths) == (plan.links, plan.paths)
 
@@ -313,10 +317,11 @@ def test_the_verb_writes_each_format(kind: str) -> None:
     assert "ams" in done.stdout
 
 
-def test_the_verb_refuses_another() -> None:
-    done = runner.invoke(app, ["export", str(PROJECT / "topologies" / "pair.yaml"), "--as", "visio"])
+@pytest.mark.parametrize("kind", ["visio", "containerlab", "netlab"])
+def test_the_verb_refuses_another(kind: str) -> None:
+    done = runner.invoke(app, ["export", str(PROJECT / "topologies" / "pair.yaml"), "--as", kind])
     assert done.exit_code == 2
-    assert "no format 'visio'" in done.stderr
+    assert f"no format '{kind}'" in done.stderr
 
 
 def test_completion_knows_every_format() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import foreign_writers
 from minigts.dataplane import interfaces, switch
 from minigts.errors import InputError
 from minigts.formats import detect, network
@@ -191,8 +192,7 @@ def test_random_labs_keep_their_ports_when_they_are_stored_edited_applied_and_wr
     assert said.items() <= own.items()
     assert file.ports == said.keys()
     assert applied(text, plan) == (plan, ())
-    written = detect.WRITERS["containerlab"](network_of(plan))
-    again = parse(network.text(detect.read(written.text, "x.clab.yml")), "x.yaml")
+    again = parse(network.text(detect.read(foreign_writers.containerlab(network_of(plan)), "x.clab.yml")), "x.yaml")
     assert [sorted(each.items()) for each in named_ends(again)] == [sorted(each.items()) for each in named_ends(plan)]
     for _ in range(6):
         try:

@@ -95,7 +95,7 @@ def providers() -> list[str]:
 
 def formats() -> list[str]:
     """The formats that `export` writes."""
-    return ["gts", "containerlab", "netlab", "dot", "mermaid"]
+    return ["gts", "dot", "mermaid"]
 
 
 def states() -> list[str]:

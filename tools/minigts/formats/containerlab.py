@@ -1,4 +1,4 @@
-"""Containerlab's topologies (`NAME.clab.yml`): Linux nodes, bridges and links between them are read, and written.
+"""Containerlab's topologies (`NAME.clab.yml`): Linux nodes, bridges and links between them are read.
 
     name: pair
     topology:
@@ -23,21 +23,9 @@ from pathlib import Path, PurePosixPath
 from minigts.formats import containerlab_commands
 from minigts.formats.attached import Attached, Fitted, WantedLink, fit_links
 from minigts.formats.beside import Beside
-from minigts.formats.containerlab_commands import FILLED_IN, MANAGEMENT, lack_of_value
+from minigts.formats.containerlab_commands import FILLED_IN, lack_of_value
 from minigts.formats.keys import CONTAINERLAB
-from minigts.formats.network import (
-    WAYS,
-    Link,
-    Machine,
-    Names,
-    Network,
-    Notes,
-    Written,
-    flow,
-    memory_of_host,
-    ports,
-    title,
-)
+from minigts.formats.network import Link, Machine, Names, Network, memory_of_host, ports, title
 from minigts.formats.variables import Filled
 from minigts.formats.yaml_document import Document, Layers
 from minigts.language.blocks import MAC, OWN_MACS
@@ -48,7 +36,6 @@ from minigts.language.quantities import MEMORY_MB
 from minigts.language.tree import Data, Tree
 
 _HOSTS, _SWITCHES = ("linux",), ("bridge", "ovs-bridge")
-_IMAGE = "debian:stable-slim"
 _MEMORY = re.compile(r"([0-9]+)\s*(?:([kmg])i?b?)", re.IGNORECASE | re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
 _OWN_MTU, _OUR_MTU = 9500, 1500
@@ -176,9 +163,8 @@ _NODE = CONTAINERLAB["node"]
 
 
 def _is_said(key: str, data: Data) -> bool:
-    """Whether a setting means anything: neither the image that `write` adds does, nor the lack of a management
-    network."""
-    return data is not None and (key, data) not in (("image", _IMAGE), ("network-mode", "none"))
+    """Whether a setting means anything: the lack of a management network does not."""
+    return data is not None and (key, data) != ("network-mode", "none")
 
 
 def _settings(document: Document, inner: Mapping[str, Data], own: Mapping[str, Data], where: Location) -> Layers:
@@ -417,46 +403,3 @@ def interface_address(document: Document, data: Data, where: Location) -> IPv4In
 def _end(data: Data) -> str:
     """The node of `h1:eth1`, or of `{node: h1, interface: eth1}`."""
     return data.partition(":")[0] if isinstance(data, str) else str(data.get("node")) if isinstance(data, dict) else ""
-
-
-def write(network: Network) -> Written:
-    """The network as a containerlab file, with notes on what it lacks. MTUs are always written: its default is 9500."""
-    notes, lost = Notes(), Notes()
-    lines = [f"name: {flow(network.name)}", "topology:", "  nodes:"]
-    unmanaged = {end for link in network.links for end, name in link.interfaces if name == MANAGEMENT}
-    for machine in network.machines:
-        # Else containerlab would make an interface of that name, which leads to its management network.
-        own: dict[str, Data] = {"network-mode": "none"} if machine.name in unmanaged and not machine.is_switch else {}
-        lines.append(f"    {flow(machine.name)}: {flow({**_node(machine), **own})}")
-        if machine.controller is not None:
-            lost.add("controller", machine.name, "set it by ovs-vsctl, where the bridge is made")
-    if network.description:
-        notes.add("description", network.name, "its file has none")
-    lines += ["  links:"] if network.links else []
-    for link, given in ports(network.links):
-        names = {**dict(zip(link.ends, given, strict=True)), **lost.without_long_names(link)}
-        ends: list[Data] = [f"{end}:{names[end]}" for end in link.ends]
-        lines.append(f"    - {flow({'endpoints': ends, 'mtu': str(link.mtu or _OUR_MTU)})}")
-        name = link.name or "-".join(link.ends)
-        if name != "-".join(link.ends):
-            notes.add("name", name, "a link has none there")
-        for key, (what, _) in WAYS.items():
-            if any(getattr(link, key) or ()):
-                lost.add(what, name, "its file has no word for it; `containerlab tools netem set` sets it on a lab")
-        if link.subnet is not None:
-            lost.add("subnet", name, "its Linux nodes have the addresses that their `exec` sets")
-    return Written("\n".join(lines) + "\n", notes.lines(), lost.lines())
-
-
-def _node(machine: Machine) -> dict[str, Data]:
-    if machine.is_switch:
-        node: dict[str, Data] = {"kind": "ovs-bridge"}
-    else:
-        node = {"kind": "linux", "image": _IMAGE}
-        if machine.cpus is not None:
-            node["cpu"] = f"{machine.cpus:g}"
-        if machine.memory_mb is not None:
-            node["memory"] = f"{machine.memory_mb}Mib"
-    if machine.location is not None:
-        node["labels"] = {"location": machine.location}
-    return node

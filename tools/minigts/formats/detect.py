@@ -45,8 +45,6 @@ _TOPOLOGY = re.compile(r"^topology:", re.MULTILINE)
 _GRAPHS = (*recognised.GRAPHML, *recognised.GML)
 WRITERS: Mapping[str, Callable[[Network], Written]] = {
     "gts": gts.write,
-    "containerlab": containerlab.write,
-    "netlab": netlab.write,
     "dot": dot_mermaid.dot,
     "mermaid": dot_mermaid.mermaid,
 }

@@ -1,4 +1,4 @@
-"""netlab's topologies: Linux hosts, bridges and links between them are read, and written.
+"""netlab's topologies: Linux hosts, bridges and links between them are read.
 
     name: pair
     defaults.device: linux
@@ -17,12 +17,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Network
 
 from minigts.formats import netlab_addresses, netlab_nodes
-from minigts.formats.attached import Attached, WantedLink, fit_links, segments
+from minigts.formats.attached import Attached, WantedLink, fit_links
 from minigts.formats.keys import NETLAB
-from minigts.formats.network import WAYS, Link, Machine, Names, Network, Notes, Ways, Written, flow, number, title
+from minigts.formats.network import WAYS, Link, Machine, Names, Network, title
 from minigts.formats.yaml_document import NO_LAYERS, Document, Layers, expand_dotted_keys
 from minigts.language.problems import Location, did_you_mean, require_none, shown
 from minigts.language.quantities import LOSS_PERCENT, RATE_MBIT, TIME_MS, Quantity
@@ -252,79 +251,3 @@ def _link(
     if "rate_mbit" in ways:
         ways["rate_mbit"] = (ways["rate_mbit"][0] or _UNLIMITED, ways["rate_mbit"][1] or _UNLIMITED)
     return replace(link, **ways)  # type: ignore[arg-type]  # each is a field of Ways
-
-
-def write(network: Network) -> Written:
-    """The network as a netlab file, with notes on what that lacks."""
-    notes, lost = Notes(), Notes()
-    lines = [f"name: {flow(network.name)}", "provider: clab", "defaults.device: linux", "nodes:"]
-    for machine in network.machines:
-        node: dict[str, Data] = {"role": "bridge"} if machine.is_switch else {}
-        if machine.cpus is not None and not machine.is_switch:
-            node["cpu"] = f"{machine.cpus:g}"
-            if not float(machine.cpus).is_integer():
-                lost.add("a share of a processor", machine.name, "netlab's nodes have whole ones")
-                del node["cpu"]
-        if machine.memory_mb is not None and not machine.is_switch:
-            node["memory"] = str(machine.memory_mb)
-        if machine.location is not None:
-            notes.add("location", machine.name, "netlab has no word for it")
-        if machine.controller is not None:
-            lost.add("controller", machine.name, "netlab has no word for it")
-        lines.append(f"  {flow(machine.name)}: {flow(node) if node else ''}".rstrip())
-    if network.description:
-        notes.add("description", network.name, "netlab's file has none")
-    lines += ["links:"] if network.links else []
-    addresses = _addresses(network)
-    names = [lost.without_long_names(link) for link in network.links]
-    for end in dict.fromkeys(end for own in names for end, name in own.items() if name == _MANAGEMENT):
-        lost.add(f"interface {_MANAGEMENT}", end, "netlab itself reaches a node by it")
-    lines += [f"  - {flow(_written(*each))}" for each in zip(network.links, addresses, names, strict=True)]
-    return Written("\n".join(lines) + "\n", notes.lines(), lost.lines())
-
-
-def _addresses(network: Network) -> list[dict[str, str]]:
-    """By link, the addresses of its hosts where the segment has a network: netlab itself would give others."""
-    machines = {machine.name: machine for machine in network.machines}
-    found: list[dict[str, str]] = [{} for _ in network.links]
-    for segment in segments(machines, network.links):
-        subnet = next((network.links[index].subnet for index in segment if network.links[index].subnet), None)
-        ends = ((index, end) for index in segment for end in network.links[index].ends if not machines[end].is_switch)
-        for count, (index, end) in enumerate(ends, 1):
-            if subnet is not None:
-                found[index][end] = f"{IPv4Network(subnet)[count]}/{IPv4Network(subnet).prefixlen}"
-    return found
-
-
-def _written(link: Link, addresses: Mapping[str, str], names: Mapping[str, str]) -> Data:
-    to, back = (_tc(link, way) for way in (0, 1))
-    shared = to == back
-    interfaces: list[Data] = [
-        {
-            "node": end,
-            **({} if shared or not tc else {"tc": dict(tc)}),
-            **({"ipv4": addresses[end]} if end in addresses else {}),
-            **({"ifname": names[end]} if end in names else {}),
-        }
-        for end, tc in zip(link.ends, (to, back), strict=True)
-    ]
-    settings: dict[str, Data] = {"interfaces": interfaces}
-    if link.name is not None:
-        settings["name"] = link.name
-    if link.mtu is not None:
-        settings["mtu"] = str(link.mtu)
-    if link.subnet is not None:
-        settings["prefix"] = link.subnet
-    if shared and to:
-        settings["tc"] = dict(to)
-    return settings
-
-
-def _tc(link: Link, way: int) -> dict[str, str]:
-    found = {}
-    for key, (_, unit, name) in _TC.items():
-        ways: Ways | None = getattr(link, name)
-        if ways is not None:
-            factor, written = (1000, "") if key == "rate" else (1, unit if key in ("delay", "jitter") else "")
-            found[key] = f"{number(ways[way] * factor)}{written}"
-    return found

@@ -18,10 +18,6 @@ Ways = tuple[float, float]
 """A number for each direction of a link: from its first end to its second, and back."""
 
 
-LONGEST_INTERFACE = 15
-"""The longest name of record of a Linux interface, in bytes (IFNAMSIZ is 16)."""
-
-
 @dataclass(frozen=True)
 class Machine:
     """A host or a switch. `line` is its line in the file."""
@@ -124,14 +120,6 @@ class Notes:
         owners = self._of.setdefault((what, why), [])
         if owner not in owners:
             owners.append(owner)
-
-    def without_long_names(self, link: Link) -> dict[str, str]:
-        """The names of a link's ends that can be names of record; the others are noted."""
-        for end, name in link.interfaces:
-            if len(name) > LONGEST_INTERFACE:
-                why = f"an interface's name has at most {LONGEST_INTERFACE} bytes"
-                self.add(f"interface {name[:40]}", end, why)
-        return {end: name for end, name in link.interfaces if len(name) <= LONGEST_INTERFACE}
 
     def lines(self) -> tuple[str, ...]:
         """The notes as lines, no more and no longer than a person reads."""

@@ -1,4 +1,4 @@
-"""`minigts export`: a topology as another testbed's file, or a drawing."""
+"""`minigts export`: a topology as a file of the GÉANT Testbed Service, or a drawing."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ def export(
         typer.Option(
             "--as",
             metavar="FORMAT",
-            help="gts, containerlab, netlab, dot or mermaid.",
+            help="gts, dot or mermaid.",
             autocompletion=completion.formats,
         ),
     ],
     into: Into = None,
     leave_out: LeaveOut = False,
 ) -> None:
-    """Write a topology in another testbed's language, or as a drawing, on stdout or into a file. Starts nothing.
+    """Write a topology in the language of the GÉANT Testbed Service, or as a drawing, on stdout or into a file.
+    Starts nothing.
 
-    Settings that the format cannot express are listed. They are an error if they affect delay, rate, loss, addresses or
+    Settings that GTS cannot express are listed. They are an error if they affect delay, rate, loss, addresses or
     connections, unless you say --leave-out. Graphviz draws dot, and Markdown pages draw mermaid.
 
-    Example:  minigts export topologies/star.yaml --as netlab -o star.yml
+    Example:  minigts export topologies/star.yaml --as gts -o star.dsl
     """
     from minigts.formats.detect import WRITERS
     from minigts.topology.to_network import network_of
