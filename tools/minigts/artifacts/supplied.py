@@ -4,13 +4,11 @@ For the overlay `weave` the user sets MINIGTS_WEAVE to one of these, or puts one
 `calico-node`, by the first word of its name, MINIGTS_CALICO and `<data root>/calico`:
 
 - a directory that contains the programs
-- a tar archive with the programs anywhere in it; `docker save` archives of images, also nested, are searched, too
-- an http or https address of such an archive
+- a tar archive with the programs anywhere in it, plain or compressed by gzip, bzip2 or xz
 
-Archives may be compressed by gzip, bzip2 or xz. If MINIGTS_WEAVE_SHA256 is set, the archive must have that sum, which
-is checked before anything is unpacked. An archive is read to its end, checksums included, within `Limits`; nothing of a
-broken archive is kept. Only regular files are taken, and those that a hard link names in the same archive. Programs for
-other kinds of processor, which a release may also contain, are skipped.
+An archive is read to its end, checksums included, within `Limits`; nothing of a broken archive is kept. Only regular
+files are taken, and those that a hard link names in the archive. Programs for other kinds of processor, which a release
+may also contain, are skipped.
 
 The programs are kept in `<cache root>/programs/<hash of their content>`.
 """
@@ -18,9 +16,7 @@ The programs are kept in `<cache root>/programs/<hash of their content>`.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
-import re
 import shutil
 import tarfile
 import tempfile
@@ -32,9 +28,8 @@ from typing import IO
 
 from minigts import paths
 from minigts.artifacts import downloads, tar_stream
-from minigts.artifacts.downloads import DownloadRefused, fetch, is_address, public_place
-from minigts.errors import EnvironmentLacks, InputError
-from minigts.machine.progress import Progress
+from minigts.artifacts.downloads import DownloadRefused
+from minigts.errors import EnvironmentLacks
 
 MIB, GIB = 1 << 20, 1 << 30
 _ELF_BYTES, _ELF_MACHINE = 20, slice(18, 20)
@@ -43,16 +38,12 @@ _ELF_BYTES, _ELF_MACHINE = 20, slice(18, 20)
 
 @dataclass(frozen=True)
 class SuppliedLimits:
-    """The most that is taken from a download or an archive; a whole release of Calico needs less than half of each."""
+    """The most that is taken from an archive; what Calico's images hold needs less than half of each."""
 
-    download: downloads.DownloadLimits = downloads.LIMITS
     unpacked_bytes: int = 16 * GIB
-    """All archives together; the content of a nested archive counts again for each archive around it."""
     members: int = 500_000
     header_bytes: int = MIB
     """The headers of one member, with its long names."""
-    depth: int = 4
-    """The levels of nested archives: a release, an image in it, a layer of that, and one to spare."""
     program_bytes: int = GIB
     programs_bytes: int = 2 * GIB
 
@@ -60,14 +51,13 @@ class SuppliedLimits:
 LIMITS = SuppliedLimits()
 
 
-def take(overlay: str, wanted: Collection[str], progress: Progress, limits: SuppliedLimits = LIMITS) -> Path:
+def take(overlay: str, wanted: Collection[str], limits: SuppliedLimits = LIMITS) -> Path:
     """The directory with the `wanted` programs of that overlay. Raises EnvironmentLacks with the remedy when they are
-    not all there, and InputError for an invalid SHA-256 sum."""
-    place = os.environ.get(variable(overlay)) or str(_own_place(overlay))
-    sha256 = _sum_wanted(overlay, place)
+    not all there."""
+    place = Path(os.environ.get(variable(overlay)) or _own_place(overlay))
     try:
         with _workshop() as taken:
-            _collect(place, sha256, _Harvest(frozenset(wanted), taken, limits), progress)
+            _collect(place, _Harvest(frozenset(wanted), taken, limits))
             ready = (
                 paths.cache_root()
                 / "programs"
@@ -76,11 +66,11 @@ def take(overlay: str, wanted: Collection[str], progress: Progress, limits: Supp
             if not ready.is_dir():
                 taken.rename(ready)
     except DownloadRefused as error:
-        raise EnvironmentLacks(f"{public_place(place)}: {error}\n{remedy(overlay, wanted)}") from error
+        raise EnvironmentLacks(f"{downloads.plain(str(place))}: {error}\n{remedy(overlay, wanted)}") from error
     except OSError as error:
         where = paths.cache_root()
         raise EnvironmentLacks(
-            f"{public_place(place)}: cannot be kept in {where}: {tar_stream.reason(error)}\n"
+            f"{downloads.plain(str(place))}: cannot be kept in {where}: {tar_stream.reason(error)}\n"
             f"make room there, or set MINIGTS_CACHE to a directory that you can write to"
         ) from error
     return ready
@@ -105,26 +95,11 @@ def _key(overlay: str) -> str:
     return overlay.partition("-")[0]
 
 
-def _sum_wanted(overlay: str, place: str) -> str | None:
-    name = f"{variable(overlay)}_SHA256"
-    text = os.environ.get(name, "").strip().lower()
-    if not text:
-        return None
-    if not re.fullmatch("[0-9a-f]{64}", text):
-        raise InputError(
-            f"{name}={text[:80]!r}: a SHA-256 sum is 64 digits and letters a to f; sha256sum FILE prints it"
-        )
-    if not is_address(place) and Path(place).is_dir():
-        raise InputError(f"{name} is for an archive, and {place} is a directory; leave it out, or name an archive")
-    return text
-
-
 def remedy(overlay: str, wanted: Collection[str]) -> str:
     """The message that says which programs that overlay needs, and where to put them."""
     return (
         f"{overlay} needs its own programs {', '.join(wanted)}, which minigts does not contain: put them into "
-        f"{_own_place(overlay)}, or set {variable(overlay)} to a directory, an archive (tar, or what "
-        f"`docker save` writes), or the http(s) address of an archive that holds them"
+        f"{_own_place(overlay)}, or set {variable(overlay)} to a directory or a tar archive that holds them"
     )
 
 
@@ -146,27 +121,24 @@ def _workshop() -> Iterator[Path]:
 # From a place to programs
 
 
-def _collect(place: str, sha256: str | None, harvest: _Harvest, progress: Progress) -> None:
-    """Collect every wanted program from the place. Raises Refused when one is missing there, and OSError when one
-    cannot be kept."""
-    if is_address(place):
-        progress(f"fetching {public_place(place)}")
-        with tempfile.TemporaryFile(dir=harvest.into.parent) as fetched:
-            fetch(place, fetched, harvest.limits.download)
-            _from_archive(fetched, sha256, harvest)
-    elif Path(place).is_dir():
+def _collect(place: Path, harvest: _Harvest) -> None:
+    """Collect every wanted program from the place. Raises DownloadRefused when one is missing there, and OSError when
+    one cannot be kept."""
+    if place.is_dir():
         for name in sorted(harvest.wanted):
-            if (Path(place) / name).exists():
-                with _regular(Path(place) / name) as program:
+            if (place / name).exists():
+                with _regular(place / name) as program:
                     harvest.keep(name, tar_stream.chunks(program))
     else:
-        with _regular(Path(place)) as archive:
-            _from_archive(archive, sha256, harvest)
+        with _regular(place) as archive:
+            harvest.read(archive)
+            if harvest.follow_links():
+                harvest.read(archive)
     lacking = sorted(harvest.wanted - {path.name for path in harvest.into.iterdir()})
     if lacking:
         links = "".join(
-            f"; {name} is a hard link to {target!r}, which is not a file of the same archive"
-            for name, (_, target) in sorted(harvest.links.items())
+            f"; {name} is a hard link to {target!r}, which is not a file of the archive"
+            for name, target in sorted(harvest.links.items())
             if name in lacking
         )
         raise DownloadRefused(f"holds no {', '.join(lacking)}{links}")
@@ -180,44 +152,38 @@ def _regular(path: Path) -> IO[bytes]:
         raise DownloadRefused(tar_stream.reason(error)) from error
 
 
-def _from_archive(file: IO[bytes], sha256: str | None, harvest: _Harvest) -> None:
-    if sha256 is not None:
-        file.seek(0)
-        own = _digest(file)
-        if own != sha256:
-            raise DownloadRefused(f"its SHA-256 sum is {own}, not {sha256}")
-    harvest.read(file)
-    if set(harvest.links) - {path.name for path in harvest.into.iterdir()}:
-        harvest.follow_links()
-        harvest.read(file)
-
-
 @dataclass
 class _Harvest:
-    """The programs that are wanted and those found so far. A later program replaces an earlier one of the same name, as
-    in the layers of an image."""
+    """The programs that are wanted and those found so far. A later program replaces an earlier one of the same name."""
 
     wanted: frozenset[str]
     into: Path
     limits: SuppliedLimits
-    links: dict[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
-    """Programs that are hard links: name -> the archives around it, from the outermost, and the link's target there."""
-    _targets: dict[tuple[tuple[str, ...], str], list[str]] = field(default_factory=dict)
-    _unpacked = _members = _kept = 0
+    links: dict[str, str] = field(default_factory=dict)
+    """Programs that are hard links, with the link's target in the archive."""
+    _targets: dict[str, list[str]] = field(default_factory=dict)
+    _unpacked = _kept = 0
 
-    def follow_links(self) -> None:
-        """Have the next reading look for the targets of hard links, for programs that are not there as files."""
+    def follow_links(self) -> bool:
+        """Have the next reading look for the targets of hard links, for programs that are not there as files; return
+        whether there are any."""
         for name, target in self.links.items():
             if not (self.into / name).exists():
                 self._targets.setdefault(target, []).append(name)
+        return bool(self._targets)
 
     def read(self, file: IO[bytes]) -> None:
         file.seek(0)
-        self._unpacked = self._members = self._kept = 0
-        chunks, is_archive = self._unwrapped(tar_stream.chunks(file))
+        self._unpacked = self._kept = 0
+        content, is_archive = tar_stream.decompress(tar_stream.chunks(file))
         if not is_archive:
             raise DownloadRefused("is no tar archive, uncompressed or compressed by gzip, bzip2 or xz")
-        self._read_archive(chunks, ())
+        for count, (member, part) in enumerate(
+            tar_stream.members(self._counted(content), self.limits.header_bytes), start=1
+        ):
+            if count > self.limits.members:
+                raise DownloadRefused(f"holds more than {self.limits.members} files")
+            self._look_at(member, part)
 
     def keep(self, name: str, content: Iterator[bytes]) -> None:
         """Write a program, unless it is for another kind of processor."""
@@ -240,24 +206,13 @@ class _Harvest:
                 target.write(data)
         (self.into / name).chmod(0o755)
 
-    def _read_archive(self, content: Iterator[bytes], around: tuple[str, ...]) -> None:
-        for member, part in tar_stream.members(content, self.limits.header_bytes, around):
-            self._members += 1
-            if self._members > self.limits.members:
-                raise DownloadRefused(f"holds more than {self.limits.members} files")
-            self._look_at(member, part, around)
-
-    def _look_at(self, member: tarfile.TarInfo, part: Iterator[bytes], around: tuple[str, ...]) -> None:
+    def _look_at(self, member: tarfile.TarInfo, part: Iterator[bytes]) -> None:
         name = PurePosixPath(member.name)
         programs = [name.name] if name.name in self.wanted else []
         if programs and member.islnk():
-            self.links[name.name] = (around, str(PurePosixPath(member.linkname)))
-        elif member.isreg() and not member.issparse():
-            programs = self._targets.get((around, str(name)), programs)
-            if programs:
-                self._keep_as(programs, part)
-            elif name.suffix == ".tar" or "blobs" in name.parts:
-                self._look_into(str(name), part, around)
+            self.links[name.name] = str(PurePosixPath(member.linkname))
+        elif member.isreg() and not member.issparse() and (programs := self._targets.get(str(name), programs)):
+            self._keep_as(programs, part)
 
     def _keep_as(self, names: Sequence[str], content: Iterator[bytes]) -> None:
         first, *others = names
@@ -267,29 +222,9 @@ class _Harvest:
                 with (self.into / first).open("rb") as program:
                     self.keep(other, tar_stream.chunks(program))
 
-    def _look_into(self, name: str, content: Iterator[bytes], around: tuple[str, ...]) -> None:
-        """Read a nested archive: an image or a layer. A blob may also be a document of the image, which is skipped."""
-        chunks, is_archive = self._unwrapped(content)
-        if is_archive and len(around) + 1 >= self.limits.depth:
-            raise DownloadRefused(f"its archives are nested more than {self.limits.depth} deep")
-        if is_archive:
-            self._read_archive(chunks, (*around, name))
-
-    def _unwrapped(self, content: Iterator[bytes]) -> tuple[Iterator[bytes], bool]:
-        """The content, decompressed if necessary and counted, and whether it begins like a tar archive."""
-        chunks, is_archive = tar_stream.decompress(content)
-        return self._counted(chunks), is_archive
-
     def _counted(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         for data in chunks:
             self._unpacked += len(data)
             if self._unpacked > self.limits.unpacked_bytes:
                 raise DownloadRefused(f"unpacks to more than {downloads.size(self.limits.unpacked_bytes)}")
             yield data
-
-
-def _digest(file: IO[bytes]) -> str:
-    digest = hashlib.sha256()
-    for data in tar_stream.chunks(file):
-        digest.update(data)
-    return digest.hexdigest()

@@ -22,13 +22,10 @@ _UNFIT = (tarfile.TarError, zlib.error, lzma.LZMAError, OSError, EOFError, Value
 """What tarfile and the decompressors raise for content that is not in their format."""
 
 
-def members(
-    content: Iterator[bytes], header_bytes: int, around: tuple[str, ...] = ()
-) -> Iterator[tuple[tarfile.TarInfo, Iterator[bytes]]]:
+def members(content: Iterator[bytes], header_bytes: int) -> Iterator[tuple[tarfile.TarInfo, Iterator[bytes]]]:
     """The members of an archive, each with its content, which is lost with the next one.
 
-    Raises Refused for an archive that is broken, or whose headers of one member are longer than `header_bytes`;
-    `around` has the names of the archives around it, for the message.
+    Raises DownloadRefused for an archive that is broken, or whose headers of one member are longer than `header_bytes`.
     """
     stream = _Stream(content)
     archive: tarfile.TarFile | None = None
@@ -38,19 +35,19 @@ def members(
             archive = archive or tarfile.TarFile(fileobj=stream)  # type: ignore[arg-type]
             member = archive.next()
         except _UNFIT as error:
-            raise DownloadRefused(_broken(around, reason(error))) from error
+            raise DownloadRefused(f"is broken: {reason(error)}") from error
         if member is None:
             break
         archive.members.clear()  # type: ignore[attr-defined] # tarfile would keep all of them
         archive.pax_headers.clear()  # type: ignore[attr-defined] # and the headers for all of them
         if member.size < 0:
-            raise DownloadRefused(_broken(around, "a member has a negative size"))
+            raise DownloadRefused("is broken: a member has a negative size")
         yield member, stream.part(member)
     if stream.last_block != bytes(BLOCK):
-        raise DownloadRefused(_broken(around, f"it ends in its middle, or is damaged, at byte {stream.tell()}"))
+        raise DownloadRefused(f"is broken: it ends in its middle, or is damaged, at byte {stream.tell()}")
     for data in stream.rest():
         if data.strip(b"\0"):
-            raise DownloadRefused(_broken(around, f"something follows its end, before byte {stream.tell()}"))
+            raise DownloadRefused(f"is broken: something follows its end, before byte {stream.tell()}")
 
 
 def decompress(content: Iterator[bytes]) -> tuple[Iterator[bytes], bool]:
@@ -61,10 +58,6 @@ def decompress(content: Iterator[bytes]) -> tuple[Iterator[bytes], bool]:
             start, content = head(_expanded(content, magic, decompressor), BLOCK)
             break
     return content, _begins_archive(start)
-
-
-def _broken(around: tuple[str, ...], why: str) -> str:
-    return f"is broken{f', in {around[-1][-200:]!r}' if around else ''}: {why}"
 
 
 def reason(error: Exception) -> str:

@@ -262,7 +262,7 @@ class Overlay:
             if wanted is not None and wanted.built:
                 return overlay_programs.ensure(folder / "build", progress)
             if wanted is not None:
-                return supplied.take(folder.name, wanted.supplied, progress)
+                return supplied.take(folder.name, wanted.supplied)
         return None
 
 

@@ -149,8 +149,8 @@ SPARE_TASKS = 1.2
 
 CARRIED_MBIT: Mapping[int, float] = {20: 500.0}
 """The highest rate of links, in Mbit/s, that was within tolerance in real time, by the largest number of hosts tried;
-50, 100, 200 and 500 Mbit/s were tried, on two cores. Of 24 labs of 2, 6 and 20 hosts 21 were within tolerance, and all of those with the
-highest rate. Higher rates were not tried."""
+50, 100, 200 and 500 Mbit/s were tried, on two cores. Of 24 labs of 2, 6 and 20 hosts 21 were within tolerance, and all
+of those with the highest rate."""
 
 
 MOST_LINKS: Mapping[Time, int] = {"virtual": 43, "real": 48}
