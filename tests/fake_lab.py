@@ -53,6 +53,6 @@ def fake_lab(
     made.rundir.mkdir(parents=True)
     (made.rundir / MARKER).touch()
     digest = made.write_plan(plan)
-    made.write(Record(provider="fake", created=datetime.now(UTC), plan_sha256=digest, state="up", off=off))
+    made.write(Record(provider="fake", time="real", created=datetime.now(UTC), plan_sha256=digest, state="up", off=off))
     made.provider.up(plan, lambda _: None)
     return made

@@ -17,7 +17,7 @@ from minigts.topology.read.load import parse
 
 CHAIN = "name: c\nhosts: {a: , b: , c: }\nlinks:\n  - {ends: [a, b], rtt: 10ms}\n  - {ends: [b, c], rate: 50mbit}\n"
 PLAN, IPV6 = parse(CHAIN, "t.yaml"), parse(f"{CHAIN}ipv6: true\n", "t.yaml")
-RECORD = Record(provider="uml", created=datetime(2026, 11, 26, tzinfo=UTC), state="up")
+RECORD = Record(provider="uml", time="real", created=datetime(2026, 11, 26, tzinfo=UTC), state="up")
 Text = list[str]
 Devices = list[dict[str, Any]]
 

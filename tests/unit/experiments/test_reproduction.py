@@ -153,13 +153,6 @@ def test_a_run_in_real_time_says_nothing_of_its_labs(tmp_path: Path) -> None:
     assert labs_of(directory) is None
 
 
-def test_an_older_run_of_several_labs_is_known_by_its_samples_times(tmp_path: Path) -> None:
-    (directory,) = begun(tmp_path)
-    measured(directory, 10, 70, 9.5)
-    (line,) = reproduction.explanations(directory, again(directory))
-    assert line == "some: its samples are from several labs, as the time at which each began shows"
-
-
 def test_samples_without_a_result_are_a_reason(tmp_path: Path) -> None:
     (directory,) = begun(tmp_path)
     measured(directory, 10, 70)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import cast
 
@@ -72,7 +73,8 @@ def test_a_loss_that_cannot_be_judged_says_so_and_does_not_count_against_the_lab
     assert row.ok is None
     assert "200 probes" in row.note
     assert "too few to judge such a loss" in row.note
-    made = Certificate(lab="x", provider="uml", emulator_overhead_ms=0.1, rows=(row,))
+    at = datetime(2026, 11, 29, tzinfo=UTC)
+    made = Certificate(lab="x", provider="uml", emulator_overhead_ms=0.1, rows=(row,), measured_at=at)
     assert made.ok
     assert made.verdict == "0 of 1 judged, all within tolerance"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -22,7 +23,8 @@ def row(subject: str, ok: bool | None) -> CertificateRow:
 
 
 def made(*rows: CertificateRow, **said: Any) -> Certificate:
-    return Certificate(lab="x", provider="uml", emulator_overhead_ms=0, rows=rows, **said)
+    at = datetime(2026, 11, 29, tzinfo=UTC)
+    return Certificate(lab="x", provider="uml", emulator_overhead_ms=0, rows=rows, measured_at=at, **said)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ from minigts.topology.read.load import load, parse
 
 RECORDED = Path(__file__).parents[1] / "recorded_settings"
 PAIR = load(Path(__file__).parents[3] / "topologies" / "pair.yaml", known_overlays=["none"])
-RECORD = Record(provider="uml", created=datetime(2026, 11, 22, tzinfo=UTC), state="up", emulator_overhead_ms=0.0898)
+RECORD = Record(
+    provider="uml", time="real", created=datetime(2026, 11, 22, tzinfo=UTC), state="up", emulator_overhead_ms=0.0898
+)
 ALL_WELL = ("ams.txt", "bra.txt")
 BY_HAND = ("ams.txt", "bra-by-hand.txt")
 TEXT = """

@@ -245,24 +245,7 @@ def test_a_link_that_cannot_be_set_now_is_set_when_its_host_is_back(lab: Lab) ->
     assert losses(lab) == CUT
 
 
-FORMER_RECORD = """{"provider": "tc-hosts", "created": "2026-11-21T10:05:56.791365Z", "state": "up", "plan_sha256": "",
-"own_latency_ms": 0.0898, "cut": ["ams-bra"], "settings": {"unlimited": false, "queue_bytes": null, "gro": "off"}}"""
-FORMER_CERTIFICATE = """{"lab": "chain", "provider": "tc-hosts", "own_latency_ms": 0.0898, "rows": [], "seconds": 7.7,
-"busy": [], "cut": ["ams-bra"]}"""
-
-
-def test_the_records_of_a_lab_that_was_brought_up_by_a_minigts_of_before_are_read(lab: Lab) -> None:
-    (lab.rundir / "lab.json").write_text(FORMER_RECORD)
-    (lab.rundir / "certificate.json").write_text(FORMER_CERTIFICATE)
-    certificate = measure.valid_certificate(lab)
-    assert lab.read_record().emulator_overhead_ms == 0.0898
-    assert certificate is not None
-    assert (certificate.emulator_overhead_ms, certificate.measured_at) == (0.0898, None)
-    lab.write(lab.read_record())
-    assert json.loads((lab.rundir / "lab.json").read_text())["emulator_overhead_ms"] == 0.0898
-
-
-RECORD = Record.model_validate({"provider": "uml", "created": "2026-01-01T00:00:00Z"})
+RECORD = Record.model_validate({"provider": "uml", "created": "2026-01-01T00:00:00Z", "time": "real"})
 PORT = chain().hosts[0].ports[0].model_copy(update={"outgoing": Shaping(rate_mbit=50, queue_bytes=262_500)})
 
 

@@ -229,13 +229,6 @@ def test_a_lab_is_taken_down_without_reading_its_plan(place: Path, virtual: type
     assert not lab.rundir.exists()
 
 
-def test_a_lab_of_before_knows_its_time_by_its_plan(place: Path, virtual: type[tc_hosts.TcHosts]) -> None:
-    lab = labs.up(load(place / "virtual.yaml"), tc_hosts.TcHosts.name, None, quiet)
-    lab.write(lab.read_record().model_copy(update={"time": None}))
-    assert (labs.open_lab("small").time, type(labs.open_lab("small").provider)) == ("virtual", virtual)
-    labs.down(lab)
-
-
 def test_a_link_measured_now_is_recorded_as_its_lab_s_time_has_it(
     place: Path, virtual: type[tc_hosts.TcHosts], monkeypatch: pytest.MonkeyPatch
 ) -> None:

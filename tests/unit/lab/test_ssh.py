@@ -101,7 +101,7 @@ def lab_on(provider: type[FakeProvider], state: Path, monkeypatch: pytest.Monkey
     made.rundir.mkdir(parents=True)
     (made.rundir / MARKER).touch()
     digest = made.write_plan(PLAN)
-    made.write(Record(provider="fake", created=datetime.now(UTC), plan_sha256=digest, state="up"))
+    made.write(Record(provider="fake", time="real", created=datetime.now(UTC), plan_sha256=digest, state="up"))
     return made
 
 

@@ -18,7 +18,7 @@ from minigts.topology.read.load import load, parse
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 PLAN = load(TOPOLOGIES / "spanning-trees.yaml", time="virtual")
-RECORD = Record(provider="uml", created=datetime(2026, 11, 29, tzinfo=UTC), state="up")
+RECORD = Record(provider="uml", time="real", created=datetime(2026, 11, 29, tzinfo=UTC), state="up")
 RSTP = """\
 ---- br0 ----
 Root ID:

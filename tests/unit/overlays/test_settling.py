@@ -23,7 +23,7 @@ links: [{{ends: [a, b]}}, {{ends: [b, c]}}, {{ends: [c, d]}}, {{ends: [d, a]}}]
 
 
 def apart(plan: Plan, overlay: str, *cut: str) -> list[str]:
-    record = Record(provider="uml", created=datetime.now(UTC), cut=frozenset(cut))
+    record = Record(provider="uml", time="real", created=datetime.now(UTC), cut=frozenset(cut))
     return sorted("-".join(sorted(pair)) for pair in _without_any_way(plan, Joined(name=overlay, programs=""), record))
 
 

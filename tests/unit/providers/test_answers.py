@@ -534,8 +534,8 @@ def test_what_has_timed_out_says_what_it_said(rundir: Path, agent: Agent) -> Non
     assert caught.value.out == "so far"
 
 
-def test_a_supervisor_of_before_tells_nothing_and_is_believed(rundir: Path) -> None:
-    """A lab may have been brought up by a minigts that knew nothing of this."""
+def test_a_supervisor_that_tells_nothing_is_believed(rundir: Path) -> None:
+    """It is stopped for longer than a greeting may take, and answers then."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(rundir / "hosts" / "ams" / "control.sock"))
     listener.listen()

@@ -48,7 +48,7 @@ class Place:
     def has_lab(self, provider: str) -> None:
         self.lab.rundir.mkdir(parents=True)
         (self.lab.rundir / "plan.json").write_text(load(PAIR).model_dump_json())
-        self.lab.write(Record(provider=provider, created=datetime.now(UTC), state="up"))
+        self.lab.write(Record(provider=provider, time="real", created=datetime.now(UTC), state="up"))
 
 
 @pytest.fixture

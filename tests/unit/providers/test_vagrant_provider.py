@@ -100,7 +100,7 @@ def test_machines_that_vagrant_made_outlive_a_start_that_fails(
     monkeypatch.setattr("minigts.providers.vagrant.provider.ADDRESS_DEADLINE_S", 0.0)
     names = "\n".join(definition.prefix(rundir) + host.name for host in PLAN.hosts)
     program(tmp_path, "virsh", f"echo \"$@\" >>{tmp_path}/asked\ncase \"$*\" in *'list --'*) echo '{names}' ;; esac")
-    labs.Lab(rundir).write(labs.Record(provider="vagrant", created=datetime.now(UTC), state=state))
+    labs.Lab(rundir).write(labs.Record(provider="vagrant", time="real", created=datetime.now(UTC), state=state))
     with pytest.raises(HostFailed, match="no address in network"):
         VagrantProvider(rundir).up(PLAN, lambda _: None)
     asked = (tmp_path / "asked").read_text()

@@ -223,7 +223,7 @@ def test_one_measurement_alone_is_enough(results: Path, kept: str) -> None:
         ("manifest.json", "{", "manifest.json:1: is not JSON"),
         ("manifest.json", "[]", "manifest.json:1: document: must be a mapping"),
         ("manifest.json", '{"plan":\n {"name": 3}}', "manifest.json:2: plan.name: "),
-        ("manifest.json", '{"version":\n 3}', "manifest.json:2: version 3 of results is from a newer minigts"),
+        ("manifest.json", '{"version":\n 3}', "manifest.json:2: version 3 of results is of another minigts"),
         ("manifest.json", "[" * 100_000, "manifest.json: "),
         ("claims.json", "3", "claims.json:1: document: must be a list"),
         ("claims.json", "[{}]", "claims.json:1: [0].claim: is missing"),

@@ -282,7 +282,7 @@ def one_request(listener: socket.socket) -> dict[str, Any]:
 
 def test_to_be_altered_is_no_restart_of_all() -> None:
     record = Record.model_validate(
-        {"provider": "uml", "created": "2026-11-22T00:00:00Z", "state": "up", "plan_sha256": "a" * 64}
+        {"provider": "uml", "created": "2026-11-22T00:00:00Z", "time": "real", "state": "up", "plan_sha256": "a" * 64}
     )
     later = record.model_copy(update={"plan_sha256": "b" * 64, "unsettled": frozenset({"a", "b"}), "altered": True})
     assert [*later.since(record)] == []

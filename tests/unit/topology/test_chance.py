@@ -52,7 +52,7 @@ def plan_of(seed: int = 0, replicate: int = 0, text: str = LOSSY) -> Plan:
 
 
 def record_of(**update: object) -> Record:
-    return Record(provider="uml", created=datetime(2026, 11, 28)).model_copy(update=update)
+    return Record(provider="uml", time="real", created=datetime(2026, 11, 28)).model_copy(update=update)
 
 
 def set_often(plan: Plan, often: int) -> Record:

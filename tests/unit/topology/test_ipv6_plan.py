@@ -191,7 +191,7 @@ def test_the_tables_show_both(tmp_path: Path) -> None:
         assert text in said
 
 
-RECORD = Record(provider="uml", created=datetime(2026, 11, 22, tzinfo=UTC), state="up")
+RECORD = Record(provider="uml", time="real", created=datetime(2026, 11, 22, tzinfo=UTC), state="up")
 SHOWN = (Path(__file__).parents[1] / "recorded_settings" / "ams.txt").read_text()
 
 

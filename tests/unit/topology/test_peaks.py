@@ -19,7 +19,7 @@ def planned(link: str) -> Plan:
 
 def set_to(plan: Plan, settings: Settings | None = None, **update: object) -> Shaping:
     changed = {plan.links[0].name: Change.model_validate(update)} if update else {}
-    record = Record(provider="uml", created="2026-01-01T00:00:00Z", changed=changed)  # type: ignore[arg-type]
+    record = Record(provider="uml", time="real", created="2026-01-01T00:00:00Z", changed=changed)  # type: ignore[arg-type]
     if settings is not None:
         record = record.model_copy(update={"settings": settings})
     return links.port_now(plan, plan.hosts[0].ports[0], record).outgoing

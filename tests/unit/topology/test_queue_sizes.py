@@ -35,7 +35,7 @@ def sent(plan: Plan, number: int = 0) -> Shaping:
 
 def set_to(plan: Plan, *words: str) -> Record:
     """The record after these have been set one after the other, as in `queue=50ms`."""
-    record = Record(provider="uml", created=datetime(2026, 1, 1, tzinfo=UTC))
+    record = Record(provider="uml", time="real", created=datetime(2026, 1, 1, tzinfo=UTC))
     for word in words:
         update = dict([amount(*word.split("="))])
         record = links.record_at(plan, record, Moment(at_s=0, link="ams-bra", update=update))

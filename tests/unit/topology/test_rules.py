@@ -105,7 +105,7 @@ def result(declared: Mapping[str, str], update: Mapping[str, str]) -> dict[str, 
 
 
 def record() -> Record:
-    return Record(provider="uml", created=datetime(2026, 1, 1, tzinfo=UTC))
+    return Record(provider="uml", time="real", created=datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def moment(update: Mapping[str, str], at_s: float = 0) -> Moment:

@@ -6,6 +6,7 @@ What a file may not say of them is in tests/topologies/directions.yaml.
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -204,7 +205,9 @@ def test_where_no_request_arrives_nothing_is_said_of_the_answers() -> None:
 def test_rows_of_directions_have_names_of_their_own_in_a_manifest() -> None:
     plan = made("pair: {link: {loss: {to: 0%, from: 10%}}}")
     rows = loss_rows(plan, plan.links[0], 1500, 1500, 1350)
-    made_of = measure.Certificate(lab="x", provider="uml", emulator_overhead_ms=0, rows=rows)
+    made_of = measure.Certificate(
+        lab="x", provider="uml", emulator_overhead_ms=0, rows=rows, measured_at=datetime(2026, 11, 29, tzinfo=UTC)
+    )
     assert {"h1-h2, h1 to h2 loss", "h1-h2, h2 to h1 loss"} <= made_of.in_words().keys()
 
 

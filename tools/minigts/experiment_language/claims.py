@@ -126,12 +126,8 @@ together, the figure's share is within `range`. ordered: the figure rises along 
 LatencyClaim = Annotated[
     LatencyWord | General, choice("a claim about latency", *EXPECTATIONS["latency"], *get_args(General))
 ]
-FORMER_WORDS = {"hardly-falls": "level"}
-"""The words of older files and results, with today's; both mean a change of at most a tenth."""
 ThroughputClaim = Annotated[
-    ThroughputWord | General,
-    choice("a claim about throughput", *EXPECTATIONS["throughput"], *get_args(General)),
-    BeforeValidator(lambda word: FORMER_WORDS.get(word, word) if isinstance(word, str) else word),
+    ThroughputWord | General, choice("a claim about throughput", *EXPECTATIONS["throughput"], *get_args(General))
 ]
 ValueWord = General | Literal["better", "worse"]
 """better, worse: compared with the cell that `than` names, in the direction that the measurement declares."""

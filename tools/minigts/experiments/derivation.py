@@ -80,8 +80,8 @@ def _paths(plan: Plan) -> Iterator[str]:
 
 def _comparable(plan: Plan, files: Path | None) -> Any:
     """The plan as data, without paths that differ between machines, and without notes on files of other languages.
-    Digests of files are compared where `files` is given. The block of subnets and the seed are left out, as older plans
-    lack them; their consequences are compared.
+    Digests of files are compared where `files` is given. The block of subnets and the seed are left out;
+    their consequences are compared.
     """
     hosts = tuple(_without_paths(host, digests=files is not None) for host in plan.hosts)
     comparable = plan.model_copy(update={"hosts": hosts, "notes": ()})

@@ -28,7 +28,7 @@ class Watched:
 
     def keep(self, directory: Path, name: str) -> None:
         """Write the lab's course up to now into a run's folder, under that name, and its fingerprint into the manifest.
-        Nothing is written of a lab in real time, or whose clock does not answer: it has ended, or is an older one."""
+        Nothing is written of a lab in real time, or whose clock does not answer: it has ended."""
         provider, course = self._lab.provider, self._lab.course()
         if course is None or not isinstance(provider, HasCourse):
             return

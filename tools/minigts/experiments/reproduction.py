@@ -10,8 +10,7 @@ from pathlib import Path
 
 import minigts
 from minigts.errors import InputError, Problem
-from minigts.experiments import derivation, provenance, run_folders, time_limits, trust
-from minigts.experiments.matrix import batches
+from minigts.experiments import derivation, provenance, run_folders, time_limits
 from minigts.experiments.prepare import Prepared
 from minigts.machine.progress import Progress
 from minigts.providers import registry
@@ -58,18 +57,11 @@ def _prepared(directory: Path, found: Manifest, files: Path | None) -> Prepared:
     sources = {name: read_bytes(inside(directory, *name.split("/"))) for name in names}
     made = Prepared(found.experiment, found.topology_sha256, found.plan, samples, found.left_out, sources=sources)
     if TOPOLOGY not in sources:
-        _require_to_take_nothing(directory, made, found.provider)
-        return made
+        why = f"holds no {TOPOLOGY}, so nothing shows that its plan is that of a topology"
+        raise InputError([Problem(str(directory), 0, why)])
     if hashlib.sha256(sources[TOPOLOGY]).hexdigest() != found.topology_sha256:
         raise InputError([Problem(str(directory / TOPOLOGY), 0, "its SHA-256 is not the one that the manifest names")])
     return replace(made, plan=derivation.derive_plan(directory, found, files))
-
-
-def _require_to_take_nothing(directory: Path, made: Prepared, provider: str) -> None:
-    """Raises InputError for an older folder, which has only the plan, if that plan needs anything of this machine."""
-    if wanted := trust.wants([made], provider):
-        why = f"holds no {TOPOLOGY}, and its plan would use {wanted[0]}: nothing shows whether that was intended"
-        raise InputError([Problem(str(directory), 0, why)])
 
 
 def differences(original: Original, say: Progress, *, build: bool) -> tuple[str, ...]:
@@ -119,8 +111,6 @@ def explanations(first: Path, second: Path) -> tuple[str, ...]:
             lines += [f"{name}: {line}" for line in _laid_otherwise(overlay, there, here.overlays.get(overlay))]
         if original.labs != here.labs:
             lines.append(f"{name}: it was measured {_labs_in_words(original.labs)}; here {_labs_in_words(here.labs)}")
-        elif original.experiment.replicates == 1 and _clock_went_back(directory, original):
-            lines.append(f"{name}: its samples are from several labs, as the time at which each began shows")
     return tuple(lines)
 
 
@@ -147,16 +137,3 @@ def _labs_in_words(labs: Labs | None) -> str:
     if found.lent:
         words.append("in a lab that was up before")
     return " and ".join(words) or "in one new lab of its own"
-
-
-def _clock_went_back(directory: Path, manifest: Manifest) -> bool:
-    """Whether a batch of samples began earlier, by its lab's clock, than the one before it. In older folders only this
-    shows that a run had several labs."""
-    latest_s = 0.0
-    for batch in batches(manifest.experiment, time_limits.samples(manifest)):
-        raw = (store.good(directory, sample.id) for sample in batch)
-        began_s = [float(each.started) for each in raw if each is not None and _SECONDS.fullmatch(each.started)]
-        if began_s and min(began_s) < latest_s:
-            return True
-        latest_s = min(began_s, default=latest_s)
-    return False

@@ -52,7 +52,7 @@ class Outcome(BaseModel):
     timeline_sha256: str = ""
     """The digest of its time line, which in virtual time is the same each time."""
     course: str = ""
-    """In virtual time the fingerprint of its lab's course up to the test's end; empty in older folders."""
+    """In virtual time the fingerprint of its lab's course up to the test's end."""
     notes: tuple[str, ...] = ()
     """The test's own notes; of one that passed nothing else is kept."""
 

@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from minigts.dataplane.round_trip import echo_range_ms
 from minigts.judge import tolerances
 from minigts.judge.loss import CONFIDENCE, judge_loss
-from minigts.lab.record import OVERHEAD_KEYS
 from minigts.language.figures import digits, span
 from minigts.paths import write_for_user
 from minigts.topology.link_settings import Shaping
@@ -74,11 +73,10 @@ class Certificate(BaseModel):
 
     lab: str
     provider: str
-    emulator_overhead_ms: Annotated[float, Field(validation_alias=OVERHEAD_KEYS)]
+    emulator_overhead_ms: float
     """The emulator's own one-way latency over a link, in ms, which was subtracted from the delays."""
     rows: tuple[CertificateRow, ...]
-    measured_at: datetime | None = None
-    """When it was measured; None in older certificates, which do not say."""
+    measured_at: datetime
     seconds: float = 0.0
     """How long measuring took, in seconds."""
     busy: tuple[str, ...] = ()

@@ -53,8 +53,6 @@ def _of(row: CertificateRow | None) -> tuple[bool | None, str] | None:
 def _moment(certificate: Certificate) -> str:
     """`2026-11-26 07:12:03, 5 minutes ago`."""
     at = certificate.measured_at
-    if at is None:
-        return "an unknown time"
     age = max(timedelta(0), datetime.now(UTC) - at)
     for unit, seconds in (("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1)):
         if (count := int(age.total_seconds() // seconds)) or unit == "second":

@@ -238,10 +238,10 @@ def holds_still(certificate: Certificate, lab: Lab) -> bool:
     return (certificate.emulator_overhead_ms, certificate.cut, certificate.changed) == now
 
 
-def _started_since(lab: Lab, moment: datetime | None) -> bool:
-    """Whether a host or switch was started after `moment`; without a moment, whether any was."""
+def _started_since(lab: Lab, moment: datetime) -> bool:
+    """Whether a host or switch was started after `moment`."""
     started = [each for each in events.read(lab.rundir) if each.get("event") in ("started", "restarted")]
-    return any(moment is None or str(each.get("time")) > moment.isoformat(timespec="milliseconds") for each in started)
+    return any(str(each.get("time")) > moment.isoformat(timespec="milliseconds") for each in started)
 
 
 def _changed(plan: Plan, record: Record) -> tuple[str, ...]:

@@ -19,8 +19,6 @@ SHOWN: Mapping[Word, str] = {
 }
 EXPLAINED = "failed, explained"
 """A law that failed, and whose file says why. It stands as failed."""
-FORMER_WORDS = {"did not": "failed", "did not hold": "failed"}
-"""The words that older results folders have for a verdict."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +67,3 @@ def all_of(tested: Sequence[Tested]) -> Tested:
 def verdict_line(word: Word, why: str) -> str:
     """The verdict on a law in words: one that failed is explained where its file says `why`."""
     return EXPLAINED if word == "failed" and why else SHOWN[word]
-
-
-def current(word: object) -> object:
-    """A stored verdict in today's words; any other value is returned unchanged."""
-    return FORMER_WORDS.get(word, word) if isinstance(word, str) else word

@@ -62,7 +62,7 @@ def keep_defaults(lab: Lab, written: Data) -> None:
 
 
 def defaults_of(lab: Lab) -> Defaults:
-    """The defaults of the lab's file; none in a lab of a plan, or one that an older minigts brought up."""
+    """The defaults of the lab's file; none in a lab of a plan."""
     return lab.read(DEFAULTS, Defaults) or Defaults()
 
 

@@ -89,7 +89,7 @@ class Lab:
     @cached_property
     def time(self) -> Time:
         """Whether the lab runs in real or virtual time. It is read from the record, which is smaller than the plan."""
-        return self._first.time or self.plan.time
+        return self._first.time
 
     @cached_property
     def _first(self) -> Record:
@@ -203,8 +203,7 @@ class Lab:
         return registry.make(named, self.rundir, self.time)
 
     def course(self) -> Course | None:
-        """The course of the lab up to now; None in real time, and where the clock does not answer, as it has ended
-        or is an older one."""
+        """The course of the lab up to now; None in real time, and where the clock does not answer, as it has ended."""
         if not isinstance(self.provider, HasCourse):
             return None
         try:

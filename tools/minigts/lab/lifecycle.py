@@ -70,7 +70,7 @@ def bring_up(lab: Lab, progress: Progress, share: Share | None = None) -> Lab:
         record = there.read_record_if_any()
         if record is not None and record.state == KEPT:
             require_same(there, record, lab)
-            lab = Lab.known(lab.rundir, there.plan, lab.provider)  # an older plan has fewer fields for the same lab
+            lab = Lab.known(lab.rundir, there.plan, lab.provider)
             if share is not None:
                 before, record = record, record.model_copy(update={"share": share})
                 lab.write(record, before)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from minigts import paths
 from minigts.errors import HostFailed
@@ -21,8 +21,6 @@ from minigts.topology.time import Time
 RECORD, PLAN = paths.LAB, paths.PLAN
 NEXT_PLAN, LAST_PLAN = "plan-next.json", "plan-last.json"
 """The plan to which a lab is being altered, and the one that it had before; both only while that lasts."""
-OVERHEAD_KEYS = AliasChoices("emulator_overhead_ms", "own_latency_ms")
-"""The key of the emulator's own latency in lab.json and certificate.json, and its key in older files."""
 KEPT: Literal["kept"] = "kept"
 """The state of a lab whose hosts' disks wait for `up` (lab/keep.py)."""
 
@@ -111,13 +109,13 @@ class Record(BaseModel):
 
     provider: Annotated[str, Field(pattern=r"\A[a-z][a-z0-9-]{0,39}\z")]
     created: datetime
-    time: Time | None = None
-    """The plan's time; None in older records, where the plan has to be read for it."""
+    time: Time
+    """The plan's time."""
     state: Literal["starting", "up", "kept"] = "starting"
     """In state `kept` none of its processes is meant to run, and its hosts' disks wait for `up` (lab/keep.py)."""
     plan_sha256: str = ""
     """The digest of plan.json as it was written, by which another file is noticed."""
-    emulator_overhead_ms: Annotated[float, Field(ge=0, validation_alias=OVERHEAD_KEYS)] = 0.0
+    emulator_overhead_ms: Annotated[float, Field(ge=0)] = 0.0
     """The emulator's own one-way latency over a link, taken off every link's delay."""
     cut: frozenset[str] = frozenset()
     """The names of links that are down: they carry nothing."""

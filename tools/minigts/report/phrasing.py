@@ -159,8 +159,6 @@ def verdicts(claims: Sequence[Claim]) -> str:
     if not claims:
         return "No claims were made."
     sourced, own = ([claim for claim in claims if bool(claim.source) == of_others] for of_others in (True, False))
-    if any(claim.source is None for claim in claims):  # older folders do not have the source
-        return f"Of {count_phrase(len(claims), 'verdict')} {_tally(claims)}."
     if not sourced or not own:
         whose = "claims that a document makes" if sourced else "claims of our own"
         return f"Of {count_phrase(len(claims), 'verdict')} on {whose} {_tally(claims)}."

@@ -28,10 +28,8 @@ from minigts.language.documents import Bounds, Unreadable, document
 
 LOCK = "run.lock"
 LARGEST_BYTES = 100_000_000
-"""The largest size of any file. Older manifests, with all paths of 250 hosts, have 50 MB; a raw sample some kB."""
+"""The largest size of any file; a raw sample has some kB."""
 OF_A_FILE = Bounds(elements=1_000_000, bytes=LARGEST_BYTES)
-OF_BEFORE = Bounds(elements=3_000_000, bytes=LARGEST_BYTES)
-"""The limits of a manifest in the user's own folder, which may be an older one."""
 LARGEST_NUMBER = 1e15
 """The largest number in a file; no measured time, rate or count comes near it."""
 LONGEST_WHOLE = len(str(-(2**64)))
@@ -41,8 +39,8 @@ LONGEST_NAME = 200
 MOST_PROBLEMS = 20
 LONGEST_MESSAGE = 300
 _NO_NAME = re.compile(f"[/\t\n]|{UNPRINTABLE.pattern}")
-_LEFT_OVER = re.compile(r"\..+\.([a-z0-9_]{8}|tmp)")
-"""The names of temporary files that a killed writer leaves: those of paths.write_whole and of minigts 0.1."""
+_LEFT_OVER = re.compile(r"\..+\.[a-z0-9_]{8}")
+"""The names of temporary files that a killed `paths.write_whole` leaves."""
 _M = TypeVar("_M", bound=BaseModel)
 
 

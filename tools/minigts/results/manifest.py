@@ -12,7 +12,7 @@ from minigts.errors import InputError, Problem
 from minigts.language.documents import Bounds
 from minigts.machine.proc import PROC, TICKS_PER_SECOND, text_of
 from minigts.results import folder
-from minigts.results.schema import FIRST, MANIFEST, VERSION, Hardware, Manifest, Noise
+from minigts.results.schema import MANIFEST, VERSION, Hardware, Manifest, Noise
 
 FILE = MANIFEST
 
@@ -22,16 +22,14 @@ def write(directory: Path, manifest: Manifest) -> None:
     folder.write(folder.inside(directory, FILE), manifest.model_dump_json(indent=1, by_alias=True) + "\n")
 
 
-def read(directory: Path, bounds: Bounds = folder.OF_BEFORE) -> Manifest:
+def read(directory: Path, bounds: Bounds = folder.OF_A_FILE) -> Manifest:
     """The results directory's manifest. Raises InputError when it is missing, broken, or above the bounds."""
     path = folder.inside(directory, FILE)
     value, text = folder.read_json(path, bounds=bounds)
-    if isinstance(value, dict):
-        value.setdefault("version", FIRST)
-    version = value["version"] if isinstance(value, dict) else VERSION
-    if isinstance(version, int) and version > VERSION:
-        newer = f"version {version} of results is from a newer minigts; this one reads up to version {VERSION}"
-        raise InputError([Problem(str(path), folder.line_of(text, ("version",)), newer)])
+    version = value.get("version") if isinstance(value, dict) else VERSION
+    if isinstance(version, int) and version != VERSION:
+        other = f"version {version} of results is of another minigts; this one reads version {VERSION}"
+        raise InputError([Problem(str(path), folder.line_of(text, ("version",)), other)])
     return folder.validate_value(path, Manifest, value, text)
 
 

@@ -1,24 +1,22 @@
 """The models of the files of a results folder: manifest.json, raw samples, claims.json.
 
-`VERSION` counts changes of the format; a folder without a version has the first. Old folders stay readable: a new field
-has a default, and a changed field raises the version, with the older format still read. In the first version the plan
-had routes and paths (topology/plan/stored.py).
+`VERSION` counts changes of the format: a changed field raises it, and a new one has a default.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, RootModel
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 
 from minigts import paths
 from minigts.experiment_language.model import Experiment
 from minigts.fidelity.host_load import HostLoad
-from minigts.judge.verdicts import Word, current
+from minigts.judge.verdicts import Word
 from minigts.providers.course import Count, Digest
 from minigts.topology.plan.plan import Plan
 
-FIRST, VERSION = 1, 2
+VERSION: Literal[2] = 2
 MANIFEST, SAMPLES, SUMMARY, CLAIMS = "manifest.json", "samples.csv", "summary.csv", "claims.json"
 REPORT = "report.html"
 SERIES = "series.csv"
@@ -27,7 +25,7 @@ FLOWS = "flows.csv"
 """The table of single flows that ran at the same time; a run without `tool: flows` has none."""
 CERTIFICATE, LOG, RAW, COURSES = paths.CERTIFICATE, "run.log", "raw", "courses"
 EXPERIMENT, TOPOLOGY, BESIDE = "experiment.yaml", "topology.yaml", "beside"
-"""Copies of the files that a run was made from; older folders have none. BESIDE is the folder of further texts from
+"""Copies of the files that a run was made from. BESIDE is the folder of further texts from
 which the plan is made, such as traces; a file's name there is its path, with `/` written as %2F."""
 
 
@@ -63,8 +61,7 @@ class PartFacts(_Part):
     key: Annotated[str, Field(max_length=100)]
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     proven: Annotated[bool | None, Field(exclude_if=lambda proven: proven is None)] = None
-    """Whether its files had the digests that minigts expects (artifacts/digests.py); None where none are expected, and
-    in older folders."""
+    """Whether its files had the digests that minigts expects (artifacts/digests.py); None where none are expected."""
 
     def is_same_as(self, other: PartFacts | None) -> bool:
         """Whether both are of one recipe and have the same bytes, whatever was expected of them."""
@@ -76,9 +73,9 @@ class Laid(_Part):
 
     programs: Annotated[PartFacts | None, Field(exclude_if=lambda programs: programs is None)] = None
     """Its own programs, by the key of their recipe, or of their content where the user supplied them; None where it has
-    none, and in older folders."""
+    none."""
     policy: Annotated[dict[str, JsonValue], Field(exclude_if=lambda policy: not policy)] = {}
-    """The policy that was in force on it, as its file says; empty without one, and in older folders."""
+    """The policy that was in force on it, as its file says; empty without one."""
 
 
 class OverlayFacts(Laid):
@@ -138,21 +135,21 @@ class Manifest(_Part):
     from the hosts, `emulator` and `certificate` were measured before the samples. It has no path of the machine.
     """
 
-    version: Annotated[int, Field(ge=1, le=VERSION)] = VERSION
+    version: Literal[2] = VERSION
     minigts: str
     commit: str = ""
     experiment: Experiment
     quick: Annotated[bool, Field(exclude_if=lambda quick: not quick)] = False
-    """Whether the experiment is as its file's `quick:` changes it; in older folders of quick runs false, too."""
+    """Whether the experiment is as its file's `quick:` changes it."""
     topology_sha256: str
     plan: Plan
     provider: str
     machine: Hardware
     tools: dict[str, str] = {}
     parts: dict[str, PartFacts] = {}
-    """The image, kernel and clock; empty where the provider has none, and in older folders."""
+    """The image, kernel and clock; empty where the provider has none."""
     conditions: Annotated[dict[str, str], Field(exclude_if=lambda conditions: not conditions)] = {}
-    """What the hosts had of the machine, in words; empty where the provider tells none, and in older folders."""
+    """What the hosts had of the machine, in words; empty where the provider tells none."""
     packages: dict[str, str] = {}
     """Every Debian package of the image with its version."""
     emulator: dict[str, str] = {}
@@ -168,10 +165,10 @@ class Manifest(_Part):
     claims_sha256: Annotated[
         tuple[Annotated[str, Field(pattern="^[0-9a-f]{64}$")], ...], Field(exclude_if=lambda sums: not sums)
     ] = ()
-    """The digest of each claim (`Claim.digest`) before the run; empty in older folders."""
+    """The digest of each claim (`Claim.digest`) before the run."""
     labs: Annotated[Labs | None, Field(exclude_if=lambda labs: labs is None)] = None
     courses: Annotated[tuple[CourseFacts, ...], Field(exclude_if=lambda courses: not courses)] = ()
-    """The course of each lab; empty in real time, and in older folders."""
+    """The course of each lab; empty in real time."""
     samples_planned: Annotated[int, Field(ge=0)]
     started: str
     ended: str | None = None
@@ -218,12 +215,12 @@ class Claim(_Part):
 
     claim: str
     overlay: str = ""
-    verdict: Annotated[Word, BeforeValidator(current)] = "undecided"
+    verdict: Word = "undecided"
     text: str = ""
     detail: str = ""
     why: str = ""
-    source: str | None = None
-    """The document that makes the claim; empty for the experiment's own, None in older folders."""
+    source: str = ""
+    """The document that makes the claim; empty for the experiment's own."""
     p: Annotated[float | None, Field(ge=0, le=1, exclude_if=lambda chance: chance is None)] = None
     """The p value; None where no test was made."""
     changed: Annotated[bool, Field(exclude_if=lambda changed: not changed)] = False

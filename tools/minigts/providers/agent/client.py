@@ -31,7 +31,8 @@ GRACE_S = 10.0
 """Seconds after a command's own limit until a silent host counts as gone."""
 CONNECT_S = 5.0
 GREETING_S = 2.0
-"""Seconds that a supervisor may take to say whether its host's agent has greeted. Older supervisors never say it."""
+"""Seconds that a supervisor may take to say whether its host's agent has greeted. One that is late is believed to be
+there all the same."""
 MOST_KEPT_BYTES = 32 << 20
 """Bytes of a command's output, both streams together, that are kept in memory."""
 MOST_KEPT_STREAMED_BYTES = 256 << 10
@@ -343,7 +344,7 @@ def _wait_until_taken(connection: socket.socket, patience: Patience) -> None:
     connection.settimeout(GREETING_S)
     try:
         first = _one_frame(connection, patience)
-    except TimeoutError:  # an older supervisor, which sends no such frame
+    except TimeoutError:  # it is stopped, or late
         connection.settimeout(CONNECT_S)
         return
     connection.settimeout(LOOK_S)

@@ -94,7 +94,7 @@ class Patience:
         self._asks = asks
         self._clock: Clock | None = None
         self.has_greeted: bool | None = None
-        """Whether the host's agent has greeted; None if its supervisor, an older one, does not say so."""
+        """Whether the host's agent has greeted; None if its supervisor has not said so."""
         now = time.monotonic()
         self._began = self._heard = self._since = self._looked = self._moved = self._passed = now
         self._owed: float | None = None

@@ -200,7 +200,7 @@ class VirtualUmlProvider(UmlProvider):
         machines = {machine.number: machine for machine in self._kernels()}
         try:
             found = clock_client.storms(self.rundir)
-        except HostFailed:  # the clock of an older version, or none, has seen none
+        except HostFailed:  # a clock that has ended has seen none
             return {}
         return {_end(machines[one["host"]], one["port"]): one["dropped"] for one in found}
 

@@ -43,8 +43,8 @@ class Plan(Stored):
         return copied
 
     def makes_same_lab(self, other: Plan) -> bool:
-        """Whether both plans make the same lab. `subnets` and `seed` are not compared, since older plans lack them; the
-        addresses and seeds that came from them are.
+        """Whether both plans make the same lab. `subnets` and `seed` are not compared; the addresses and seeds that
+        came from them are.
         """
         return self.model_copy(update={"subnets": other.subnets, "seed": other.seed}) == other
 

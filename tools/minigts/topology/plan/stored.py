@@ -51,7 +51,7 @@ MOST_REPLICATES = 1000
 HIGHEST_SEED = 999_999
 """The largest seed of `minigts explore`, whose plans are replicates of that number."""
 WITH_ROUTES = 1
-"""The version of documents with routes and paths, which older plans have, and which `minigts plan --json` prints."""
+"""The version of documents with routes and paths, which `minigts plan --json` prints, and which are plans, too."""
 
 _OF_CHANCE = Fact(stays="the random numbers of all links follow from it")
 
@@ -134,7 +134,7 @@ class Stored(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _of_before(cls, document: Any) -> Any:
-        """Leave routes and paths out of a document of the first version: they are computed again."""
+        """Leave routes and paths out of a document that `minigts plan --json` has printed: they are computed again."""
         if not isinstance(document, dict) or document.get("version") != WITH_ROUTES:
             return document
         kept = {key: value for key, value in document.items() if key not in ("paths", "blocked")}

@@ -27,7 +27,6 @@ from typing import Any, TypeAlias
 
 from minigts import paths
 from minigts.errors import MinigtsError
-from minigts.language.interface_names import port_name
 from minigts.machine import affinity, cgroups, contained, locks, shell
 from minigts.machine.contained import Namespaces
 from minigts.providers.agent import ended, lab_processes, protocol
@@ -104,8 +103,8 @@ class Launch:
     @classmethod
     def _build(cls, raw: Any) -> Launch:
         machines = tuple(
-            GuestKernel(**{"number": number, **machine, "ports": ports})
-            for number, (ports, machine) in enumerate(_ports_apart(machine) for machine in raw["machines"])
+            GuestKernel(**{**machine, "ports": tuple(KernelPort(*port) for port in machine["ports"])})
+            for machine in raw["machines"]
         )
         links = tuple(((a[0], a[1]), (b[0], b[1])) for a, b in raw["links"])
         clock = None if raw["clock"] is None else ClockOrder(**raw["clock"])
@@ -132,17 +131,6 @@ class Launch:
             "arguments": self.arguments,
         }
         paths.write_whole(path, json.dumps(content))
-
-
-def _ports_apart(machine: dict[str, Any]) -> tuple[tuple[KernelPort, ...], dict[str, Any]]:
-    """A machine's ports, and its other settings. Older versions recorded only the ports' MAC addresses, and later none
-    of their names, which then were eth1, eth2, …"""
-    recorded = machine.pop("ports", None) or [[mac] for mac in machine.pop("macs", ())]
-    ports = (KernelPort(*port) for port in recorded)
-    return tuple(
-        port._replace(name=port_name(number)) if port.between_kernels and not port.name else port
-        for number, port in enumerate(ports, 1)
-    ), machine
 
 
 class Kernels:

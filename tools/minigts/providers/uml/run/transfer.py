@@ -91,7 +91,7 @@ def _place(directory: Path, purpose: str) -> Iterator[Path]:
 
 
 def can_return(directory: Path) -> bool:
-    """Whether a guest can write into this directory by hostfs, which a guest of an older minigts lacks."""
+    """Whether a guest can write into this directory by hostfs."""
     return directory.is_dir() and confinement.version() > 0
 
 
