@@ -14,13 +14,15 @@ import aiohttp
 import pytest
 import tc_hosts
 from aiohttp import web
+from pydantic import ValidationError
 
 from minigts import lab as labs
 from minigts.errors import InputError
 from minigts.lab import Lab, metrics
 from minigts.serve import lessons, runs, terminals
 from minigts.serve.auth import Access, checked_address, said_token
-from minigts.serve.server import Server, bind
+from minigts.serve.server import Server, SetLink, bind
+from minigts.topology.link_settings import BY_FIELD
 from minigts.topology.read.load import parse
 
 ACCESS = Access("127.0.0.1", 8137, "right")
@@ -276,6 +278,14 @@ def test_a_setting_that_cannot_be_is_one_sentence(body: str, tmp_path: Path) -> 
     assert (status, text.count("\n")) == (400, 1)
 
 
+def test_a_slider_may_set_whatever_is_set_under_traffic_but_a_trace() -> None:
+    settable = {each.field for each in BY_FIELD.values() if each.settable}
+    assert {"delay_ms", "jitter_ms", "burst_packets"} <= settable
+    assert SetLink.model_fields.keys() == settable | {"link", "trace"}
+    with pytest.raises(ValidationError, match="trace"):
+        SetLink.model_validate({"link": "a-b", "trace": "5*10"})
+
+
 def test_a_report_is_shown_in_a_sandbox(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "report.html").write_text("<p>figures")
@@ -399,7 +409,13 @@ def test_prometheus_is_told_the_lab_s_metrics(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize(
     "body",
-    ['{"link": "a", "rate_mbit": 0}', '{"link": "a", "queue_bytes": 999}', '{"link": "a", "queue_bytes": 1000000001}'],
+    [
+        '{"link": "a", "rate_mbit": 0}',
+        '{"link": "a", "queue_bytes": 999}',
+        '{"link": "a", "queue_bytes": 1000000001}',
+        '{"link": "a", "rate_mbit": "5"}',
+        '{"link": "a", "rate_mbit": NaN}',
+    ],
 )
 def test_a_rate_or_queue_that_cannot_be_is_one_sentence(body: str, tmp_path: Path) -> None:
     def asking(session: aiohttp.ClientSession, access: Access) -> Awaitable[tuple[int, Mapping[str, str], str]]:

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from aiohttp import WSCloseCode, WSMsgType, web
 from aiohttp.http_exceptions import HttpProcessingError
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.foreign import printable
@@ -28,7 +28,7 @@ from minigts.language import documents
 from minigts.machine.progress import Progress
 from minigts.serve import lessons, runs, state, terminals
 from minigts.serve.auth import HEADERS, PROTOCOL, REPORT_HEADERS, Access, is_open, said_token
-from minigts.topology.fields import RateMbit
+from minigts.topology import link_settings
 from minigts.topology.outage import Outage
 
 PAGE = Path(__file__).parent / "page"
@@ -37,21 +37,28 @@ LIMIT_BYTES = 1 << 16
 OF_A_REQUEST = documents.Bounds(elements=1000, bytes=LIMIT_BYTES)
 TAKES_S = 2.0
 MOST_REPORTS = 20
-LONGEST_DELAY_MS, MOST_LOSS_PERCENT = 1000.0, 100.0
-LEAST_QUEUE_BYTES, MOST_QUEUE_BYTES = 1000, 10**9
 Asked = TypeVar("Asked", bound=BaseModel)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class SetLink(BaseModel):
-    """The request of a slider: None sets a field as declared, a missing field stays."""
+class SetLink(link_settings.Amounts):
+    """The request of a slider: a link, and by their fields any settings that can be set under traffic. None sets a
+    field as declared, a missing field stays."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
+    model_config = ConfigDict(allow_inf_nan=False, strict=True)
     link: str
-    delay_ms: float | None = Field(None, ge=0, le=LONGEST_DELAY_MS)
-    loss_percent: float | None = Field(None, ge=0, le=MOST_LOSS_PERCENT)
-    rate_mbit: RateMbit | None = None
-    queue_bytes: int | None = Field(None, ge=LEAST_QUEUE_BYTES, le=MOST_QUEUE_BYTES)
+    trace: None = None
+    """Only a schedule has one."""
+
+    @field_validator("*")
+    @classmethod
+    def _require_limits(cls, amount: Any, of: ValidationInfo) -> Any:
+        """Values have the limits that they have in a file."""
+        setting = link_settings.BY_FIELD.get(of.field_name or "")
+        limits = None if setting is None or amount is None else setting.limits
+        if limits is not None and not limits[0] <= amount <= limits[1]:
+            raise ValueError(f"from {limits[0]:.10g} to {limits[1]:.10g}")
+        return amount
 
 
 class CutLink(BaseModel):
@@ -299,7 +306,7 @@ class Server:
 
     async def _set(self, request: web.Request) -> web.StreamResponse:
         asked = await _asked(request, SetLink)
-        update = {name: getattr(asked, name) for name in asked.model_fields_set - {"link"}}
+        update = {name: getattr(asked, name) for name in asked.model_fields_set - {"link", "trace"}}
         await asyncio.to_thread(update_settings, self.lab, asked.link, update)
         return web.Response(status=204)
 

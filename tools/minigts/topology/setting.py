@@ -119,6 +119,12 @@ class Setting:
         """Its key in a mapping with the nested settings of the same head."""
         return self.word.partition(".")[2] or self.inside
 
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The least and the most value that a file may have, in the plan's unit; None of words."""
+        kind = self.kind.kinds[0] if isinstance(self.kind, Either) else self.kind
+        return (float(self.parse(kind.least)), float(self.parse(kind.most))) if isinstance(kind, Quantity) else None
+
     def read(self, written: object) -> tuple[str, Amount]:
         """The field that a written value sets, and its value there. Raises ValueError as `parse` does."""
         if not isinstance(self.kind, Either):
