@@ -96,7 +96,7 @@ def test_a_student_finds_and_mends_a_fault(program: Program, tmp_path: Path) -> 
     (folder / "answers.yaml").write_text(f"answers: {{what: {fault.kind.name}, where: {fault.place.host}}}\n")
     assert "still broken" in program.run("lesson", "14", "check", *here).stdout
     broken = breaks.require_broken(lab)
-    program.succeeds("exec", broken.where, "--", "sh", "-c", broken.undo)  # as by hand
+    program.succeeds("exec", broken.place.host, "--", "sh", "-c", broken.undo)  # as by hand
     assert "lesson 14: passed" in program.succeeds("lesson", "14", "check", *here)
 
     program.succeeds("lesson", "14", "break", *here)

@@ -160,7 +160,8 @@ def test_where_no_provider_works_that_is_the_error(tmp_path: Path) -> None:
 
 @pytest.fixture
 def broken(lab: Lab) -> None:
-    found = breaks.Broken(seed="ana", kinds=("mtu",), what="mtu", where="h2", undo="ip link set eth1 mtu 1500")
+    place = breaks.FaultPlace("h2", "h1")
+    found = breaks.Broken(seed="ana", what="mtu", place=place, undo="ip link set eth1 mtu 1500")
     lab.put(breaks.FILE, found.model_dump_json())
 
 

@@ -18,6 +18,7 @@ from minigts.lessons.break_kinds import KINDS
 from minigts.lessons.model import all_lessons, lesson
 from minigts.lessons.submissions import Handed
 from minigts.lessons.verdicts import MENDED, Evidence, have_passed, judge
+from minigts.topology.edit import add_host
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
 
@@ -112,13 +113,24 @@ def test_a_lab_that_was_never_broken_has_nothing_to_mend(lab: Lab) -> None:
 
 
 def test_a_broken_lab_is_mended_once_where_it_was_broken(lab: Lab, tmp_path: Path) -> None:
-    broken = breaks.Broken(seed="ana", kinds=(), what="mtu", where="b", undo='echo mended >>"$HOME/done"\n')
+    place = breaks.FaultPlace("b", "a")
+    broken = breaks.Broken(seed="ana", what="mtu", place=place, undo='echo mended >>"$HOME/done"\n')
     lab.put(breaks.FILE, broken.model_dump_json())
     breaks.mend(lab)
     breaks.mend(lab)
     lab.provider.get("b", PurePosixPath("/done"), tmp_path / "done")
     assert (tmp_path / "done").read_text() == "mended\n"
     assert breaks.require_broken(lab).mended
+
+
+def test_of_a_cable_both_ends_are_noted_whatever_becomes_of_the_lab(row: Plan) -> None:
+    """A host that is added later is a place of which the same seed may draw."""
+    drawn = breaks.draw(row, "ana", ["carrier"])
+    more = add_host(row, "e", "a", {})
+    assert any(breaks.draw(more, seed, ["carrier"]) != breaks.draw(row, seed, ["carrier"]) for seed in SEEDS[:20])
+    noted = breaks.Broken(seed="ana", what="carrier", place=drawn.place, undo="")
+    read = breaks.Broken.model_validate_json(noted.model_dump_json())
+    assert (read.fault, {*read.fault.hosts}) == (drawn, {drawn.place.host, drawn.place.far_end})
 
 
 @pytest.mark.parametrize("number", EXERCISES)

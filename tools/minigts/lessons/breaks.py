@@ -63,12 +63,17 @@ class Broken(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     seed: str
-    kinds: tuple[str, ...]
     what: str
-    where: str
+    """The kind of the fault."""
+    place: FaultPlace
     undo: str
     mended: bool = False
     """Whether it was undone by `minigts break --mend`."""
+
+    @property
+    def fault(self) -> Fault:
+        """Raises InputError for a kind that there is not."""
+        return Fault(find_kinds([self.what])[0], self.place)
 
 
 def find_kinds(kinds: Sequence[str]) -> tuple[Kind, ...]:
@@ -166,12 +171,12 @@ def break_(lab: Lab, seed: str, kinds: Sequence[str] = ()) -> None:
         raise EnvironmentLacks(f"break: hosts of {lab.provider.name} share this machine's kernel, clock and disk")
     fault = draw(lab.plan, seed, kinds)
     before = read(lab)
-    if before is not None and shows(lab, found_again(lab, before)):
+    if before is not None and shows(lab, before.fault):
         raise InputError(f"lab {lab.name} is broken already: find it, or minigts break --mend")
     if shows(lab, fault):
         raise MinigtsError(f"lab {lab.name} has the effects of seed {seed!r}'s fault already: take another seed")
     undo = _do(lab, fault)
-    kept = Broken(seed=seed, kinds=tuple(kinds), what=fault.kind.name, where=fault.place.host, undo=undo)
+    kept = Broken(seed=seed, what=fault.kind.name, place=fault.place, undo=undo)
     _write(lab, kept)
     if not shows(lab, fault):
         mend(lab)
@@ -211,17 +216,6 @@ def _script(script: str, variables: Mapping[str, str], *, strict: bool = True) -
     return ("set -eu\n" if strict else "") + "".join(f"{name}='{text}'\n" for name, text in variables.items()) + script
 
 
-def found_again(lab: Lab, broken: Broken) -> Fault:
-    """The fault that was noted in a lab."""
-    return draw(lab.plan, broken.seed, broken.kinds)
-
-
-def is_place(lab: Lab, broken: Broken, host: str) -> bool:
-    """Whether it is right that `host` is broken: of an unplugged cable both ends are."""
-    is_cable = find_kinds([broken.what])[0].unplugs == "both ends"
-    return host == broken.where or (is_cable and host in found_again(lab, broken).hosts)
-
-
 def read(lab: Lab) -> Broken | None:
     """How the lab was broken last; None if it never was."""
     return read_model(lab.rundir / FILE, Broken) if (lab.rundir / FILE).is_file() else None
@@ -239,9 +233,9 @@ def mend(lab: Lab) -> None:
     broken = require_broken(lab)
     if not broken.mended:
         if broken.undo:
-            _run(lab, broken.where, broken.undo, {})
+            _run(lab, broken.place.host, broken.undo, {})
         else:
-            links.set_link_up(lab, found_again(lab, broken).place.link, up=True)
+            links.set_link_up(lab, broken.place.link, up=True)
         _write(lab, broken.model_copy(update={"mended": True}))
 
 

@@ -39,7 +39,7 @@ def measure(lab: Lab, work: StudentWork) -> Evidence:
 def _of_fault(lab: Lab, work: StudentWork) -> Evidence:
     """Whether the lab was broken as the student's seed says, and is mended by hand."""
     broken, fault = breaks.read(lab), work.numbered.fault(work.seed)
-    if broken is None or (broken.what, broken.where) != (fault.kind.name, fault.place.host):
+    if broken is None or (broken.what, broken.place.host) != (fault.kind.name, fault.place.host):
         return Evidence({}, (f"it was not broken yet: minigts lesson {work.numbered.number} break",))
     if broken.mended:
         return Evidence({}, ("it was mended by `minigts break --mend`: break it again, and mend it yourself",))

@@ -67,13 +67,12 @@ def break_(
         hosts = [host.name for host in opened.plan.hosts]
         if answer[1] not in hosts:
             raise InputError(f"break --answer: {unknown('host', 'hosts', answer[1], hosts)}")
-        right = (answer[0] == broken.what, breaks.is_place(opened, broken, answer[1]))
+        right = (answer[0] == broken.what, answer[1] in broken.fault.hosts)
         for name, given, is_right in zip(("what", "where"), answer, right, strict=True):
             typer.echo(f"{'ok  ' if is_right else 'no  '}{name}: {given}")
         raise typer.Exit(0 if all(right) else 1)
     if reveal:
-        fault = breaks.found_again(opened, broken)
-        typer.echo(f"{broken.what} on {broken.where}: {fault.kind.says}")
+        typer.echo(f"{broken.what} on {broken.place.host}: {broken.fault.kind.says}")
         return
     breaks.mend(opened)
     console.note(f"lab {opened.name} is as it was before")
