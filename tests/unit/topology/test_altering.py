@@ -226,7 +226,7 @@ def test_ipv6_addresses_that_stay_are_never_others() -> None:
     plan = load(TOPOLOGIES / "ipv6.yaml")
     longer = add_link(plan, plan.hosts[0].name, plan.hosts[-1].name, {"rtt": "500ms"})
     assert remove_link(longer, longer.links[-1].name) == plan
-    with pytest.raises(InputError, match="IPv6 addresses of other machines would change"):
+    with pytest.raises(InputError, match="IPv6 addresses of other hosts would change"):
         remove_link(longer, longer.links[0].name)
 
 

@@ -1,6 +1,7 @@
 """A plan with a host or link added or removed; all others keep their names, ports, addresses and MACs. Pure.
 
-Therefore a removal leaves a gap in the indices, and an added element gets the next index.
+Therefore a removal leaves a gap in the indices, and an added element gets the next index. What comes of it is judged as
+an edited file is, by `difference`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from minigts.language.interface_names import free_ports
 from minigts.language.problems import did_you_mean, listed, path_of, shown
 from minigts.language.validation import findings_of
 from minigts.topology import checks, sites
-from minigts.topology.difference import FROM_START
+from minigts.topology.difference import FROM_START, difference
 from minigts.topology.fields import MOST_HOSTS
 from minigts.topology.host_settings import BY_HAND, HOST_SETTINGS, HostSpec, misfits
 from minigts.topology.link_settings import SETTABLE
@@ -307,22 +308,13 @@ def _without_ports(machine: M, names: Iterable[str]) -> M:
 
 
 def _with(plan: Plan, hosts: tuple[Host, ...], switches: tuple[Switch, ...], links: tuple[Link, ...]) -> Plan:
-    """The plan with these machines and links. Raises InputError where IPv6 addresses would change."""
-    beside = None if plan.ipv6 is None else ipv6.lab_addresses(hosts, links, plan.ipv6.prefix)
-    if plan.ipv6 is not None and beside is not None:
-        before, after = _ipv6_addresses(plan.hosts, plan.ipv6), _ipv6_addresses(hosts, beside)
-        if any(after[end] != address for end, address in before.items() if end in after):
-            raise InputError("IPv6 addresses of other machines would change: only the last host or link can be removed")
+    """The plan with these machines and links. Raises InputError where `minigts up` of a file would refuse the same."""
     network = plan.network._replace(hosts=hosts, switches=switches, links=links)
     if (stray := next(misfits(network), None)) is not None:
         raise InputError(f"what the lab's topology says would not hold any more: {stray}")
+    beside = None if plan.ipv6 is None else ipv6.lab_addresses(hosts, links, plan.ipv6.prefix)
     parts = {"hosts": hosts, "switches": switches, "links": links, "ipv6": beside}
-    return Plan(**{**{name: getattr(plan, name) for name in Plan.model_fields}, **parts})
-
-
-def _ipv6_addresses(hosts: Iterable[Host], beside: ipv6.Ipv6) -> dict[tuple[str, int | None], str]:
-    """IPv6 addresses by a port's MAC and VLAN."""
-    own = {host.name: host for host in beside.hosts}
-    return {
-        (port.mac, port.vlan): own[host.name].port(port.name).address for host in hosts for port in host.on_segments
-    }
+    after = Plan(**{**{name: getattr(plan, name) for name in Plan.model_fields}, **parts})
+    if refused := difference(plan, after).refused:
+        raise InputError("\n".join(refused))
+    return after
