@@ -28,8 +28,8 @@ T = TypeVar("T")
 M = TypeVar("M", bound=Machine)
 Content = TypeVar("Content", bound=BaseModel)
 LIMIT_BYTES, PLAN_LIMIT_BYTES = 4 << 20, 128 << 20
-"""The largest record and the largest plan that are read: older plans had all routes and paths, 61 MB for a chain of 250
-hosts. A plan is parsed only when its digest is the recorded one."""
+"""The largest record and the largest plan that are read. A chain of a thousand hosts has 2 MB, and a schedule may be
+long. A plan is parsed only when its digest is the recorded one."""
 OF_A_PLAN = documents.Bounds(elements=3_000_000, bytes=PLAN_LIMIT_BYTES)
 
 

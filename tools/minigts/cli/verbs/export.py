@@ -35,8 +35,8 @@ def export(
 ) -> None:
     """Write a topology in the language of the GÉANT Testbed Service, or as a drawing, on stdout or into a file.
 
-    It starts nothing. Settings that GTS cannot express are listed. They are an error if they affect delay, rate, loss, addresses or
-    connections, unless you say --leave-out. Graphviz draws dot, and Markdown pages draw mermaid.
+    It starts nothing. Settings that GTS cannot express are listed. They are an error if they affect delay, rate, loss,
+    addresses or connections, unless you say --leave-out. Graphviz draws dot, and Markdown pages draw mermaid.
 
     Example:  minigts export topologies/star.yaml --as gts -o star.dsl
     """
