@@ -51,7 +51,7 @@ def real_s(experiment: Experiment, plan: Plan, samples: Sequence[Sample]) -> flo
 
 def measuring_s(experiment: Experiment, plan: Plan, samples: Sequence[Sample]) -> float:
     """Real seconds for taking these samples, without lab and overlays."""
-    seen = times_seen.seen()
+    seen = times_seen.known_times()
 
     @lru_cache(maxsize=4096)
     def of(overlay: str, measurement: str, condition: str, source: str, target: str) -> float:
@@ -79,7 +79,7 @@ def remember_joining(overlay: str, seconds: float) -> None:
 
 
 def _joining_s(overlay: str) -> float:
-    took_s = times_seen.seen().took_s("joining", overlay)
+    took_s = times_seen.known_times().took_s("joining", overlay)
     return took_s if took_s is not None else 0.0 if overlay == "none" else AN_OVERLAY_S
 
 

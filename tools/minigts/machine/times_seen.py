@@ -60,7 +60,7 @@ def add(kind: str, key: str, seconds: float, estimated_s: float = 0.0) -> None:
             paths.write_whole(file, latest.partition(b"\n")[2])
 
 
-def seen() -> TimesSeen:
+def known_times() -> TimesSeen:
     """What was seen on this machine until now."""
     file = _file()
     try:

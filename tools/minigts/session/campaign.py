@@ -199,7 +199,7 @@ def missing_builds(prepared: Sequence[Prepared], means: Means) -> tuple[str, ...
 
 
 def _building_time(name: str, unseen: str) -> str:
-    took_s = times_seen.seen().took_s(BUILDING, name)
+    took_s = times_seen.known_times().took_s(BUILDING, name)
     return unseen if took_s is None else f"that took {duration(took_s)} here"
 
 
