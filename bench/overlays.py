@@ -35,9 +35,9 @@ from minigts.overlays import Endpoint
 from minigts.providers.base import OwnProcesses
 from minigts.results import manifest
 from minigts.tools import iperf3_tcp, iperf3_udp
+from minigts.topology import overlay_names
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
-from minigts.topology.routes import ipv6
 from minigts.topology.time import Time
 
 UDP_MBIT = 40
@@ -288,7 +288,10 @@ def main() -> None:
     plan = plan_at(chosen.topology, chosen.rate, chosen.time)
     directory = chosen.out / "overlays" / (plan.name if plan.time == "real" else f"{plan.name}-{plan.time}")
     directory.mkdir(parents=True, exist_ok=True)
-    wanted = chosen.overlay or [name for name in overlays.known_names() if plan.ipv6 or not ipv6.needs_ipv6(name)]
+    all_names = overlays.known_names()
+    wanted = chosen.overlay or [name for name in all_names if plan.ipv6 or not overlay_names.needs_ipv6(name)]
+        name for name in overlays.known_names() if plan.ipv6 or not overlay_names.needs_ipv6(name)
+    ]
     left = [name for name in wanted if chosen.again or not (directory / f"{name}.json").exists()]
     if left:
         with stage.lab_of(plan) as lab:

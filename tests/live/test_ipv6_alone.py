@@ -122,7 +122,7 @@ def test_plain_hosts_are_the_same_overlay_by_either_name(lab: Lab) -> None:
             overlays.leave(lab, quiet)
         assert {words["ENCAPSULATION"] for words in proven.values()} == {"ipv6"}
         found.append({host: end.address for host, end in ends.items()})
-    assert found[0] == found[1] == {host.name: lab.plan.seen_as(host.address) for host in lab.plan.hosts}
+    assert found[0] == found[1] == {host.name: lab.plan.address_of(host) for host in lab.plan.hosts}
 
 
 @pytest.mark.virtual

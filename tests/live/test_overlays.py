@@ -15,8 +15,8 @@ from minigts import overlays, paths
 from minigts.foreign import to_user
 from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab
+from minigts.topology import overlay_names
 from minigts.topology.read.load import load, parse
-from minigts.topology.routes import ipv6
 
 pytestmark = [pytest.mark.virtual, pytest.mark.compiled]
 
@@ -112,7 +112,7 @@ OF_THEIR_OWN = {"kubernetes"}
 )
 def test_overlay_joins_proves_its_path_and_leaves_nothing(name: str, request: pytest.FixtureRequest) -> None:
     skip_without_programs(name)
-    pair: Lab = request.getfixturevalue("pair6" if ipv6.needs_ipv6(name) else "pair")
+    pair: Lab = request.getfixturevalue("pair6" if overlay_names.needs_ipv6(name) else "pair")
     before = state(pair)
     declared = overlays.find(name).data_path
 

@@ -20,12 +20,12 @@ from minigts.overlays.host_file import facts_for
 from minigts.tools import TOOLS
 from minigts.tools.base import PathUnderTest
 from minigts.tools.payload import carried_mbit, datagram_bytes
+from minigts.topology import overlay_names
 from minigts.topology.read.load import load, parse
-from minigts.topology.routes import ipv6
 
 TOPOLOGIES = paths.project_root() / "topologies"
 SIX = load(TOPOLOGIES / "ipv6.yaml", time="virtual")
-OVER_IPV6 = [name for name in overlays.known_names() if ipv6.needs_ipv6(name)]
+OVER_IPV6 = [name for name in overlays.known_names() if overlay_names.needs_ipv6(name)]
 EXPERIMENT = """name: x
 title: X
 topology: {topology}
@@ -116,14 +116,14 @@ def test_what_goes_over_ipv4_alone_is_refused_with_the_reason(name: str, tmp_pat
 
 
 def test_a_topology_whose_own_overlay_needs_it_says_so_by_line() -> None:
-    with pytest.raises(InputError, match=r"t\.yaml:2: overlay: overlay 'none-v6' uses IPv6, and hosts have none"):
+    with pytest.raises(InputError, match=r"t\.yaml:2: overlay: overlay 'none-v6' uses IPv6, and the topology has none"):
         parse("name: x\noverlay: none-v6\npair: {}\n", "t.yaml", known_overlays=overlays.known_names())
 
 
 def test_a_name_that_is_none_at_all_gets_no_such_reason() -> None:
-    assert ipv6.why_not("swrm-v6", overlays.known_names()) is None
-    assert ipv6.why_not("swarm", overlays.known_names()) is None
-    assert ipv6.why_not("none-v6", overlays.known_names()) is None
+    assert overlay_names.why_unknown("swrm-v6", overlays.known_names()) is None
+    assert overlay_names.why_unknown("swarm", overlays.known_names()) is None
+    assert overlay_names.why_unknown("none-v6", overlays.known_names()) is None
 
 
 def test_phases_have_the_hosts_ipv6_addresses_in_the_order_of_the_others() -> None:

@@ -264,13 +264,13 @@ def test_a_protocol_is_told_to_take_all_equal_ways_and_each_is_expected(routing:
     assert "merge paths yes limit 64;" in text
     ways = router.expected_routes(plan, plan.host("a"))
     to = plan.host("d").address
-    assert ways.of_ipv4[to] == {"eth1", "eth2"}
-    lines = [f"{each} {port}" for each, ports in ways.of_ipv4.items() for port in ports]
+    assert ways.ports[to] == {"eth1", "eth2"}
+    lines = [f"{each} {port}" for each, ports in ways.ports.items() for port in ports]
     assert router.differences(ways, lines) == []
     lines.remove(f"{to} eth2")
     assert router.differences(ways, lines) == [f"the route to {to} should go by eth2, too"]
     behind_a_cut = router.expected_routes(plan, plan.host("a"), {"c-d"})
-    assert behind_a_cut.of_ipv4[to] == {"eth1"}
+    assert behind_a_cut.ports[to] == {"eth1"}
     plain = router.configuration(diamond(routing=routing, ecmp="false"), plan.host("a"))
     assert not any(word in plain for word in ("merge paths", "path metric", "ecmp yes"))
 

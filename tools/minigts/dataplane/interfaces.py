@@ -9,9 +9,10 @@ from minigts.dataplane import kernel_settings, names, router
 from minigts.dataplane.shaping import batch_line, spares_arp
 from minigts.topology import sysctls
 from minigts.topology.plan import chance
-from minigts.topology.plan.elements import Host, HostPort, Port, Route, Switch
+from minigts.topology.plan.addressing import Addressing, AnyRoute
+from minigts.topology.plan.elements import Host, HostPort, Port, Switch
 from minigts.topology.plan.plan import Plan
-from minigts.topology.routes import addresses, ipv6
+from minigts.topology.routes import addresses
 
 SYSCTLS = (
     "net.ipv4.ip_forward=1",
@@ -70,8 +71,10 @@ WAY_OUT = (addresses.GATEWAY_MAC, addresses.GATEWAY_INTERFACE)
 
 def script(plan: Plan, machine: Host | Switch) -> str:
     """A `bash -eu` script, to be run as root on `machine` after it has booted. A second run changes nothing."""
-    beside = plan.ipv6_of(machine.name)
+    addressings = plan.addressings_of(machine)
+    with_ipv6 = any(each.family == "ipv6" for each in addressings)
     on_segments = machine.on_segments if isinstance(machine, Host) else ()
+    named = _named((*machine.ports, *on_segments))
     has_way_out = isinstance(machine, Host) and machine.gateway
     lines = [
         *_settings([f"kernel.hostname={machine.name}", *SYSCTLS]),
@@ -82,17 +85,12 @@ def script(plan: Plan, machine: Host | Switch) -> str:
         *_name_also(machine.ports),
         *(_way_out() if has_way_out else ()),
         *(_vlan(port) for port in on_segments if port.vlan is not None),
-        *(_without_ipv6(port.name) for port in _named((*machine.ports, *on_segments)) if beside is None),
-        *([] if beside is None else _with_ipv6(beside)),
-        *(_switch_with_ipv6() if isinstance(machine, Switch) and not plan.ipv4 else ()),
+        *(_without_ipv6(port.name) for port in named if isinstance(machine, Switch) or not with_ipv6),
+        *(_ipv6_settings(machine) if with_ipv6 else ()),
         "ip -batch - <<'END'",
         "link set dev lo up",
-        *(
-            batch_line("link", "set", "dev", port.name, "mtu", str(port.mtu), "up")
-            for port in _named((*machine.ports, *on_segments))
-        ),
-        *(_addresses(plan, machine) if isinstance(machine, Host) and plan.ipv4 else ()),
-        *(_ipv6_addresses(plan, machine, beside) if isinstance(machine, Host) and beside is not None else ()),
+        *(batch_line("link", "set", "dev", port.name, "mtu", str(port.mtu), "up") for port in named),
+        *(line for each in addressings if isinstance(machine, Host) for line in _addresses(plan, machine, each)),
         *(_route_out() if has_way_out else ()),
         "END",
         *(_others(machine) if isinstance(machine, Host) else ()),
@@ -107,15 +105,11 @@ def script_again(before: Plan, plan: Plan, machine: Host | Switch) -> str:
     planned."""
     gone = []
     if isinstance(machine, Host):
-        stays = {route.to for route in routes(plan, machine)}
-        gone = [batch_line("route", "del", each.to) for each in routes(before, machine) if each.to not in stays]
+        stays = {route.to for route in plan.all_routes_of(machine.name)}
+        were = before.all_routes_of(machine.name)
+        gone = [batch_line("route", "del", each.to) for each in were if each.to not in stays]
     dropping = ["ip -force -batch - <<'END' || true", *gone, "END"] if gone else []
     return "\n".join([*dropping, script(plan, machine)])
-
-
-def routes(plan: Plan, host: Host) -> tuple[Route | ipv6.Ipv6Route, ...]:
-    """The routes of a host, static or to be found by a protocol, of the versions of IP that the lab has."""
-    return (*(plan.routes_of(host.name) if plan.ipv4 else ()), *plan.ipv6_routes_of(host.name))
 
 
 def _tuned(machine: Host | Switch) -> Iterator[str]:
@@ -152,8 +146,8 @@ def _or_refused(name: str, value: str) -> str:
 def _hashing(plan: Plan, host: Host) -> Iterator[str]:
     """How the host chooses among several ways. Its seed is its own, or all hosts would choose alike, and the hosts
     behind a chosen one would use one way alone; kernels before 6.11 have a random one."""
-    for family in plan.families:
-        yield from _settings(f"net.{family}.{setting}" for setting in HASHES[family][plan.ecmp or "layer4"])
+    for each in plan.addressings:
+        yield from _settings(f"net.{each.family}.{setting}" for setting in HASHES[each.family][plan.ecmp or "layer4"])
     seed = chance.hash_seed(plan, host.name)
     yield f"if [[ -e {HASH_SEED} ]]; then echo {seed} >{HASH_SEED}; fi"
 
@@ -163,24 +157,36 @@ def _assigned(settings: Mapping[str, str], *, whole_kernel: bool) -> Iterator[st
     yield from (f"{name}={value}" for name, value in named if sysctls.is_of_whole_kernel(name) is whole_kernel)
 
 
-def _addresses(plan: Plan, host: Host) -> Iterator[str]:
-    yield batch_line("address", "replace", f"{host.address}/32", "dev", "lo")
+def _addresses(plan: Plan, host: Host, addressing: Addressing) -> Iterator[str]:
+    """Set the host's addresses of one version of IP, and its routes."""
+    at_once = () if addressing.family == "ipv4" else ("nodad",)
+    yield batch_line("address", "replace", addressing.own(host), "dev", "lo", *at_once)
     for port in host.on_segments:
-        yield batch_line("address", "replace", f"{port.address}/{port.prefix}", "dev", port.name)
-    for route in () if plan.has_routers else plan.routes_of(host.name):
+        yield batch_line("address", "replace", addressing.on_segment(port), "dev", port.name, *at_once)
+    for route in () if plan.has_routers else addressing.routes(plan.routes_of(host.name)):
         yield _route(route)
+    if addressing.family == "ipv6":
+        yield from _neighbours(plan, host, addressing)
 
 
-def _route(route: Route | ipv6.Ipv6Route) -> str:
+def _neighbours(plan: Plan, host: Host, addressing: Addressing) -> Iterator[str]:
+    """Neighbour discovery would use up random numbers that decide on packets; as ARP, it is kept away from losses."""
+    for port, _, far in plan.neighbours(host):
+        if spares_arp(port.incoming) or spares_arp(port.outgoing):
+            address = addressing.address(far.address)
+            yield batch_line("neighbour", "replace", address, "lladdr", far.mac, "dev", port.name, "nud", "permanent")
+
+
+def _route(route: AnyRoute) -> str:
     if not route.also:
         return batch_line("route", "replace", route.to, "via", route.via, "src", route.source)
     ways = [word for via in (route.via, *route.also) for word in ("nexthop", "via", via)]
     return batch_line("route", "replace", route.to, "src", route.source, *ways)
 
 
-def _named(ports: Iterable[Port]) -> Iterable[Port]:
+def _named(ports: Iterable[Port]) -> Sequence[Port]:
     """Each interface once: a port that is no trunk is its interface on the segment."""
-    return {port.name: port for port in ports}.values()
+    return tuple({port.name: port for port in ports}.values())
 
 
 def _vlan(port: HostPort) -> str:
@@ -206,41 +212,23 @@ def _route_out() -> Iterator[str]:
     yield batch_line("route", "replace", "default", "via", addresses.GATEWAY_ROUTER, "src", addresses.GATEWAY_ADDRESS)
 
 
-def _ipv6_addresses(plan: Plan, host: Host, beside: ipv6.Ipv6Host) -> Iterator[str]:
-    yield batch_line("address", "replace", f"{beside.address}/128", "dev", "lo", "nodad")
-    for end in beside.ports:
-        yield batch_line("address", "replace", f"{end.address}/{ipv6.SEGMENT_PREFIX}", "dev", end.name, "nodad")
-    for route in () if plan.has_routers else plan.ipv6_routes_of(host.name):
-        yield _route(route)
-    # Neighbour discovery would use up random numbers that decide on packets; as ARP, it is kept away from losses.
-    for port, other, far in plan.neighbours(host):
-        there = plan.ipv6_of(other.name)
-        if there is not None and (spares_arp(port.incoming) or spares_arp(port.outgoing)):
-            address = there.port(far.name).address
-            yield batch_line("neighbour", "replace", address, "lladdr", far.mac, "dev", port.name, "nud", "permanent")
-
-
 _IPV6_THERE = (
     "[[ -e /proc/sys/net/ipv6 ]] || { echo 'the kernel has no IPv6, and the topology says ipv6' >&2; exit 1; }"
 )
 
 
-def _switch_with_ipv6() -> Iterator[str]:
-    """Have the switch's own interface, which is made later, use its IPv6 address at once, and ask no router."""
+def _ipv6_settings(machine: Host | Switch) -> Iterator[str]:
+    """Have the machine use its IPv6 addresses at once, and ask no router. The interface of a switch itself, unlike a
+    host's ports, is made later."""
     yield _IPV6_THERE
-    of_new = {name: value for name, value in IPV6_OF_PORT.items() if name != "disable_ipv6"}
-    yield from _settings(f"net.ipv6.conf.default.{name}={value}" for name, value in of_new.items())
-
-
-def _with_ipv6(beside: ipv6.Ipv6Host) -> Iterator[str]:
-    yield _IPV6_THERE
+    if isinstance(machine, Switch):
+        of_new = {name: value for name, value in IPV6_OF_PORT.items() if name != "disable_ipv6"}
+        yield from _settings(f"net.ipv6.conf.default.{name}={value}" for name, value in of_new.items())
+        return
     yield from _settings(IPV6_SYSCTLS)
-    settings = [
-        f"net.ipv6.conf.{port.name.replace('.', '/')}.{name}={value}"
-        for port in beside.ports
-        for name, value in IPV6_OF_PORT.items()
-    ]
-    yield from _settings(settings)
+    for port in machine.on_segments:
+        of_port = f"net.ipv6.conf.{port.name.replace('.', '/')}"
+        yield from _settings(f"{of_port}.{name}={value}" for name, value in IPV6_OF_PORT.items())
 
 
 def _settings(settings: Iterable[str]) -> Iterator[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
+from minigts.topology.frames import Family, family_of
+from minigts.topology.plan.addressing import Addressing
 from minigts.topology.plan.elements import Host, HostPort, Machine
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes import addresses
@@ -16,6 +18,8 @@ PID_FILE = DIRECTORY.with_suffix(".pid")
 SERVER = "127.0.0.1"
 """Where the name server of a host listens, and that of a container in the container's network."""
 QUESTION_S = 2
+RECORDS: Mapping[Family, str] = {"ipv4": "A", "ipv6": "AAAA"}
+"""The type of a name's record with an address of that version of IP (RFC 1035, RFC 3596)."""
 
 
 def server_argv(*, way_out: bool) -> tuple[str, ...]:
@@ -46,8 +50,9 @@ def serve(host: Host) -> Iterator[str]:
 
 def show(plan: Plan) -> str:
     """A command that asks the host's name server for the last host of the plan, and prints /etc/resolv.conf."""
-    kind = "A" if plan.ipv4 else "AAAA"
-    asked = f"dig +short +tries=1 +time={QUESTION_S} @{SERVER} {shlex.quote(plan.hosts[-1].name)} {kind}"
+    last = plan.hosts[-1]
+    kind = RECORDS[family_of(plan.address_of(last))]
+    asked = f"dig +short +tries=1 +time={QUESTION_S} @{SERVER} {shlex.quote(last.name)} {kind}"
     return f"cat /etc/resolv.conf; {asked} || true"
 
 
@@ -58,37 +63,33 @@ def differences(plan: Plan, host: Host, shown: str) -> Iterator[str]:
     if resolver != f"nameserver {SERVER}":
         yield f"/etc/resolv.conf has {resolver[:80]!r}, should have 'nameserver {SERVER}'"
     name = plan.hosts[-1].name
-    wanted = _own_addresses(plan, host)[name]
+    wanted = _addresses(plan, host, plan.addressings[0])[name]
     if answers != [wanted]:
         yield f"its name server answers {' '.join(answers)[:80] or 'nothing'} for {name}, should answer {wanted}"
 
 
 def hosts_file(plan: Plan, machine: Machine) -> str:
-    """/etc/hosts: each name with an address that `machine` can reach; without routing, neighbours' on its segments."""
-    _, near_v6 = _near(plan, machine)
-    own = "".join(f"{address} {name}\n" for name, address in _own_addresses(plan, machine).items())
-    of_v6 = () if plan.ipv6 is None or not plan.ipv4 else plan.ipv6.hosts
-    beside = "".join(f"{near_v6.get(host.name, host.address)} {host.name}\n" for host in of_v6)
-    return f"127.0.0.1 localhost\n{own}{beside}"
+    """/etc/hosts: each name with an address that `machine` can reach, of each version of IP; without routing,
+    neighbours' on its segments."""
+    lines = [
+        f"{address} {name}\n"
+        for addressing in plan.addressings
+        for name, address in _addresses(plan, machine, addressing).items()
+    ]
+    return f"127.0.0.1 localhost\n{''.join(lines)}"
 
 
-def _own_addresses(plan: Plan, machine: Machine) -> dict[str, str]:
-    """The address of each machine by name, as `machine` knows it: of IPv4, or in a lab without it of IPv6."""
-    near, _ = _near(plan, machine)
-    return {each.name: plan.seen_as(near.get(each.name, each.address)) for each in plan.machines}
+def _addresses(plan: Plan, machine: Machine, addressing: Addressing) -> dict[str, str]:
+    """By name, the address of each machine that has one of this version of IP, as `machine` knows it."""
+    near = _near(plan, machine) if isinstance(machine, Host) and not plan.is_routed else {}
+    named = (each for each in plan.machines if addressing in plan.addressings_of(each))
+    return {each.name: addressing.address(near.get(each.name, each).address) for each in named}
 
 
-def _near(plan: Plan, machine: Machine) -> tuple[dict[str, str], dict[str, str]]:
-    return _shared(plan, machine) if isinstance(machine, Host) and not plan.is_routed else ({}, {})
-
-
-def _shared(plan: Plan, host: Host) -> tuple[dict[str, str], dict[str, str]]:
-    """By neighbour, its IPv4 and its IPv6 address on the shared segment; of several segments, on that of the path to
-    it.
-    """
+def _near(plan: Plan, host: Host) -> dict[str, HostPort]:
+    """By neighbour, its end on the shared segment; of several segments, on that of the path to it."""
     ends = dict[str, HostPort]()
     for port, other, far in plan.neighbours(host):
         if other.name not in ends or port.link == plan.path(host.name, other.name).links[0]:
             ends[other.name] = far
-    beside = {name: there.port(far.name) for name, far in ends.items() if (there := plan.ipv6_of(name)) is not None}
-    return {name: far.address for name, far in ends.items()}, {name: each.address for name, each in beside.items()}
+    return ends

@@ -14,9 +14,10 @@ from typing import Any, TypeAlias
 
 from minigts.dataplane.shaping import holds_arrivals, ifb
 from minigts.language.problems import listed
-from minigts.topology.plan.elements import Host, HostPort, Port, Route, Switch
+from minigts.topology.plan.addressing import Addressing, AnyRoute
+from minigts.topology.plan.elements import Host, HostPort, Port, Switch
 from minigts.topology.plan.plan import Plan
-from minigts.topology.routes import addresses, ipv6
+from minigts.topology.routes import addresses
 
 BEGIN, _IPV6, _FORWARDING = "--routes--", "--routes of IPv6--", "--forwarding--"
 SHOW = (
@@ -143,14 +144,14 @@ def differences(plan: Plan, machine: Host | Switch, shown: Shown, ports: Sequenc
     if not isinstance(machine, Host):
         return found
     ends = [end for port in ports if isinstance(port, HostPort) for end in port.on_segments]
-    found += [Difference(text) for end in ends for text in _of_end(end, shown, with_ipv4=plan.ipv4)]
-    if plan.ipv4 and f"{machine.address}/32" not in shown.addresses.get("lo", ()):
-        found.append(Difference(f"lo: the host's own address {machine.address} is gone"))
-    for family in plan.families:
-        if int(family[-1]) not in shown.forwards:
-            found.append(Difference(f"the host does not forward IP{family[2:]}"))
-    wanted = {**_wanted(plan, machine, ends), **_wanted_of_ipv6(plan, machine, ends)}
-    return [*found, *_of_routes(wanted, shown)]
+    found += [Difference(text) for end in ends for text in _of_end(end, shown, plan.addressings)]
+    for each in (each for each in plan.addressings if each.family == "ipv4"):
+        if each.own(machine) not in shown.addresses.get("lo", ()):
+            found.append(Difference(f"lo: the host's own address {machine.address} is gone"))
+    for each in plan.addressings:
+        if each.version not in shown.forwards:
+            found.append(Difference(f"the host does not forward IPv{each.version}"))
+    return [*found, *_of_routes(_wanted(plan, machine, ends), shown)]
 
 
 def added_addresses(port: Port, shown: Shown) -> str:
@@ -176,11 +177,11 @@ def _of_device(port: Port, shown: Shown) -> Iterator[str]:
         yield f"{port.name}: {ifb(port)}, which delays what arrives, is down"
 
 
-def _of_end(end: HostPort, shown: Shown, *, with_ipv4: bool) -> Iterator[str]:
-    own = f"{end.address}/{end.prefix}"
+def _of_end(end: HostPort, shown: Shown, addressings: Sequence[Addressing]) -> Iterator[str]:
     there = shown.addresses.get(end.name)
-    if there is not None and with_ipv4 and own not in there:
-        yield f"{end.name}: its address {own} is gone"
+    for own in (each.on_segment(end) for each in addressings if each.family == "ipv4"):
+        if there is not None and own not in there:
+            yield f"{end.name}: its address {own} is gone"
     if there is not None and end.vlan is not None and end.name not in shown.up:
         yield f"{end.name}: the interface is down"
 
@@ -199,9 +200,11 @@ class _Wanted:
 
 
 def _wanted(plan: Plan, host: Host, ends: Sequence[HostPort]) -> Mapping[Block, _Wanted]:
-    """The wanted IPv4 routes by destination: to each segment of these ends, and through them."""
-    segments = {ip_network(end.subnet): end.name for end in ends} if plan.ipv4 else {}
-    found = _by(segments, () if plan.has_routers else plan.routes_of(host.name))
+    """The wanted routes by destination: to each segment of these ends, and through them."""
+    found: dict[Block, _Wanted] = {}
+    for each in plan.addressings:
+        segments = {ip_network(each.on_segment(end), strict=False): end.name for end in ends}
+        found |= _by(segments, () if plan.has_routers else each.routes(plan.routes_of(host.name)))
     if host.gateway and len(ends) == len(host.on_segments):
         found[ip_network("0.0.0.0/0")] = _Wanted(
             addresses.GATEWAY_ROUTER, addresses.GATEWAY_INTERFACE, addresses.GATEWAY_ADDRESS
@@ -209,16 +212,7 @@ def _wanted(plan: Plan, host: Host, ends: Sequence[HostPort]) -> Mapping[Block, 
     return found
 
 
-def _wanted_of_ipv6(plan: Plan, host: Host, ends: Sequence[HostPort]) -> Mapping[Block, _Wanted]:
-    beside = plan.ipv6_of(host.name)
-    if beside is None:
-        return {}
-    addresses = {end.name: f"{beside.port(end.name).address}/{ipv6.SEGMENT_PREFIX}" for end in ends}
-    segments = {ip_network(address, strict=False): name for name, address in addresses.items()}
-    return _by(segments, () if plan.has_routers else plan.ipv6_routes_of(host.name))
-
-
-def _by(segments: Mapping[Block, str], routes: Sequence[Route | ipv6.Ipv6Route]) -> dict[Block, _Wanted]:
+def _by(segments: Mapping[Block, str], routes: Sequence[AnyRoute]) -> dict[Block, _Wanted]:
     found: dict[Block, _Wanted] = {block: _Wanted(None, name, None) for block, name in segments.items()}
     for route in routes:
         # Every neighbour is on a segment of the host, which is found by the few prefix lengths of its segments.

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from minigts.topology.facts.lab import bfd
-from minigts.topology.plan.elements import Host, HostPort
+from minigts.topology.plan.addressing import Addressing
+from minigts.topology.plan.elements import Host
 from minigts.topology.plan.plan import Plan
-from minigts.topology.routes import ipv6
 from minigts.topology.routes.best_ways import MOST_WAYS
 
 TABLE, RULE = 20, 32000
@@ -43,10 +43,9 @@ def start(plan: Plan, host: Host) -> Iterator[str]:
     yield "command -v bird >/dev/null || { echo 'there is no bird on this host: install bird2' >&2; exit 1; }"
     yield f"mkdir -p {folder}"
     yield f"printf %s {shlex.quote(configuration(plan, host))} >{folder}/bird.conf"
-    for family in _families(plan):
-        yield (
-            f"[[ $(ip -{family} rule show) == *'lookup {TABLE}'* ]] || ip -{family} rule add pref {RULE} lookup {TABLE}"
-        )
+    for each in plan.addressings:
+        rule = f"ip -{each.version} rule"
+        yield f"[[ $({rule} show) == *'lookup {TABLE}'* ]] || {rule} add pref {RULE} lookup {TABLE}"
     yield f"if {ask} show status >/dev/null 2>&1; then {ask} configure >/dev/null; else"
     yield f"  rm -f {folder}/bird.ctl {folder}/bird.pid"
     yield f"  bird -c {folder}/bird.conf -s {folder}/bird.ctl -P {folder}/bird.pid"
@@ -61,9 +60,9 @@ def configuration(plan: Plan, host: Host) -> str:
         "protocol device { scan time 1; }",
         *_bfd(plan, host),
     ]
-    for family in _families(plan):
-        lines += _kernel(plan, host, family)
-        lines += _ospf(plan, host, family) if plan.routing == "ospf" else _bgp(plan, host, family)
+    for each in plan.addressings:
+        lines += _kernel(plan, host, each)
+        lines += _ospf(plan, host, each) if plan.routing == "ospf" else _bgp(plan, host, each)
     return "\n".join([*lines, ""])
 
 
@@ -75,30 +74,10 @@ def _bfd(plan: Plan, host: Host) -> list[str]:
     return ["protocol bfd {", *(f'  interface "{port.name}" {{ {every} }};' for port in host.ports), "}"]
 
 
-def _families(plan: Plan) -> tuple[int, ...]:
-    return tuple(int(family[-1]) for family in plan.families)
-
-
-def _beside(plan: Plan, host: Host) -> ipv6.Ipv6Host:
-    beside = plan.ipv6_of(host.name)
-    if beside is None:
-        raise KeyError(host.name)
-    return beside
-
-
-def _own(plan: Plan, host: Host, family: int) -> tuple[str, str]:
-    """The host's own address, and its length in bits."""
-    return (host.address, "32") if family == 4 else (_beside(plan, host).address, "128")
-
-
-def _destinations(plan: Plan, host: Host, family: int) -> list[str]:
-    return [route.to for route in (plan.routes_of if family == 4 else plan.ipv6_routes_of)(host.name)]
-
-
-def _kernel(plan: Plan, host: Host, family: int) -> list[str]:
+def _kernel(plan: Plan, host: Host, addressing: Addressing) -> list[str]:
     """The kernel gets only routes to the plan's destinations, with the host's own address as the source."""
-    address, _ = _own(plan, host, family)
-    to = _destinations(plan, host, family)
+    address, family = addressing.address(host.address), addressing.version
+    to = [route.to for route in addressing.routes(plan.routes_of(host.name))]
     given = f"filter {{ if net !~ [{', '.join(to)}] then reject; krt_prefsrc = {address}; accept; }}" if to else "none"
     return [
         f"protocol kernel kernel{family} {{",
@@ -109,16 +88,15 @@ def _kernel(plan: Plan, host: Host, family: int) -> list[str]:
     ]
 
 
-def _ospf(plan: Plan, host: Host, family: int) -> list[str]:
-    costs = _costs_from(plan, host)
-    address, bits = _own(plan, host, family)
+def _ospf(plan: Plan, host: Host, addressing: Addressing) -> list[str]:
+    costs, family = _costs_from(plan, host), addressing.version
     return [
         f"protocol ospf v{2 if family == 4 else 3} ospf{family} {{",
         f"  instance id {INSTANCE};" if family == 4 else "",
         "  ecmp no;" if plan.ecmp is None else f"  ecmp yes limit {MOST_WAYS};",
         f"  ipv{family} {{ import all; export none; }};",
         "  area 0 {",
-        f"    stubnet {address}/{bits} {{ cost 1; }};",
+        f"    stubnet {addressing.own(host)} {{ cost 1; }};",
         *(
             f'    interface "{port.name}" {{ type ptp; cost {costs[port.link]}; hello {HELLO_S}; dead {DEAD_S};'
             f"{' bfd yes;' if plan.bfd_ms is not None else ''} }};"
@@ -129,20 +107,19 @@ def _ospf(plan: Plan, host: Host, family: int) -> list[str]:
     ]
 
 
-def _bgp(plan: Plan, host: Host, family: int) -> list[str]:
+def _bgp(plan: Plan, host: Host, addressing: Addressing) -> list[str]:
     """A path's cost travels as MED, to which each host adds its link's: BGP alone would count systems, not time."""
-    costs = _costs_from(plan, host)
-    address, bits = _own(plan, host, family)
-    named = {link.name: link.subnet if family == 4 else _segment(plan, link.name) for link in plan.links}
+    costs, family = _costs_from(plan, host), addressing.version
+    named = {link.name: addressing.network(link.subnet) for link in plan.links}
     lines = [
         f"protocol static own{family} {{",
         f"  ipv{family};",
-        f"  route {address}/{bits} blackhole;",
+        f"  route {addressing.own(host)} blackhole;",
         *(f"  route {named[port.link]} blackhole;" for port in host.ports),
         "}",
     ]
     for port in host.ports:
-        near, far = _session(plan, host, port, family)
+        near, far = map(addressing.address, (port.address, port.peer_address))
         peer = plan.host(port.peer_host)
         lines += [
             f"protocol bgp bgp{family}_{port.name} {{",
@@ -175,26 +152,12 @@ def _costs_from(plan: Plan, host: Host) -> dict[str, int | None]:
     return {link.name: link.cost_from(host.name) for link in plan.links if host.name in link.ends}
 
 
-def _segment(plan: Plan, link: str) -> str:
-    return "" if plan.ipv6 is None else plan.ipv6.subnet(link)
-
-
-def _session(plan: Plan, host: Host, port: HostPort, family: int) -> tuple[str, str]:
-    if family == 4:
-        return port.address, port.peer_address
-    end = _beside(plan, host).port(port.name)
-    if end.peer_address is None:
-        raise KeyError(port.name)
-    return end.address, end.peer_address
-
-
 @dataclass(frozen=True)
 class ExpectedRoutes:
     """By destination, as `ip route show` writes it, the ports by which it may be reached: several only where paths cost
     the same. With `every` the host's route goes by all of them."""
 
-    of_ipv4: Mapping[str, frozenset[str]]
-    of_ipv6: Mapping[str, frozenset[str]]
+    ports: Mapping[str, frozenset[str]]
     every: bool = False
 
 
@@ -217,12 +180,10 @@ def expected_routes(plan: Plan, host: Host, cut: Collection[str] = ()) -> Expect
         link.subnet: {indices[end]: (link.cost_from(end) or 0) if adds else 0 for end in link.ends}
         for link in plan.links
     }
-    routes, beside = plan.routes_of(host.name), plan.ipv6_routes_of(host.name)
-    ways = {route.to: ports_to(targets[route.to]) for route in routes}
+    ways = {route.to: ports_to(targets[route.to]) for route in plan.routes_of(host.name)}
+    known = {to: ports for to, ports in ways.items() if ports}
     return ExpectedRoutes(
-        {_shown(route.to): ways[route.to] for route in routes if plan.ipv4 and ways[route.to]},
-        # IPv6 routes are in the order of the IPv4 routes.
-        {_shown(six.to): ways[four.to] for four, six in zip(routes, beside, strict=False) if ways[four.to]},
+        {_shown(each.network(to)): ports for each in plan.addressings for to, ports in known.items()},
         plan.ecmp is not None,
     )
 
@@ -235,17 +196,16 @@ def show(plan: Plan) -> str:
     """A shell command that prints every route of the protocol, `DESTINATION PORT` a line; a route over several ways has
     each in an indented line of its own."""
     each = "awk '!/^[ \\t]/ { to = $1 } { for (i = 2; i < NF; i++) if ($i == \"dev\") print to, $(i + 1) }'"
-    shows = "; ".join(f"ip -{family} route show table {TABLE} 2>/dev/null" for family in _families(plan))
+    shows = "; ".join(f"ip -{each.version} route show table {TABLE} 2>/dev/null" for each in plan.addressings)
     return f"{{ {shows}; }} | {each}"
 
 
 def wait(plan: Plan, ways: ExpectedRoutes) -> str:
     """A `bash` script that ends when the host has these routes and no other; after WAIT_S it prints its routes and
     exits with 1."""
-    both = [*ways.of_ipv4.items(), *ways.of_ipv6.items()]
     # No process substitution: hosts have no /dev/fd.
-    allowed = sorted(f"{to} {port}" for to, ports in both for port in ports)
-    count = len(allowed if ways.every else both)
+    allowed = sorted(f"{to} {port}" for to, ports in ways.ports.items() for port in ports)
+    count = len(allowed if ways.every else ways.ports)
     return (
         f"allowed={shlex.quote(chr(10).join(allowed))}\n"
         f"for look in $(seq {WAIT_S * 4}); do\n"
@@ -260,7 +220,7 @@ def wait(plan: Plan, ways: ExpectedRoutes) -> str:
 
 def differences(ways: ExpectedRoutes, shown: Sequence[str]) -> list[str]:
     """How the lines of `show` differ from what should be there, a sentence each."""
-    wanted = {**ways.of_ipv4, **ways.of_ipv6}
+    wanted = ways.ports
     found = [(to, port) for to, _, port in (line.partition(" ") for line in shown) if to and port]
     there = {to for to, _ in found}
     missing = [f"no route to {to}" for to in wanted if to not in there]

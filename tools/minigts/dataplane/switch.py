@@ -11,7 +11,6 @@ from typing import Any, Literal
 from minigts import paths
 from minigts.topology.plan.elements import OnVlan, Switch, vlans_in_words
 from minigts.topology.plan.plan import Plan
-from minigts.topology.routes.ipv6 import SEGMENT_PREFIX
 
 Step = Literal["make_switch", "ask_controller", "wait_for_tree", "show_tree"]
 CONVERGENCE_S = 50
@@ -145,7 +144,7 @@ def tree_differences(wanted: InTree, shown: InTree) -> Iterator[str]:
 
 
 def _address(plan: Plan, of: Switch | OnVlan) -> str:
-    return f"{plan.seen_as(of.address)}/{of.prefix if plan.ipv4 else SEGMENT_PREFIX}"
+    return plan.addressings[0].on_segment(of)
 
 
 def _mac(of: OnVlan) -> str:

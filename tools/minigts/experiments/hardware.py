@@ -168,7 +168,7 @@ def _ends(prepared: Prepared) -> tuple[Host, Host]:
     if len(plan.hosts) != 2 or len(plan.links) != 1:
         why = f"two computers and a cable are two hosts and one link; {plan.name} has others"
         raise InputError(f"{experiment.name}: {why}")
-    if not plan.ipv4:
+    if plan.family != "ipv4":
         raise InputError(f"{experiment.name}: two computers get IPv4 addresses, and {plan.name} says `ipv4: false`")
     pairs = {(sample.source, sample.target) for sample in prepared.samples}
     if len(pairs) != 1 or experiment.overlays != ("none",):

@@ -24,9 +24,9 @@ from minigts.providers import DEFAULT as DEFAULT_PROVIDER
 from minigts.providers import registry
 from minigts.results import chance
 from minigts.results.schema import BESIDE, EXPERIMENT, TOPOLOGY, LeftOut
+from minigts.topology import overlay_names
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import load_file, topology_bytes
-from minigts.topology.routes import ipv6
 from minigts.topology.time import Time
 from minigts.topology.user_files import UserFiles
 
@@ -306,7 +306,7 @@ def _unknown_overlays(file: Path, names: Sequence[str]) -> Iterator[Problem]:
     tree = read_tree(read_text(file, LANGUAGE), str(file), LANGUAGE)
     for index, name in enumerate(names):
         if name not in known:
-            why = ipv6.why_not(name, known) or f"no overlay {name!r}; there are {', '.join(known)}"
+            why = overlay_names.why_unknown(name, known) or f"no overlay {name!r}; there are {', '.join(known)}"
             yield tree.problem(str(file), (("overlays", index), f"overlays: {why}"))
 
 

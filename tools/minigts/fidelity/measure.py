@@ -439,7 +439,7 @@ def _echoes_counted(lab: Lab, machine: str) -> int:
     For IPv4 it is `InEchos` in /proc/net/snmp, whose lines `Icmp: InMsgs InErrors … InEchos …` and `Icmp: 12 0 … 9 …`
     have names and values; for IPv6 `Icmp6InEchos` in /proc/net/snmp6, which has a name and a value a line.
     """
-    if not lab.plan.ipv4:
+    if lab.plan.family == "ipv6":
         return _echoes_of_ipv6(lab, machine)
     shown = lab.provider.run(machine, ["cat", "/proc/net/snmp"], timeout_s=10).stdout
     lines = [line.split() for line in shown.splitlines() if line.startswith("Icmp: ")]

@@ -81,7 +81,7 @@ def declare(lab: Lab, after: Plan, progress: Progress, *, altered: bool) -> Lab:
         lab.settle_plan(found)
         names = _set_otherwise(before, after)
         ends = [machine for machine in after.machines if any(port.link in names for port in machine.ports)]
-        routed = [host for host in after.hosts if interfaces.routes(before, host) != interfaces.routes(after, host)]
+        routed = [host for host in after.hosts if before.all_routes_of(host.name) != after.all_routes_of(host.name)]
         if paused := found.paused.intersection(host.name for host in routed):
             raise InputError(f"{min(paused)} is paused, and its routes change: minigts resume {min(paused)}")
         changed = {name: each for name, each in found.changed.items() if name not in names}

@@ -180,5 +180,4 @@ def addresses_of(lab: Lab, host: str) -> Sequence[str]:
     """The addresses at which a program on a machine may listen: its loopback, its own, and those of its segments."""
     machine = lab.plan.machine(host)
     on = machine.on_segments if isinstance(machine, Host) else machine.vlans
-    own = (machine.address, *(each.address for each in on))
-    return list(dict.fromkeys((LOOPBACK, *map(lab.plan.seen_as, own))))
+    return list(dict.fromkeys((LOOPBACK, *map(lab.plan.address_of, (machine, *on)))))

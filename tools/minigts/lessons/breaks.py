@@ -87,7 +87,7 @@ def find_kinds(kinds: Sequence[str]) -> tuple[Kind, ...]:
 def draw(plan: Plan, seed: str, kinds: Sequence[str] = ()) -> Fault:
     """The fault that a seed draws for a plan: first the kind, then its place. Raises InputError when the topology has
     no place for any of the kinds."""
-    if not plan.ipv4 or plan.routing != "routed":
+    if plan.family != "ipv4" or plan.routing != "routed":
         raise InputError(f"break: faults are known for labs with IPv4 and static routes, and {plan.name} is none")
     possible = [kind for kind in find_kinds(kinds) if any(True for _ in _places(kind, plan))]
     if not possible:

@@ -55,7 +55,6 @@ from minigts.language.validation import read_model
 from minigts.machine.progress import Progress
 from minigts.topology import overlay_names
 from minigts.topology.overlay_names import FILE
-from minigts.topology.routes import ipv6
 
 Encapsulation = Literal["none", "ipip", "vxlan", "udp", "esp", "wireguard", "ipv6", "vxlan6", "wireguard6"]
 Engine = Literal["docker", "namespace"]
@@ -293,7 +292,7 @@ def find(name: str) -> Overlay:
     """The overlay called `name`. Raises InputError, which lists all overlays, when there is none."""
     folder = _folders().get(name)
     if folder is None:
-        if (why := ipv6.why_not(name, known_names())) is not None:
+        if (why := overlay_names.why_unknown(name, known_names())) is not None:
             raise InputError(why)
         raise InputError(
             f"no overlay {name!r}; there are {', '.join(known_names())}{did_you_mean(name, known_names())}"
@@ -344,7 +343,7 @@ def _misfits(folder: Path, declared: Declaration) -> Iterator[Finding]:
             "each variant stands on a line of its own below `variants:`, with its braces or keys behind",
         )
     for variant, data_path in declared.variants.items():
-        if (data_path.encapsulation in OVER_IPV6) != (ipv6.needs_ipv6(f"-{variant}")):
+        if (data_path.encapsulation in OVER_IPV6) != (overlay_names.needs_ipv6(f"-{variant}")):
             why = f"a variant whose name ends in v6, and no other, has one of {', '.join(OVER_IPV6)}"
             yield ("variants", variant, "encapsulation"), why
     yield from _misprints(declared.prints)

@@ -98,15 +98,15 @@ def facts_for(
     link_mtu = min((port.mtu for other in plan.hosts for port in other.ports), default=ETHERNET_MTU)
     return HostFacts(
         name=host.name,
-        address=plan.seen_as(host.address),
+        address=plan.address_of(host),
         address_v6=_ipv6_address(plan, host),
         index=host.index,
         position=team.index(host),
-        leader=plan.seen_as(team.leader.address),
+        leader=plan.address_of(team.leader),
         peers=tuple(
             Peer(
                 name=other.name,
-                address=plan.seen_as(other.address),
+                address=plan.address_of(other),
                 index=other.index,
                 address_v6=_ipv6_address(plan, other),
             )
@@ -116,9 +116,9 @@ def facts_for(
         links=tuple(
             LinkEnd(
                 interface=port.name,
-                address=plan.seen_as(port.address),
+                address=plan.address_of(port),
                 peer=peer.name,
-                peer_address=plan.seen_as(far.address),
+                peer_address=plan.address_of(far),
             )
             for port, peer, far in plan.neighbours(host)
             if peer in team
@@ -129,7 +129,7 @@ def facts_for(
         folders=tuple(folder.name for folder in overlay.folders),
         variant=overlay.variant,
         programs=programs,
-        encapsulation="ipv6" if overlay.name == UNDERLAY and not plan.ipv4 else overlay.data_path.encapsulation,
+        encapsulation=_encapsulation(plan, overlay),
         overlay_mtu=overlay.data_path.mtu_over(link_mtu),
         prove_encryption=overlay.data_path.prove_encryption,
         kernel_modules=overlay.kernel_modules,
@@ -137,6 +137,14 @@ def facts_for(
         patience_s=patience_s,
         kubernetes=plan.kubernetes if overlay.declaration.pods else None,
     )
+
+
+def _encapsulation(plan: Plan, overlay: Overlay) -> str:
+    """What packets are in on the links. Those of plain hosts are of the version of IP by which these reach each
+    other."""
+    if overlay.name == UNDERLAY and plan.family == "ipv6":
+        return "ipv6"
+    return overlay.data_path.encapsulation
 
 
 def largest_carried(plan: Plan, mtu: int) -> dict[str, str]:

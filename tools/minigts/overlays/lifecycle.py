@@ -45,9 +45,9 @@ from minigts.overlays.phases import (
 )
 from minigts.overlays.teams import UNDERLAYS, team_of, teams
 from minigts.providers.base import CarriesPrograms, OwnProcesses, Provider
+from minigts.topology import overlay_names
 from minigts.topology.plan.elements import Host
 from minigts.topology.plan.plan import Plan
-from minigts.topology.routes import ipv6
 
 PROGRAMS_IN_HOST = PurePosixPath("/var/lib/minigts/programs")
 MOVE_TIMEOUT_S = 180.0
@@ -128,10 +128,8 @@ def require_fit(plan: Plan, name: str) -> None:
             if user := reserved_block(IPv4Network(subnet)):
                 where = f"link {link.name} of topology {plan.name} has {subnet}"
                 raise InputError(f"overlay {name!r} does not fit: {where}, which overlaps {user}")
-    if (why := ipv6.why_without_ipv4(name, catalogue.known_names())) is not None and not plan.ipv4:
-        raise InputError(f"{why}, and topology {plan.name} says `ipv4: false`")
-    if ipv6.needs_ipv6(name) and plan.ipv6 is None:
-        raise InputError(f"overlay {name!r} uses IPv6, and topology {plan.name} has none: write `ipv6: true` there")
+    if (why := overlay_names.why_unfit(name, plan.families, f"topology {plan.name}")) is not None:
+        raise InputError(why)
     if name in catalogue.known_names():  # that there is no such overlay is said elsewhere
         _require_memory(plan, catalogue.find(name))
         _require_one_segment(plan, catalogue.find(name))

@@ -18,7 +18,7 @@ from minigts.topology.link_settings import untimely
 from minigts.topology.read.declared import Draft, DraftHost, DraftLink, DraftSwitch
 from minigts.topology.read.links import END_SETTINGS
 from minigts.topology.read.model import LAB_SETTINGS, SHORTHANDS
-from minigts.topology.routes import ipv6, segments
+from minigts.topology.routes import segments
 from minigts.topology.routes.addresses import DEFAULT_SUBNETS, assign, capacity, overlaps
 from minigts.topology.routes.graph import connected_components
 from minigts.topology.routes.segments import NO_VLAN, Segment
@@ -242,7 +242,7 @@ def _in_words(parts: Sequence[Sequence[str]]) -> str:
 
 def _overlay(overlay: Data, known: Collection[str] | None) -> Iterator[Finding]:
     if isinstance(overlay, str) and known is not None and overlay not in known:
-        if (why := ipv6.why_not(overlay, known)) is not None:
+        if (why := overlay_names.why_unknown(overlay, known)) is not None:
             yield ("overlay",), why
             return
         hint = did_you_mean(overlay, known)

@@ -121,7 +121,7 @@ def show_labs(labs: Iterable[Lab]) -> None:
             (
                 h.name,
                 h.location or "",
-                lab.plan.seen_as(h.address),
+                lab.plan.address_of(h),
                 *shown_plan.ipv6_address(lab.plan, h.name),
                 *([inside.get(h.name, "")] if inside else ()),
                 *([h.kernel or STANDARD] if named else ()),

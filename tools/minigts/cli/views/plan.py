@@ -96,12 +96,12 @@ def show_plan(plan: Plan, hiding: str | None = None) -> None:
 def _planned_machines(plan: Plan) -> Iterator[tuple[str, ...]]:
     for each in plan.machines[:ROWS_SHOWN]:
         if each.role == "switch":
-            addresses = ", ".join(f"{plan.seen_as(own.address)} VLAN {own.vlan}" for own in each.vlans)
+            addresses = ", ".join(f"{plan.address_of(own)} VLAN {own.vlan}" for own in each.vlans)
         else:
             ports = each.on_segments
-            addresses = ", ".join(f"{plan.seen_as(port.address)} {port_label(port)}" for port in ports[:PORTS_SHOWN])
+            addresses = ", ".join(f"{plan.address_of(port)} {port_label(port)}" for port in ports[:PORTS_SHOWN])
             addresses += f" and {left} more" if (left := len(ports) - PORTS_SHOWN) > 0 else ""
-        known = (each.name, each.location or "", plan.seen_as(each.address), *ipv6_address(plan, each.name))
+        known = (each.name, each.location or "", plan.address_of(each), *ipv6_address(plan, each.name))
         yield (*known, addresses, f"{each.cpus:g}", f"{each.memory_mb} MB")
 
 
@@ -204,13 +204,12 @@ def ipv6_address(plan: Plan, machine: str) -> list[str]:
 
 
 def _ipv6_cell(plan: Plan, text: str | None) -> list[str]:
-    return [] if plan.ipv6 is None or not plan.ipv4 else [text or ""]
+    return [text or ""] if len(plan.addressings) > 1 else []
 
 
 def _subnets(plan: Plan, link: Link) -> str:
-    if plan.ipv6 is not None and not plan.ipv4:
-        return plan.ipv6.subnet(link.name)
-    return ", ".join(subnet for _, subnet in link.segments)
+    first = plan.addressings[0]
+    return ", ".join(first.network(subnet) for _, subnet in link.segments)
 
 
 def both(of: Link | PathOfPlan, show: Callable[[Direction], str]) -> str:

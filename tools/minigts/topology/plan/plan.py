@@ -16,7 +16,8 @@ from pydantic_core import to_json as as_json
 
 from minigts.topology.frames import Family
 from minigts.topology.link_settings import Shaping
-from minigts.topology.plan.elements import Group, Host, HostPort, Link, Path, Port, Route, Switch
+from minigts.topology.plan.addressing import Addressing, AnyRoute
+from minigts.topology.plan.elements import Group, Host, HostPort, Link, OnVlan, Path, Port, Route, Switch
 from minigts.topology.plan.stored import WITH_ROUTES, Stored, contradictions
 from minigts.topology.routes import ipv6 as v6
 from minigts.topology.routes import switched, underlay
@@ -108,24 +109,25 @@ class Plan(Stored):
     @property
     def family(self) -> Family:
         """The version of IP by which hosts reach each other, unless an overlay or a command says otherwise."""
-        return "ipv4" if self.ipv4 else "ipv6"
+        return self.families[0]
 
-    @property
-    def families(self) -> tuple[Family, ...]:
-        """The versions of IP of which hosts and links have addresses."""
-        there: tuple[tuple[Family, bool], ...] = ("ipv4", self.ipv4), ("ipv6", self.ipv6 is not None)
-        return tuple(family for family, has in there if has)
+    @cached_property
+    def addressings(self) -> tuple[Addressing, ...]:
+        """The addresses of each version of IP that the lab has, first those by which hosts reach each other."""
+        return tuple(Addressing(family, self._ipv6_numbering if family == "ipv6" else None) for family in self.families)
 
-    def seen_as(self, address: str) -> str:
-        """The address by which others reach the machine, or the end of a link, whose IPv4 address is `address`: that,
-        or in a lab without IPv4 the IPv6 address with its number. Raises KeyError where no machine has it."""
-        if self.ipv4 or self._ipv6_numbering is None:
-            return address
-        return self._ipv6_numbering.address(address)
+    def addressings_of(self, machine: Host | Switch) -> tuple[Addressing, ...]:
+        """Those of which the machine has addresses: a switch only has the one by which others reach it."""
+        return self.addressings[:1] if isinstance(machine, Switch) else self.addressings
+
+    def address_of(self, end: Host | HostPort | Switch | OnVlan) -> str:
+        """The address by which others reach a machine, or the end of a link. Raises KeyError where it is not the
+        plan's."""
+        return self.addressings[0].address(end.address)
 
     def own_address(self, host: str) -> str:
-        """The host's own address, as others reach it (`seen_as`). Raises KeyError."""
-        return self.seen_as(self.host(host).address)
+        """The host's own address, as others reach it. Raises KeyError."""
+        return self.address_of(self.host(host))
 
     def machine(self, name: str) -> Host | Switch:
         """The host or switch called `name`. Raises KeyError."""
@@ -219,8 +221,8 @@ class Plan(Stored):
         far = self.machine(link.ends[end])
         if isinstance(far, Switch):
             vlan, _ = link.segments[0]
-            return self.seen_as(next((each.address for each in far.vlans if each.vlan == vlan), far.address))
-        return self.seen_as(next(port.address for port in far.ports if port.link == link.name))
+            return self.address_of(next((each for each in far.vlans if each.vlan == vlan), far))
+        return self.address_of(next(port for port in far.ports if port.link == link.name))
 
     def address_over(self, path: Path) -> str:
         """The address of the path's target: its own address where hosts have routes, else that on the shared
@@ -229,7 +231,7 @@ class Plan(Stored):
             return self.own_address(path.target)
         near = self.neighbours(self.host(path.source))
         ends = (far for port, host, far in near if host.name == path.target and port.link == path.links[0])
-        return self.seen_as(next(ends).address)
+        return self.address_of(next(ends))
 
     def ends_on(self, path: Path) -> list[Port]:
         """Both ends of each link on the path, on any of its ways. A link is there twice where a host routes between two
@@ -316,10 +318,12 @@ class Plan(Stored):
     def ipv6_routes_of(self, host: str) -> tuple[v6.Ipv6Route, ...]:
         """A host's IPv6 routes, in the order of `routes_of`; none in a lab without IPv6, nor to a network that is no
         host's and no segment's."""
-        numbering = self._ipv6_numbering
-        if numbering is None:
-            return ()
-        return tuple(numbering.route(each) for each in self.routes_of(host) if numbering.knows(each.to))
+        return tuple(route for route in self.all_routes_of(host) if isinstance(route, v6.Ipv6Route))
+
+    def all_routes_of(self, host: str) -> tuple[AnyRoute, ...]:
+        """A host's routes, of every version of IP that the lab has. Raises KeyError."""
+        routes = self.routes_of(host)
+        return tuple(route for addressing in self.addressings for route in addressing.routes(routes))
 
     @cached_property
     def _ends_named(self) -> dict[str, tuple[str, str]]:

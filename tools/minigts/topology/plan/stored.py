@@ -24,6 +24,7 @@ from minigts.topology.fields import (
     Note,
     OwnSeed,
 )
+from minigts.topology.frames import Family, families
 from minigts.topology.host_setting import PlannedNetwork as HostsNetwork
 from minigts.topology.host_settings import misfits, untimely_hosts
 from minigts.topology.link_settings import untimely
@@ -103,7 +104,7 @@ class Stored(Frozen):
         bool, Field(exclude_if=lambda there: there), Fact(stays="hosts get their addresses as they boot")
     ] = True
     """Whether hosts and links have the IPv4 addresses. Without them, which is stored as false, the addresses of `hosts`
-    and `switches` are numbers alone: the IPv6 addresses follow from them (`Plan.seen_as`)."""
+    and `switches` are numbers alone: the IPv6 addresses follow from them (`topology/plan/addressing.py`)."""
     dns: Annotated[
         bool, Field(exclude_if=lambda served: not served), Fact(stays="hosts start their name servers as they boot")
     ] = False
@@ -141,6 +142,11 @@ class Stored(Frozen):
         if isinstance(beside := kept.get("ipv6"), dict):
             kept["ipv6"] = {**beside, "hosts": _without_routes(beside.get("hosts"))}
         return {**kept, "version": VERSION, "hosts": _without_routes(kept.get("hosts"))}
+
+    @property
+    def families(self) -> tuple[Family, ...]:
+        """The versions of IP of which hosts and links have addresses."""
+        return families(ipv4=self.ipv4, ipv6=self.ipv6 is not None)
 
     @property
     def machines(self) -> tuple[Host | Switch, ...]:
@@ -215,7 +221,7 @@ def _members_astray(plan: Stored, hosts: Set[str]) -> Iterator[str]:
 
 def _other_ipv6(plan: Stored) -> Iterator[str]:
     if plan.ipv6 is None:
-        yield from () if plan.ipv4 else ("ipv4: hosts have neither IPv4 nor IPv6 addresses",)
+        yield from () if plan.families else ("ipv4: hosts have neither IPv4 nor IPv6 addresses",)
         return
     try:
         same = plan.ipv6 == ipv6.lab_addresses(plan.hosts, plan.links, plan.ipv6.prefix)

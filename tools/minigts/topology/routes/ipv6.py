@@ -8,7 +8,7 @@ a lab without IPv4.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Annotated, TypeAlias
@@ -17,7 +17,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from minigts.language.problems import shown
 from minigts.topology.fields import MOST_HOSTS, MOST_LINKS, HostName, Name, OnSegment
-from minigts.topology.overlay_names import UNDERLAY
 from minigts.topology.plan import elements
 
 DEFAULT = "fd6d:6967:7473::/48"
@@ -28,9 +27,6 @@ MOST_SEGMENTS = 0xFFFF
 """The most segments, numbered from 0; the /64 with this number has the hosts' own addresses."""
 LEAST_MTU = 1280
 """The least MTU of a link that carries IPv6 (RFC 8200, section 5)."""
-
-SUFFIX = "-v6"
-"""The suffix of overlays that use IPv6: `none-v6`."""
 
 _USABLE = (IPv6Network("fc00::/7"), IPv6Network("2000::/3"))
 _LONGEST = len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128")
@@ -47,29 +43,6 @@ def block(text: str) -> str:
     if not any(network.subnet_of(usable) for usable in _USABLE):
         raise ValueError(f"{network} holds no addresses for hosts: take one of fc00::/7, which are local, or 2000::/3")
     return str(network)
-
-
-def needs_ipv6(overlay: str) -> bool:
-    """Whether that overlay can only be laid over a lab with IPv6."""
-    return overlay.endswith(SUFFIX)
-
-
-def why_not(overlay: str, known: Collection[str]) -> str | None:
-    """Why there is no overlay such as `swarm-v6`: swarm exists, but uses IPv4 alone. None for other names."""
-    plain = overlay.removesuffix(SUFFIX)
-    if overlay in known or plain == overlay or plain not in known:
-        return None
-    able = ", ".join(sorted(name for name in known if needs_ipv6(name)))
-    why = "its hosts and programs know each other by IPv4 addresses"
-    return f"overlay {plain} uses IPv4 alone, since {why}; overlays over IPv6 are {able}"
-
-
-def why_without_ipv4(overlay: str, known: Collection[str]) -> str | None:
-    """Why an overlay cannot be laid over a lab without IPv4; None where it can, and for unknown names."""
-    able = [name for name in known if name == UNDERLAY or needs_ipv6(name)]
-    if overlay in able or overlay not in known:
-        return None
-    return f"overlay {overlay} uses IPv4; overlays that do without are {', '.join(sorted(able))}"
 
 
 @lru_cache(maxsize=4096)

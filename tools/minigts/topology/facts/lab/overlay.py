@@ -8,19 +8,20 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 from minigts.language.fields import matching
-from minigts.language.problems import Finding, shown
+from minigts.language.problems import Finding
 from minigts.language.tree import Data
+from minigts.topology import overlay_names
 from minigts.topology.fields import NAME, NAME_HINT
+from minigts.topology.frames import families
 from minigts.topology.host_setting import Elsewhere
 from minigts.topology.lab_setting import NOWHERE, LabSetting
 from minigts.topology.read.declared import Draft
-from minigts.topology.routes import ipv6
 
 
 def _problems(document: Mapping[str, Data], _: Draft) -> Iterator[Finding]:
-    overlay = document["overlay"]
-    if document.get("ipv6") in (None, "false") and ipv6.needs_ipv6(str(overlay)):
-        yield ("overlay",), f"overlay {shown(overlay)} uses IPv6, and hosts have none: add `ipv6: true`"
+    have = families(ipv4=document.get("ipv4") != "false", ipv6=document.get("ipv6") not in (None, "false"))
+    if (why := overlay_names.why_unfit(str(document["overlay"]), have, "the topology")) is not None:
+        yield ("overlay",), why
 
 
 Overlay: TypeAlias = Annotated[
