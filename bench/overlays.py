@@ -290,8 +290,6 @@ def main() -> None:
     directory.mkdir(parents=True, exist_ok=True)
     all_names = overlays.known_names()
     wanted = chosen.overlay or [name for name in all_names if plan.ipv6 or not overlay_names.needs_ipv6(name)]
-        name for name in overlays.known_names() if plan.ipv6 or not overlay_names.needs_ipv6(name)
-    ]
     left = [name for name in wanted if chosen.again or not (directory / f"{name}.json").exists()]
     if left:
         with stage.lab_of(plan) as lab:

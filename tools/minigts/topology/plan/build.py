@@ -11,7 +11,7 @@ from minigts.language import interface_names
 from minigts.topology import containers, host_settings
 from minigts.topology.facts.hosts.cpus import DEFAULT_CPUS
 from minigts.topology.facts.links import queue
-from minigts.topology.frames import ETHERNET_HEADER_BYTES, Family, families
+from minigts.topology.frames import ETHERNET_HEADER_BYTES, Family
 from minigts.topology.kernel_names import STANDARD
 from minigts.topology.link_settings import Shaping
 from minigts.topology.plan import chance
@@ -48,7 +48,7 @@ def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Pla
     the topology are relative to `directory`."""
     parts = segments.segments_of(drafted)
     subnets = _subnets(topology, drafted.links, parts)
-    family = families(ipv4=topology.ipv4, ipv6=topology.ipv6 is not None)[0]
+    family = topology.families[0]
     declared = _links(drafted.links, segments.vlans_of_links(drafted), zip(parts, subnets, strict=True), family)
     given = _addresses(parts, subnets, drafted.links)
     ends = _ends(drafted, declared, topology.seed)

@@ -40,6 +40,7 @@ from minigts.topology.fields import (
     HOST_NAME,
     LONGEST_LOCATION,
 )
+from minigts.topology.frames import Family, families
 from minigts.topology.host_settings import HostSpec
 from minigts.topology.lab_setting import LabSetting
 from minigts.topology.read.links import LinkSettings, LinkSpec
@@ -132,6 +133,11 @@ class Topology(Spec):
     expect: Expectations = None
     tolerances: Tolerances = None
     seed: Seed = 0
+
+    @property
+    def families(self) -> tuple[Family, ...]:
+        """The versions of IP of which hosts and links have addresses."""
+        return families(ipv4=self.ipv4, ipv6=self.ipv6 is not None)
 
 
 LAB_SETTINGS: Mapping[str, LabSetting] = {

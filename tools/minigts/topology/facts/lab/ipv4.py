@@ -10,6 +10,7 @@ from pydantic import Field
 from minigts.language.fields import truth
 from minigts.language.problems import Finding
 from minigts.language.tree import Data
+from minigts.topology import overlay_names
 from minigts.topology.host_setting import Elsewhere
 from minigts.topology.lab_setting import NOWHERE, LabSetting
 from minigts.topology.read.declared import Draft
@@ -26,6 +27,8 @@ def _problems(document: Mapping[str, Data], drafted: Draft) -> Iterator[Finding]
         yield ("ipv4",), "hosts would have no addresses: add `ipv6: true`, or take `ipv4: false` out"
     if document.get("subnets") is not None:
         yield ("subnets",), f"it is a block of IPv4, {_EITHER}"
+    if (why := overlay_names.why_unfit(str(document.get("overlay")), ("ipv6",), "the topology")) is not None:
+        yield ("overlay",), why
     yield from _addresses(drafted)
 
 
