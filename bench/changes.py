@@ -27,11 +27,12 @@ from minigts.cli import console
 from minigts.cli.views import tables
 from minigts.dataplane import wire
 from minigts.fidelity import measure
-from minigts.lab import Lab, edit, links
+from minigts.lab import Lab, current, edit, shown_links
 from minigts.lab.record import Amounts
 from minigts.machine.proc import family
 from minigts.providers.base import OwnProcesses
 from minigts.topology.edit import add_host, remove_host
+from minigts.topology.plan import link_names
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import load
 
@@ -97,10 +98,10 @@ class Rounds:
 
     def look(self) -> None:
         """Compare every link with the record, and check that every host answers."""
-        shown = links.read_wires(self._lab) or {}
+        shown = shown_links.read_wires(self._lab) or {}
         for machine in self._lab.plan.machines:
             for port in machine.ports:
-                now = links.port_now(self._lab.plan, port, self._lab.read_record())
+                now = current.port_now(self._lab.plan, port, self._lab.read_record())
                 for text in wire.differences(now, shown[machine.name][port.name].wire):
                     self._expect(False, f"{machine.name}: {text}")
         for name, state in self._lab.state_of_hosts().items():
@@ -135,7 +136,7 @@ class Rounds:
         name = self._chance.choice(
             labs.cut_links(self._lab.plan, self._lab.read_record()) or [self._lab.plan.links[0].name]
         )
-        link = links.link_named(self._lab.plan, name)
+        link = link_names.link_named(self._lab.plan, name)
         self._count("whole", lambda: labs.set_links_up(self._lab, *link.ends, up=True))
 
     def _kill(self) -> None:

@@ -12,7 +12,7 @@ import pytest
 from live.conftest import quiet, state_directory
 from minigts import lab as labs
 from minigts.foreign import to_parse
-from minigts.lab import Lab, links, schedule_player
+from minigts.lab import Lab, schedule_player, shown_links
 from minigts.topology.outage import SILENT, Outage
 from minigts.topology.read.load import parse
 from minigts.topology.schedule import Moment
@@ -121,10 +121,10 @@ def test_a_kernel_that_has_no_carrier_sends_nothing(tmp_path_factory: pytest.Tem
         try:
             labs.set_links_up(made, "ams", "bra", up=False, how=Outage())
             said(made, "ams", f"sleep {2 * TELLS_S}")
-            wires = links.read_wires(made) or {}
+            wires = shown_links.read_wires(made) or {}
             before = wires["ams"]["eth1"]
             said(made, "ams", "ping -c 5 -i 0.1 -W 1 10.20.0.2 >/dev/null 2>&1 || true")
-            after = (links.read_wires(made) or {})["ams"]["eth1"]
+            after = (shown_links.read_wires(made) or {})["ams"]["eth1"]
             assert after.frames == before.frames
             assert after.wire.no_carrier == 1
         finally:

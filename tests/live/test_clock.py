@@ -24,7 +24,7 @@ from minigts import overlays
 from minigts.dataplane.round_trip import echo_ms
 from minigts.errors import CommandFailed, CommandTimeout
 from minigts.foreign import to_user
-from minigts.lab import Lab, calibration, links
+from minigts.lab import Lab, calibration, shown_links
 from minigts.providers.uml.run.supervisor import Launch
 from minigts.providers.uml.virtual import VirtualUmlProvider
 from minigts.topology.plan.plan import Plan
@@ -272,7 +272,7 @@ def test_links_without_a_rate_lose_nothing_that_is_sent_at_once(make_lab: MakeLa
         said = json.loads(run(lab, "h1", "iperf3", "-c", lab.plan.host(host).address, "-t", "1", "-J"))
         assert said["end"]["sum_sent"]["retransmits"] == 0
         assert said["end"]["sum_sent"]["bytes"] > 20e6
-    wires = links.read_wires(lab)
+    wires = shown_links.read_wires(lab)
     assert wires is not None
     assert {(each.dropped, each.overrun, each.lost) for ports in wires.values() for each in ports.values()} == {
         (0, 0, 0)
@@ -288,7 +288,7 @@ def test_what_a_host_does_not_take_is_lost_and_said_to_be_the_hosts_doing(make_l
     lab.provider.run(
         "h1", ["ping", "-q", "-c", "600", "-i", "0.001", "-W", "1", address], timeout_s=LIMIT_S, check=False
     )
-    wires = links.read_wires(lab)
+    wires = shown_links.read_wires(lab)
     assert wires is not None
     sent = wires["h1"]["eth1"]
     assert (sent.dropped, sent.lost) == (0, 0)

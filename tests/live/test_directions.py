@@ -16,7 +16,7 @@ from minigts.dataplane.round_trip import echo_ms
 from minigts.fidelity import explanation, measure
 from minigts.fidelity.certificate import Certificate
 from minigts.foreign import to_user
-from minigts.lab import Lab, calibration, links
+from minigts.lab import Lab, calibration, shown_links
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
 
@@ -123,7 +123,7 @@ def test_each_way_loses_its_own_share(two_ways: Lab, certificate: Certificate) -
     assert [row.ok for row in rows.values()] == [True, True], certificate.in_words()
     assert rows["b to c"].measured == 0
     assert rows["c to b"].measured == pytest.approx(10, abs=2.6)  # but for one lab of a thousand: 1500 probes
-    wires = links.read_wires(two_ways)
+    wires = shown_links.read_wires(two_ways)
     assert wires is not None
     assert (wires["b"]["eth2"].lost, wires["c"]["eth1"].lost > 100) == (0, True)
 

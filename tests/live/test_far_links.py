@@ -12,7 +12,7 @@ from minigts.fidelity.expectations import check
 from minigts.fidelity.measure import LOSES_ALL, certify
 from minigts.foreign import to_user
 from minigts.lab import Lab
-from minigts.lab.links import link_carrier
+from minigts.lab.current import link_carrier
 
 pytestmark = [pytest.mark.touched("tools/minigts/dataplane", "tools/minigts/fidelity"), pytest.mark.virtual]
 

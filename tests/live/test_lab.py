@@ -14,7 +14,7 @@ from minigts import lab as labs
 from minigts.dataplane.round_trip import echo_ms
 from minigts.fidelity import measure, mending
 from minigts.foreign import to_user
-from minigts.lab import DECLARED, Lab, Settings, calibration, links
+from minigts.lab import DECLARED, Lab, Settings, calibration, shown_links
 from minigts.topology import sysctls
 
 pytestmark = pytest.mark.virtual
@@ -139,12 +139,14 @@ def test_two_labs_of_one_topology_do_not_touch_each_other(make_lab: Any) -> None
 
 
 def test_nothing_is_set_on_a_port_and_everything_on_its_wire(lab: Lab) -> None:
-    shown, wires = everywhere(lab, "tc", "-j", "qdisc", "show"), links.read_wires(lab)
+    shown, wires = everywhere(lab, "tc", "-j", "qdisc", "show"), shown_links.read_wires(lab)
     assert wires is not None
     assert [
         difference
         for host in lab.plan.hosts
-        for difference in links.differences(lab.plan, host.ports, lab.read_record(), shown[host.name], wires[host.name])
+        for difference in shown_links.differences(
+            lab.plan, host.ports, lab.read_record(), shown[host.name], wires[host.name]
+        )
     ] == []
     assert lab.read_record().emulator_overhead_ms == 0
 

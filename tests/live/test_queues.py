@@ -16,7 +16,8 @@ from minigts import lab as labs
 from minigts.errors import EnvironmentLacks
 from minigts.fidelity import explanation
 from minigts.foreign import to_user
-from minigts.lab import Lab, links, schedule_player
+from minigts.lab import Lab, schedule_player
+from minigts.topology.plan import link_names
 from minigts.topology.read.load import parse
 from minigts.topology.schedule import Moment
 
@@ -193,7 +194,7 @@ def test_frames_leave_in_order_at_the_rate_and_none_is_lost_uncounted(queues: La
 
 def test_what_is_set_is_shown_and_what_a_host_lost_is_named(queues: Lab) -> None:
     labs.update_settings(queues, "rtr-far", {"queue_discipline": "codel", "queue_target_ms": 3.0}, "rtr")
-    link = links.link_named(queues.plan, "rtr-far")
+    link = link_names.link_named(queues.plan, "rtr-far")
     seen = explanation.explain(queues, link)
     rows = {each.name: each for each in seen.quantities if each.source == "rtr"}
     assert (rows["queue.discipline"].declared, rows["queue.discipline"].shown) == ("fifo", "codel")
@@ -235,7 +236,7 @@ def test_a_queue_in_packets_holds_that_many_of_any_size(queues: Lab, payload_byt
     on(queues, "rtr", f"python3 -c '{SEND.replace(f'ljust({DATAGRAM_BYTES})', f'ljust({payload_bytes})')}'")
     came = [int(line.split()[0]) for line in on(queues, "far", "sleep 9; cat /tmp/came").splitlines()[1:]]
     assert came == [*range(20)]
-    link = links.link_named(queues.plan, "rtr-far")
+    link = link_names.link_named(queues.plan, "rtr-far")
     rows = [each for each in explanation.explain(queues, link).quantities if each.source == "rtr"]
     assert [each.shown for each in rows if (each.name, each.unit) == ("queue", "packets")] == [20]
     assert explanation.explain(queues, link).differences == ()

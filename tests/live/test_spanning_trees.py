@@ -17,7 +17,7 @@ from minigts.cli.views.labs import lab_facts
 from minigts.dataplane.round_trip import echo_ms
 from minigts.fidelity import measure
 from minigts.foreign import to_parse, to_user
-from minigts.lab import Lab, calibration, links, trees
+from minigts.lab import Lab, calibration, changes, link_states, trees
 from minigts.topology.outage import Outage
 from minigts.topology.plan.elements import Switch
 
@@ -70,7 +70,7 @@ def test_a_ring_of_switches_heals(make_lab: Any) -> None:
     lab = make_lab(TOPOLOGIES / "spanning-trees.yaml")
     certificate = measure.certify(lab, lambda _: None)
     assert certificate.ok
-    assert certificate.off == {"r2-r3": links.BLOCKED, "s1-s3": links.BLOCKED}
+    assert certificate.off == {"r2-r3": link_states.BLOCKED, "s1-s3": link_states.BLOCKED}
     assert roles(lab, "r3") == {
         "a3-r3": ("designated", "forwarding"),
         "r2-r3": ("alternate", "discarding"),
@@ -99,31 +99,31 @@ def no_frame_circles(lab: Lab) -> None:
 def rapid_heals(lab: Lab) -> None:
     """RSTP. Nobody is told: what was heard is forgotten three hello times after the last message. The port itself goes
     down: the alternate one forwards at once."""
-    silent_s = gap_s(lab, "a3", "a1", 14, lambda: links.set_link_up(lab, "r1-r3", up=False))
+    silent_s = gap_s(lab, "a3", "a1", 14, lambda: changes.set_link_up(lab, "r1-r3", up=False))
     assert 3 * HELLO_S - HELLO_S - TICK_S <= silent_s <= 3 * HELLO_S + 4 * EVERY_S
     settled(lab)
     assert roles(lab, "r3")["r2-r3"] == ("root", "forwarding")
-    links.set_link_up(lab, "r1-r3", up=True)
+    changes.set_link_up(lab, "r1-r3", up=True)
     settled(lab)
     assert roles(lab, "r3")["r2-r3"] == ("alternate", "discarding")
     assert gap_s(lab, "a3", "a1", 14, lambda: turn(lab, "r3", "r1-r3", "down")) <= 2 + 4 * EVERY_S
     turn(lab, "r3", "r1-r3", "up")
     settled(lab)
-    pulled_s = gap_s(lab, "a3", "a1", 14, lambda: links.set_link_up(lab, "r1-r3", up=False, how=Outage()))
+    pulled_s = gap_s(lab, "a3", "a1", 14, lambda: changes.set_link_up(lab, "r1-r3", up=False, how=Outage()))
     assert pulled_s <= 2 + 4 * EVERY_S
-    links.set_link_up(lab, "r1-r3", up=True)
+    changes.set_link_up(lab, "r1-r3", up=True)
     settled(lab)
 
 
 def plain_heals(lab: Lab) -> None:
     """STP. Nobody is told: what was heard, which was up to 1 s old, is forgotten at an age of 20 s. Then, and at once
     where the port itself goes down, the blocked port listens and learns, for 15 s each."""
-    silent_s = gap_s(lab, "b3", "b1", 70, lambda: links.set_link_up(lab, "s2-s3", up=False))
+    silent_s = gap_s(lab, "b3", "b1", 70, lambda: changes.set_link_up(lab, "s2-s3", up=False))
     least_s = MAX_AGE_S - HELLO_S - 1 + 2 * FORWARD_DELAY_S
     assert least_s - EVERY_S <= silent_s <= MAX_AGE_S - 1 + 2 * FORWARD_DELAY_S + 3 * TICK_S + 4 * EVERY_S
     settled(lab)
     assert roles(lab, "s3")["s1-s3"] == ("root", "forwarding")
-    links.set_link_up(lab, "s2-s3", up=True)
+    changes.set_link_up(lab, "s2-s3", up=True)
     settled(lab)
     direct_s = gap_s(lab, "b3", "b1", 50, lambda: turn(lab, "s3", "s2-s3", "down"))
     assert 2 * FORWARD_DELAY_S - EVERY_S <= direct_s <= 2 * FORWARD_DELAY_S + 2 * TICK_S + 4 * EVERY_S
@@ -142,12 +142,12 @@ def test_a_ring_of_switches_heals_in_real_time(make_lab: Any) -> None:
         ("r1-r3", "r3", "r2-r3", "discarding", ("a3", "a1")),
         ("s2-s3", "s3", "s1-s3", "blocking", ("b3", "b1")),
     ):
-        links.set_link_up(lab, cut, up=False)
+        changes.set_link_up(lab, cut, up=False)
         settled(lab)
         assert roles(lab, switch)[blocked] == ("root", "forwarding")
         calibration.probe(lab.provider, ends[0], lab.plan.host(ends[1]).address, count=1)
         assert calibration.probe(lab.provider, ends[0], lab.plan.host(ends[1]).address, count=5).rtts_ms
-        links.set_link_up(lab, cut, up=True)
+        changes.set_link_up(lab, cut, up=True)
         settled(lab)
         assert roles(lab, switch)[blocked] == ("alternate", state)
     no_frame_circles(lab)

@@ -14,7 +14,8 @@ from minigts import overlays
 from minigts.fidelity import measure, mending
 from minigts.fidelity.current_certificate import current_certificate
 from minigts.fidelity.explanation import explain
-from minigts.lab import Lab, links
+from minigts.lab import Lab
+from minigts.topology.plan import link_names
 
 LIMIT_S = 60.0
 CHAIN = "name: chain\nipv6: true\nchain: {hosts: [ams, bra, lju], link: {rtt: 4ms, rate: 20mbit}}\n"
@@ -64,7 +65,7 @@ def test_what_is_typed_in_a_host_is_found_named_and_mended(
     make_lab: MakeLab, provider: str, time: Any, commands: dict[str, tuple[str, str]]
 ) -> None:
     lab = make_lab(CHAIN, provider=provider, time=time)
-    link = links.link_named(lab.plan, "ams-bra")
+    link = link_names.link_named(lab.plan, "ams-bra")
     assert found(lab) == {}
     for name, (command, text) in commands.items():
         typed(lab, command)

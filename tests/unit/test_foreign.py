@@ -33,6 +33,7 @@ TO_PARSE = {
     "fidelity/host_settings.py": "ip, tc and ethtool: sentences on differences, for messages",
     "fidelity/measure.py": "ping's and iperf3's parsers: numbers",
     "lab/links.py": "tc's JSON: sentences on differences, for messages",
+    "lab/shown_links.py": "tc's JSON: sentences on differences, for messages",
     "lab/routes.py": "ip's routes: sentences on differences, for messages",
     "lab/schedule_player.py": "tc's JSON: sentences on differences, for messages",
     "lab/trees.py": "Open vSwitch's ports: roles and states by the plan's names, and sentences on differences",

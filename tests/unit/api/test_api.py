@@ -13,7 +13,7 @@ from minigts import api, overlays
 from minigts import lab as labs
 from minigts.errors import InputError, MinigtsError
 from minigts.fidelity import measure
-from minigts.lab import Change, Lab, Settings, events
+from minigts.lab import Change, Lab, Settings, current, events
 from minigts.providers import registry
 from minigts.topology.plan.elements import Port
 from minigts.topology.read.load import parse
@@ -211,8 +211,8 @@ def test_a_change_is_recorded_shown_and_gone_when_the_link_is_mended(lab: Lab) -
     (change,) = labs.changed_links(lab.plan, lab.read_record()).values()
     assert change.in_words == "delay 20 ms, jitter 1 ms, loss 5 %, rate 10 Mbit/s"
     assert measure.valid_certificate(lab) is None
-    port = labs.links.port_now(lab.plan, lab.plan.host("h1").ports[0], lab.read_record())
-    other = labs.links.port_now(lab.plan, lab.plan.host("h2").ports[0], lab.read_record())
+    port = current.port_now(lab.plan, lab.plan.host("h1").ports[0], lab.read_record())
+    other = current.port_now(lab.plan, lab.plan.host("h2").ports[0], lab.read_record())
     assert port.outgoing.queue_bytes == 75_000
     assert (port.outgoing.seed, port.incoming.seed) == (other.incoming.seed, other.outgoing.seed)
     assert len({port.outgoing.seed, port.incoming.seed} - {None}) == 2
@@ -305,4 +305,4 @@ def test_a_link_that_is_removed_and_added_again_draws_others_than_the_one_before
 
 def recorded_port(lab: api.Lab, port: Port) -> Port:
     opened = labs.open_lab(lab.name)
-    return labs.links.port_now(opened.plan, port, opened.read_record())
+    return current.port_now(opened.plan, port, opened.read_record())

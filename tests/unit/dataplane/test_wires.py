@@ -25,13 +25,14 @@ from minigts.experiments import run_folders
 from minigts.experiments.guard import Drops
 from minigts.fidelity import host_settings, measure
 from minigts.fidelity.explanation import explain
-from minigts.lab import DECLARED, Lab, Settings, links
+from minigts.lab import DECLARED, Lab, Settings, shown_links
 from minigts.providers import registry
 from minigts.providers.base import CarriesLinks, Provider
 from minigts.topology.facts.links.jitter import DISTRIBUTIONS
 from minigts.topology.facts.links.jitter import ORDERS as JITTER_ORDERS
 from minigts.topology.facts.links.rate import EXCESSES
 from minigts.topology.link_settings import BY_FIELD, Shaping
+from minigts.topology.plan import link_names
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
 from minigts.topology.setting import LOSS_OF_ALL
@@ -370,7 +371,7 @@ def test_reshape_reads_back(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_port_that_is_not_known_between_the_hosts_is_named(lab: Lab) -> None:
     del wiring(lab).wires[TO_LON]
     with pytest.raises(HostFailed, match="lab chain has no wires for the ports bra eth2"):
-        links.read_wires(lab)
+        shown_links.read_wires(lab)
 
 
 def test_the_certificate_reads_wires_back_and_measures_what_they_take(lab: Lab) -> None:
@@ -401,7 +402,7 @@ def test_a_lab_that_is_too_fast_is_not_calibrated_when_it_is_brought_up(lab: Lab
 
 def test_a_link_is_explained_by_its_wires(lab: Lab) -> None:
     labs.set_for_experiment(lab, Settings(queue_bytes=30_000))
-    explanation = explain(lab, links.link_named(lab.plan, "ams-bra"))
+    explanation = explain(lab, link_names.link_named(lab.plan, "ams-bra"))
     shown = {(each.source, each.name): each for each in explanation.quantities}
     queue, delay = shown["ams", "queue"], shown["bra", "delay"]
     assert (queue.declared, queue.wanted, queue.shown, queue.where) == (100_000, 30_000, 30_000, "ams eth1 wire")
@@ -414,7 +415,7 @@ def test_a_link_is_explained_by_its_wires(lab: Lab) -> None:
 
 def test_the_command_that_the_answer_names_sets_a_wire_again(lab: Lab) -> None:
     wiring(lab).wires[BRA] = replace(FIRST, jitter_ns=5)
-    explanation = explain(lab, links.link_named(lab.plan, "ams-bra"))
+    explanation = explain(lab, link_names.link_named(lab.plan, "ams-bra"))
     assert explanation.differences == ("bra eth1: jitter is 5e-06 ms, should be 0 ms",)
     assert explanation.answer.endswith("minigts link ams bra up sets them again")
     assert runner.invoke(app, ["link", "ams", "bra", "up"]).exit_code == 0
@@ -423,7 +424,7 @@ def test_the_command_that_the_answer_names_sets_a_wire_again(lab: Lab) -> None:
 
 def test_what_wires_take_too_long_is_no_matter_of_calibration(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wired_hosts.WiredHosts, "_probe", lambda *_: '{"sent": 2, "rtts_us": [30000, 30000]}')
-    explanation = explain(lab, links.link_named(lab.plan, "ams-bra"), measuring=True)
+    explanation = explain(lab, link_names.link_named(lab.plan, "ams-bra"), measuring=True)
     assert explanation.cause == "measured"
     assert "the wire is exactly as declared, so the hosts cause this" in explanation.answer
 
@@ -462,7 +463,7 @@ def test_a_switch_s_ports_send_into_wires_as_a_host_s_do() -> None:
     assert wiring(lab).wires == declared(lab.plan)
     assert {("s1", "eth1"), ("s1", "eth2")} < wiring(lab).wires.keys()
     switch = lab.plan.machine("s1")
-    shown = host_settings.read_back(lab, switch, lab.read_record(), links.read_wires(lab))
+    shown = host_settings.read_back(lab, switch, lab.read_record(), shown_links.read_wires(lab))
     assert host_settings.differences(lab.plan, switch, lab.read_record(), shown) == []
     labs.set_links_up(lab, "a", "s1", up=False)
     assert [port for port, each in wiring(lab).wires.items() if each.loss] == [("a", "eth1"), ("s1", "eth1")]

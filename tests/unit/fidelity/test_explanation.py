@@ -20,7 +20,8 @@ from minigts.errors import HostFailed
 from minigts.fidelity import host_settings, measure
 from minigts.fidelity.certificate import CertificateRow
 from minigts.fidelity.explanation import Explanation, MeasuredLink, compose_explanation, explain
-from minigts.lab import Change, Lab, Record, Settings, links
+from minigts.lab import Change, Lab, Record, Settings
+from minigts.topology.plan import link_names
 from minigts.topology.read.load import load, parse
 
 RECORDED = Path(__file__).parents[1] / "recorded_settings"
@@ -209,7 +210,7 @@ def network(lab: Lab) -> tc_hosts.Network:
 def of_lab(lab: Lab, name: str = "ams-bra", *, measuring: bool = False) -> Explanation:
     """Of a link of the lab, on which nothing is set meanwhile and of which nothing is written."""
     before = (network(lab).set, {path: path.read_bytes() for path in lab.rundir.rglob("*") if path.is_file()})
-    explanation = explain(lab, links.link_named(lab.plan, name), measuring=measuring)
+    explanation = explain(lab, link_names.link_named(lab.plan, name), measuring=measuring)
     assert (network(lab).set, {path: path.read_bytes() for path in lab.rundir.rglob("*") if path.is_file()}) == before
     return explanation
 
@@ -284,7 +285,7 @@ def test_an_experiments_settings_are_named(lab: Lab) -> None:
 
 def test_a_host_that_does_not_answer_leaves_the_other_s_end_to_be_shown(lab: Lab) -> None:
     network(lab).plan = network(lab).plan.model_copy(update={"hosts": network(lab).plan.hosts[:1]})
-    explanation = explain(lab, links.link_named(lab.plan, "ams-bra"), measuring=True)
+    explanation = explain(lab, link_names.link_named(lab.plan, "ams-bra"), measuring=True)
     assert (explanation.cause, [each.host for each in explanation.interfaces]) == ("no-answer", ["ams"])
     shown = {(each.source, each.name): each.shown for each in explanation.quantities}
     assert (shown["bra", "delay"], shown["ams", "delay"]) == (pytest.approx(9.9), None)

@@ -16,7 +16,7 @@ from minigts import lab as labs
 from minigts.cli.app import app
 from minigts.errors import HostFailed, InputError
 from minigts.fidelity import measure
-from minigts.lab import DECLARED, Lab, Record, Settings, links
+from minigts.lab import DECLARED, Lab, Record, Settings, current, link_states
 from minigts.providers.base import Result
 from minigts.session.campaign import Means, lab_for
 from minigts.topology.link_settings import Shaping
@@ -262,7 +262,7 @@ PORT = chain().hosts[0].ports[0].model_copy(update={"outgoing": Shaping(rate_mbi
 def test_what_settings_leave_out_is_as_declared(
     settings: Settings, rate_mbit: float | None, queue_bytes: int | None
 ) -> None:
-    now = links.port_now(chain(), PORT, RECORD.model_copy(update={"settings": settings}))
+    now = current.port_now(chain(), PORT, RECORD.model_copy(update={"settings": settings}))
     assert (now.outgoing.rate_mbit, now.outgoing.queue_bytes) == (rate_mbit, queue_bytes)
     assert now.model_copy(update={"outgoing": PORT.outgoing}) == PORT
 
@@ -327,7 +327,7 @@ def test_one_of_several_links_between_two_hosts_is_cut_by_its_name_and_all_by_th
     said = runner.invoke(app, ["link", "spare", "down"])
     assert said.exit_code == 0, said.output
     assert lab.reopened.read_record().cut == {"spare"}
-    assert links.how_to_mend(lab.reopened.plan, lab.reopened.read_record())["spare"] == "minigts link spare up"
+    assert link_states.how_to_mend(lab.reopened.plan, lab.reopened.read_record())["spare"] == "minigts link spare up"
     assert runner.invoke(app, ["link", "ams", "bra", "down"]).exit_code == 0
     assert lab.reopened.read_record().cut == {"spare", "ams-bra"}
     assert runner.invoke(app, ["link", "ams-bra", "up"]).exit_code == 0

@@ -14,7 +14,7 @@ from minigts.cli.app import app
 from minigts.dataplane import wire
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.explore import faults
-from minigts.lab import Lab, events, links, outages, schedule_player
+from minigts.lab import Lab, changes, events, outages, schedule_player
 from minigts.topology.link_settings import Shaping
 from minigts.topology.outage import SILENT, Outage
 from minigts.topology.read.load import parse
@@ -127,9 +127,9 @@ def test_what_is_set_for_an_experiment_and_restored_leaves_carriers_alone(lab: L
 def test_a_partition_leaves_a_link_without_carrier_as_it_is_and_healing_brings_all_up(lab: Lab) -> None:
     labs.set_links_up(lab, "ams", "bra", up=False, how=Outage())
     done(lab)
-    assert links.partition(lab, [["ams"], ["bra"], ["lon"]]) == ["ams-bra", "bra-lon"]
+    assert changes.partition(lab, [["ams"], ["bra"], ["lon"]]) == ["ams-bra", "bra-lon"]
     assert (done(lab), outages.outage(lab.read_record(), "bra-lon")) == ([], SILENT)
-    links.heal(lab)
+    changes.heal(lab)
     assert (done(lab), lab.read_record().cut) == (ON_AT_BOTH, frozenset())
 
 

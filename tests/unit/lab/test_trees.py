@@ -11,7 +11,7 @@ import pytest
 from minigts import paths
 from minigts.dataplane import switch
 from minigts.fidelity.explanation import compose_explanation
-from minigts.lab import Record, links
+from minigts.lab import Record, link_states
 from minigts.topology.plan.elements import Switch
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import load, parse
@@ -119,12 +119,12 @@ def test_without_a_cut_link_the_tree_goes_over_the_blocked_one() -> None:
 
 
 def test_blocked_links_are_not_measured_nor_paths_over_what_was_blocked_anew() -> None:
-    assert links.other_ways(PLAN, RECORD) == {"r2-r3": links.BLOCKED, "s1-s3": links.BLOCKED}
-    measured = {link.name for link in links.used_links(PLAN, RECORD)}
+    assert link_states.other_ways(PLAN, RECORD) == {"r2-r3": link_states.BLOCKED, "s1-s3": link_states.BLOCKED}
+    measured = {link.name for link in link_states.used_links(PLAN, RECORD)}
     assert measured == {link.name for link in PLAN.links} - {"r2-r3", "s1-s3"}
     cut = RECORD.model_copy(update={"cut": frozenset(["r1-r3"])})
-    assert links.other_ways(PLAN, cut) == {"s1-s3": links.BLOCKED}
-    assert {path.target for path in links.whole_paths(PLAN, cut) if path.source == "a3"} == set()
+    assert link_states.other_ways(PLAN, cut) == {"s1-s3": link_states.BLOCKED}
+    assert {path.target for path in link_states.whole_paths(PLAN, cut) if path.source == "a3"} == set()
 
 
 def test_explain_names_a_blocked_link() -> None:

@@ -17,7 +17,7 @@ from minigts.experiments.load import parse as experiment
 from minigts.experiments.matrix import matrix
 from minigts.experiments.sample_steps import Call, Procedure, begun_late
 from minigts.explore import faults
-from minigts.lab import Change, Record, links
+from minigts.lab import Change, Record, changes, current
 from minigts.lab.record import Amounts
 from minigts.providers.uml.clock.process import ClockOrder
 from minigts.topology.plan import chance, reseed
@@ -61,7 +61,7 @@ def set_often(plan: Plan, often: int) -> Record:
     for number in range(often):
         for link in plan.links:
             moment = Moment(at_s=0.0, link=link.name, update={"loss_percent": 30.0 + number})
-            record = links.record_at(plan, record, moment)
+            record = changes.record_at(plan, record, moment)
     return record
 
 
@@ -70,7 +70,7 @@ def of_links(plan: Plan, record: Record) -> dict[str, int | None]:
     found: dict[str, int | None] = {}
     for machine in plan.machines:
         for port in machine.ports:
-            now = links.port_now(plan, port, record)
+            now = current.port_now(plan, port, record)
             found[f"{port.link} from {machine.name}"] = wire.wire_for(now.outgoing).seed
             told = re.findall(r" netem .* seed (\d+)", shaping.script([now]))
             found[f"{port.link} to {machine.name}"] = int(told[0]) if told else None
@@ -107,7 +107,7 @@ def draws(plan: Plan, record: Record) -> Iterator[tuple[str, object]]:
 )
 def test_a_lab_whose_links_nobody_sets_has_the_seeds_that_published_labs_had(file: str, seeds: list[int]) -> None:
     plan, record = load(TOPOLOGIES / f"{file}.yaml"), record_of()
-    now = [links.port_now(plan, port, record) for machine in plan.machines for port in machine.ports]
+    now = [current.port_now(plan, port, record) for machine in plan.machines for port in machine.ports]
     assert [port.outgoing.seed for port in now if port.outgoing.seed is not None][:6] == seeds
     assert now == [port for machine in plan.machines for port in machine.ports]
     assert "repetition" not in plan.model_dump_json()
@@ -173,14 +173,14 @@ def test_no_two_kernels_have_the_same_seed(one: tuple[int, int, int], other: tup
 def test_a_setting_that_changes_nothing_has_no_number() -> None:
     plan, record = plan_of(), set_often(plan_of(), 1)
     same = Moment(at_s=0.0, link="ams-bra", update={"loss_percent": 30.0})
-    assert links.record_at(plan, record, same) == record
+    assert changes.record_at(plan, record, same) == record
     whole = Moment(at_s=0.0, link="ams-bra", up=True)
-    assert links.record_at(plan, record, whole) == record
+    assert changes.record_at(plan, record, whole) == record
 
 
 def test_a_setting_of_one_direction_leaves_the_other_its_numbers() -> None:
     plan = plan_of()
-    after = links.record_at(
+    after = changes.record_at(
         plan, record_of(), Moment(at_s=0.0, link="ams-bra", sender="bra", update={"loss_percent": 5})
     )
     before, now = of_links(plan, record_of()), of_links(plan, after)
@@ -190,8 +190,8 @@ def test_a_setting_of_one_direction_leaves_the_other_its_numbers() -> None:
 
 def test_a_link_that_is_cut_and_whole_again_does_not_lose_the_same_again() -> None:
     plan, record = plan_of(), record_of()
-    cut = links.record_at(plan, record, Moment(at_s=0.0, link="ams-bra", up=False))
-    whole = links.record_at(plan, cut, Moment(at_s=1.0, link="ams-bra", up=True))
+    cut = changes.record_at(plan, record, Moment(at_s=0.0, link="ams-bra", up=False))
+    whole = changes.record_at(plan, cut, Moment(at_s=1.0, link="ams-bra", up=True))
     assert whole.cut == frozenset()
     assert of_links(plan, whole)["ams-bra from ams"] not in (None, of_links(plan, record)["ams-bra from ams"])
 

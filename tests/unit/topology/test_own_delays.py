@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from minigts.dataplane import shaping, wire
 from minigts.errors import InputError
 from minigts.judge.tolerances import round_trip
-from minigts.lab import links
+from minigts.lab import current
 from minigts.lab.record import Change, Record
 from minigts.session import plans
 from minigts.topology import own_delays
@@ -221,7 +221,7 @@ def test_another_list_is_a_change_of_the_link(tmp_path: Path) -> None:
 
 def set_to(plan: Plan, **update: object) -> Plan:
     changed = {plan.links[0].name: Change.model_validate(update)}
-    return links.plan_now(plan, Record(provider="uml", time="real", created="2026-01-01T00:00:00Z", changed=changed))  # type: ignore[arg-type]
+    return current.plan_now(plan, Record(provider="uml", time="real", created="2026-01-01T00:00:00Z", changed=changed))  # type: ignore[arg-type]
 
 
 def test_a_link_is_set_to_another_distribution_and_back(tmp_path: Path) -> None:

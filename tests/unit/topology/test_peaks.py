@@ -6,7 +6,7 @@ import pytest
 
 from minigts.dataplane.wire import wire_for
 from minigts.errors import InputError
-from minigts.lab import links
+from minigts.lab import current
 from minigts.lab.record import Change, Record, Settings
 from minigts.topology.link_settings import Shaping
 from minigts.topology.plan.plan import Plan
@@ -22,7 +22,7 @@ def set_to(plan: Plan, settings: Settings | None = None, **update: object) -> Sh
     record = Record(provider="uml", time="real", created="2026-01-01T00:00:00Z", changed=changed)  # type: ignore[arg-type]
     if settings is not None:
         record = record.model_copy(update={"settings": settings})
-    return links.port_now(plan, plan.hosts[0].ports[0], record).outgoing
+    return current.port_now(plan, plan.hosts[0].ports[0], record).outgoing
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from minigts.dataplane import shaping, wire
 from minigts.errors import InputError
-from minigts.lab import links
+from minigts.lab import changes
 from minigts.lab.record import Change
 from minigts.topology import disciplines, rules
 from minigts.topology.link_settings import Shaping
@@ -163,7 +163,7 @@ def adjusted(plan: Plan, change: Change, update: dict[str, Any]) -> Change:
     """What `set` makes of a lab's change of its only link."""
     (link,) = plan.links
     record = _Record({link.name: change})
-    return links._adjusted(plan, record, link, update, None)[link.name]  # type: ignore[arg-type]
+    return changes._adjusted(plan, record, link, update, None)[link.name]  # type: ignore[arg-type]
 
 
 class _Record:

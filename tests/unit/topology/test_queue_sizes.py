@@ -9,7 +9,7 @@ import pytest
 
 from minigts.dataplane import shaping, wire
 from minigts.errors import InputError
-from minigts.lab import links
+from minigts.lab import changes, current
 from minigts.lab.record import Record, Settings
 from minigts.topology.link_settings import Shaping, amount
 from minigts.topology.plan.plan import Plan
@@ -38,13 +38,13 @@ def set_to(plan: Plan, *words: str) -> Record:
     record = Record(provider="uml", time="real", created=datetime(2026, 1, 1, tzinfo=UTC))
     for word in words:
         update = dict([amount(*word.split("="))])
-        record = links.record_at(plan, record, Moment(at_s=0, link="ams-bra", update=update))
+        record = changes.record_at(plan, record, Moment(at_s=0, link="ams-bra", update=update))
     return record
 
 
 def now(plan: Plan, *words: str) -> Shaping:
     port = plan.host("ams").ports[0]
-    return links.port_now(plan, port, set_to(plan, *words)).outgoing
+    return current.port_now(plan, port, set_to(plan, *words)).outgoing
 
 
 @pytest.mark.parametrize(
@@ -175,4 +175,4 @@ def test_what_is_set_of_a_queue_in_packets_takes_their_place() -> None:
 def test_an_experiment_sets_all_queues(settings: Mapping[str, float], expected: tuple[float | None, ...]) -> None:
     plan = planned("100packets")
     record = set_to(plan).model_copy(update={"settings": Settings.model_validate(settings)})
-    assert sizes(links.port_now(plan, plan.host("ams").ports[0], record).outgoing) == expected
+    assert sizes(current.port_now(plan, plan.host("ams").ports[0], record).outgoing) == expected

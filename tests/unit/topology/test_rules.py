@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from minigts.errors import InputError
-from minigts.lab import links
+from minigts.lab import changes
 from minigts.lab.record import Record
 from minigts.topology.link_settings import SETTABLE, amount
 from minigts.topology.plan.plan import Plan
@@ -121,7 +121,7 @@ def test_set_accepts_exactly_what_the_file_with_the_result_accepts(
     plan = file(declared)
     said = None
     try:
-        links.record_at(plan, record(), moment(update))
+        changes.record_at(plan, record(), moment(update))
     except InputError as error:
         said = str(error)
     by_file = refusal(result(declared, update))
@@ -147,7 +147,7 @@ def test_a_plan_refuses_exactly_the_schedules_that_the_player_refuses(
     plan, now, said = file(declared), record(), list[str]()
     for number, update in enumerate(updates):
         try:
-            now = links.record_at(plan, now, moment(update, number))
+            now = changes.record_at(plan, now, moment(update, number))
         except InputError as error:
             said = [f"schedule[{number}]: {line.removeprefix('a-b: ')}" for line in str(error).splitlines()]
             break
@@ -178,7 +178,7 @@ def test_what_was_accepted_in_one_place_and_refused_in_another(
 ) -> None:
     """Each was accepted by `set`, by a schedule in a plan, or by both, without an effect or with a wrong one."""
     with pytest.raises(InputError, match=message):
-        links.record_at(file(declared), record(), moment(update))
+        changes.record_at(file(declared), record(), moment(update))
     with pytest.raises(InputError, match=rf"r.yaml:4: schedule\[0\]: .*{message}"):
         file(declared, steps([update]))
 
@@ -186,7 +186,7 @@ def test_what_was_accepted_in_one_place_and_refused_in_another(
 def test_a_change_of_one_direction_is_judged_with_the_other() -> None:
     plan = file({"loss": "{to: 1%, from: 0%}"})
     update = {"burst_packets": 8.0}
-    links.record_at(plan, record(), Moment(at_s=0, link="a-b", update=update))
-    links.record_at(plan, record(), Moment(at_s=0, link="a-b", sender="a", update=update))
+    changes.record_at(plan, record(), Moment(at_s=0, link="a-b", update=update))
+    changes.record_at(plan, record(), Moment(at_s=0, link="a-b", sender="a", update=update))
     with pytest.raises(InputError, match="a burst without a loss"):
-        links.record_at(plan, record(), Moment(at_s=0, link="a-b", sender="b", update=update))
+        changes.record_at(plan, record(), Moment(at_s=0, link="a-b", sender="b", update=update))

@@ -21,8 +21,8 @@ from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.expectations import Measurements
 from minigts.foreign import to_user
 from minigts.lab import Change, provisioning
+from minigts.lab.changes import require_effect
 from minigts.lab.edit import defaults_of
-from minigts.lab.links import links_between, require_effect
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.language.quantities import TIME_MS
 from minigts.machine.parallel import Together
@@ -35,6 +35,7 @@ from minigts.session.plans import read
 from minigts.topology import edit
 from minigts.topology.link_settings import SETTABLE
 from minigts.topology.outage import Outage
+from minigts.topology.plan.link_names import links_between
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import Loaded
 from minigts.topology.setting import Amount

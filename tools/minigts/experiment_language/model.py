@@ -50,8 +50,9 @@ from minigts.tools.columns import OF_QUEUES, VALUE, Column
 from minigts.tools.cpu_bound import OF_THE_PROCESSOR
 from minigts.tools.flows import FlowsOptions
 from minigts.tools.options import Count, Duration, Options, QueueSize, Switch, WholeSeconds, written_duration
+from minigts.topology.plan.plan import Plan
 from minigts.topology.plan.stored import MOST_REPLICATES
-from minigts.topology.schedule import Step
+from minigts.topology.schedule import Moment, Step, moments
 from minigts.topology.time import Time
 
 MOST_CROSSING = 64
@@ -312,6 +313,10 @@ class _Measurement(Strict):
             update["cross"] = tuple(Crossing.model_validate({**flow, "rate": chosen[CROSS]}) for flow in flows)
             chosen = {key: value for key, value in chosen.items() if key != CROSS}
         return self.model_copy(update={**update, "options": self.options.under(chosen)})
+
+    def moments(self, plan: Plan) -> tuple[Moment, ...]:
+        """The changes of links meanwhile, without a `cut`: of its own schedule, or of the one that it plays."""
+        return plan.schedule if self.play else moments(self.schedule, {})
 
     @property
     def instrument(self) -> Tool:

@@ -13,7 +13,7 @@ from minigts.errors import reading_from
 from minigts.experiments.matrix import Sample
 from minigts.fidelity.host_load import LIMITS, LoadRecording, recording
 from minigts.foreign import to_parse
-from minigts.lab import Lab, links
+from minigts.lab import Lab, shown_links
 from minigts.results import store
 from minigts.results.schema import Guard
 from minigts.topology.plan.elements import Host, Switch
@@ -61,7 +61,7 @@ class Drops:
         self._once = False
 
     def _now(self) -> int:
-        if (wires := links.read_wires(self._lab)) is None:
+        if (wires := shown_links.read_wires(self._lab)) is None:
             return sum(self._lab.on_every_machine(self._of).values())
         modelled = any(host.processor is not None for host in self._lab.plan.hosts)
         return sum(

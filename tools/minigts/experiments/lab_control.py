@@ -16,7 +16,6 @@ from minigts.experiments import provenance
 from minigts.experiments.guard import Drops
 from minigts.fidelity.host_load import LoadRecording, recording
 from minigts.lab import Lab, Settings, queues, schedule_player
-from minigts.lab.links import link_named
 from minigts.machine.proc import family, used_s
 from minigts.machine.progress import Progress
 from minigts.overlays import Endpoint, policy
@@ -24,6 +23,7 @@ from minigts.providers.base import OwnProcesses
 from minigts.results.schema import Laid
 from minigts.topology.link_settings import SETTABLE
 from minigts.topology.outage import SILENT, Outage
+from minigts.topology.plan.link_names import link_named
 from minigts.topology.schedule import Moment
 
 

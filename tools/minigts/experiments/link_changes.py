@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from minigts.errors import InputError
 from minigts.experiment_language.model import AnyMeasurement, Cut
-from minigts.lab.links import link_named
 from minigts.language import documents
 from minigts.language.problems import Finding, path_of
 from minigts.topology import rules
+from minigts.topology.plan.link_names import link_named
 from minigts.topology.plan.plan import Plan
-from minigts.topology.schedule import Moment, moments, moments_by_step
+from minigts.topology.schedule import Moment, moments_by_step
 
 SCHEDULE = "schedule"
 """The name of the part of a raw file that says what was changed when."""
@@ -22,7 +22,7 @@ CHANGED = "set "
 
 def moments_of(measurement: AnyMeasurement, plan: Plan, length_s: float) -> tuple[Moment, ...]:
     """The changes within a sample of that length, in virtual time those of its `cut` among them."""
-    every = plan.schedule if measurement.play else moments(measurement.schedule, {})
+    every = measurement.moments(plan)
     if measurement.cut is not None and plan.time == "virtual":
         every = tuple(sorted((*every, *_moments_of_cut(measurement.cut)), key=lambda moment: moment.at_s))
     return tuple(moment for moment in every if moment.at_s < length_s)

@@ -14,11 +14,11 @@ from minigts.experiment_language.model import MOST_SAMPLES, AnyMeasurement, Expe
 from minigts.experiments.commands import estimate_s
 from minigts.experiments.link_changes import require_sense, wrong_changes
 from minigts.experiments.queue_watch import ends_of
-from minigts.lab.links import link_named
 from minigts.language.problems import Finding, listed, shown
 from minigts.overlays.teams import UNDERLAYS
 from minigts.tools.flows import FlowsOptions
 from minigts.topology.plan.elements import Path
+from minigts.topology.plan.link_names import link_named
 from minigts.topology.plan.plan import Plan
 
 Kind = Literal["path", "segment"]

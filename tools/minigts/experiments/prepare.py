@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -196,13 +197,12 @@ def prepare_sweep(
     )
     if kernel is not None and "kernel" in experiment.vary:
         raise InputError(f"{file}: --kernel: the experiment varies the kernel itself: leave --kernel out")
-    found = tuple(_prepared_at(read, each, time or experiment.time) for each in experiment.variations)
+    planned = [_planned(read, each, time or experiment.time) for each in experiment.variations]
     unsaid = replicates is None and "replicates" not in as_written.model_fields_set
     unsaid = unsaid and not (quick and as_written.quick.replicates)
-    if unsaid and any(each.random_links for each in found):
+    if unsaid and any(each.random_links for each in planned):
         read = replace(read, replicates=replication.fewest_replicates(experiment))
-        found = tuple(_prepared_at(read, each, time or experiment.time) for each in experiment.variations)
-    return found
+    return tuple(_prepared(read, each) for each in planned)
 
 
 def _with_those_around(file: Path, error: InputError, provider: str) -> InputError:
@@ -249,10 +249,25 @@ class _Read:
         return {**self.kernel, **experiment.values}
 
 
-def _prepared_at(read: _Read, experiment: Experiment, time: Time | None) -> Prepared:
-    """One lab of the experiment. Raises InputError, which names the lab of a sweep."""
+@dataclass(frozen=True)
+class _Planned:
+    """One lab of the experiment, before it is decided how often it is measured."""
+
+    experiment: Experiment
+    plan: Plan
+    impossible: _Impossible | None
+    beside: UserFiles
+
+    @property
+    def random_links(self) -> tuple[str, ...]:
+        return chance.random_links(self.plan, self.experiment.measurements) if self.plan.time == "virtual" else ()
+
+
+@contextmanager
+def _in_sweep(read: _Read, experiment: Experiment) -> Iterator[None]:
+    """Problems of a sweep's lab name that lab."""
     try:
-        return _prepared_as_read(read, experiment, time)
+        yield
     except InputError as error:
         if not experiment.variant:
             raise
@@ -268,16 +283,29 @@ def _said(error: InputError) -> Sequence[str]:
     return [str(each) for each in error.problems] or [str(error)]
 
 
-def _prepared_as_read(read: _Read, experiment: Experiment, time: Time | None) -> Prepared:
+def _planned(read: _Read, experiment: Experiment, time: Time | None) -> _Planned:
+    """Raises InputError."""
     beside = UserFiles(read.topology.parent)
-    try:
-        plan, impossible = _plan_of(read.topology, time, read.provider, read.values_of(experiment), beside)
-    except InputError as error:
-        if read.wrong and error.problems:
-            raise InputError([*read.wrong, *error.problems]) from error
-        raise
-    if wrong := [*read.wrong, *_wrong_in_lab(read, experiment, plan)]:
-        raise InputError(wrong)
+    with _in_sweep(read, experiment):
+        try:
+            plan, impossible = _plan_of(read.topology, time, read.provider, read.values_of(experiment), beside)
+        except InputError as error:
+            if read.wrong and error.problems:
+                raise InputError([*read.wrong, *error.problems]) from error
+            raise
+        if wrong := [*read.wrong, *_wrong_in_lab(read, experiment, plan)]:
+            raise InputError(wrong)
+    return _Planned(experiment, plan, impossible, beside)
+
+
+def _prepared(read: _Read, lab: _Planned) -> Prepared:
+    """Raises InputError."""
+    with _in_sweep(read, lab.experiment):
+        return _prepared_lab(read, lab)
+
+
+def _prepared_lab(read: _Read, lab: _Planned) -> Prepared:
+    experiment, plan, impossible = lab.experiment, lab.plan, lab.impossible
     as_asked = plan if impossible is None else plan.model_copy(update={"time": impossible.time})
     experiment = experiment.replicated(_replicates(read, experiment, as_asked))
     if read.quick and as_asked.time == "virtual" and experiment.replicates == 1 and experiment.quick.replicates is None:
@@ -288,7 +316,7 @@ def _prepared_as_read(read: _Read, experiment: Experiment, time: Time | None) ->
         raise InputError(_refusal(read, experiment, as_asked, refused))
     left_out = (*(each.part for each in found), *_absent(experiment, read.only))
     sources = {EXPERIMENT: read.file.read_bytes(), TOPOLOGY: topology_bytes(read.topology, read.values_of(experiment))}
-    sources |= {f"{BESIDE}/{quote(name, safe='')}": text.encode() for name, text in beside.texts.items()}
+    sources |= {f"{BESIDE}/{quote(name, safe='')}": text.encode() for name, text in lab.beside.texts.items()}
     digest = hashlib.sha256(sources[TOPOLOGY]).hexdigest()
     samples = time_limits.remaining_samples(matrix(experiment, plan), left_out)
     if impossible is not None and samples:
@@ -297,8 +325,7 @@ def _prepared_as_read(read: _Read, experiment: Experiment, time: Time | None) ->
         left_out = tuple(_measurements_of(experiment, impossible))
         samples = ()
     time_asked = impossible.time if impossible else None
-    random_links = chance.random_links(plan, experiment.measurements) if plan.time == "virtual" else ()
-    return Prepared(experiment, digest, plan, samples, left_out, time_asked, sources, read.quick, random_links)
+    return Prepared(experiment, digest, plan, samples, left_out, time_asked, sources, read.quick, lab.random_links)
 
 
 def _unknown_overlays(file: Path, names: Sequence[str]) -> Iterator[Problem]:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from minigts.errors import InputError
 from minigts.experiment_language.model import AnyMeasurement
-from minigts.lab.links import link_named
 from minigts.lab.queues import End, Queue
 from minigts.language import documents
 from minigts.tools.columns import QUEUE_BYTES, QUEUE_DROPPED, QUEUE_MARKED, QUEUE_PACKETS
 from minigts.tools.flows import FlowsOptions
+from minigts.topology.plan.link_names import link_named
 from minigts.topology.plan.plan import Plan
 
 QUEUES = "queues"

@@ -18,7 +18,7 @@ from minigts.experiments.prepare import Prepared
 from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.measure import certify
 from minigts.foreign import one_line, shown
-from minigts.lab import Lab, links
+from minigts.lab import Lab, current, shown_links
 from minigts.language import documents
 from minigts.machine import shell
 from minigts.machine.progress import Progress
@@ -161,7 +161,7 @@ def describe_lab(directories: Sequence[Path], lab: Lab, say: Progress, *, fresh:
         "parts": provenance.parts(lab.provider, say),
         "conditions": lab.provider.conditions() if isinstance(lab.provider, HasConditions) else {},
         "packages": provenance.packages(lab.provider),
-        "emulator": {} if links.link_carrier(lab) else _taken_off(certificate),
+        "emulator": {} if current.link_carrier(lab) else _taken_off(certificate),
         "certificate": certificate.in_words(),
         "readback": _readback(lab),
     }
@@ -235,7 +235,7 @@ def _readback(lab: Lab) -> dict[str, JsonValue]:
     where there are any.
     """
     qdiscs = {machine.name: _qdiscs(lab, machine.name) for machine in lab.plan.machines}
-    wires = (links.read_wires(lab) or {}).items()
+    wires = (shown_links.read_wires(lab) or {}).items()
     return qdiscs | {f"{name} {port}": each.wire.numbers for name, own in wires for port, each in own.items()}
 
 

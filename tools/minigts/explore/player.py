@@ -14,10 +14,11 @@ from minigts import lab as labs
 from minigts import overlays
 from minigts.errors import BrokenOff, MinigtsError
 from minigts.explore.faults import Fault, Kind
-from minigts.lab import Lab, links
+from minigts.lab import Lab, changes
 from minigts.lab.rundir import is_locked
 from minigts.machine.progress import Progress
 from minigts.topology.outage import SILENT, Outage
+from minigts.topology.plan import link_names
 
 LOCKED_S = 0.01
 """How long the player waits, in seconds of the lab's time, before it looks again whether the lab's lock is free."""
@@ -154,18 +155,18 @@ class Player:
     def _take_down(self, fault: Fault, names: set[str], how: Outage) -> None:
         """Take those of the links down that are up."""
         self._cut[fault.number] = frozenset(names - self._lab.read_record().cut)
-        links.set_whole(self._lab, self._cut[fault.number], up=False, how=how)
+        changes.set_whole(self._lab, self._cut[fault.number], up=False, how=how)
 
     def _join(self, fault: Fault) -> None:
-        links.set_whole(self._lab, self._cut.pop(fault.number, frozenset()), up=True)
+        changes.set_whole(self._lab, self._cut.pop(fault.number, frozenset()), up=True)
 
     def _slow(self, fault: Fault) -> None:
-        link = links.link_named(self._lab.plan, fault.link)
+        link = link_names.link_named(self._lab.plan, fault.link)
         for end, way in zip(link.ends, self._lab.plan.directions(link), strict=True):
-            links.update_settings(self._lab, link.name, {"delay_ms": way.delay_ms + fault.amount}, end)
+            changes.update_settings(self._lab, link.name, {"delay_ms": way.delay_ms + fault.amount}, end)
 
     def _set(self, fault: Fault, field: str, value: float | None) -> None:
-        links.update_settings(self._lab, fault.link, {field: value})
+        changes.update_settings(self._lab, fault.link, {field: value})
 
     def _step(self, host: str, by_s: float) -> None:
         self._run(host, STEP, str(round(by_s * NS_PER_S)))

@@ -19,7 +19,7 @@ from minigts.fidelity import host_settings, measure
 from minigts.fidelity.certificate import CertificateRow
 from minigts.fidelity.host_load import recording, taints
 from minigts.fidelity.host_settings import HostSettings
-from minigts.lab import DECLARED, Lab, Record, Settings, links, outages
+from minigts.lab import DECLARED, Lab, Record, Settings, current, link_states, outages, shown_links
 from minigts.providers.base import Restarts
 from minigts.topology.facts.links.queue import SIZES
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
@@ -155,7 +155,7 @@ def explain(lab: Lab, link: Link, *, measuring: bool = False) -> Explanation:
     Nothing is set. A link that is cut, or that the spanning tree blocks, is not measured. A host that does not answer
     is named.
     """
-    record, wires = lab.read_record(), links.read_wires(lab)
+    record, wires = lab.read_record(), shown_links.read_wires(lab)
     shown: dict[str, HostSettings] = {}
     unread: dict[str, str] = {}
     for machine in _ends(lab.plan, link):
@@ -163,10 +163,10 @@ def explain(lab: Lab, link: Link, *, measuring: bool = False) -> Explanation:
             shown[machine.name] = host_settings.read_back(lab, machine, record, wires)
         except MinigtsError as error:
             unread[machine.name] = str(error)
-    used = link.name not in record.cut and link.name not in links.other_ways(lab.plan, record)
+    used = link.name not in record.cut and link.name not in link_states.other_ways(lab.plan, record)
     whole = used and not unread
     measured = _measured_now(lab, link) if measuring and whole else _certified(lab, link)
-    carried = links.link_carrier(lab) is not None
+    carried = current.link_carrier(lab) is not None
     reopens = carried or not isinstance(lab.provider, Restarts)  # in real time a kernel's port cannot be opened twice
     return compose_explanation(
         lab.name, lab.plan, link, record, shown, unread, measured, carried=carried, reopens=reopens
@@ -195,7 +195,7 @@ def compose_explanation(
     )
     (first, there), (second, back) = ports
     delays_ms = (back.incoming.delay_ms, there.incoming.delay_ms)
-    other_way = links.other_ways(plan, record).get(link.name)
+    other_way = link_states.other_ways(plan, record).get(link.name)
     evidence = _Evidence(lab, link, record, differences, unread, measured, delays_ms, carried, reopens, other_way)
     direction = _carried_direction if carried else _direction
     cause, answer = _answer(evidence)
@@ -242,7 +242,7 @@ def _direction(
 ) -> Iterator[ExplainedQuantity]:
     """The rows of a direction whose sender sets rate and queue, and whose receiver sets delay, jitter and loss."""
     (source, leaving), (target, arriving) = sender, receiver
-    leaving_now, arriving_now = (links.port_now(plan, port, record) for port in (leaving, arriving))
+    leaving_now, arriving_now = (current.port_now(plan, port, record) for port in (leaving, arriving))
     outgoing, incoming = leaving_now.outgoing, arriving_now.incoming
     delay_ms = shaping.added_delay_ms(incoming, record.emulator_overhead_ms)
     netem = incoming.model_copy(update={"delay_ms": delay_ms}) if shaping.holds_arrivals(incoming) else None
@@ -301,7 +301,7 @@ def _carried_direction(
 ) -> Iterator[ExplainedQuantity]:
     """The rows of a direction whose settings are all those of its wire."""
     (source, leaving), (target, _) = sender, receiver
-    outgoing = links.port_now(plan, leaving, record).outgoing
+    outgoing = current.port_now(plan, leaving, record).outgoing
     wires = None if source not in shown else shown[source].wires
     wire, on_host = None if wires is None else wires[leaving.name].wire, _read_back(leaving, shown.get(source))
     for each in (*AT_SENDER, *AT_RECEIVER):
@@ -394,7 +394,7 @@ def _deliberate(evidence: _Evidence, command: str) -> tuple[Cause, str] | None:
     if evidence.other_way is not None:
         return "blocked", f"{name} is {evidence.other_way}: it was not measured"
     if (change := evidence.record.changed.get(name)) is not None:
-        again = links.restoring_command(name)
+        again = link_states.restoring_command(name)
         return "changed", f"{name} has other settings than declared ({change.in_words}); to restore them: {again}"
     if evidence.record.settings != DECLARED:
         return "experiment", (

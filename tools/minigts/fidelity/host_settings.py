@@ -14,7 +14,7 @@ from typing import Any
 from minigts.dataplane import filters, kernel_settings, names, reached, shaping, switch
 from minigts.errors import HostFailed, reading_from
 from minigts.foreign import to_parse, whole_number
-from minigts.lab import Lab, Record, links, routes, trees
+from minigts.lab import Lab, Record, current, routes, shown_links, trees
 from minigts.language import documents
 from minigts.topology.plan.elements import Host, HostPort, Port, Switch
 from minigts.topology.plan.plan import Plan
@@ -36,7 +36,7 @@ class HostSettings:
     """Global IPv6 addresses by port; empty in a lab without IPv6."""
     vlans: Mapping[str, str] = field(default_factory=dict)
     """The VLANs of a switch's ports: `10`, or for a trunk `10, 20 tagged`; empty for others."""
-    wires: links.Wires | None = None
+    wires: shown_links.Wires | None = None
     """The wires of the host's ports, where wires have rate and delay; the host does not know them."""
     reached: reached.Shown | None = None
     """Interfaces that are up, addresses, routes and forwarding; None in recordings without them."""
@@ -68,9 +68,9 @@ class HostSettings:
 
 
 def read_back(
-    lab: Lab, machine: Host | Switch, record: Record, wires: Mapping[str, links.Wires] | None
+    lab: Lab, machine: Host | Switch, record: Record, wires: Mapping[str, shown_links.Wires] | None
 ) -> HostSettings:
-    """The machine's settings now, of all its ports; `wires` are the lab's (`links.read_wires`).
+    """The machine's settings now, of all its ports; `wires` are the lab's (`shown_links.read_wires`).
 
     Raises what `Provider.run` raises.
     """
@@ -78,7 +78,7 @@ def read_back(
     vlans = f"{switch.SHOW_VLANS}; " if isinstance(machine, Switch) and machine.vlans else ""
     features = f"for port in {ports}; do ethtool --json -k $port 2>/dev/null || echo '[{{}}]'; done"
     script = f"tc -j qdisc show; ip -j address show; {vlans}{features}; {reached.SHOW}; {kernel_settings.show(machine)}"
-    delayed_here = links.link_carrier(lab) is None
+    delayed_here = current.link_carrier(lab) is None
     script += f"; {filters.show(machine.ports)}" if delayed_here else ""
     said = lab.provider.run(machine.name, ["sh", "-c", script], timeout_s=READ_TIMEOUT_S).stdout
     shown = parse(machine, to_parse(said))
@@ -151,16 +151,16 @@ def differences(
 
 def shaping_differences(plan: Plan, ports: Sequence[Port], record: Record, shown: HostSettings) -> list[str]:
     """How the shaping of these ports, and the filters that lead to it, differ from what should be set now."""
-    now = [links.port_now(plan, port, record) for port in ports]
+    now = [current.port_now(plan, port, record) for port in ports]
     also = () if shown.filters is None else (text for port in now for text in filters.differences(port, shown.filters))
-    return [*links.differences(plan, ports, record, shown.qdiscs, shown.wires), *also]
+    return [*shown_links.differences(plan, ports, record, shown.qdiscs, shown.wires), *also]
 
 
 def ways(
     plan: Plan, machine: Host | Switch, record: Record, shown: HostSettings, ports: Sequence[Port]
 ) -> list[reached.Difference]:
     """How the interfaces, addresses and routes of these ports differ from what should be set now."""
-    now = [links.port_now(plan, port, record) for port in ports]
+    now = [current.port_now(plan, port, record) for port in ports]
     return [] if shown.reached is None else reached.differences(plan, machine, shown.reached, now)
 
 

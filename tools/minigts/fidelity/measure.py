@@ -33,7 +33,7 @@ from minigts.foreign import Foreign, to_parse, whole_number
 from minigts.judge import tolerances
 from minigts.judge.silence import explain_silence, question
 from minigts.judge.throughput import ceiling_in_words
-from minigts.lab import Lab, Record, events, links
+from minigts.lab import Lab, Record, current, events, link_states, shown_links
 from minigts.lab.calibration import RoundTrips, probe
 from minigts.language import documents
 from minigts.machine.progress import Progress
@@ -153,12 +153,12 @@ def certify(lab: Lab, say: Progress, *, bringing_up: bool = False, extent: Exten
     with recording(lab.provider.processes(), lab.plan.time) as machine:
         in_time = _within(BUDGET_S)
         record = lab.read_record()
-        as_set = links.current_lab(lab, record)
+        as_set = current.current_lab(lab, record)
         every = labs.used_links(as_set.plan, record)
         whole = every if extent == "full" else sample.choose_links(every)
         over = covering(labs.whole_paths(as_set.plan, record))[: None if whole == every else sample.PATHS]
         round_trips = tuple(_round_trips(as_set, whole, over, say, in_time))
-        if bringing_up and links.link_carrier(lab) is None and any(row.too_fast for row in round_trips):
+        if bringing_up and current.link_carrier(lab) is None and any(row.too_fast for row in round_trips):
             say("certificate: faster than declared; the emulator's own latency, again")
             labs.calibrate(lab, bringing_up=True)
             record = lab.read_record()
@@ -168,7 +168,7 @@ def certify(lab: Lab, say: Progress, *, bringing_up: bool = False, extent: Exten
         dumb = frozenset(row.subject for row in round_trips if row.quantity == "RTT" and row.measured is None)
         rows = (*set_so, *round_trips, *_losses(as_set, whole, say, dumb), *_rates(as_set, whole, say, in_time, dumb))
     record = lab.read_record()  # somebody may have set links meanwhile
-    if links.drawing(lab.plan, record) and all(row.ok for row in set_so):
+    if current.drawing(lab.plan, record) and all(row.ok for row in set_so):
         if bringing_up and not record.times_set and not record.altered:
             labs.reshape(lab, record)
         else:
@@ -184,7 +184,7 @@ def certify(lab: Lab, say: Progress, *, bringing_up: bool = False, extent: Exten
         cut=_not_measured(lab.plan, record),
         off=_off(lab.plan, record),
         changed=_changed(lab.plan, record),
-        storm=tuple(links.storms(lab)),
+        storm=tuple(link_states.storms(lab)),
         kernels={each.name: each.kernel for each in lab.plan.machines if each.kernel},
         sample=() if whole == every else tuple(link.name for link in whole),
         links=0 if whole == every else len(every),
@@ -262,7 +262,7 @@ def covering(among: Sequence[Path]) -> list[Path]:
 def settings(lab: Lab, say: Progress) -> Iterator[CertificateRow]:
     """A row for each machine: how its kernel's settings, and the wires of its links, differ from the plan."""
     say("certificate: reading back what is set")
-    record, wires = lab.read_record(), links.read_wires(lab)
+    record, wires = lab.read_record(), shown_links.read_wires(lab)
 
     def row_of(machine: Host | Switch) -> CertificateRow:
         shown = host_settings.read_back(lab, machine, record, wires)
@@ -380,7 +380,7 @@ def _asks_neighbours(lab: Lab, path: Path) -> bool:
 
 
 def _loses_all(path: Path) -> bool:
-    return any(way.loss_percent >= links.ALL_PERCENT for way in path.ways)
+    return any(way.loss_percent >= link_states.ALL_PERCENT for way in path.ways)
 
 
 def _pings(lab: Lab, host: str, address: str, count: int, interval_s: float, rtt_ms: float) -> RoundTrips:

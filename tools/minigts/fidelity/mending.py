@@ -9,7 +9,7 @@ from minigts.dataplane.reached import Difference
 from minigts.errors import CommandFailed, HostFailed, MinigtsError
 from minigts.fidelity import host_settings
 from minigts.fidelity.host_settings import HostSettings
-from minigts.lab import Lab, lifecycle, links
+from minigts.lab import Lab, lifecycle, links, shown_links
 from minigts.lab.record import Record
 from minigts.lab.rundir import exclusive
 from minigts.topology.plan.elements import Host, Port, Switch
@@ -34,7 +34,7 @@ def mend(lab: Lab, names: Iterable[str]) -> Mapping[str, Sequence[str]]:
 def _mended(lab: Lab, machine: Host | Switch) -> list[str]:
     record = lab.read_record()
     try:
-        shown = host_settings.read_back(lab, machine, record, links.read_wires(lab))
+        shown = host_settings.read_back(lab, machine, record, shown_links.read_wires(lab))
     except MinigtsError as error:
         return [f"nothing, because it does not answer ({error})"]
     different = host_settings.differences(lab.plan, machine, record, shown)
@@ -51,7 +51,7 @@ def _mended(lab: Lab, machine: Host | Switch) -> list[str]:
     except CommandFailed as error:  # User-Mode Linux in real time cannot open an interface again that was closed
         why = f"{machine.name} cannot be set as it should be ({different[0]}): minigts restart {machine.name}"
         raise HostFailed(why) from error
-    again = host_settings.read_back(lab, machine, record, links.read_wires(lab))
+    again = host_settings.read_back(lab, machine, record, shown_links.read_wires(lab))
     if left := host_settings.differences(lab.plan, machine, record, again):
         raise HostFailed(f"{machine.name} cannot be set as it should be ({left[0]}): minigts restart {machine.name}")
     return different

@@ -8,36 +8,36 @@ spanning trees of switches.
 `calibration`: the emulator's own latency, measured. Overlays and measurements use this room and are elsewhere.
 """
 
-from minigts.lab.keep import disk_bytes, keep, running
-from minigts.lab.lab import Lab
-from minigts.lab.lifecycle import bring_up, down, future_lab, kill, pause, require_parts, restart, resume, up
-from minigts.lab.links import (
-    calibrate,
-    changed_links,
-    cut_links,
-    dead_links,
-    draw_next,
+from minigts.lab.calibration import calibrate
+from minigts.lab.changes import (
     heal,
-    link_carrier,
-    losing_all,
-    other_ways,
-    outages_in_words,
     partition,
-    plan_now,
     replace_settings,
-    reshape,
     restore_links,
     set_back,
     set_for_experiment,
     set_link_up,
     set_links_up,
+    update_settings,
+)
+from minigts.lab.current import link_carrier, plan_now
+from minigts.lab.keep import disk_bytes, keep, running
+from minigts.lab.lab import Lab
+from minigts.lab.lifecycle import bring_up, down, future_lab, kill, pause, require_parts, restart, resume, up
+from minigts.lab.link_states import (
+    changed_links,
+    cut_links,
+    dead_links,
+    losing_all,
+    other_ways,
+    outages_in_words,
     storm_in_words,
     storms,
-    update_settings,
     used_links,
     whole_links,
     whole_paths,
 )
+from minigts.lab.links import draw_next, reshape
 from minigts.lab.record import DECLARED, Change, Record, Settings
 from minigts.lab.rundir import all_labs, checked_name, exclusive, open_lab
 from minigts.lab.snapshots import Saved, all_saved, delete, restore, save, saved_named

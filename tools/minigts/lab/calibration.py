@@ -9,7 +9,11 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from minigts.dataplane.shaping import added_delay_ms
-from minigts.errors import HostFailed, reading_from
+from minigts.errors import HostFailed, InputError, reading_from
+from minigts.lab import current, link_states, links
+from minigts.lab.lab import Lab
+from minigts.lab.record import Record
+from minigts.lab.rundir import exclusive
 from minigts.language import documents
 from minigts.providers.base import Provider
 from minigts.topology.plan.elements import Path
@@ -126,3 +130,36 @@ def _random(plan: Plan, path: Path) -> bool:
         or not plan.in_order(path)
         or any(port.incoming.jitter_ms > 0 for port in plan.ends_on(path))
     )
+
+
+def calibrate(lab: Lab, *, bringing_up: bool = False) -> float:
+    """Measure the emulator's own latency, and subtract it from every delay in place of the old value. Links that use
+    random numbers then have those of another setting, but while the lab is being brought up.
+
+    Return the new value in ms; 0 without measuring where wires keep the declared delay themselves. Raises InputError
+    when every path has a cut link.
+    """
+    with exclusive(lab.rundir):
+        if current.link_carrier(lab) is not None:
+            return 0.0
+        record = lab.read_record()
+        given = record if bringing_up else record.counting(current.drawing(lab.plan, record))
+        return calibrated_record(lab, given).emulator_overhead_ms
+
+
+def calibrated_record(lab: Lab, record: Record) -> Record:
+    """As `calibrate`, for a lab whose hosts shape and whose lock the caller holds; return the new record."""
+    plan, paths = lab.plan, link_states.whole_paths(lab.plan, record)
+    if not paths and plan.pairs:
+        if not (cut := link_states.cut_links(plan, record)):
+            why = "the way of each is decided by a controller, or passes a link that the spanning tree has blocked anew"
+            raise InputError(f"no path of lab {lab.name} can be measured: {why}")
+        raise InputError(f"every path of lab {lab.name} passes a cut link: {', '.join(cut)}")
+    measured_ms = emulator_overhead_ms(lab.provider, plan, paths, record.emulator_overhead_ms)
+    if measured_ms == record.emulator_overhead_ms:
+        return record
+    before, record = record, record.model_copy(update={"emulator_overhead_ms": measured_ms})
+    every = frozenset(machine.name for machine in plan.machines)
+    with links.settling(lab, before, record, every):
+        links.reshape(lab, record)
+    return record.model_copy(update={"unsettled": record.unsettled - every})

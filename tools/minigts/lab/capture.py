@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from minigts.errors import EnvironmentLacks, HostFailed, InputError, reading_from
-from minigts.lab import links
 from minigts.lab.lab import Lab
 from minigts.language.problems import did_you_mean, listed, shown
 from minigts.providers.agent import protocol
 from minigts.providers.base import Streams
 from minigts.topology import rules
+from minigts.topology.plan import link_names
 
 ANY = "any"
 """All interfaces of a machine."""
@@ -51,7 +51,7 @@ def points(lab: Lab, name: str, ends: Sequence[str] = ()) -> list[CapturePoint]:
     if name not in {link.name for link in lab.plan.links} and "-" not in name:
         known = [*machines, *(link.name for link in lab.plan.links)]
         raise InputError(f"no machine or link {shown(name)}; there are {listed(known)}{did_you_mean(name, known)}")
-    link = links.link_named(lab.plan, name)
+    link = link_names.link_named(lab.plan, name)
     for end in ends:
         if wrong := rules.strange_end(end, link.name, link.ends):
             raise InputError(wrong)

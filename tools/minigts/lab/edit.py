@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from minigts.dataplane import interfaces
 from minigts.errors import EnvironmentLacks, HostFailed, InputError
-from minigts.lab import events, lifecycle, links, provisioning
+from minigts.lab import current, events, lifecycle, links, provisioning, shown_links
 from minigts.lab.keep import CERTIFICATE
 from minigts.lab.lab import Lab
 from minigts.lab.record import LAST_PLAN, NEXT_PLAN, Record
@@ -87,7 +87,7 @@ def declare(lab: Lab, after: Plan, progress: Progress, *, altered: bool) -> Lab:
         changed = {name: each for name, each in found.changed.items() if name not in names}
         digest = lab.write_plan(after, NEXT_PLAN)
         record = found.model_copy(update={"changed": changed, "plan_sha256": digest, "altered": altered})
-        record = links.numbered_record((before, found), (after, record), names)
+        record = current.numbered_record((before, found), (after, record), names)
         touched = frozenset(machine.name for machine in (*ends, *routed))
         meanwhile = record.model_copy(update={"unsettled": touched})
         lab.write(meanwhile, found)
@@ -110,12 +110,12 @@ def _set_under_traffic(
     routed: Sequence[Host],
     names: frozenset[str],
 ) -> None:
-    if links.link_carrier(lab) is None:
+    if current.link_carrier(lab) is None:
         shaping = [machine for machine in ends if machine.name not in record.silent]
         lab.on_each(shaping, lambda machine: links.set_what_differs(lab, record, machine))
     else:
         links.set_wires(lab, record, ends, names)
-    if wrong := links.read_back(lab, record, ends, names):
+    if wrong := shown_links.read_back(lab, record, ends, names):
         raise HostFailed("links are not as they were set:\n" + "\n".join(wrong))
     on = [host for host in routed if host.name not in record.silent]
     lab.on_each(on, lambda host: links.run_script(lab.provider, host, interfaces.script_again(before, lab.plan, host)))

@@ -12,7 +12,7 @@ from pathlib import Path
 from minigts import paths
 from minigts.dataplane import interfaces, switch
 from minigts.errors import EnvironmentLacks, HostFailed, InputError, MinigtsError, noting_failures
-from minigts.lab import carriers, links, provisioning, routes, trees
+from minigts.lab import calibration, carriers, current, link_states, links, provisioning, routes, trees
 from minigts.lab.calibration import NothingAnswers
 from minigts.lab.keep import CERTIFICATE, require_same
 from minigts.lab.lab import Lab
@@ -240,7 +240,9 @@ def _bring_up_again(lab: Lab, record: Record, progress: Progress) -> None:
     try:
         lab.provider.down()  # ends what an interrupted command has left running
         (lab.rundir / CERTIFICATE).unlink(missing_ok=True)
-        going_on = record.counting(links.drawing(lab.plan, record))  # so that it does not lose what it has lost before
+        going_on = record.counting(
+            current.drawing(lab.plan, record)
+        )  # so that it does not lose what it has lost before
         _start(lab, going_on, " on the disks that were kept", progress)
     except BaseException as error:
         if isinstance(error, Exception):
@@ -266,10 +268,10 @@ def _start(lab: Lab, record: Record, on: str, progress: Progress) -> None:
     routes.wait(lab, record, progress)
     trees.wait(lab, record, progress)
     calibrated = record
-    if links.link_carrier(lab) is None and (links.whole_paths(plan, record) or not plan.pairs):
+    if current.link_carrier(lab) is None and (link_states.whole_paths(plan, record) or not plan.pairs):
         progress("measuring the emulator's own latency")
         try:
-            calibrated = links.calibrated_record(lab, record)
+            calibrated = calibration.calibrated_record(lab, record)
         except NothingAnswers as error:  # as the hosts' own settings may have it
             progress(f"nothing is subtracted from the delays: {error}")
     switches = [machine for machine in on_now if isinstance(machine, Switch)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from minigts.lab import links, usage
+from minigts.lab import current, usage
 from minigts.lab.lab import Lab
 from minigts.lab.record import Record
 from minigts.lab.usage import Reading
@@ -70,7 +70,7 @@ def families(lab: Lab, reading: Reading) -> Iterator[Family]:
         for port in machine.ports
         if (machine.name, port.link) in reading.carried
     ]
-    now = {(name, port.link): links.port_now(lab.plan, port, record).outgoing for port, name, _ in ends}
+    now = {(name, port.link): current.port_now(lab.plan, port, record).outgoing for port, name, _ in ends}
     carried = [(labels, reading.carried[name, port.link]) for port, name, labels in ends]
     queues = [
         (labels, reading.carried[name, port.link])

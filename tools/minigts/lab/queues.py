@@ -11,7 +11,7 @@ from itertools import count
 
 from minigts.errors import reading_from
 from minigts.foreign import Foreign
-from minigts.lab import links
+from minigts.lab import current, shown_links
 from minigts.lab.lab import Lab
 from minigts.lab.usage import LIMIT_S, marks_of
 from minigts.language import documents
@@ -43,11 +43,11 @@ def readings(
     moment. Yield how many seconds have passed, and what was read. Raises HostFailed."""
     record = lab.read_record()
     ports = {end: _port(lab, end) for end in ends}
-    wired = links.link_carrier(lab) is not None
+    wired = current.link_carrier(lab) is not None
     inside = [
         end
         for end, port in ports.items()
-        if not wired or disciplines.is_in_host(links.port_now(lab.plan, port, record).outgoing)
+        if not wired or disciplines.is_in_host(current.port_now(lab.plan, port, record).outgoing)
     ]
     begin_s = lab.provider.now_s()
     for number in count():
@@ -60,7 +60,7 @@ def readings(
 
 
 def _read(lab: Lab, ports: Mapping[End, Port], inside: Sequence[End]) -> dict[End, Queue]:
-    wires = links.read_wires(lab)
+    wires = shown_links.read_wires(lab)
     names = list(dict.fromkeys(name for name, _ in inside))
     asked = [lab.plan.machine(name) for name in names]
     shown = lab.on_each(asked, lambda machine: _ask(lab, machine.name)) if asked else {}

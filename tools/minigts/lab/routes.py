@@ -6,7 +6,7 @@ from minigts.dataplane import router
 from minigts.errors import HostFailed
 from minigts.foreign import one_line, to_parse
 from minigts.lab.lab import Lab
-from minigts.lab.links import dead_links, losing_all
+from minigts.lab.link_states import dead_links, losing_all
 from minigts.lab.record import Record
 from minigts.machine.progress import Progress
 from minigts.topology.plan.elements import Host, Switch

@@ -1,7 +1,7 @@
 """Plays a schedule on a lab: makes each change at its moment, reads it back, and says when it was made.
 
-Where links have wires (`links.link_carrier`), the clock makes each change exactly at its moment. Elsewhere each machine
-gets its changes beforehand and makes them by its own clock, which has been compared with this machine's.
+Where links have wires (`current.link_carrier`), the clock makes each change exactly at its moment. Elsewhere each
+machine gets its changes beforehand and makes them by its own clock, which has been compared with this machine's.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from typing import TypeVar
 from minigts.dataplane import shaping
 from minigts.errors import EnvironmentLacks, HostFailed, InputError, reading_from
 from minigts.foreign import decimal_number, to_parse, whole_number
-from minigts.lab import links, outages
+from minigts.lab import changes, current, links, outages, shown_links
 from minigts.lab.lab import Lab
 from minigts.lab.record import DECLARED, Record
 from minigts.lab.rundir import exclusive
 from minigts.topology import opportunities
+from minigts.topology.plan import link_names
 from minigts.topology.plan.elements import Host, Port, Switch
 from minigts.topology.plan.plan import Plan
 from minigts.topology.schedule import Moment
@@ -99,14 +100,14 @@ def play(
                 on_played(each)
             return None if task is None else task.result()
     finally:
-        links.restore_links(lab, before)
+        changes.restore_links(lab, before)
 
 
 def play_moments(lab: Lab, moments: Sequence[Moment]) -> Iterator[Played]:
     """Play the changes; afterwards links stay as the last change has set them."""
     with exclusive(lab.rundir):
         states = _states(lab.plan, lab.read_record(), moments)
-        if links.link_carrier(lab) is None:
+        if current.link_carrier(lab) is None:
             _refuse_carriers(moments)
             yield from _by_machines(lab, moments, states)
         else:
@@ -128,12 +129,12 @@ def amounts(plan: Plan, record: Record, moments: Sequence[Moment]) -> dict[str, 
     """The values, by that record, of the settings that these moments change. Pure."""
     whole, found = outages.up(record, record.cut).model_copy(update={"settings": DECLARED}), dict[str, float]()
     for moment in moments:
-        link = links.link_named(plan, moment.link)
+        link = link_names.link_named(plan, moment.link)
         if moment.up is not None:
             found[f"{link.name} up"] = float(link.name not in record.cut)
         for end in link.ends if moment.sender is None else [moment.sender]:
             (port,) = _ports(plan.machine(end), {link.name})
-            way, whose = links.port_now(plan, port, whole).outgoing, f" from {moment.sender}" if moment.sender else ""
+            way, whose = current.port_now(plan, port, whole).outgoing, f" from {moment.sender}" if moment.sender else ""
             values = {field: getattr(way, field) for field in moment.update if field != "trace"}
             if "trace" in moment.update:
                 values["rate_mbit"] = opportunities.mean_mbit(way.trace) if way.trace else way.rate_mbit
@@ -145,7 +146,7 @@ def _states(plan: Plan, record: Record, moments: Sequence[Moment]) -> list[Recor
     """The record before the first moment, and after each."""
     states = [record]
     for moment in moments:
-        states.append(links.record_at(plan, states[-1], moment))
+        states.append(changes.record_at(plan, states[-1], moment))
     return states
 
 
@@ -155,13 +156,13 @@ def _by_wires(lab: Lab, moments: Sequence[Moment], states: Sequence[Record]) -> 
         for moment, (before, state) in zip(moments, itertools.pairwise(states), strict=True):
             lab.provider.sleep_until(begin_s + moment.at_s)
             at_s = lab.provider.now_s() - begin_s
-            name = links.link_named(lab.plan, moment.link).name
+            name = link_names.link_named(lab.plan, moment.link).name
             links.apply_record(lab, before, state, [name], reading_back=True)
             yield Played(moment, round(at_s, 9), amounts(lab.plan, state, [moment]))
 
 
 def _by_machines(lab: Lab, moments: Sequence[Moment], states: Sequence[Record]) -> Iterator[Played]:
-    names = {links.link_named(lab.plan, moment.link).name for moment in moments}
+    names = {link_names.link_named(lab.plan, moment.link).name for moment in moments}
     silent = states[0].silent
     machines = [
         each for each in lab.plan.machines if each.name not in silent and any(port.link in names for port in each.ports)
@@ -195,7 +196,7 @@ def _ahead_s(lab: Lab, machine: Host | Switch) -> float:
 
 def _devices(plan: Plan, machine: Host | Switch, states: Sequence[Record], names: set[str]) -> str:
     """A script that makes the devices that any state needs, so that the changes themselves need only `tc`."""
-    first, *others = ([links.port_now(plan, port, state) for port in _ports(machine, names)] for state in states)
+    first, *others = ([current.port_now(plan, port, state) for port in _ports(machine, names)] for state in states)
     needed = [
         max(each, key=lambda one: (bool(one.incoming.jitter_table), shaping.holds_arrivals(one.incoming)))
         for each in zip(first, *others, strict=True)
@@ -209,7 +210,7 @@ def _told(
     """Let the machine make its changes, from `begin_s` on by its own clock; return when it made each, in seconds after
     the beginning by the moment's number."""
     steps = {
-        number: [links.port_now(lab.plan, port, states[number + 1]) for port in _ports(machine, {moment.link})]
+        number: [current.port_now(lab.plan, port, states[number + 1]) for port in _ports(machine, {moment.link})]
         for number, moment in enumerate(moments)
     }
     steps = {number: ports for number, ports in steps.items() if ports}
@@ -231,7 +232,7 @@ def _told(
         wrong = [
             f"{machine.name}: {text}"
             for number, qdiscs in zip(steps, shown, strict=True)
-            for text in links.differences(
+            for text in shown_links.differences(
                 lab.plan, _ports(machine, {moments[number].link}), states[number + 1], to_parse(qdiscs)
             )
         ]

@@ -15,7 +15,7 @@ from minigts.dataplane.shaping import ifb
 from minigts.dataplane.wire import WireState
 from minigts.errors import reading_from
 from minigts.foreign import to_parse
-from minigts.lab import links
+from minigts.lab import current, link_states, shown_links
 from minigts.lab.lab import Lab
 from minigts.language import documents
 from minigts.providers.base import Restarts
@@ -145,7 +145,7 @@ def read(lab: Lab) -> Reading:
     """Read the counters of all machines at once. Raises HostFailed when a machine does not answer."""
     on = lab.machines_on(lab.read_record())
     counted = lab.on_each(on, partial(_ask, lab))
-    wires = links.read_wires(lab)
+    wires = shown_links.read_wires(lab)
     # A host that can be restarted alone has a kernel of its own, whose counters are of this host alone.
     own_kernels = isinstance(lab.provider, Restarts)
     return Reading(
@@ -168,13 +168,13 @@ def activity_between(lab: Lab, before: Reading, after: Reading) -> Activity:
     seconds = {name: max(0, after.at_ns[name] - before.at_ns[name]) / _NS for name in both}
     flows = []
     outgoing = {
-        (machine.name, port.link): links.port_now(lab.plan, port, record).outgoing
+        (machine.name, port.link): current.port_now(lab.plan, port, record).outgoing
         for machine in lab.plan.machines
         for port in machine.ports
         if machine.name in seconds
     }
     delays_ms = {end: one_way_ms(direction, after.carried[end]) for end, direction in outgoing.items()}
-    down = dict(links.outages_in_words(lab.plan, record))
+    down = dict(link_states.outages_in_words(lab.plan, record))
     for machine in lab.plan.machines:
         for port in machine.ports if machine.name in seconds else ():
             then, now = before.carried[machine.name, port.link], after.carried[machine.name, port.link]

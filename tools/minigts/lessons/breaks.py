@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from minigts import paths
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, reading_from
 from minigts.foreign import Foreign, to_parse, whole_number
-from minigts.lab import Lab, links
+from minigts.lab import Lab, changes
 from minigts.language.fields import unknown
 from minigts.lessons.break_kinds import KINDS, Kind
 from minigts.providers.base import Power
@@ -190,7 +190,7 @@ def _do(lab: Lab, fault: Fault) -> str:
         if fault.place.link in lab.read_record().cut:
             raise MinigtsError(f"link {fault.place.link} is down already: take another seed")
         end = fault.place.host if fault.kind.unplugs == "one end" else None
-        links.set_link_up(lab, fault.place.link, up=False, how=Outage(end=end))
+        changes.set_link_up(lab, fault.place.link, up=False, how=Outage(end=end))
         return ""
     return to_parse(_run(lab, fault.place.host, fault.kind.do, fault.place.variables))
 
@@ -235,7 +235,7 @@ def mend(lab: Lab) -> None:
         if broken.undo:
             _run(lab, broken.place.host, broken.undo, {})
         else:
-            links.set_link_up(lab, broken.place.link, up=True)
+            changes.set_link_up(lab, broken.place.link, up=True)
         _write(lab, broken.model_copy(update={"mended": True}))
 
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from minigts import lab as labs
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.lab import Lab
-from minigts.lab.links import link_named
 from minigts.lessons import evidence, model, verdicts
 from minigts.lessons.evidence_file import EvidenceFile
 from minigts.lessons.folder import StudentWork
@@ -18,6 +17,7 @@ from minigts.lessons.verdicts import Evidence, LessonVerdict
 from minigts.machine.progress import Progress
 from minigts.overlays import policy
 from minigts.session.bring_up import Request, bring_up, ready
+from minigts.topology.plan.link_names import link_named
 
 STEP_S = 60.0
 

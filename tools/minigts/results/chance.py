@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from minigts.experiment_language.model import AnyMeasurement
+from minigts.topology.plan.link_names import link_named_if_any
 from minigts.topology.plan.plan import Plan
-from minigts.topology.schedule import moments
 
 
 def random_links(plan: Plan, measurements: Iterable[AnyMeasurement]) -> tuple[str, ...]:
@@ -18,9 +18,8 @@ def random_links(plan: Plan, measurements: Iterable[AnyMeasurement]) -> tuple[st
 
 
 def _set_at_random(plan: Plan, measurement: AnyMeasurement) -> Iterator[str]:
-    either_way = {"-".join(reversed(link.ends)): link for link in plan.links} | {link.name: link for link in plan.links}
-    for moment in plan.schedule if measurement.play else moments(measurement.schedule, {}):
-        link = either_way.get(moment.link)
+    for moment in measurement.moments(plan):
+        link = link_named_if_any(plan, moment.link)
         given = {key: value for key, value in moment.update.items() if value is not None}
         if link is not None and any(way.model_copy(update=given).by_chance for way in plan.directions(link)):
             yield link.name

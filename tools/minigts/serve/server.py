@@ -22,7 +22,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, fie
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.foreign import printable
 from minigts.lab import Lab, metrics, set_links_up, update_settings
-from minigts.lab.links import link_named
 from minigts.lab.usage import Reading
 from minigts.language import documents
 from minigts.machine.progress import Progress
@@ -30,6 +29,7 @@ from minigts.serve import lessons, runs, state, terminals
 from minigts.serve.auth import HEADERS, PROTOCOL, REPORT_HEADERS, Access, is_open, said_token
 from minigts.topology import link_settings
 from minigts.topology.outage import Outage
+from minigts.topology.plan.link_names import link_named
 
 PAGE = Path(__file__).parent / "page"
 REPORT = "report"

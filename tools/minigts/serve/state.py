@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from minigts.lab import Lab, links, usage
+from minigts.lab import Lab, current, link_states, shown_links, usage
 from minigts.report.topology_figure import positions
 from minigts.topology.plan.elements import Switch
 
@@ -41,7 +41,7 @@ def topology(lab: Lab) -> dict[str, Any]:
 
 def read(lab: Lab) -> usage.Reading:
     """The lab's counters; from its wires, where it has wires. Raises MinigtsError."""
-    wires = links.read_wires(lab)
+    wires = shown_links.read_wires(lab)
     if wires is None:
         return usage.read(lab)
     now_ns = round(lab.provider.now_s() * _NS)
@@ -73,8 +73,8 @@ def now(
     """
     between = usage.activity_between(lab, before, after)
     record = lab.read_record()
-    down = dict(links.outages_in_words(lab.plan, record))
-    set_now = links.plan_now(lab.plan, record)
+    down = dict(link_states.outages_in_words(lab.plan, record))
+    set_now = current.plan_now(lab.plan, record)
     unasked = {
         (link.ends[way], link.name)
         for link in set_now.links

@@ -25,7 +25,7 @@ from minigts.errors import CommandFailed, HostFailed, InputError
 from minigts.experiments import decidable, prepare, run, run_folders, trust
 from minigts.experiments.prepare import Prepared
 from minigts.experiments.run import OnProgress, RunOutcome
-from minigts.lab import Lab, links
+from minigts.lab import Lab, link_states
 from minigts.language.figures import duration
 from minigts.language.problems import listed
 from minigts.machine import times_seen
@@ -274,8 +274,8 @@ def _lent(plan: Plan, found: Lab, say: Progress) -> Lab:
     if found.time != plan.time:
         raise InputError(f"lab {found.name} is in {found.time} time; the run is in {plan.time} time")
     record = found.read_record()
-    if mend := links.how_to_mend(found.plan, record):
-        is_cut = bool(links.cut_links(found.plan, record))
+    if mend := link_states.how_to_mend(found.plan, record):
+        is_cut = bool(link_states.cut_links(found.plan, record))
         kind, verb = ("cut", "make them whole") if is_cut else ("changed", "set them as declared")
         commands = ", ".join(mend.values())
         raise InputError(f"lab {found.name} has links that are {kind} ({', '.join(mend)}); {verb} first: {commands}")

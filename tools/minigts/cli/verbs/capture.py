@@ -22,6 +22,7 @@ from minigts.cli.verbs import LABS, Verb
 from minigts.errors import InputError
 from minigts.language.problems import shown
 from minigts.machine.lines import Lines
+from minigts.topology.plan import link_names
 
 if TYPE_CHECKING:
     from minigts.lab import Lab
@@ -92,13 +93,13 @@ def capture(
     Example:  minigts capture --container ams icmp
     """
     from minigts import lab as labs
-    from minigts.lab import capture, links
+    from minigts.lab import capture
 
     most_bytes = _bytes(most)
     _require_filter(expression or ())
     opened = labs.open_lab(lab)
     if expression:
-        links.require_one_name(opened.plan, where, expression[0])
+        link_names.require_one_name(opened.plan, where, expression[0])
     points = _points(opened, where, ends or (), container=container)
     to_screen = file is None and sys.stdout.isatty()
     asked = partial(capture.command, expression=expression or [], frames=frames, seconds=seconds, text=to_screen)

@@ -12,6 +12,7 @@ from minigts.cli.verbs import LABS, Verb
 from minigts.cli.views import findings as shown_findings
 from minigts.cli.views import plan as shown_plan
 from minigts.errors import InputError
+from minigts.topology.plan import link_names
 
 if TYPE_CHECKING:
     from minigts.lab import Lab
@@ -82,12 +83,11 @@ def _path_between(lab: Lab, first: str, second: str) -> Path | None:
 
 def _link_of(lab: Lab, first: str, second: str | None) -> Link:
     """The link by its name, or the only one between two hosts. Raises InputError."""
-    from minigts.lab import links
 
     if second is None:
-        return links.link_named(lab.plan, first)
+        return link_names.link_named(lab.plan, first)
     known = [each.name for each in lab.plan.machines]
-    one, *others = links.links_between(lab.plan, one_of("host", first, known), one_of("host", second, known))
+    one, *others = link_names.links_between(lab.plan, one_of("host", first, known), one_of("host", second, known))
     if others:
         names = ", ".join(each.name for each in (one, *others))
         raise InputError(f"several links join {first} and {second}: name one of {names}")

@@ -10,6 +10,7 @@ from minigts.cli import completion, console
 from minigts.cli.options import LabName, one_of
 from minigts.cli.verbs import LABS, Verb
 from minigts.errors import InputError
+from minigts.topology.plan import link_names
 
 verb = Verb(LABS, 140)
 
@@ -55,7 +56,6 @@ def link(
     """
     from minigts import lab as labs
     from minigts.fidelity.mending import mend
-    from minigts.lab import links
     from minigts.topology.outage import Outage
 
     named = state is None and second in ("up", "down")
@@ -70,10 +70,10 @@ def link(
     how = Outage(silent=silent, end=end)
     opened = labs.open_lab(lab)
     if named:
-        one = links.link_named(opened.plan, first)
+        one = link_names.link_named(opened.plan, first)
         ends, what = one.ends, f"link {one.name}"
     else:
-        links.links_between(opened.plan, first, second)
+        link_names.links_between(opened.plan, first, second)
         ends, what = (first, second), f"the link between {first} and {second}"
     for host, differences in mend(opened, ends).items():
         console.note(f"set again on {host}: {'; '.join(differences)}")

@@ -10,6 +10,7 @@ from minigts.cli import completion, console
 from minigts.cli.add_remove import again, alter
 from minigts.cli.options import LabName
 from minigts.cli.verbs import LABS, Verb
+from minigts.topology.plan import link_names
 
 verb = Verb(LABS, 510, help="Remove a host or a link from a lab that is up.")
 
@@ -45,8 +46,7 @@ def remove_link(
 
     Example:  minigts remove link ams-lon
     """
-    from minigts.lab import links
     from minigts.topology import edit
 
-    started = alter(lab, lambda plan, _: edit.remove_link(plan, links.link_named(plan, link).name))
+    started = alter(lab, lambda plan, _: edit.remove_link(plan, link_names.link_named(plan, link).name))
     console.note(f"{link} is no longer in the lab{again(started)}")

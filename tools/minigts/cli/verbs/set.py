@@ -12,6 +12,7 @@ from minigts.cli import completion, console
 from minigts.cli.options import LabName
 from minigts.cli.verbs import LABS, Verb
 from minigts.errors import InputError, Problem
+from minigts.topology.plan import link_names
 
 if TYPE_CHECKING:
     from minigts.topology.setting import Amount
@@ -70,7 +71,6 @@ def set_(
     Example:  minigts set ams-bra loss=2% burst=8packets
     """
     from minigts import lab as labs
-    from minigts.lab import links
     from minigts.topology.link_settings import SETTABLE
     from minigts.topology.setting import DECLARED
 
@@ -80,11 +80,11 @@ def set_(
         value = settings[1] if len(settings) > 1 and "=" not in settings[1] else "VALUE"
         raise InputError(f"set: a setting and its value are one word: {settings[0]}={value}")
     if settings and "=" not in settings[0]:
-        links.require_one_name(labs.open_lab(lab).plan, link, settings[0])
+        link_names.require_one_name(labs.open_lab(lab).plan, link, settings[0])
     update = _update([f"{what}={DECLARED}" for what in SETTABLE] if reset else settings or [])
     opened = labs.open_lab(lab)
     change = labs.update_settings(opened, link, update, sender)
-    name = links.link_named(opened.plan, link).name
+    name = link_names.link_named(opened.plan, link).name
     console.note(f"{name} is set: {change.in_words}" if change.in_words else f"{name} is as declared")
 
 

@@ -10,6 +10,7 @@ from minigts.cli import console
 from minigts.cli.views import plan as shown_plan
 from minigts.cli.views import tables
 from minigts.errors import MinigtsError
+from minigts.lab import link_states
 
 if TYPE_CHECKING:
     from minigts.lab import Lab, Record, Saved
@@ -225,14 +226,16 @@ def saved_facts(saved: Saved) -> dict[str, object]:
 
 def deviations(lab: Lab, record: Record) -> list[str]:
     """A line for each host and link that is not as declared, with the command that restores it."""
-    from minigts.lab import DECLARED, links
+    from minigts.lab import DECLARED
 
-    mend, changed = links.how_to_mend(lab.plan, record), links.changed_links(lab.plan, record)
+    mend, changed = link_states.how_to_mend(lab.plan, record), link_states.changed_links(lab.plan, record)
     lines = [f"{name} is off; to start it: minigts start {name}" for name in sorted(record.off)]
     lines += [f"{name} is paused; to resume it: minigts resume {name}" for name in sorted(record.paused)]
-    lines += [f"{name} is {how}; to restore it: {mend[name]}" for name, how in links.outages_in_words(lab.plan, record)]
     lines += [
-        f"{name} is changed ({how.in_words}); to restore its declared settings: {links.restoring_command(name)}"
+        f"{name} is {how}; to restore it: {mend[name]}" for name, how in link_states.outages_in_words(lab.plan, record)
+    ]
+    lines += [
+        f"{name} is changed ({how.in_words}); to restore its declared settings: {link_states.restoring_command(name)}"
         for name, how in changed.items()
     ]
     if record.settings != DECLARED:
