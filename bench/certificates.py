@@ -14,7 +14,8 @@ from bench import stage
 from minigts.cli import console
 from minigts.cli.views import tables
 from minigts.fidelity.certificate import CertificateRow
-from minigts.fidelity.measure import certify, path_rows
+from minigts.fidelity.measure import certify
+from minigts.fidelity.round_trips import path_rows
 from minigts.lab import Lab
 from minigts.providers import registry
 from minigts.topology.plan.plan import Plan

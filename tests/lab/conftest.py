@@ -16,7 +16,7 @@ from minigts.fidelity import expectations
 from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.expectations import Measurements
 from minigts.fidelity.host_load import recording, taints
-from minigts.fidelity.measure import ATTEMPTS
+from minigts.fidelity.round_trips import ATTEMPTS
 from minigts.overlays import UNDERLAY
 from minigts.testing.plugin import targets
 from minigts.testing.tested_lab import Target

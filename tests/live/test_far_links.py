@@ -7,9 +7,10 @@ import pytest
 from live.conftest import MakeLab, quiet
 from minigts import overlays
 from minigts.dataplane.wire import wire_for
-from minigts.fidelity import measure
+from minigts.fidelity import measure, rates
 from minigts.fidelity.expectations import check
-from minigts.fidelity.measure import LOSES_ALL, certify
+from minigts.fidelity.measure import certify
+from minigts.fidelity.round_trips import LOSES_ALL
 from minigts.foreign import to_user
 from minigts.lab import Lab
 from minigts.lab.current import link_carrier
@@ -100,7 +101,7 @@ def test_a_train_shows_a_wire_that_is_three_percent_slower_than_declared(make_la
 def test_where_the_first_measurement_fails_the_second_is_judged_by_the_windows_too(
     make_lab: MakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lab, steps, measured = make_lab(LONG_AND_FAT), list[str](), measure.tcp_mbit
+    lab, steps, measured = make_lab(LONG_AND_FAT), list[str](), rates.tcp_mbit
     failing = iter([(None, "iperf3: printed nothing")])
     monkeypatch.setattr(measure, "tcp_mbit", lambda lab, way: next(failing, None) or measured(lab, way))
     (row,) = (row for row in certify(lab, steps.append).rows if row.quantity == "TCP")

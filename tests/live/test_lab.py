@@ -12,7 +12,7 @@ from live.exact import EXACT_MS
 from live.program import TOPOLOGIES
 from minigts import lab as labs
 from minigts.dataplane.round_trip import echo_ms
-from minigts.fidelity import measure, mending
+from minigts.fidelity import kept_certificate, measure, mending
 from minigts.foreign import to_user
 from minigts.lab import DECLARED, Lab, Settings, calibration, shown_links
 from minigts.topology import sysctls
@@ -164,7 +164,7 @@ def test_the_certificate_is_exact(lab: Lab) -> None:
     assert rows["ams-lon", "RTT"].measured == pytest.approx(
         echo_ms(lab.plan, lab.plan.path("ams", "lon")), abs=EXACT_MS, rel=0
     )
-    assert measure.valid_certificate(lab) == made
+    assert kept_certificate.valid_certificate(lab) == made
 
 
 def test_a_cut_link_stays_cut_until_it_is_made_whole(make_lab: Any) -> None:

@@ -15,7 +15,7 @@ from live.real_time import PROBES, band_ms, ends_ms
 from minigts import lab as labs
 from minigts import overlays
 from minigts.dataplane import shaping
-from minigts.fidelity import measure
+from minigts.fidelity import kept_certificate, measure
 from minigts.fidelity.explanation import explain
 from minigts.fidelity.mending import mend
 from minigts.foreign import to_user
@@ -93,7 +93,7 @@ def test_the_certificate_has_every_link_and_what_is_set(real_lab: Lab) -> None:
         assert loss.measured is not None and loss.measured < 5
         assert rate.measured is not None and rate.measured > 5
     assert ("ams-lju", "RTT") in rows
-    assert measure.valid_certificate(real_lab) == made
+    assert kept_certificate.valid_certificate(real_lab) == made
 
 
 MISCHIEF: tuple[dict[str, Amount], ...] = (

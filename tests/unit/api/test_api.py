@@ -12,7 +12,7 @@ from experiment_lab import recorded
 from minigts import api, overlays
 from minigts import lab as labs
 from minigts.errors import InputError, MinigtsError
-from minigts.fidelity import measure
+from minigts.fidelity import kept_certificate, measure, rates
 from minigts.lab import Change, Lab, Settings, current, events
 from minigts.providers import registry
 from minigts.topology.plan.elements import Port
@@ -34,7 +34,7 @@ class ServingHosts(tc_hosts.EditedHosts):
 
     def _answer(self, network: tc_hosts.Network, host: str, argv: list[str], stdin: str) -> str:
         match argv:
-            case ["sh", "-c", measure.SERVE, port]:
+            case ["sh", "-c", rates.SERVE, port]:
                 self.servers.add((host, port))
                 return ""
             case ["iperf3", "-c", address, "-p", port, *_]:
@@ -92,7 +92,7 @@ def meddle(lab: Lab) -> None:
 @pytest.mark.parametrize("certified", [True, False])
 def test_a_borrowed_lab_is_given_back_as_it_was(lab: Lab, certified: bool) -> None:
     if not certified:
-        (lab.rundir / measure.FILE).unlink()
+        (lab.rundir / kept_certificate.FILE).unlink()
     before = state(lab)
     with api.open_lab("chain").given_back() as lent:
         assert lent.name == lab.name
@@ -210,7 +210,7 @@ def test_a_change_is_recorded_shown_and_gone_when_the_link_is_mended(lab: Lab) -
     link.change(delay="20ms", jitter="1ms", loss="5%", rate="10mbit")
     (change,) = labs.changed_links(lab.plan, lab.read_record()).values()
     assert change.in_words == "delay 20 ms, jitter 1 ms, loss 5 %, rate 10 Mbit/s"
-    assert measure.valid_certificate(lab) is None
+    assert kept_certificate.valid_certificate(lab) is None
     port = current.port_now(lab.plan, lab.plan.host("h1").ports[0], lab.read_record())
     other = current.port_now(lab.plan, lab.plan.host("h2").ports[0], lab.read_record())
     assert port.outgoing.queue_bytes == 75_000

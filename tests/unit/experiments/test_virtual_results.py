@@ -19,7 +19,7 @@ from minigts.experiments import run
 from minigts.experiments.lab_control import RealLabControl
 from minigts.fidelity.expectations import Measurements, expected_rows
 from minigts.fidelity.host_load import LoadRecording, recording, taints
-from minigts.fidelity.measure import link_rows
+from minigts.fidelity.round_trips import link_rows
 from minigts.judge.registry import WORDS
 from minigts.lab import Lab, Settings
 from minigts.providers.base import Result

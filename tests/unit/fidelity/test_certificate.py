@@ -9,9 +9,9 @@ from typing import cast
 import pytest
 
 from minigts.errors import InputError
-from minigts.fidelity import measure
+from minigts.fidelity import measure, round_trips
 from minigts.fidelity.certificate import Certificate, loss_row, rate_row, rtt_row
-from minigts.fidelity.measure import covering
+from minigts.fidelity.round_trips import covering
 from minigts.judge.loss import exact_interval, judge_loss
 from minigts.lab import Lab
 from minigts.topology.plan.plan import Plan
@@ -132,4 +132,4 @@ def test_it_is_measured_again_in_real_time_until_the_time_for_it_is_over(
     now[0] += passed_s
     assert left() is in_time
     lab = cast("Lab", SimpleNamespace(plan=CHAIN.model_copy(update={"time": time})))
-    assert measure._may_differ(lab, left) is (in_time and time == "real")
+    assert round_trips.may_differ(lab, left) is (in_time and time == "real")

@@ -14,8 +14,8 @@ import tc_hosts
 
 from minigts import lab as labs
 from minigts.errors import CommandFailed
-from minigts.fidelity import measure, sample
-from minigts.fidelity.measure import MeasuredPath
+from minigts.fidelity import measure, rates, round_trips, sample
+from minigts.fidelity.rates import MeasuredPath
 from minigts.lab import Lab
 from minigts.lab.calibration import RoundTrips
 from minigts.providers.base import Result
@@ -64,7 +64,7 @@ def test_tcp_is_measured_after_its_slow_start(
     rtt_ms: float, queue_s: float, how: dict[str, int], slow_start: str, measured: str
 ) -> None:
     asked = Asked(pair("rtt: 2ms"))
-    mbit, why = measure.tcp_mbit(asked.lab, MeasuredPath("a", "b", "10.0.0.2", rtt_ms, queue_s=queue_s), **how)
+    mbit, why = rates.tcp_mbit(asked.lab, MeasuredPath("a", "b", "10.0.0.2", rtt_ms, queue_s=queue_s), **how)
     assert mbit is None
     assert why
     client = next(words for words in asked.asked if words[0] == "iperf3")
@@ -81,15 +81,15 @@ def test_a_longer_measurement_of_a_rate_lasts_a_hundred_full_queues(monkeypatch:
 
     monkeypatch.setattr(measure, "tcp_mbit", tcp_mbit)
     lab = Asked(pair("rtt: 2ms, rate: 10mbit, queue: 100kB")).lab
-    [way] = measure._rated(lab.plan.links[0])
-    assert measure._rate_row(lab, way, longer=True).ok
-    assert measure._rate_row(lab, way).ok
+    [way] = rates._rated(lab.plan.links[0])
+    assert rates._rate_row(lab, way, longer=True).ok
+    assert rates._rate_row(lab, way).ok
     assert [(each.queue_s, each.seconds) for each in seen] == [(pytest.approx(0.08), 8), (pytest.approx(0.08), 1)]
 
 
 def test_echo_requests_to_far_away_wait_for_three_round_trips() -> None:
     asked = Asked(pair("rtt: 2000ms"))
-    measure._pings(asked.lab, "a", "10.0.0.2", 10, 0.2, 2000.0)
+    round_trips._pings(asked.lab, "a", "10.0.0.2", 10, 0.2, 2000.0)
     assert options(asked.asked[0]) == {"-c": "10", "-i": "0.2", "-W": "6"}
 
 
@@ -104,7 +104,7 @@ def test_echo_requests_to_far_away_wait_for_three_round_trips() -> None:
 )
 def test_probes_are_so_far_apart_that_none_waits_for_the_one_before(settings: str, time: str, apart_s: float) -> None:
     lab = Asked(pair(settings, time)).lab
-    assert measure._apart_s(lab, lab.plan.paths[0]) == pytest.approx(apart_s)
+    assert round_trips._apart_s(lab, lab.plan.paths[0]) == pytest.approx(apart_s)
 
 
 def test_where_a_host_has_no_route_no_request_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,9 +115,9 @@ def test_where_a_host_has_no_route_no_request_was_sent(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(measure, "probe", probe)
     lab = Asked(pair("rtt: 2ms")).lab
-    assert measure._probe(lab, "a", "10.0.0.2", 5, 0.01) == RoundTrips(0, ())
+    assert round_trips.echoes(lab, "a", "10.0.0.2", 5, 0.01) == RoundTrips(0, ())
     with pytest.raises(CommandFailed, match="Permission denied"):
-        measure._probe(lab, "a", "10.0.0.2", 5, 0.01)
+        round_trips.echoes(lab, "a", "10.0.0.2", 5, 0.01)
 
 
 @pytest.mark.parametrize(("extent", "paths"), [("full", 7), ("quick", sample.PATHS)])

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from minigts import lab as labs
 from minigts.cli.app import app
-from minigts.fidelity import measure, sample
+from minigts.fidelity import kept_certificate, measure, sample
 from minigts.fidelity.current_certificate import current_certificate
 from minigts.lab import Lab
 from minigts.topology.read.load import parse
@@ -56,7 +56,7 @@ def test_a_setting_that_was_changed_on_a_link_outside_the_sample_is_found(lab: L
 def test_where_all_links_are_asked_for_a_quick_one_does_not_do(lab: Lab) -> None:
     quick = current_certificate(lab, quiet, "quick")
     assert (quick.certificate.links, quick.said) == (9, "")
-    assert measure.valid_certificate(lab) is None
+    assert kept_certificate.valid_certificate(lab) is None
     assert "not measured now" in current_certificate(lab, quiet, "quick").said
     full = current_certificate(lab, quiet)
     assert (full.certificate.sample, "was a quick one, of 5 links" in full.said) == ((), True)

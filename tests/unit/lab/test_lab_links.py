@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from minigts import lab as labs
 from minigts.cli.app import app
 from minigts.errors import HostFailed, InputError
-from minigts.fidelity import measure
+from minigts.fidelity import kept_certificate, measure
 from minigts.lab import DECLARED, Lab, Record, Settings, current, link_states
 from minigts.providers.base import Result
 from minigts.session.campaign import Means, lab_for
@@ -178,9 +178,9 @@ def test_certify_leaves_what_somebody_has_set_by_hand(lab: Lab) -> None:
 
 def test_a_certificate_of_other_links_is_not_the_labs_own(lab: Lab) -> None:
     made = measure.certify(lab, quiet)
-    assert measure.valid_certificate(lab) == made
+    assert kept_certificate.valid_certificate(lab) == made
     labs.set_links_up(lab, "ams", "bra", up=False)
-    assert measure.valid_certificate(lab) is None
+    assert kept_certificate.valid_certificate(lab) is None
 
 
 def test_status_and_up_name_what_is_cut(lab: Lab, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from minigts import lab as recorded
 from minigts import overlays
 from minigts.api.measured import PROBES, RoundTrips, Throughput, end_of, round_trips, throughput
 from minigts.errors import InputError
-from minigts.fidelity import expectations, measure
+from minigts.fidelity import expectations, kept_certificate, measure
 from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.expectations import Measurements
 from minigts.foreign import to_user
@@ -252,16 +252,16 @@ class Lab:
     def given_back(self) -> Iterator[Self]:
         """A context at whose end links, calibration, certificate, overlay and policy are as they were before it."""
         lab = self._lab
-        record, certificate, overlay = lab.read_record(), measure.last(lab), overlays.joined_overlay(lab)
+        record, certificate, overlay = lab.read_record(), kept_certificate.last(lab), overlays.joined_overlay(lab)
         policy = policies.policy_in_force(lab)
         try:
             yield self
         finally:
             recorded.set_back(lab, record)
             if certificate is None:
-                (lab.rundir / measure.FILE).unlink(missing_ok=True)
-            elif measure.last(lab) != certificate:
-                measure.keep(lab, certificate)
+                (lab.rundir / kept_certificate.FILE).unlink(missing_ok=True)
+            elif kept_certificate.last(lab) != certificate:
+                kept_certificate.keep(lab, certificate)
             if overlay is None:
                 overlays.leave(lab, self._say)
             else:

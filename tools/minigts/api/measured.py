@@ -11,7 +11,7 @@ from minigts import overlays
 from minigts.dataplane.round_trip import echo_ms
 from minigts.errors import InputError, MinigtsError
 from minigts.experiments.commands import buffers_of, outer_mtu, underlay_mtu
-from minigts.fidelity.measure import SLOW_START_ROUND_TRIPS, serve
+from minigts.fidelity.rates import SLOW_START_ROUND_TRIPS, serve
 from minigts.foreign import to_parse
 from minigts.judge import tolerances
 from minigts.judge.tolerances import CEILING

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
-from minigts.fidelity import measure
+from minigts.fidelity import kept_certificate, measure
 from minigts.fidelity.certificate import Certificate, CertificateRow
 from minigts.fidelity.sample import Extent
 from minigts.lab import Lab
@@ -25,14 +25,14 @@ def current_certificate(lab: Lab, say: Progress, extent: Extent = "full") -> Cur
     host's settings still show what they showed then; otherwise the lab is measured again. Where all links are asked
     for, no quick certificate holds. Raises what `certify` raises.
     """
-    old = measure.last(lab)
+    old = kept_certificate.last(lab)
     anew = partial(measure.certify, lab, say, extent=extent)
     if old is None:
         return CurrentCertificate(anew(bringing_up=True), "")
     made = f"the certificate of {_moment(old)}"
     if old.sample and extent == "full":
         return CurrentCertificate(anew(), f"measured anew: {made} was a quick one, of {len(old.sample)} links")
-    if not measure.holds_still(old, lab):
+    if not kept_certificate.holds_still(old, lab):
         why = "links have been changed, or hosts restarted, since"
         return CurrentCertificate(anew(), f"measured anew: {why} {made}")
     now = {row.subject: row for row in measure.settings(lab, say)}

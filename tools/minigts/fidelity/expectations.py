@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from minigts.fidelity.certificate import Certificate, CertificateRow
-from minigts.fidelity.measure import NO_ONE_ROUND_TRIP, MeasuredPath, certify, keep, link_rows, path_rows, tcp_mbit
+from minigts.fidelity.kept_certificate import keep
+from minigts.fidelity.measure import certify
+from minigts.fidelity.rates import MeasuredPath, tcp_mbit
+from minigts.fidelity.round_trips import NO_ONE_ROUND_TRIP, link_rows, path_rows
 from minigts.judge import tolerances
 from minigts.judge.latency import segment_sums
 from minigts.judge.registry import WORDS

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from minigts.dataplane import filters, shaping
 from minigts.dataplane.reached import DOWN, NO_INTERFACE
 from minigts.errors import MinigtsError
-from minigts.fidelity import host_settings, measure
+from minigts.fidelity import host_settings, kept_certificate, round_trips
 from minigts.fidelity.certificate import CertificateRow
 from minigts.fidelity.host_load import recording, taints
 from minigts.fidelity.host_settings import HostSettings
@@ -343,7 +343,7 @@ def _interface(host: str, port: Port, shown: HostSettings) -> Interface:
 
 
 def _certified(lab: Lab, link: Link) -> MeasuredLink | None:
-    certificate = measure.last(lab)
+    certificate = kept_certificate.last(lab)
     rows = () if certificate is None else tuple(row for row in certificate.rows if row.subject == link.name)
     if certificate is None or not rows:
         return None
@@ -351,14 +351,14 @@ def _certified(lab: Lab, link: Link) -> MeasuredLink | None:
         rows=rows,
         at=certificate.measured_at,
         source="certificate",
-        current=measure.holds_still(certificate, lab),
+        current=kept_certificate.holds_still(certificate, lab),
         busy=certificate.busy,
     )
 
 
 def _measured_now(lab: Lab, link: Link) -> MeasuredLink:
     with recording(lab.provider.processes(), lab.plan.time) as machine:
-        rows = tuple(measure.link_rows(lab, link))
+        rows = tuple(round_trips.link_rows(lab, link))
     return MeasuredLink(rows=rows, at=datetime.now(UTC), source="now", busy=taints(machine.load))
 
 
