@@ -1,7 +1,7 @@
-"""Writes the files that are generated from the languages' models: three JSON Schemas, and the link settings of the
-reference page.
+"""Writes the files that are generated from the languages' models: three JSON Schemas, and the sections of the
+reference page that are of facts.
 
-Run it after a change to a model or to the list of link settings. Tests compare these files with its output. No hosts.
+Run it after a change to a model or to the fact. Tests compare these files with its output. No hosts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from bench import stage
 from minigts.cli import console
 from minigts.experiment_language import model as experiments
 from minigts.overlays import policy
-from minigts.topology import link_settings
+from minigts.topology import reference_page
 from minigts.topology.read import model as topologies
 
 PAGE = stage.PROJECT / "docs" / "topology-language.md"
@@ -24,7 +24,7 @@ def main() -> None:
         stage.PROJECT / "topologies" / "schema.json": topologies.json_schema_text(),
         stage.PROJECT / "experiments" / "schema.json": experiments.json_schema_text(),
         stage.PROJECT / "docs" / "policy.schema.json": policy.json_schema_text(),
-        PAGE: link_settings.page_with_sections(PAGE.read_text(encoding="utf-8")),
+        PAGE: reference_page.page_with_sections(PAGE.read_text(encoding="utf-8")),
     }
     for path, text in texts.items():
         if path.read_text(encoding="utf-8") != text:

@@ -18,7 +18,7 @@ from minigts.experiments import load as experiments
 from minigts.language.validation import keys
 from minigts.overlays import policy
 from minigts.tools import OPEN, TOOLS, command, flows
-from minigts.topology import host_settings, link_settings
+from minigts.topology import host_settings, reference_page
 from minigts.topology.containers import ContainerSpec
 from minigts.topology.facts.hosts.containers import ComposeSpec
 from minigts.topology.facts.hosts.processor import ProcessorSpec
@@ -150,10 +150,10 @@ def test_shipped_schema_is_current(language: str) -> None:
     assert (PROJECT / LANGUAGES[language].schema).read_text(encoding="utf-8") == LANGUAGES[language].schema_text()
 
 
-def test_the_page_has_the_settings_of_links_as_their_list_does() -> None:
+def test_the_page_has_the_sections_that_follow_from_the_facts() -> None:
     """`bench/run reference` writes them."""
     page = LANGUAGES["topology"].reference
-    assert link_settings.page_with_sections(page) == page
+    assert reference_page.page_with_sections(page) == page
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -179,7 +179,7 @@ def _of_device(port: Port, shown: Shown) -> Iterator[str]:
 
 def _of_end(end: HostPort, shown: Shown, addressings: Sequence[Addressing]) -> Iterator[str]:
     there = shown.addresses.get(end.name)
-    for own in (each.on_segment(end) for each in addressings if each.family == "ipv4"):
+    for own in (each.segment_address(end) for each in addressings if each.family == "ipv4"):
         if there is not None and own not in there:
             yield f"{end.name}: its address {own} is gone"
     if there is not None and end.vlan is not None and end.name not in shown.up:
@@ -203,7 +203,7 @@ def _wanted(plan: Plan, host: Host, ends: Sequence[HostPort]) -> Mapping[Block, 
     """The wanted routes by destination: to each segment of these ends, and through them."""
     found: dict[Block, _Wanted] = {}
     for each in plan.addressings:
-        segments = {ip_network(each.on_segment(end), strict=False): end.name for end in ends}
+        segments = {ip_network(each.segment_address(end), strict=False): end.name for end in ends}
         found |= _by(segments, () if plan.has_routers else each.routes(plan.routes_of(host.name)))
     if host.gateway and len(ends) == len(host.on_segments):
         found[ip_network("0.0.0.0/0")] = _Wanted(

@@ -144,7 +144,7 @@ def tree_differences(wanted: InTree, shown: InTree) -> Iterator[str]:
 
 
 def _address(plan: Plan, of: Switch | OnVlan) -> str:
-    return plan.addressings[0].on_segment(of)
+    return plan.addressings[0].segment_address(of)
 
 
 def _mac(of: OnVlan) -> str:

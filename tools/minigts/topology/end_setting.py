@@ -36,6 +36,8 @@ class EndSetting:
     """The properties of one key of a link. Whether a lab that is up may have another value stands at the plan's field
     (`plan/elements.py`)."""
 
+    page: str
+    """Its section of the reference page, with those of the keys below it, but for what `reference_page` adds."""
     by_hand: bool = False
     """Whether `minigts add` takes it for a link."""
     elsewhere: Elsewhere[LinkOfPlan] | None = None

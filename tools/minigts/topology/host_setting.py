@@ -74,6 +74,8 @@ def _nothing(*_: object) -> Iterator[Any]:
 class HostSetting:
     """The properties of one key of a host."""
 
+    page: str
+    """Its section of the reference page, with those of the keys below it, but for what `reference_page` adds."""
     by_hand: bool = False
     """Whether `minigts add host` takes it. Other keys have their defaults there."""
     from_start: Callable[[Host], object] | None = None

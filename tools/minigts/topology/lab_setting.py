@@ -24,6 +24,8 @@ class LabSetting:
     """The properties of one key of a lab. Whether a lab that is up may have another value stands at the plan's field
     (`plan/stored.py`), as all of a plan's fields say it."""
 
+    page: str
+    """Its section of the reference page, with those of the keys below it, but for what `reference_page` adds."""
     features: tuple[Feature[Plan], ...] = ()
     elsewhere: Elsewhere[Plan] | None = None
     field: str = ""

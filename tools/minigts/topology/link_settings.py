@@ -278,24 +278,3 @@ if TYPE_CHECKING:
 
 else:
     Amounts = create_model("Amounts", __config__=ConfigDict(frozen=True, extra="forbid"), **_optional())
-
-
-_FIRST, _BEHIND = f"### `links[].{LINK_SETTINGS[0].word}`\n", "### `links[].mtu`\n"
-_SETTABLE = (
-    "All from `delay` on, except `jitter.table`, can also be [set](lab.md#set-and-partition) while the lab is up.\n\n"
-)
-
-
-def sections() -> str:
-    """A heading and a text for each setting, in the order of the schema."""
-    of_each = (f"### `links[].{each.word}`\n{each.page}\n\n" for each in LINK_SETTINGS if not each.of_other_unit)
-    return "".join(of_each) + _SETTABLE
-
-
-def page_with_sections(page: str) -> str:
-    """The page with these sections in place of those that it has."""
-    before, first, rest = page.partition(_FIRST)
-    _, behind, after = rest.partition(_BEHIND)
-    if not first or not behind:
-        raise ValueError("the page has no place for the settings of links")
-    return before + sections() + behind + after

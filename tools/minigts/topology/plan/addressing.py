@@ -47,7 +47,7 @@ class Addressing:
         """A host's own address with its length, as on its loopback. Raises KeyError."""
         return f"{self.address(host.address)}/{self.bits}"
 
-    def on_segment(self, end: HostPort | Switch | OnVlan) -> str:
+    def segment_address(self, end: HostPort | Switch | OnVlan) -> str:
         """The address of a link's end, or of a switch, with the length of its segment's. Raises KeyError."""
         return f"{self.address(end.address)}/{end.prefix if self.numbering is None else SEGMENT_PREFIX}"
 

@@ -28,7 +28,17 @@ def _problems(links: Sequence[DraftLink]) -> Iterator[Finding]:
 
 Addresses: TypeAlias = Annotated[
     Annotated[dict[str, str], BeforeValidator(_addresses), BY_END] | None,
-    EndSetting(problems=_problems),
+    EndSetting(
+        problems=_problems,
+        page="""\
+optional, with the segment's `subnet` · mapping of ends to IPv4 addresses · default: the lowest free ones, in the order
+of the links · `addresses: {ams: 192.168.7.20, bra: 192.168.7.30}`
+
+The addresses of one or both ends, as labs of other tools have them. With switches each host's address stands with its
+own link, and the `subnet` with any link of the segment. [IPv6](#ipv6) addresses have the same numbers in their /64:
+192.168.7.20 of 192.168.7.0/24 corresponds to `fd6d:6967:7473::14`. A trunk has no such key.
+""",
+    ),
     Field(
         description="IPv4 addresses of the link's ends, by their names, in the segment's `subnet`. Default: the lowest "
         "free ones, in the order of the links."

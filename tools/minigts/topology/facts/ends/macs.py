@@ -44,6 +44,12 @@ Macs: TypeAlias = Annotated[
     EndSetting(
         problems=_problems,
         elsewhere=Elsewhere(what="macs", why="no other format has it as we do", has=_given, lost=True),
+        page="""\
+optional · mapping of ends to MAC addresses · default: by link and end, see [addresses](#addresses) ·
+`macs: {ams: 02:00:00:00:00:01}`
+
+The MAC addresses of one or both ends, each of one machine, and none of `02:6d:67:…`, which minigts gives itself.
+""",
     ),
     Field(description="MAC addresses of the link's ends, by their names. Default: by link and end."),
 ]

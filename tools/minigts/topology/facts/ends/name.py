@@ -23,6 +23,13 @@ def _problems(links: Sequence[DraftLink]) -> Iterator[Finding]:
 
 LinkName: TypeAlias = Annotated[
     Annotated[str, *matching(NAME_HINT, NAME)] | None,
-    EndSetting(by_hand=True, problems=_problems),
+    EndSetting(
+        by_hand=True,
+        problems=_problems,
+        page="""\
+optional · name like the file's, unique in it · default: the ends, `ams-bra`; a number follows where that is taken,
+`ams-bra-2` · `name: northern`
+""",
+    ),
     Field(description="Name of the link. Default: its ends, such as ams-bra."),
 ]

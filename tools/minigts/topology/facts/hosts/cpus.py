@@ -53,6 +53,18 @@ Cpus: TypeAlias = Annotated[
                 instead="write `cpus: 1`",
             ),
         ),
+        page="""\
+optional · whole number, 1 to 64, or a share of one, 0.05 to 0.99 · default: `1` · `cpus: 0.5`
+
+More than one processor is for `vagrant` alone: a kernel of `uml` has one, and `mininet`'s hosts share those of one
+kernel, so both refuse the file.
+
+A share limits the host: its kernel and programs together get that share of one of the machine's processors and no more,
+even on an idle machine. Shares need real time, the provider `uml`, and a machine on which minigts may make control
+groups with a quota, which mostly means root. Elsewhere a share is refused, with the reason; `minigts doctor` shows
+whether the machine allows it. [Providers](providers.md#what-differs-and-why) explains this. In [virtual time](#time)
+processors take no time; there a slow one is [modelled](#hostsprocessor).
+""",
     ),
     Field(
         description="Processors of the host, more than one only on vagrant; or in real time a share of one, from 0.05 "

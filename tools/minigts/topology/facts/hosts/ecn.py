@@ -45,6 +45,18 @@ Ecn: TypeAlias = Annotated[
         elsewhere=Elsewhere(
             what="ecn", why="no other format has it as we do", has=lambda host: _ecn(host) is not None, lost=True
         ),
+        page="""\
+optional · `off`, `on` or `accurate` · default: Linux's own, which accepts ECN and does not ask for it · `ecn: on`
+
+Whether the host's TCP asks for explicit congestion notification when it opens a connection, and accepts it from others.
+`on` is ECN by RFC 3168, and `off` does neither. `accurate` asks for accurate ECN (AccECN), which reports how many
+packets were marked and not only that some were; only the kernel of [virtual time](#time) has it. What marks is a [queue
+discipline](#queue-disciplines). DCTCP (`sysctls: {net.ipv4.tcp_congestion_control: dctcp}`) asks for ECN by itself; the
+other end accepts it by default.
+
+The key sets `net.ipv4.tcp_ecn` to 0 (`off`), 1 (`on`) or 3 (`accurate`), and `plan`, the manifest and the certificate
+name it so. Containers have a network of their own, in which Linux's own value holds.
+""",
     ),
     Field(
         description="Whether TCP asks for ECN: on (RFC 3168), accurate (AccECN) or off, which does not accept it "

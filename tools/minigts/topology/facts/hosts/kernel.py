@@ -25,6 +25,12 @@ Kernel: TypeAlias = Annotated[
             ),
         ),
         elsewhere=Elsewhere(what="kernel", why="no other format has it", has=lambda host: host.kernel, lost=True),
+        page="""\
+optional, on `uml` · `standard` or a kernel's name · default: the lab's [`kernel`](#kernel) · `kernel: mine`
+
+The kernel of this host, by a name of `minigts kernel list`. Hosts of one lab may have different ones. [Kernels by
+name](kernels.md) says how one is built. An unknown name is an error with its line, but for `plan`, which takes any.
+""",
     ),
     Field(
         description="The kernel of the host, by a name of `minigts kernel list`; standard is the one that hosts have "

@@ -27,6 +27,11 @@ Memory: TypeAlias = Annotated[
                 instead="leave `memory` out",
             ),
         ),
+        page="""\
+optional · memory · default: `512MB` · `memory: 1GB`
+
+On `mininet`, whose hosts share one kernel's memory, any value but the default is refused.
+""",
     ),
     Field(description="Memory of the host, from 128MB (MB counts 2^20 bytes). Default: 512MB."),
 ]

@@ -51,6 +51,33 @@ Processor: TypeAlias = Annotated[
             ),
         ),
         elsewhere=Elsewhere(what="processor", why="no other format has it", has=lambda host: host.processor, lost=True),
+        page="""\
+optional, in [virtual time](#time) only · mapping · default: none, frames take no time ·
+`processor: {frame: 20us, byte: 2ns}`
+
+In virtual time a processor takes no time, so a host forwards as much as its links carry. This key gives the host a
+modelled processor. Every frame that passes a port of the host, in or out, occupies the processor for `frame` plus
+`byte` times the frame's length. Frames are served one after the other: with `{frame: 20us}` a host that forwards
+carries 25,000 frames a second on any machine. Every system call of the host's programs takes `call`. Programs and
+frames do not wait for each other, so a program may send more frames than the processor serves; the excess is dropped.
+Sending, receiving, forwarding and encapsulating have no costs of their own
+([why](decisions/programs-in-virtual-time.md)).
+
+### `hosts.*.processor.frame`
+optional · `ns`, `us` or `ms`, 0 to 10 ms, whole nanoseconds · default: `0ns` · `frame: 20us`
+
+### `hosts.*.processor.byte`
+optional · `ns` or `us`, 0 to 10 us · default: `0ns` · `byte: 0.8ns`
+
+Ethernet headers count, as in a link's [rate](#linksrate).
+
+### `hosts.*.processor.call`
+optional · `ns`, `us` or `ms`, 0 to 1 ms, whole nanoseconds · default: `0ns` · `call: 2us`
+
+A program that sends datagrams makes one system call for each: with `{call: 5us}` it sends at most 200,000 a second.
+Without the key a call takes no time until the host has made 10,000 calls without a pause; each further call takes 1 us
+until the host pauses.
+""",
     ),
     Field(
         description="A modelled processor, in virtual time only: frames and calls take time. Default: none, they take "

@@ -87,6 +87,24 @@ Routes: TypeAlias = Annotated[
         elsewhere=Elsewhere(
             what="routes", why="no other format has them as we do", has=lambda host: host.own_routes, lost=True
         ),
+        page="""\
+optional, with `routing: routed` · mapping of hosts or IPv4 networks to neighbours, at most 1000 · default: the best
+ways · `routes: {par: mil, 10.9.0.0/16: bra}`
+
+Static routes of this host. A host's name stands for its own address. A network stands for every host and segment in it,
+and for itself, whether anything in the lab has it or not. The neighbour is a host on one of this host's segments: its
+name, or its address there where the two share several. Of several routes the one with the longest prefix holds. Any of
+them holds instead of the [best ways](#routing) and of [`ecmp`](#ecmp). The host's own segments stay where they are; so
+`0.0.0.0/0` sends everything else to one neighbour.
+
+The neighbour sends on by its own routes, and answers come back by the other hosts' own: so ways there and back may
+differ. `minigts plan`, `explain`, round trips, ceilings, [`expect`](#expect) and the certificate follow them. The IPv6
+route of a host or a segment takes the same way; a network outside of the lab has none.
+
+These are errors: a neighbour that is none, an unknown host, two routes to the same network, and a route by which
+packets would go in a ring. A link or a host by which such a route leads cannot be removed from a lab that is up.
+[The decision on routes](decisions/routes.md) has the reasons.
+""",
     ),
     Field(
         description="Static routes of the host: by a host's name or an IPv4 network the neighbour by which packets to "

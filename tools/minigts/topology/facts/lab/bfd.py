@@ -44,6 +44,14 @@ Bfd: TypeAlias = Annotated[
         elsewhere=Elsewhere(what="bfd", why=NOWHERE, has=lambda plan: plan.bfd_ms, lost=True),
         problems=_problems,
         sentence=_sentence,
+        page="""\
+optional, with `routing: ospf` or `bgp` · time from 10 ms to 10 s, or `false` · default: `false` · `bfd: 100ms`
+
+How often the two ends of each link tell each other by Bidirectional Forwarding Detection (RFC 5880) that they are
+there. Three such times after its last packet a neighbour counts as gone, and the routing protocol is told; without BFD
+its own timers decide, which are seconds ([how long it
+takes](routing-protocols.md#how-long-until-the-other-way-is-found)).
+""",
     ),
     Field(
         description="How often neighbours of the routing protocol tell each other by BFD that they are there; after "

@@ -72,6 +72,19 @@ Groups: TypeAlias = Annotated[
         problems=_problems,
         title=lambda plan: f"over each by itself: {groups_in_words(plan)}" if plan.groups else "",
         status=lambda plan: {group.name: list(group.hosts) for group in plan.groups},
+        page="""\
+optional · mapping of names to lists of hosts · default: none, an overlay joins all hosts ·
+`groups: {a: [a1, a2], b: [b1, b2]}`
+
+Each group has an overlay network of its own, so several are up at the same time: with `overlay: swarm`, each group is a
+Swarm with a manager, addresses and keys of its own. The first host of a group leads it. An overlay, whether the
+topology's, `--overlay`'s or an experiment's, is joined, proved, healed and left in each group separately
+([why](decisions/overlays.md)).
+
+A group has two hosts or more, which are connected by links, perhaps through hosts of no group. A host is in at most one
+group. A host without a group has no overlay; it is measured only with `none`. With groups, a topology may consist of
+several unconnected parts whatever its [`routing`](#routing), if each part has a group.
+""",
     ),
     Field(
         description="Groups of two hosts or more, by names of your own. Each group gets an overlay of its own. "

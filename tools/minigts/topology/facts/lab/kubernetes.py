@@ -41,6 +41,32 @@ Kubernetes: TypeAlias = Annotated[
             has=lambda plan: plan.kubernetes != elements.Kubernetes(),
             lost=False,
         ),
+        page="""\
+optional · mapping of `proxy`, `dns` and `policies` · `kubernetes: {proxy: nftables}`
+
+How [a cluster of Kubernetes](kubernetes.md) is set up, where the topology's overlay, `--overlay` or an experiment's is
+one; other overlays leave it out of account.
+
+### `kubernetes.proxy`
+optional · `iptables`, `nftables` or `ipvs` · default: `iptables` · `kubernetes: {proxy: nftables}`
+
+The mode of kube-proxy on every node. With `ipvs` the kernel's virtual servers choose a Service's pod in turn (its
+scheduler `rr`); `/proc/net/ip_vs` on a host lists them.
+
+### `kubernetes.dns`
+optional · `true` or `false` · default: `false` · `kubernetes: {dns: true}`
+
+CoreDNS runs in the cluster, as kubeadm sets it up: two pods in the namespace `kube-system`, behind the Service
+`kube-dns`. A pod finds a Service by its name, `servers`, `servers.default` or `servers.default.svc.cluster.local`; any
+other name does not exist (NXDOMAIN), since a lab has no name server outside. `up` returns when both pods are ready.
+Names of hosts are those of [`dns`](#dns), which is another key, and pods do not know them.
+
+### `kubernetes.policies`
+optional · `true` or `false` · default: `false` · `kubernetes: {policies: true}`
+
+kube-router's controller of policies runs on every node, and makes the cluster's NetworkPolicy objects rules there. By
+default such objects are taken, as every API server takes them, and nobody enforces them.
+""",
     ),
     Field(
         description="How a cluster of Kubernetes is set up, where an overlay is one. Default: {proxy: iptables, dns: "

@@ -12,6 +12,12 @@ from minigts.topology.lab_setting import LabSetting
 
 LabName: TypeAlias = Annotated[
     Annotated[str, *matching(NAME_HINT, NAME)],
-    LabSetting(),
+    LabSetting(
+        page="""\
+required · 1 to 40 lower-case letters, digits, hyphens, no hyphen first or last · `name: chain6`
+
+The topology's name; labs and results directories are named after it.
+""",
+    ),
     Field(description="Name of the topology; results and labs carry it."),
 ]

@@ -35,6 +35,12 @@ Overlay: TypeAlias = Annotated[
             words=lambda plan: f"overlay {plan.overlay}",
         ),
         problems=_problems,
+        page="""\
+optional · name of an overlay · default: `none` · `overlay: swarm`
+
+The overlay that `up` joins by default; an experiment may choose others. A variant is part of the name: `flannel-udp`.
+Each overlay has a page in [provision/overlays](../provision/overlays).
+""",
     ),
     Field(description="The overlay that is up by default; experiments may choose others."),
 ]

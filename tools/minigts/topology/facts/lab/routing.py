@@ -44,6 +44,20 @@ Routing: TypeAlias = Annotated[
         problems=_problems,
         title=_title,
         status=lambda plan: plan.routing,
+        page="""\
+optional · `routed`, `neighbours`, `ospf` or `bgp` · default: `routed` · `routing: ospf`
+
+- `routed`: every host forwards, and has a static route to every other host's address and to every
+  [segment](glossary.md#the-lab). The path with the lowest RTT (the delays of both directions together) is taken; of
+  equal ones, the path with fewer hops, then the first by order in the file. Answers take the same path back. With
+  [`ecmp`](#ecmp) all equal paths are taken, and [`cost`](#linkscost) replaces the RTT. All hosts must be connected, or,
+  with [`groups`](#groups), the hosts of each group.
+- `neighbours`: no routes at all, as in the GÉANT Testbed Service. A host reaches the far end of each of its links and
+  nothing else, not even the neighbour's own address; so a neighbour's name stands for its address on the link. Only an
+  overlay that forwards by itself reaches beyond the neighbours. The lab may consist of several unconnected parts.
+- `ospf`, `bgp`: the routes of `routed`, but each host finds them by that protocol, and finds new ones when a link fails
+  ([routing protocols](routing-protocols.md)). All links are between two hosts; a file with switches is refused.
+""",
     ),
     Field(
         description="routed: static routes, every host reaches every other. neighbours: a host reaches only the hosts "

@@ -27,6 +27,13 @@ Network: TypeAlias = Annotated[
 ]
 Subnets: TypeAlias = Annotated[
     Network,
-    LabSetting(),
+    LabSetting(
+        page="""\
+optional · IPv4 network · default: `10.20.0.0/14` · `subnets: 10.64.0.0/10`
+
+The block of addresses from which each segment without a `subnet` gets a /24. The default holds 1024 segments. A segment
+with more than 254 hosts and switches gets a larger block.
+""",
+    ),
     Field(description="IPv4 block from which segments without a subnet get a /24 or larger. Default: 10.20.0.0/14."),
 ]

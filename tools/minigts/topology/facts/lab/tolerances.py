@@ -64,6 +64,31 @@ Tolerances: TypeAlias = Annotated[
         elsewhere=Elsewhere(
             what="tolerances", why=NOWHERE, has=lambda plan: plan.tolerances != elements.Tolerances(), lost=False
         ),
+        page="""\
+optional · mapping · default: `{rtt: 0.2ms + 1%, rate: 2%, loss: 0.1%}` · `tolerances: {rtt: 0.5ms, loss: 0.2%}`
+
+How far the lab may be from this file: `minigts up` measures the lab and shows the [certificate](glossary.md#measuring),
+and `minigts check` ends with 1 when a value is outside its tolerance. Each of the three has its own default.
+
+### `tolerances.rtt`
+optional · time, share, or both added · default: `0.2ms + 1%` · `rtt: 0.5ms`
+
+The tolerance of the median round-trip time, around the sum of the segments' RTTs, declared or measured; in virtual time
+this sum includes the echo's own transmission time at the links' rates. A quarter of the path's jitter is added to the
+tolerance; for other distributions than `uniform` the part may be larger. In real time claims of experiments and figures
+of reports use this tolerance, too.
+
+### `tolerances.rate`
+optional · share · default: `2%` · `rate: 5%`
+
+The tolerance of a link's rate, as measured by TCP's payload.
+
+### `tolerances.loss`
+optional · share, in points · default: `0.1%` · `loss: 0.5%`
+
+The tolerance of a link's loss: with `0.1%`, a loss of 1 % may be measured as 0.9 % to 1.1 %. The sampling error for the
+number of probes is added; a loss that is too small for that number is not judged, and the certificate says so.
+""",
     ),
     Field(description="How far a lab may be from its plan. Default: {rtt: 0.2ms + 1%, rate: 2%, loss: 0.1%}."),
 ]
