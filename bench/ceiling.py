@@ -18,7 +18,7 @@ from typing import Any
 from bench import stage
 from minigts.cli import console
 from minigts.cli.views import tables
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
 from minigts.topology.read.load import parse
@@ -86,7 +86,7 @@ def datagrams_a_second(lab: Lab, way: Way, seconds: int, size: int) -> float:
 def _flow(lab: Lab, way: Way, seconds: int, *options: str) -> dict[str, Any]:
     argv = (*way.prefix, "iperf3", "--client", way.address, "--port", PORT, "--time", str(seconds), "--json", *options)
     said = lab.provider.run(way.source, argv, timeout_s=seconds + 30)
-    found: dict[str, Any] = json.loads(to_user(said.stdout))
+    found: dict[str, Any] = json.loads(user_text(said.stdout))
     return found
 
 

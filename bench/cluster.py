@@ -28,7 +28,7 @@ from minigts import overlays
 from minigts.cli import console
 from minigts.cli.views import tables
 from minigts.errors import MinigtsError
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.lab.rundir import lab_named
 from minigts.machine.proc import shared_files_bytes, used_s
@@ -101,7 +101,7 @@ def topology(nodes: int, pods: int, worker_mb: int, plane_mb: int) -> str:
 def pods_of(lab: Lab, plane: str) -> int:
     """How many pods run on the cluster."""
     argv = ["kubectl", "get", "pods", "--all-namespaces", "--no-headers", "--field-selector", "status.phase=Running"]
-    said = to_user(lab.provider.run(plane, argv, timeout_s=COUNT_TIMEOUT_S).stdout)
+    said = user_text(lab.provider.run(plane, argv, timeout_s=COUNT_TIMEOUT_S).stdout)
     return len(said.splitlines())
 
 

@@ -13,7 +13,7 @@ from bench import ns3, stage
 from minigts.cli.views import tables
 from minigts.errors import InputError
 from minigts.report import style
-from minigts.report.read import Results
+from minigts.report.read import ReportResults
 from minigts.report.render import write
 
 COLOURS = (style.INK, *(colour for colour, *_ in style.OTHERS[:3]))
@@ -43,7 +43,7 @@ def main() -> None:
         write(given.figure, ns3.windows_drawn(given.figure.stem, lines))
 
 
-def rows(found: Mapping[str, Results]) -> Sequence[tuple[str, ...]]:
+def rows(found: Mapping[str, ReportResults]) -> Sequence[tuple[str, ...]]:
     """A row for each measurement and queue: the figures of each lab, and of all but the first their ratio to its."""
     made = []
     for name in ns3.CONTROLS:

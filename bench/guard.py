@@ -29,7 +29,7 @@ from minigts.cli import console
 from minigts.cli.views import tables
 from minigts.errors import MinigtsError
 from minigts.fidelity.host_load import LIMITS, HostLoad, recording, taints
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
 from minigts.machine import shell
@@ -79,7 +79,7 @@ def udp_lost_percent(lab: Lab, path: PlanPath) -> float:
 def iperf3(lab: Lab, path: PlanPath, *more: str) -> str:
     address = lab.plan.host(path.target).address
     argv = ["iperf3", "-c", address, "-p", str(PORT), "-J", "-t", "1", *more]
-    return to_user(lab.provider.run(path.source, argv, timeout_s=60).stdout)
+    return user_text(lab.provider.run(path.source, argv, timeout_s=60).stdout)
 
 
 TAKE: dict[str, Callable[[Lab, PlanPath], float]] = {

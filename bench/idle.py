@@ -13,7 +13,7 @@ from typing import Any
 
 from bench import stage
 from minigts.cli.views import tables
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
 from minigts.topology.plan.plan import Plan
@@ -49,7 +49,7 @@ def measure(plans: Mapping[str, Plan], intervals_ms: list[int], count: int) -> t
     for shape, plan in plans.items():
         with stage.lab_of(plan) as lab:
             first = lab.plan.hosts[0].name
-            kernel = to_user(lab.provider.run(first, ["uname", "-sr"], timeout_s=10).stdout).strip()
+            kernel = user_text(lab.provider.run(first, ["uname", "-sr"], timeout_s=10).stdout).strip()
             rows += [distribution(lab, shape, interval_ms, count) for interval_ms in intervals_ms]
     return kernel, rows
 

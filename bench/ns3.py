@@ -22,7 +22,7 @@ from minigts.cli import console
 from minigts.cli.views import tables
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.report import style
-from minigts.report.read import Results, read
+from minigts.report.read import ReportResults, read
 from minigts.report.render import write
 
 PROGRAM = stage.PROJECT / "bench" / "ns3.cc"
@@ -74,7 +74,7 @@ def main() -> None:
         write(given.figure, drawn(results, simulated))
 
 
-def of_the_experiment(folder: Path) -> Results:
+def of_the_experiment(folder: Path) -> ReportResults:
     """The results in a folder of the experiment beside-ns3. Raises InputError for others."""
     results = read(folder)
     if results.name != "beside-ns3":
@@ -106,7 +106,7 @@ def ran(program: Path, controls: str, queue_bytes: int) -> Simulated:
     return Simulated(sum(flow["mbit"] for flow in told["flows"]), told["queue_ms"], told["every_s"], windows)
 
 
-def of_the_lab(results: Results, name: str, to: str) -> tuple[float, float]:
+def of_the_lab(results: ReportResults, name: str, to: str) -> tuple[float, float]:
     """Goodput in Mbit/s and queueing delay in ms, medians over the samples."""
     with (results.directory / "samples.csv").open(newline="") as file:
         own = [row for row in csv.DictReader(file) if (row["measurement"], row["target"]) == (name, to)]
@@ -116,7 +116,7 @@ def of_the_lab(results: Results, name: str, to: str) -> tuple[float, float]:
     return sorted(float(row["value"]) for row in own)[middle], sorted(float(row["queueing_ms"]) for row in own)[middle]
 
 
-def drawn(results: Results, simulated: dict[tuple[str, str], Simulated]) -> str:
+def drawn(results: ReportResults, simulated: dict[tuple[str, str], Simulated]) -> str:
     """The congestion windows of one flow over time, a panel for each congestion control and queue."""
 
     def there(name: str, to: str) -> Points:
@@ -126,7 +126,7 @@ def drawn(results: Results, simulated: dict[tuple[str, str], Simulated]) -> str:
     return windows_drawn("ns3-windows", (("ns-3", style.FAINT, there), ("here", style.INK, windows_of(results))))
 
 
-def windows_of(results: Results) -> Callable[[str, str], Points]:
+def windows_of(results: ReportResults) -> Callable[[str, str], Points]:
     """The windows of the measurement's first flow to a host: moments in s, and bytes."""
 
     def of(name: str, to: str) -> Points:

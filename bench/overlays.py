@@ -28,7 +28,7 @@ from minigts import lab as labs
 from minigts import overlays
 from minigts.cli import console
 from minigts.errors import CommandFailed, MinigtsError
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.machine import proc
 from minigts.overlays import Endpoint
@@ -102,7 +102,7 @@ def plan_at(topology: Path, rate: str, time: Time) -> Plan:
 def take(lab: Lab, name: str) -> Row:
     """All figures of one overlay, which is joined for them and left afterwards."""
     first, last = lab.plan.hosts[0].name, lab.plan.hosts[-1].name
-    kernel = to_user(lab.provider.run(first, ["uname", "-r"], timeout_s=10).stdout).strip()
+    kernel = user_text(lab.provider.run(first, ["uname", "-r"], timeout_s=10).stdout).strip()
     row = Row(name, lab.plan.path(first, last).hops, manifest.now(), kernel=kernel)
     underlay_ms = lowest_rtt_ms(lab, (), first, lab.plan.hosts[-1].address)
     started = lab.provider.now_s()
@@ -146,13 +146,13 @@ def measure(lab: Lab, name: str, source: Endpoint, target: Endpoint) -> dict[str
 def lowest_rtt_ms(lab: Lab, prefix: Sequence[str], source: str, address: str) -> float:
     """The lowest round trip on a path in use: a host that was idle answers late."""
     argv = [*prefix, "ping", "-n", "-q", "-c", str(ECHOES), "-i", f"{lab.provider.pace_s:g}", address]
-    said = to_user(lab.provider.run(source, argv, timeout_s=60).stdout)
+    said = user_text(lab.provider.run(source, argv, timeout_s=60).stdout)
     return float(said.splitlines()[-1].split(" = ")[1].split("/")[0])
 
 
 def iperf3(lab: Lab, source: Endpoint, target: Endpoint, *options: str) -> str:
     argv = [*source.prefix, "iperf3", "-J", "-c", target.address, *options]
-    return to_user(lab.provider.run(source.host, argv, timeout_s=60).stdout)
+    return user_text(lab.provider.run(source.host, argv, timeout_s=60).stdout)
 
 
 def megabytes(iperf3_json: str) -> float:

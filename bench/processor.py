@@ -22,7 +22,7 @@ from minigts.cli import console
 from minigts.cli.views import tables
 from minigts.experiment_language.model import MEASUREMENTS
 from minigts.experiments import commands
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
 from minigts.tools import TOOLS
@@ -61,7 +61,7 @@ class Flow:
         argv = commands.command(what, source, way, lab.provider.pace_s)
         argv += ("-l", str(self.write_bytes)) if self.write_bytes else ()
         said = lab.provider.run(path.source, argv, timeout_s=commands.timeout_s(what, path))
-        seen = TOOLS[tool].read(to_user(said.stdout), to_user(said.stderr))
+        seen = TOOLS[tool].read(user_text(said.stdout), user_text(said.stderr))
         return seen.extra[SENT.name], seen.value
 
     def in_its_unit(self, mbit: float) -> float:

@@ -17,7 +17,7 @@ from bench import stage
 from bench.virtual import timing
 from minigts.cli import console
 from minigts.cli.views import tables
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
@@ -37,7 +37,7 @@ def sent(lab: Lab, seconds: float) -> float:
     """Send from the first host to the last; return the rate in Mbit/s."""
     first, last = lab.plan.hosts[0].name, lab.plan.hosts[-1].name
     argv = ["iperf3", "-c", last, "-t", f"{seconds:g}", "-J"]
-    said = json.loads(to_user(lab.provider.run(first, argv, timeout_s=LIMIT_S).stdout))
+    said = json.loads(user_text(lab.provider.run(first, argv, timeout_s=LIMIT_S).stdout))
     return float(said["end"]["sum_received"]["bits_per_second"]) / 1e6
 
 

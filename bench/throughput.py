@@ -19,7 +19,7 @@ from minigts.cli.views import tables
 from minigts.errors import MinigtsError
 from minigts.experiment_language.model import MEASUREMENTS, AnyMeasurement
 from minigts.experiments import commands
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
 from minigts.tools import TOOLS, iperf3_tcp, iperf3_udp
@@ -60,7 +60,7 @@ def take(lab: Lab, ends: Mapping[str, Endpoint], overlay: str, path: Path, what:
     way = PathUnderTest(target.address, target.mtu, commands.underlay_mtu(lab.plan), path)
     argv = commands.command(what, source, way, lab.provider.pace_s)
     said = lab.provider.run(path.source, argv, timeout_s=commands.timeout_s(what, path))
-    measured = TOOLS[what.tool].read(to_user(said.stdout), to_user(said.stderr)).value
+    measured = TOOLS[what.tool].read(user_text(said.stdout), user_text(said.stderr)).value
     predicted = commands.prediction(what, way)
     if predicted is None:
         raise MinigtsError("throughput: the topology's links need a rate")

@@ -32,7 +32,7 @@ from minigts.dataplane import wire
 from minigts.errors import MinigtsError
 from minigts.experiment_language.model import MEASUREMENTS, AnyMeasurement
 from minigts.experiments import commands
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
 from minigts.machine import shell
@@ -231,7 +231,7 @@ def flow(lab: Lab, plan: Plan, ends: Mapping[str, Endpoint], what: AnyMeasuremen
     way = PathUnderTest(target.address, target.mtu, commands.underlay_mtu(plan), path)
     argv = commands.command(what, source, way, lab.provider.pace_s)
     said = lab.provider.run(path.source, argv, timeout_s=commands.timeout_s(what, path))
-    return TOOLS[what.tool].read(to_user(said.stdout), to_user(said.stderr))
+    return TOOLS[what.tool].read(user_text(said.stdout), user_text(said.stderr))
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from minigts.lab import Lab
 from minigts.lab.record import Record
 from minigts.lab.rundir import MARKER, lab_named
 from minigts.providers import registry
-from minigts.providers.base import Result
+from minigts.providers.base import CommandResult
 from minigts.topology.plan.plan import Plan
 
 
@@ -33,9 +33,9 @@ class Answering(FakeProvider):
         check: bool = True,
         stdin: bytes = b"",
         on_output: Callable[[bytes], None] | None = None,
-    ) -> Result:
+    ) -> CommandResult:
         code, stdout = self.answer(host, argv, stdin)
-        return Result(host, tuple(argv), code, stdout, "", 0.0)
+        return CommandResult(host, tuple(argv), code, stdout, "", 0.0)
 
 
 def fake_lab(

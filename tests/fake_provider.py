@@ -30,7 +30,7 @@ from minigts.machine import shell
 from minigts.providers import archive, supported
 from minigts.providers.agent import lab_processes
 from minigts.providers.archive import Copy
-from minigts.providers.base import DoctorFinding, Result, Supports
+from minigts.providers.base import CommandResult, DoctorFinding, Supports
 from minigts.providers.real_time import RealTime
 from minigts.topology.plan.plan import Plan
 
@@ -80,7 +80,7 @@ class FakeProvider(RealTime):
         check: bool = True,
         stdin: bytes = b"",
         on_output: Callable[[bytes], None] | None = None,
-    ) -> Result:
+    ) -> CommandResult:
         begun = time.monotonic()
         root = self._root(host)
         self._log(host, argv)
@@ -106,7 +106,7 @@ class FakeProvider(RealTime):
             raise CommandTimeout(host, argv, timeout_s, *said)
         if check and code != 0:
             raise CommandFailed(host, argv, code, *said)
-        return Result(host, tuple(argv), code, *said, time.monotonic() - begun)
+        return CommandResult(host, tuple(argv), code, *said, time.monotonic() - begun)
 
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:
         place = self._root(host) / str(target).lstrip("/")

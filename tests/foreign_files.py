@@ -80,7 +80,7 @@ def _composed(tree: Tree, path: Path) -> Taken:
         except (OSError, UnicodeDecodeError) as error:
             raise ValueError(str(error)) from None
 
-    host = compose_file.Host("a", ("a",), {}, {}, ".", text_of)
+    host = compose_file.ComposeHost("a", ("a",), {}, {}, ".", text_of)
     found = compose_file.read(tree, host)
     problems = [*tree.problems, *(tree.problem(str(path), finding) for finding in found.findings)]
     if problems:

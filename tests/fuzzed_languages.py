@@ -21,7 +21,7 @@ from minigts.language.tree import read_tree
 from minigts.overlays import policy
 from minigts.results.schema import Hardware, Manifest
 from minigts.topology import containers
-from minigts.topology.containers import Container
+from minigts.topology.containers import PlannedContainer
 from minigts.topology.plan import plan as plans
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read import compose_file
@@ -175,11 +175,12 @@ def _policy(data: bytes) -> None:
 def _compose(data: bytes) -> None:
     tree = read_tree(_text(data), "compose.yaml", compose_file.LANGUAGE)
     found = compose_file.read(
-        tree, compose_file.Host("a", ("a", "b"), {"A": "1"}, {"redis:7": "redis.tar"}, "shop", lambda path: "B='2'")
+        tree,
+        compose_file.ComposeHost("a", ("a", "b"), {"A": "1"}, {"redis:7": "redis.tar"}, "shop", lambda path: "B='2'"),
     )
     require_none([*tree.problems, *(tree.problem("compose.yaml", each) for each in found.findings)], "compose.yaml")
     for each in containers.plan_containers(found.services, "/lab"):
-        assert Container.model_validate_json(each.model_dump_json()) == each
+        assert PlannedContainer.model_validate_json(each.model_dump_json()) == each
 
 
 def _experiment(data: bytes) -> None:

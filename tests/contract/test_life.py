@@ -11,7 +11,7 @@ import pytest
 from contract.chain import Make, MakeLab, chain
 from live.program import start_time
 from minigts.errors import MinigtsError
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.providers.base import Provider
 
 LIMIT_S = 120.0
@@ -20,7 +20,7 @@ LIMIT_S = 120.0
 def boots(lab: Provider, hosts: tuple[str, ...] = ("h1", "h2")) -> list[str]:
     """Tells a host that was started anew from one that was left alone."""
     script = "test -e /proc/1/stat && cut -d' ' -f22 /proc/1/stat; cat /proc/sys/kernel/random/boot_id"
-    return [to_user(lab.run(host, ["sh", "-c", script], timeout_s=LIMIT_S).stdout) for host in hosts]
+    return [user_text(lab.run(host, ["sh", "-c", script], timeout_s=LIMIT_S).stdout) for host in hosts]
 
 
 def test_a_second_up_changes_nothing(make_lab: MakeLab, make: Make) -> None:

@@ -9,14 +9,14 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from minigts.errors import MinigtsError
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.providers.base import Provider
 
 LIMIT_S = 60.0
 
 
 def said(lab: Provider, *argv: str) -> str:
-    return to_user(lab.run("h1", argv, timeout_s=LIMIT_S).stdout)
+    return user_text(lab.run("h1", argv, timeout_s=LIMIT_S).stdout)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 from live.program import until
 from minigts.errors import CommandFailed, CommandTimeout, MinigtsError
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.providers.base import Provider
 
 LIMIT_S = 60.0
@@ -20,7 +20,7 @@ HOSTS = ("h1", "h2", "h3")
 
 
 def sh(lab: Provider, script: str, host: str = "h1", timeout_s: float = LIMIT_S) -> str:
-    return to_user(lab.run(host, ["sh", "-c", script], timeout_s=timeout_s).stdout)
+    return user_text(lab.run(host, ["sh", "-c", script], timeout_s=timeout_s).stdout)
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 126, 255])
@@ -85,7 +85,7 @@ def test_a_megabyte_of_input_arrives_unchanged(lab: Provider) -> None:
 
 def test_input_that_comes_back_while_it_is_sent_does_not_block(lab: Provider) -> None:
     data = b"0123456789abcde\n" * (1 << 16)
-    assert to_user(lab.run("h1", ["cat"], timeout_s=LIMIT_S, stdin=data).stdout).encode() == data
+    assert user_text(lab.run("h1", ["cat"], timeout_s=LIMIT_S, stdin=data).stdout).encode() == data
 
 
 def test_a_command_that_does_not_read_its_input_ends_all_the_same(lab: Provider) -> None:
@@ -155,7 +155,7 @@ def test_commands_on_all_hosts_run_at_the_same_time(lab: Provider) -> None:
 
     def work(host: str) -> str:
         argv = ["sh", "-c", f"echo {host}; {WAITS_FOR.format(host)}"]
-        return to_user(lab.run(host, argv, timeout_s=PATIENCE_S, on_output=lambda _: begun.release()).stdout)
+        return user_text(lab.run(host, argv, timeout_s=PATIENCE_S, on_output=lambda _: begun.release()).stdout)
 
     with ThreadPoolExecutor(3) as pool:
         running = [pool.submit(work, host) for host in HOSTS]

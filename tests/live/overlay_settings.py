@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.topology.plan.elements import Host
 
@@ -43,7 +43,7 @@ def are_as_they_should_be(lab: Lab, overlay: str) -> None:
 
 
 def _said(lab: Lab, host: Host, script: str) -> str:
-    return to_user(lab.provider.run(host.name, ["bash", "-euc", script], timeout_s=LIMIT_S).stdout)
+    return user_text(lab.provider.run(host.name, ["bash", "-euc", script], timeout_s=LIMIT_S).stdout)
 
 
 def _engine(lab: Lab, host: Host) -> set[str]:

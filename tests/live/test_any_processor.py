@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from live.conftest import brought_up
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.topology.read.load import parse
 
@@ -47,7 +47,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def said(lab: Lab, *argv: str) -> str:
-    return to_user(lab.provider.run("a", argv, timeout_s=60).stdout)
+    return user_text(lab.provider.run("a", argv, timeout_s=60).stdout)
 
 
 def test_a_host_is_told_of_one_processor(lab: Lab) -> None:
@@ -66,7 +66,7 @@ def test_its_programs_are_told_of_the_same(lab: Lab) -> None:
 
 def test_descriptors_on_the_command_line_are_numbered_from_3_on(lab: Lab) -> None:
     """They do not follow what the supervisor has open: the second host's are those of the first."""
-    lines = [to_user(lab.provider.run(host, ["cat", "/proc/cmdline"], timeout_s=60).stdout) for host in ("a", "b")]
+    lines = [user_text(lab.provider.run(host, ["cat", "/proc/cmdline"], timeout_s=60).stdout) for host in ("a", "b")]
     assert "time-travel=ext:0:fd:3 " in lines[0]
     alike = [line.replace("ext:1:", "ext:0:").replace("mac=", "") for line in lines]
     different = [(one, other) for one, other in zip(alike[0].split(), alike[1].split(), strict=True) if one != other]

@@ -11,7 +11,7 @@ import pytest
 
 from live.conftest import MakeLab
 from live.program import PATIENCE_S, TOPOLOGIES, Program, until
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 
 pytestmark = pytest.mark.touched("tools/minigts/lab/ssh.py", "provision/agent")
@@ -37,7 +37,7 @@ def done(program: str, config: Path, *words: str) -> subprocess.CompletedProcess
 def sessions(lab: Lab) -> int:
     """How many sshd run on `ams`. The search does not find itself."""
     count = ["sh", "-c", "grep -l '[s]shd' /proc/[0-9]*/cmdline 2>/dev/null | wc -l"]
-    return int(to_user(lab.provider.run("ams", count, timeout_s=PATIENCE_S).stdout))
+    return int(user_text(lab.provider.run("ams", count, timeout_s=PATIENCE_S).stdout))
 
 
 def stands_still(lab: Lab) -> bool:

@@ -12,7 +12,7 @@ import pytest
 from live.exact import EXACT_MS
 from live.program import Program, until
 from minigts.dataplane.round_trip import echo_ms
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab, capture
 
 pytestmark = pytest.mark.virtual
@@ -81,7 +81,7 @@ def test_both_ends_are_one_file_in_which_a_frame_takes_the_links_delay(lab: Lab,
     assert (answered[1] - sent[1]) / 1e6 == pytest.approx(round_trip_ms, abs=EXACT_MS)
     assert (arrived[1] - sent[1]) / 1e6 == pytest.approx(round_trip_ms / 2, abs=EXACT_MS)
     lab.provider.put("ams", file, PurePosixPath("/root/both.pcapng"))
-    read = to_user(lab.provider.run("ams", ["tcpdump", "-n", "-r", "/root/both.pcapng"], timeout_s=60).stdout)
+    read = user_text(lab.provider.run("ams", ["tcpdump", "-n", "-r", "/root/both.pcapng"], timeout_s=60).stdout)
     assert len(read.splitlines()) == 8
 
 
@@ -128,7 +128,7 @@ def test_the_verb_writes_a_pcap_and_ends_in_time(lab: Lab, tmp_path: Path) -> No
 def test_what_passes_in_the_last_second_is_captured_too(lab: Lab, tmp_path: Path) -> None:
     program, file = Program(lab.rundir.parents[1]), tmp_path / "all.pcap"
     echoes = f"setsid ping -q -i 0.1 -c 3000 {lab.plan.host('bra').address} >/dev/null 2>&1 & echo $!"
-    ping = to_user(lab.provider.run("ams", ["sh", "-c", echoes], timeout_s=60).stdout).strip()
+    ping = user_text(lab.provider.run("ams", ["sh", "-c", echoes], timeout_s=60).stdout).strip()
     program.succeeds("capture", "--lab", lab.name, "-w", str(file), "--for", "2", "ams-bra", "icmp")
     lab.provider.run("ams", ["kill", ping], timeout_s=60)
     found = moments_ms(file.read_bytes())
@@ -151,4 +151,4 @@ def test_what_cannot_be_captured_is_refused(lab: Lab, words: list[str], says: st
 
 
 def test_nothing_is_left_running_on_the_host(lab: Lab) -> None:
-    assert to_user(lab.provider.run("ams", ["pgrep", "-x", "tcpdump"], timeout_s=60, check=False).stdout) == ""
+    assert user_text(lab.provider.run("ams", ["pgrep", "-x", "tcpdump"], timeout_s=60, check=False).stdout) == ""

@@ -11,7 +11,7 @@ import pytest
 
 from live.conftest import quiet, state_directory
 from minigts import lab as labs
-from minigts.foreign import to_parse
+from minigts.foreign import parser_text
 from minigts.lab import Lab, schedule_player, shown_links
 from minigts.topology.outage import SILENT, Outage
 from minigts.topology.read.load import parse
@@ -37,7 +37,7 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def said(lab: Lab, host: str, command: str) -> str:
-    return to_parse(lab.provider.run(host, ["sh", "-euc", command], timeout_s=LIMIT_S).stdout)
+    return parser_text(lab.provider.run(host, ["sh", "-euc", command], timeout_s=LIMIT_S).stdout)
 
 
 def carriers(lab: Lab) -> dict[str, str]:

@@ -13,7 +13,7 @@ import pytest
 from live.exact import EXACT_MS
 from minigts import lab as labs
 from minigts.dataplane.round_trip import echo_ms
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab, calibration, schedule_player
 from minigts.lab.record import Amounts
 from minigts.topology.schedule import Moment
@@ -67,7 +67,7 @@ def echoes(lab: Lab) -> list[float | None]:
     """The round trip of each request in ms, None where none came back; what came twice is left out."""
     address = lab.plan.address_over(lab.plan.path("ams", "bra"))
     argv = ["ping", "-c", str(ECHOES), "-i", "0.01", "-W", "1", address]
-    said = to_user(lab.provider.run("ams", argv, timeout_s=LIMIT_S, check=False).stdout)
+    said = user_text(lab.provider.run("ams", argv, timeout_s=LIMIT_S, check=False).stdout)
     found = re.findall(r"icmp_seq=(\d+) ttl=\d+ time=([\d.]+) ms$", said, re.MULTILINE)
     came = {int(number): float(rtt_ms) for number, rtt_ms in found}
     return [came.get(number) for number in range(1, ECHOES + 1)]
@@ -77,7 +77,7 @@ def arrived(lab: Lab) -> list[int]:
     """The numbers of requests, a millisecond apart, in the order in which their answers came."""
     address = lab.plan.address_over(lab.plan.path("ams", "bra"))
     argv = ["ping", "-c", str(ECHOES), "-i", "0.001", "-W", "1", address]
-    said = to_user(lab.provider.run("ams", argv, timeout_s=LIMIT_S, check=False).stdout)
+    said = user_text(lab.provider.run("ams", argv, timeout_s=LIMIT_S, check=False).stdout)
     return [int(number) for number in re.findall(r"icmp_seq=(\d+) ttl=", said)]
 
 
@@ -114,7 +114,7 @@ def at_once(lab: Lab, count: int, payload_bytes: int = 1472) -> dict[int, float]
     """The round trips in ms of echo requests that are sent at the same moment, by number, as far as they came."""
     address = lab.plan.address_over(lab.plan.path("ams", "bra"))
     for argv in (["-c", "2"], ["-c", str(count), "-l", str(count), "-M", "do", "-s", str(payload_bytes)]):
-        said = to_user(
+        said = user_text(
             lab.provider.run("ams", ["ping", "-W", "1", *argv, address], timeout_s=LIMIT_S, check=False).stdout
         )
     assert "too long" not in said
@@ -171,7 +171,9 @@ def test_packets_fall_into_a_black_hole_by_their_size_and_nobody_is_told(lab: La
 
 
 def snmp(lab: Lab, host: str, what: str) -> int:
-    lines = to_user(lab.provider.run(host, ["grep", "^Icmp:", "/proc/net/snmp"], timeout_s=LIMIT_S).stdout).splitlines()
+    lines = user_text(
+        lab.provider.run(host, ["grep", "^Icmp:", "/proc/net/snmp"], timeout_s=LIMIT_S).stdout
+    ).splitlines()
     names, values = (line.split() for line in lines)
     return int(values[names.index(what)])
 
@@ -227,7 +229,7 @@ def test_a_connection_outlives_every_change(lab: Lab) -> None:
 
     def stream() -> dict[str, object]:
         argv = ["iperf3", "-c", address, "-t", str(STREAM_S), "-i", "1", "-J"]
-        result: dict[str, object] = json.loads(to_user(lab.provider.run("ams", argv, timeout_s=LIMIT_S).stdout))
+        result: dict[str, object] = json.loads(user_text(lab.provider.run("ams", argv, timeout_s=LIMIT_S).stdout))
         return result
 
     def change() -> None:
@@ -263,7 +265,7 @@ def test_a_schedule_is_played_at_its_very_moments(lab: Lab) -> None:
     seen: list[schedule_player.Played] = []
 
     def echoes_every_50_ms() -> str:
-        return to_user(
+        return user_text(
             lab.provider.run(
                 "ams", ["ping", "-i", "0.05", "-c", "70", "-W", "1", address], timeout_s=60, check=False
             ).stdout

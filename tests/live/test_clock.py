@@ -23,7 +23,7 @@ from minigts import lab as labs
 from minigts import overlays
 from minigts.dataplane.round_trip import echo_ms
 from minigts.errors import CommandFailed, CommandTimeout
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab, calibration, shown_links
 from minigts.providers.uml.run.supervisor import Launch
 from minigts.providers.uml.virtual import VirtualUmlProvider
@@ -35,7 +35,7 @@ TICKS_S = os.sysconf("SC_CLK_TCK")
 
 
 def run(lab: Lab, host: str, *argv: str) -> str:
-    return to_user(lab.provider.run(host, argv, timeout_s=LIMIT_S).stdout)
+    return user_text(lab.provider.run(host, argv, timeout_s=LIMIT_S).stdout)
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_who_listens_to_a_long_answer_hears_all_of_it(lab: Lab) -> None:
     """It comes in many frames, and the client asks for more of it while one is half-way through the host's console."""
     heard: list[bytes] = []
     argv = ["seq", "-w", "60000"]
-    said = to_user(lab.provider.run("ams", argv, timeout_s=LIMIT_S, on_output=heard.append).stdout)
+    said = user_text(lab.provider.run("ams", argv, timeout_s=LIMIT_S, on_output=heard.append).stdout)
     assert len(heard) > 10
     whole = b"".join(heard)
     assert whole.decode().split() == [f"{number:05}" for number in range(1, 60001)]

@@ -17,7 +17,7 @@ from live.exact import EXACT_MS
 from live.program import Program
 from minigts import lab as labs
 from minigts.dataplane.round_trip import echo_ms
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab, calibration, edit
 from minigts.providers.agent import lab_processes
 from minigts.topology.edit import add_host, remove_host
@@ -71,7 +71,7 @@ def test_a_host_comes_in_while_the_others_talk(lab: Lab, program: Program) -> No
         spoken = talk.result()
     assert said.returncode == 0, said.stderr
     assert "started again: ams" in said.stderr
-    assert "error" not in json.loads(to_user(spoken.stdout))
+    assert "error" not in json.loads(user_text(spoken.stdout))
     assert lab.reopened.plan.host("par").memory_mb == 256
     assert abs(off_ms(lab, "par", "mil")) <= allowed_ms(lab)
     assert abs(off_ms(lab, "mil", "par")) <= allowed_ms(lab)
@@ -131,7 +131,7 @@ def test_what_leaves_is_gone_and_routes_go_where_they_went(lab: Lab, program: Pr
     assert not (lab.rundir / "hosts" / "par").exists()
     assert "par" not in lab.provider.kernels()  # type: ignore[attr-defined]
     assert abs(off_ms(lab, "ams", "mil")) <= allowed_ms(lab)
-    routes = to_user(lab.provider.run("lju", ["ip", "route"], timeout_s=120).stdout)
+    routes = user_text(lab.provider.run("lju", ["ip", "route"], timeout_s=120).stdout)
     assert "10.255.0.5" not in routes
     events = [json.loads(line) for line in program.succeeds("events").splitlines()]
     told = [

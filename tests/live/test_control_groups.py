@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from minigts import paths
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 
 pytestmark = pytest.mark.virtual
@@ -81,7 +81,7 @@ def test_a_host_s_processes_are_counted_and_its_share_kept(lab: Lab) -> None:
     where = "mkdir -p /run/minigts-tools && exec tar --extract --touch --directory /run/minigts-tools"
     lab.provider.run("ams", ["sh", "-c", where], timeout_s=60, stdin=tools())
     try:
-        said = json.loads(to_user(lab.provider.run("ams", ["python3", "-c", SCRIPT], timeout_s=120).stdout))
+        said = json.loads(user_text(lab.provider.run("ams", ["python3", "-c", SCRIPT], timeout_s=120).stdout))
     finally:
         lab.provider.run("ams", ["rm", "-r", "/run/minigts-tools"], timeout_s=60)
     refused = [39, "Resource temporarily unavailable"]

@@ -14,7 +14,7 @@ from live.program import Program, spinning
 from minigts.cli.views.labs import lab_facts
 from minigts.lab import Lab
 from minigts.providers.base import HasCourse
-from minigts.providers.course import NS_PER_S, RECORD, Course
+from minigts.providers.course import NS_PER_S, RECORD, RecordedCourse
 from minigts.results import courses, manifest
 from minigts.results.course_difference import difference_lines, interval, parting
 from minigts.results.courses import LabCourse
@@ -85,7 +85,7 @@ def test_compare_names_the_first_event_of_two_recorded_runs(program: Program, tm
     assert re.search(r"  B: at [\d.]+ s h3 .*63", said)
 
 
-def ended(lab: Lab, extra: str = "") -> Course:
+def ended(lab: Lab, extra: str = "") -> RecordedCourse:
     """The lab's course at 6 s, with one ping more from that host at 3.5 s."""
     provider = lab.provider
     assert isinstance(provider, HasCourse)

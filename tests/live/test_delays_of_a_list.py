@@ -14,7 +14,7 @@ from live.conftest import quiet, state_directory, take_down
 from minigts import lab as labs
 from minigts.errors import InputError
 from minigts.fidelity import measure
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.topology.read.load import load
 
@@ -65,7 +65,7 @@ def test_each_value_has_its_share(lab: Lab) -> None:
     address = lab.plan.address_over(lab.plan.path("ams", "bra"))
     lab.provider.run("ams", ["ping", "-c", "2", address], timeout_s=LIMIT_S)  # ARP has its delay, too
     argv = ["ping", "-i", "0.07", "-c", str(COUNT), address]
-    said = to_user(lab.provider.run("ams", argv, timeout_s=LIMIT_S).stdout)
+    said = user_text(lab.provider.run("ams", argv, timeout_s=LIMIT_S).stdout)
     rtts_ms = [float(ms) for ms in re.findall(r"time=([\d.]+) ms", said)]
     assert len(rtts_ms) == COUNT
     exact = lab.time == "virtual"

@@ -15,7 +15,7 @@ from minigts.dataplane import wire
 from minigts.dataplane.round_trip import echo_ms
 from minigts.fidelity import explanation, measure
 from minigts.fidelity.certificate import Certificate
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab, calibration, shown_links
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
@@ -82,7 +82,7 @@ def one_way_ms(lab: Lab, source: str, target: str) -> list[float]:
                 partial(lab.provider.run, source, send, timeout_s=LIMIT_S),
             ]
         )
-    return [int(line) / 1e6 for line in to_user(received.stdout).split()]
+    return [int(line) / 1e6 for line in user_text(received.stdout).split()]
 
 
 def crossing_ms(plan: Plan, source: str, target: str, frame_bytes: int) -> float:

@@ -11,7 +11,7 @@ import pytest
 
 from live.conftest import quiet, state_directory, take_down
 from minigts import lab as labs
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab, metrics, usage
 from minigts.topology.read.load import parse
 
@@ -84,7 +84,7 @@ def flooded(lab: Lab) -> Flooded:
 def at(lab: Lab, host: str, peer: str) -> dict[str, dict[str, Any]]:
     """The qdiscs of a host's port to another one by their parent; the one without a parent by `root`."""
     port = next(each for each in lab.plan.host(host).ports if each.peer_host == peer)
-    shown = to_user(
+    shown = user_text(
         lab.provider.run(host, ["tc", "-s", "-j", "qdisc", "show", "dev", port.name], timeout_s=LIMIT_S).stdout
     )
     return {each.get("parent", "root"): each for each in json.loads(shown)}

@@ -17,7 +17,7 @@ from live.exact import EXACT_MS
 from live.program import Program, until
 from minigts import lab as labs
 from minigts.dataplane.round_trip import echo_ms
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab, calibration
 from minigts.topology.read.load import parse
 
@@ -95,7 +95,7 @@ def test_a_link_is_set_under_traffic_after_a_dry_run_that_changes_nothing(lab: L
         time.sleep(1)
         said = up(SLOWER)
         spoken = talk.result()
-    assert "error" not in json.loads(to_user(spoken.stdout))
+    assert "error" not in json.loads(user_text(spoken.stdout))
     assert "lab edited is as the file says now" in said
     assert kernels(lab) == before
     assert lab.reopened.plan.path("ams", "lju").rtt_ms == 50

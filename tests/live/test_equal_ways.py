@@ -11,7 +11,7 @@ from live.exact import EXACT_MS
 from minigts import lab as labs
 from minigts.dataplane.round_trip import echo_ms
 from minigts.fidelity import measure
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab, routes
 from minigts.lab.calibration import probe
 from minigts.topology.read.load import parse
@@ -64,7 +64,7 @@ def diamond(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def sent_bytes(lab: Lab) -> list[int]:
     """By port of host a."""
     argv = ["cat", *(f"/sys/class/net/{port}/statistics/tx_bytes" for port in ("eth1", "eth2"))]
-    return [int(line) for line in to_user(lab.provider.run("a", argv, timeout_s=LIMIT_S).stdout).split()]
+    return [int(line) for line in user_text(lab.provider.run("a", argv, timeout_s=LIMIT_S).stdout).split()]
 
 
 def test_routes_are_the_plans_and_the_certificate_reads_them_back(diamond: Lab) -> None:

@@ -12,7 +12,7 @@ import pytest
 from live.conftest import MakeLab
 from live.program import PROJECT, TOPOLOGIES, Program, kernel
 from minigts import paths
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.providers.uml.run import confinement
 from minigts.topology.time import Time
@@ -67,7 +67,7 @@ needs_landlock = pytest.mark.skipif(confinement.version() == 0, reason="this mac
 def tries(lab: Lab, host: str, places: list[str]) -> str:
     """All that a try to reach these places said, on both streams."""
     argv = ["bash", "-c", f"exec 2>&1\n{TRIES}", "bash", *places]
-    return to_user(lab.provider.run(host, argv, timeout_s=60).stdout)
+    return user_text(lab.provider.run(host, argv, timeout_s=60).stdout)
 
 
 def states(directory: Path) -> dict[str, tuple[int, int, int, int]]:
@@ -145,7 +145,7 @@ for way in "$@"; do
 done
 mount -t hostfs -o hostfs=returned none /mnt/out && echo its own
 """
-    said = to_user(lab.provider.run("a", ["bash", "-c", script, "bash", *ways], timeout_s=60).stdout)
+    said = user_text(lab.provider.run("a", ["bash", "-c", script, "bash", *ways], timeout_s=60).stdout)
     assert [line for line in said.splitlines() if line != "MOUNTED link/"] == ["its own"]
     assert states(lab.rundir / "hosts" / "b") == before
 
@@ -182,7 +182,7 @@ def test_no_mode_changes_by_what_a_guest_may_open(time: Time, make_lab: MakeLab)
     before = states(lab.rundir / "shared" / "a")
     script = 'mkdir -p /mnt/in && mount -t hostfs none /mnt/in && cd /mnt/in && python3 -c "$0" "$@"'
     places = ("given", ".", "returned", "returned/there")
-    said = to_user(lab.provider.run("a", ["bash", "-c", script, MODES, *places], timeout_s=60).stdout)
+    said = user_text(lab.provider.run("a", ["bash", "-c", script, MODES, *places], timeout_s=60).stdout)
     assert "DONE" not in said and said.count("refused") == 16, said
     assert states(lab.rundir / "shared" / "a") == before
 
@@ -192,7 +192,7 @@ def test_what_is_put_arrives_and_its_place_cannot_be_written_to(make_lab: MakeLa
     lab = make_lab(PAIR, time="real")
     (tmp_path / "given").write_bytes(os.urandom(3 << 20))
     lab.provider.put("a", tmp_path / "given", PurePosixPath("/srv/given"))
-    kept = to_user(lab.provider.run("a", ["sha256sum", "/srv/given"], timeout_s=120).stdout).split()[0]
+    kept = user_text(lab.provider.run("a", ["sha256sum", "/srv/given"], timeout_s=120).stdout).split()[0]
     assert kept == hashlib.sha256((tmp_path / "given").read_bytes()).hexdigest()
     script = "mkdir -p /mnt/in && mount -t hostfs none /mnt/in && ! touch /mnt/in/new && ! mkdir /mnt/in/new"
     lab.provider.run("a", ["bash", "-c", script], timeout_s=120)
@@ -211,7 +211,7 @@ echo kept >file; ln -s {tmp_path} link; ln file other; mkfifo pipe; mkdir direct
     assert not [path for path in returned.iterdir() if path.is_symlink() or not path.is_file()]
     assert (returned / "file").read_text() == "kept\n"
     lab.provider.get("a", PurePosixPath("/etc/hostname"), tmp_path / "here")
-    assert (tmp_path / "here").read_text() == to_user(
+    assert (tmp_path / "here").read_text() == user_text(
         lab.provider.run("a", ["cat", "/etc/hostname"], timeout_s=120).stdout
     )
 

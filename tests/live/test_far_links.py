@@ -11,7 +11,7 @@ from minigts.fidelity import measure, rates
 from minigts.fidelity.expectations import check
 from minigts.fidelity.measure import certify
 from minigts.fidelity.round_trips import LOSES_ALL
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.lab.current import link_carrier
 
@@ -110,4 +110,4 @@ def test_where_the_first_measurement_fails_the_second_is_judged_by_the_windows_t
 
 
 def _up_s(lab: Lab) -> float:
-    return float(to_user(lab.provider.run("h1", ["cat", "/proc/uptime"], timeout_s=60).stdout).split()[0])
+    return float(user_text(lab.provider.run("h1", ["cat", "/proc/uptime"], timeout_s=60).stdout).split()[0])

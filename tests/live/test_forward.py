@@ -16,7 +16,7 @@ from live.conftest import quiet, state_directory, take_down
 from live.program import PATIENCE_S, TOPOLOGIES, Program, until
 from minigts import lab as labs
 from minigts import overlays
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab, relay
 from minigts.overlays import Endpoint
 from minigts.topology.read.load import load
@@ -47,7 +47,7 @@ def server(lab: Lab, host: str, address: str, inside: tuple[str, ...] = ()) -> I
         'setsid "$@" >/tmp/shout.log 2>&1 </dev/null & echo $!; until grep -q ready /tmp/shout.log; do sleep 0.1; done'
     )
     words = [*inside, "python3", "-c", SHOUT, address, str(PORT)]
-    pid = to_user(
+    pid = user_text(
         lab.provider.run(host, ["sh", "-c", f": >/tmp/shout.log; {start}", "sh", *words], timeout_s=120).stdout
     ).strip()
     try:
@@ -85,7 +85,7 @@ def relays(lab: Lab, host: str) -> int:
     assert relay.__doc__ is not None
     begins = f"[{relay.__doc__[0]}]{relay.__doc__[1:30]}"
     count = ["sh", "-c", 'grep -l -- "$0" /proc/[0-9]*/cmdline 2>/dev/null | wc -l', begins]
-    return int(to_user(lab.provider.run(host, count, timeout_s=PATIENCE_S).stdout))
+    return int(user_text(lab.provider.run(host, count, timeout_s=PATIENCE_S).stdout))
 
 
 def test_a_port_of_a_host_is_reached_whatever_address_it_is_on(lab: Lab) -> None:

@@ -16,7 +16,7 @@ from minigts import lab as labs
 from minigts import overlays
 from minigts.dataplane.round_trip import echo_ms
 from minigts.fidelity import measure
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.tools import ping
 from minigts.topology.frames import Family
@@ -58,7 +58,7 @@ def echoes(lab: Lab, source: str, target: str, address: str) -> ping.Pings:
     """Behind one that finds the neighbours; at a pace at which none meets another."""
     lab.provider.run(source, ["ping", "-n", "-c", "1", address], timeout_s=LIMIT_S)
     argv = ["ping", "-n", "-D", "-c", str(ECHOES), "-i", "0.05", address]
-    return ping.parse(to_user(lab.provider.run(source, argv, timeout_s=LIMIT_S).stdout))
+    return ping.parse(user_text(lab.provider.run(source, argv, timeout_s=LIMIT_S).stdout))
 
 
 @pytest.mark.virtual
@@ -87,7 +87,7 @@ def test_every_host_has_the_plan_s_addresses_at_once_and_its_routes(six: Lab) ->
         beside = six.plan.ipv6_of(host.name)
         assert beside is not None
         shown = json.loads(
-            to_user(six.provider.run(host.name, ["ip", "-j", "-6", "address"], timeout_s=LIMIT_S).stdout)
+            user_text(six.provider.run(host.name, ["ip", "-j", "-6", "address"], timeout_s=LIMIT_S).stdout)
         )
         own_addresses = {
             (device["ifname"], each["local"])
@@ -97,7 +97,7 @@ def test_every_host_has_the_plan_s_addresses_at_once_and_its_routes(six: Lab) ->
         }
         assert own_addresses == {("lo", beside.address), *((port.name, port.address) for port in beside.ports)}
         assert not [each for device in shown for each in device["addr_info"] if each.get("tentative")]
-        said = to_user(six.provider.run(host.name, ["ip", "-j", "-6", "route"], timeout_s=LIMIT_S).stdout)
+        said = user_text(six.provider.run(host.name, ["ip", "-j", "-6", "route"], timeout_s=LIMIT_S).stdout)
         via = {(str(IPv6Network(route["dst"])), route["gateway"]) for route in json.loads(said) if "gateway" in route}
         assert via == {(route.to, route.via) for route in six.plan.ipv6_routes_of(host.name)}
 
@@ -105,7 +105,7 @@ def test_every_host_has_the_plan_s_addresses_at_once_and_its_routes(six: Lab) ->
 @pytest.mark.virtual
 def test_a_name_has_both_addresses(six: Lab) -> None:
     for database, address in (("ahostsv4", six.plan.host("lon").address), ("ahostsv6", own(six, "lon"))):
-        said = to_user(six.provider.run("ams", ["getent", database, "lon"], timeout_s=LIMIT_S).stdout)
+        said = user_text(six.provider.run("ams", ["getent", database, "lon"], timeout_s=LIMIT_S).stdout)
         assert said.split()[0] == address
 
 
@@ -164,7 +164,7 @@ def test_the_first_echo_over_two_hops_takes_three_round_trips_and_over_ipv4_two(
         # Until nobody asks any more whether a neighbour is still there.
         six.provider.run("ams", ["sleep", "10"], timeout_s=LIMIT_S)
         six.on_every_host(lambda host: six.provider.run(host.name, ["ip", "neigh", "flush", "all"], timeout_s=LIMIT_S))
-        said = to_user(six.provider.run("ams", ["ping", "-n", "-c", "1", address], timeout_s=LIMIT_S).stdout)
+        said = user_text(six.provider.run("ams", ["ping", "-n", "-c", "1", address], timeout_s=LIMIT_S).stdout)
         return ping.parse(said).min_ms
 
     assert first(six.plan.host("lju").address) == pytest.approx(2 * 4, rel=0.02)
@@ -191,5 +191,5 @@ def test_in_real_time_it_crosses_two_hops_and_a_switch_as_well(make_lab: MakeLab
     seen = echoes(lab, "a", "c", own(lab, "c"))
     assert seen.received == ECHOES
     assert seen.min_ms > 13, "the way has 14 ms, of which what the emulator itself takes was taken off"
-    said = to_user(lab.provider.run("a", ["ping", "-n", "-c", "1", own(lab, "c")], timeout_s=LIMIT_S).stdout)
+    said = user_text(lab.provider.run("a", ["ping", "-n", "-c", "1", own(lab, "c")], timeout_s=LIMIT_S).stdout)
     assert "ttl=63" in said

@@ -16,7 +16,7 @@ from minigts import lab as labs
 from minigts import overlays
 from minigts.dataplane.round_trip import echo_ms
 from minigts.fidelity import measure
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
 from minigts.topology.plan.plan import Plan
@@ -74,7 +74,7 @@ def row(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def ipv4_addresses(lab: Lab, machine: str) -> set[str]:
-    shown = json.loads(to_user(lab.provider.run(machine, ["ip", "-j", "-4", "address"], timeout_s=LIMIT_S).stdout))
+    shown = json.loads(user_text(lab.provider.run(machine, ["ip", "-j", "-4", "address"], timeout_s=LIMIT_S).stdout))
     return {each["local"] for device in shown for each in device["addr_info"]}
 
 
@@ -98,7 +98,7 @@ def test_the_certificate_holds_for_every_link_path_and_machine(lab: Lab) -> None
 
 @pytest.mark.virtual
 def test_a_name_leads_to_the_ipv6_address(lab: Lab) -> None:
-    said = to_user(lab.provider.run("client", ["getent", "ahosts", "mail"], timeout_s=LIMIT_S).stdout)
+    said = user_text(lab.provider.run("client", ["getent", "ahosts", "mail"], timeout_s=LIMIT_S).stdout)
     assert {line.split()[0] for line in said.splitlines()} == {"fd6d:6967:7473:ffff::4"}
 
 

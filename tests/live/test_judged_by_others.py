@@ -14,7 +14,7 @@ import pytest
 
 from live.exact import EXACT_MS
 from minigts.dataplane.round_trip import echo_ms, frames_ns
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
 from minigts.tools import ping
@@ -33,7 +33,7 @@ def ping_ms(lab: Lab, source: Endpoint, target: Endpoint) -> Range:
     """Of 40 echo requests, as ping prints them."""
     argv = [*source.prefix, "ping", "-n", "-i", "0.2", "-c", "40", target.address]
     result = lab.provider.run(source.host, argv, timeout_s=TIMEOUT_S)
-    said = ping.parse(to_user(result.stdout), to_user(result.stderr))
+    said = ping.parse(user_text(result.stdout), user_text(result.stderr))
     return said.min_ms, said.max_ms
 
 
@@ -41,7 +41,7 @@ def netperf_ms(lab: Lab, source: Endpoint, target: Endpoint) -> Range:
     """Of eight exchanges of one byte for one byte."""
     test = ("netperf", "-4", "-H", target.address, "-t", "UDP_RR", "-l", "-8", "-P", "0", "--")
     argv = [*source.prefix, *test, "-o", "MIN_LATENCY,MAX_LATENCY"]
-    least, most = to_user(lab.provider.run(source.host, argv, timeout_s=TIMEOUT_S).stdout).strip().split(",")
+    least, most = user_text(lab.provider.run(source.host, argv, timeout_s=TIMEOUT_S).stdout).strip().split(",")
     return int(least) / 1000, int(most) / 1000
 
 

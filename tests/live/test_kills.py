@@ -23,7 +23,7 @@ from live.program import (
     processes_of,
     until,
 )
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.providers.agent import lab_processes
 
@@ -165,7 +165,7 @@ def test_a_client_killed_takes_its_command_with_it(program: Program) -> None:
 
     def running() -> str:
         argv = ["pgrep", "-cx", "-f", "sleep 5000123"]
-        return to_user(provider.run("ams", argv, timeout_s=PATIENCE_S, check=False).stdout).strip()
+        return user_text(provider.run("ams", argv, timeout_s=PATIENCE_S, check=False).stdout).strip()
 
     assert until(lambda: running() == "2")
     client.kill()

@@ -17,7 +17,7 @@ from live.conftest import brought_up, quiet
 from live.program import TOPOLOGIES, Program
 from minigts import lab as labs
 from minigts import overlays
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.judge.tolerances import exchange_tolerance
 from minigts.lab import Lab
 from minigts.overlays import Endpoint
@@ -52,7 +52,7 @@ def ends(cluster: Lab, before: Mapping[str, str]) -> Mapping[str, Endpoint]:
 def asked(lab: Lab, *arguments: str) -> Any:
     """What the API server knows, as JSON."""
     argv = ["kubectl", *arguments, "--output", "json"]
-    return json.loads(to_user(lab.provider.run("plane", argv, timeout_s=LIMIT_S).stdout))
+    return json.loads(user_text(lab.provider.run("plane", argv, timeout_s=LIMIT_S).stdout))
 
 
 def ready(item: Any) -> bool:
@@ -61,7 +61,7 @@ def ready(item: Any) -> bool:
 
 def lowest_rtt_ms(lab: Lab, source: Endpoint, address: str) -> float:
     argv = [*source.prefix, "ping", "-c", "5", "-i", "0.2", "-q", address]
-    said = to_user(lab.provider.run(source.host, argv, timeout_s=LIMIT_S).stdout)
+    said = user_text(lab.provider.run(source.host, argv, timeout_s=LIMIT_S).stdout)
     return float(said.splitlines()[-1].split(" = ")[1].split("/")[0])
 
 
@@ -121,7 +121,7 @@ def test_a_service_without_pods_refuses_and_answers_once_they_are_there_again(
 
 def test_no_program_computed_for_so_long_that_it_was_interrupted(cluster: Lab, ends: Mapping[str, Endpoint]) -> None:
     """Where in its code that is depends on the machine, and no two clusters are alike (decisions/kubernetes.md)."""
-    said = {host: to_user(cluster.provider.run(host, ["dmesg"], timeout_s=LIMIT_S).stdout) for host in ends}
+    said = {host: user_text(cluster.provider.run(host, ["dmesg"], timeout_s=LIMIT_S).stdout) for host in ends}
     assert [line for log in said.values() for line in log.splitlines() if re.search("spins|computes", line)] == []
 
 

@@ -11,7 +11,7 @@ from live import test_overlays
 from live.conftest import brought_up, quiet
 from live.program import TOPOLOGIES
 from minigts import overlays
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.topology.read.load import parse
 
@@ -34,7 +34,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def on(lab: Lab, host: str, *argv: str, stdin: str = "") -> str:
-    return to_user(lab.provider.run(host, [*argv], timeout_s=LIMIT_S, stdin=stdin.encode()).stdout)
+    return user_text(lab.provider.run(host, [*argv], timeout_s=LIMIT_S, stdin=stdin.encode()).stdout)
 
 
 def hexadecimal(address: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from live.conftest import brought_up, quiet
 from minigts import overlays
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.overlays import joined_overlay, pods, policy
 from minigts.topology.read.load import parse
@@ -86,7 +86,7 @@ def cluster(lab: Lab, request: pytest.FixtureRequest) -> Lab:
 
 
 def kubectl(lab: Lab, *words: str, stdin: str = "") -> str:
-    return to_user(lab.provider.run("plane", ["kubectl", *words], timeout_s=LIMIT_S, stdin=stdin.encode()).stdout)
+    return user_text(lab.provider.run("plane", ["kubectl", *words], timeout_s=LIMIT_S, stdin=stdin.encode()).stdout)
 
 
 def comes_to(lab: Lab, source: str, port: int, *, let_through: bool) -> bool:
@@ -193,7 +193,7 @@ def test_a_file_of_minigts_becomes_objects_about_the_measuring_pods(cluster: Lab
 def test_it_leaves_no_rule_and_no_set(cluster: Lab) -> None:
     overlays.leave(cluster, quiet)
     for host in ("plane", "worker"):
-        said = to_user(
+        said = user_text(
             cluster.provider.run(host, ["sh", "-c", "iptables-save; ipset list -name"], timeout_s=LIMIT_S).stdout
         )
         assert "KUBE" not in said

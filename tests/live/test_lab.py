@@ -13,7 +13,7 @@ from live.program import TOPOLOGIES
 from minigts import lab as labs
 from minigts.dataplane.round_trip import echo_ms
 from minigts.fidelity import kept_certificate, measure, mending
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import DECLARED, Lab, Settings, calibration, shown_links
 from minigts.topology import sysctls
 
@@ -22,7 +22,9 @@ LIMIT_S = 120.0
 
 
 def everywhere(lab: Lab, *argv: str) -> dict[str, str]:
-    return lab.on_every_host(lambda host: to_user(lab.provider.run(host.name, argv, timeout_s=LIMIT_S).stdout).strip())
+    return lab.on_every_host(
+        lambda host: user_text(lab.provider.run(host.name, argv, timeout_s=LIMIT_S).stdout).strip()
+    )
 
 
 def asked(lab: Lab, *argv: str) -> dict[str, Any]:
@@ -100,7 +102,7 @@ def test_every_kernel_has_the_settings_of_a_labs(lab: Lab) -> None:
 def test_no_port_glues_packets_together(lab: Lab, feature: str) -> None:
     for host in lab.plan.hosts:
         for port in host.ports:
-            said = to_user(lab.provider.run(host.name, ["ethtool", "-k", port.name], timeout_s=LIMIT_S).stdout)
+            said = user_text(lab.provider.run(host.name, ["ethtool", "-k", port.name], timeout_s=LIMIT_S).stdout)
             assert f"{feature}: off" in said
 
 
@@ -129,7 +131,7 @@ def test_two_labs_of_one_topology_do_not_touch_each_other(make_lab: Any) -> None
         each.provider.run("ams", ["hostname", f"ams-{each.name}"], timeout_s=LIMIT_S)
         measured = calibration.probe(each.provider, "ams", each.plan.host("bra").address, count=20)
         assert len(measured.rtts_ms) == 20
-    assert [to_user(lab.provider.run("ams", ["hostname"], timeout_s=LIMIT_S).stdout) for lab in (one, two)] == [
+    assert [user_text(lab.provider.run("ams", ["hostname"], timeout_s=LIMIT_S).stdout) for lab in (one, two)] == [
         "ams-one\n",
         "ams-two\n",
     ]

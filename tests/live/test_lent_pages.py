@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.machine import proc
 
@@ -52,7 +52,7 @@ assert mine.count(b"b") == 0 and mine.count(b"c") == len(mine[1::4096])
 
 
 def on_host(lab: Lab, *argv: str) -> str:
-    return to_user(lab.provider.run("ams", argv, timeout_s=LIMIT_S).stdout)
+    return user_text(lab.provider.run("ams", argv, timeout_s=LIMIT_S).stdout)
 
 
 def lent_bytes(lab: Lab) -> int:

@@ -13,7 +13,7 @@ from live.program import TOPOLOGIES, Program, Traces
 from live.test_overlays import STATE
 from live.test_switches import takes_what_is_declared
 from minigts import overlays
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.providers.agent import lab_processes
 
@@ -71,7 +71,7 @@ def state_of_hosts(lab: Lab) -> dict[str, str]:
     """What an overlay could leave. One host after the other, since each sees the processes of all."""
     argv = ["bash", "-c", STATE]
     return {
-        host.name: to_user(lab.provider.run(host.name, argv, timeout_s=LIMIT_S, check=False).stdout)
+        host.name: user_text(lab.provider.run(host.name, argv, timeout_s=LIMIT_S, check=False).stdout)
         for host in lab.plan.hosts
     }
 
@@ -80,12 +80,12 @@ def test_hosts_have_names_routes_and_files_of_their_own_but_one_kernel(make_lab:
     lab = make_lab("name: two\npair: {hosts: [a, b], link: {rate: 50mbit}}\n", provider="mininet")
     for host, other in pairwise(("a", "b", "a")):
         lab.provider.run(host, ["sh", "-c", "hostname >/root/mine"], timeout_s=LIMIT_S)
-        assert to_user(lab.provider.run(host, ["cat", "/root/mine"], timeout_s=LIMIT_S).stdout) == f"{host}\n"
+        assert user_text(lab.provider.run(host, ["cat", "/root/mine"], timeout_s=LIMIT_S).stdout) == f"{host}\n"
         address = lab.plan.host(other).address
-        assert address in to_user(lab.provider.run(host, ["ip", "route"], timeout_s=LIMIT_S).stdout)
+        assert address in user_text(lab.provider.run(host, ["ip", "route"], timeout_s=LIMIT_S).stdout)
     boot = ["cat", "/proc/sys/kernel/random/boot_id"]
-    assert len({to_user(lab.provider.run(host, boot, timeout_s=LIMIT_S).stdout) for host in "ab"}) == 1
-    assert to_user(lab.provider.run("a", ["ip", "route", "show", "default"], timeout_s=LIMIT_S).stdout) == ""
+    assert len({user_text(lab.provider.run(host, boot, timeout_s=LIMIT_S).stdout) for host in "ab"}) == 1
+    assert user_text(lab.provider.run("a", ["ip", "route", "show", "default"], timeout_s=LIMIT_S).stdout) == ""
 
 
 def test_an_overlay_that_needs_docker_is_refused_before_anything_starts(program: Program) -> None:

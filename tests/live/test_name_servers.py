@@ -14,7 +14,7 @@ from live.conftest import quiet, state_directory
 from minigts import api, overlays
 from minigts import lab as labs
 from minigts.dataplane import names
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.overlays import Endpoint, containers
 
@@ -70,7 +70,7 @@ def ends(named: Lab) -> dict[str, Endpoint]:
 def answer(lab: Lab, host: str, name: str, kind: str = "A", prefix: Sequence[str] = ()) -> list[str]:
     """The data of the answer's records, or the reason that there is none."""
     argv = [*prefix, "dig", "+noall", "+comments", "+answer", "+tries=1", "+time=2", f"@{names.SERVER}", name, kind]
-    said = to_user(lab.provider.run(host, argv, timeout_s=60).stdout)
+    said = user_text(lab.provider.run(host, argv, timeout_s=60).stdout)
     status = re.search(r"status: (\w+)", said)
     assert status is not None, said
     return re.findall(rf"IN\s+{kind}\s+(\S+)", said) or [status[1]]
@@ -92,7 +92,7 @@ def test_every_host_knows_every_name(named: Lab, ends: dict[str, Endpoint], host
 def test_a_container_asks_the_server_in_its_network(named: Lab, ends: dict[str, Endpoint]) -> None:
     web = containers.find(named, "web")
     for name, address in (("lju", named.plan.host("lju").address), ("measure.ams", ends["ams"].address)):
-        said = to_user(named.provider.run("bra", [*web.prefix, "getent", "ahostsv4", name], timeout_s=60).stdout)
+        said = user_text(named.provider.run("bra", [*web.prefix, "getent", "ahostsv4", name], timeout_s=60).stdout)
         assert said.split()[0] == address
     argv = [*web.prefix, "getent", "ahosts", "nobody"]
     assert named.provider.run("bra", argv, timeout_s=60, check=False).code == 2
@@ -100,7 +100,7 @@ def test_a_container_asks_the_server_in_its_network(named: Lab, ends: dict[str, 
 
 def test_in_a_measuring_container_a_host_is_its_measuring_container(named: Lab, ends: dict[str, Endpoint]) -> None:
     for host, end in ends.items():
-        resolver = to_user(named.provider.run(host, [*end.prefix, "cat", "/etc/resolv.conf"], timeout_s=60).stdout)
+        resolver = user_text(named.provider.run(host, [*end.prefix, "cat", "/etc/resolv.conf"], timeout_s=60).stdout)
         assert resolver == f"nameserver {names.SERVER}\n"
         for other, far in ends.items():
             assert answer(named, host, other, prefix=end.network) == [far.address]
@@ -119,7 +119,7 @@ def test_names_are_known_while_links_are_cut(named: Lab) -> None:
 def test_a_server_that_ended_is_read_back_and_comes_back_with_the_host(named: Lab, ends: dict[str, Endpoint]) -> None:
     def differences() -> list[str]:
         host = named.plan.host("ams")
-        shown = to_user(named.provider.run("ams", ["sh", "-c", names.show(named.plan)], timeout_s=60).stdout)
+        shown = user_text(named.provider.run("ams", ["sh", "-c", names.show(named.plan)], timeout_s=60).stdout)
         return list(names.differences(named.plan, host, shown))
 
     assert differences() == []
@@ -134,12 +134,12 @@ def test_a_server_that_ended_is_read_back_and_comes_back_with_the_host(named: La
 
 def test_after_leaving_only_the_hosts_own_server_is_left(named: Lab) -> None:
     before = {
-        host.name: to_user(named.provider.run(host.name, SERVERS, timeout_s=60).stdout) for host in named.plan.hosts
+        host.name: user_text(named.provider.run(host.name, SERVERS, timeout_s=60).stdout) for host in named.plan.hosts
     }
     assert before == {"ams": "2\n", "bra": "3\n", "lju": "2\n"}
     overlays.leave(named, quiet)
     after = {
-        host.name: to_user(named.provider.run(host.name, SERVERS, timeout_s=60).stdout) for host in named.plan.hosts
+        host.name: user_text(named.provider.run(host.name, SERVERS, timeout_s=60).stdout) for host in named.plan.hosts
     }
     assert after == dict.fromkeys(before, "1\n")
     assert answer(named, "ams", WEB) == ["NXDOMAIN"]

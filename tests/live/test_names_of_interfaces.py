@@ -9,7 +9,7 @@ import pytest
 from live.conftest import MakeLab, quiet
 from minigts.errors import CommandFailed
 from minigts.fidelity import measure, mending
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab.lab import Lab
 from minigts.language import interface_names
 
@@ -52,7 +52,7 @@ DO_NOT = {
 
 
 def of_a(lab: Lab, command: str) -> str:
-    return to_user(lab.provider.run("a", ["sh", "-c", command], timeout_s=60, check=False).stdout)
+    return user_text(lab.provider.run("a", ["sh", "-c", command], timeout_s=60, check=False).stdout)
 
 
 def wrong(lab: Lab) -> list[str]:
@@ -61,7 +61,7 @@ def wrong(lab: Lab) -> list[str]:
 
 def has_every_name(lab: Lab) -> None:
     for host, name in (("a", "uplink"), ("s", "to-a"), ("c", LONG)):
-        assert "eth1" in to_user(
+        assert "eth1" in user_text(
             lab.provider.run(host, ["ip", "-br", "link", "show", "dev", name], timeout_s=30).stdout
         )
 

@@ -13,7 +13,7 @@ from live.conftest import MakeLab, quiet
 from minigts import lab as labs
 from minigts.errors import EnvironmentLacks
 from minigts.fidelity import measure
-from minigts.foreign import to_parse
+from minigts.foreign import parser_text
 from minigts.lab import Lab, edit
 from minigts.topology.edit import add_link, remove_link
 from minigts.topology.outage import Outage
@@ -43,7 +43,7 @@ def has_the_ports_of_its_plan(lab: Lab) -> None:
     """Each machine's interfaces have the names and MACs of its plan, and no other one has such a name."""
     for machine in lab.plan.machines:
         shown = json.loads(
-            to_parse(lab.provider.run(machine.name, ["ip", "-json", "link", "show"], timeout_s=60).stdout)
+            parser_text(lab.provider.run(machine.name, ["ip", "-json", "link", "show"], timeout_s=60).stdout)
         )
         found = {each["ifname"]: each["address"] for each in shown if each["ifname"].startswith("eth")}
         assert found == {port.name: port.mac for port in machine.ports}, machine.name
@@ -54,7 +54,7 @@ def round_trip_ms(lab: Lab, source: str, link: str, target: str) -> float:
     """The shortest of three round trips to the neighbour over that link."""
     port = next(port for port in lab.plan.host(target).ports if port.link == link)
     argv = ["ping", "-c", "4", "-i", "0.2", "-q", port.address]
-    text = to_parse(lab.provider.run(source, argv, timeout_s=60).stdout)
+    text = parser_text(lab.provider.run(source, argv, timeout_s=60).stdout)
     return float(text.rpartition("= ")[2].split("/")[0])
 
 
@@ -75,7 +75,7 @@ def goes_down_alone(lab: Lab, first: str, second: str) -> None:
     lab.provider.run(first, ["sleep", "2"], timeout_s=60)
     for host in lab.plan.hosts:
         for port in host.ports:
-            carrier = to_parse(
+            carrier = parser_text(
                 lab.provider.run(host.name, ["cat", f"/sys/class/net/{port.name}/carrier"], timeout_s=60).stdout
             )
             assert carrier.strip() == ("0" if port.link == name else "1"), (host.name, port.name)

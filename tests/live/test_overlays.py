@@ -12,7 +12,7 @@ from live.conftest import MakeLab, quiet, skip_without_programs
 from live.program import Program
 from minigts import lab as labs
 from minigts import overlays, paths
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab
 from minigts.topology import overlay_names
@@ -87,13 +87,13 @@ def chain(state_root: Path) -> Iterator[Lab]:
 
 def state(lab: Lab) -> dict[str, str]:
     return lab.on_every_host(
-        lambda host: to_user(lab.provider.run(host.name, ["bash", "-c", STATE], timeout_s=120, check=False).stdout)
+        lambda host: user_text(lab.provider.run(host.name, ["bash", "-c", STATE], timeout_s=120, check=False).stdout)
     )
 
 
 def lowest_rtt_ms(lab: Lab, source: overlays.Endpoint, target: overlays.Endpoint) -> float:
     argv = [*source.prefix, "ping", "-c", "200", "-i", "0.01", "-q", target.address]
-    said = to_user(lab.provider.run(source.host, argv, timeout_s=120).stdout)
+    said = user_text(lab.provider.run(source.host, argv, timeout_s=120).stdout)
     return float(said.splitlines()[-1].split(" = ")[1].split("/")[0])
 
 
@@ -156,7 +156,7 @@ def test_a_host_that_heard_of_a_node_from_nobody_joins_anew_and_does_not_wait(ma
     before_s = lab.provider.now_s()
     overlays.join(lab, "swarm", quiet)
     took_s = lab.provider.now_s() - before_s
-    said = to_user(
+    said = user_text(
         lab.provider.run("near", ["grep", "-c", "New memberlist node", "/var/log/dockerd.log"], timeout_s=120).stdout
     )
     assert (int(said), took_s < 25) == (2, True), took_s
@@ -174,11 +174,11 @@ def survives_a_power_cut(lab: Lab, name: str) -> None:
     assert {words["ENCAPSULATION"] for words in proven.values()} == {overlays.find(name).data_path.encapsulation}
     assert overlays.verify(lab, quiet) == proven
     assert (boot_id(lab, "ams") == booted["ams"], boot_id(lab, "bra") == booted["bra"]) == (True, False)
-    assert to_user(lab.provider.run("bra", ["cat", "/var/lib/kept"], timeout_s=120).stdout) == f"{name}\n"
+    assert user_text(lab.provider.run("bra", ["cat", "/var/lib/kept"], timeout_s=120).stdout) == f"{name}\n"
 
 
 def boot_id(lab: Lab, host: str) -> str:
-    return to_user(lab.provider.run(host, ["cat", "/proc/sys/kernel/random/boot_id"], timeout_s=120).stdout)
+    return user_text(lab.provider.run(host, ["cat", "/proc/sys/kernel/random/boot_id"], timeout_s=120).stdout)
 
 
 def reaches(lab: Lab, source: overlays.Endpoint, target: overlays.Endpoint, within_s: int) -> bool:
@@ -258,7 +258,7 @@ def test_what_looks_after_a_container_takes_no_time_of_its_programs(
     wanted = ("-k", "MIN_LATENCY,MAX_LATENCY")
     exchanges = ("netperf", "-H", second.address, "-p", "12865", "-t", "UDP_RR", "-l", "65", "-P", "0", "--", *wanted)
 
-    said = to_user(chain.provider.run(first.host, [*first.prefix, *exchanges], timeout_s=120).stdout)
+    said = user_text(chain.provider.run(first.host, [*first.prefix, *exchanges], timeout_s=120).stdout)
 
     lowest_us, highest_us = (float(line.partition("=")[2]) for line in said.splitlines() if "LATENCY" in line)
     assert highest_us - lowest_us < HARDLY_US

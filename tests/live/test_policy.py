@@ -15,7 +15,7 @@ from live.conftest import quiet
 from live.program import TOPOLOGIES, Program
 from minigts import overlays
 from minigts.errors import MinigtsError
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.lab.rundir import lab_named
 from minigts.overlays import Endpoint, policy
@@ -54,7 +54,7 @@ def reaches(lab: Lab, source: Endpoint, target: Endpoint) -> dict[str, bool]:
 
 
 def tables(lab: Lab) -> str:
-    return to_user(lab.provider.run("bra", ["nft", "list", "tables"], timeout_s=120).stdout)
+    return user_text(lab.provider.run("bra", ["nft", "list", "tables"], timeout_s=120).stdout)
 
 
 def what_is_denied_is_denied_and_what_is_allowed_is_allowed(

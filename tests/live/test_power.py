@@ -11,7 +11,7 @@ from live.conftest import quiet, state_directory
 from live.program import Program, until
 from minigts import lab as labs
 from minigts import overlays
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.topology.read.load import parse
 
@@ -65,7 +65,7 @@ def test_started_again_it_has_its_links_as_they_were_set_meanwhile(lab: Lab, pro
     program.succeeds("set", "ams-bra", "delay=20ms")
     program.succeeds("start", "bra")
     assert set(lab.state_of_hosts().values()) == {"answers"}
-    said = to_user(
+    said = user_text(
         lab.provider.run("ams", ["ping", "-c", "4", "-i", "0.2", lab.plan.host("lju").address], timeout_s=60).stdout
     )
     shortest_ms = float(said.rsplit(" = ", 1)[1].split("/")[0])
@@ -74,7 +74,7 @@ def test_started_again_it_has_its_links_as_they_were_set_meanwhile(lab: Lab, pro
 
 
 def clock_s(lab: Lab, host: str) -> float:
-    return float(to_user(lab.provider.run(host, ["date", "+%s.%N"], timeout_s=60).stdout))
+    return float(user_text(lab.provider.run(host, ["date", "+%s.%N"], timeout_s=60).stdout))
 
 
 @pytest.mark.nightly
@@ -107,7 +107,7 @@ def test_a_connection_outlives_a_pause(lab: Lab) -> None:
             act(lab, "bra")
 
     with lab.provider.together() as pool:
-        said, _ = pool.all([lambda: to_user(lab.provider.run("ams", argv, timeout_s=60).stdout), pauses])
+        said, _ = pool.all([lambda: user_text(lab.provider.run("ams", argv, timeout_s=60).stdout), pauses])
     assert isinstance(said, str)
     told = json.loads(said)
     mbit = [each["sum"]["bits_per_second"] / 1e6 for each in told["intervals"]]

@@ -15,7 +15,7 @@ from live.conftest import quiet, state_directory, take_down
 from minigts import lab as labs
 from minigts.errors import EnvironmentLacks
 from minigts.fidelity import explanation
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab, schedule_player
 from minigts.topology.plan import link_names
 from minigts.topology.read.load import parse
@@ -89,7 +89,7 @@ def as_before(queues: Lab) -> Iterator[None]:
 
 
 def on(lab: Lab, host: str, script: str) -> str:
-    return to_user(lab.provider.run(host, ["sh", "-euc", script], timeout_s=LIMIT_S).stdout)
+    return user_text(lab.provider.run(host, ["sh", "-euc", script], timeout_s=LIMIT_S).stdout)
 
 
 def begin(lab: Lab, host: str, command: str, output: str) -> None:

@@ -18,7 +18,7 @@ from minigts.dataplane import shaping
 from minigts.fidelity import kept_certificate, measure
 from minigts.fidelity.explanation import explain
 from minigts.fidelity.mending import mend
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab, calibration, schedule_player
 from minigts.lab.record import Amounts
@@ -39,7 +39,9 @@ Seen = dict[tuple[str, str], float]
 
 
 def everywhere(lab: Lab, *argv: str) -> dict[str, str]:
-    return lab.on_every_host(lambda host: to_user(lab.provider.run(host.name, argv, timeout_s=LIMIT_S).stdout).strip())
+    return lab.on_every_host(
+        lambda host: user_text(lab.provider.run(host.name, argv, timeout_s=LIMIT_S).stdout).strip()
+    )
 
 
 def test_every_port_is_shaped_as_planned(real_lab: Lab) -> None:
@@ -118,7 +120,9 @@ def test_what_is_set_is_gone_once_it_is_set_back(real_lab: Lab) -> None:
 def numbers(lab: Lab, *argv: str) -> list[int]:
     """The numbers of echo requests in the order in which their answers came."""
     address = lab.plan.address_over(lab.plan.path("ams", "bra"))
-    said = to_user(lab.provider.run("ams", ["ping", "-W", "1", *argv, address], timeout_s=LIMIT_S, check=False).stdout)
+    said = user_text(
+        lab.provider.run("ams", ["ping", "-W", "1", *argv, address], timeout_s=LIMIT_S, check=False).stdout
+    )
     return [int(number) for number in re.findall(r"icmp_seq=(\d+) ttl=", said)]
 
 
@@ -228,9 +232,9 @@ def test_a_sender_may_leave_segments_and_checksums_to_whoever_takes_them_off_the
     for feature in ("tx", "tso"):
         lab.provider.run("b", ("ethtool", "-K", "eth2", feature, "on"), timeout_s=LIMIT_S)
     lab.provider.run("c", ("iperf3", "--server", "--daemon", "--one-off"), timeout_s=LIMIT_S)
-    said = to_user(
+    said = user_text(
         lab.provider.run("b", ("iperf3", "--client", "c", "--bytes", "20M", "--json"), timeout_s=LIMIT_S).stdout
     )
     assert json.loads(said)["end"]["sum_received"]["bytes"] >= 20_000_000
-    sent = to_user(lab.provider.run("b", ("sh", "-c", SENT), timeout_s=LIMIT_S).stdout).split()
+    sent = user_text(lab.provider.run("b", ("sh", "-c", SENT), timeout_s=LIMIT_S).stdout).split()
     assert int(sent[0]) / int(sent[1]) > 4 * 1500

@@ -9,7 +9,7 @@ import pytest
 from live.conftest import quiet, state_directory, take_down
 from minigts import lab as labs
 from minigts.fidelity import measure
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab, routes
 from minigts.topology.read.load import parse
 
@@ -34,7 +34,7 @@ def ring(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def hops(lab: Lab, source: str, address: str) -> int:
-    shown = to_user(lab.provider.run(source, ["ping", "-n", "-c", "1", "-W", "2", address], timeout_s=LIMIT_S).stdout)
+    shown = user_text(lab.provider.run(source, ["ping", "-n", "-c", "1", "-W", "2", address], timeout_s=LIMIT_S).stdout)
     return 64 - int(shown.partition("ttl=")[2].split()[0]) + 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.providers.uml.build import image
 
@@ -18,7 +18,7 @@ for each in *; do echo "$each $(cat "$each/cache-id")"; done
 
 
 def said(lab: Lab, script: str) -> list[str]:
-    return to_user(lab.provider.run("ams", ["bash", "-c", script], timeout_s=120).stdout).splitlines()
+    return user_text(lab.provider.run("ams", ["bash", "-c", script], timeout_s=120).stdout).splitlines()
 
 
 def test_no_file_of_a_host_tells_when_its_image_was_built(lab: Lab) -> None:

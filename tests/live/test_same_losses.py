@@ -7,7 +7,7 @@ import re
 import pytest
 
 from live.conftest import MakeLab
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab
 
 pytestmark = pytest.mark.virtual
@@ -19,7 +19,7 @@ def lost(lab: Lab) -> set[int]:
     """Which of the first pings after `up` have no answer."""
     address = lab.plan.far_address(lab.plan.links[0])
     argv = ["ping", "-n", "-i", "0.004", "-W", "2", "-c", str(PINGS), address]
-    said = to_user(lab.provider.run("h1", argv, timeout_s=60, check=False).stdout)
+    said = user_text(lab.provider.run("h1", argv, timeout_s=60, check=False).stdout)
     return set(range(1, PINGS + 1)) - {int(number) for number in re.findall(r"icmp_seq=(\d+)", said)}
 
 

@@ -11,7 +11,7 @@ from live.conftest import MakeLab, quiet, state_directory
 from live.explored import explored
 from live.program import Program
 from minigts import lab as labs
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab, schedule_player
 from minigts.topology.plan.reseed import replicate
 from minigts.topology.read.load import parse
@@ -45,7 +45,7 @@ def test_what_is_lost(lab, course):
 def lost(lab: Lab, count: int = PINGS) -> tuple[int, ...]:
     """Which of some pings from now on have no answer."""
     argv = ["ping", "-n", "-i", "0.004", "-W", "2", "-c", str(count), lab.plan.far_address(lab.plan.links[0])]
-    said = to_user(lab.provider.run("a", argv, timeout_s=60, check=False).stdout)
+    said = user_text(lab.provider.run("a", argv, timeout_s=60, check=False).stdout)
     return tuple(sorted(set(range(1, count + 1)) - {int(each) for each in re.findall(r"icmp_seq=(\d+)", said)}))
 
 
@@ -60,7 +60,7 @@ def lost_by_schedule(lab: Lab) -> tuple[int, ...]:
 
 
 def random_number(lab: Lab) -> str:
-    return to_user(lab.provider.run("b", ["cat", "/proc/sys/kernel/random/uuid"], timeout_s=10).stdout)
+    return user_text(lab.provider.run("b", ["cat", "/proc/sys/kernel/random/uuid"], timeout_s=10).stdout)
 
 
 @pytest.mark.virtual

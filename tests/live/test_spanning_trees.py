@@ -16,7 +16,7 @@ from live.program import TOPOLOGIES
 from minigts.cli.views.labs import lab_facts
 from minigts.dataplane.round_trip import echo_ms
 from minigts.fidelity import measure
-from minigts.foreign import to_parse, to_user
+from minigts.foreign import parser_text, user_text
 from minigts.lab import Lab, calibration, changes, link_states, trees
 from minigts.topology.outage import Outage
 from minigts.topology.plan.elements import Switch
@@ -35,7 +35,7 @@ def gap_s(lab: Lab, source: str, target: str, seconds: float, meanwhile: Callabl
     lab.provider.run(source, ["sleep", "3"], timeout_s=LIMIT_S)
     meanwhile()
     wait = "while pidof ping >/dev/null; do sleep 0.5; done; cat /tmp/echoes"
-    said = to_parse(lab.provider.run(source, ["sh", "-c", wait], timeout_s=LIMIT_S + 4 * seconds).stdout)
+    said = parser_text(lab.provider.run(source, ["sh", "-c", wait], timeout_s=LIMIT_S + 4 * seconds).stdout)
     at_s = [float(line[1:].partition("]")[0]) for line in said.splitlines() if "bytes from" in line]
     assert len(at_s) > 2 / EVERY_S, said[-400:]
     return max(after - before for before, after in itertools.pairwise(at_s))
@@ -90,9 +90,9 @@ def no_frame_circles(lab: Lab) -> None:
     """A question for an address that nobody has goes to all hosts, and comes to each once: three or four in 4 s, and
     the messages of the spanning tree every 2 s."""
     count = ["cat", "/sys/class/net/eth1/statistics/rx_packets"]
-    before = int(to_parse(lab.provider.run("a3", count, timeout_s=LIMIT_S).stdout))
+    before = int(parser_text(lab.provider.run("a3", count, timeout_s=LIMIT_S).stdout))
     lab.provider.run("a1", ["ping", "-n", "-c", "4", "-W", "1", "10.20.0.200"], timeout_s=LIMIT_S, check=False)
-    after = int(to_parse(lab.provider.run("a3", count, timeout_s=LIMIT_S).stdout))
+    after = int(parser_text(lab.provider.run("a3", count, timeout_s=LIMIT_S).stdout))
     assert 3 <= after - before < 20
 
 
@@ -177,7 +177,7 @@ def test_a_ring_waits_for_its_controller(make_lab: Any) -> None:
     assert {*certificate.off} == {link.name for link in lab.plan.links}
     target = lab.plan.host("h2").address
     lost = lab.provider.run("h1", ["ping", "-n", "-c", "3", "-W", "1", target], timeout_s=LIMIT_S, check=False)
-    assert lost.code == 1, to_user(lost.stdout)
+    assert lost.code == 1, user_text(lost.stdout)
     lab.provider.run("c", ["ovs-testcontroller", "--detach", "--unixctl=none", "ptcp:6653"], timeout_s=LIMIT_S)
     began = time.monotonic()
     for switch in ("s1", "s2", "s3"):

@@ -11,7 +11,7 @@ from live.exact import EXACT_MS
 from minigts import lab as labs
 from minigts.dataplane.round_trip import echo_ms
 from minigts.fidelity import measure
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab, routes
 from minigts.lab.calibration import probe
 from minigts.topology.read.load import parse
@@ -64,7 +64,7 @@ def test_and_over_ipv6(lab: Lab) -> None:
     beside = lab.plan.ipv6_of("d")
     assert beside is not None
     argv = ["ping", "-q", "-c", "4", "-i", "0.2", beside.address]
-    shown = to_user(lab.provider.run("a", argv, timeout_s=LIMIT_S).stdout)
+    shown = user_text(lab.provider.run("a", argv, timeout_s=LIMIT_S).stdout)
     least_ms = float(shown.partition("min/avg/max/mdev = ")[2].partition("/")[0])
     larger_header_ms = 20 * 8 * (3 / 50e3 + 1 / 20e3)
     wanted_ms = echo_ms(lab.plan, lab.plan.path("a", "d")) + larger_header_ms

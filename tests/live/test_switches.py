@@ -11,7 +11,7 @@ from live.exact import EXACT_MS
 from live.program import TOPOLOGIES
 from live.real_time import PROBES, band_ms
 from minigts.dataplane.round_trip import echo_ms
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab, calibration
 from minigts.providers import registry
 
@@ -46,7 +46,7 @@ def takes_what_is_declared(lab: Lab, source: str, target: str) -> None:
 
 
 def said(lab: Lab, switch: str, *argv: str) -> str:
-    return to_user(lab.provider.run(switch, argv, timeout_s=LIMIT_S).stdout)
+    return user_text(lab.provider.run(switch, argv, timeout_s=LIMIT_S).stdout)
 
 
 @everywhere

@@ -10,7 +10,7 @@ import pytest
 
 from minigts import overlays
 from minigts.experiments.commands import underlay_mtu
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab, calibration
 from minigts.overlays import Endpoint
 from minigts.tools import iperf3_tcp, iperf3_udp
@@ -42,7 +42,7 @@ def measure(
     tool = iperf3_tcp.TOOL if isinstance(options, TcpOptions) else iperf3_udp.TOOL
     argv = (*endpoints[source].prefix, *tool.argv(options, way_of(lab, endpoints, source, target)))
     result = lab.provider.run(source, argv, timeout_s=LIMIT_S)
-    return tool.read(to_user(result.stdout), to_user(result.stderr))
+    return tool.read(user_text(result.stdout), user_text(result.stderr))
 
 
 @underlay

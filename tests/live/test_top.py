@@ -55,7 +55,7 @@ def test_what_a_link_loses_and_that_it_is_down_is_seen(pair: Lab) -> None:
 def test_a_stream_fills_the_queue_and_the_round_trip_is_as_much_longer(pair: Lab) -> None:
     pair.provider.run("bra", ["iperf3", "-s", "-D", "-1"], timeout_s=LIMIT_S)
     client = ["iperf3", "-c", pair.plan.host("bra").address, "-t", "8" if pair.time == "real" else "10"]
-    seen: list[usage.TcpFlow] = []
+    seen: list[usage.DirectionUsage] = []
     with ThreadPoolExecutor(1) as beside:
         talk = beside.submit(pair.provider.run, "ams", client, timeout_s=2 * LIMIT_S)
         before = usage.read(pair)

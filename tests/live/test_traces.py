@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from minigts import lab as labs
-from minigts.foreign import to_parse
+from minigts.foreign import parser_text
 from minigts.lab import Lab, schedule_player
 from minigts.topology import opportunities
 from minigts.topology.schedule import Moment
@@ -79,7 +79,7 @@ def sent_and_came(
             lab, moments, lambda _: None, lambda: lab.provider.run("ams", argv, timeout_s=LIMIT_S).stdout
         )
         assert said is not None
-        return json.loads(to_parse(said)), [(number, at) for number, at in json.loads(to_parse(came.result()))]
+        return json.loads(parser_text(said)), [(number, at) for number, at in json.loads(parser_text(came.result()))]
 
 
 def left_ns(lines: Sequence[int], began_ns: int, frames: Sequence[tuple[int, int]]) -> list[int]:

@@ -14,7 +14,7 @@ from live.real_time import PROBES, band_ms
 from minigts import lab as labs
 from minigts import overlays
 from minigts.dataplane import shaping
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Lab, calibration
 from minigts.machine import shell
 from minigts.providers.vagrant import libvirt
@@ -47,7 +47,7 @@ def definition(lab: Lab) -> Definition:
 
 
 def said(lab: Lab, host: str, *argv: str) -> str:
-    return to_user(lab.provider.run(host, argv, timeout_s=LIMIT_S).stdout)
+    return user_text(lab.provider.run(host, argv, timeout_s=LIMIT_S).stdout)
 
 
 def test_every_host_is_a_machine_with_a_kernel_and_an_init_of_its_own(pair: Lab) -> None:

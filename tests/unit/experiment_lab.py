@@ -15,7 +15,7 @@ from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
 from minigts.fidelity.host_load import HostLoad, LoadRecording
 from minigts.overlays import Endpoint
-from minigts.providers.base import Result
+from minigts.providers.base import CommandResult
 from minigts.providers.real_time import RealTime
 from minigts.results import manifest as manifests
 from minigts.results.schema import Hardware, Manifest
@@ -174,22 +174,24 @@ class Replay(RealTime):
     name = "replay"
     pace_s = 0.004
 
-    def __init__(self, before: Callable[[int, Sequence[str]], Result | None] = lambda _number, _argv: None) -> None:
+    def __init__(
+        self, before: Callable[[int, Sequence[str]], CommandResult | None] = lambda _number, _argv: None
+    ) -> None:
         self.before = before
         self.measured: list[tuple[str, tuple[str, ...]]] = []
         self.warmed: list[tuple[str, str]] = []
 
     def run(
         self, host: str, argv: Sequence[str], *, timeout_s: float, check: bool = True, **_ignored: object
-    ) -> Result:
+    ) -> CommandResult:
         require_known(host)
         tool = argv[2]
         if tool == "ping":
             self.warmed.append((host, argv[-1]))
-            return Result(host, tuple(argv), 0, recorded("ping-5ms.txt"), "", 0.01)
+            return CommandResult(host, tuple(argv), 0, recorded("ping-5ms.txt"), "", 0.01)
         self.measured.append((host, tuple(argv)))
         answer = self.before(len(self.measured), argv)
-        return answer or Result(host, tuple(argv), 0, self._output(argv), "", 0.5)
+        return answer or CommandResult(host, tuple(argv), 0, self._output(argv), "", 0.5)
 
     def _output(self, argv: Sequence[str]) -> str:
         if "netperf" in argv:

@@ -21,7 +21,7 @@ from minigts.dataplane import filters, kernel_settings
 from minigts.errors import HostFailed
 from minigts.lab import usage
 from minigts.providers import registry
-from minigts.providers.base import CARRIERS, Carrier, Result, Supports
+from minigts.providers.base import CARRIERS, Carrier, CommandResult, Supports
 from minigts.providers.real_time import RealTime
 from minigts.topology import sysctls
 from minigts.topology.plan.elements import Host, HostPort, Port, Switch
@@ -120,7 +120,7 @@ class TcHosts(RealTime):
         check: bool = True,
         stdin: bytes = b"",
         on_output: Callable[[bytes], None] | None = None,
-    ) -> Result:
+    ) -> CommandResult:
         network = NETWORKS.get(self.rundir)
         if network is None or host not in {machine.name for machine in network.plan.machines}:
             raise HostFailed(f"host {host} is not running")
@@ -128,7 +128,7 @@ class TcHosts(RealTime):
         stdout = self._answer(network, host, list(argv), stdin.decode())
         if on_output is not None:
             on_output(stdout.encode())
-        return Result(host, tuple(argv), 0, stdout, "", 0.0)
+        return CommandResult(host, tuple(argv), 0, stdout, "", 0.0)
 
     def put(self, host: str, source: Path, target: PurePosixPath) -> None:
         self.run(host, ["true"], timeout_s=1)

@@ -86,7 +86,7 @@ def callers(door: str) -> frozenset[str]:
 
 @pytest.mark.parametrize(
     ("door", "known"),
-    [("to_parse", TO_PARSE), ("to_user", TO_USER), ("content", CONTENT), ("file_name", FILE_NAMES)],
+    [("parser_text", TO_PARSE), ("user_text", TO_USER), ("content", CONTENT), ("file_name", FILE_NAMES)],
 )
 def test_every_module_that_goes_through_a_wide_door_is_listed_with_its_reason(
     door: str, known: Mapping[str, str]
@@ -209,8 +209,8 @@ def test_two_words_never_have_the_same_file_name(one: str, other: str) -> None:
 
 
 def test_what_is_shown_does_not_act_on_a_terminal_and_ends() -> None:
-    assert foreign.shown(Foreign("\x1b[2Ja\tb\n\u202e")) == "\\x1b[2Ja\tb\n\\u202e"
-    assert foreign.shown(Foreign("abcdef"), 3) == "abc…"
+    assert foreign.screen_text(Foreign("\x1b[2Ja\tb\n\u202e")) == "\\x1b[2Ja\tb\n\\u202e"
+    assert foreign.screen_text(Foreign("abcdef"), 3) == "abc…"
     assert foreign.one_line(Foreign(" a\n\n b\r\x1b ")) == "a b \\x1b"
 
 
@@ -303,8 +303,8 @@ text(result.stdout)
 USES = """\
 f"{word!r}"
 repr(word)
-f"{shown(word)}"
-print(shown(word))
+f"{screen_text(word)}"
+print(screen_text(word))
 Path("/") / file_name(word)
 Path("/") / f"{file_name(word)}.log"
 text(one_line(word))
@@ -315,9 +315,9 @@ shell.run(["env"], timeout_s=1, env=variables([(word, word)], {"A": pattern}))
 provider.run("h", ["cat", str(path_there(word))], timeout_s=1)
 result.stdout.splitlines()[0].startswith("a")
 failed.out + failed.err
-text(to_parse(word))
+text(parser_text(word))
 text(content(word))
-text(to_user(word))
+text(user_text(word))
 word == "a"
 """
 HEAD = """\

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from minigts.results.schema import Claim
+from minigts.results.schema import ClaimVerdict
 
 PROJECT = Path(__file__).parents[2]
 
@@ -70,9 +70,9 @@ def test_a_trial_is_a_row_with_the_first_laws_figure(bent: Any) -> None:
 def test_the_furthest_figure_and_its_range_are_read_from_the_outcome(
     bent: Any, detail: str, figure: str, wanted: str
 ) -> None:
-    near = Claim(claim="near", verdict="failed", detail="near", used=1.1)
-    far = Claim(claim="far", verdict="failed", detail=detail, used=9.0)
-    held = SimpleNamespace(outcomes=(near, far, Claim(claim="held", verdict="held", used=20.0)))
+    near = ClaimVerdict(claim="near", verdict="failed", detail="near", used=1.1)
+    far = ClaimVerdict(claim="far", verdict="failed", detail=detail, used=9.0)
+    held = SimpleNamespace(outcomes=(near, far, ClaimVerdict(claim="held", verdict="held", used=20.0)))
     law = SimpleNamespace(name="Sum", claims=(held,))
     assert bent.failed(law) == bent.Failed("Sum", figure, wanted)
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from minigts.foreign import Foreign, printable, shown, to_parse, to_user
+from minigts.foreign import Foreign, parser_text, printable, screen_text, user_text
 
 MOST_SHOWN = 1000
 """The most characters that are shown of a line of a command's output."""
@@ -73,11 +73,11 @@ class CommandFailed(MinigtsError):
 
     @property
     def stdout(self) -> str:
-        return to_user(self.out)
+        return user_text(self.out)
 
     @property
     def stderr(self) -> str:
-        return to_user(self.err)
+        return user_text(self.err)
 
     def hiding(self, words: Collection[str]) -> Self:
         """The same error with an ellipsis for each of these words, which are secrets."""
@@ -90,14 +90,14 @@ class CommandFailed(MinigtsError):
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.argv = tuple(map(hidden, self.argv))
-        other.out, other.err = Foreign(hidden(to_parse(self.out))), Foreign(hidden(to_parse(self.err)))
+        other.out, other.err = Foreign(hidden(parser_text(self.out))), Foreign(hidden(parser_text(self.err)))
         other.args = (other._describe(),)
         return other
 
     def _describe(self) -> str:
         where = f"on {self.host}: " if self.host else ""
         said = [line for text in (self.out, self.err) for line in _last_lines(text)][-LINES_SHOWN:]
-        indented = "".join(f"\n    {shown(line, MOST_SHOWN)}" for line in said)
+        indented = "".join(f"\n    {screen_text(line, MOST_SHOWN)}" for line in said)
         return redact(f"{where}`{shlex.join(self.argv)}` ended with code {self.code}{indented}")
 
 

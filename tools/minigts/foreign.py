@@ -143,7 +143,7 @@ def _text_of(value: object) -> object:
 # The doors. Each is named after the place.
 
 
-def shown(word: Foreign, most: int = MOST_SHOWN) -> str:
+def screen_text(word: Foreign, most: int = MOST_SHOWN) -> str:
     """On a terminal and in a message: without characters that act on a terminal, and not endless."""
     text = word._strange
     return printable(text if len(text) <= most else f"{text[:most]}…")
@@ -151,7 +151,7 @@ def shown(word: Foreign, most: int = MOST_SHOWN) -> str:
 
 def one_line(word: Foreign, most: int = 1000) -> str:
     """As `shown`, in one line."""
-    return shown(Foreign(" ".join(word._strange[: 2 * most].split())), most)
+    return screen_text(Foreign(" ".join(word._strange[: 2 * most].split())), most)
 
 
 def file_name(word: Foreign) -> str:
@@ -199,7 +199,7 @@ def variables(
 
 
 def _cut(word: Foreign) -> str:
-    return ascii(shown(word, 80))
+    return ascii(screen_text(word, 80))
 
 
 def whole_number(word: Foreign, least: int = 0, most: int = (1 << 63) - 1) -> int:
@@ -230,12 +230,12 @@ def content(word: Foreign) -> str:
     return word._strange.encode("utf-8", "replace").decode()
 
 
-def to_user(word: Foreign) -> str:
+def user_text(word: Foreign) -> str:
     """What a user's own program gets, which has asked for it: at the border of `minigts.api` alone."""
     return word._strange
 
 
-def to_parse(word: Foreign) -> str:
+def parser_text(word: Foreign) -> str:
     """For a parser, whose results are numbers, words of the plan, Foreign, or text of messages. Any module that calls
     it is listed, with the reason, in tests/unit/test_foreign.py."""
     return word._strange

@@ -21,7 +21,7 @@ from minigts.cli.options import lab_option
 from minigts.lab import Lab, events
 from minigts.lessons import breaks
 from minigts.providers import registry
-from minigts.providers.base import Result
+from minigts.providers.base import CommandResult
 from minigts.topology.read.load import parse
 
 TEXT = "name: pair\npair: {link: {delay: 5ms, rate: 50mbit}}\n"
@@ -30,12 +30,14 @@ TEXT = "name: pair\npair: {link: {delay: 5ms, rate: 50mbit}}\n"
 class Answering(tc_hosts.TcHosts):
     """Hosts that have `cat`, and an iperf3 whose output was recorded."""
 
-    def run(self, host: str, argv: Sequence[str], *, stdin: bytes = b"", **how: Any) -> Result:
+    def run(self, host: str, argv: Sequence[str], *, stdin: bytes = b"", **how: Any) -> CommandResult:
         done = super().run(host, argv, **how) if argv[0] == "cat" else super().run(host, argv, stdin=stdin, **how)
         if list(argv) == ["cat"]:
             how["on_output"](stdin)
         if argv[0] == "iperf3":
-            return Result(host, tuple(argv), 0, recorded(f"iperf3.18-{'udp' if '-u' in argv else 'tcp'}.json"), "", 0)
+            return CommandResult(
+                host, tuple(argv), 0, recorded(f"iperf3.18-{'udp' if '-u' in argv else 'tcp'}.json"), "", 0
+            )
         return done
 
 

@@ -18,7 +18,7 @@ from minigts.cli.views import tables
 from minigts.cli.views.findings import show_claims, show_comparison
 from minigts.report import comparison_page
 from minigts.report.page import Table
-from minigts.results.schema import Claim
+from minigts.results.schema import ClaimVerdict
 from minigts.topology import draw
 from minigts.topology.read.load import load, parse
 
@@ -92,7 +92,9 @@ def test_a_comparison(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytes
 @pytest.mark.parametrize("width", WINDOWS)
 def test_verdicts(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     detail = "all 5 paths lie within 85% to 102% of the ceiling; the furthest, ams to lon, reaches 47.0 of 47.8 Mbit/s"
-    claims = [Claim(claim="throughput: within-ceiling of tcp-window", overlay="mesh", verdict="held", detail=detail)]
+    claims = [
+        ClaimVerdict(claim="throughput: within-ceiling of tcp-window", overlay="mesh", verdict="held", detail=detail)
+    ]
     monkeypatch.setattr(console, "window", lambda: width)
     show_claims(claims)
     shown = capsys.readouterr().out

@@ -57,7 +57,7 @@ fd6d:6967:7473:ffff::3 via fd6d:6967:7473:1::2 dev eth2 src fd6d:6967:7473:ffff:
 
 def found(
     routes: str = ROUTES, shown: Devices | None = None, forwarding: str = "1\n1\n", plan: Plan = PLAN
-) -> list[reached.Difference]:
+) -> list[reached.StateDifference]:
     text = f"\n{routes}--routes of IPv6--\n{OF_IPV6}--forwarding--\n{forwarding}"
     host = plan.host("b")
     return reached.differences(plan, host, reached.read(shown or devices(plan), text), host.ports)

@@ -60,8 +60,8 @@ def test_counters_of_before_have_no_series() -> None:
 def test_offloads_are_read_back_with_what_is_fixed() -> None:
     features = counters.ethtool_features(recorded("ethtool-container.txt"))
     assert counters.device(recorded("ethtool-container.txt")) == "eth0"
-    assert features["tcp-segmentation-offload"] == counters.Feature(on=False, fixed=False)
-    assert features["large-receive-offload"] == counters.Feature(on=False, fixed=True)
+    assert features["tcp-segmentation-offload"] == counters.Offload(on=False, fixed=False)
+    assert features["large-receive-offload"] == counters.Offload(on=False, fixed=True)
 
 
 def test_stress_says_for_how_long_it_really_ran() -> None:

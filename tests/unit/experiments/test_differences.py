@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from minigts.experiments import provider_comparison
-from minigts.experiments.provider_comparison import Comparison, ProviderSample
+from minigts.experiments.provider_comparison import ProviderComparison, ProviderSample
 from minigts.topology.read.load import parse
 
 
@@ -18,7 +18,7 @@ def test_medians_and_intervals_stand_side_by_side() -> None:
         for provider, values in {"uml": (4.0, 5.0, 9.0), "mininet": (2.0,)}.items()
         for value in values
     )
-    found = Comparison("pair", "a-b", 3, samples, {"vagrant": "libvirtd: not installed"})
+    found = ProviderComparison("pair", "a-b", 3, samples, {"vagrant": "libvirtd: not installed"})
     ((quantity, unit, by_provider),) = found.rows()
     assert (quantity, unit, list(by_provider)) == ("bring-up", "s", ["uml", "mininet"])
     assert (by_provider["uml"].median, by_provider["uml"].low, by_provider["uml"].high) == (5.0, 4.0, 9.0)

@@ -27,7 +27,7 @@ from minigts.experiments.run import RunOutcome, run_together
 from minigts.experiments.sample_steps import WATCHED_EVERY_S, WATCHING, Surroundings, procedure
 from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
-from minigts.providers.base import Result
+from minigts.providers.base import CommandResult
 from minigts.report import render
 from minigts.results import manifest as manifests
 from minigts.results import store
@@ -122,7 +122,7 @@ class Hosts(Replay):
 
     def run(
         self, host: str, argv: Sequence[str], *, timeout_s: float, check: bool = True, **_ignored: object
-    ) -> Result:
+    ) -> CommandResult:
         require_known(host)
         words = " ".join(argv)
         answers = {
@@ -139,7 +139,7 @@ class Hosts(Replay):
         for mark, answer in answers.items():
             if mark in words:
                 self.around.append((host, tuple(argv)))
-                return Result(host, tuple(argv), 0, answer, "", 0.1)
+                return CommandResult(host, tuple(argv), 0, answer, "", 0.1)
         return super().run(host, argv, timeout_s=timeout_s, check=check)
 
 
@@ -488,10 +488,12 @@ ECHOES = (
 class Sleeping(Hosts):
     """Its commands that wait do so, and the client takes as long as it says."""
 
-    def run(self, host: str, argv: Sequence[str], *, timeout_s: float, check: bool = True, **ignored: object) -> Result:
+    def run(
+        self, host: str, argv: Sequence[str], *, timeout_s: float, check: bool = True, **ignored: object
+    ) -> CommandResult:
         if argv[0] == "sleep":
             time.sleep(float(argv[1]))
-            return Result(host, tuple(argv), 0, "", "", float(argv[1]))
+            return CommandResult(host, tuple(argv), 0, "", "", float(argv[1]))
         return super().run(host, argv, timeout_s=timeout_s, check=check, **ignored)
 
 
@@ -509,7 +511,7 @@ def test_a_link_is_cut_while_a_sample_is_taken_and_whole_again_afterwards(tmp_pa
 
 def test_a_link_is_whole_again_when_the_wait_is_broken_off(tmp_path: Path) -> None:
     class Broken(Sleeping):
-        def run(self, host: str, argv: Sequence[str], *, timeout_s: float, **ignored: object) -> Result:  # type: ignore[override]
+        def run(self, host: str, argv: Sequence[str], *, timeout_s: float, **ignored: object) -> CommandResult:  # type: ignore[override]
             if argv == ("sleep", "0.2"):
                 raise HostFailed("ams does not answer")
             return super().run(host, argv, timeout_s=timeout_s, **ignored)  # type: ignore[arg-type]
@@ -555,9 +557,9 @@ def test_tcp_goes_across_while_a_sample_is_taken(tmp_path: Path) -> None:
 
 def test_a_sample_whose_cross_traffic_was_not_there_has_failed(tmp_path: Path) -> None:
     class Refusing(Hosts):
-        def run(self, host: str, argv: Sequence[str], **how: object) -> Result:  # type: ignore[override]
+        def run(self, host: str, argv: Sequence[str], **how: object) -> CommandResult:  # type: ignore[override]
             if host == "mil" and "iperf3" in argv:
-                return Result(host, tuple(argv), 1, recorded("iperf3.18-refused.json"), "", 0.1)
+                return CommandResult(host, tuple(argv), 1, recorded("iperf3.18-refused.json"), "", 0.1)
             return super().run(host, argv, **how)  # type: ignore[arg-type]
 
     directory, hosts = tmp_path / "small", Refusing()

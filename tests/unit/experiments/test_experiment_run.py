@@ -19,7 +19,7 @@ from minigts.experiments.matrix import matrix
 from minigts.experiments.run import RunOutcome, RunProgress, run_together
 from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
-from minigts.providers.base import Result
+from minigts.providers.base import CommandResult
 from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.schema import Laid, PartFacts
@@ -182,8 +182,10 @@ def test_a_finished_run_resumed_does_nothing(tmp_path: Path) -> None:
 def test_a_failed_sample_is_kept_and_tried_again(tmp_path: Path) -> None:
     begin(tmp_path, ONE_OVERLAY, PLAN)
 
-    def refuse(number: int, argv: Sequence[str]) -> Result | None:
-        return Result("ams", tuple(argv), 1, recorded("iperf3.18-refused.json"), "", 0.1) if number == 1 else None
+    def refuse(number: int, argv: Sequence[str]) -> CommandResult | None:
+        return (
+            CommandResult("ams", tuple(argv), 1, recorded("iperf3.18-refused.json"), "", 0.1) if number == 1 else None
+        )
 
     outcome, _ = go(tmp_path, Replay(refuse))
     first = matrix(ONE_OVERLAY, PLAN)[0].id
@@ -199,10 +201,10 @@ def test_a_failed_sample_is_kept_and_tried_again(tmp_path: Path) -> None:
 def test_a_sample_that_never_works_is_given_up_and_the_rest_goes_on(tmp_path: Path) -> None:
     begin(tmp_path, ONE_OVERLAY, PLAN)
 
-    def no_udp(_number: int, argv: Sequence[str]) -> Result | None:
+    def no_udp(_number: int, argv: Sequence[str]) -> CommandResult | None:
         if "-u" not in argv:
             return None
-        return Result("ams", tuple(argv), 1, recorded("iperf3.18-busy.json"), "", 0.1)
+        return CommandResult("ams", tuple(argv), 1, recorded("iperf3.18-busy.json"), "", 0.1)
 
     outcome, _ = go(tmp_path, Replay(no_udp))
     assert outcome.failed == tuple(s.id for s in matrix(ONE_OVERLAY, PLAN) if s.measurement == "udp")
@@ -231,8 +233,8 @@ def test_a_command_whose_time_is_up_is_a_failed_attempt(tmp_path: Path) -> None:
 def test_a_good_output_with_a_bad_code_is_no_result(tmp_path: Path) -> None:
     begin(tmp_path, ONE_OVERLAY, PLAN)
 
-    def odd(number: int, argv: Sequence[str]) -> Result | None:
-        return Result("ams", tuple(argv), 3, recorded("iperf3.18-tcp.json"), "", 1.0) if number == 1 else None
+    def odd(number: int, argv: Sequence[str]) -> CommandResult | None:
+        return CommandResult("ams", tuple(argv), 3, recorded("iperf3.18-tcp.json"), "", 1.0) if number == 1 else None
 
     go(tmp_path, Replay(odd))
     assert store.earlier(tmp_path, matrix(ONE_OVERLAY, PLAN)[0].id)[0].error == "the command ended with code 3"

@@ -15,7 +15,7 @@ from minigts.experiment_language.model import Experiment
 from minigts.experiments.load import parse
 from minigts.experiments.matrix import Sample, batches, matrix
 from minigts.experiments.run import pending, total_s
-from minigts.providers.base import Result
+from minigts.providers.base import CommandResult
 from minigts.results import store
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import load
@@ -60,8 +60,10 @@ def experiment(paths: str, more: str = "") -> Experiment:
 def refuse(host: str) -> Replay:
     """A transport on which the clients of that host never bring a result."""
 
-    def before(_number: int, argv: Sequence[str]) -> Result | None:
-        return Result("", tuple(argv), 1, "", "no route to host", 0.1) if PLAN.host(host).address in argv else None
+    def before(_number: int, argv: Sequence[str]) -> CommandResult | None:
+        return (
+            CommandResult("", tuple(argv), 1, "", "no route to host", 0.1) if PLAN.host(host).address in argv else None
+        )
 
     return Replay(before)
 

@@ -20,7 +20,7 @@ from minigts.experiments.load import parse
 from minigts.experiments.matrix import matrix
 from minigts.experiments.run import run_together
 from minigts.experiments.sample_steps import FIRST_FLOW_PORT, Surroundings, procedure
-from minigts.providers.base import Result
+from minigts.providers.base import CommandResult
 from minigts.results import bundle
 from minigts.tools.flows import FlowsOptions
 from minigts.topology.plan.plan import Plan
@@ -63,7 +63,7 @@ class Echoing(Hosts):
 
     def run(
         self, host: str, argv: Sequence[str], *, timeout_s: float, check: bool = True, **_ignored: object
-    ) -> Result:
+    ) -> CommandResult:
         result = super().run(host, argv, timeout_s=timeout_s, check=check)
         if "-D" in argv and "ping" in argv:
             return replace(result, stdout=ECHOES)
@@ -189,11 +189,11 @@ class Slow(Hosts):
 
     def run(
         self, host: str, argv: Sequence[str], *, timeout_s: float, check: bool = True, **_ignored: object
-    ) -> Result:
+    ) -> CommandResult:
         if "send" in argv:
             time.sleep(0.3 if host == "bra" else 0)
             self.order.append(f"flow of {host}")
-            return Result(host, tuple(argv), 0, '{"alone": [], "flows": [[0.0, 64000, 0.1]]}', "", 0.1)
+            return CommandResult(host, tuple(argv), 0, '{"alone": [], "flows": [[0.0, 64000, 0.1]]}', "", 0.1)
         if any("kill -0" in word for word in argv):
             self.order.append("server ends")
         return super().run(host, argv, timeout_s=timeout_s, check=check)

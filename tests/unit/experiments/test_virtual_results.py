@@ -22,7 +22,7 @@ from minigts.fidelity.host_load import LoadRecording, recording, taints
 from minigts.fidelity.round_trips import link_rows
 from minigts.judge.registry import WORDS
 from minigts.lab import Lab, Settings
-from minigts.providers.base import Result
+from minigts.providers.base import CommandResult
 from minigts.report import comparison_page as shown
 from minigts.report import render
 from minigts.report.compare import compare, headline
@@ -47,7 +47,7 @@ class Clocked(Replay):
     def now_s(self) -> float:
         return self.begun_s + len(self.measured)
 
-    def run(self, host: str, argv: Sequence[str], **how: Any) -> Result:
+    def run(self, host: str, argv: Sequence[str], **how: Any) -> CommandResult:
         """As a provider in virtual time has it: the result's seconds are the lab's."""
         began_s = self.now_s()
         return replace(super().run(host, argv, **how), seconds=self.now_s() - began_s)
@@ -150,9 +150,9 @@ def probes(plan: Plan) -> tuple[Any, list[Sequence[str]]]:
     """A lab over whose links every round trip takes a second, and what it was asked for."""
     asked: list[Sequence[str]] = []
 
-    def answer(host: str, argv: Sequence[str], **_: object) -> Result:
+    def answer(host: str, argv: Sequence[str], **_: object) -> CommandResult:
         asked.append(argv)
-        return Result(host, tuple(argv), 0, json.dumps({"sent": 3, "rtts_us": [1e6] * 3}), "", 0.0)
+        return CommandResult(host, tuple(argv), 0, json.dumps({"sent": 3, "rtts_us": [1e6] * 3}), "", 0.0)
 
     return SimpleNamespace(plan=plan, provider=SimpleNamespace(run=answer, pace_s=0.004)), asked
 

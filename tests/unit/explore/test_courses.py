@@ -21,7 +21,7 @@ from minigts.explore.exploration import ExplorationRequest
 from minigts.explore.outcome import Outcome
 from minigts.explore.work import Exploration, SeedOfWork
 from minigts.providers.agent import ended
-from minigts.providers.base import Result
+from minigts.providers.base import CommandResult
 from minigts.results import gate
 from minigts.topology.read.load import parse
 
@@ -178,10 +178,10 @@ def test_a_fault_that_is_impossible_is_noted(tmp_path: Path, monkeypatch: pytest
     assert [entry["why"] for entry in entries if entry["event"] == "fault failed"] == ["a has no disk"]
 
 
-def refusing(run: Callable[..., Result]) -> Callable[..., Result]:
+def refusing(run: Callable[..., CommandResult]) -> Callable[..., CommandResult]:
     """Hosts that run all but what fills a disk."""
 
-    def refuse(self: tc_hosts.TcHosts, host: str, argv: Sequence[str], **settings: Any) -> Result:
+    def refuse(self: tc_hosts.TcHosts, host: str, argv: Sequence[str], **settings: Any) -> CommandResult:
         if "fallocate" in " ".join(argv) or "rm -f" in " ".join(argv):
             raise HostFailed("a has no disk")
         return run(self, host, argv, **settings)

@@ -12,7 +12,7 @@ from minigts.dataplane.round_trip import echo_ms
 from minigts.fidelity import certificate, trains
 from minigts.fidelity.certificate import Certificate, CertificateRow
 from minigts.lab import Lab
-from minigts.lab.calibration import RoundTrips
+from minigts.lab.calibration import EchoReplies
 from minigts.topology.read.load import parse
 
 LINK = "name: x\ntime: virtual\nhosts: {{a: , b: }}\nlinks: [{{ends: [a, b], rtt: 2ms, {settings}}}]\n"
@@ -67,9 +67,9 @@ def train(monkeypatch: pytest.MonkeyPatch, settings: str, *, answered: int | Non
     plan = parse(LINK.format(settings=f"rate: 100mbit, {settings}"), "x.yaml")
     frame_ms = (1500 + 14) * 8 / 100_000
 
-    def probe(_provider: object, _source: str, _target: str, *, count: int, **_how: object) -> RoundTrips:
+    def probe(_provider: object, _source: str, _target: str, *, count: int, **_how: object) -> EchoReplies:
         first_ms = echo_ms(plan, plan.paths[0])
-        return RoundTrips(count, tuple(first_ms + number * frame_ms for number in range(answered or count)))
+        return EchoReplies(count, tuple(first_ms + number * frame_ms for number in range(answered or count)))
 
     monkeypatch.setattr(trains.calibration, "probe", probe)
     return trains.row(cast(Lab, SimpleNamespace(plan=plan, provider=None)), plan.links[0])

@@ -17,8 +17,8 @@ from minigts.errors import CommandFailed
 from minigts.fidelity import measure, rates, round_trips, sample
 from minigts.fidelity.rates import MeasuredPath
 from minigts.lab import Lab
-from minigts.lab.calibration import RoundTrips
-from minigts.providers.base import Result
+from minigts.lab.calibration import EchoReplies
+from minigts.providers.base import CommandResult
 from minigts.topology.read.load import parse
 
 PAIR = "name: x\ntime: {time}\nhosts: {{a: , b: }}\nlinks: [{{ends: [a, b], {settings}}}]\n"
@@ -37,9 +37,9 @@ class Asked:
         provider = SimpleNamespace(run=self._run, pace_s=0.004)
         return cast(Lab, SimpleNamespace(plan=parse(self.text, "x.yaml"), provider=provider))
 
-    def _run(self, host: str, argv: Any, *, timeout_s: float, check: bool = True) -> Result:
+    def _run(self, host: str, argv: Any, *, timeout_s: float, check: bool = True) -> CommandResult:
         self.asked.append(tuple(argv))
-        return Result(host, tuple(argv), 0, self.answer(), "", 0.0)
+        return CommandResult(host, tuple(argv), 0, self.answer(), "", 0.0)
 
 
 def pair(settings: str, time: str = "virtual") -> str:
@@ -110,12 +110,12 @@ def test_probes_are_so_far_apart_that_none_waits_for_the_one_before(settings: st
 def test_where_a_host_has_no_route_no_request_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     said = ["Error: Network is unreachable (os error 101)", "Error: Permission denied (os error 13)"]
 
-    def probe(*_words: object, **_how: object) -> RoundTrips:
+    def probe(*_words: object, **_how: object) -> EchoReplies:
         raise CommandFailed("a", ["probe"], 1, "", said.pop(0))
 
     monkeypatch.setattr(measure, "probe", probe)
     lab = Asked(pair("rtt: 2ms")).lab
-    assert round_trips.echoes(lab, "a", "10.0.0.2", 5, 0.01) == RoundTrips(0, ())
+    assert round_trips.echoes(lab, "a", "10.0.0.2", 5, 0.01) == EchoReplies(0, ())
     with pytest.raises(CommandFailed, match="Permission denied"):
         round_trips.echoes(lab, "a", "10.0.0.2", 5, 0.01)
 

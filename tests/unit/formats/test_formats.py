@@ -16,7 +16,7 @@ from minigts.cli.app import app
 from minigts.errors import InputError
 from minigts.formats import detect, gts_syntax, network
 from minigts.formats.containerlab_commands import IPV6_ON
-from minigts.formats.network import Link, Machine, Network, Ways
+from minigts.formats.network import Network, NetworkLink, NetworkMachine, Ways
 from minigts.topology.read.load import load, parse
 from minigts.topology.to_network import network_of
 
@@ -48,7 +48,7 @@ def networks(draw: st.DrawFn, kind: str) -> Network:
             (None, None) if switch else draw(st.just((None, None)) | st.tuples(st.integers(1, 9), st.integers(1, 9)))
         )
         made.append(
-            Machine(
+            NetworkMachine(
                 each,
                 is_switch=switch,
                 location=None
@@ -66,7 +66,7 @@ def networks(draw: st.DrawFn, kind: str) -> Network:
         # Names with digits would put a host's links into their order.
         called = () if kind == "gts" else draw(st.sets(st.sampled_from(ends)))
         links.append(
-            Link(
+            NetworkLink(
                 (ends[0], ends[1]),
                 name=names[size + number] if shaped else None,
                 delay_ms=draw(both(delays, alike=kind == "gts")) if shaped else None,
@@ -104,8 +104,8 @@ OTHERS = {"containerlab": foreign_writers.containerlab, "netlab": foreign_writer
 @pytest.mark.parametrize("word", sorted({"this", "in", "for", "def", "adjacency"} | gts_syntax.reserved_words()))
 def test_a_word_of_groovy_may_be_a_name(word: str) -> None:
     for machine, link in ((word, "between"), ("one", word)):
-        machines = (Machine(machine, line=1), Machine("two", line=1))
-        links = (Link((machine, "two"), line=1, name=link),)
+        machines = (NetworkMachine(machine, line=1), NetworkMachine("two", line=1))
+        links = (NetworkLink((machine, "two"), line=1, name=link),)
         written = Network(machine, machines, links, routing="neighbours", sites=True)
         text = detect.WRITERS["gts"](written).text
         assert without_lines(detect.read(text, FILES["gts"])) == written, text
@@ -303,7 +303,11 @@ def test_what_is_wrong_is_said_with_its_line(text: str, file: str, message: str)
 
 
 def test_mermaid_and_dot_hide_what_they_would_read_as_their_own() -> None:
-    odd = Network("end", (Machine("end", location='<b>"x"'), Machine("b")), (Link(("end", "b"), delay_ms=(1, 1)),))
+    odd = Network(
+        "end",
+        (NetworkMachine("end", location='<b>"x"'), NetworkMachine("b")),
+        (NetworkLink(("end", "b"), delay_ms=(1, 1)),),
+    )
     assert detect.WRITERS["mermaid"](odd).text == (
         'graph LR\n  n0("end<br/>#lt;b#gt;#quot;x#quot;")\n  n1("b")\n  n0 ---|"2 ms"| n1\n'
     )

@@ -347,7 +347,7 @@ def run_of(command: str, *links: str, leave_out: bool = False) -> list[str]:
     return [*own_run(clab(*links, file=file, leave_out=leave_out).machines[0])]
 
 
-def own_run(machine: network.Machine) -> tuple[str, ...]:
+def own_run(machine: network.NetworkMachine) -> tuple[str, ...]:
     """A host's commands after that which switches IPv6 on, as it is on in containerlab; a bridge has none."""
     first, *others = machine.run or (IPV6_ON,)
     assert first == IPV6_ON
@@ -1004,7 +1004,7 @@ def test_a_graph_as_large_as_the_topology_zoos_largest_is_taken(tmp_path: Path) 
 
 
 def test_a_topology_that_would_be_too_large_is_not_written() -> None:
-    machines = tuple(network.Machine(f"h{number}", location="x" * 300) for number in range(999))
+    machines = tuple(network.NetworkMachine(f"h{number}", location="x" * 300) for number in range(999))
     with pytest.raises(InputError, match=r"t\.graphml: its topology would have \d+ kB, and a topology has at most 256"):
         require_fit(Network("x", machines, ()), "t.graphml")
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from minigts.lab import calibration
-from minigts.providers.base import Provider, Result
+from minigts.providers.base import CommandResult, Provider
 from minigts.topology.read.load import parse
 
 PLAN = parse("name: two\npair: {link: {rtt: 10ms, rate: 50mbit}}\n", "two.yaml")
@@ -34,12 +34,12 @@ class Prober:
         self.calls = 0
         self.asked: set[tuple[str, str]] = set()
 
-    def run(self, host: str, argv: list[str], **_: Any) -> Result:
+    def run(self, host: str, argv: list[str], **_: Any) -> CommandResult:
         self.asked.add((host, argv[1]))
         rtts_ms = self.answers_ms[min(self.calls, len(self.answers_ms) - 1)]
         self.calls += 1
         said = json.dumps({"sent": 3 * WINDOW, "rtts_us": [rtt * 1000 for rtt in rtts_ms]})
-        return Result(host, tuple(argv), 0, said, "", 0.0)
+        return CommandResult(host, tuple(argv), 0, said, "", 0.0)
 
 
 def emulator_overhead_ms(prober: Prober) -> float:

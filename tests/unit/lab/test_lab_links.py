@@ -17,7 +17,7 @@ from minigts.cli.app import app
 from minigts.errors import HostFailed, InputError
 from minigts.fidelity import kept_certificate, measure
 from minigts.lab import DECLARED, Lab, Record, Settings, current, link_states
-from minigts.providers.base import Result
+from minigts.providers.base import CommandResult
 from minigts.session.campaign import Means, lab_for
 from minigts.topology.link_settings import Shaping
 from minigts.topology.read.load import parse
@@ -275,7 +275,7 @@ def break_off(lab: Lab, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """The lab's hosts take so many scripts more, and then the command ends."""
     whole, left = tc_hosts.TcHosts.run, [after]
 
-    def run(self: tc_hosts.TcHosts, host: str, argv: Sequence[str], **settings: Any) -> Result:
+    def run(self: tc_hosts.TcHosts, host: str, argv: Sequence[str], **settings: Any) -> CommandResult:
         if list(argv) == ["bash", "-eu", "-s"]:
             if not left[0]:
                 raise BrokenOff

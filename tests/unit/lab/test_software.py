@@ -16,7 +16,7 @@ from minigts import lab as labs
 from minigts.errors import CommandTimeout, HostFailed, InputError
 from minigts.lab import Lab, provisioning
 from minigts.providers import registry
-from minigts.providers.base import Result
+from minigts.providers.base import CommandResult
 from minigts.topology.plan.plan import Plan, plan_json
 from minigts.topology.read.load import load
 from minigts.topology.software import Software
@@ -136,7 +136,7 @@ class Host(FakeProvider):
     """Whatever is run on it is noted down, and answered by `answers`."""
 
     ran: list[tuple[str, ...]]
-    answers: dict[str, Result | Exception]
+    answers: dict[str, CommandResult | Exception]
     copied: list[tuple[str, str]]
 
     def __init__(self, rundir: Path) -> None:
@@ -152,9 +152,9 @@ class Host(FakeProvider):
         check: bool = True,
         stdin: bytes = b"",
         on_output: Callable[[bytes], None] | None = None,
-    ) -> Result:
+    ) -> CommandResult:
         self.ran.append(tuple(argv))
-        answer = self.answers.get(argv[-1], Result(host, tuple(argv), 0, f"{argv[-1]} has been said\n", "", 0.0))
+        answer = self.answers.get(argv[-1], CommandResult(host, tuple(argv), 0, f"{argv[-1]} has been said\n", "", 0.0))
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -214,7 +214,7 @@ def test_in_virtual_time_hosts_are_not_told_the_labs_name(
 
 def test_a_command_that_fails_is_named_with_its_line_and_its_last_words(tmp_path: Path, lab_of: LabOf) -> None:
     lab, hosts = lab_of("hosts: {a: {run: [one, two, three]}, b: }\nlinks: [{ends: [a, b]}]")
-    hosts.answers["two"] = Result("a", (), 3, "".join(f"line {n}\x1b\n" for n in range(20)), "", 0.0)
+    hosts.answers["two"] = CommandResult("a", (), 3, "".join(f"line {n}\x1b\n" for n in range(20)), "", 0.0)
     with pytest.raises(HostFailed) as caught:
         provisioning.bring(lab, lambda _: None)
     lines = str(caught.value).splitlines()
@@ -228,13 +228,13 @@ def test_the_first_that_fails_ends_the_commands_of_other_hosts(lab_of: LabOf, mo
     lab, hosts = lab_of("hosts: {a: {run: [wait, never]}, b: {run: [fail]}}\nlinks: [{ends: [a, b]}]")
     waits, ended, run = Event(), Event(), hosts.run
 
-    def answer(host: str, argv: Sequence[str], **settings: object) -> Result:
+    def answer(host: str, argv: Sequence[str], **settings: object) -> CommandResult:
         if argv[-1] == "wait":
             waits.set()
-            return Result(host, (), 143 if ended.wait(300) else 0, "", "", 0.0)
+            return CommandResult(host, (), 143 if ended.wait(300) else 0, "", "", 0.0)
         if argv[-1] == "fail":
             assert waits.wait(300)
-            return Result(host, (), 1, "", "", 0.0)
+            return CommandResult(host, (), 1, "", "", 0.0)
         if host == "a" and provisioning.END in argv:
             ended.set()
         return run(host, argv, timeout_s=1)

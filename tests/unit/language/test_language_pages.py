@@ -84,7 +84,7 @@ LANGUAGES = {
         {
             "": experiment.Experiment,
             "measurements[].": experiment.MEASUREMENTS["netperf-rr"],
-            "measurements[].paths[].": experiment.Pair,
+            "measurements[].paths[].": experiment.HostPair,
             "measurements[].ends.": experiment.Ends,
             "measurements[].links.": experiment.Links,
             "measurements[].cut.": experiment.Cut,

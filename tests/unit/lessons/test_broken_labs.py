@@ -95,7 +95,7 @@ def test_of_a_cable_either_end_is_right_and_of_one_end_that_end(row: Plan) -> No
 def test_an_answer_names_an_end_that_has_no_carrier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     drawn = breaks.draw(lesson(14).plan("ana"), "ana", [kind])
     fault = replace(drawn, kind=replace(drawn.kind, name="no-route"))  # a word that the exercise knows
-    monkeypatch.setattr(model.Numbered, "fault", lambda *_: fault)
+    monkeypatch.setattr(model.NumberedLesson, "fault", lambda *_: fault)
     for host in (each.name for each in lesson(14).plan("ana").hosts):
         (tmp_path / host).mkdir()
         found = judge(handed(tmp_path / host, "no-route", host), Evidence({MENDED: 1.0}))

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from fake_lab import Answering, fake_lab
 from minigts import overlays
-from minigts.artifacts.container_images import Image
+from minigts.artifacts.container_images import ContainerImage
 from minigts.cli.app import app
 from minigts.errors import CommandFailed, CommandTimeout, MinigtsError
 from minigts.foreign import Foreign
@@ -189,7 +189,7 @@ def test_kubectl_of_an_unknown_node_is_refused() -> None:
 def test_an_image_is_loaded_into_the_nodes_that_lack_it(cluster: Lab, tmp_path: Path) -> None:
     run = overlays.run_on(cluster)
     (tmp_path / "web.tar").touch()
-    image = Image(tmp_path / "web.tar", "archive", "k", ("sha256:1",), ("web:1",), runs=True)
+    image = ContainerImage(tmp_path / "web.tar", "archive", "k", ("sha256:1",), ("web:1",), runs=True)
     assert containers.load(cluster, image, cluster.plan.hosts[:2], run) == ["one"]
 
 

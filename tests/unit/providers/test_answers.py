@@ -26,7 +26,7 @@ from minigts.machine.parallel import together
 from minigts.providers.agent import agent_line, client, patience, protocol
 from minigts.providers.agent.client import OutputTooLong
 from minigts.providers.agent.patience import Conditions, LabTime
-from minigts.providers.base import Result
+from minigts.providers.base import CommandResult
 
 LIMIT_S = 60.0
 
@@ -78,7 +78,7 @@ def agent(rundir: Path) -> Iterator[Agent]:
     """Of a host `ams`, which the real supervisor's `Host` serves."""
     ours, theirs = socket.socketpair()
     process = subprocess.Popen(["sleep", "1000"])
-    served, place = agent_line.Host("ams", process, ours), rundir / "hosts" / "ams" / "control.sock"
+    served, place = agent_line.AgentHost("ams", process, ours), rundir / "hosts" / "ams" / "control.sock"
     is_over = threading.Event()
 
     async def supervise() -> None:
@@ -129,7 +129,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(
     rundir: Path, *argv: str, timeout_s: float = 100.0, conditions: Conditions | None = None, **more: Any
-) -> Result:
+) -> CommandResult:
     settings: dict[str, Any] = {"check": False, "stdin": b"", "on_output": None, **more}
     return client.run(rundir, "ams", argv or ("true",), timeout_s=timeout_s, conditions=conditions, **settings)
 

@@ -15,7 +15,7 @@ import pytest
 
 from minigts.errors import HostFailed
 from minigts.providers.agent import client, ended, protocol
-from minigts.providers.agent.agent_line import Host
+from minigts.providers.agent.agent_line import AgentHost
 
 WELL = b'{"code": 0, "timeout": false}'
 PATIENCE_S = 20
@@ -51,11 +51,11 @@ LIES = {
 }
 
 
-async def _served(tmp_path: Path, act: Callable[[Host, asyncio.StreamWriter], Awaitable[None]]) -> list[str]:
+async def _served(tmp_path: Path, act: Callable[[AgentHost, asyncio.StreamWriter], Awaitable[None]]) -> list[str]:
     """What was found wrong while `act` was the host's end of the line."""
     ours, theirs = socket.socketpair()
     process = subprocess.Popen(["sleep", "100"])
-    host, faults = Host("ams", process, ours), list[str]()
+    host, faults = AgentHost("ams", process, ours), list[str]()
     host.on_fault = faults.append
     serving = asyncio.create_task(host.serve(str(tmp_path / "control.sock")))
     try:
@@ -70,7 +70,7 @@ async def _served(tmp_path: Path, act: Callable[[Host, asyncio.StreamWriter], Aw
 
 
 def served(tmp_path: Path, said: bytes) -> list[str]:
-    async def say(_host: Host, writer: asyncio.StreamWriter) -> None:
+    async def say(_host: AgentHost, writer: asyncio.StreamWriter) -> None:
         writer.write(said)
         with contextlib.suppress(ConnectionError):  # it has been heard enough
             await writer.drain()
@@ -94,7 +94,7 @@ def test_a_frame_that_is_too_long_is_not_waited_for(tmp_path: Path) -> None:
     """Of 100 MB that follow its head none are kept, nor even read."""
     sent: list[int] = []
 
-    async def go_on(_host: Host, writer: asyncio.StreamWriter) -> None:
+    async def go_on(_host: AgentHost, writer: asyncio.StreamWriter) -> None:
         writer.write(protocol.HELLO + head(protocol.STDOUT, 0xFFFFFFFF))
         with contextlib.suppress(ConnectionError):
             for _ in range(1600):
@@ -110,7 +110,7 @@ def test_credit_that_a_host_gives_itself_is_a_window_at_the_most(tmp_path: Path)
     """A client's input is no further ahead of what an agent has taken than its line holds."""
     ahead: list[int] = []
 
-    async def take(host: Host, writer: asyncio.StreamWriter) -> None:
+    async def take(host: AgentHost, writer: asyncio.StreamWriter) -> None:
         writer.write(protocol.HELLO + 50 * frame(protocol.TAKEN, protocol.COUNT.pack(0xFFFFFFFF)))
         while not (tmp_path / "control.sock").exists():
             await asyncio.sleep(0.01)

@@ -13,7 +13,7 @@ import pytest
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.foreign import Foreign
 from minigts.providers import supported
-from minigts.providers.base import Result
+from minigts.providers.base import CommandResult
 from minigts.providers.mininet.provider import MininetProvider
 from minigts.providers.uml.build import image, layers, package_images
 from minigts.providers.uml.build.image import Image
@@ -158,9 +158,9 @@ class Machines(VagrantProvider):
         check: bool = True,
         stdin: bytes = b"",
         on_output: Callable[[bytes], None] | None = None,
-    ) -> Result:
+    ) -> CommandResult:
         self.done.append((host, *argv, stdin.decode()))
-        return Result(host, tuple(argv), 0, "curl 8.0\n", "", 0.0)
+        return CommandResult(host, tuple(argv), 0, "curl 8.0\n", "", 0.0)
 
 
 def test_virtual_machines_install_the_same_archives(

@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minigts.errors import InputError
-from minigts.providers.course import MARKS, NS_PER_S, RECORD, Chain, Course, HostCourse, Recording, course_request
+from minigts.providers.course import (
+    MARKS,
+    NS_PER_S,
+    RECORD,
+    EventChain,
+    HostCourse,
+    RecordedCourse,
+    Recording,
+    course_request,
+)
 from minigts.results import course_difference, courses
 from minigts.results.course_difference import difference_lines, interval, parting, run_differences
 from minigts.results.courses import LabCourse, Phase
@@ -26,17 +35,19 @@ def digest(number: int) -> str:
     return f"{number:032x}"
 
 
-def chain(hashes: dict[int, int], every_ns: int = S) -> Chain:
+def chain(hashes: dict[int, int], every_ns: int = S) -> EventChain:
     """A chain by its marks: at each moment, in seconds, the number that stands for its hash and its count then."""
     marks = tuple(f"{moment * S} {digest(value)} {value}" for moment, value in hashes.items())
     last = list(hashes.values())[-1] if hashes else 0
-    return Chain(hash=digest(last), count=last, every_ns=every_ns, marks=marks)
+    return EventChain(hash=digest(last), count=last, every_ns=every_ns, marks=marks)
 
 
-def course(fingerprint: int, recording: Recording | None = None, **hosts: tuple[Chain, Chain]) -> Course:
+def course(
+    fingerprint: int, recording: Recording | None = None, **hosts: tuple[EventChain, EventChain]
+) -> RecordedCourse:
     """By each host what came from it, and to it."""
     found = tuple(HostCourse(name=name, from_=both[0], to=both[1]) for name, both in hosts.items())
-    return Course(now_ns=10 * S, fingerprint=digest(fingerprint), hosts=found, recording=recording)
+    return RecordedCourse(now_ns=10 * S, fingerprint=digest(fingerprint), hosts=found, recording=recording)
 
 
 QUIET = chain({})
@@ -84,14 +95,14 @@ def test_chains_that_have_been_thinned_are_compared_at_the_moments_that_both_kno
 def test_the_interval_has_the_moment_in_which_they_part(seconds: list[int], at: int, one: int, other: int) -> None:
     """Events at these seconds, and in one of the two courses another one at the second `at`."""
 
-    def of(moments: Sequence[tuple[int, int]], every: int) -> Chain:
+    def of(moments: Sequence[tuple[int, int]], every: int) -> EventChain:
         marks: dict[int, tuple[int, int]] = {}
         state, count = 1, 0
         for moment, kind in sorted(moments):
             state, count = hash((state, moment, kind)) % 2**128, count + 1
             marks[(moment // every + 1) * every] = (state, count)
         lines = tuple(f"{until * S} {digest(value)} {number}" for until, (value, number) in marks.items())
-        return Chain(hash=digest(state if count else 0), count=count, every_ns=every * S, marks=lines)
+        return EventChain(hash=digest(state if count else 0), count=count, every_ns=every * S, marks=lines)
 
     events = [(second, 0) for second in seconds]
     found = interval(

@@ -17,7 +17,7 @@ import python_packages
 from minigts import api
 from minigts.errors import HostFailed
 from minigts.providers import registry
-from minigts.providers.base import Result
+from minigts.providers.base import CommandResult
 
 pytest_plugins = ["pytester"]
 
@@ -189,7 +189,7 @@ def test_when_a_host_fails_while_it_measures_the_consoles_of_both_ends_are_shown
         into.mkdir(parents=True)
         (into / "console.log").write_text(f"{host}: Kernel panic\n")
 
-    def fails(self: tc_hosts.TcHosts, host: str, argv: Sequence[str], **more: Any) -> Result:
+    def fails(self: tc_hosts.TcHosts, host: str, argv: Sequence[str], **more: Any) -> CommandResult:
         if any("iperf3" in word for word in argv) or argv[0].endswith("/probe"):
             raise HostFailed(f"host {host} is not running")
         return works(self, host, argv, **more)

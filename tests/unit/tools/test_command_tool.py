@@ -24,7 +24,7 @@ from minigts.experiments.run import run_together
 from minigts.experiments.sample_steps import LISTENING, SERVED, Surroundings, _listening, procedure
 from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
-from minigts.providers.base import Result
+from minigts.providers.base import CommandResult
 from minigts.providers.real_time import RealTime
 from minigts.report import chart_choice, render
 from minigts.report.read import read
@@ -235,16 +235,16 @@ class Here(RealTime):
 
     def run(
         self, host: str, argv: Sequence[str], *, timeout_s: float, check: bool = True, **_ignored: object
-    ) -> Result:
+    ) -> CommandResult:
         require_known(host)
         if argv[0] == "ping":
-            return Result(host, tuple(argv), 0, "", "", 0.0)
+            return CommandResult(host, tuple(argv), 0, "", "", 0.0)
         words = [word.replace(SERVED, self._served) for word in argv]
         try:
             done = subprocess.run(words, capture_output=True, text=True, timeout=timeout_s, check=False)
         except subprocess.TimeoutExpired as error:
             raise CommandTimeout(host, argv, timeout_s, "", "") from error
-        return Result(host, tuple(argv), done.returncode, done.stdout, done.stderr, 0.1)
+        return CommandResult(host, tuple(argv), done.returncode, done.stdout, done.stderr, 0.1)
 
 
 class Stage:

@@ -8,7 +8,7 @@ import pytest
 
 from minigts.errors import InputError
 from minigts.overlays import containers
-from minigts.topology.containers import Beside, Container, Health, PublishedPort, Volume, waves
+from minigts.topology.containers import ComposeSettings, Health, PlannedContainer, PublishedPort, Volume, waves
 from minigts.topology.plan.plan import Plan, plan_json
 from minigts.topology.read import compose_file
 from minigts.topology.read.compose_values import substitute
@@ -63,7 +63,7 @@ def plan_of(directory: Path, compose: str, topology: str = TOPOLOGY) -> Plan:
 
 
 @pytest.fixture
-def services(tmp_path: Path) -> tuple[Container, ...]:
+def services(tmp_path: Path) -> tuple[PlannedContainer, ...]:
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "variables.env").write_text(
         "# of the shop\nWHO=file\nexport A='x y' # said\nB=\"1\"\nC= 2 \n\n"
@@ -72,18 +72,18 @@ def services(tmp_path: Path) -> tuple[Container, ...]:
 
 
 def test_services_are_containers_in_the_order_in_which_they_start(
-    services: tuple[Container, ...], tmp_path: Path
+    services: tuple[PlannedContainer, ...], tmp_path: Path
 ) -> None:
     store, client = services
-    assert client == Container(
+    assert client == PlannedContainer(
         name="client",
         image="docker-daemon:shop/client:1",
         command=("serve", "--port", "8000", "two words"),
         environment=("WHO=given", "A=x y", "B=1", "C=2", "LEVEL=debug", "PORT=8000", "PRICE=$5"),
         restart="on-failure",
-        beside=Beside(entrypoint=("/run.sh",), working_directory="/srv", user="33:33", labels=("of=debug",)),
+        beside=ComposeSettings(entrypoint=("/run.sh",), working_directory="/srv", user="33:33", labels=("of=debug",)),
     )
-    assert store == Container(
+    assert store == PlannedContainer(
         name="store",
         image=f"{tmp_path}/images/redis.tar",
         ports=(PublishedPort(port=6380, container_port=6379), PublishedPort(port=8080, container_port=80)),
@@ -92,7 +92,7 @@ def test_services_are_containers_in_the_order_in_which_they_start(
             Volume(source=f"{tmp_path}/shop/site", target="/srv", read_only=True),
             Volume(source=f"{tmp_path}/other", target="/other", read_only=True),
         ),
-        beside=Beside(
+        beside=ComposeSettings(
             hostname="keeper",
             names=("db", "keeper", "cache"),
             health=Health(

@@ -18,7 +18,7 @@ from minigts.errors import HostFailed, InputError
 from minigts.experiments import link_changes
 from minigts.lab import Lab, schedule_player
 from minigts.providers import registry
-from minigts.providers.base import Result
+from minigts.providers.base import CommandResult
 from minigts.topology.link_settings import SETTABLE
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import load, parse
@@ -266,11 +266,11 @@ class Told(tc_hosts.TcHosts):
     limits: ClassVar[list[float]] = []
     shown = "[]"
 
-    def run(self, host: str, argv: Sequence[str], *, timeout_s: float, **how: Any) -> Result:
+    def run(self, host: str, argv: Sequence[str], *, timeout_s: float, **how: Any) -> CommandResult:
         if list(argv) != ["bash", "-s"]:
             return super().run(host, argv, timeout_s=timeout_s, **how)
         self.limits.append(timeout_s)
-        return Result(host, tuple(argv), 0, f"1000000\n{self.shown}\n", "", 0.0)
+        return CommandResult(host, tuple(argv), 0, f"1000000\n{self.shown}\n", "", 0.0)
 
 
 @pytest.mark.parametrize(("at", "at_s"), [("1s", 1.0), ("300s", 300.0)])

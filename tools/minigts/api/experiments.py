@@ -16,10 +16,10 @@ from minigts.experiments.run import OnProgress, RunOutcome
 from minigts.machine.progress import Progress
 from minigts.providers import DEFAULT
 from minigts.report import render
-from minigts.report.read import Results as Read
+from minigts.report.read import ReportResults as Read
 from minigts.report.read import is_sweep, labs_of, read, read_sweep
 from minigts.results import store
-from minigts.results.schema import Claim, Manifest
+from minigts.results.schema import ClaimVerdict, Manifest
 from minigts.results.tables import NothingYet, SummaryRow
 from minigts.session import campaign
 from minigts.topology.time import Time
@@ -38,7 +38,7 @@ class Results:
     summary: tuple[SummaryRow, ...]
     """A row for all samples that differ only in their repetition: median and interval, by overlay and path. A sweep's
     rows have their lab's values among their settings."""
-    claims: tuple[Claim, ...]
+    claims: tuple[ClaimVerdict, ...]
     """The claims with their verdicts; a sweep's claim has the worst verdict of its labs."""
     failed: int
     """The number of samples for which every attempt failed."""

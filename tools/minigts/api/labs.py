@@ -19,11 +19,11 @@ from minigts.errors import InputError
 from minigts.fidelity import expectations, kept_certificate, measure
 from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.expectations import Measurements
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import Change, provisioning
 from minigts.lab.changes import require_effect
 from minigts.lab.edit import defaults_of
-from minigts.language.problems import did_you_mean, listed, shown
+from minigts.language.problems import did_you_mean, list_names, quote
 from minigts.language.quantities import TIME_MS
 from minigts.machine.parallel import Together
 from minigts.machine.progress import Progress
@@ -278,7 +278,7 @@ class Lab:
     def _known(self, name: str) -> str:
         names = [host.name for host in self.plan.hosts]
         if name not in names:
-            raise InputError(f"no host {name!r}; hosts are {listed(names)}{did_you_mean(name, names)}")
+            raise InputError(f"no host {name!r}; hosts are {list_names(names)}{did_you_mean(name, names)}")
         return name
 
 
@@ -295,8 +295,8 @@ class Result:
     seconds: float
 
 
-def _to_user(ended: base.Result) -> Result:
-    out, err = to_user(ended.stdout), to_user(ended.stderr)
+def _to_user(ended: base.CommandResult) -> Result:
+    out, err = user_text(ended.stdout), user_text(ended.stderr)
     return Result(ended.host, ended.argv, ended.code, out, err, ended.seconds)
 
 
@@ -446,7 +446,7 @@ class Link:
 def _amount(keyword: str, written: str) -> tuple[str, Amount]:
     """The field that a keyword sets, and its value. Raises InputError."""
     if keyword not in _KEYWORDS:
-        raise InputError(f"change: {shown(keyword)} cannot be set: write {listed([*_KEYWORDS])}")
+        raise InputError(f"change: {quote(keyword)} cannot be set: write {list_names([*_KEYWORDS])}")
     try:
         if keyword == "rtt":
             return "delay_ms", TIME_MS.parse(written) / 2

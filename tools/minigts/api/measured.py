@@ -12,7 +12,7 @@ from minigts.dataplane.round_trip import echo_ms
 from minigts.errors import InputError, MinigtsError
 from minigts.experiments.commands import buffers_of, outer_mtu, underlay_mtu
 from minigts.fidelity.rates import SLOW_START_ROUND_TRIPS, serve
-from minigts.foreign import to_parse
+from minigts.foreign import parser_text
 from minigts.judge import tolerances
 from minigts.judge.tolerances import CEILING
 from minigts.lab import Lab, calibration
@@ -178,7 +178,7 @@ def throughput(
         source=source,
         target=target,
         over=way.over,
-        mbit=round(iperf3_tcp.TOOL.read(to_parse(result.stdout), to_parse(result.stderr)).value, 4),
+        mbit=round(iperf3_tcp.TOOL.read(parser_text(result.stdout), parser_text(result.stderr)).value, 4),
         ceiling_mbit=iperf3_tcp.TOOL.predicted(options, asked),
         least_mbit=iperf3_tcp.TOOL.least(options, asked),
     )

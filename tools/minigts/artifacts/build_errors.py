@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from minigts.errors import redact
-from minigts.foreign import Foreign, printable, to_parse
+from minigts.foreign import Foreign, parser_text, printable
 
 FULL = "No space left on device"
 """Appears in the log when a disk is full."""
@@ -26,7 +26,7 @@ def sources(log: str) -> tuple[str, ...]:
 def cause(said: Foreign, room: str) -> str:
     """The cause of the failure if the log shows a known one, otherwise the log's last lines. `room` says how much room
     the build needs, and where."""
-    log = to_parse(said)
+    log = parser_text(said)
     if re.search(FULL, log):
         return f"the disk is full; this step needs {room}"
     if told := NO_SOURCE.search(log):

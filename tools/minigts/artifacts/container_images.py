@@ -43,7 +43,7 @@ _UNFIT = (tarfile.TarError, zlib.error, EOFError, ValueError, KeyError, TypeErro
 
 
 @dataclass(frozen=True)
-class Image:
+class ContainerImage:
     """An image in a file. `key` is a hash of the file's bytes."""
 
     path: Path
@@ -62,7 +62,7 @@ class Image:
         return f"minigts/image:{self.key}"
 
 
-def take(reference: str, progress: Progress) -> Image:
+def take(reference: str, progress: Progress) -> ContainerImage:
     """The image that a topology names. Raises InputError when there is not exactly one, EnvironmentLacks for a missing
     tool."""
     if reference.startswith(ENGINES_IMAGE):
@@ -76,7 +76,7 @@ def take(reference: str, progress: Progress) -> Image:
     return image
 
 
-def look(path: Path) -> Image:
+def look(path: Path) -> ContainerImage:
     """The image in a file. Raises InputError when the file is no image."""
     try:
         key = _digest(path)
@@ -93,7 +93,7 @@ def look(path: Path) -> Image:
             f"{path} is no image: a tar of `docker save` contains manifest.json, an OCI archive index.json, a root "
             "file system usr or bin"
         )
-    return Image(path, "filesystem", key, (), (), runs=False)
+    return ContainerImage(path, "filesystem", key, (), (), runs=False)
 
 
 def _described(path: Path) -> tuple[dict[str, bytes], set[str]]:
@@ -128,7 +128,7 @@ def _members(path: Path) -> Iterator[tuple[str, tarfile.TarInfo, Iterator[bytes]
             yield member.name.removeprefix("./"), member, content
 
 
-def _archive(path: Path, key: str, manifest: bytes) -> Image:
+def _archive(path: Path, key: str, manifest: bytes) -> ContainerImage:
     """A file of `docker save`: Docker Image Specification v1.2, *Combined Image JSON + Filesystem Changeset Format*."""
     entries = documents.document(manifest)
     configurations = _contents(path, {str(entry["Config"]) for entry in entries})
@@ -143,7 +143,7 @@ def _archive(path: Path, key: str, manifest: bytes) -> Image:
         runs = runs and bool(settings.get("Cmd") or settings.get("Entrypoint"))
     if not ids:
         raise ValueError("it contains no image")
-    return Image(path, "archive", key, tuple(ids), tuple(names), runs)
+    return ContainerImage(path, "archive", key, tuple(ids), tuple(names), runs)
 
 
 def _converted(path: Path, key: str, content: bytes) -> Path:

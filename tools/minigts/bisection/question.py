@@ -23,7 +23,7 @@ from minigts.foreign import Foreign, one_line
 from minigts.judge.verdicts import SHOWN, Word, combine
 from minigts.machine.progress import Progress
 from minigts.providers import DEFAULT
-from minigts.report.read import Results, is_sweep, labs_of, read, runs
+from minigts.report.read import ReportResults, is_sweep, labs_of, read, runs
 from minigts.results import schema
 from minigts.results.folder import read_bytes
 from minigts.results.tables import NothingYet
@@ -139,18 +139,18 @@ class ClaimQuestion:
         detail = _cut(f"{SHOWN[word]}: {told[0].detail}{more}" if told else "no such claim was judged")
         return KernelAnswer(verdict=_verdict(word, outcomes), detail=detail, fingerprints=fingerprints)
 
-    def _outcomes(self, results: Results) -> Sequence[schema.Claim]:
+    def _outcomes(self, results: ReportResults) -> Sequence[schema.ClaimVerdict]:
         assert results.manifest is not None, "it was measured here"
         meant = {(each.words, each.text) for each in results.manifest.experiment.claims if self._is_meant(each)}
         return [each for each in results.claims if (each.claim, each.text) in meant]
 
 
-def _verdict(word: Word, outcomes: Sequence[schema.Claim]) -> Verdict:
+def _verdict(word: Word, outcomes: Sequence[schema.ClaimVerdict]) -> Verdict:
     words: dict[Word, Verdict] = {"held": "holds", "failed": "fails"}
     return words.get(word, "undecided") if outcomes else "undecided"
 
 
-def _results(folder: Path) -> Sequence[Results]:
+def _results(folder: Path) -> Sequence[ReportResults]:
     """The results of each lab in a folder that was measured here."""
     found = []
     places = labs_of(folder) if is_sweep(folder) else runs(folder).values()

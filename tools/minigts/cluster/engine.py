@@ -20,7 +20,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from minigts.cluster import dask_preload, worker
 from minigts.errors import EnvironmentLacks, InputError
-from minigts.language.problems import did_you_mean, listed, shown
+from minigts.language.problems import did_you_mean, list_names, quote
 from minigts.language.source import Language, read_text
 from minigts.language.tree import Data, read_tree
 from minigts.language.validation import findings_of
@@ -63,8 +63,8 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(?P<part>\.[0-9]{1,15})?", re.ASCII
 def _class(value: object) -> str:
     if value not in CLASSES:
         hint = did_you_mean(value, CLASSES) if isinstance(value, str) else ""
-        known = hint or f"; those are {listed(CLASSES)}"
-        raise ValueError(f"{shown(value)} is no cluster class of Dask that a file may name{known}")
+        known = hint or f"; those are {list_names(CLASSES)}"
+        raise ValueError(f"{quote(value)} is no cluster class of Dask that a file may name{known}")
     return str(value)
 
 

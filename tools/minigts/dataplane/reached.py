@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from minigts.dataplane.shaping import holds_arrivals, ifb
-from minigts.language.problems import listed
+from minigts.language.problems import list_names
 from minigts.topology.plan.addressing import Addressing, AnyRoute
 from minigts.topology.plan.elements import Host, HostPort, Port, Switch
 from minigts.topology.plan.plan import Plan
@@ -130,7 +130,7 @@ def _route(line: str) -> tuple[Block, ShownRoute] | None:
 
 
 @dataclass(frozen=True)
-class Difference:
+class StateDifference:
     """A difference from the plan. `mend` is a line of `ip -batch` for what a second run of `interfaces.script`
     leaves."""
 
@@ -138,19 +138,19 @@ class Difference:
     mend: str | None = None
 
 
-def differences(plan: Plan, machine: Host | Switch, shown: Shown, ports: Sequence[Port]) -> list[Difference]:
+def differences(plan: Plan, machine: Host | Switch, shown: Shown, ports: Sequence[Port]) -> list[StateDifference]:
     """How a machine's state on `ports`, which have their current settings, differs from the plan."""
-    found = [Difference(text) for port in ports for text in _of_device(port, shown)]
+    found = [StateDifference(text) for port in ports for text in _of_device(port, shown)]
     if not isinstance(machine, Host):
         return found
     ends = [end for port in ports if isinstance(port, HostPort) for end in port.on_segments]
-    found += [Difference(text) for end in ends for text in _of_end(end, shown, plan.addressings)]
+    found += [StateDifference(text) for end in ends for text in _of_end(end, shown, plan.addressings)]
     for each in (each for each in plan.addressings if each.family == "ipv4"):
         if each.own(machine) not in shown.addresses.get("lo", ()):
-            found.append(Difference(f"lo: the host's own address {machine.address} is gone"))
+            found.append(StateDifference(f"lo: the host's own address {machine.address} is gone"))
     for each in plan.addressings:
         if each.version not in shown.forwards:
-            found.append(Difference(f"the host does not forward IPv{each.version}"))
+            found.append(StateDifference(f"the host does not forward IPv{each.version}"))
     return [*found, *_of_routes(_wanted(plan, machine, ends), shown)]
 
 
@@ -160,7 +160,7 @@ def added_addresses(port: Port, shown: Shown) -> str:
     others = (
         [each for each in shown.addresses.get(port.name, ()) if each not in own] if isinstance(port, HostPort) else []
     )
-    return f", also has {listed(others)}" if others else ""
+    return f", also has {list_names(others)}" if others else ""
 
 
 def _of_device(port: Port, shown: Shown) -> Iterator[str]:
@@ -223,7 +223,7 @@ def _by(segments: Mapping[Block, str], routes: Sequence[AnyRoute]) -> dict[Block
     return found
 
 
-def _of_routes(wanted: Mapping[Block, _Wanted], shown: Shown) -> Iterator[Difference]:
+def _of_routes(wanted: Mapping[Block, _Wanted], shown: Shown) -> Iterator[StateDifference]:
     missing = [block for block in wanted if block not in shown.routes]
     gone = [str(block) for block in missing if wanted[block].device in shown.up]
     hidden = [block for block in missing if wanted[block].device not in shown.up]
@@ -237,18 +237,22 @@ def _of_routes(wanted: Mapping[Block, _Wanted], shown: Shown) -> Iterator[Differ
             if ":" not in block and str(ip_network(address, strict=False)) == block
         ]
         text = f"{'no route' if len(gone) == 1 else f'{len(gone)} routes are gone'} to {_some(gone)}"
-        yield Difference(text, "\n".join(anew) or None)
+        yield StateDifference(text, "\n".join(anew) or None)
     if hidden:
-        yield Difference(f"the routes by {listed(sorted({wanted[block].device for block in hidden}))} are gone")
+        yield StateDifference(
+            f"the routes by {list_names(sorted({wanted[block].device for block in hidden}))} are gone"
+        )
     for block, way in wanted.items():
         there = shown.routes.get(block)
         if there is not None and not _goes_by(there, way):
-            yield Difference(
+            yield StateDifference(
                 f"the route to {block} goes {there.way}, should go {way.way}",
                 f"route del {there.line}" if there.metric == 0 else None,
             )
         elif there is not None and way.source is not None and there.source != way.source:
-            yield Difference(f"the route to {block} has the source {there.source or 'none'}, should have {way.source}")
+            yield StateDifference(
+                f"the route to {block} has the source {there.source or 'none'}, should have {way.source}"
+            )
     yield from _diverting(wanted, shown)
 
 
@@ -259,7 +263,7 @@ def _goes_by(there: ShownRoute, way: _Wanted) -> bool:
     return {there.via, *there.further} == {way.via, *way.further}
 
 
-def _diverting(wanted: Mapping[Block, _Wanted], shown: Shown) -> Iterator[Difference]:
+def _diverting(wanted: Mapping[Block, _Wanted], shown: Shown) -> Iterator[StateDifference]:
     """Unplanned routes to a part of a planned route's destination, by another port."""
     lengths = {(block.version, block.prefixlen) for block in wanted if block.prefixlen}
     for block, there in shown.routes.items():
@@ -272,7 +276,9 @@ def _diverting(wanted: Mapping[Block, _Wanted], shown: Shown) -> Iterator[Differ
             # On a host's own segment the kernel and the user's programs may have further routes, by the same port.
             if way is not None and there.device != way.device:
                 whole = f"all of {block.supernet(new_prefix=length)} should go {way.way}"
-                yield Difference(f"the route to {block} goes {there.way}, where {whole}", f"route del {there.line}")
+                yield StateDifference(
+                    f"the route to {block} goes {there.way}, where {whole}", f"route del {there.line}"
+                )
 
 
 def _some(names: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, mo
 from minigts.judge.ranges import Range
 from minigts.language.fields import Strict, choice, matching, number, text_schema
 from minigts.language.formula import formula
-from minigts.language.problems import shown
+from minigts.language.problems import quote
 from minigts.language.quantities import is_whole_number, whole_number
 from minigts.language.units import UNITS, unit
 from minigts.tools import COLUMNS, QUANTITIES
@@ -33,7 +33,7 @@ def option_value(value: object) -> str | int:
         return whole_number(value, "a value", -(10**15), 10**15) if is_whole_number(value) else value
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    raise ValueError(f"{shown(value)} where a value is wanted, as in 1400B or 9")
+    raise ValueError(f"{quote(value)} where a value is wanted, as in 1400B or 9")
 
 
 def word(value: object) -> str:
@@ -64,10 +64,10 @@ def expand_ranges(values: object) -> object:
             continue
         first, last, by = (Decimal(steps[name] or 1) for name in ("first", "last", "by"))
         if by == 0 or last < first or (last - first) / by >= MOST_STEPS:
-            raise ValueError(f"{shown(value)} are no steps: write the least first, as in 2ms to 10ms by 4ms")
+            raise ValueError(f"{quote(value)} are no steps: write the least first, as in 2ms to 10ms by 4ms")
         found += [f"{first + by * step:f}{steps['unit']}" for step in range(int((last - first) / by) + 1)]
     if twice := [value for value, count in Counter(map(word, found)).items() if count > 1]:
-        raise ValueError(f"{shown(twice[0])} is given twice")
+        raise ValueError(f"{quote(twice[0])} is given twice")
     return found
 
 
@@ -98,7 +98,7 @@ def _range(text: object) -> object:
         return Range(low, high, one[3] or "", words)
     if two and float(two[1]) <= float(two[2]):
         return Range(float(two[1]), float(two[2]), two[3] or "", words)
-    raise ValueError(f"{shown(text)} is not a range; write under 30 ms, over 95 %, or 90 to 100 %")
+    raise ValueError(f"{quote(text)} is not a range; write under 30 ms, over 95 %, or 90 to 100 %")
 
 
 Limits = Annotated[
@@ -180,7 +180,7 @@ def _no_metric(name: str, quantity: Quantity) -> str:
     instead = _instead(quantity)
     if not instead:
         return f"metric: {quantity} is one column, so leave `metric:` out"
-    return f"metric: {shown(name)} is no column of {quantity}; there are {', '.join(instead)}"
+    return f"metric: {quote(name)} is no column of {quantity}; there are {', '.join(instead)}"
 
 
 Kind = Literal["clock", "constant", "emerges"]
@@ -198,7 +198,7 @@ def _day(text: object) -> object:
 
 
 def _no_day(text: object) -> object:
-    raise ValueError(f"{shown(text)} is no date; write it as in 2026-11-27")
+    raise ValueError(f"{quote(text)} is no date; write it as in 2026-11-27")
 
 
 Day = Annotated[str, BeforeValidator(_day), WithJsonSchema({"type": "string", "format": "date"})]

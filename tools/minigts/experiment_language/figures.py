@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 from minigts.experiment_language.claims import Name, Number, Words
 from minigts.language.fields import Strict, choice, number, text, text_schema, unknown
 from minigts.language.figures import digits
-from minigts.language.problems import Finding, Location, Misplaced, shown
+from minigts.language.problems import Finding, Location, Misplaced, quote
 from minigts.language.quantities import Quantity
 from minigts.language.source import Language, read_text
 from minigts.language.tree import Tree, read_tree
@@ -219,7 +219,7 @@ class Figure(Strict):
         if self.x != TIME:
             yield "only a figure with `x: time` has a second axis in a panel"
         elif key not in self.y or axis.beside not in panels:
-            yield f"{shown(axis.beside)} has no panel in which {key} could be drawn: write both into `y`"
+            yield f"{quote(axis.beside)} has no panel in which {key} could be drawn: write both into `y`"
 
     @property
     def measurements(self) -> tuple[str, ...]:
@@ -266,7 +266,7 @@ def unknown_words(figure: Figure, known: Known) -> Iterator[Finding]:
         *((("names", each), "word", "words shown", each, (*known.words, *paths)) for each in figure.names),
     ]
     twice = [column for column in dict.fromkeys(figure.y) if figure.y.count(column) > 1]
-    yield from ((("y", figure.y.index(column)), f"{shown(column)} is given twice") for column in twice)
+    yield from ((("y", figure.y.index(column)), f"{quote(column)} is given twice") for column in twice)
     for where, what, kind, word, words in said:
         if word not in words:
             yield where, unknown(what, kind, word, words)

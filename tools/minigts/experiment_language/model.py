@@ -40,7 +40,7 @@ from minigts.experiment_language.figures import EXPERIMENT, PLACES, TIME, Figure
 from minigts.language import validation
 from minigts.language.fields import MADE, Strict, choice, matching, text_schema, truth, unknown, whole
 from minigts.language.formula import formula
-from minigts.language.problems import Finding, Location, Misplaced, listed, shown
+from minigts.language.problems import Finding, Location, Misplaced, list_names, quote
 from minigts.language.quantities import OFFERED_MBIT, whole_number
 from minigts.language.units import convert
 from minigts.language.validation import findings_of
@@ -89,7 +89,7 @@ Replicates = Annotated[
 ]
 
 
-class Pair(Strict):
+class HostPair(Strict):
     """One path, by its two hosts' names; `from` sends."""
 
     source: str = Field(alias="from")
@@ -103,7 +103,7 @@ def _path_kind(value: object) -> str:
 
 
 PathWord = Literal["first-to-each", "first-to-last", "each-segment", "every-pair"]
-Paths = Annotated[Annotated[PathWord, Tag("word")] | Annotated[Pair, Tag("pair")], Discriminator(_path_kind)]
+Paths = Annotated[Annotated[PathWord, Tag("word")] | Annotated[HostPair, Tag("pair")], Discriminator(_path_kind)]
 """Which paths: the first host to each other or to the last one, each link, every pair once, or one pair by name."""
 
 
@@ -117,7 +117,7 @@ Swept = dict[Place, Annotated[tuple[_Value, ...], BeforeValidator(expand_ranges)
 """Values for places in a topology's file; an entry may be a range of values."""
 
 
-class Crossing(Pair):
+class Crossing(HostPair):
     """One flow of cross traffic, by iperf3."""
 
     protocol: Literal["tcp", "udp"] = "tcp"
@@ -239,7 +239,7 @@ class _Measurement(Strict):
         known = [*self.options.may_vary, *([CROSS] if self.cross else [])]
         if self.series and self.instrument.series is None:
             able = [name for name, tool in _EVERY.items() if tool.series is not None]
-            yield ("series",), f"{self.tool} reports no figures over time; {listed(able)} do"
+            yield ("series",), f"{self.tool} reports no figures over time; {list_names(able)} do"
         if self.together and (getattr(self.options, "sessions", None) is not None or "sessions" in self.vary):
             yield (
                 ("together",),
@@ -451,7 +451,7 @@ class Experiment(Strict):
                 if "/" in word(value):
                     yield (
                         (*where, place),
-                        f"{shown(value)}: a lab's folder is named by its values, so none may have a /",
+                        f"{quote(value)}: a lab's folder is named by its values, so none may have a /",
                     )
 
     def _swept(self, scale: Scale) -> dict[str, tuple[str | int, ...]]:
@@ -492,8 +492,8 @@ class Experiment(Strict):
             if claim.quantity != VALUE:
                 continue
             if not tools:
-                whose = f"{shown(claim.of)} is none" if claim.of else "none is here"
-                message = f"claims of `value` are about measurements of {listed([*OPEN])}; {whose}"
+                whose = f"{quote(claim.of)} is none" if claim.of else "none is here"
+                message = f"claims of `value` are about measurements of {list_names([*OPEN])}; {whose}"
                 yield ("claims", index, "value"), message
             judged = {name: tool.column(claim.metric or VALUE) for name, tool in tools.items()}
             for name, column in judged.items():
@@ -511,7 +511,7 @@ class Experiment(Strict):
         if tool.name == command.TOOL.name:
             return f"{name} does not say what is `better:`, higher or lower"
         having = [each.name for each in (tool.value, *tool.columns) if each.better is not None]
-        return f"no {column.name} of {name} is better or worse than another; that is said of {listed(having)}"
+        return f"no {column.name} of {name} is better or worse than another; that is said of {list_names(having)}"
 
     def _wrong_scales(self) -> Iterator[Finding]:
         """The problems of the measurements as `paper:` or `quick:` change them."""
@@ -587,7 +587,7 @@ class Experiment(Strict):
             along = ALONG_PATHS if claim.word == "slope" else ()
             varied = ["hops", *along, *dict.fromkeys(key for each in spoken_of for key in each.vary)]
             if claim.by in self.vary:
-                yield ("claims", index, "by"), f"{claim.by} {alone}; possible here: {listed(varied)}"
+                yield ("claims", index, "by"), f"{claim.by} {alone}; possible here: {list_names(varied)}"
             elif claim.by is not None and claim.by not in varied:
                 yield ("claims", index, "by"), unknown("setting that varies", "settings that vary", claim.by, varied)
             for key, named in (("where", claim.where), ("than", claim.than)):

@@ -44,7 +44,7 @@ class Stressed:
 
 
 @dataclass(frozen=True)
-class Feature:
+class Offload:
     """One offload of a network device; a fixed one cannot be switched."""
 
     on: bool
@@ -143,9 +143,9 @@ def stress_ng(stdout: str, stderr: str = "") -> Stressed:
     return Stressed(found[1], int(number(found[2][:15], "bogo ops")), real, user, system)
 
 
-def ethtool_features(stdout: str, stderr: str = "") -> Mapping[str, Feature]:
+def ethtool_features(stdout: str, stderr: str = "") -> Mapping[str, Offload]:
     """`ethtool -k`: lines `tcp-segmentation-offload: off [fixed]`, indented ones too. Raises ParseError."""
-    found = {name: Feature(state == "on", bool(fixed)) for name, state, fixed in _FEATURE.findall(stdout)}
+    found = {name: Offload(state == "on", bool(fixed)) for name, state, fixed in _FEATURE.findall(stdout)}
     if not found:
         raise ParseError(f"ethtool: {complaint(stderr) or complaint(stdout) or 'printed nothing'}")
     return found

@@ -9,10 +9,10 @@ from urllib.parse import unquote
 
 from minigts import overlays
 from minigts.errors import InputError, Problem
-from minigts.language.problems import listed, path_of
+from minigts.language.problems import list_names, path_of
 from minigts.results.folder import inside, read_text
 from minigts.results.schema import BESIDE, MANIFEST, TOPOLOGY, Manifest
-from minigts.topology.containers import Container, is_file, is_path
+from minigts.topology.containers import PlannedContainer, is_file, is_path
 from minigts.topology.plan.elements import Host
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
@@ -38,7 +38,7 @@ def derive_plan(directory: Path, found: Manifest, files: Path | None) -> Plan:
         raise InputError([Problem(str(directory / MANIFEST), 0, why)])
     if files is None and (wanted := dict.fromkeys(_paths(plan))):
         why = (
-            f"its hosts need files that are not here: {listed([*wanted])}; name the directory that has them, with "
+            f"its hosts need files that are not here: {list_names([*wanted])}; name the directory that has them, with "
             "the paths that they had from the topology's directory: --files DIR"
         )
         raise InputError([Problem(str(directory / TOPOLOGY), 0, why)])
@@ -112,7 +112,7 @@ def _software_without_paths(software: Software, *, digests: bool) -> Software:
     )
 
 
-def _container_without_paths(container: Container) -> Container:
+def _container_without_paths(container: PlannedContainer) -> PlannedContainer:
     volumes = (
         each.model_copy(update={"source": NOWHERE}) if is_path(each.source) else each for each in container.volumes
     )

@@ -29,7 +29,7 @@ from minigts.language.formula import formula
 from minigts.results import chance, store, tables
 from minigts.results import manifest as manifests
 from minigts.results.folder import LARGEST_NUMBER, inside, write
-from minigts.results.schema import CLAIMS, FLOWS, SAMPLES, SERIES, SUMMARY, Claim, Claims, Manifest, RawSample
+from minigts.results.schema import CLAIMS, FLOWS, SAMPLES, SERIES, SUMMARY, Claims, ClaimVerdict, Manifest, RawSample
 from minigts.results.tables import number
 from minigts.tools import COLUMNS
 from minigts.tools.base import Measured, ParseError, PathUnderTest
@@ -86,7 +86,7 @@ def derive(directory: Path) -> tuple[Verdict, ...]:
     if flows := [of_the_lab | row for entry in tried for row in _flow_rows(entry)]:
         columns = tables.replicate_columns(tables.FLOW_COLUMNS) if several else tables.FLOW_COLUMNS
         write(inside(directory, FLOWS), tables.text((*columns, *varied), flows))
-    claims = Claims(tuple(Claim.model_validate(dataclasses.asdict(verdict)) for verdict in verdicts))
+    claims = Claims(tuple(ClaimVerdict.model_validate(dataclasses.asdict(verdict)) for verdict in verdicts))
     write(inside(directory, CLAIMS), claims.model_dump_json(indent=1) + "\n")
     return verdicts
 

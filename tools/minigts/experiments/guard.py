@@ -12,7 +12,7 @@ from minigts.dataplane import shaping, wire
 from minigts.errors import reading_from
 from minigts.experiments.matrix import Sample
 from minigts.fidelity.host_load import LIMITS, LoadRecording, recording
-from minigts.foreign import to_parse
+from minigts.foreign import parser_text
 from minigts.lab import Lab, shown_links
 from minigts.results import store
 from minigts.results.schema import Guard
@@ -73,4 +73,4 @@ class Drops:
     def _of(self, machine: Host | Switch) -> int:
         shown = self._lab.provider.run(machine.name, SHOW, timeout_s=TIMEOUT_S).stdout
         with reading_from(machine.name, "what it shows of its links"):
-            return sum(shaping.dropped_packets(port, to_parse(shown)) for port in machine.ports)
+            return sum(shaping.dropped_packets(port, parser_text(shown)) for port in machine.ports)

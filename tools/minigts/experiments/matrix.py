@@ -10,11 +10,11 @@ from itertools import groupby
 from typing import Literal
 
 from minigts.errors import InputError
-from minigts.experiment_language.model import MOST_SAMPLES, AnyMeasurement, Experiment, Pair, Paths, too_many
+from minigts.experiment_language.model import MOST_SAMPLES, AnyMeasurement, Experiment, HostPair, Paths, too_many
 from minigts.experiments.commands import estimate_s
 from minigts.experiments.link_changes import require_sense, wrong_changes
 from minigts.experiments.queue_watch import ends_of
-from minigts.language.problems import Finding, listed, shown
+from minigts.language.problems import Finding, list_names, quote
 from minigts.overlays.teams import UNDERLAYS
 from minigts.tools.flows import FlowsOptions
 from minigts.topology.plan.elements import Path
@@ -211,7 +211,7 @@ def _require_flows(measurement: AnyMeasurement, plan: Plan) -> None:
         for _, source, target, _ in pairs(measurement, plan):
             for member in options.members(source, target):
                 where = f"{measurement.name}: {member.flow.name}"
-                ends = Pair.model_validate({"from": member.source, "to": member.target})
+                ends = HostPair.model_validate({"from": member.source, "to": member.target})
                 if not _named_path(ends, plan, where).links:
                     raise InputError(f"{where}: {member.source} to itself crosses no link")
 
@@ -261,7 +261,7 @@ def _is_joined(measurement: AnyMeasurement, plan: Plan, overlay: str, path: Path
     if groups[0] is not None and groups[0] == groups[1]:
         return True
     for index, named in enumerate(measurement.paths):
-        if isinstance(named, Pair) and (named.source, named.target) == ends:
+        if isinstance(named, HostPair) and (named.source, named.target) == ends:
             where = " and ".join(
                 f"{name} is in {f'group {group.name}' if group else 'no group'}"
                 for name, group in zip(ends, groups, strict=True)
@@ -302,7 +302,7 @@ def pairs(measurement: AnyMeasurement, plan: Plan) -> Iterator[tuple[Path, str, 
 def _pairs_of(measurement: AnyMeasurement, plan: Plan, index: int) -> Iterator[tuple[Path, str, str, Kind]]:
     """The paths of one entry of its `paths:`."""
     paths, where = measurement.paths[index], f"{measurement.name}: paths[{index}]"
-    if isinstance(paths, Pair):
+    if isinstance(paths, HostPair):
         yield _named_path(paths, plan, where), paths.source, paths.target, "path"
     else:
         yield from _chosen_pairs(paths, plan, where)
@@ -320,7 +320,7 @@ def _chosen_pairs(paths: Paths, plan: Plan, where: str) -> Iterator[tuple[Path, 
     elif paths == "every-pair":
         yield from ((path, path.source, path.target, "path") for path in plan.paths)
     elif paths == "first-to-last":
-        ends = Pair.model_validate({"from": plan.hosts[0].name, "to": plan.hosts[-1].name})
+        ends = HostPair.model_validate({"from": plan.hosts[0].name, "to": plan.hosts[-1].name})
         yield _named_path(ends, plan, where), ends.source, ends.target, "path"
     else:
         first = plan.hosts[0].name
@@ -332,11 +332,11 @@ def _other(path: Path, host: str) -> str:
     return path.target if path.source == host else path.source
 
 
-def _named_path(pair: Pair, plan: Plan, where: str) -> Path:
+def _named_path(pair: HostPair, plan: Plan, where: str) -> Path:
     names = [host.name for host in plan.hosts]
     for name in (pair.source, pair.target):
         if name not in names:
-            raise InputError(f"{where}: no host {shown(name)}; hosts are {listed(names)}")
+            raise InputError(f"{where}: no host {quote(name)}; hosts are {list_names(names)}")
     try:
         return path_between(plan, pair.source, pair.target)
     except KeyError as error:

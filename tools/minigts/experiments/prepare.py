@@ -18,7 +18,7 @@ from minigts.experiment_language.model import Experiment, replicates_of
 from minigts.experiments import real_seconds, replication, run, time_limits
 from minigts.experiments.load import LANGUAGE, load, topology_file
 from minigts.experiments.matrix import Sample, matrix, wrong_places
-from minigts.language.problems import Location, listed
+from minigts.language.problems import Location, list_names
 from minigts.language.source import read_text
 from minigts.language.tree import read_tree
 from minigts.providers import DEFAULT as DEFAULT_PROVIDER
@@ -80,7 +80,7 @@ class Prepared:
         nothing."""
         if not self.random_links or not self.samples:
             return None
-        links = listed(self.random_links[:MOST_NAMED])
+        links = list_names(self.random_links[:MOST_NAMED])
         more = f" and {len(self.random_links) - MOST_NAMED} more" if len(self.random_links) > MOST_NAMED else ""
         by_chance = f"{self.name}: chance decides what becomes of frames on {links}{more}"
         number = self.experiment.replicates

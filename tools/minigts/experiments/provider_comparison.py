@@ -17,7 +17,7 @@ from minigts import lab as labs
 from minigts import overlays
 from minigts.experiments.commands import underlay_mtu
 from minigts.fidelity.host_load import recording
-from minigts.foreign import to_parse
+from minigts.foreign import parser_text
 from minigts.judge.statistics import Estimate, estimate
 from minigts.lab import Lab
 from minigts.lab.calibration import probe
@@ -53,7 +53,7 @@ class ProviderSample:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ProviderComparison:
     """All samples; `absent` says why the other providers have none."""
 
     topology: str
@@ -80,7 +80,7 @@ def absent(wanted: Sequence[str], time: Time = "real") -> dict[str, str]:
     return {name: reasons[0] for name, reasons in lacking.items() if reasons}
 
 
-def compare(plan: Plan, wanted: Sequence[str], rounds: int, say: Progress) -> Comparison:
+def compare(plan: Plan, wanted: Sequence[str], rounds: int, say: Progress) -> ProviderComparison:
     """Measure `plan` on the providers of `wanted` that work here. Raises what bringing a lab up raises."""
     missing = absent(wanted, plan.time)
     path = _longest(plan)
@@ -90,7 +90,7 @@ def compare(plan: Plan, wanted: Sequence[str], rounds: int, say: Progress) -> Co
             if name not in missing:
                 say(f"round {number} of {rounds}: {name}")
                 samples += _round(plan, name, path)
-    return Comparison(plan.name, f"{path.source}-{path.target}", rounds, tuple(samples), missing)
+    return ProviderComparison(plan.name, f"{path.source}-{path.target}", rounds, tuple(samples), missing)
 
 
 def _longest(plan: Plan) -> Path:
@@ -136,7 +136,7 @@ def _load(lab: Lab, way: PathUnderTest, name: str, options: TcpOptions | UdpOpti
     argv = tool.argv(options, way)
     with recording(lab.provider.processes()) as machine:
         output = lab.provider.run(way.path.source, argv, timeout_s=60)
-    measured = tool.read(to_parse(output.stdout), to_parse(output.stderr))
+    measured = tool.read(parser_text(output.stdout), parser_text(output.stderr))
     yield f"{name}: arrives", "Mbit/s", measured.value
     if "loss_percent" in measured.extra:
         yield f"{name}: lost", "%", measured.extra["loss_percent"]

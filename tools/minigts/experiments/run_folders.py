@@ -17,7 +17,7 @@ from minigts.experiments.lab_control import RealLabControl, overlay_kept
 from minigts.experiments.prepare import Prepared
 from minigts.fidelity.certificate import Certificate
 from minigts.fidelity.measure import certify
-from minigts.foreign import one_line, shown
+from minigts.foreign import one_line, screen_text
 from minigts.lab import Lab, current, shown_links
 from minigts.language import documents
 from minigts.machine import shell
@@ -245,5 +245,5 @@ def _qdiscs(lab: Lab, host: str) -> JsonValue:
     try:
         document: JsonValue = documents.document(text)
     except documents.Unreadable as error:
-        raise MinigtsError(f"{host}: `tc -json qdisc show` gave no JSON: {shown(text, 200)}") from error
+        raise MinigtsError(f"{host}: `tc -json qdisc show` gave no JSON: {screen_text(text, 200)}") from error
     return document

@@ -37,7 +37,7 @@ from minigts.fidelity.host_load import LoadRecording, taints
 from minigts.foreign import Foreign, content
 from minigts.lab.queues import End, Queue
 from minigts.overlays import Endpoint
-from minigts.providers.base import Provider, Result
+from minigts.providers.base import CommandResult, Provider
 from minigts.results import manifest as manifests
 from minigts.results import store
 from minigts.results.schema import Laid, Manifest, RawSample, Side
@@ -162,7 +162,7 @@ class Sampler:
 
     def _impossible(self, batch: Sequence[Sample], reason: str) -> bool:
         for sample in batch:
-            result = Result(sample.source, (), 1, Foreign(), Foreign(reason), 0.0)
+            result = CommandResult(sample.source, (), 1, Foreign(), Foreign(reason), 0.0)
             raw = _raw(sample, result, (), self._moment(), self._tried.get(sample.id, 0) + 1)
             store.save(self._directory, raw.model_copy(update={"error": reason}))
             self._log.warning("%s: %s", sample.id, reason)
@@ -221,7 +221,7 @@ class Sampler:
 
     def _perform(
         self, todo: Sequence[Procedure], cut: Cut | None, changes: Sequence[Moment], queues: Watched | None
-    ) -> list[tuple[Result, tuple[Side, ...]]]:
+    ) -> list[tuple[CommandResult, tuple[Side, ...]]]:
         """Run all commands, the clients at the same time. Returns each client's result with the outputs of the commands
         around it. If a setting fails, no client is started.
         """
@@ -274,13 +274,15 @@ class Sampler:
         ends = queue_watch.ends_of(measurement, self._manifest.plan, paths)
         return (ends, measurement.queues.every_s) if ends and measurement.queues else None
 
-    def _prepare(self, todo: Procedure, sides: list[Side]) -> Result | None:
+    def _prepare(self, todo: Procedure, sides: list[Side]) -> CommandResult | None:
         """Run the commands before the client. Returns the client's result if a needed setting failed, or None."""
         for call in todo.before:
             result = self._run(call)
             sides.append(_side(call, result))
             if result.code and call.needed:
-                return Result(result.host, result.argv, result.code, Foreign(), f"{call.name}: " + result.stderr, 0.0)
+                return CommandResult(
+                    result.host, result.argv, result.code, Foreign(), f"{call.name}: " + result.stderr, 0.0
+                )
         return None
 
     def _play(self, host: str, changes: Sequence[Moment]) -> Side:
@@ -341,11 +343,11 @@ class Sampler:
         if self._run(call).code != 0:
             self._log.warning("%s: no echo from %s before the sample", sample.id, way.address)
 
-    def _run(self, call: Call) -> Result:
+    def _run(self, call: Call) -> CommandResult:
         try:
             return self._provider.run(call.host, call.argv, timeout_s=call.limit_s, check=False)
         except CommandTimeout as error:
-            return Result(call.host, call.argv, error.code, error.out, error.err, error.timeout_s)
+            return CommandResult(call.host, call.argv, error.code, error.out, error.err, error.timeout_s)
 
 
 def _until(side: Side, length_s: float) -> Side:
@@ -353,7 +355,7 @@ def _until(side: Side, length_s: float) -> Side:
     return side.model_copy(update={"stdout": queue_watch.readings_before(side.stdout, length_s)})
 
 
-def _side(call: Call, result: Result) -> Side:
+def _side(call: Call, result: CommandResult) -> Side:
     return Side(
         name=call.name,
         host=call.host,
@@ -372,7 +374,7 @@ def _kept(said: Foreign) -> str:
     return f"{output[:MOST_KEPT]}\n[{len(output) - MOST_KEPT:,} characters more were printed, which are not kept]\n"
 
 
-def _raw(sample: Sample, result: Result, around: tuple[Side, ...], started: str, number: int) -> RawSample:
+def _raw(sample: Sample, result: CommandResult, around: tuple[Side, ...], started: str, number: int) -> RawSample:
     return RawSample(
         sample=sample.id,
         host=sample.source,
@@ -392,7 +394,9 @@ def checked_sample(measurement: AnyMeasurement, raw: RawSample) -> RawSample:
     return raw.model_copy(update={"error": _error(measurement, raw)})
 
 
-def _all_crossed(performed: Sequence[tuple[Result, tuple[Side, ...]]]) -> Sequence[tuple[Result, tuple[Side, ...]]]:
+def _all_crossed(
+    performed: Sequence[tuple[CommandResult, tuple[Side, ...]]],
+) -> Sequence[tuple[CommandResult, tuple[Side, ...]]]:
     """The same, with the first sample's cross traffic added to all."""
     crossing = tuple(side for side in performed[0][1] if side.name == CROSSING)
     return [performed[0], *((result, (*around, *crossing)) for result, around in performed[1:])]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from minigts.experiments.prepare import Prepared
-from minigts.language.problems import listed
+from minigts.language.problems import list_names
 from minigts.providers import registry
 from minigts.providers.base import OnThisMachine
 from minigts.results import gate
@@ -70,7 +70,7 @@ def plan_uses(plan: Plan) -> Iterator[str]:
     for host in plan.hosts:
         yield from (f"{what}, for host {host.name}" for what in (*_of_software(host), *_of_containers(host)))
     if plan.ways_out:
-        yield f"a way out to the networks of this machine, for {listed([host.name for host in plan.ways_out])}"
+        yield f"a way out to the networks of this machine, for {list_names([host.name for host in plan.ways_out])}"
 
 
 def _of_software(host: Host) -> Iterator[str]:
@@ -80,7 +80,7 @@ def _of_software(host: Host) -> Iterator[str]:
         yield _image(software.root.image)
     yield from (f"the file or directory {file.source}" for file in software.files)
     if software.packages:
-        yield f"the Debian packages {listed([package.name for package in software.packages])} from your mirror"
+        yield f"the Debian packages {list_names([package.name for package in software.packages])} from your mirror"
 
 
 def _of_containers(host: Host) -> Iterator[str]:

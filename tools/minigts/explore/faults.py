@@ -21,7 +21,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from minigts.language import validation
 from minigts.language.fields import Strict, quantity, unknown, whole
 from minigts.language.figures import digits
-from minigts.language.problems import Finding, listed
+from minigts.language.problems import Finding, list_names
 from minigts.language.quantities import DURATION_S, LOSS_PERCENT, MOMENT_S, TIME_MS, Quantity
 from minigts.language.source import Language
 from minigts.language.tree import read_tree
@@ -326,7 +326,7 @@ def faults_line(faults: Sequence[Fault]) -> str:
     if not faults:
         return "no faults"
     count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
-    return f"{count}: {listed([fault.kind for fault in faults])}"
+    return f"{count}: {list_names([fault.kind for fault in faults])}"
 
 
 def json_schema_text() -> str:

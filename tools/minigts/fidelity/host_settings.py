@@ -13,7 +13,7 @@ from typing import Any
 
 from minigts.dataplane import filters, kernel_settings, names, reached, shaping, switch
 from minigts.errors import HostFailed, reading_from
-from minigts.foreign import to_parse, whole_number
+from minigts.foreign import parser_text, whole_number
 from minigts.lab import Lab, Record, current, routes, shown_links, trees
 from minigts.language import documents
 from minigts.topology.plan.elements import Host, HostPort, Port, Switch
@@ -81,7 +81,7 @@ def read_back(
     delayed_here = current.link_carrier(lab) is None
     script += f"; {filters.show(machine.ports)}" if delayed_here else ""
     said = lab.provider.run(machine.name, ["sh", "-c", script], timeout_s=READ_TIMEOUT_S).stdout
-    shown = parse(machine, to_parse(said))
+    shown = parse(machine, parser_text(said))
     if None in (shown.reached, shown.kernel) or (delayed_here and shown.filters is None):
         raise HostFailed(f"{machine.name}: some of its addresses, routes, kernel settings and filters cannot be read")
     found = (*routes.differences(lab, machine, record), *trees.differences(lab, machine, record))
@@ -95,7 +95,7 @@ def _of_names(lab: Lab, machine: Host | Switch) -> tuple[str, ...]:
         return ()
     argv = ["sh", "-c", names.show(lab.plan)]
     said = lab.provider.run(machine.name, argv, timeout_s=READ_TIMEOUT_S).stdout
-    return tuple(names.differences(lab.plan, machine, to_parse(said)))
+    return tuple(names.differences(lab.plan, machine, parser_text(said)))
 
 
 def parse(machine: Host | Switch, text: str) -> HostSettings:
@@ -158,7 +158,7 @@ def shaping_differences(plan: Plan, ports: Sequence[Port], record: Record, shown
 
 def ways(
     plan: Plan, machine: Host | Switch, record: Record, shown: HostSettings, ports: Sequence[Port]
-) -> list[reached.Difference]:
+) -> list[reached.StateDifference]:
     """How the interfaces, addresses and routes of these ports differ from what should be set now."""
     now = [current.port_now(plan, port, record) for port in ports]
     return [] if shown.reached is None else reached.differences(plan, machine, shown.reached, now)

@@ -13,7 +13,7 @@ from minigts.fidelity.certificate import (
 )
 from minigts.foreign import Foreign, whole_number
 from minigts.lab import Lab
-from minigts.lab.calibration import RoundTrips
+from minigts.lab.calibration import EchoReplies
 from minigts.machine.progress import Progress
 from minigts.topology.plan.elements import Link
 
@@ -73,7 +73,7 @@ def _echoes_of_ipv6(lab: Lab, machine: str) -> int:
         return whole_number(values[names.index(Foreign("Icmp6InEchos"))])
 
 
-def _lossy_round_trips(lab: Lab, link: Link) -> RoundTrips:
+def _lossy_round_trips(lab: Lab, link: Link) -> EchoReplies:
     address, interval_s = (
         lab.plan.far_address(link),
         round_trips.interval_s(lab, round_trips.path_of(link), LOSSY_INTERVAL_S),

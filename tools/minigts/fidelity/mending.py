@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from minigts.dataplane import interfaces, shaping
-from minigts.dataplane.reached import Difference
+from minigts.dataplane.reached import StateDifference
 from minigts.errors import CommandFailed, HostFailed, MinigtsError
 from minigts.fidelity import host_settings
 from minigts.fidelity.host_settings import HostSettings
@@ -95,7 +95,7 @@ def _undoing(lab: Lab, machine: Host | Switch, record: Record, shown: HostSettin
     return shaping.removal_script(foreign) + _routes_undone(ways)
 
 
-def _routes_undone(ways: Sequence[Difference]) -> str:
+def _routes_undone(ways: Sequence[StateDifference]) -> str:
     undone = [each.mend for each in ways if each.mend is not None]
     batch = ["ip -force -batch - <<'END' 2>/dev/null || true", *undone, "END"] if undone else []
     return "".join(f"{line}\n" for line in batch)

@@ -14,7 +14,7 @@ from minigts.fidelity.certificate import (
     rate_row,
 )
 from minigts.fidelity.sample import MOST_AT_ONCE_MBIT
-from minigts.foreign import to_parse
+from minigts.foreign import parser_text
 from minigts.judge import tolerances
 from minigts.judge.throughput import ceiling_in_words
 from minigts.lab import Lab
@@ -252,6 +252,6 @@ def tcp_mbit(
     try:
         serve(lab, way.target, way.port)
         said = lab.provider.run(way.source, argv, timeout_s=30 + slow_start_s + measured_s, check=False)
-        return round(iperf3_tcp.parse(to_parse(said.stdout), to_parse(said.stderr)).received_mbit, 4), ""
+        return round(iperf3_tcp.parse(parser_text(said.stdout), parser_text(said.stderr)).received_mbit, 4), ""
     except (ParseError, CommandFailed) as error:
         return None, str(error)

@@ -12,10 +12,10 @@ from minigts.fidelity.certificate import (
     loss_row,
     rtt_row,
 )
-from minigts.foreign import to_parse
+from minigts.foreign import parser_text
 from minigts.judge.silence import explain_silence, question
 from minigts.lab import Lab, link_states
-from minigts.lab.calibration import RoundTrips, probe
+from minigts.lab.calibration import EchoReplies, probe
 from minigts.machine.progress import Progress
 from minigts.tools import ping
 from minigts.tools.base import ParseError
@@ -160,20 +160,20 @@ def loses_all(path: Path) -> bool:
     return any(way.loss_percent >= link_states.ALL_PERCENT for way in path.ways)
 
 
-def _pings(lab: Lab, host: str, address: str, count: int, interval_s: float, rtt_ms: float) -> RoundTrips:
+def _pings(lab: Lab, host: str, address: str, count: int, interval_s: float, rtt_ms: float) -> EchoReplies:
     """Round trips by ping(8), for those of seconds."""
     interval_s = max(interval_s, min(rtt_ms / 1000, LONGEST_PINGS_S) / count)
     patience_s = math.ceil(3 * rtt_ms / 1000)
     argv = ["ping", "-n", "-c", str(count), "-i", f"{interval_s:g}", "-W", str(patience_s), address]
     said = lab.provider.run(host, argv, timeout_s=count * interval_s + 2 * patience_s + 30, check=False)
     try:
-        found = ping.parse(to_parse(said.stdout), to_parse(said.stderr))
+        found = ping.parse(parser_text(said.stdout), parser_text(said.stderr))
     except ParseError:
-        return RoundTrips(count, ())
-    return RoundTrips(found.sent, found.replies_ms)
+        return EchoReplies(count, ())
+    return EchoReplies(found.sent, found.replies_ms)
 
 
-def echoes(lab: Lab, host: str, address: str, count: int, interval_s: float, rtt_ms: float = 0.0) -> RoundTrips:
+def echoes(lab: Lab, host: str, address: str, count: int, interval_s: float, rtt_ms: float = 0.0) -> EchoReplies:
     """Round trips of echo requests over a path of `rtt_ms`; none are sent where the host has no route."""
     if rtt_ms > PROBE_PATIENCE_MS:
         return _pings(lab, host, address, count, interval_s, rtt_ms)
@@ -182,7 +182,7 @@ def echoes(lab: Lab, host: str, address: str, count: int, interval_s: float, rtt
     except CommandFailed as error:
         if NO_WAY not in error.err:
             raise
-        return RoundTrips(0, ())
+        return EchoReplies(0, ())
 
 
 def interval_s(lab: Lab, path: Path, usual_s: float | None = None) -> float:

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv4Network
 from itertools import pairwise
 
-from minigts.formats.network import Link, Machine, Notes, ports
+from minigts.formats.network import NetworkLink, NetworkMachine, Notes, ports
 from minigts.language import interface_names
 from minigts.language.blocks import reserved_block
 from minigts.language.interface_names import number_of
-from minigts.language.problems import Location, shown
+from minigts.language.problems import Location, quote
 
 LONGEST_PREFIX = 30
 _OF_PORTS = re.compile(r"eth[0-9]{1,9}", re.ASCII)
@@ -44,7 +44,7 @@ class WantedLink:
 class Attached:
     """A link with its network, and what its file asks for at each end."""
 
-    link: Link
+    link: NetworkLink
     ends: tuple[WantedLink, WantedLink]
     network: IPv4Network | None = None
     where: Location = ()
@@ -55,7 +55,7 @@ class Attached:
 class Fitted:
     """The links in their new order. `lost` has what the file asks for in vain: the place, what, whose, and why."""
 
-    links: list[Link] = field(default_factory=list)
+    links: list[NetworkLink] = field(default_factory=list)
     lost: list[tuple[Location, str, str, str]] = field(default_factory=list)
     renamed: dict[str, dict[str, str]] = field(default_factory=dict)
     """By host, the interfaces with other names than in the file: `{"a": {"net0": "eth1"}}`."""
@@ -72,7 +72,7 @@ class Fitted:
                 notes.add(f"interface {name[:40]}", host, why)
 
 
-def fit_links(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> Fitted:
+def fit_links(machines: Mapping[str, NetworkMachine], attached: Sequence[Attached]) -> Fitted:
     """The links, as close to what the file asks for as possible. `machines` are by their names in the lab."""
     found = Fitted()
     _require_apart(attached, found)
@@ -92,7 +92,7 @@ def _is_renamed(wanted: WantedLink, name: str, ours: str) -> bool:
     return name != ours and (wanted.number != number_of(ours) or _OF_PORTS.fullmatch(name) is not None)
 
 
-def _with_other_ports(machines: Mapping[str, Machine], chosen: Sequence[Attached]) -> set[str]:
+def _with_other_ports(machines: Mapping[str, NetworkMachine], chosen: Sequence[Attached]) -> set[str]:
     """The hosts to whose ports the order of the links does not give the file's numbers."""
     return {
         end
@@ -102,7 +102,7 @@ def _with_other_ports(machines: Mapping[str, Machine], chosen: Sequence[Attached
     }
 
 
-def _named(each: Attached, others: Container[str]) -> Link:
+def _named(each: Attached, others: Container[str]) -> NetworkLink:
     """The link with the file's names of its interfaces, where Linux can have them: those of ports on `others`, and all
     that can stand beside a port's."""
     names = ((end, wanted.name) for end, wanted in zip(each.link.ends, each.ends, strict=True) if wanted.name)
@@ -119,12 +119,12 @@ def _require_apart(attached: Sequence[Attached], found: Fitted) -> None:
             if wanted.name is None:
                 continue
             if (end, wanted.name) in first:
-                wrong = f"interface {shown(wanted.name)} of {end} is an end of {first[end, wanted.name]} already"
+                wrong = f"interface {quote(wanted.name)} of {end} is an end of {first[end, wanted.name]} already"
                 found.twice.append((wanted.where, f"{wrong}: an interface is the end of one link"))
             first.setdefault((end, wanted.name), "-".join(each.link.ends))
 
 
-def _order(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> list[int]:
+def _order(machines: Mapping[str, NetworkMachine], attached: Sequence[Attached]) -> list[int]:
     """Indices of the links in an order that gives hosts' ports the wanted numbers, as far as these agree."""
     after = _after(machines, attached)
     waiting = Counter(later for those in after.values() for later in those)
@@ -144,7 +144,7 @@ def _order(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> lis
     return order
 
 
-def _after(machines: Mapping[str, Machine], attached: Sequence[Attached]) -> dict[int, set[int]]:
+def _after(machines: Mapping[str, NetworkMachine], attached: Sequence[Attached]) -> dict[int, set[int]]:
     """By link, those that have to come after it: the next link of each of its hosts."""
     ends: dict[str, list[tuple[int, WantedLink]]] = {}
     for index, each in enumerate(attached):
@@ -172,7 +172,7 @@ def _numbered(own: Sequence[tuple[int, WantedLink]]) -> list[int]:
     return [index for _, index in sorted(numbers)]
 
 
-def _address(machines: Mapping[str, Machine], chosen: Sequence[Attached], found: Fitted) -> None:
+def _address(machines: Mapping[str, NetworkMachine], chosen: Sequence[Attached], found: Fitted) -> None:
     """Give segments the networks of the file, and record which addresses their hosts do not get."""
     taken: list[IPv4Network] = []
     for segment in segments(machines, [each.link for each in chosen]):
@@ -214,7 +214,7 @@ def _lose_addresses(chosen: Sequence[Attached], segment: Sequence[int], found: F
 
 
 def _compare(
-    machines: Mapping[str, Machine],
+    machines: Mapping[str, NetworkMachine],
     chosen: Sequence[Attached],
     segment: Sequence[int],
     network: IPv4Network,
@@ -254,7 +254,7 @@ def _wrong(hosts: Sequence[tuple[str, WantedLink]], network: IPv4Network) -> lis
     return [(end, wanted, own) for end, wanted, own in given if wanted.address not in (None, own)]
 
 
-def segments(machines: Mapping[str, Machine], links: Sequence[Link]) -> Iterator[list[int]]:
+def segments(machines: Mapping[str, NetworkMachine], links: Sequence[NetworkLink]) -> Iterator[list[int]]:
     """Indices of links that share a network: each between two hosts, and those that switches join."""
     of_switch: dict[str, str] = {}
 

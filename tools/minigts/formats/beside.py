@@ -18,7 +18,7 @@ _CONTENT = Language("device's file", "text", 1_000_000, "")
 
 
 @dataclass(frozen=True)
-class Beside:
+class FileDirectory:
     """The directory of a file; None: there is none, as for a text that is no file's."""
 
     directory: Path | None

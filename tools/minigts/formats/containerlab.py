@@ -22,16 +22,16 @@ from pathlib import Path, PurePosixPath
 
 from minigts.formats import containerlab_commands
 from minigts.formats.attached import Attached, Fitted, WantedLink, fit_links
-from minigts.formats.beside import Beside
+from minigts.formats.beside import FileDirectory
 from minigts.formats.containerlab_commands import FILLED_IN, lack_of_value
 from minigts.formats.keys import CONTAINERLAB
-from minigts.formats.network import Link, Machine, Names, Network, memory_of_host, ports, title
+from minigts.formats.network import NetworkLink, NetworkMachine, Names, Network, memory_of_host, ports, title
 from minigts.formats.variables import Filled
 from minigts.formats.yaml_document import Document, Layers
 from minigts.language.blocks import MAC, OWN_MACS
 from minigts.language.host_paths import checked_source, checked_target
 from minigts.language.interface_names import number_of
-from minigts.language.problems import Location, require_none, shown
+from minigts.language.problems import Location, quote, require_none
 from minigts.language.quantities import MEMORY_MB
 from minigts.language.tree import Data, Tree
 
@@ -57,7 +57,7 @@ def read(tree: Tree, file: str, *, leave_out: bool = False, filled: Filled | Non
     for name in filled.values if filled else ():
         document.notes.add(f"${name[:40]}", "the file", "what your environment has is filled in, as by containerlab")
     for name, default in filled.defaults.items() if filled else ():
-        why = f"your environment has none, so the file's own text is filled in: {shown(default)}"
+        why = f"your environment has none, so the file's own text is filled in: {quote(default)}"
         document.notes.add(f"${name[:40]}", "the file", why)
     top = document.mapping(tree.data, ())
     document.judge(top, (), CONTAINERLAB["file"], "the file")
@@ -69,7 +69,7 @@ def read(tree: Tree, file: str, *, leave_out: bool = False, filled: Filled | Non
     attached = reading.all(inner)
     found = fit_links({each.name: each for each in (*machines.values(), *reading.switches)}, attached)
     document.settle(found)
-    beside = Beside(Path(file).parent if Path(file).is_file() else None)
+    beside = FileDirectory(Path(file).parent if Path(file).is_file() else None)
     lab = str(top.get("name") or "")
     for name, machine in machines.items():
         kept = replace(machine, files=_unmoved(document, settings[name], machine, beside, found))
@@ -83,7 +83,7 @@ def read(tree: Tree, file: str, *, leave_out: bool = False, filled: Filled | Non
 
 
 def _unmoved(
-    document: Document, settings: Layers, machine: Machine, beside: Beside, found: Fitted
+    document: Document, settings: Layers, machine: NetworkMachine, beside: FileDirectory, found: Fitted
 ) -> tuple[tuple[str, str], ...]:
     """The files that are copied to a machine; those that name an interface which is another one here are lost."""
     renamed = found.renamed.get(machine.name, {})
@@ -102,10 +102,10 @@ def _with_commands(
     settings: Layers,
     name: str,
     lab: str,
-    machine: Machine,
+    machine: NetworkMachine,
     found: Fitted,
     attached: Sequence[Attached],
-) -> Machine:
+) -> NetworkMachine:
     if machine.is_switch:
         return machine
     ends = ((end, wanted.name) for each in attached for end, wanted in zip(each.link.ends, each.ends, strict=True))
@@ -122,21 +122,21 @@ def _with_commands(
 
 def _machines(
     document: Document, inner: Mapping[str, Data], names: Names
-) -> tuple[dict[str, Machine], dict[str, Layers]]:
+) -> tuple[dict[str, NetworkMachine], dict[str, Layers]]:
     """The machines by their names in the file, and the settings of each."""
-    found, layered = dict[str, Machine](), dict[str, Layers]()
+    found, layered = dict[str, NetworkMachine](), dict[str, Layers]()
     for name, data in document.mapping(inner.get("nodes"), ("topology", "nodes")).items():
         where: Location = ("topology", "nodes", name)
         settings = layered[name] = _settings(document, inner, document.mapping(data, where), where)
         kind, _ = settings.get("kind")
         if kind not in (*_HOSTS, *_SWITCHES):
-            what = "no kind" if kind is None else f"kind {shown(kind)}"
+            what = "no kind" if kind is None else f"kind {quote(kind)}"
             document.wrong(where, f"{what}: only Linux nodes and bridges can be imported (linux, bridge, ovs-bridge)")
         for layer, place in settings.layers:
             document.judge(
                 {key: each for key, each in layer.items() if _is_said(key, each)}, place, _NODE, str(place[-1])
             )
-        found[name] = Machine(
+        found[name] = NetworkMachine(
             names.of(name),
             document.line(where),
             is_switch=kind in _SWITCHES,
@@ -151,7 +151,7 @@ def _machines(
     return found, layered
 
 
-def _switch(document: Document, settings: Layers, name: str, machine: Machine) -> Machine:
+def _switch(document: Document, settings: Layers, name: str, machine: NetworkMachine) -> NetworkMachine:
     """The bridge without a container's settings, since containerlab runs nothing on it."""
     for key in ("cpu", "memory", "env", "exec", "sysctls", "binds"):
         if settings.get(key)[0] is not None:
@@ -207,7 +207,7 @@ def _cpus(document: Document, settings: Layers, name: str) -> float | None:
     if cpus is None or cpus == 0:
         return None
     if not 0 < cpus < float("inf"):
-        document.wrong(where, f"{shown(data)} is not a number of processors")
+        document.wrong(where, f"{quote(data)} is not a number of processors")
         return None
     if not (0.05 <= cpus < 1 or (cpus.is_integer() and cpus <= 64)):
         why = "a host has whole processors, from 1 to 64, or a share of one, from 0.05 to 0.99"
@@ -282,9 +282,9 @@ def _why_no_file(source: str, target: str) -> str | None:
 class _Links:
     """The file's links, and a switch for each dummy link."""
 
-    def __init__(self, document: Document, machines: Mapping[str, Machine], names: Names) -> None:
+    def __init__(self, document: Document, machines: Mapping[str, NetworkMachine], names: Names) -> None:
         self._document, self._machines, self._names = document, machines, names
-        self.switches: list[Machine] = []
+        self.switches: list[NetworkMachine] = []
 
     def all(self, inner: Mapping[str, Data]) -> list[Attached]:
         document, where = self._document, ("topology", "links")
@@ -304,11 +304,11 @@ class _Links:
             return self._to_nobody(link, given, where)
         owner = "-".join(end for end in ends if end)[:40] or f"link {document.line(where)}"
         if isinstance(kind, str) and kind in _LEADS_OUT:
-            document.lose(where, f"a link of type {shown(kind)}", owner, _LEADS_OUT[kind])
+            document.lose(where, f"a link of type {quote(kind)}", owner, _LEADS_OUT[kind])
             return None
         if kind not in (None, *_BETWEEN):
             known = ", ".join((*_BETWEEN, *special))
-            document.wrong(where, f"a link of type {shown(kind)}: containerlab's types are {known}")
+            document.wrong(where, f"a link of type {quote(kind)}: containerlab's types are {known}")
             return None
         document.judge(link, where, CONTAINERLAB["link"], owner)
         unknown = [end for end in ends if end not in machines]
@@ -316,7 +316,7 @@ class _Links:
             document.wrong(where, f'a link has two endpoints, as in ["h1:eth1", "h2:eth1"]; {len(ends)} given')
             return None
         if unknown:
-            document.wrong((*where, "endpoints"), f"no node {shown(unknown[0])}; a link leads from node to node")
+            document.wrong((*where, "endpoints"), f"no node {quote(unknown[0])}; a link leads from node to node")
             return None
         mtu = document.mtu(link.get("mtu"), (*where, "mtu"), owner)
         addresses = document.texts(link.get("ipv4"), (*where, "ipv4"))
@@ -326,7 +326,7 @@ class _Links:
         ]
         joined = (machines[ends[0]].name, machines[ends[1]].name)
         network = next((network for _, network in found if network is not None), None)
-        made = Link(joined, document.line(where), mtu=mtu, macs=self._macs(given, ends, where))
+        made = NetworkLink(joined, document.line(where), mtu=mtu, macs=self._macs(given, ends, where))
         return Attached(made, (found[0][0], found[1][0]), network, where)
 
     def _macs(self, given: Sequence[Data], ends: Sequence[str], where: Location) -> tuple[tuple[str, str], ...]:
@@ -338,7 +338,7 @@ class _Links:
                 continue
             place = (*where, "endpoints", number, "mac")
             if not isinstance(written, str) or not MAC.fullmatch(written.lower()):
-                self._document.wrong(place, f"{shown(written)} is not a MAC address of one machine")
+                self._document.wrong(place, f"{quote(written)} is not a MAC address of one machine")
             elif written.lower().startswith(OWN_MACS):
                 self._document.lose(place, "mac", end, f"{OWN_MACS} begins the addresses that minigts gives")
             else:
@@ -356,19 +356,19 @@ class _Links:
         node = _end(written)
         if node not in self._machines:
             document.wrong(
-                where, f"no node {shown(node)}; a dummy link has one node, as in {{node: h1, interface: eth1}}"
+                where, f"no node {quote(node)}; a dummy link has one node, as in {{node: h1, interface: eth1}}"
             )
             return None
         document.judge(link, where, CONTAINERLAB["link"], node)
         mtu = document.mtu(link.get("mtu"), (*where, "mtu"), node)
         wanted, network = self._wanted(written, at, None, where)
-        switch = Machine(self._names.of(f"nobody{len(self.switches) + 1}"), document.line(where), is_switch=True)
+        switch = NetworkMachine(self._names.of(f"nobody{len(self.switches) + 1}"), document.line(where), is_switch=True)
         self.switches.append(switch)
         document.notes.add("the dummy link", node, f"it leads to a switch here, {switch.name}, with nobody else on it")
         ends = self._machines[node].name, switch.name
         macs = self._macs((written,), (node,), where)
         return Attached(
-            Link(ends, document.line(where), mtu=mtu, macs=macs), (wanted, WantedLink(where)), network, where
+            NetworkLink(ends, document.line(where), mtu=mtu, macs=macs), (wanted, WantedLink(where)), network, where
         )
 
     def _wanted(
@@ -396,7 +396,7 @@ def interface_address(document: Document, data: Data, where: Location) -> IPv4In
             raise ValueError
         return IPv4Interface(data)
     except ValueError:
-        document.wrong(where, f"{shown(data)} is not an address with the length of its network, as in 192.0.2.1/24")
+        document.wrong(where, f"{quote(data)} is not an address with the length of its network, as in 192.0.2.1/24")
         return None
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from minigts.formats.yaml_document import Document, Layers
 from minigts.language import interface_names
-from minigts.language.problems import Location, shown
+from minigts.language.problems import Location, quote
 
 FILLED_IN = re.compile(r"(\$[A-Za-z_][A-Za-z0-9_]*)|__clab(?:NodeDir|Dir)__")
 """Variables without a value, and what containerlab substitutes where it runs."""
@@ -90,7 +90,7 @@ def _sysctls(document: Document, settings: Layers, ports: Sequence[str]) -> Iter
                 found[key] = value
             else:
                 document.wrong(
-                    (*where, key), f"{shown(value)} of {shown(key)} is no setting, as in net.ipv4.ip_forward: 1"
+                    (*where, key), f"{quote(value)} of {quote(key)} is no setting, as in net.ipv4.ip_forward: 1"
                 )
     for key, value in found.items():
         later = _FOR_LATER.search(key)

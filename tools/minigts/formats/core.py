@@ -22,11 +22,11 @@ from minigts.errors import InputError, Problem
 from minigts.formats.attached import Attached, WantedLink, fit_links
 from minigts.formats.containerlab_commands import IPV6_ON
 from minigts.formats.keys import CORE
-from minigts.formats.lines import Lines
-from minigts.formats.network import WAYS, Link, Machine, Names, Network, Ways, ports, title
+from minigts.formats.lines import FileLines
+from minigts.formats.network import WAYS, Names, Network, NetworkLink, NetworkMachine, Ways, ports, title
 from minigts.language.blocks import MAC, OWN_MACS
 from minigts.language.interface_names import port_name
-from minigts.language.problems import did_you_mean, shown
+from minigts.language.problems import did_you_mean, quote
 
 FIRST = "scenario"
 _SWITCHES = ("SWITCH", "HUB")
@@ -120,17 +120,17 @@ class _Parser:
 def read(text: str, file: str, *, leave_out: bool = False) -> Network:
     """The network of a scenario. Raises InputError with every problem, each with its line."""
     scenario = _Parser(file).scenario(text)
-    reading = _Reading(Lines(file, leave_out=leave_out))
+    reading = _Reading(FileLines(file, leave_out=leave_out))
     reading.nodes(scenario)
     reading.others(scenario)
     return reading.network(scenario)
 
 
 class _Reading:
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: FileLines) -> None:
         self._lines = lines
         self._names = Names(lines.notes)
-        self._machines: dict[str, Machine] = {}
+        self._machines: dict[str, NetworkMachine] = {}
         self._lost: set[str] = set()
         """Nodes that a lab cannot have; their links go with them."""
         self._ipv6: dict[str, list[tuple[int, str]]] = {}
@@ -144,7 +144,7 @@ class _Reading:
         for each in scenario.every("networks", "network"):
             kind, name = each.attributes.get("type", ""), each.attributes.get("name", "")
             if kind not in _SWITCHES:
-                self._lines.lose(each.line, f"network type {shown(kind)}", name, "only switches and hubs are here")
+                self._lines.lose(each.line, f"network type {quote(kind)}", name, "only switches and hubs are here")
                 self._lost.add(each.attributes.get("id", ""))
                 continue
             if kind == "HUB":
@@ -154,9 +154,9 @@ class _Reading:
     def _add(self, element: _Element, *, is_switch: bool) -> None:
         number, name = element.attributes.get("id", ""), element.attributes.get("name", "")
         if not number or number in self._machines:
-            self._lines.wrong(element.line, f"node {shown(number)} has no number, or that of another node")
+            self._lines.wrong(element.line, f"node {quote(number)} has no number, or that of another node")
             return
-        self._machines[number] = Machine(self._names.of(name or f"n{number}"), element.line, is_switch=is_switch)
+        self._machines[number] = NetworkMachine(self._names.of(name or f"n{number}"), element.line, is_switch=is_switch)
 
     def _services(self, device: _Element) -> None:
         name = device.attributes.get("name", "")
@@ -185,7 +185,7 @@ class _Reading:
                 continue
             if known is None:
                 self._lines.lose(
-                    element.line, f"the key {shown(key)}", owner, f"it is not known{did_you_mean(key, CORE[place])}"
+                    element.line, f"the key {quote(key)}", owner, f"it is not known{did_you_mean(key, CORE[place])}"
                 )
             elif known.fate == "error":
                 self._lines.lose(element.line, key, owner, known.why)
@@ -211,7 +211,7 @@ class _Reading:
             if self._lost.intersection(numbers):
                 continue
             if unknown := [number for number in numbers if number not in self._machines]:
-                self._lines.wrong(each.line, f"a link to node {shown(unknown[0])}, and there is no such node")
+                self._lines.wrong(each.line, f"a link to node {quote(unknown[0])}, and there is no such node")
                 continue
             if numbers[0] == numbers[1]:
                 self._lines.wrong(each.line, "a link from a node to itself")
@@ -240,7 +240,7 @@ class _Reading:
             macs += self._mac(each, name)
         ways = self._ways(element, owner)
         network = next((each for each in networks if each is not None), None)
-        link = replace(Link((names[0], names[1]), line, macs=tuple(macs)), **ways)  # type: ignore[arg-type]
+        link = replace(NetworkLink((names[0], names[1]), line, macs=tuple(macs)), **ways)  # type: ignore[arg-type]
         key = (numbers[0], interfaces[0].attributes.get("id", ""), numbers[1], interfaces[1].attributes.get("id", ""))
         for name, each in zip(names, interfaces, strict=True):
             if (six := self._six(each)) is not None:
@@ -256,7 +256,7 @@ class _Reading:
                 written = options.attributes.get(key) or "0"
                 value = _number(written)
                 if value is None or value < 0:
-                    self._lines.wrong(options.line, f"{shown(written)} is no {key}")
+                    self._lines.wrong(options.line, f"{quote(written)} is no {key}")
                 elif value:
                     unlimited = _MOST_RATE if name == "rate_mbit" else 0.0
                     found[name] = (value * factor, unlimited if one_way else value * factor)
@@ -270,7 +270,7 @@ class _Reading:
             return IPv4Interface(f"{written[:20]}/{interface.attributes.get('ip4_mask', '24')[:3]}")
         except ValueError:
             self._lines.wrong(
-                interface.line, f"{shown(written)} of {owner} is no address with the length of its network"
+                interface.line, f"{quote(written)} of {owner} is no address with the length of its network"
             )
             return None
 
@@ -281,7 +281,7 @@ class _Reading:
         try:
             return str(IPv6Interface(f"{written[:60]}/{interface.attributes.get('ip6_mask', '64')[:3]}"))
         except ValueError:
-            self._lines.wrong(interface.line, f"{shown(written)} is no IPv6 address with the length of its network")
+            self._lines.wrong(interface.line, f"{quote(written)} is no IPv6 address with the length of its network")
             return None
 
     def _mac(self, interface: _Element, owner: str) -> list[tuple[str, str]]:
@@ -289,14 +289,14 @@ class _Reading:
         if not written:
             return []
         if not MAC.fullmatch(written):
-            self._lines.wrong(interface.line, f"{shown(written)} is not a MAC address of one machine")
+            self._lines.wrong(interface.line, f"{quote(written)} is not a MAC address of one machine")
         elif written.startswith(OWN_MACS):
             self._lines.lose(interface.line, "mac", owner, f"{OWN_MACS} begins the addresses that minigts gives")
         else:
             return [(owner, written)]
         return []
 
-    def _run(self, machine: Machine, links: Sequence[Link]) -> Iterator[str]:
+    def _run(self, machine: NetworkMachine, links: Sequence[NetworkLink]) -> Iterator[str]:
         """The commands that set a host's IPv6 addresses."""
         of_line = dict(self._ipv6.get(machine.name, ()))
         if machine.is_switch or not of_line:
@@ -309,7 +309,7 @@ class _Reading:
         self._lines.notes.add("ip6", machine.name, "`run:` here; IPv6 has no routes to other links, and IPv4 has")
 
 
-def _both(there: Link, back: Link) -> Link:
+def _both(there: NetworkLink, back: NetworkLink) -> NetworkLink:
     """One link of two that carry one direction each."""
     ways = {}
     for key in WAYS:

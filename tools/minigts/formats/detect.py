@@ -20,7 +20,7 @@ from minigts.formats import (
     netlab,
     recognised,
 )
-from minigts.formats.beside import Beside
+from minigts.formats.beside import FileDirectory
 from minigts.formats.network import Network, Written
 from minigts.formats.variables import Filled, TooLong, Unclosed, substitution
 from minigts.language.source import Language
@@ -76,7 +76,7 @@ def read(text: str, file: str, *, leave_out: bool = False, part: int | None = No
         return core.read(text, file, leave_out=leave_out)
     if PurePath(file).name == kathara.FILE:
         directory = Path(file).parent if Path(file).is_file() else None
-        return kathara.read(text, file, Beside(directory), leave_out=leave_out)
+        return kathara.read(text, file, FileDirectory(directory), leave_out=leave_out)
     if ending in gts_language.SUFFIXES:
         return gts.read(text, file)
     if ending not in recognised.YAML:

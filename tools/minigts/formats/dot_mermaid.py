@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minigts.formats.network import Link, Machine, Network, Written, number
+from minigts.formats.network import Network, NetworkLink, NetworkMachine, Written, number
 
 
 def dot(network: Network) -> Written:
@@ -31,11 +31,11 @@ def mermaid(network: Network) -> Written:
     return Written("\n".join(lines) + "\n")
 
 
-def _machine(machine: Machine) -> str:
+def _machine(machine: NetworkMachine) -> str:
     return machine.name if machine.location is None else f"{machine.name}\n{machine.location}"
 
 
-def _link(link: Link) -> str:
+def _link(link: NetworkLink) -> str:
     words = []
     if link.delay_ms is not None:
         words.append(f"{number(sum(link.delay_ms))} ms")

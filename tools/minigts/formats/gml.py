@@ -20,7 +20,7 @@ from typing import NamedTuple, NoReturn
 from minigts.errors import InputError, Problem
 from minigts.formats.graph_file import Element, GraphFile, network_of
 from minigts.formats.network import Network
-from minigts.language.problems import shown
+from minigts.language.problems import quote
 
 _DEEPEST = 20
 _LONGEST_VALUE = 200
@@ -103,10 +103,10 @@ class _Parser:
 
     def _value_of(self, key: _Token) -> _Token:
         if key.kind != "word" or not _KEY.fullmatch(key.text):
-            self._wrong(key.line, f'{shown(key.text)} where a key is wanted, as in `label "Vienna"`')
+            self._wrong(key.line, f'{quote(key.text)} where a key is wanted, as in `label "Vienna"`')
         value = next(self._tokens, None)
         if value is None or (value.kind, value.text) == ("sign", "]"):
-            self._wrong(key.line, f"{shown(key.text)} has no value")
+            self._wrong(key.line, f"{quote(key.text)} has no value")
         return value
 
     def _tokenised(self, text: str) -> Iterator[_Token]:

@@ -14,8 +14,8 @@ from math import isfinite
 from minigts.errors import Problem
 from minigts.formats.geography import Site, distance_km, fibre_ms
 from minigts.formats.keys import GRAPHML
-from minigts.formats.network import Link, Machine, Names, Network, Notes, pieces, title
-from minigts.language.problems import listed, require_none, shown
+from minigts.formats.network import Names, Network, NetworkLink, NetworkMachine, Notes, pieces, title
+from minigts.language.problems import list_names, quote, require_none
 
 _MOST_KM = 100_000
 _LEAST_MBIT, _MOST_MBIT = 0.008, 100_000.0
@@ -76,9 +76,9 @@ class _Reading:
             self.notes.add(what, owner, f"left out: {why}")
             return
         what_to_do = f"With --leave-out it is left out{instead}"
-        self._wrong(line, f"{what} of {shown(owner)} cannot be honoured: {why}. {what_to_do}")
+        self._wrong(line, f"{what} of {quote(owner)} cannot be honoured: {why}. {what_to_do}")
 
-    def machines(self, parsed: GraphFile) -> tuple[dict[str, Machine], dict[str, Site]]:
+    def machines(self, parsed: GraphFile) -> tuple[dict[str, NetworkMachine], dict[str, Site]]:
         """The machines of the file's nodes, and their sites, by node id."""
         for key in parsed.graph.data:
             if key != "Network":
@@ -87,16 +87,16 @@ class _Reading:
             self._lose(line, f"a {kind}", "the graph", "a graph here has nodes, and edges between two of them")
         if parsed.is_directed:
             self._lose(parsed.graph.line, "direction", "its edges", "a link carries both ways; each edge is one")
-        names, machines, places = Names(self.notes), dict[str, Machine](), dict[str, Site]()
+        names, machines, places = Names(self.notes), dict[str, NetworkMachine](), dict[str, Site]()
         for node in parsed.nodes:
             name = node.attributes.get("id", "")
             if name in machines:
-                self._wrong(node.line, f"node {shown(name)} is there twice, first on line {machines[name].line}")
+                self._wrong(node.line, f"node {quote(name)} is there twice, first on line {machines[name].line}")
                 continue
             for key in node.data.keys() - GRAPHML["node"].keys():
                 self.notes.add("the nodes' data", key[:40], "left out")
             label = node.data.get("label") or node.data.get("name") or name
-            machines[name] = Machine(names.of(label), node.line, location=label[:60] or None)
+            machines[name] = NetworkMachine(names.of(label), node.line, location=label[:60] or None)
             place = _place(node, label)
             if place is None:
                 self.notes.add("no coordinates", machines[name].name, "its links have no delay")
@@ -104,12 +104,14 @@ class _Reading:
                 places[name] = place
         return machines, places
 
-    def links(self, parsed: GraphFile, machines: Mapping[str, Machine], places: Mapping[str, Site]) -> Iterator[Link]:
+    def links(
+        self, parsed: GraphFile, machines: Mapping[str, NetworkMachine], places: Mapping[str, Site]
+    ) -> Iterator[NetworkLink]:
         for edge in parsed.edges:
             ends = [edge.attributes.get(which, "") for which in ("source", "target")]
             unknown = [end for end in ends if end not in machines]
             if unknown:
-                self._wrong(edge.line, f"an edge to {shown(unknown[0])}, and there is no such node")
+                self._wrong(edge.line, f"an edge to {quote(unknown[0])}, and there is no such node")
                 continue
             joined = (machines[ends[0]].name, machines[ends[1]].name)
             owner = "-".join(joined)
@@ -127,14 +129,14 @@ class _Reading:
                 delay_ms = fibre_ms(distance_km(*both))
             rate = self._rate(edge, owner)
             delays = None if delay_ms is None else (delay_ms, delay_ms)
-            yield Link(joined, edge.line, delay_ms=delays, rate_mbit=None if rate is None else (rate, rate))
+            yield NetworkLink(joined, edge.line, delay_ms=delays, rate_mbit=None if rate is None else (rate, rate))
 
     def _judge(self, edge: Element, owner: str) -> None:
         """Report an edge's data. An unknown key is lost, since it may be a delay, a loss or a rate."""
         for key, value in edge.data.items():
             known = GRAPHML["edge"].get(key)
             if known is None:
-                self._lose(edge.line, f"the key {shown(key)}", owner, "it is not known")
+                self._lose(edge.line, f"the key {quote(key)}", owner, "it is not known")
             elif known.fate == "note" or (key == "LinkStatus" and value):
                 self.notes.add("the edges' data", key[:40], "left out")
 
@@ -144,7 +146,7 @@ class _Reading:
             return None
         km = _number(written)
         if km is None or not 0 <= km <= _MOST_KM:
-            self._lose(edge.line, f"dist {shown(written)}", owner, f"it is no distance in km, up to {_MOST_KM}")
+            self._lose(edge.line, f"dist {quote(written)}", owner, f"it is no distance in km, up to {_MOST_KM}")
             return None
         return fibre_ms(km)
 
@@ -158,7 +160,7 @@ class _Reading:
             mbit = None if factor is None else speed * factor
         if mbit is None:
             if (text := raw or written) is not None:
-                self._lose(edge.line, f"the speed {shown(text)}", owner, "it is no number of bit/s")
+                self._lose(edge.line, f"the speed {quote(text)}", owner, "it is no number of bit/s")
             return None
         if mbit == 0:
             self.notes.add("a speed of 0", owner, "its rate is not limited")
@@ -168,7 +170,9 @@ class _Reading:
             return None
         return mbit
 
-    def part(self, machines: Mapping[str, Machine], links: Sequence[Link], wanted: int | None) -> frozenset[str]:
+    def part(
+        self, machines: Mapping[str, NetworkMachine], links: Sequence[NetworkLink], wanted: int | None
+    ) -> frozenset[str]:
         """The hosts of one connected part; without `wanted` of the largest, and then the others are a problem, or left
         out."""
         parts = sorted(pieces(machines.values(), links), key=len, reverse=True)
@@ -183,7 +187,7 @@ class _Reading:
         for number, part in enumerate(parts):
             if number != chosen:
                 them = "them" if len(part) > 1 else "it"
-                what, why = f"host {listed(part)}", f"no link joins {them} to the others"
+                what, why = f"host {list_names(part)}", f"no link joins {them} to the others"
                 if wanted is not None:
                     self.notes.add(what, "the graph", f"left out: {why}")
                 else:

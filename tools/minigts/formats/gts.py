@@ -23,9 +23,21 @@ from minigts.errors import InputError, Problem
 from minigts.formats import gts_syntax
 from minigts.formats.gts_evaluate import Adjacency, Attribute, Block, evaluate
 from minigts.formats.gts_syntax import MOST_ERRORS
-from minigts.formats.network import WAYS, Link, Machine, Names, Network, Notes, Ways, Written, number, ports, title
+from minigts.formats.network import (
+    WAYS,
+    Names,
+    Network,
+    NetworkLink,
+    NetworkMachine,
+    Notes,
+    Ways,
+    Written,
+    number,
+    ports,
+    title,
+)
 from minigts.language.interface_names import number_of
-from minigts.language.problems import did_you_mean, listed, require_none, shown
+from minigts.language.problems import did_you_mean, list_names, quote, require_none
 from minigts.language.quantities import RATE_MBIT, TIME_MS
 
 _ID = re.compile(r"[A-Za-z$][A-Za-z0-9]*", re.ASCII)
@@ -162,7 +174,7 @@ class _Reading:
                 if used[key] in found:
                     self._wrong(
                         attribute.line,
-                        f"{shown(attribute.name)} of {owner} is given twice, first on line {found[used[key]].line}",
+                        f"{quote(attribute.name)} of {owner} is given twice, first on line {found[used[key]].line}",
                     )
                 found[used[key]] = attribute
             elif key in _NOTED:
@@ -170,7 +182,7 @@ class _Reading:
             elif hint := did_you_mean(
                 attribute.name, (*_USED[kind], *(each for each in ("imageId", "cpuSpeed") if kind in _HOSTS))
             ):
-                self._wrong(attribute.line, f"{owner} has no {shown(attribute.name)}{hint}")
+                self._wrong(attribute.line, f"{owner} has no {quote(attribute.name)}{hint}")
                 fine = False
             else:
                 self._notes.add(attribute.name[:40], owner, "not known here")
@@ -182,7 +194,7 @@ class _Reading:
             self._wrong(block.line, f'this {kind}{owner} has no id, as in {kind} {{ id="{kind[0]}1" }}')
             return None
         if not isinstance(attribute.value, str) or not _ID.fullmatch(attribute.value) or len(attribute.value) > 100:
-            self._wrong(attribute.line, f"{shown(attribute.text)} is not {_ID_HINT}")
+            self._wrong(attribute.line, f"{quote(attribute.text)} is not {_ID_HINT}")
             return None
         return attribute.value
 
@@ -194,16 +206,16 @@ class _Reading:
             if kind in _OUTSIDE:
                 self._wrong(
                     block.line,
-                    f"{shown(block.kind)}: nothing outside the lab can be linked; remove it, and the links that lead "
+                    f"{quote(block.kind)}: nothing outside the lab can be linked; remove it, and the links that lead "
                     "there; a host gets a way out by `gateway: true` in the topology that `minigts import` makes",
                 )
             elif kind not in _KINDS:
                 inner = "; ports stand in their host, switch or link" if kind == _PORT else ""
-                hint = inner or did_you_mean(block.kind, _KINDS) or f"; kinds are {listed(_KINDS)}"
-                self._wrong(block.line, f"no kind of resource {shown(block.kind)}{hint}")
+                hint = inner or did_you_mean(block.kind, _KINDS) or f"; kinds are {list_names(_KINDS)}"
+                self._wrong(block.line, f"no kind of resource {quote(block.kind)}{hint}")
             elif (name := self._id(block, kind, "")) is not None:
                 if (first := found.get(name.lower())) is not None:
-                    self._wrong(block.line, f"the id {shown(name)} is given twice, first on line {first.block.line}")
+                    self._wrong(block.line, f"the id {quote(name)} is given twice, first on line {first.block.line}")
                     continue
                 found[name.lower()] = resource = _Resource(block, kind, name)
                 self._ports(resource)
@@ -220,13 +232,13 @@ class _Reading:
                 continue
             if kind != _PORT:
                 hint = did_you_mean(block.kind, (_PORT, "controller")) or "; it has ports only"
-                self._wrong(block.line, f"no {shown(block.kind)} in a {resource.kind}{hint}")
+                self._wrong(block.line, f"no {quote(block.kind)} in a {resource.kind}{hint}")
                 continue
             name = self._id(block, _PORT, f" of {resource.id}")
             if name is None:
                 continue
             if (first := resource.ports.get(name.lower())) is not None:
-                self._wrong(block.line, f"{resource.id} has the port {shown(name)} twice, first on line {first.line}")
+                self._wrong(block.line, f"{resource.id} has the port {quote(name)} twice, first on line {first.line}")
                 continue
             own, _ = self._attributes(block, _PORT, f"{resource.id}.{name}")
             control = "mode" in own and own["mode"].text.upper() == "CONTROL"
@@ -279,18 +291,18 @@ class _Reading:
         resource = resources.get(name.lower())
         if not port or "." in port:
             self._wrong(
-                adjacency.line, f"{shown(written)} is not a port: write its resource's id and its own, as in h1.port1"
+                adjacency.line, f"{quote(written)} is not a port: write its resource's id and its own, as in h1.port1"
             )
         elif resource is None:
             known = [each.id for each in resources.values()]
-            hint = did_you_mean(name, known) or f"; there are {listed(known)}"
-            self._wrong(adjacency.line, f"adjacency to {shown(written)}: no host, switch or link {shown(name)}{hint}")
+            hint = did_you_mean(name, known) or f"; there are {list_names(known)}"
+            self._wrong(adjacency.line, f"adjacency to {quote(written)}: no host, switch or link {quote(name)}{hint}")
         elif port.lower() not in resource.ports:
             known = [each.id for each in resource.ports.values()]
             self._wrong(
                 adjacency.line,
-                f"adjacency to {shown(written)}: {resource.id} (line {resource.block.line}) has no port {shown(port)}; "
-                f"its ports are {listed(known)}",
+                f"adjacency to {quote(written)}: {resource.id} (line {resource.block.line}) has no port {quote(port)}; "
+                f"its ports are {list_names(known)}",
             )
         else:
             return resource.ports[port.lower()]
@@ -298,7 +310,7 @@ class _Reading:
 
     def _links(
         self, resources: Mapping[str, _Resource], machines: Mapping[str, str]
-    ) -> Iterator[tuple[_Resource, Link]]:
+    ) -> Iterator[tuple[_Resource, NetworkLink]]:
         names = Names(self._notes, 40)
         for resource in resources.values():
             if not resource.is_link:
@@ -312,7 +324,7 @@ class _Reading:
             loose = [port for port in near if port.other is None]
             for port in loose:
                 if f"{resource.id}.{port.id}".lower() not in self._failed:
-                    where = f"its port {shown(port.id)} (line {port.line})"
+                    where = f"its port {quote(port.id)} (line {port.line})"
                     self._wrong(resource.block.line, f"link {resource.id}: no adjacency for {where}: it leads nowhere")
             if loose:
                 continue
@@ -326,10 +338,16 @@ class _Reading:
                 continue
             limits = [rate for rate in (*rates, *(port.rate_mbit for port in (*near, *far))) if rate is not None]
             rate: Ways | None = (min(limits), min(limits)) if limits else None
-            yield resource, Link(ends, resource.block.line, names.of(resource.id), delay_ms=delay_ms, rate_mbit=rate)
+            yield (
+                resource,
+                NetworkLink(ends, resource.block.line, names.of(resource.id), delay_ms=delay_ms, rate_mbit=rate),
+            )
 
     def _controls(
-        self, resources: Mapping[str, _Resource], machines: Mapping[str, str], links: list[tuple[_Resource, Link]]
+        self,
+        resources: Mapping[str, _Resource],
+        machines: Mapping[str, str],
+        links: list[tuple[_Resource, NetworkLink]],
     ) -> dict[str, str]:
         """By switch, the host at its CONTROL port. Such a link is kept only where it is the host's only link there."""
         found: dict[str, str] = {}
@@ -353,14 +371,16 @@ class _Reading:
                 )
         return found
 
-    def _machine(self, resource: _Resource, name: str, controls: Mapping[str, str]) -> Machine:
+    def _machine(self, resource: _Resource, name: str, controls: Mapping[str, str]) -> NetworkMachine:
         own, _ = self._attributes(resource.block, resource.kind, resource.id)
         location = _location(own["location"].text) if "location" in own else None
         if resource.kind in _HOSTS:
             cpus, memory_mb = self._flavour(own.get("flavorId"), resource.id)
-            return Machine(name, resource.block.line, location=location or None, cpus=cpus, memory_mb=memory_mb)
+            return NetworkMachine(name, resource.block.line, location=location or None, cpus=cpus, memory_mb=memory_mb)
         controller = self._controller(resource, own, controls.get(name))
-        return Machine(name, resource.block.line, is_switch=True, location=location or None, controller=controller)
+        return NetworkMachine(
+            name, resource.block.line, is_switch=True, location=location or None, controller=controller
+        )
 
     def _flavour(self, attribute: Attribute | None, owner: str) -> tuple[int | None, int | None]:
         """Processors and MB of memory."""
@@ -370,8 +390,8 @@ class _Reading:
         if found is None or int(found[1]) > 64:
             self._wrong(
                 attribute.line,
-                f"{shown(attribute.text)} is not a flavour: write cores, GB of memory and of disk, as in "
-                f"{listed(FLAVOURS)}",
+                f"{quote(attribute.text)} is not a flavour: write cores, GB of memory and of disk, as in "
+                f"{list_names(FLAVOURS)}",
             )
             return None, None
         self._notes.add("the disk of flavorId", owner, "a host's disk grows as it is used")
@@ -389,10 +409,10 @@ class _Reading:
         if port is not None and not (
             port.text.isascii() and port.text.isdigit() and len(port.text) <= 5 and 0 < int(port.text) < 65536
         ):
-            self._wrong(port.line, f"{shown(port.text)} is not a port: write a whole number from 1 to 65535")
+            self._wrong(port.line, f"{quote(port.text)} is not a port: write a whole number from 1 to 65535")
             return None
         if address is not None and not _is_address(address.text):
-            self._wrong(address.line, f"{shown(address.text)} is not an IPv4 address, as in 192.0.2.1")
+            self._wrong(address.line, f"{quote(address.text)} is not an IPv4 address, as in 192.0.2.1")
             return None
         if host is not None:
             if address is not None:
@@ -425,7 +445,7 @@ class _Reading:
             if rate is None:
                 self._wrong(
                     attribute.line,
-                    f"{shown(attribute.text)} is not a rate from 8 kbit/s to 100 Gbit/s: write Mbit/s as in 100, "
+                    f"{quote(attribute.text)} is not a rate from 8 kbit/s to 100 Gbit/s: write Mbit/s as in 100, "
                     'or "1gbit"',
                 )
         return None
@@ -454,7 +474,11 @@ def _is_address(text: str) -> bool:
 
 
 def _reaches(
-    host: str, switch: str, links: Iterable[Link], machines: Mapping[str, str], resources: Mapping[str, _Resource]
+    host: str,
+    switch: str,
+    links: Iterable[NetworkLink],
+    machines: Mapping[str, str],
+    resources: Mapping[str, _Resource],
 ) -> bool:
     """Whether one of the links joins the host to the switch's segment: to the switch, or to one that is joined to
     it."""
@@ -521,7 +545,9 @@ class _Ids:
         return unique
 
 
-def _machine_lines(machine: Machine, name: str, own: Iterable[int | None], notes: Notes, lost: Notes) -> list[str]:
+def _machine_lines(
+    machine: NetworkMachine, name: str, own: Iterable[int | None], notes: Notes, lost: Notes
+) -> list[str]:
     words = [f"id={_quoted(name)}"]
     if machine.location is not None:
         words.append(f"location={_quoted(machine.location)}")
@@ -543,7 +569,7 @@ def _machine_lines(machine: Machine, name: str, own: Iterable[int | None], notes
     return [f"  {'ofx' if machine.is_switch else 'host'} {{ {' '.join(words)}{ports_of} }}"]
 
 
-def _link_words(link: Link, name: str, lost: Notes) -> str:
+def _link_words(link: NetworkLink, name: str, lost: Notes) -> str:
     words = ""
     if link.rate_mbit is not None:
         if link.rate_mbit[0] != link.rate_mbit[1]:

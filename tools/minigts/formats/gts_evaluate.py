@@ -16,7 +16,7 @@ from lark import Token, Tree
 from minigts.errors import InputError, Problem
 from minigts.formats import gts_syntax
 from minigts.formats.gts_syntax import MOST_ERRORS
-from minigts.language.problems import did_you_mean, shown
+from minigts.language.problems import did_you_mean, quote
 
 Value: TypeAlias = "str | Decimal | list[Value]"
 
@@ -133,7 +133,7 @@ class _Evaluation:
             case "variable":
                 name = str(children[-2])
                 if name in scope:
-                    raise _Wrong(line, f"the variable {shown(name)} is there already; one that changes cannot be read")
+                    raise _Wrong(line, f"the variable {quote(name)} is there already; one that changes cannot be read")
                 scope[name] = self._value(children[-1], scope)
             case _:
                 name, values = self._rounds(statement, scope)
@@ -143,9 +143,9 @@ class _Evaluation:
 
     def _attribute(self, block: Block, name: str, value: Value, line: int, scope: Scope) -> None:
         if name in scope and not block.attributes and name not in ("id", "location", "description"):
-            raise _Wrong(line, f"the variable {shown(name)} is set again; one that changes cannot be read")
+            raise _Wrong(line, f"the variable {quote(name)} is set again; one that changes cannot be read")
         if (first := block.attributes.get(name)) is not None:
-            raise _Wrong(line, f"{shown(name)} is given twice, first on line {first.line}")
+            raise _Wrong(line, f"{quote(name)} is given twice, first on line {first.line}")
         block.attributes[name] = Attribute(name, value, line)
 
     def _reference(self, reference: Tree[Token], scope: Scope) -> str:
@@ -172,7 +172,7 @@ class _Evaluation:
         if method == "upto" and isinstance(over, Decimal) and given and isinstance(given[0], Decimal):
             return name, self._from_to(over, given[0], line) if over <= given[0] else []
         raise _Wrong(
-            line, f"{shown(method)} of {_kind(over)}: loops are `(1..4).each {{…}}`, `4.times {{…}}`, `1.upto(4) {{…}}`"
+            line, f"{quote(method)} of {_kind(over)}: loops are `(1..4).each {{…}}`, `4.times {{…}}`, `1.upto(4) {{…}}`"
         )
 
     def _counted(self, statement: Tree[Token], scope: Scope) -> tuple[str, list[Value]]:
@@ -200,7 +200,7 @@ class _Evaluation:
         if first % 1 or last % 1 or abs(last - first) >= MOST_ENTRIES:
             raise _Wrong(
                 line,
-                f"from {shown(groovy_text(first))} to {shown(groovy_text(last))}: not up to {MOST_ENTRIES} whole "
+                f"from {quote(groovy_text(first))} to {quote(groovy_text(last))}: not up to {MOST_ENTRIES} whole "
                 "numbers",
             )
         step = 1 if first <= last else -1
@@ -255,7 +255,7 @@ class _Evaluation:
             return name
         raise _Wrong(
             line,
-            f'no variable {shown(name)}{did_you_mean(name, [*scope][:MOST_ERRORS])}; a text is written "{name[:40]}"',
+            f'no variable {quote(name)}{did_you_mean(name, [*scope][:MOST_ERRORS])}; a text is written "{name[:40]}"',
         )
 
     def _indexed(self, over: Value, index: Value, line: int) -> Value:
@@ -263,7 +263,7 @@ class _Evaluation:
             return over[int(index)]
         raise _Wrong(
             line,
-            f"no entry {shown(groovy_text(index))} in {_kind(over)}"
+            f"no entry {quote(groovy_text(index))} in {_kind(over)}"
             f"{f' of {len(over)}' if isinstance(over, list) else ''}",
         )
 
@@ -275,7 +275,7 @@ class _Evaluation:
         if method == "toLowerCase" and isinstance(over, str):
             return over.lower()[:LONGEST_TEXT]
         raise _Wrong(
-            line, f"{shown(method)}() is Groovy that cannot be read; size(), toUpperCase() and toLowerCase() can"
+            line, f"{quote(method)}() is Groovy that cannot be read; size(), toUpperCase() and toLowerCase() can"
         )
 
     def _folded(self, values: list[Value], operators: list[str], line: int) -> Value:
@@ -305,7 +305,7 @@ class _Evaluation:
                 return groovy_text(self._named(name, scope, line))
             tree = gts_syntax.value(groups["value"] or "")
             if tree is None:
-                raise _Wrong(line, f"{shown(found[0])} cannot be read: what stands in it is no value")
+                raise _Wrong(line, f"{quote(found[0])} cannot be read: what stands in it is no value")
             try:
                 return groovy_text(self._value(tree, scope))
             except _Wrong as wrong:
@@ -352,9 +352,9 @@ def _kind(value: Value) -> str:
     return (
         "a list"
         if isinstance(value, list)
-        else f"the text {shown(value)}"
+        else f"the text {quote(value)}"
         if isinstance(value, str)
-        else shown(groovy_text(value))
+        else quote(groovy_text(value))
     )
 
 

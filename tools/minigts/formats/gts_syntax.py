@@ -11,7 +11,7 @@ from lark import Lark, Token, Tree, UnexpectedToken
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from minigts.errors import InputError, Problem
-from minigts.language.problems import require_none, shown
+from minigts.language.problems import quote, require_none
 
 MOST_ERRORS = 20
 MOST_WORDS = 12_000
@@ -152,17 +152,17 @@ def _said(tokens: list[Token], at: int, parser: InteractiveParser) -> str:
     for word in (each for each in tokens[: at + 1][-10:] if _line(each) == _line(token)):
         if word.type == "NAME" and str(word) in _GROOVY:
             return (
-                f"{shown(str(word))} is Groovy, {_GROOVY[str(word)]}: only what means the same each time can be read, "
+                f"{quote(str(word))} is Groovy, {_GROOVY[str(word)]}: only what means the same each time can be read, "
                 'as in `def n = 3`, `for (i in 1..n) {…}`, `(1..n).each {…}` and "h${i}"'
             )
     if token == "{" and before is not None and before.type == "STRING":
-        return f"a closure behind {shown(str(before))}: only loops over numbers and lists can be read"
+        return f"a closure behind {quote(str(before))}: only loops over numbers and lists can be read"
     if token.type == "BAD" and token in ('"', "'"):
         return "a text that has no end in its line"
     wanted = sorted({_WORDS.get(word, "") or _literal(word) for word in _choices(parser) if _wanted(word)} - {""})
     hint = f"; expected is {', '.join(wanted[:-1])} or {wanted[-1]}" if 1 < len(wanted) <= 5 else ""
     hint = f"; expected is {wanted[0]}" if len(wanted) == 1 else hint
-    return f"{shown(str(token))} cannot stand {f'behind {shown(str(before))}' if before is not None else 'here'}{hint}"
+    return f"{quote(str(token))} cannot stand {f'behind {quote(str(before))}' if before is not None else 'here'}{hint}"
 
 
 def _wanted(word: str) -> bool:

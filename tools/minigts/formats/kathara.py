@@ -20,15 +20,15 @@ from fractions import Fraction
 from pathlib import PurePosixPath
 
 from minigts.formats.attached import Attached, WantedLink, fit_links
-from minigts.formats.beside import Beside, names_interface
+from minigts.formats.beside import FileDirectory, names_interface
 from minigts.formats.containerlab_commands import IPV6_ON
 from minigts.formats.keys import KATHARA
-from minigts.formats.lines import Lines
-from minigts.formats.network import Link, Machine, Names, Network, memory_of_host, title
+from minigts.formats.lines import FileLines
+from minigts.formats.network import Names, Network, NetworkLink, NetworkMachine, memory_of_host, title
 from minigts.language.blocks import MAC, OWN_MACS
 from minigts.language.host_paths import checked_source, checked_target
 from minigts.language.interface_names import port_name
-from minigts.language.problems import did_you_mean, shown
+from minigts.language.problems import did_you_mean, quote
 from minigts.language.quantities import MEMORY_MB
 
 FILE = "lab.conf"
@@ -72,9 +72,9 @@ class _Device:
     has_ipv6: bool = False
 
 
-def read(text: str, file: str, beside: Beside, *, leave_out: bool = False) -> Network:
+def read(text: str, file: str, beside: FileDirectory, *, leave_out: bool = False) -> Network:
     """The network of a lab.conf. Raises InputError with every problem, each with its line."""
-    reading = _Reading(Lines(file, leave_out=leave_out), beside)
+    reading = _Reading(FileLines(file, leave_out=leave_out), beside)
     for number, line in enumerate(text.splitlines(), 1):
         reading.line(line.strip(), number)
     reading.devices_that_have_files_alone()
@@ -82,7 +82,7 @@ def read(text: str, file: str, beside: Beside, *, leave_out: bool = False) -> Ne
 
 
 class _Reading:
-    def __init__(self, lines: Lines, beside: Beside) -> None:
+    def __init__(self, lines: FileLines, beside: FileDirectory) -> None:
         self._lines, self._beside = lines, beside
         self._devices: dict[str, _Device] = {}
         self._description = ""
@@ -97,7 +97,7 @@ class _Reading:
             return
         found = _OPTION.fullmatch(line)
         if found is None:
-            self._lines.wrong(number, f'{shown(line)} is no line of lab.conf, as in pc1[0]="A"')
+            self._lines.wrong(number, f'{quote(line)} is no line of lab.conf, as in pc1[0]="A"')
             return
         device = self._devices.setdefault(found[1], _Device(found[1], number))
         if _NUMBER.fullmatch(found[2]):
@@ -108,9 +108,9 @@ class _Reading:
     def _interface(self, device: _Device, index: int, value: str, number: int) -> None:
         found = _DOMAIN.fullmatch(value)
         if found is None:
-            self._lines.wrong(number, f"{shown(value)} is no collision domain, as in A or A/00:00:00:00:00:01")
+            self._lines.wrong(number, f"{quote(value)} is no collision domain, as in A or A/00:00:00:00:00:01")
         elif index in device.domains:
-            self._lines.wrong(number, f"interface {index} of {shown(device.name)} is on a domain already")
+            self._lines.wrong(number, f"interface {index} of {quote(device.name)} is on a domain already")
         else:
             device.domains[index] = found[1], self._mac(device, found[2], number), number
 
@@ -119,7 +119,7 @@ class _Reading:
             return None
         mac = written.lower()
         if not MAC.fullmatch(mac):
-            self._lines.wrong(number, f"{shown(written)} is not a MAC address of one machine")
+            self._lines.wrong(number, f"{quote(written)} is not a MAC address of one machine")
         elif mac.startswith(OWN_MACS):
             self._lines.lose(number, "mac", device.name, f"{OWN_MACS} begins the addresses that minigts gives")
         else:
@@ -130,7 +130,7 @@ class _Reading:
         known = KATHARA["device"].get(key)
         if known is None:
             why = f"it is not known{did_you_mean(key, KATHARA['device'])}"
-            self._lines.lose(number, f"the option {shown(key)}", device.name, why)
+            self._lines.lose(number, f"the option {quote(key)}", device.name, why)
         elif known.fate == "note":
             self._lines.notes.add(key, device.name, f"left out: {known.why}")
         elif known.fate == "error":
@@ -140,7 +140,7 @@ class _Reading:
             self._honour(device, key, value, number)
 
     def _honour(self, device: _Device, key: str, value: str, number: int) -> None:
-        wrong = f"{shown(value)} is no value of {key}"
+        wrong = f"{quote(value)} is no value of {key}"
         match key:
             case "sysctl" if (found := _SYSCTL.fullmatch(value)) is not None:
                 device.sysctls.append(shlex.join(["sysctl", "-qw", f"{found[1]}={found[2]}"]))
@@ -183,7 +183,7 @@ class _Reading:
             lines.wrong(0, 'no device in it: lab.conf has lines such as pc1[0]="A"')
         names = Names(lines.notes)
         machines = {
-            device.name: Machine(
+            device.name: NetworkMachine(
                 names.of(device.name),
                 device.line,
                 cpus=device.cpus,
@@ -206,7 +206,9 @@ class _Reading:
         name = title(self._beside.name, "kathara")
         return lines.network(name, (*made, *switches), found.links, self._description)
 
-    def _attached(self, machines: Mapping[str, Machine], names: Names) -> tuple[list[Attached], list[Machine]]:
+    def _attached(
+        self, machines: Mapping[str, NetworkMachine], names: Names
+    ) -> tuple[list[Attached], list[NetworkMachine]]:
         """The links, and a switch for each domain that is no link."""
         domains: dict[str, list[tuple[str, int, str | None, int]]] = {}
         for device in self._devices.values():
@@ -214,11 +216,11 @@ class _Reading:
                 self._lines.notes.add("no interface", device.name, "it is on no collision domain")
             for index, (domain, mac, number) in sorted(device.domains.items()):
                 domains.setdefault(domain, []).append((device.name, index, mac, number))
-        links, switches = list[Attached](), list[Machine]()
+        links, switches = list[Attached](), list[NetworkMachine]()
         for domain, ends in domains.items():
             two = len(ends) == 2 and ends[0][0] != ends[1][0]
             if not two:
-                switch = Machine(names.of(f"domain-{domain}"), ends[0][3], is_switch=True)
+                switch = NetworkMachine(names.of(f"domain-{domain}"), ends[0][3], is_switch=True)
                 switches.append(switch)
             pairs = [(ends[0], ends[1])] if two else [(end, None) for end in ends]
             for first, second in pairs:
@@ -226,7 +228,7 @@ class _Reading:
                 given = [end for end in (first, second) if end is not None]
                 macs = tuple((machines[end[0]].name, end[2]) for end in given if end[2] is not None)
                 wanted = [_wanted(end) for end in given]
-                link = Link((machines[first[0]].name, other), first[3], macs=macs)
+                link = NetworkLink((machines[first[0]].name, other), first[3], macs=macs)
                 links.append(Attached(link, (wanted[0], wanted[1] if len(wanted) > 1 else WantedLink(()))))
         return links, switches
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from minigts.errors import Problem
 from minigts.formats.attached import Fitted
-from minigts.formats.network import Link, Machine, Network, Notes, routing_and_time
+from minigts.formats.network import Network, NetworkLink, NetworkMachine, Notes, routing_and_time
 from minigts.language.problems import require_none
 
 
-class Lines:
+class FileLines:
     """A file that is read piece by piece; as `yaml_document.Document`, with lines for places; 0 is the whole file."""
 
     def __init__(self, file: str, *, leave_out: bool = False) -> None:
@@ -37,7 +37,9 @@ class Lines:
             self.wrong(where[0] if where and isinstance(where[0], int) else 0, message)
         found.told(self.notes)
 
-    def network(self, name: str, machines: Sequence[Machine], links: Sequence[Link], description: str = "") -> Network:
+    def network(
+        self, name: str, machines: Sequence[NetworkMachine], links: Sequence[NetworkLink], description: str = ""
+    ) -> Network:
         """The whole network. Raises InputError with every problem."""
         require_none(self.problems, self._file)
         routing, time = routing_and_time(machines, links, self.notes)

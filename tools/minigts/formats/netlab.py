@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 from minigts.formats import netlab_addresses, netlab_nodes
 from minigts.formats.attached import Attached, WantedLink, fit_links
 from minigts.formats.keys import NETLAB
-from minigts.formats.network import WAYS, Link, Machine, Names, Network, title
+from minigts.formats.network import WAYS, NetworkLink, NetworkMachine, Names, Network, title
 from minigts.formats.yaml_document import NO_LAYERS, Document, Layers, expand_dotted_keys
-from minigts.language.problems import Location, did_you_mean, require_none, shown
+from minigts.language.problems import Location, did_you_mean, quote, require_none
 from minigts.language.quantities import LOSS_PERCENT, RATE_MBIT, TIME_MS, Quantity
 from minigts.language.tree import Data, Tree
 
@@ -98,7 +98,7 @@ class _Links:
         self._document, self._nodes, self._machines, self._mtus = document, nodes, nodes.machines, nodes.mtus
         self._networks = networks
         self.attached: list[Attached] = []
-        self.switches: list[Machine] = []
+        self.switches: list[NetworkMachine] = []
         self._names = Names(document.notes)
         for machine in nodes.machines.values():
             self._names.of(machine.name)
@@ -115,14 +115,14 @@ class _Links:
             return
         if unknown:
             known = did_you_mean(unknown[0].node, self._machines)
-            document.wrong(where, f"no node {shown(unknown[0].node)}{known}")
+            document.wrong(where, f"no node {quote(unknown[0].node)}{known}")
             return
         if not ends:
             document.wrong(where, "no node in this link: write h1-h2, [h1, h2] or {h1: , h2: }")
             return
         kind, place = of_link.get("type")
         if kind not in (None, "p2p", "lan", "stub"):
-            document.lose(place, f"a link of type {shown(kind)}", owner, "links here are of type p2p, lan or stub")
+            document.lose(place, f"a link of type {quote(kind)}", owner, "links here are of type p2p, lan or stub")
             return
         nodes = {end.node for end in ends}
         document.judge({k: v for k, v in settings.items() if k not in nodes}, where, _OF_LINK, owner)
@@ -148,7 +148,7 @@ class _Links:
             self.attached.append(Attached(link, (wanted[0], wanted[1]), network, place))
             return
         if bridge is None:
-            bridge = Machine(self._names.of(f"lan{len(self.switches) + 1}"), line, is_switch=True)
+            bridge = NetworkMachine(self._names.of(f"lan{len(self.switches) + 1}"), line, is_switch=True)
             self.switches.append(bridge)
             if len(ends) == 1:
                 document.notes.add(
@@ -220,7 +220,7 @@ class _Links:
             return None
         return next(iter(found), None)
 
-    def _bridge(self, of_link: Layers, owner: str) -> Machine | None:
+    def _bridge(self, of_link: Layers, owner: str) -> NetworkMachine | None:
         data, _ = of_link.get("bridge")
         if data is None:
             return None
@@ -245,8 +245,8 @@ def _link(
     to: Mapping[str, float],
     back: Mapping[str, float],
     mtu: int | None,
-) -> Link:
-    link = Link(ends, line, name, mtu=mtu)
+) -> NetworkLink:
+    link = NetworkLink(ends, line, name, mtu=mtu)
     ways = {key: (to.get(key, 0.0), back.get(key, 0.0)) for key in WAYS if key in to or key in back}
     if "rate_mbit" in ways:
         ways["rate_mbit"] = (ways["rate_mbit"][0] or _UNLIMITED, ways["rate_mbit"][1] or _UNLIMITED)

@@ -11,7 +11,7 @@ from minigts.formats.attached import WantedLink
 from minigts.formats.keys import NETLAB
 from minigts.formats.yaml_document import Document, Layers, is_truth
 from minigts.language.interface_names import number_of
-from minigts.language.problems import Location, did_you_mean, shown
+from minigts.language.problems import Location, did_you_mean, quote
 from minigts.language.tree import Data
 
 Interface: TypeAlias = tuple[str, Mapping[str, Data], Location]
@@ -35,7 +35,7 @@ def network(
         allocation = data.get("allocation")
         if allocation not in (None, "sequential", "p2p", "id_based"):
             why = "addresses are given by p2p, sequential or id_based"
-            document.lose((*where, "allocation"), f"allocation {shown(allocation)}", owner, why)
+            document.lose((*where, "allocation"), f"allocation {quote(allocation)}", owner, why)
         data, where = data.get("ipv4"), (*where, "ipv4")
     if data is None:
         given = ((settings.get("ipv4"), (*at, "ipv4")) for _, settings, at in interfaces)
@@ -57,7 +57,7 @@ def _read_network(
         return IPv4Network(data, strict=False)
     except ValueError:
         known = did_you_mean(data, named) if isinstance(data, str) else ""
-        document.wrong(where, f"{shown(data)} is not an IPv4 network, as in 192.0.2.0/24{known}")
+        document.wrong(where, f"{quote(data)} is not an IPv4 network, as in 192.0.2.0/24{known}")
         return None
 
 
@@ -66,7 +66,7 @@ def interface_address(document: Document, interface: Interface, of_link: IPv4Net
     _, settings, at = interface
     where, index, name = (*at, "ifindex"), settings.get("ifindex"), settings.get("ifname")
     if index is not None and not (isinstance(index, str) and index.isascii() and index.isdigit() and len(index) < 6):
-        document.wrong(where, f"{shown(index)} is not the number of an interface")
+        document.wrong(where, f"{quote(index)} is not the number of an interface")
         index = None
     called = f"eth{index}" if isinstance(index, str) else None
     if isinstance(name, str):
@@ -123,7 +123,7 @@ def _address(document: Document, interface: Interface, of_link: IPv4Network | No
         address = None if is_count and of_link is None else _nth(text, of_link) if is_count else IPv4Address(text)
     except ValueError:
         if not is_truth(text):
-            document.wrong(where, f"{shown(data)} is not an IPv4 address, as in 192.0.2.1/24")
+            document.wrong(where, f"{quote(data)} is not an IPv4 address, as in 192.0.2.1/24")
             return None
         address, why = None, "every end of a link has an IPv4 address"
     if address is not None and of_link is not None and (address not in of_link or length not in _lengths(of_link)):

@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 
 from minigts.formats.keys import ANSIBLES, NETLAB, Place
 from minigts.formats.netlab_addresses import SegmentMember
-from minigts.formats.network import Machine, Names
+from minigts.formats.network import Names, NetworkMachine
 from minigts.formats.yaml_document import Document, Layers
-from minigts.language.problems import Location, shown
+from minigts.language.problems import Location, quote
 from minigts.language.quantities import MEMORY_MB
 from minigts.language.tree import Data
 
@@ -28,7 +28,7 @@ _ROLES = ("host", "router", "bridge")
 class Nodes:
     """The nodes by their names in the file."""
 
-    machines: Mapping[str, Machine]
+    machines: Mapping[str, NetworkMachine]
     mtus: Mapping[str, tuple[int, Location]]
     """The MTU of all links of a node, by the node or by the defaults, with its place."""
     members: Mapping[str, SegmentMember]
@@ -47,7 +47,7 @@ def read(document: Document, top: Mapping[str, Data]) -> Nodes:
     defaults = _defaults(document, top)
     given = _given(document, top.get("nodes"))
     groups = _groups(document, top.get("groups"), given)
-    names, machines, mtus = Names(document.notes), dict[str, Machine](), dict[str, tuple[int, Location]]()
+    names, machines, mtus = Names(document.notes), dict[str, NetworkMachine](), dict[str, tuple[int, Location]]()
     members, numbers = dict[str, SegmentMember](), _numbers(document, given)
     for name, (node, where) in given.items():
         said = ((node, where), *_of_groups(document, groups, name, node, where))
@@ -71,7 +71,7 @@ def _numbers(document: Document, given: Mapping[str, tuple[Mapping[str, Data], L
         if (data := node.get("id")) is None:
             continue
         if not isinstance(data, str) or not data.isascii() or not data.isdigit() or not 1 <= int(data[:6]) <= _MOST_ID:
-            document.wrong((*where, "id"), f"{shown(data)} is no number of a node, from 1 to {_MOST_ID}")
+            document.wrong((*where, "id"), f"{quote(data)} is no number of a node, from 1 to {_MOST_ID}")
         elif int(data) in found.values():
             document.wrong((*where, "id"), f"{data} is the number of another node already")
         else:
@@ -82,24 +82,24 @@ def _numbers(document: Document, given: Mapping[str, tuple[Mapping[str, Data], L
     return found | {name: next(free) for name in given if name not in found}
 
 
-def _machine(document: Document, name: str, own: Layers, where: Location, owner: str) -> Machine:
+def _machine(document: Document, name: str, own: Layers, where: Location, owner: str) -> NetworkMachine:
     device, _ = own.get("device")
     if device is None:
         wanted = "netlab has it from its command line or the user's defaults. Write `defaults.device: linux`"
         document.wrong(where, f"no device is named: {wanted}")
     elif device != DEVICE:
-        document.wrong(where, f"device {shown(device)}: only Linux nodes can be imported (device: linux)")
+        document.wrong(where, f"device {quote(device)}: only Linux nodes can be imported (device: linux)")
     role, place = own.get("role")
     if role not in (None, *_ROLES):
-        document.lose(place, f"role {shown(role)}", owner, f"roles are {', '.join(_ROLES)}")
+        document.lose(place, f"role {quote(role)}", owner, f"roles are {', '.join(_ROLES)}")
     cpus, place = own.get("cpu")
     if cpus is not None and not (
         isinstance(cpus, str) and cpus.isascii() and cpus.isdigit() and 1 <= int(cpus[:4]) <= 64
     ):
-        document.wrong(place, f"{shown(cpus)} is not a number of processors, from 1 to 64")
+        document.wrong(place, f"{quote(cpus)} is not a number of processors, from 1 to 64")
         cpus = None
     memory_mb = document.quantity(*own.get("memory"), MEMORY_MB, "MB")
-    return Machine(
+    return NetworkMachine(
         name,
         document.line(where),
         is_switch=role == "bridge",
@@ -135,7 +135,7 @@ def _given(document: Document, data: Data) -> dict[str, tuple[dict[str, Data], L
         where: Location = ("nodes", index)
         named = each.get("name") if isinstance(each, dict) else each
         if not isinstance(named, str) or named in found:
-            document.wrong(where, f"{shown(named)} is no name of a node, or there already")
+            document.wrong(where, f"{quote(named)} is no name of a node, or there already")
             continue
         own = {key: value for key, value in each.items() if key != "name"} if isinstance(each, dict) else {}
         found[named] = own, where
@@ -155,7 +155,7 @@ def _groups(document: Document, data: Data, given: dict[str, tuple[dict[str, Dat
         inner = document.mapping(settings.pop("node_data", None), (*where, "node_data"))
         kind = settings.get("type")
         if kind not in (None, "node"):
-            document.lose((*where, "type"), f"group {name[:40]} of type {shown(kind)}", name, "groups are of nodes")
+            document.lose((*where, "type"), f"group {name[:40]} of type {quote(kind)}", name, "groups are of nodes")
             continue
         _judge(document, settings, where, NETLAB["group"], name)
         _judge(document, inner, (*where, "node_data"), NETLAB["group"], name)
@@ -186,9 +186,9 @@ def _members(document: Document, group: _Group, groups: Sequence[str], nodes: Se
             matching = [name for name in nodes if fnmatchcase(name[:LONGEST_NAME], member)]
             found.update(dict.fromkeys(matching))
             if not matching:
-                document.wrong(where, f"no node matches {shown(member)}")
+                document.wrong(where, f"no node matches {quote(member)}")
         else:
-            document.wrong(where, f"{shown(member)} is no node and no group")
+            document.wrong(where, f"{quote(member)} is no node and no group")
     return list(found)
 
 
@@ -218,7 +218,7 @@ def _innermost_first(document: Document, groups: Mapping[str, _Group]) -> dict[s
                 found[name] = left.pop(name)
         if len(left) == before:
             name = min(left)
-            document.wrong((*left[name].where, "members"), f"group {shown(name)} is in a cycle of groups")
+            document.wrong((*left[name].where, "members"), f"group {quote(name)} is in a cycle of groups")
             found.update(left)
             break
     return found

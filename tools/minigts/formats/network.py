@@ -10,7 +10,7 @@ from typing import NamedTuple
 from minigts.foreign import UNPRINTABLE
 from minigts.formats.limits import LONGEST_DESCRIPTION, LONGEST_NOTE, MOST_NOTES
 from minigts.language import interface_names
-from minigts.language.problems import Location, listed
+from minigts.language.problems import Location, list_names
 from minigts.language.quantities import MEMORY_MB
 from minigts.language.tree import Data, Tree
 
@@ -19,7 +19,7 @@ Ways = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Machine:
+class NetworkMachine:
     """A host or a switch. `line` is its line in the file."""
 
     name: str
@@ -39,7 +39,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Link:
+class NetworkLink:
     """A link between two machines. None means that the file leaves a setting open."""
 
     ends: tuple[str, str]
@@ -63,7 +63,7 @@ class Link:
     """The names of the ends' interfaces, by machine: eth2 is a port's own, any other stands beside it."""
 
     @property
-    def turned(self) -> Link:
+    def turned(self) -> NetworkLink:
         """The same link from its other end."""
         given = {key: value for key in WAYS if (value := getattr(self, key)) is not None}
         return replace(self, ends=self.ends[::-1], **{key: value[::-1] for key, value in given.items()})
@@ -90,8 +90,8 @@ class Network:
     """
 
     name: str
-    machines: tuple[Machine, ...]
-    links: tuple[Link, ...]
+    machines: tuple[NetworkMachine, ...]
+    links: tuple[NetworkLink, ...]
     description: str = ""
     routing: str = "routed"
     sites: bool = False
@@ -143,7 +143,7 @@ _OF_A_PLACE = re.compile(r"(?:link|links|the) [a-z0-9 ]{1,30}", re.ASCII)
 
 def _listed(owners: Sequence[str]) -> str:
     """As `listed`; `link 8` and `the file` as they are."""
-    return owners[0] if len(owners) == 1 and _OF_A_PLACE.fullmatch(owners[0]) else listed(owners)
+    return owners[0] if len(owners) == 1 and _OF_A_PLACE.fullmatch(owners[0]) else list_names(owners)
 
 
 class Names:
@@ -236,7 +236,7 @@ def _shown(text: str) -> str:
     return UNPRINTABLE.sub("\ufffd", text)
 
 
-def _machine(machine: Machine) -> Data:
+def _machine(machine: NetworkMachine) -> Data:
     settings: dict[str, Data] = {}
     if machine.location is not None:
         settings["location"] = _shown(machine.location)
@@ -255,7 +255,7 @@ def _machine(machine: Machine) -> Data:
     return settings or None
 
 
-def _link(link: Link) -> Data:
+def _link(link: NetworkLink) -> Data:
     settings: dict[str, Data] = {"ends": list(link.ends)}
     if link.name is not None:
         settings["name"] = link.name
@@ -307,7 +307,7 @@ def _quoted(value: str) -> str:
     return f'"{escaped}"'
 
 
-def pieces(machines: Iterable[Machine], links: Iterable[Link]) -> list[list[str]]:
+def pieces(machines: Iterable[NetworkMachine], links: Iterable[NetworkLink]) -> list[list[str]]:
     """The connected pieces of a network: names of machines, in the order of `machines`."""
     piece_of = {each.name: [each.name] for each in machines}
     for link in links:
@@ -323,7 +323,7 @@ def pieces(machines: Iterable[Machine], links: Iterable[Link]) -> list[list[str]
 NO_ROUTES = "so hosts have no routes here, and reach the far ends of their links alone (`routing: neighbours`)"
 
 
-def routing_and_time(machines: Sequence[Machine], links: Iterable[Link], notes: Notes) -> tuple[str, str]:
+def routing_and_time(machines: Sequence[NetworkMachine], links: Iterable[NetworkLink], notes: Notes) -> tuple[str, str]:
     """The routing, and the time, of another tool's network: where no link joins some nodes to the others, hosts have no
     routes, as in that tool; a share of a processor is of real time."""
     hosts = {machine.name for machine in machines if not machine.is_switch}
@@ -332,7 +332,7 @@ def routing_and_time(machines: Sequence[Machine], links: Iterable[Link], notes: 
     if len(apart) > 1:
         routing = "neighbours"
         for piece in sorted(apart, key=len)[:-1]:
-            notes.add("pieces", "the file", f"no link joins {listed(piece)} to the others, {NO_ROUTES}")
+            notes.add("pieces", "the file", f"no link joins {list_names(piece)} to the others, {NO_ROUTES}")
     if shares := [machine.name for machine in machines if machine.cpus is not None and machine.cpus < 1]:
         time = "real"
         for name_of_host in shares:
@@ -341,7 +341,7 @@ def routing_and_time(machines: Sequence[Machine], links: Iterable[Link], notes: 
     return routing, time
 
 
-def ports(links: Iterable[Link]) -> Iterator[tuple[Link, tuple[str, str]]]:
+def ports(links: Iterable[NetworkLink]) -> Iterator[tuple[NetworkLink, tuple[str, str]]]:
     """Yield each link with the names of its ports on their machines: eth1, eth2, …"""
     them = [*links]
     yield from zip(them, interface_names.end_names(them), strict=True)

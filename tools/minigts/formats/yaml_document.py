@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from minigts.errors import Problem
 from minigts.formats.attached import Fitted
 from minigts.formats.keys import Place
-from minigts.formats.network import Link, Machine, Network, Notes, routing_and_time
-from minigts.language.problems import Location, did_you_mean, shown
+from minigts.formats.network import Network, NetworkLink, NetworkMachine, Notes, routing_and_time
+from minigts.language.problems import Location, did_you_mean, quote
 from minigts.language.quantities import Quantity
 from minigts.language.tree import DEEPEST, Data, Tree
 
@@ -48,7 +48,7 @@ class Document:
         for key in data:
             known = place.get(key)
             if known is None:
-                self.lose((*where, key), f"the key {shown(key)}", owner, f"it is not known{did_you_mean(key, place)}")
+                self.lose((*where, key), f"the key {quote(key)}", owner, f"it is not known{did_you_mean(key, place)}")
             elif known.fate == "error":
                 self.lose((*where, key), key, owner, known.why)
             elif known.fate == "note":
@@ -62,7 +62,7 @@ class Document:
             self.wrong(where, message)
         found.told(self.notes)
 
-    def network(self, name: str, machines: Sequence[Machine], links: Sequence[Link]) -> Network:
+    def network(self, name: str, machines: Sequence[NetworkMachine], links: Sequence[NetworkLink]) -> Network:
         """The whole network. Where no link joins some nodes to the others, hosts have no routes, as in the other
         tool."""
         routing, time = routing_and_time(machines, links, self.notes)
@@ -74,13 +74,13 @@ class Document:
     def mapping(self, data: Data, where: Location) -> Mapping[str, Data]:
         """The mapping at `where`; empty for nothing, and a problem for anything else."""
         if data is not None and not isinstance(data, dict):
-            self.wrong(where, f"{shown(data)} where a mapping is wanted")
+            self.wrong(where, f"{quote(data)} where a mapping is wanted")
         return data if isinstance(data, dict) else {}
 
     def entries(self, data: Data, where: Location) -> Sequence[Data]:
         """The list at `where`; as `mapping`."""
         if data is not None and not isinstance(data, list):
-            self.wrong(where, f"{shown(data)} where a list is wanted")
+            self.wrong(where, f"{quote(data)} where a list is wanted")
         return data if isinstance(data, list) else []
 
     def texts(self, data: Data, where: Location) -> list[str]:
@@ -92,7 +92,7 @@ class Document:
             if isinstance(each, str):
                 found.append(each)
             else:
-                self.wrong((*where, index), f"{shown(each)} where a text is wanted")
+                self.wrong((*where, index), f"{quote(each)} where a text is wanted")
         return found
 
     def quantity(self, data: Data, where: Location, kind: Quantity, unit: str = "") -> float | None:
@@ -112,7 +112,7 @@ class Document:
             return None
         number = int(data) if isinstance(data, str) and data.isascii() and data.isdigit() and len(data) < 10 else None
         if number is None:
-            self.wrong(where, f"{shown(data)} is not an MTU: from {LEAST_MTU} to {MOST_MTU} are possible")
+            self.wrong(where, f"{quote(data)} is not an MTU: from {LEAST_MTU} to {MOST_MTU} are possible")
         elif not LEAST_MTU <= number <= MOST_MTU:
             self.lose(where, f"mtu {number}", owner, f"from {LEAST_MTU} to {MOST_MTU} are possible")
             return None
@@ -122,7 +122,7 @@ class Document:
         """The value of a boolean in YAML 1.1; false for nothing, and a problem for anything else."""
         word = data.lower() if isinstance(data, str) else None
         if word not in (None, *_YES, *_NO) or not isinstance(data, str | None):
-            self.wrong(where, f"{shown(data)} where true or false is wanted")
+            self.wrong(where, f"{quote(data)} where true or false is wanted")
         return word in _YES
 
 

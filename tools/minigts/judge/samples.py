@@ -15,8 +15,8 @@ from typing import Literal
 
 from minigts.judge.statistics import (
     NOTICEABLE,
-    Difference,
     Estimate,
+    SampleDifference,
     Trend,
     coverage,
     difference,
@@ -235,7 +235,7 @@ def plural(count: int, one: str) -> str:
     return f"{count} {one}" if count == 1 else f"{count} {one}s"
 
 
-def _test(first: PathSamples, last: PathSamples) -> Difference | None:
+def _test(first: PathSamples, last: PathSamples) -> SampleDifference | None:
     if intervals_decide(first, last):
         return None
     return difference([(first.values, last.values)], seed=1)

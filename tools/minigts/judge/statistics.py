@@ -167,7 +167,7 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class Difference:
+class SampleDifference:
     """How `b` lies against `a`, over one or several strata.
 
     `delta` is Cliff's delta: how much likelier a sample of b lies above one of a than below, from −1 (every b below
@@ -201,7 +201,7 @@ class Difference:
         return False if level or significant(self.p_higher) else None
 
 
-def difference(strata: Strata, seed: int = 0) -> Difference:
+def difference(strata: Strata, seed: int = 0) -> SampleDifference:
     """The Wilcoxon-Mann-Whitney test of `b` against `a`, stratified, with Cliff's delta and the ratio of medians.
 
     The test is exact, ties included: it counts every arrangement of the samples within their strata. Only a stratum of
@@ -213,7 +213,7 @@ def difference(strata: Strata, seed: int = 0) -> Difference:
     score = sum(_score(a, b) for a, b in strata)
     pairs = sum(len(a) * len(b) for a, b in strata)
     counts = sum(len(a) for a, _ in strata), sum(len(b) for _, b in strata)
-    return Difference(len(strata), *counts, score / pairs, *_chances(strata, score), *_effects(strata, seed))
+    return SampleDifference(len(strata), *counts, score / pairs, *_chances(strata, score), *_effects(strata, seed))
 
 
 def rank_chances(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:

@@ -40,7 +40,7 @@ class NothingAnswers(HostFailed):
 
 
 @dataclass(frozen=True)
-class RoundTrips:
+class EchoReplies:
     """The RTT in ms of every probe that was answered, in order of arrival, and the number of probes sent."""
 
     sent: int
@@ -60,7 +60,7 @@ def probe(
     interval_s: float | None = None,
     size_bytes: int | None = None,
     prefix: tuple[str, ...] = (),
-) -> RoundTrips:
+) -> EchoReplies:
     """Send `count` echo requests from `host` to `address`, one each `interval_s` (default: the provider's pace), with
     `size_bytes` behind the ICMP header (default: 56). With an interval of 0 they are a train, whose round trips all
     count from its beginning; see provision/agent/src/probe.rs. Raises HostFailed.
@@ -71,7 +71,7 @@ def probe(
     said = provider.run(host, argv, timeout_s=count * pace_s + 30).stdout
     with reading_from(host, "what it says of its echo requests"):
         answer = documents.model(said, _Answer)
-        return RoundTrips(answer.sent, tuple(rtt_us / 1000 for rtt_us in answer.rtts_us))
+        return EchoReplies(answer.sent, tuple(rtt_us / 1000 for rtt_us in answer.rtts_us))
 
 
 def emulator_overhead_ms(provider: Provider, plan: Plan, among: Sequence[Path], taken_off_ms: float = 0.0) -> float:

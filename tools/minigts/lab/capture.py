@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from minigts.errors import EnvironmentLacks, HostFailed, InputError, reading_from
 from minigts.lab.lab import Lab
-from minigts.language.problems import did_you_mean, listed, shown
+from minigts.language.problems import did_you_mean, list_names, quote
 from minigts.providers.agent import protocol
 from minigts.providers.base import Streams
 from minigts.topology import rules
@@ -50,7 +50,7 @@ def points(lab: Lab, name: str, ends: Sequence[str] = ()) -> list[CapturePoint]:
         return [CapturePoint(name, ANY)]
     if name not in {link.name for link in lab.plan.links} and "-" not in name:
         known = [*machines, *(link.name for link in lab.plan.links)]
-        raise InputError(f"no machine or link {shown(name)}; there are {listed(known)}{did_you_mean(name, known)}")
+        raise InputError(f"no machine or link {quote(name)}; there are {list_names(known)}{did_you_mean(name, known)}")
     link = link_names.link_named(lab.plan, name)
     for end in ends:
         if wrong := rules.strange_end(end, link.name, link.ends):

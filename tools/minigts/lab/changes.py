@@ -9,7 +9,7 @@ from minigts.lab import carriers, current, link_states, links, outages
 from minigts.lab.lab import Lab
 from minigts.lab.record import Change, Record, Settings
 from minigts.lab.rundir import exclusive
-from minigts.language.problems import did_you_mean, listed, shown
+from minigts.language.problems import did_you_mean, list_names, quote
 from minigts.providers import supported
 from minigts.topology import rules
 from minigts.topology.link_settings import BY_FIELD
@@ -162,7 +162,7 @@ def partition(lab: Lab, groups: Sequence[Collection[str]]) -> list[str]:
     whole = link_states.whole_links(lab.plan, lab.read_record())
     for part in connected_components((), (link.ends for link in whole if link not in apart)):
         if len({group_of[name] for name in part if name in group_of}) > 1:
-            others = listed(sorted({*part} - group_of.keys()))
+            others = list_names(sorted({*part} - group_of.keys()))
             raise InputError(f"the groups are joined through machines that are in no group: {others}; add them to one")
     names = frozenset(link.name for link in apart)
     with exclusive(lab.rundir):
@@ -185,7 +185,7 @@ def _groups(plan: Plan, groups: Sequence[Collection[str]]) -> dict[str, int]:
     for number, names in enumerate(groups):
         for name in names:
             if name not in known:
-                raise InputError(f"no machine {shown(name)}; there are {listed(known)}{did_you_mean(name, known)}")
+                raise InputError(f"no machine {quote(name)}; there are {list_names(known)}{did_you_mean(name, known)}")
             if found.setdefault(name, number) != number:
                 raise InputError(f"{name} is in two groups; it can be in one")
     return found

@@ -19,7 +19,7 @@ from minigts.lab.record import NEXT_PLAN, PLAN, RECORD, Record
 from minigts.language import documents
 from minigts.providers import registry
 from minigts.providers.base import HasCourse, Provider
-from minigts.providers.course import Course
+from minigts.providers.course import RecordedCourse
 from minigts.topology.plan.elements import Host, Machine, Switch
 from minigts.topology.plan.plan import Plan
 from minigts.topology.time import Time
@@ -202,7 +202,7 @@ class Lab:
             raise self.damaged(RECORD, f"names a provider that there is not, {named[:60]!a}")
         return registry.make(named, self.rundir, self.time)
 
-    def course(self) -> Course | None:
+    def course(self) -> RecordedCourse | None:
         """The course of the lab up to now; None in real time, and where the clock does not answer, as it has ended."""
         if not isinstance(self.provider, HasCourse):
             return None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from minigts.lab import current, outages
 from minigts.lab.lab import Lab
 from minigts.lab.record import Change, Record
-from minigts.language.problems import listed
+from minigts.language.problems import list_names
 from minigts.providers.base import SeesStorms
 from minigts.topology.plan import link_names
 from minigts.topology.plan.elements import Link, Path
@@ -75,7 +75,7 @@ def storms(lab: Lab) -> list[str]:
 def storm_in_words(names: Sequence[str]) -> str:
     """What has happened on these links, and what is done about it."""
     loop = "hosts bridge in a loop, without a spanning tree"
-    return f"a storm on {listed(names)}: frames went round at one moment of the lab, as {loop}; most were dropped"
+    return f"a storm on {list_names(names)}: frames went round at one moment of the lab, as {loop}; most were dropped"
 
 
 def cut_links(plan: Plan, record: Record) -> list[str]:

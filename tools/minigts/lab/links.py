@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from minigts.dataplane import shaping, wire
 from minigts.errors import HostFailed, reading_from
-from minigts.foreign import to_parse
+from minigts.foreign import parser_text
 from minigts.lab import carriers, current, outages, shown_links
 from minigts.lab.lab import Lab
 from minigts.lab.record import Record
@@ -61,7 +61,7 @@ def set_what_differs(lab: Lab, record: Record, machine: Host | Switch) -> None:
     ports = current.ports_now(lab.plan, machine, record, None)
     how = arrivals(lab.plan, machine, None, record, ports)
     if current.link_carrier(lab) is None:
-        shown, overhead_ms = to_parse(shown_links.tc_output(lab, machine)), record.emulator_overhead_ms
+        shown, overhead_ms = parser_text(shown_links.tc_output(lab, machine)), record.emulator_overhead_ms
         with reading_from(machine.name, "what it shows of its links"):
             kept = [port.name for port in ports if not shaping.arrivals_differ(port, shown, overhead_ms)]
         how = replace(how, kept=frozenset(kept))
@@ -173,7 +173,7 @@ def _reshaped_machines(lab: Lab, record: Record) -> list[str]:
         with reading_from(machine.name, "what it shows of its links"):
             return [
                 f"{machine.name}: {text}"
-                for text in shown_links.differences(lab.plan, machine.ports, record, to_parse(qdiscs))
+                for text in shown_links.differences(lab.plan, machine.ports, record, parser_text(qdiscs))
             ]
 
     return [text for texts in lab.on_each(lab.machines_on(record), reshape_and_read_back).values() for text in texts]

@@ -12,7 +12,7 @@ from threading import Event
 
 from minigts import paths
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed, InputError, MinigtsError, Problem, reading_from
-from minigts.foreign import Foreign, content, path_there, shown
+from minigts.foreign import Foreign, content, path_there, screen_text
 from minigts.lab.lab import Lab
 from minigts.machine.progress import Progress
 from minigts.topology.plan.elements import Host
@@ -214,4 +214,4 @@ def _describe(host: Host, command: Command, ended: str, said: Foreign) -> str:
 
 
 def _indented(lines: Iterable[Foreign]) -> str:
-    return "".join(f"\n    {shown(line)}" for line in lines)
+    return "".join(f"\n    {screen_text(line)}" for line in lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from minigts.dataplane import router
 from minigts.errors import HostFailed
-from minigts.foreign import one_line, to_parse
+from minigts.foreign import one_line, parser_text
 from minigts.lab.lab import Lab
 from minigts.lab.link_states import dead_links, losing_all
 from minigts.lab.record import Record
@@ -33,7 +33,7 @@ def wait(lab: Lab, record: Record, progress: Progress) -> None:
         argv = ["bash", "-c", router.wait(plan, ways)]
         result = lab.provider.run(host.name, argv, timeout_s=limit_s, check=False)
         if result.code:
-            different = router.differences(ways, to_parse(result.stdout).splitlines()) or [one_line(result.stderr)]
+            different = router.differences(ways, parser_text(result.stdout).splitlines()) or [one_line(result.stderr)]
             raise HostFailed(f"{host.name}: {plan.routing.upper()} has not converged: {'; '.join(different[:4])}")
 
     started_s = lab.provider.now_s()
@@ -56,5 +56,5 @@ def differences(lab: Lab, machine: Host | Switch, record: Record) -> list[str]:
     if not lab.plan.has_routers or not isinstance(machine, Host):
         return []
     argv = ["sh", "-c", router.show(lab.plan)]
-    shown = to_parse(lab.provider.run(machine.name, argv, timeout_s=READ_TIMEOUT_S).stdout).splitlines()
+    shown = parser_text(lab.provider.run(machine.name, argv, timeout_s=READ_TIMEOUT_S).stdout).splitlines()
     return router.differences(router.expected_routes(lab.plan, machine, _without(lab.plan, record)), shown)

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from minigts.dataplane import shaping
 from minigts.errors import EnvironmentLacks, HostFailed, InputError, reading_from
-from minigts.foreign import decimal_number, to_parse, whole_number
+from minigts.foreign import decimal_number, parser_text, whole_number
 from minigts.lab import changes, current, links, outages, shown_links
 from minigts.lab.lab import Lab
 from minigts.lab.record import DECLARED, Record
@@ -233,7 +233,7 @@ def _told(
             f"{machine.name}: {text}"
             for number, qdiscs in zip(steps, shown, strict=True)
             for text in shown_links.differences(
-                lab.plan, _ports(machine, {moments[number].link}), states[number + 1], to_parse(qdiscs)
+                lab.plan, _ports(machine, {moments[number].link}), states[number + 1], parser_text(qdiscs)
             )
         ]
         made = {number: whole_number(time_us) / 1e6 for number, time_us in zip(steps, times, strict=True)}

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from minigts.dataplane import shaping, wire
 from minigts.dataplane.wire import WireState
 from minigts.errors import HostFailed, reading_from
-from minigts.foreign import Foreign, to_parse
+from minigts.foreign import Foreign, parser_text
 from minigts.lab import current, outages
 from minigts.lab.lab import Lab
 from minigts.lab.record import Record
@@ -85,7 +85,9 @@ def read_back(lab: Lab, record: Record, machines: Sequence[Host | Switch], names
         ports = [port for port in machine.ports if port.link in names]
         with reading_from(machine.name, "what it shows of its links"):
             shown = None if wires is None else wires[machine.name]
-            return [f"{machine.name}: {text}" for text in differences(lab.plan, ports, record, to_parse(qdiscs), shown)]
+            return [
+                f"{machine.name}: {text}" for text in differences(lab.plan, ports, record, parser_text(qdiscs), shown)
+            ]
 
     on = [machine for machine in machines if machine.name not in record.silent]
     return list(dict.fromkeys((*wrong, *(text for texts in lab.on_each(on, look).values() for text in texts))))

@@ -27,7 +27,7 @@ from minigts.lab.lab import LIMIT_BYTES, PLAN_LIMIT_BYTES, Lab
 from minigts.lab.record import KEPT, RECORD, Record
 from minigts.lab.rundir import checked_name, exclusive, lab_named, require_own
 from minigts.language import documents
-from minigts.language.problems import did_you_mean, listed, shown
+from minigts.language.problems import did_you_mean, list_names, quote
 from minigts.machine import sparse
 from minigts.machine.progress import Progress
 from minigts.providers.base import KeepsDisks
@@ -129,7 +129,7 @@ def saved_named(name: str) -> Saved:
     known = [each.name for each in all_saved()]
     if not known:
         raise InputError(f"no saved lab {name!r}; none is saved: minigts save NAME")
-    raise InputError(f"no saved lab {shown(name)}; saved are {listed(known)}{did_you_mean(name, known)}")
+    raise InputError(f"no saved lab {quote(name)}; saved are {list_names(known)}{did_you_mean(name, known)}")
 
 
 def disk_bytes(saved: Saved) -> int:

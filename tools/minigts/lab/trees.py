@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from minigts.dataplane import switch
 from minigts.errors import HostFailed
-from minigts.foreign import one_line, to_parse
+from minigts.foreign import one_line, parser_text
 from minigts.lab.lab import Lab
 from minigts.lab.link_states import dead_links
 from minigts.lab.record import Record
@@ -42,7 +42,7 @@ def wait(lab: Lab, record: Record, progress: Progress) -> None:
         if not result.stdout.strip():
             return []
         wanted = switch.expected_tree(lab.plan, machine, dead)
-        return [*switch.tree_differences(wanted, switch.shown_tree(machine, to_parse(result.stdout)))]
+        return [*switch.tree_differences(wanted, switch.shown_tree(machine, parser_text(result.stdout)))]
 
     # Each switch had its states at another moment: the last time, all of them have them at once.
     for _ in range(_AGAIN):
@@ -60,7 +60,7 @@ def read_tree(lab: Lab, machine: Switch) -> switch.InTree:
     script = switch.script(lab.plan, machine, "show_tree")
     argv = ["bash", "-eu", "-s"]
     result = lab.provider.run(machine.name, argv, timeout_s=READ_TIMEOUT_S, stdin=script.encode())
-    return switch.shown_tree(machine, to_parse(result.stdout))
+    return switch.shown_tree(machine, parser_text(result.stdout))
 
 
 def differences(lab: Lab, machine: Host | Switch, record: Record) -> list[str]:

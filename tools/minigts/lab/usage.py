@@ -14,7 +14,7 @@ from typing import Any
 from minigts.dataplane.shaping import ifb
 from minigts.dataplane.wire import WireState
 from minigts.errors import reading_from
-from minigts.foreign import to_parse
+from minigts.foreign import parser_text
 from minigts.lab import current, link_states, shown_links
 from minigts.lab.lab import Lab
 from minigts.language import documents
@@ -96,7 +96,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class TcpFlow:
+class DirectionUsage:
     """What one direction of a link has carried between two readings."""
 
     link: str
@@ -137,7 +137,7 @@ class Load:
 class Activity:
     seconds: float
     """Seconds of the lab's clock between the readings; 0 where no machine was on at both."""
-    flows: tuple[TcpFlow, ...]
+    flows: tuple[DirectionUsage, ...]
     loads: tuple[Load, ...]
 
 
@@ -180,7 +180,7 @@ def activity_between(lab: Lab, before: Reading, after: Reading) -> Activity:
             then, now = before.carried[machine.name, port.link], after.carried[machine.name, port.link]
             passed_s = seconds[machine.name]
             flows.append(
-                TcpFlow(
+                DirectionUsage(
                     link=port.link,
                     source=machine.name,
                     target=port.peer_host,
@@ -223,7 +223,7 @@ def _rate(count: int, seconds: float) -> float:
 def _ask(lab: Lab, machine: Host | Switch) -> Counters:
     result = lab.provider.run(machine.name, ["sh", "-euc", COUNTERS], timeout_s=LIMIT_S)
     with reading_from(f"host {machine.name}", "what it counts"):
-        return parse_counters(to_parse(result.stdout))
+        return parse_counters(parser_text(result.stdout))
 
 
 def parse_counters(text: str) -> Counters:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from minigts.foreign import Foreign, to_parse
+from minigts.foreign import Foreign, parser_text
 
 _STRINGS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 """A string, which may be unfinished at the text's end. The pattern never goes back, so its time is that of the text."""
@@ -70,7 +70,7 @@ def bounded_text(content: Content, bounds: Bounds = USUAL) -> str:
 
 def _text(content: Content, bounds: Bounds) -> str:
     if isinstance(content, Foreign):
-        content = to_parse(content)
+        content = parser_text(content)
     if len(content) > bounds.bytes:
         raise Unreadable(f"is larger than {bounds.bytes >> 10} KiB")
     if isinstance(content, str):

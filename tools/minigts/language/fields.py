@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
-from minigts.language.problems import did_you_mean, listed, shown
+from minigts.language.problems import did_you_mean, list_names, quote
 from minigts.language.quantities import LARGEST_NUMBER, Quantity, Words, plain_number, whole_number
 
 
@@ -53,7 +53,7 @@ def truth(what: str) -> tuple[BeforeValidator, WithJsonSchema]:
         if value not in (True, False, "true", "false") or (
             isinstance(value, int | float) and not isinstance(value, bool)
         ):
-            raise ValueError(f"{shown(value)} does not say whether {what}: write true or false")
+            raise ValueError(f"{quote(value)} does not say whether {what}: write true or false")
         return value in (True, "true")
 
     return BeforeValidator(parse), WithJsonSchema({"type": "boolean"})
@@ -79,7 +79,7 @@ def matching(what: str, pattern: re.Pattern[str]) -> tuple[BeforeValidator, With
 
     def parse(value: object) -> str:
         if not isinstance(value, str) or not pattern.fullmatch(value):
-            raise ValueError(f"{shown(value)} is not {what}")
+            raise ValueError(f"{quote(value)} is not {what}")
         return value
 
     return BeforeValidator(parse), WithJsonSchema({"type": "string", "pattern": f"^{pattern.pattern}$"})
@@ -90,9 +90,9 @@ def text(what: str, longest: int, *, one_line: bool = False) -> BeforeValidator:
 
     def parse(value: object) -> str:
         if not isinstance(value, str) or len(value) > longest:
-            raise ValueError(f"{shown(value)} is not {what}: write text of at most {longest} characters")
+            raise ValueError(f"{quote(value)} is not {what}: write text of at most {longest} characters")
         if one_line and ("\n" in value or "\t" in value):
-            raise ValueError(f"{shown(value)} is not {what}: write it in one line, without tabs")
+            raise ValueError(f"{quote(value)} is not {what}: write it in one line, without tabs")
         return value
 
     return BeforeValidator(parse)
@@ -100,4 +100,4 @@ def text(what: str, longest: int, *, one_line: bool = False) -> BeforeValidator:
 
 def unknown(what: str, kind: str, word: str, known: Sequence[str]) -> str:
     """`no host 'mill'; did you mean 'mil'?`, or the list of known words."""
-    return f"no {what} {shown(word)}{did_you_mean(word, known) or f'; {kind} are {listed(known)}'}"
+    return f"no {what} {quote(word)}{did_you_mean(word, known) or f'; {kind} are {list_names(known)}'}"

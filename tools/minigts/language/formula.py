@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from minigts.language.problems import did_you_mean, listed, shown
+from minigts.language.problems import did_you_mean, list_names, quote
 
 LONGEST, MOST_PARTS = 300, 120
 FUNCTIONS: Mapping[str, Callable[..., float]] = {
@@ -62,11 +62,11 @@ def formula(given: object) -> Formula:
     if isinstance(given, int | float) and not isinstance(given, bool):
         given = str(given)
     if not isinstance(given, str) or not given.strip() or len(given) > LONGEST:
-        raise ValueError(f"{shown(given)} is no formula of 1 to {LONGEST} characters, as in 8 * window / rtt")
+        raise ValueError(f"{quote(given)} is no formula of 1 to {LONGEST} characters, as in 8 * window / rtt")
     tree = _parsed(given)
     parts = list(ast.walk(tree))
     if len(parts) > MOST_PARTS:
-        raise ValueError(f"{shown(given)} has {len(parts)} parts; at most {MOST_PARTS} are possible")
+        raise ValueError(f"{quote(given)} has {len(parts)} parts; at most {MOST_PARTS} are possible")
     called = {id(part.func) for part in parts if isinstance(part, ast.Call)}
     for part in parts:
         _require_allowed(part)
@@ -79,11 +79,11 @@ def _parsed(written: str) -> ast.expr:
         return ast.parse(written.strip(), mode="eval").body
     except SyntaxError as error:
         where = f" at character {error.offset}" if error.offset else ""
-        raise ValueError(f"{shown(written)} is no formula: {error.msg}{where}") from error
+        raise ValueError(f"{quote(written)} is no formula: {error.msg}{where}") from error
     except ValueError as error:  # a null byte, or more digits than Python reads
-        raise ValueError(f"{shown(written)} is no formula: {str(error).partition(';')[0]}") from error
+        raise ValueError(f"{quote(written)} is no formula: {str(error).partition(';')[0]}") from error
     except (RecursionError, MemoryError) as error:
-        raise ValueError(f"{shown(written)} is no formula that can be read: it is nested too deep") from error
+        raise ValueError(f"{quote(written)} is no formula that can be read: it is nested too deep") from error
 
 
 def _require_allowed(part: ast.AST) -> None:
@@ -92,12 +92,14 @@ def _require_allowed(part: ast.AST) -> None:
     if not isinstance(part, allowed) or not number:
         raise ValueError(f"{_word(part)}is not possible in a formula; possible are {_ALLOWED}")
     if isinstance(part, ast.Constant) and not abs(part.value) <= 1e300:  # type: ignore[arg-type]
-        raise ValueError(f"{shown(part.value)} is too large for a formula")
+        raise ValueError(f"{quote(part.value)} is too large for a formula")
     if isinstance(part, ast.Call):
         name = part.func.id if isinstance(part.func, ast.Name) else ""
         if name not in FUNCTIONS:
             known = list(FUNCTIONS)
-            raise ValueError(f"no function {shown(name)}{did_you_mean(name, known) or f'; there are {listed(known)}'}")
+            raise ValueError(
+                f"no function {quote(name)}{did_you_mean(name, known) or f'; there are {list_names(known)}'}"
+            )
         wanted = len(part.args) >= 2 if name in _OF_SEVERAL else len(part.args) == 1
         if part.keywords or not wanted:
             raise ValueError(f"{name} takes {'two numbers or more' if name in _OF_SEVERAL else 'one number'}")
@@ -105,7 +107,7 @@ def _require_allowed(part: ast.AST) -> None:
 
 def _word(part: ast.AST) -> str:
     try:
-        return f"{shown(ast.unparse(part))} "
+        return f"{quote(ast.unparse(part))} "
     except (AttributeError, ValueError, RecursionError):
         return f"{type(part).__name__} "
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from minigts.language.problems import shown
+from minigts.language.problems import quote
 
 LONGEST_PATH = 1000
 EMPTIED = ("/proc", "/sys", "/dev", "/run", "/tmp")
@@ -16,7 +16,7 @@ def checked_source(value: object) -> str:
     path = PurePosixPath(value) if isinstance(value, str) and 0 < len(value) <= LONGEST_PATH else None
     if path is None or path.is_absolute() or ".." in path.parts:
         raise ValueError(
-            f"{shown(value)} is no path below the topology file's directory: write it from there, as in site/index.html"
+            f"{quote(value)} is no path below the topology file's directory: write it from there, as in site/index.html"
         )
     return str(path)
 
@@ -25,11 +25,11 @@ def checked_target(value: object) -> str:
     """A path on a host in normal form, in which a slash at its end is kept. Raises ValueError."""
     wanted = "write where it is to be, as in /srv/site, or the directory that it goes into, as in /srv/"
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_PATH or not value.startswith("/"):
-        raise ValueError(f"{shown(value)} is no path on a host from its root: {wanted}")
+        raise ValueError(f"{quote(value)} is no path on a host from its root: {wanted}")
     path = PurePosixPath(f"/{value.lstrip('/')}")
     if ".." in path.parts or "\n" in value:
-        raise ValueError(f"{shown(value)} is no plain path: {wanted}")
+        raise ValueError(f"{quote(value)} is no plain path: {wanted}")
     emptied = next((each for each in EMPTIED if path.is_relative_to(each)), None)
     if emptied is not None:
-        raise ValueError(f"{shown(value)} would be gone when the host starts again: {emptied} is not on its disk")
+        raise ValueError(f"{quote(value)} would be gone when the host starts again: {emptied} is not on its disk")
     return f"{str(path).rstrip('/')}/" if value.endswith("/") else str(path)

@@ -32,7 +32,7 @@ class Misplaced(ValueError):
         super().__init__("; ".join(f"{path_of(where)}: {message}" for where, message in self.findings))
 
 
-def shown(value: object) -> str:
+def quote(value: object) -> str:
     """A value from a file as a message shows it: in a few words at the most."""
     if isinstance(value, dict):
         return "a mapping"
@@ -49,7 +49,7 @@ def _digits(value: int) -> str:
     return str(value) if value.bit_length() <= 128 else "a number of many digits"
 
 
-def listed(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
     """`h1, h2, h3`, shortened when there are many; a word that is no name is in quotation marks."""
     if len(names) <= _LISTED:
         return ", ".join(map(_in_a_list, names)) or "(none)"
@@ -57,13 +57,13 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _in_a_list(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) else shown(name)
+    return name if _PLAIN.fullmatch(name) else quote(name)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'rate'?` when something known is close, otherwise nothing."""
     close = get_close_matches(word[:60], list(islice(known, _MOST_KNOWN)), n=1)
-    return f"; did you mean {shown(close[0])}?" if close else ""
+    return f"; did you mean {quote(close[0])}?" if close else ""
 
 
 def path_of(location: Location) -> str:
@@ -74,7 +74,7 @@ def path_of(location: Location) -> str:
             parts.append(f"[{part}]")
         else:
             plain = re.fullmatch(r"[\w-]{1,40}", part)
-            parts.append(("." if parts else "") + (part if plain else shown(part)))
+            parts.append(("." if parts else "") + (part if plain else quote(part)))
     return "".join(parts)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from minigts.language.problems import did_you_mean, shown
+from minigts.language.problems import did_you_mean, quote
 
 _LONGEST = 40
 _WHOLE = re.compile(r"[+-]?(?:[0-9][0-9_]*|0x[0-9a-fA-F]+|0o[0-7]+)", re.ASCII)
@@ -44,9 +44,9 @@ class Quantity:
         """The number in the plan's unit. Raises ValueError for no or an unknown unit, out of range, and no number."""
         exact = self._convert(value)
         if not self._convert(self.least) <= exact <= self._convert(self.most):
-            raise ValueError(f"{shown(value)} is out of range: {self.what} is from {self.least} to {self.most}")
+            raise ValueError(f"{quote(value)} is out of range: {self.what} is from {self.least} to {self.most}")
         if self.integral and exact % 1:
-            raise ValueError(f"{shown(value)} is no whole number: write {self.what} as in {self.example}")
+            raise ValueError(f"{quote(value)} is no whole number: write {self.what} as in {self.example}")
         return float(exact)
 
     def normal(self, value: object) -> str:
@@ -64,7 +64,7 @@ class Quantity:
         factor = self.factor_of(unit)
         if factor is None:
             known = ", ".join(self.factors)
-            raise ValueError(f"{shown(value)} has an unknown unit {unit!r}: {self.what} is written in {known}")
+            raise ValueError(f"{quote(value)} has an unknown unit {unit!r}: {self.what} is written in {known}")
         return Decimal(number) * factor
 
     def factor_of(self, unit: str) -> Decimal | None:
@@ -87,10 +87,10 @@ def _number_and_unit(value: object, what: str, example: str) -> tuple[str, str]:
     """The two parts of a written quantity. Raises ValueError."""
     written = _WRITTEN.fullmatch(value) if isinstance(value, str) and len(value) <= _LONGEST else None
     if written is None:
-        raise ValueError(f"{shown(value)} is not {what}: write it as in {example}")
+        raise ValueError(f"{quote(value)} is not {what}: write it as in {example}")
     number, unit = written.groups()
     if not unit:
-        raise ValueError(f"{shown(value)} lacks its unit: write {what} as in {example}")
+        raise ValueError(f"{quote(value)} lacks its unit: write {what} as in {example}")
     return number, unit
 
 
@@ -102,9 +102,9 @@ def whole_number(value: object, what: str, least: int, most: int) -> int:
         plain = value.replace("_", "")
         number = int(plain, 0 if "x" in plain or "o" in plain else 10)
     else:
-        raise ValueError(f"{shown(value)} is not {what}: write a whole number from {least} to {most}")
+        raise ValueError(f"{quote(value)} is not {what}: write a whole number from {least} to {most}")
     if not least <= number <= most:
-        raise ValueError(f"{shown(value)} is out of range: {what} is from {least} to {most}")
+        raise ValueError(f"{quote(value)} is out of range: {what} is from {least} to {most}")
     return number
 
 
@@ -123,9 +123,9 @@ def plain_number(value: object, what: str) -> float:
     elif isinstance(value, str) and is_whole_number(value):
         number = float(whole_number(value, what, -(10**15), 10**15))
     if math.isnan(number):
-        raise ValueError(f"{shown(value)} is not {what}: write a number, as in 21.75")
+        raise ValueError(f"{quote(value)} is not {what}: write a number, as in 21.75")
     if abs(number) > LARGEST_NUMBER:
-        raise ValueError(f"{shown(value)} is out of range: {what} is at most {LARGEST_NUMBER:g}")
+        raise ValueError(f"{quote(value)} is out of range: {what} is at most {LARGEST_NUMBER:g}")
     return number
 
 
@@ -279,7 +279,7 @@ class Either:
             if kind.factor_of(unit) is not None:
                 return number
         known = ", ".join(unit for kind in self.kinds for unit in kind.factors)
-        raise ValueError(f"{shown(value)} has an unknown unit {unit!r}: {self.what} is written in {known}")
+        raise ValueError(f"{quote(value)} has an unknown unit {unit!r}: {self.what} is written in {known}")
 
     def parse(self, value: object) -> float:
         """The number in the unit of its own quantity. Raises ValueError."""
@@ -326,7 +326,7 @@ class Words:
         if not isinstance(value, str) or value not in self.words:
             hint = did_you_mean(value, self.words) if isinstance(value, str) else ""
             either = " or ".join([", ".join(self.words[:-1]), self.words[-1]] if self.words[1:] else self.words)
-            raise ValueError(f"{shown(value)} is not {self.what}: write {either}{hint}")
+            raise ValueError(f"{quote(value)} is not {self.what}: write {either}{hint}")
         return value
 
     @property
@@ -349,7 +349,7 @@ class FileName:
     def parse(self, value: object) -> str:
         """The path. Raises ValueError."""
         if not isinstance(value, str) or not value.strip() or len(value) > LONGEST_PATH or not value.isprintable():
-            raise ValueError(f"{shown(value)} is no path of {self.what}: write it as in {self.example}")
+            raise ValueError(f"{quote(value)} is no path of {self.what}: write it as in {self.example}")
         return value.strip()
 
     @property

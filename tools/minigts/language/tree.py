@@ -27,7 +27,7 @@ from ruamel.yaml.reader import ReaderError
 
 from minigts.errors import InputError, Problem
 from minigts.foreign import UNPRINTABLE
-from minigts.language.problems import Finding, Location, path_of, shown
+from minigts.language.problems import Finding, Location, path_of, quote
 from minigts.language.source import Language
 
 Data: TypeAlias = "str | list[Data] | dict[str, Data] | None"
@@ -125,7 +125,7 @@ class _Anchors:
 
     def _of_alias(self, alias: AliasEvent) -> list[Event]:
         if alias.anchor not in self._marked:
-            raise _stop(alias, self._file, f"alias {shown(alias.anchor)}: no value before it has this anchor")
+            raise _stop(alias, self._file, f"alias {quote(alias.anchor)}: no value before it has this anchor")
         given = self._marked[alias.anchor]
         self._repeated += len(given)
         if self._repeated > MOST_REPEATED:
@@ -167,7 +167,7 @@ def _merged(tree: Tree, file: str) -> Tree:
             if isinstance(each, dict):
                 yield from _mappings(each, at)
             else:
-                made.problems.append(tree.problem(file, (at, f"{shown(each)} where a mapping to merge is wanted")))
+                made.problems.append(tree.problem(file, (at, f"{quote(each)} where a mapping to merge is wanted")))
 
     made.data = walk(tree.data, (), ())
     return made
@@ -199,10 +199,10 @@ def _stop(event: Event, file: str, message: str) -> InputError:
 def _refuse(event: NodeEvent, file: str, depth: int, language: Language) -> None:
     if isinstance(event, AliasEvent):
         hint = f"aliases are not part of the language; {language.instead_of_aliases}"
-        raise _stop(event, file, f"alias {shown(event.anchor)}: {hint}")
+        raise _stop(event, file, f"alias {quote(event.anchor)}: {hint}")
     tag = getattr(event, "tag", None)
     if tag not in (None, "!"):
-        raise _stop(event, file, f"tag {shown(tag)}: tags are not part of the language")
+        raise _stop(event, file, f"tag {quote(tag)}: tags are not part of the language")
     if depth >= DEEPEST:
         raise _stop(event, file, f"nested deeper than {DEEPEST} levels, which no {language.name} needs")
 
@@ -261,6 +261,6 @@ def _shown_at_least(text: str) -> str:
 def _require_printable(event: NodeEvent, location: Location, tree: Tree, file: str) -> None:
     """Refuse unprintable characters, since any text may end on a terminal, in a manifest, in a page."""
     if isinstance(event, ScalarEvent) and (found := UNPRINTABLE.search(event.value)):
-        line, where = event.start_mark.line + 1, path_of(location) or shown(event.value)
+        line, where = event.start_mark.line + 1, path_of(location) or quote(event.value)
         message = f"{where}: the character {found[0]!a} cannot be shown: write text that can"
         tree.problems.append(Problem(file, line, message))

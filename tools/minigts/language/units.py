@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 
-from minigts.language.problems import listed, shown
+from minigts.language.problems import list_names, quote
 
 UNITS: Mapping[str, tuple[str, float]] = {
     **{unit: ("a rate", 1e3**power) for power, unit in enumerate(("bit/s", "kbit/s", "Mbit/s", "Gbit/s"))},
@@ -35,7 +35,7 @@ _OF_SETTINGS: Mapping[str, float] = {
 def unit(given: object) -> str:
     """One of UNITS. Raises ValueError."""
     if not isinstance(given, str) or given not in UNITS:
-        raise ValueError(f"{shown(given)} is no unit of a formula; units are {listed([*UNITS])}")
+        raise ValueError(f"{quote(given)} is no unit of a formula; units are {list_names([*UNITS])}")
     return given
 
 

@@ -15,7 +15,16 @@ from pydantic_core import ErrorDetails
 
 from minigts.errors import Problem
 from minigts.language import remainder
-from minigts.language.problems import Finding, Location, Misplaced, did_you_mean, enough, listed, require_none, shown
+from minigts.language.problems import (
+    Finding,
+    Location,
+    Misplaced,
+    did_you_mean,
+    enough,
+    list_names,
+    quote,
+    require_none,
+)
 from minigts.language.tree import Data, Tree
 
 M = TypeVar("M", bound=BaseModel)
@@ -74,7 +83,7 @@ def findings_of(error: ValidationError, root: type[BaseModel]) -> Iterator[Findi
 
 def _message(detail: ErrorDetails, key: str, around: type[BaseModel]) -> str:
     """pydantic's message in the language's words."""
-    got, context = shown(detail["input"]), detail.get("ctx", {})
+    got, context = quote(detail["input"]), detail.get("ctx", {})
     message = str(detail["msg"])
     match detail["type"]:
         case "value_error":
@@ -97,7 +106,7 @@ def _message(detail: ErrorDetails, key: str, around: type[BaseModel]) -> str:
         case "union_tag_invalid":
             word, tag = str(context["discriminator"]).strip("'"), str(context["tag"])
             known = [each.strip("'") for each in str(context["expected_tags"]).split(", ")]
-            message = f"no {word} {shown(tag)}; {word}s are {listed(known)}{did_you_mean(tag, known)}"
+            message = f"no {word} {quote(tag)}; {word}s are {list_names(known)}{did_you_mean(tag, known)}"
     return message
 
 

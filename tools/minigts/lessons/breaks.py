@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from minigts import paths
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, reading_from
-from minigts.foreign import Foreign, to_parse, whole_number
+from minigts.foreign import Foreign, parser_text, whole_number
 from minigts.lab import Lab, changes
 from minigts.language.fields import unknown
 from minigts.lessons.break_kinds import KINDS, Kind
@@ -44,7 +44,7 @@ class FaultPlace:
 
 
 @dataclass(frozen=True)
-class Fault:
+class LessonFault:
     """A fault of a lab."""
 
     kind: Kind
@@ -84,7 +84,7 @@ def find_kinds(kinds: Sequence[str]) -> tuple[Kind, ...]:
     return tuple(kind for kind in KINDS if not kinds or kind.name in kinds)
 
 
-def draw(plan: Plan, seed: str, kinds: Sequence[str] = ()) -> Fault:
+def draw(plan: Plan, seed: str, kinds: Sequence[str] = ()) -> LessonFault:
     """The fault that a seed draws for a plan: first the kind, then its place. Raises InputError when the topology has
     no place for any of the kinds."""
     if plan.family != "ipv4" or plan.routing != "routed":
@@ -95,14 +95,14 @@ def draw(plan: Plan, seed: str, kinds: Sequence[str] = ()) -> Fault:
     chance = random.Random(f"break/{seed}")
     kind = possible[int(chance.random() * len(possible))]
     places = list(_places(kind, plan))
-    return Fault(kind, places[int(chance.random() * len(places))])
+    return LessonFault(kind, places[int(chance.random() * len(places))])
 
 
-def every(plan: Plan) -> Iterator[Fault]:
+def every(plan: Plan) -> Iterator[LessonFault]:
     """Of every kind that the plan has a place for, the fault at its first place."""
     for kind in KINDS:
         for place in _places(kind, plan):
-            yield Fault(kind, place)
+            yield LessonFault(kind, place)
             break
 
 
@@ -183,7 +183,7 @@ def break_(lab: Lab, seed: str, kinds: Sequence[str] = ()) -> None:
         raise MinigtsError(f"seed {seed!r}'s fault has no effect in lab {lab.name}, and was undone: take another seed")
 
 
-def _do(lab: Lab, fault: Fault) -> str:
+def _do(lab: Lab, fault: LessonFault) -> str:
     """Break; return the commands that undo it, which run on the same host alone, as root there; none for a link that is
     unplugged."""
     if fault.kind.unplugs is not None:
@@ -192,10 +192,10 @@ def _do(lab: Lab, fault: Fault) -> str:
         end = fault.place.host if fault.kind.unplugs == "one end" else None
         changes.set_link_up(lab, fault.place.link, up=False, how=Outage(end=end))
         return ""
-    return to_parse(_run(lab, fault.place.host, fault.kind.do, fault.place.variables))
+    return parser_text(_run(lab, fault.place.host, fault.kind.do, fault.place.variables))
 
 
-def shows(lab: Lab, fault: Fault) -> bool:
+def shows(lab: Lab, fault: LessonFault) -> bool:
     """Whether the fault has its effect now."""
     place, kind = fault.place, fault.kind
     variables = dict(place.variables)

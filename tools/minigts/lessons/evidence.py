@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from minigts import overlays
 from minigts.errors import CommandTimeout, MinigtsError
-from minigts.foreign import one_line, to_parse
+from minigts.foreign import one_line, parser_text
 from minigts.lab import Lab
 from minigts.lessons import breaks
 from minigts.lessons.folder import StudentWork
@@ -76,7 +76,9 @@ def _measured(lab: Lab, work: StudentWork, measurement: Measurement) -> dict[str
         result = lab.provider.run(measurement.on, argv, timeout_s=measurement.timeout_s, check=False)
     except CommandTimeout:
         raise MinigtsError(f"the measurement on {measurement.on} has taken over {measurement.timeout_s} s") from None
-    read = {found[1]: float(found[2]) for found in map(_LINE.fullmatch, to_parse(result.stdout).splitlines()) if found}
+    read = {
+        found[1]: float(found[2]) for found in map(_LINE.fullmatch, parser_text(result.stdout).splitlines()) if found
+    }
     figures = {name: read[name] for name in measurement.gives if name in read and math.isfinite(read[name])}
     if len(figures) < len(measurement.gives):
         why = one_line((result.stderr.strip() or result.stdout.strip())[-200:]) or "it printed nothing"

@@ -15,11 +15,11 @@ from typing import Annotated, TypeVar
 from minigts import paths
 from minigts.errors import InputError, Problem
 from minigts.language.fields import Strict, text, unknown, whole
-from minigts.language.problems import Finding, listed, shown
+from minigts.language.problems import Finding, list_names, quote
 from minigts.language.source import Language, read_text
 from minigts.language.tree import read_tree
 from minigts.language.validation import read_model
-from minigts.lessons.model import FIGURES, Asked, Numbered, figure, lesson
+from minigts.lessons.model import FIGURES, Asked, NumberedLesson, figure, lesson
 
 RECORD, PREDICTION, ANSWERS, TOPOLOGY, PAGE = (
     "lesson.yaml",
@@ -56,7 +56,7 @@ class _Answers(Strict):
 class StudentWork:
     """The content of a student's folder, with figures in ms, Mbit/s or bytes."""
 
-    numbered: Numbered
+    numbered: NumberedLesson
     seed: str | None
     prediction: float | None
     answers: dict[str, float]
@@ -64,10 +64,10 @@ class StudentWork:
     """What the student has found of a fault, by WHAT and WHERE."""
 
 
-def start(numbered: Numbered, folder: Path, seed: str | None) -> tuple[str, ...]:
+def start(numbered: NumberedLesson, folder: Path, seed: str | None) -> tuple[str, ...]:
     """Make the folder of a lesson, which must not exist; return the names of its files. Raises InputError."""
     if seed is not None and (not seed or len(seed) > LONGEST_SEED or not seed.isprintable()):
-        raise InputError(f"{shown(seed)} is no seed: write at most {LONGEST_SEED} characters, such as a student's name")
+        raise InputError(f"{quote(seed)} is no seed: write at most {LONGEST_SEED} characters, such as a student's name")
     record = f"lesson: {numbered.number}\n" + ("" if seed is None else f"seed: {_quoted(seed)}\n")
     launcher = {} if shutil.which(PROGRAM) or paths.is_installed() else {PROGRAM: _launcher()}
     content = {
@@ -101,7 +101,7 @@ def _launcher() -> str:
     return f'#!/bin/sh\n# Runs minigts from this folder.\nexec {program} "$@"\n'
 
 
-def _asking(numbered: Numbered) -> Iterator[str]:
+def _asking(numbered: NumberedLesson) -> Iterator[str]:
     if numbered.lesson.find:
         yield f"# One of {', '.join(numbered.lesson.find)}, and the host on which it is.\n"
         yield f"answers:\n  {WHAT}:\n  {WHERE}:\n"
@@ -116,7 +116,7 @@ def _quoted(word: str) -> str:
     return f'"{escaped}"'
 
 
-def find(numbered: Numbered, given: Path | None) -> Path:
+def find(numbered: NumberedLesson, given: Path | None) -> Path:
     """The folder of a lesson: `given`; None: the working directory, or lesson-N in it. Raises InputError."""
     candidates = [given] if given is not None else [Path(), Path(numbered.lab)]
     for folder in candidates:
@@ -132,7 +132,7 @@ def read_record(folder: Path) -> LessonRecord:
     return _read(folder / RECORD, LessonRecord)
 
 
-def predict(numbered: Numbered, folder: Path, written: str) -> None:
+def predict(numbered: NumberedLesson, folder: Path, written: str) -> None:
     """Write a prediction, which cannot be changed, and add the measured figures to the page. Raises InputError."""
     if numbered.lesson.predict is None:
         raise InputError(
@@ -149,7 +149,7 @@ def predict(numbered: Numbered, folder: Path, written: str) -> None:
     paths.write_for_user(folder / PAGE, numbered.text(figures=True))
 
 
-def show_answer(numbered: Numbered, folder: Path) -> None:
+def show_answer(numbered: NumberedLesson, folder: Path) -> None:
     """Put what is seen of each fault into the page, once the student has found the one of this lab."""
     paths.write_for_user(folder / PAGE, numbered.text(figures=True))
 
@@ -179,13 +179,13 @@ def read(folder: Path) -> StudentWork:
     return StudentWork(numbered, record.seed, prediction, _read_answers(numbered, folder / ANSWERS))
 
 
-def _read_answers(numbered: Numbered, file: Path) -> dict[str, float]:
+def _read_answers(numbered: NumberedLesson, file: Path) -> dict[str, float]:
     asked = numbered.lesson.answers
 
     def check(found: _Answers) -> Iterator[Finding]:
         for name, written in found.answers.items():
             if name not in asked:
-                yield ("answers", name), f"there is no question of that name; questions are {listed(list(asked))}"
+                yield ("answers", name), f"there is no question of that name; questions are {list_names(list(asked))}"
             elif written is not None:
                 try:
                     figure(asked[name].kind, written)
@@ -197,14 +197,14 @@ def _read_answers(numbered: Numbered, file: Path) -> dict[str, float]:
     return {name: figure(asked[name].kind, written) for name, written in found.items() if written is not None}
 
 
-def _read_found(numbered: Numbered, seed: str | None, file: Path) -> dict[str, str]:
+def _read_found(numbered: NumberedLesson, seed: str | None, file: Path) -> dict[str, str]:
     hosts = [host.name for host in numbered.plan(seed).hosts]
     known = {WHAT: ("kind of fault here", "kinds", numbered.lesson.find), WHERE: ("host", "hosts", hosts)}
 
     def check(found: _Answers) -> Iterator[Finding]:
         for name, written in found.answers.items():
             if name not in known:
-                yield ("answers", name), f"there is no question of that name; questions are {listed(list(known))}"
+                yield ("answers", name), f"there is no question of that name; questions are {list_names(list(known))}"
             elif written is not None and written not in known[name][2]:
                 what, several, words = known[name]
                 yield ("answers", name), unknown(what, several, written, words)

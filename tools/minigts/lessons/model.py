@@ -71,7 +71,7 @@ class Hint(Strict):
     says: str
 
 
-class Wanted(Strict):
+class RightValues(Strict):
     """The right values of a figure: `is` plus or minus `within` (default: 0), or from `least` to `most`."""
 
     kind: Kind
@@ -90,7 +90,7 @@ class Wanted(Strict):
         return self
 
 
-class Asked(Wanted):
+class Asked(RightValues):
     """A question to the student."""
 
     ask: str
@@ -148,7 +148,7 @@ class Lesson(Strict):
     shell: str = ""
     """Shell functions for all measurements."""
     measure: tuple[Measurement, ...] = ()
-    checks: dict[str, Wanted] = Field(default_factory=dict)
+    checks: dict[str, RightValues] = Field(default_factory=dict)
     """The right values of measured figures, by name."""
     again: tuple[Again, ...] = ()
     """The steps that repeat a student's work in the lab, apart from setting and cutting links."""
@@ -169,14 +169,14 @@ class Lesson(Strict):
         return self
 
 
-def _expressions(wanted: Wanted) -> Iterator[str]:
+def _expressions(wanted: RightValues) -> Iterator[str]:
     bounds = (wanted.exactly, wanted.within, wanted.least, wanted.most)
     yield from (text for text in bounds if text is not None)
     yield from (hint.near for hint in wanted.hints)
 
 
 @dataclass(frozen=True)
-class Numbered:
+class NumberedLesson:
     """A lesson with its number and its page."""
 
     number: int
@@ -206,7 +206,7 @@ class Numbered:
         """The text of the topology file."""
         return Template(self.lesson.topology).substitute(self.drawn(seed))
 
-    def fault(self, seed: str | None) -> breaks.Fault:
+    def fault(self, seed: str | None) -> breaks.LessonFault:
         """The fault to be found, in a lesson that has one."""
         return breaks.draw(self.plan(seed), seed or "", self.lesson.find)
 
@@ -219,12 +219,12 @@ def numbers() -> list[int]:
     return sorted(_number(file) for file in _files())
 
 
-def all_lessons() -> tuple[Numbered, ...]:
+def all_lessons() -> tuple[NumberedLesson, ...]:
     """All lessons by number. Raises InputError for a file that is no lesson."""
     return tuple(_read(file) for file in sorted(_files(), key=_number))
 
 
-def lesson(number: int) -> Numbered:
+def lesson(number: int) -> NumberedLesson:
     """The lesson of that number. Raises InputError when there is none."""
     found = sorted((paths.project_root() / FOLDER).glob(f"{number}-*.yaml")) if number >= 0 else []
     if not found:
@@ -241,6 +241,6 @@ def _number(file: Path) -> int:
     return int(file.name.partition("-")[0])
 
 
-def _read(file: Path) -> Numbered:
+def _read(file: Path) -> NumberedLesson:
     read = read_model(read_tree(read_text(file, LANGUAGE), str(file), LANGUAGE), str(file), Lesson, lambda _lesson: ())
-    return Numbered(_number(file), read, file.with_suffix(".md"))
+    return NumberedLesson(_number(file), read, file.with_suffix(".md"))

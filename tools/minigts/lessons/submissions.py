@@ -21,7 +21,7 @@ from pathlib import Path
 from minigts import paths
 from minigts.errors import InputError, MinigtsError
 from minigts.foreign import printable
-from minigts.language.problems import shown
+from minigts.language.problems import quote
 from minigts.lessons import evidence_file, folder, model
 from minigts.machine import beneath
 from minigts.results import bundle
@@ -112,11 +112,11 @@ def _folders(
     for (*place, name), content in files:
         total += len(content)
         if len(content) > limits.file_bytes:
-            raise InputError(f"{shown(name)} has more than {limits.file_bytes // 1000} kB")
+            raise InputError(f"{quote(name)} has more than {limits.file_bytes // 1000} kB")
         if total > limits.all_bytes:
             raise InputError(f"the files of its lessons have more than {limits.all_bytes // 1000} kB")
         if name in (within := found.setdefault("/".join(place), {})):
-            raise InputError(f"has {shown(name)} twice")
+            raise InputError(f"has {quote(name)} twice")
         within[name] = content
     lessons = {place: within for place, within in sorted(found.items()) if folder.RECORD in within}
     if not lessons:
@@ -139,7 +139,7 @@ def _of_directory(
             try:
                 yield (*words, name), beneath.read(directory, "/".join((*words, name)), limits.file_bytes)
             except OSError as error:
-                raise InputError(f"{shown(name)} cannot be read: {error.strerror or error}") from None
+                raise InputError(f"{quote(name)} cannot be read: {error.strerror or error}") from None
 
 
 def _of_zip(file: Path, names: frozenset[str], limits: SubmissionLimits) -> Iterator[tuple[tuple[str, ...], bytes]]:
@@ -153,9 +153,9 @@ def _of_zip(file: Path, names: frozenset[str], limits: SubmissionLimits) -> Iter
             if words[-1] not in names or member.is_dir():
                 continue
             if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
-                raise InputError(f"{shown(member.filename)} is no regular file")
+                raise InputError(f"{quote(member.filename)} is no regular file")
             if member.flag_bits & 1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise InputError(f"{shown(member.filename)} is encrypted, or compressed by another method than deflate")
+                raise InputError(f"{quote(member.filename)} is encrypted, or compressed by another method than deflate")
             with archive.open(member) as source:
                 yield words, source.read(limits.file_bytes + 1)
 
@@ -168,7 +168,7 @@ def _of_tar(file: Path, names: frozenset[str], limits: SubmissionLimits) -> Iter
         if words[-1] not in names or member.isdir():
             continue
         if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
-            raise InputError(f"{shown(member.name)} is no regular file")
+            raise InputError(f"{quote(member.name)} is no regular file")
         yield words, content
 
 
@@ -202,7 +202,7 @@ def _members(archive: bytes) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
         at += _BLOCK
         size = 0 if member.type in _CARRY_NO_DATA else member.size
         if not 0 <= size <= len(archive) - at:
-            raise InputError(f"is no whole tar archive: {shown(member.name)} ends behind its end")
+            raise InputError(f"is no whole tar archive: {quote(member.name)} ends behind its end")
         yield member, archive[at : at + size]
         at += -(-size // _BLOCK) * _BLOCK
 
@@ -212,5 +212,5 @@ def _words(name: str, limits: SubmissionLimits) -> tuple[str, ...]:
     leads out of the archive."""
     words = tuple(word for word in _SLASH.split(name) if word not in ("", "."))
     if _SLASH.match(name) or ".." in words or "\0" in name:
-        raise InputError(f"{shown(name)} leads out of the archive")
+        raise InputError(f"{quote(name)} leads out of the archive")
     return words if 0 < len(words) <= limits.depth else (".",)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from minigts.language.formula import formula
 from minigts.lessons.folder import WHAT, WHERE, StudentWork
-from minigts.lessons.model import Asked, Wanted, value_text
+from minigts.lessons.model import Asked, RightValues, value_text
 
 MENDED = "mended"
 """The figure of a lab whose fault is to be mended: 1 if it has no effect any more, else 0."""
@@ -100,7 +100,7 @@ def _of_prediction(work: StudentWork, asked: Asked, known: Mapping[str, float]) 
     return LessonVerdict("prediction", None, judged.says)
 
 
-def _of(name: str, wanted: Wanted, given: float, known: Mapping[str, float]) -> LessonVerdict:
+def _of(name: str, wanted: RightValues, given: float, known: Mapping[str, float]) -> LessonVerdict:
     told = value_text(wanted.kind, given)
     try:
         within = formula(wanted.within).value(known)
@@ -117,7 +117,7 @@ def _of(name: str, wanted: Wanted, given: float, known: Mapping[str, float]) -> 
     return LessonVerdict(name, False, f"{told}: {wanted.otherwise}")
 
 
-def _fits(wanted: Wanted, given: float, within: float, known: Mapping[str, float]) -> bool:
+def _fits(wanted: RightValues, given: float, within: float, known: Mapping[str, float]) -> bool:
     if wanted.exactly is not None:
         return abs(given - formula(wanted.exactly).value(known)) <= within
     least = None if wanted.least is None else formula(wanted.least).value(known)

@@ -48,7 +48,7 @@ from minigts.artifacts import overlay_programs, supplied
 from minigts.artifacts.build import Product
 from minigts.errors import InputError
 from minigts.language.fields import choice
-from minigts.language.problems import Finding, did_you_mean, shown
+from minigts.language.problems import Finding, did_you_mean, quote
 from minigts.language.source import Language, read_text
 from minigts.language.tree import read_tree
 from minigts.language.validation import read_model
@@ -335,7 +335,7 @@ def _misfits(folder: Path, declared: Declaration) -> Iterator[Finding]:
     """Problems of a declaration: invalid names of variants, and missing folders and files that it refers to."""
     for variant in declared.variants:
         if not _VARIANT.fullmatch(variant):
-            why = f"{shown(variant)} is no variant's name: write small letters, digits and single hyphens"
+            why = f"{quote(variant)} is no variant's name: write small letters, digits and single hyphens"
             yield ("variants", variant), why
     if tuple(declared.variants) != overlay_names.variants(folder / FILE):
         yield (
@@ -350,7 +350,7 @@ def _misfits(folder: Path, declared: Declaration) -> Iterator[Finding]:
     others = sorted(path.parent.name for path in folder.parent.glob(f"*/{FILE}") if path.parent != folder)
     if declared.extends is not None and declared.extends not in others:
         hint = did_you_mean(declared.extends, others) or f"; folders are {', '.join(others)}"
-        yield ("extends",), f"no folder {shown(declared.extends)}{hint}"
+        yield ("extends",), f"no folder {quote(declared.extends)}{hint}"
     if declared.programs is not None and declared.programs.built and not (folder / "build" / "build.sh").exists():
         yield ("programs", "built"), f"there is no {folder / 'build' / 'build.sh'}"
 
@@ -361,8 +361,8 @@ def _misprints(prints: Prints) -> Iterator[Finding]:
         for key, text in patterns.items():
             where = ("prints", phase, key)
             if not KEY.fullmatch(key) or OBEYED.fullmatch(key) or key in PRINTED[phase]:
-                yield where, f"a phase may not print {shown(key)}: it is obeyed by a program, taken, or not in capitals"
+                yield where, f"a phase may not print {quote(key)}: it is obeyed by a program, taken, or not in capitals"
             try:
                 re.compile(text)
             except re.error as error:
-                yield where, f"{shown(text)} is no pattern: {error}"
+                yield where, f"{quote(text)} is no pattern: {error}"

@@ -17,17 +17,17 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel, ConfigDict
 
 from minigts.artifacts import container_images
-from minigts.artifacts.container_images import Image
+from minigts.artifacts.container_images import ContainerImage
 from minigts.errors import InputError, MinigtsError
 from minigts.lab import Lab
-from minigts.language.problems import did_you_mean, listed
+from minigts.language.problems import did_you_mean, list_names
 from minigts.machine.progress import Progress
 from minigts.overlays import catalogue
 from minigts.overlays.catalogue import ADDRESS
 from minigts.overlays.phases import Printed
 from minigts.providers.base import Provider
 from minigts.topology import containers as declared
-from minigts.topology.containers import Beside, Container
+from minigts.topology.containers import ComposeSettings, PlannedContainer
 from minigts.topology.plan.elements import Host
 from minigts.topology.plan.plan import Plan
 
@@ -100,7 +100,7 @@ def require(plan: Plan, provider: Provider, overlay: str) -> None:
         fitting = [name for name in catalogue.known_names() if catalogue.find(name).declaration.containers]
         where = f"provider {provider.name}" if provider.engine != "docker" else f"overlay {overlay}"
         raise InputError(
-            f"{where} has no place for the containers of {plan.name}: overlays that have are {listed(fitting)}; "
+            f"{where} has no place for the containers of {plan.name}: overlays that have are {list_names(fitting)}; "
             "choose one by `overlay:` or --overlay"
         )
     known = set[str]()
@@ -129,7 +129,7 @@ def bring_up(lab: Lab, overlay: str, hosts: Sequence[Host], run: RunPhase, progr
         progress(f"{overlay} has no place for containers: those of the topology are not started")
         return {}
     images = _images(having, progress)
-    progress(f"{overlay}: handing containers' images and files to {listed([host.name for host in having])}")
+    progress(f"{overlay}: handing containers' images and files to {list_names([host.name for host in having])}")
     lab.on_each(having, lambda host: _prepare(lab, host, network, images, run))
     progress(f"{overlay}: starting containers")
     held = lab.on_each(having, lambda host: run("hold", host, {}).variables(_of_each(host, ADDRESS)))
@@ -199,7 +199,9 @@ def find(lab: Lab, name: str) -> ContainerAddress:
     up."""
     known = declared.names({host.name: host.containers for host in lab.plan.hosts})
     if name not in known:
-        hint = did_you_mean(name, known) or (f"; there are {listed(list(known))}" if known else "; this lab has none")
+        hint = did_you_mean(name, known) or (
+            f"; there are {list_names(list(known))}" if known else "; this lab has none"
+        )
         raise InputError(f"no container {name!r}{hint}")
     host, own = known[name]
     address = _addresses(lab).get(full_name(own, host))
@@ -232,13 +234,13 @@ def states(lab: Lab, run: RunPhase) -> list[dict[str, str]]:
     ]
 
 
-def load(lab: Lab, image: Image, hosts: Sequence[Host], run: RunPhase) -> list[str]:
+def load(lab: Lab, image: ContainerImage, hosts: Sequence[Host], run: RunPhase) -> list[str]:
     """Load an image into these hosts' engines, unless they have it; return the hosts that got it."""
     given = lab.on_each(hosts, lambda host: _load(lab, host, image, run))
     return [host for host, did in given.items() if did]
 
 
-def names_in_engine(image: Image) -> tuple[str, ...]:
+def names_in_engine(image: ContainerImage) -> tuple[str, ...]:
     """The names of an image in a host's engine."""
     return image.names or (f"{_stem(image)}:latest" if image.kind == "filesystem" else image.tag,)
 
@@ -259,7 +261,7 @@ def names_file(host: Host, peers: Sequence[Host], addresses: Mapping[str, str]) 
     return "\n".join(lines) + "\n"
 
 
-def settings(host: Host, one: Container, image: str) -> dict[str, object]:
+def settings(host: Host, one: PlannedContainer, image: str) -> dict[str, object]:
     """The request to the engine: Docker Engine API, ContainerCreate."""
     binds = [f"{IN_HOST / 'names.txt'}:/etc/hosts"]
     for number, volume in enumerate(one.volumes):
@@ -268,7 +270,7 @@ def settings(host: Host, one: Container, image: str) -> dict[str, object]:
     return {
         "Image": image,
         **({"Cmd": list(one.command)} if one.command else {}),
-        **_beside(one.beside or Beside()),
+        **_beside(one.beside or ComposeSettings()),
         "Env": list(one.environment),
         "HostConfig": {
             "NetworkMode": f"container:{full_name(one.name, host.name)}.network",
@@ -279,7 +281,7 @@ def settings(host: Host, one: Container, image: str) -> dict[str, object]:
     }
 
 
-def _beside(beside: Beside) -> dict[str, object]:
+def _beside(beside: ComposeSettings) -> dict[str, object]:
     """Settings that only Compose files have, by the engine's keys, without those that are left to the image."""
     health = beside.health
     words: dict[str, object] = {
@@ -299,9 +301,9 @@ def _beside(beside: Beside) -> dict[str, object]:
     return {key: word for key, word in words.items() if word}
 
 
-def _images(hosts: Sequence[Host], progress: Progress) -> dict[str, Image]:
+def _images(hosts: Sequence[Host], progress: Progress) -> dict[str, ContainerImage]:
     """The images by their names in the topology. Raises InputError where neither image nor topology has a command."""
-    images: dict[str, Image] = {}
+    images: dict[str, ContainerImage] = {}
     for host in hosts:
         for one in host.containers:
             with _naming(host, one):
@@ -315,7 +317,7 @@ def _images(hosts: Sequence[Host], progress: Progress) -> dict[str, Image]:
 
 
 @contextmanager
-def _naming(host: Host, one: Container) -> Iterator[None]:
+def _naming(host: Host, one: PlannedContainer) -> Iterator[None]:
     """Adds to an error about the container's image which container it is."""
     try:
         yield
@@ -324,7 +326,7 @@ def _naming(host: Host, one: Container) -> Iterator[None]:
         raise
 
 
-def _prepare(lab: Lab, host: Host, network: str, images: Mapping[str, Image], run: RunPhase) -> None:
+def _prepare(lab: Lab, host: Host, network: str, images: Mapping[str, ContainerImage], run: RunPhase) -> None:
     content = {
         "network": network,
         "containers": [
@@ -357,11 +359,11 @@ def _put_volume(lab: Lab, host: Host, source: Path, target: PurePosixPath) -> No
     lab.provider.run(host.name, argv, timeout_s=COPY_TIMEOUT_S)
 
 
-def _volume_in_host(one: Container, number: int) -> PurePosixPath:
+def _volume_in_host(one: PlannedContainer, number: int) -> PurePosixPath:
     return KEPT / "volumes" / one.name / f"{number}"
 
 
-def _load(lab: Lab, host: Host, image: Image, run: RunPhase) -> bool:
+def _load(lab: Lab, host: Host, image: ContainerImage, run: RunPhase) -> bool:
     """Load an image into a host's engine; return whether it was missing there."""
     if run("has", host, {"IMAGE_TAG": image.tag}).variables(HAS):
         return False
@@ -372,7 +374,7 @@ def _load(lab: Lab, host: Host, image: Image, run: RunPhase) -> bool:
     return True
 
 
-def _stem(image: Image) -> str:
+def _stem(image: ContainerImage) -> str:
     """The file's name without its ending as a valid image name: `web` of web.tar.gz."""
     stem = re.sub(r"[^a-z0-9._-]+", "-", image.path.name.lower().partition(".tar")[0].removesuffix(".tgz"))
     return stem.strip("._-") or "image"

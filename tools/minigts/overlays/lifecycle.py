@@ -25,7 +25,7 @@ from minigts.errors import CommandFailed, InputError, MinigtsError
 from minigts.judge.silence import Silence, explain_silence
 from minigts.lab import Lab, Record, dead_links, exclusive, losing_all, plan_now, routes, whole_paths
 from minigts.language.blocks import reserved_block
-from minigts.language.problems import listed
+from minigts.language.problems import list_names
 from minigts.machine.progress import Progress
 from minigts.overlays import catalogue, containers, policy
 from minigts.overlays.catalogue import Overlay
@@ -248,7 +248,7 @@ def _rejoin(lab: Lab, now: Joined, record: Record, name: str, progress: Progress
     host, team = lab.plan.host(name), team_of(lab.plan, now.name, name)
     ended = _ended(lab, after)
     if ended:
-        progress(f"{now.name}: without {listed(sorted(ended))}, which runs no more")
+        progress(f"{now.name}: without {list_names(sorted(ended))}, which runs no more")
     there = after.model_copy(update={"off": after.off | ended})
     leader, absent = team.leader, " ".join(name for name in team.names if name in there.silent | there.unjoined)
     _put_scripts(lab, catalogue.find(now.name), record, now.programs, [host])

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from minigts import foreign
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsError
-from minigts.foreign import Foreign, shown
+from minigts.foreign import Foreign, screen_text
 from minigts.lab import Lab
 from minigts.overlays import catalogue
 from minigts.overlays.teams import teams
@@ -140,7 +140,7 @@ def run_phase(lab: Lab, phase: str, host: Host, words: Mapping[str, str], more_s
         failed = error.hiding([value for key, value in words.items() if SECRET.search(key)])
         if error.code == EnvironmentLacks.exit_code:
             now = joined_overlay(lab)
-            raise EnvironmentLacks(f"{now.name if now else 'overlay'}: {shown(failed.err.strip())}") from None
+            raise EnvironmentLacks(f"{now.name if now else 'overlay'}: {screen_text(failed.err.strip())}") from None
         raise failed from None
     lines = (line.partition("=") for line in result.stdout.splitlines() if "=" in line)
     return Printed(host.name, phase, tuple((key, value) for key, _, value in lines))

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from minigts.errors import InputError, MinigtsError, reading_from
-from minigts.foreign import Foreign, identifier, shown, to_parse
+from minigts.foreign import Foreign, identifier, parser_text, screen_text
 from minigts.lab import Lab
 from minigts.language import documents
 from minigts.language.problems import did_you_mean
@@ -45,7 +45,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class Container(_Part):
+class ContainerOfPod(_Part):
     """A container of a pod. `id` is containerd's, and empty while there is none."""
 
     name: Annotated[str, _known_as(LABEL.pattern)]
@@ -62,7 +62,7 @@ class Pod(_Part):
     node: Annotated[str, _known_as(f"{SUBDOMAIN.pattern}|")]
     uid: Annotated[str, _known_as("[0-9a-zA-Z-]{1,64}")]
     unscheduled: Foreign
-    containers: tuple[Container, ...]
+    containers: tuple[ContainerOfPod, ...]
 
     @property
     def full_name(self) -> str:
@@ -152,7 +152,7 @@ def running(lab: Lab, word: str) -> PodContainer:
     return PodContainer(pod.node, one.id)
 
 
-def _container(pod: Pod, name: str) -> Container:
+def _container(pod: Pod, name: str) -> ContainerOfPod:
     for one in pod.containers:
         if one.name == name:
             return one
@@ -160,8 +160,12 @@ def _container(pod: Pod, name: str) -> Container:
     raise InputError(f"no container {name!r} in {pod.full_name}; there are {', '.join(names)}")
 
 
-def _why_not(pod: Pod, one: Container) -> str:
-    return f"it is on no node: {shown(pod.unscheduled)}" if not pod.node else f"container {one.name} {shown(one.state)}"
+def _why_not(pod: Pod, one: ContainerOfPod) -> str:
+    return (
+        f"it is on no node: {screen_text(pod.unscheduled)}"
+        if not pod.node
+        else f"container {one.name} {screen_text(one.state)}"
+    )
 
 
 def logs(lab: Lab, pod: Pod, container: str = "") -> dict[str, Foreign]:
@@ -185,7 +189,7 @@ def text_of(said: Foreign) -> Foreign:
 
     2026-11-27T21:04:05.123456789Z stdout F a line
     """
-    text, log = [], to_parse(said)
+    text, log = [], parser_text(said)
     for line in log.removesuffix("\n").split("\n") if log else ():
         words = line.split(" ", 3)
         if len(words) < 4 or words[2] not in ("F", "P"):  # cut off by `tail`

@@ -16,7 +16,7 @@ from minigts.dataplane.wire import Wire, WireState
 from minigts.foreign import Foreign
 from minigts.machine.parallel import Together
 from minigts.machine.progress import Progress
-from minigts.providers.course import Course
+from minigts.providers.course import RecordedCourse
 from minigts.topology.fields import LEAST_SHARE
 from minigts.topology.plan.plan import Plan
 
@@ -42,7 +42,7 @@ class DoctorFinding:
 
 
 @dataclass(frozen=True)
-class Result:
+class CommandResult:
     """A command that has ended on a host. `seconds` is wall time on this machine. What it printed is the host's own
     word, whoever wrote the command: a host's programs are root's there, and root may be a stranger."""
 
@@ -348,7 +348,7 @@ class Tapped(Protocol):
 class HasCourse(Protocol):
     """A provider whose lab has a clock of its own, which keeps a hash over all that passes it."""
 
-    def course(self) -> Course:
+    def course(self) -> RecordedCourse:
         """The lab's course up to now."""
         ...
 
@@ -428,7 +428,7 @@ class Provider(Protocol):
         check: bool = True,
         stdin: bytes = b"",
         on_output: Callable[[bytes], None] | None = None,
-    ) -> Result:
+    ) -> CommandResult:
         """Run `argv` as root on `host`; end it and all its children after `timeout_s`."""
         ...
 

@@ -35,7 +35,7 @@ Count = Annotated[int, Field(ge=0, le=MOST_NS)]
 _MARK = re.compile(r"(\d{1,20}) ([0-9a-f]{32}) (\d{1,20})", re.ASCII)
 
 
-class Mark(NamedTuple):
+class ChainMark(NamedTuple):
     """A chain's hash after all events before the moment `until_ns`, and how many these were."""
 
     until_ns: int
@@ -47,7 +47,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True, validate_by_name=True)
 
 
-class Chain(_Part):
+class EventChain(_Part):
     """All that went one way at a host: the hash and the number of events now, and marks, `every_ns` or a multiple of it
     apart: `1000000000 5f0a… 17`. Intervals without events have none."""
 
@@ -56,18 +56,18 @@ class Chain(_Part):
     every_ns: Annotated[int, Field(ge=1, le=MOST_NS)]
     marks: Annotated[tuple[Annotated[str, Field(pattern=f"^{_MARK.pattern}$")], ...], Field(max_length=MOST_MARKS)] = ()
 
-    def at_marks(self) -> tuple[Mark, ...]:
+    def at_marks(self) -> tuple[ChainMark, ...]:
         """The marks, in the order of time."""
         found = [_MARK.fullmatch(mark) for mark in self.marks]
-        return tuple(Mark(int(each[1]), each[2], int(each[3])) for each in found if each)
+        return tuple(ChainMark(int(each[1]), each[2], int(each[3])) for each in found if each)
 
 
 class HostCourse(_Part):
     """A host's part of a course; an unused number of the lab has an empty name."""
 
     name: Annotated[str, Field(max_length=200)]
-    to: Chain
-    from_: Annotated[Chain, Field(alias="from")]
+    to: EventChain
+    from_: Annotated[EventChain, Field(alias="from")]
     ports: Annotated[tuple[Interface, ...], Field(max_length=MOST_LINKS, exclude_if=lambda names: not names)] = ()
     """The names of its ports, by their numbers in the course. Empty, which is not stored, where they are eth1, eth2, …
     """
@@ -85,7 +85,7 @@ class Recording(_Part):
     why: Annotated[str, Field(max_length=400)] | None = None
 
 
-class Course(_Part):
+class RecordedCourse(_Part):
     """The course of a lab up to `now_ns`, by the lab's clock. `hosts` are by their numbers."""
 
     now_ns: Moment

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from minigts.errors import InputError
-from minigts.language.problems import did_you_mean, listed, shown
+from minigts.language.problems import did_you_mean, list_names, quote
 from minigts.providers.base import Provider
 from minigts.topology.time import Time
 
@@ -68,4 +68,4 @@ def every(rundir: Path) -> tuple[Provider, ...]:
 def _require(name: str) -> None:
     if name not in _PROVIDERS:
         hint = did_you_mean(name, _PROVIDERS)
-        raise InputError(f"no provider {shown(name)}; providers are {listed([*_PROVIDERS])}{hint}")
+        raise InputError(f"no provider {quote(name)}; providers are {list_names([*_PROVIDERS])}{hint}")

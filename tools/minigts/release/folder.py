@@ -19,8 +19,8 @@ from minigts import paths
 from minigts.artifacts import checksums
 from minigts.errors import EnvironmentLacks, InputError, MinigtsError, Problem
 from minigts.experiments import run_folders
-from minigts.language.problems import listed as in_words
-from minigts.language.problems import shown
+from minigts.language.problems import list_names as in_words
+from minigts.language.problems import quote
 from minigts.machine import shell
 from minigts.machine.progress import Progress
 from minigts.providers.uml.build import export, image
@@ -38,7 +38,7 @@ _LINE = re.compile(r"([0-9a-f]{64})  ([A-Za-z0-9][A-Za-z0-9._+-]{0,99})")
 
 
 @dataclass(frozen=True)
-class Difference:
+class FileDifference:
     """A file that a release has otherwise than this machine, or that only one of them has."""
 
     name: str
@@ -141,7 +141,7 @@ def _entries(part: export.Part) -> list[checksums.Entry]:
     return [checksums.Entry(**each.model_dump()) for each in part.files]
 
 
-def verify(folder: Path) -> tuple[Difference, ...]:
+def verify(folder: Path) -> tuple[FileDifference, ...]:
     """Hold a release against its own sums, and its parts against those that this machine has built; return what differs
     in the latter, by file.
 
@@ -185,9 +185,9 @@ def _require_only(known: Collection[str], folder: Path) -> None:
         found = {entry.name: entry.is_file(follow_symlinks=False) for entry in entries}
     further = sorted(name for name in found if name not in known)
     linked = sorted(name for name, is_file in found.items() if name in known and not is_file)
-    problems = [Problem(str(folder), 0, f"{shown(name)} is not listed in {SUMS}: remove it") for name in further]
+    problems = [Problem(str(folder), 0, f"{quote(name)} is not listed in {SUMS}: remove it") for name in further]
     problems += [
-        Problem(str(folder), 0, f"{shown(name)} is no plain file: put the file itself there") for name in linked
+        Problem(str(folder), 0, f"{quote(name)} is no plain file: put the file itself there") for name in linked
     ]
     if problems:
         more = [Problem(str(folder), 0, f"… and {len(problems) - _MOST_NAMED} more")] if problems[_MOST_NAMED:] else []
@@ -198,12 +198,12 @@ def _by_name(part: export.Part) -> dict[str, str]:
     return {f"{part.place}/{each.name}": each.sha256 for each in part.files}
 
 
-def _differences(there: Mapping[str, dict[str, str]], here: Mapping[str, dict[str, str]]) -> Iterator[Difference]:
+def _differences(there: Mapping[str, dict[str, str]], here: Mapping[str, dict[str, str]]) -> Iterator[FileDifference]:
     for place, files in sorted(there.items()):
         own = here[place]
         for name in sorted({*files, *own}):
             if files.get(name) != own.get(name):
-                yield Difference(name, files.get(name, ""), own.get(name, ""))
+                yield FileDifference(name, files.get(name, ""), own.get(name, ""))
 
 
 def sums(folder: Path) -> dict[str, str]:

@@ -24,8 +24,8 @@ from minigts.report.axis_places import (
     value_label,
     variant,
 )
-from minigts.report.chart_model import Chart, Mark, Panel, Point, Series, number_of
-from minigts.report.read import Results
+from minigts.report.chart_model import Chart, Panel, Point, Series, VerticalLine, number_of
+from minigts.report.read import ReportResults
 from minigts.results.schema import Manifest
 from minigts.results.tables import SummaryRow
 from minigts.tools import COLUMNS
@@ -41,7 +41,7 @@ HEADERS_BYTES = 28
 """The size of IP and UDP headers; the MTU less these is the largest datagram in one packet."""
 
 
-def charts(results: Results) -> tuple[Chart, ...]:
+def charts(results: ReportResults) -> tuple[Chart, ...]:
     """The figures that the experiment's file asks for, and a default figure for every other measurement. Figures over
     time are in `over_time`."""
     made: list[Chart] = []
@@ -54,7 +54,7 @@ def charts(results: Results) -> tuple[Chart, ...]:
     return tuple(made)
 
 
-def chart_of(results: Results, figure: Figure) -> Chart:
+def chart_of(results: ReportResults, figure: Figure) -> Chart:
     """The figure that is asked for. Its measurements have rows in the summary."""
     declared = {measurement.name: tuple(measurement.vary) for measurement in results.measurements}
     rows = rows_of(results, figure)
@@ -67,7 +67,7 @@ def chart_of(results: Results, figure: Figure) -> Chart:
     return _chart(results, settings, figure, rows)
 
 
-def rows_of(results: Results, figure: Figure) -> list[SummaryRow]:
+def rows_of(results: ReportResults, figure: Figure) -> list[SummaryRow]:
     """The rows that a figure shows; in a figure of several measurements their names become a setting."""
     among_others = len(figure.measurements) > 1
     found = []
@@ -96,7 +96,7 @@ def free_name(name: str, taken: Collection[str]) -> str:
     return next(each for each in (name, *(f"{name}-{number}" for number in range(2, 1000))) if each not in taken)
 
 
-def _chart(results: Results, settings: Sequence[str], figure: Figure, rows: Sequence[SummaryRow]) -> Chart:
+def _chart(results: ReportResults, settings: Sequence[str], figure: Figure, rows: Sequence[SummaryRow]) -> Chart:
     axis = figure.x if figure.x in possible_axes(settings) else chosen_axis(settings, rows)
     if results.several:  # what only some experiments vary is an axis of these
         rows = [row for row in rows if text_at(row, axis)] or rows
@@ -300,7 +300,7 @@ def _share(point: Point, whole: Point) -> Point:
     )
 
 
-def _marks(results: Results, axis: str, unit: str, rows: Sequence[SummaryRow]) -> tuple[Mark, ...]:
+def _marks(results: ReportResults, axis: str, unit: str, rows: Sequence[SummaryRow]) -> tuple[VerticalLine, ...]:
     """Marks at the largest datagram that each overlay carries in one packet, where the size of datagrams varies."""
     if axis != "datagram" or unit != "bytes":
         return ()
@@ -308,7 +308,7 @@ def _marks(results: Results, axis: str, unit: str, rows: Sequence[SummaryRow]) -
     for overlay in dict.fromkeys(row.overlay for row in rows):
         if mtu := _mtu(results.manifest, overlay):
             fits.setdefault(mtu, []).append(overlay)
-    return tuple(Mark(mtu - HEADERS_BYTES, f"MTU {mtu}", tuple(names)) for mtu, names in sorted(fits.items()))
+    return tuple(VerticalLine(mtu - HEADERS_BYTES, f"MTU {mtu}", tuple(names)) for mtu, names in sorted(fits.items()))
 
 
 def _mtu(manifest: Manifest | None, overlay: str) -> int | None:

@@ -70,7 +70,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Mark:
+class VerticalLine:
     """A vertical line at `x`: the largest datagram in a packet of `overlays`."""
 
     x: float
@@ -91,7 +91,7 @@ class Chart:
     ticks: tuple[tuple[float, str], ...]
     bars: bool
     panels: tuple[Panel, ...]
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[VerticalLine, ...] = ()
     relative_to: str | None = None
     beyond: float | None = None
     """The lowest prediction, where it is too far above everything measured to be drawn."""

@@ -14,10 +14,10 @@ from typing import Literal
 from pydantic import JsonValue
 
 from minigts.errors import InputError
-from minigts.judge.statistics import NOTICEABLE, SIGNIFICANCE, Difference, difference, holm, least_p, significant
+from minigts.judge.statistics import NOTICEABLE, SIGNIFICANCE, SampleDifference, difference, holm, least_p, significant
 from minigts.language.figures import digits, signed_figure, span
 from minigts.report import chart_choice, phrasing
-from minigts.report.read import Results, provenance, read, runs, wholly_left_out
+from minigts.report.read import ReportResults, provenance, read, runs, wholly_left_out
 from minigts.results import course_difference
 from minigts.results.schema import Manifest
 from minigts.results.tables import SummaryRow
@@ -41,7 +41,7 @@ Series = tuple[Sequence[float], Sequence[float]]
 
 
 @dataclass(frozen=True)
-class Figure:
+class ComparedFigure:
     """One quantity in both runs, over all paths and settings of a network together, or in a single cell.
 
     `a` and `b` are medians, None for several cells together. `p` is corrected for all figures that are tested.
@@ -56,7 +56,7 @@ class Figure:
     cells: int
     a: float | None
     b: float | None
-    difference: Difference
+    difference: SampleDifference
     p: float
     word: Word
     of_courses: bool = False
@@ -72,7 +72,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Change:
+class SettingChange:
     """One setting that differs; a value that only one run has is empty in the other."""
 
     group: str
@@ -82,13 +82,13 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Pair:
+class RunPair:
     """The same experiment in two runs."""
 
     experiment: str
-    a: Results
-    b: Results
-    changes: tuple[Change, ...]
+    a: ReportResults
+    b: ReportResults
+    changes: tuple[SettingChange, ...]
     only_a: int
     only_b: int
     courses: tuple[str, ...] = ()
@@ -107,9 +107,9 @@ class Comparison:
 
     a: Path
     b: Path
-    pairs: tuple[Pair, ...]
-    figures: tuple[Figure, ...]
-    cells: tuple[Figure, ...]
+    pairs: tuple[RunPair, ...]
+    figures: tuple[ComparedFigure, ...]
+    cells: tuple[ComparedFigure, ...]
     alone: tuple[str, ...]
 
     @property
@@ -138,16 +138,16 @@ def compare(a: Path, b: Path) -> Comparison:
     return Comparison(a, b, pairs, figures, cells, tuple(sorted(first.keys() ^ second.keys())))
 
 
-def _pair(name: str, a: Results, b: Results) -> Pair:
+def _pair(name: str, a: ReportResults, b: ReportResults) -> RunPair:
     keys_a, keys_b = {_key(row) for row in a.summary}, {_key(row) for row in b.summary}
-    return Pair(name, a, b, changed_settings(a.manifest, b.manifest), len(keys_a - keys_b), len(keys_b - keys_a))
+    return RunPair(name, a, b, changed_settings(a.manifest, b.manifest), len(keys_a - keys_b), len(keys_b - keys_a))
 
 
 def _key(row: SummaryRow) -> tuple[object, ...]:
     return (row.measurement, row.overlay, row.source, row.target, row.kind, row.settings)
 
 
-def _figures(pairs: Sequence[Pair]) -> tuple[tuple[Figure, ...], tuple[Figure, ...]]:
+def _figures(pairs: Sequence[RunPair]) -> tuple[tuple[ComparedFigure, ...], tuple[ComparedFigure, ...]]:
     """Every figure by network, and every cell of figures with several; each of the two families is corrected alone."""
     wholes, singles = [], []
     for pair in pairs:
@@ -167,7 +167,7 @@ class _Cell:
     series: Series
 
 
-def _groups(pair: Pair) -> dict[tuple[str, str, str], list[_Cell]]:
+def _groups(pair: RunPair) -> dict[tuple[str, str, str], list[_Cell]]:
     """The cells that both runs have, by measurement, column and overlay."""
     others = {_key(row): row for row in pair.b.summary}
     found: dict[tuple[str, str, str], list[_Cell]] = {}
@@ -187,23 +187,23 @@ def _columns(row: SummaryRow, other: SummaryRow | None) -> Iterator[str]:
         yield from (name for name in row.cell.columns if name in chart_choice.PANELS and name in other.cell.columns)
 
 
-def _values(results: Results, row: SummaryRow, column: str) -> Sequence[float]:
+def _values(results: ReportResults, row: SummaryRow, column: str) -> Sequence[float]:
     """The numbers of a cell that are independent: its samples in real time, in virtual time a median of each course."""
     return row.cell.course_medians(column) if _virtual(results) else row.cell.columns.get(column, ())
 
 
-def _virtual(results: Results) -> bool:
+def _virtual(results: ReportResults) -> bool:
     return results.plan is not None and results.plan.time == "virtual"
 
 
-def _figure(pair: Pair, cells: Sequence[_Cell]) -> Figure:
+def _figure(pair: RunPair, cells: Sequence[_Cell]) -> ComparedFigure:
     """One test with the cells as strata; `word` is preliminary until the correction."""
     row, column = cells[0].row, cells[0].column
     strata = [(list(cell.series[0]), list(cell.series[1])) for cell in cells]
     alone = len(cells) == 1
     found = difference(strata, seed=1)
     settings = [f"{name} {value}" for name, value in row.settings]
-    return Figure(
+    return ComparedFigure(
         experiment=pair.experiment,
         measurement=phrasing.measurement(row.measurement),
         column=column,
@@ -226,7 +226,7 @@ def _first_word(strata: Sequence[tuple[list[float], list[float]]]) -> Word:
     return "too few samples" if least_p(strata) > SIGNIFICANCE else "unclear"
 
 
-def _judged(figures: Sequence[Figure]) -> tuple[Figure, ...]:
+def _judged(figures: Sequence[ComparedFigure]) -> tuple[ComparedFigure, ...]:
     tested = [figure for figure in figures if not figure.of_courses]
     chances = iter(holm([figure.p for figure in tested]))
     return tuple(
@@ -237,14 +237,14 @@ def _judged(figures: Sequence[Figure]) -> tuple[Figure, ...]:
     )
 
 
-def _word_of_courses(figure: Figure) -> Word:
+def _word_of_courses(figure: ComparedFigure) -> Word:
     if figure.word == "identical":
         return "identical"
     change, *_, enough = _extent(figure)
     return "differs" if abs(change) >= enough else "differs too little to matter"
 
 
-def _word(figure: Figure, p: float, family: int) -> Word:
+def _word(figure: ComparedFigure, p: float, family: int) -> Word:
     """`differs` if the corrected test is significant and the change is large enough to matter; `same` if the whole
     interval of the change is too small to matter."""
     if figure.word == "identical":
@@ -258,13 +258,13 @@ def _word(figure: Figure, p: float, family: int) -> Word:
     return "too few samples" if figure.word == "too few samples" or _hopeless(figure, family) else "unclear"
 
 
-def _hopeless(figure: Figure, family: int) -> bool:
+def _hopeless(figure: ComparedFigure, family: int) -> bool:
     """Whether even the clearest difference between so few samples could not pass the correction."""
     per_cell = [[0.0] * max(1, n // figure.cells) for n in (figure.difference.n_a, figure.difference.n_b)]
     return not significant(family * least_p([(per_cell[0], per_cell[1])] * figure.cells))
 
 
-def _extent(figure: Figure) -> tuple[float, float, float, float]:
+def _extent(figure: ComparedFigure) -> tuple[float, float, float, float]:
     """The change, the ends of its interval, and the smallest change that matters: in points for percentages, otherwise
     in shares."""
     found = figure.difference
@@ -311,7 +311,7 @@ def courses(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _two_times(pair: Pair) -> str:
+def _two_times(pair: RunPair) -> str:
     clocks = [phrasing.clock(results.plan) for results in (pair.a, pair.b) if results.plan]
     return (
         f"{pair.experiment}: A was measured in {clocks[0]}, B in {clocks[1]}; what takes processor time differs for "
@@ -319,20 +319,20 @@ def _two_times(pair: Pair) -> str:
     )
 
 
-def extent(figure: Figure) -> str:
+def extent(figure: ComparedFigure) -> str:
     """The change in words: `−3.1 %`, or `+0.40 points` for a percentage."""
     change, *_ = _extent(figure)
     return _signed(figure, change)
 
 
-def interval(figure: Figure) -> str:
+def interval(figure: ComparedFigure) -> str:
     """The 95 % interval of the change, `−3.5 to −2.8 %`."""
     _, low, high, _ = _extent(figure)
     *_, unit = _signed(figure, high).partition(" ")
     return f"{span(*(_signed(figure, end).partition(' ')[0] for end in (low, high)))} {unit}"
 
 
-def _signed(figure: Figure, change: float) -> str:
+def _signed(figure: ComparedFigure, change: float) -> str:
     if figure.column.endswith("percent"):
         text = f"{change:+.2f} points"
     elif figure.difference.ratio is None:
@@ -345,11 +345,11 @@ def _signed(figure: Figure, change: float) -> str:
     return text.replace("-", "−")
 
 
-def changed_settings(a: Manifest | None, b: Manifest | None) -> tuple[Change, ...]:
+def changed_settings(a: Manifest | None, b: Manifest | None) -> tuple[SettingChange, ...]:
     """Every setting in which the two differ, topology first."""
     first, second = dict(_settings(a)), dict(_settings(b))
     found = [
-        Change(*key, first.get(key, ""), second.get(key, ""))
+        SettingChange(*key, first.get(key, ""), second.get(key, ""))
         for key in dict.fromkeys((*first, *second))
         if first.get(key, "") != second.get(key, "")
     ]

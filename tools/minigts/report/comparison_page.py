@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from minigts.errors import MinigtsError
 from minigts.judge.statistics import NOTICEABLE, SIGNIFICANCE
 from minigts.report import compare, phrasing, style
-from minigts.report.compare import Comparison, Figure
+from minigts.report.compare import ComparedFigure, Comparison
 from minigts.report.page import Drawing, Table, compare_page, number_text
 from minigts.report.render import write
 
@@ -87,13 +87,13 @@ def _cut(text: str, most: int = 30) -> str:
     return "–" if not text else text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _table(heading: str, figures: Sequence[Figure], several: bool) -> Table:
+def _table(heading: str, figures: Sequence[ComparedFigure], several: bool) -> Table:
     rows = [_row(figure, several) for figure in figures]
     shown = [place for place, name in enumerate(COLUMNS) if not name or any(row[place] for row in rows)]
     return Table(heading, tuple(COLUMNS[at] for at in shown), tuple(tuple(row[at] for at in shown) for row in rows))
 
 
-def _row(figure: Figure, several: bool) -> tuple[str, ...]:
+def _row(figure: ComparedFigure, several: bool) -> tuple[str, ...]:
     n_a, n_b = figure.difference.n_a, figure.difference.n_b
     digits = 3 if figure.unit == "ms" else 2
     return (
@@ -109,13 +109,13 @@ def _row(figure: Figure, several: bool) -> tuple[str, ...]:
     )
 
 
-def _tested(figure: Figure) -> tuple[str, str, str]:
+def _tested(figure: ComparedFigure) -> tuple[str, str, str]:
     """The interval of the change, Cliff's delta, and p."""
     delta = number_text(figure.difference.delta, 2, sign=True)
     return compare.interval(figure), delta, f"{figure.p:.3f}" if figure.p >= 0.001 else "<0.001"
 
 
-def _drawn(comparison: Comparison) -> list[Figure]:
+def _drawn(comparison: Comparison) -> list[ComparedFigure]:
     """The figures whose change is a share; if there are too many, those that differ first."""
     found = [figure for figure in comparison.figures if figure.difference.ratio is not None]
     if len(found) > MOST_DRAWN:
@@ -123,7 +123,7 @@ def _drawn(comparison: Comparison) -> list[Figure]:
     return found[:MOST_DRAWN]
 
 
-def _changes(figures: Sequence[Figure]) -> Sheet:
+def _changes(figures: Sequence[ComparedFigure]) -> Sheet:
     """A line for each figure: its change in per cent with the interval, and the band of changes that do not matter."""
     looks = style.looks(dict.fromkeys(figure.overlay for figure in figures))
     with style.sheet(0.7 + 0.27 * max(1, len(figures))) as sheet:
@@ -158,7 +158,7 @@ def _changes(figures: Sequence[Figure]) -> Sheet:
     return sheet
 
 
-def _limits(figures: Sequence[Figure]) -> tuple[float, float]:
+def _limits(figures: Sequence[ComparedFigure]) -> tuple[float, float]:
     """Both ends of the axis, wide enough for the measured values and all figures that differ. Others may be outside:
     the jitter of an idle link may change by hundreds of per cent without meaning."""
     telling = [figure for figure in figures if figure.column == "value" or figure.word == "differs"] or list(figures)

@@ -9,7 +9,7 @@ from minigts.experiment_language.figures import Figure as Asked
 from minigts.report import phrasing, style
 from minigts.report.axis_places import path, value_label, variant
 from minigts.report.chart_model import Chart, Panel, Point, Series
-from minigts.report.read import Results
+from minigts.report.read import ReportResults
 from minigts.results.tables import SummaryRow
 from minigts.tools.columns import VALUE
 
@@ -20,7 +20,7 @@ MOST_STEPS = 2000
 """The most steps of a line; more could not be distinguished."""
 
 
-def chart(results: Results, asked: Asked, rows: Sequence[SummaryRow]) -> Chart:
+def chart(results: ReportResults, asked: Asked, rows: Sequence[SummaryRow]) -> Chart:
     """The distributions that a figure asks for: a panel for each column, a series for each row. Pure."""
     several = len({path(row) for row in rows}) > 1
     columns = asked.y or (VALUE,)
@@ -49,7 +49,7 @@ def chart(results: Results, asked: Asked, rows: Sequence[SummaryRow]) -> Chart:
     )
 
 
-def _values(results: Results, row: SummaryRow, column: str, *, of_moments: bool) -> Iterator[float]:
+def _values(results: ReportResults, row: SummaryRow, column: str, *, of_moments: bool) -> Iterator[float]:
     if not of_moments:
         yield from row.cell.columns.get(column, ())
         return

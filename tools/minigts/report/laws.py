@@ -15,7 +15,7 @@ from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.experiment_language.claims import Claim, Kind
 from minigts.judge.verdicts import EXPLAINED, SHOWN, Word, combine, verdict_line
 from minigts.report import phrasing, style
-from minigts.report.read import Results, is_sweep, labs_of, read, read_sweep, runs
+from minigts.report.read import ReportResults, is_sweep, labs_of, read, read_sweep, runs
 from minigts.report.render import write
 from minigts.results import schema
 from minigts.results.folder import read_text
@@ -48,7 +48,7 @@ class HeldLaw:
     """One claim on a law, and its outcome over each network and measurement."""
 
     claim: Claim
-    outcomes: tuple[schema.Claim, ...]
+    outcomes: tuple[schema.ClaimVerdict, ...]
     """At least one, as claims.json has them."""
 
     @property
@@ -154,7 +154,7 @@ class Law:
 class LawGroup:
     """The laws of one experiment's file."""
 
-    results: Results
+    results: ReportResults
     laws: tuple[Law, ...]
 
     @property
@@ -191,7 +191,7 @@ def groups(directory: Path) -> tuple[LawGroup, ...]:
     return tuple(found)
 
 
-def _laws(results: Results, outcomes: Sequence[schema.Claim]) -> Iterator[Law]:
+def _laws(results: ReportResults, outcomes: Sequence[schema.ClaimVerdict]) -> Iterator[Law]:
     assert results.manifest is not None
     named: dict[str, list[HeldLaw]] = {}
     for claim in results.manifest.experiment.claims:

@@ -45,7 +45,7 @@ EARLY = 0.25
 
 
 @dataclass(frozen=True)
-class Line:
+class MedianLine:
     """Medians over the samples of one overlay under one condition, at the middle of each step, in seconds. `variant` is
     the condition and, where there are several, the path.
     """
@@ -60,7 +60,7 @@ class OverTime:
     """A figure's content: a panel of lines for each column."""
 
     measurement: str
-    panels: tuple[tuple[str, tuple[Line, ...]], ...]
+    panels: tuple[tuple[str, tuple[MedianLine, ...]], ...]
     of_the_tool: bool = False
     of_processors: bool = True
     schedule: tuple[tuple[str, tuple[tuple[float, float], ...]], ...] = ()
@@ -165,7 +165,7 @@ def _label(column: str, value: Column | None) -> str:
     return full_label(value.heading("")) if value else column
 
 
-def _moments(rows: Sequence[SeriesRow], figure: Asked) -> tuple[Line, ...]:
+def _moments(rows: Sequence[SeriesRow], figure: Asked) -> tuple[MedianLine, ...]:
     """As `_lines`, in steps as long as the tool's intervals."""
     ordered: dict[tuple[str, Settings], list[float]] = {}
     for row in rows:
@@ -178,7 +178,7 @@ def _moments(rows: Sequence[SeriesRow], figure: Asked) -> tuple[Line, ...]:
 
 def _lines(
     rows: Sequence[SeriesRow], figure: Asked, step_s: float = STEP_S, first_s: float = 0.0, drawn_at: float = 0.5
-) -> tuple[Line, ...]:
+) -> tuple[MedianLine, ...]:
     """The lines of a panel, by overlay and variant; `drawn_at` is the share of a step at which its point is drawn."""
     rows = sorted(rows, key=lambda row: [magnitude(value) for _, value in row.settings])
     several = len({(row.source, row.target) for row in rows}) > 1
@@ -189,7 +189,7 @@ def _lines(
         steps = found.setdefault((row.overlay, words), {})
         steps.setdefault(math.floor((row.at_s - first_s) / step_s), []).append(row.value)
     return tuple(
-        Line(
+        MedianLine(
             overlay,
             words,
             tuple(
@@ -208,7 +208,7 @@ CAPTION = (
 )
 
 
-def _looks(lines: Sequence[Line]) -> dict[tuple[str, str], style.Look]:
+def _looks(lines: Sequence[MedianLine]) -> dict[tuple[str, str], style.Look]:
     """The overlay's look, with dashes for the variant; with a single overlay each variant has its own look."""
     overlays = list(dict.fromkeys(line.overlay for line in lines))
     variants = list(dict.fromkeys(line.variant for line in lines))
@@ -271,7 +271,7 @@ def draw(content: OverTime) -> Figure:
     return figure
 
 
-def _set_axis(axes: Axes, column: str, panel: tuple[str, Sequence[Line]], figure: Asked) -> None:
+def _set_axis(axes: Axes, column: str, panel: tuple[str, Sequence[MedianLine]], figure: Asked) -> None:
     """Name, ends and scale of a panel's axis of figures."""
     label, lines = panel
     asked = figure.axis(column)
@@ -289,7 +289,7 @@ def _set_axis(axes: Axes, column: str, panel: tuple[str, Sequence[Line]], figure
 def _draw_on_the_right(
     axes: Axes,
     column: str,
-    panel: tuple[str, Sequence[Line]],
+    panel: tuple[str, Sequence[MedianLine]],
     looks: Mapping[tuple[str, str], style.Look],
     figure: Asked,
 ) -> None:
@@ -313,7 +313,7 @@ def _draw_schedule(axes: Axes, label: str, points: Sequence[tuple[float, float]]
     axes.tick_params(length=3)
 
 
-def _names(lines: Sequence[Line], asked: Asked) -> dict[tuple[str, str], str]:
+def _names(lines: Sequence[MedianLine], asked: Asked) -> dict[tuple[str, str], str]:
     """The lines' names in the legend; they have the overlay's name if there are several, or no variant."""
     one = len({line.overlay for line in lines}) == 1
     return {

@@ -20,8 +20,8 @@ from pydantic import JsonValue
 from minigts.judge.verdicts import SHOWN
 from minigts.report import phrasing, style
 from minigts.report.points import LatencyPoint
-from minigts.report.read import Results, provenance
-from minigts.results.schema import Claim
+from minigts.report.read import ReportResults, provenance
+from minigts.results.schema import ClaimVerdict
 from minigts.results.tables import SummaryRow
 from minigts.tools import COLUMNS
 
@@ -67,7 +67,7 @@ class Drawing:
 class Story:
     """The content of a run's page; `paragraphs` begin it."""
 
-    results: Results
+    results: ReportResults
     paragraphs: Sequence[str]
     drawings: Sequence[Drawing]
     points: Sequence[LatencyPoint]
@@ -90,7 +90,7 @@ class Story:
         return phrasing.absent(self.results.left_out)
 
     @property
-    def claims(self) -> list[list[Claim]]:
+    def claims(self) -> list[list[ClaimVerdict]]:
         """The verdicts, grouped by claim."""
         return [list(group) for _, group in groupby(self.results.claims, key=lambda claim: (claim.claim, claim.text))]
 
@@ -226,7 +226,7 @@ def _campaign_facts(stories: Sequence[Story]) -> list[str]:
     return [*told, f"begun {phrasing.moment(started[0])}"] if started else told
 
 
-def _trust(results: Results, extra: Mapping[str, JsonValue]) -> list[tuple[str, JsonValue]]:
+def _trust(results: ReportResults, extra: Mapping[str, JsonValue]) -> list[tuple[str, JsonValue]]:
     shown = dict(extra)
     if results.plan and results.plan.time == "virtual":
         shown["guard"] = UNWATCHED
@@ -238,7 +238,7 @@ def _is_plain(value: object) -> bool:
     return isinstance(value, (int, float)) or (isinstance(value, str) and len(value) < 40 and "\n" not in value)
 
 
-def _provenance(results: Results, extra: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+def _provenance(results: ReportResults, extra: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """The parts of the manifest that are shown nowhere else on the page."""
     manifest = results.manifest
     if manifest is None:

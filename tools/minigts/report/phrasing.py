@@ -13,10 +13,10 @@ from minigts.judge.statistics import MOST_IN_RANGE, coverage
 from minigts.judge.verdicts import Word
 from minigts.language.figures import digits, span
 from minigts.report.points import LatencyPoint, ThroughputPoint
-from minigts.report.read import Results
+from minigts.report.read import ReportResults
 from minigts.report.style import PLAIN, PLAIN_IPV6, PLAIN_IPV6_LABEL, PLAIN_LABEL
 from minigts.results import chance
-from minigts.results.schema import Claim, LeftOut
+from minigts.results.schema import ClaimVerdict, LeftOut
 from minigts.tools import COLUMNS, TOOLS
 from minigts.tools.base import Tool
 from minigts.topology.plan.plan import Plan
@@ -105,7 +105,7 @@ def clock(plan: Plan) -> str:
     return f"virtual time, with a modelled processor ({'; '.join(told)})"
 
 
-def command(results: Results) -> str:
+def command(results: ReportResults) -> str:
     """The command that makes the same results again, in the same time."""
     time = f" --time {results.plan.time}" if results.plan else ""
     number = results.manifest.experiment.replicates if results.manifest else 1
@@ -128,7 +128,7 @@ def absent(parts: Sequence[LeftOut]) -> str:
     return f"Without {enumeration(names)}: {theirs} the user's to bring, and were not there."
 
 
-def state(results: Results) -> str | None:
+def state(results: ReportResults) -> str | None:
     """Sentences about what an incomplete run lacks; None when it is complete."""
     manifest, missing = results.manifest, results.missing_samples
     if manifest is None or not results.incomplete:
@@ -139,7 +139,7 @@ def state(results: Results) -> str | None:
     return f"This run is incomplete.{lack}{ended}{skipped} What follows rests on the samples that are there."
 
 
-def counts(results: Results) -> str:
+def counts(results: ReportResults) -> str:
     """A sentence with the numbers of samples, of failed ones, and of repeated ones."""
     samples = results.samples
     verb = "is" if samples.failed == 1 else "are"
@@ -154,7 +154,7 @@ def counts(results: Results) -> str:
     return f"{count_phrase(samples.total, 'sample')}{failed}{repeated}{busy}."
 
 
-def verdicts(claims: Sequence[Claim]) -> str:
+def verdicts(claims: Sequence[ClaimVerdict]) -> str:
     """A sentence with the numbers of verdicts, for claims of documents and for the experiments' own."""
     if not claims:
         return "No claims were made."
@@ -167,7 +167,7 @@ def verdicts(claims: Sequence[Claim]) -> str:
     return f"Of {many} on claims that a document makes {theirs}; of {len(own)} on our own {ours}."
 
 
-def _tally(claims: Sequence[Claim]) -> str:
+def _tally(claims: Sequence[ClaimVerdict]) -> str:
     counts = Counter(claim.verdict for claim in claims)
     told = [f"{counts[word]} {text}" for word, text in VERDICTS if counts[word]]
     return enumeration([text.replace(" are ", " is ") if text.startswith("1 ") else text for text in told])
@@ -252,7 +252,7 @@ def _from_to(values: Sequence[float]) -> str:
     return span(f"{min(values):.1f}", f"{max(values):.1f}")
 
 
-def middles(what: str, numbers: Sequence[int], results: Results) -> str:
+def middles(what: str, numbers: Sequence[int], results: ReportResults) -> str:
     """A sentence on how to read a figure's points; a single sample, or course of events, has no interval."""
     if set(numbers) == {1}:
         return f"{what} are {_single(results)}."
@@ -261,7 +261,7 @@ def middles(what: str, numbers: Sequence[int], results: Results) -> str:
     return f"{what} are the median, whiskers its {_called(numbers)} ({repetitions(numbers)}{of})."
 
 
-def _single(results: Results) -> str:
+def _single(results: ReportResults) -> str:
     if results.plan is None or results.plan.time == "real":
         return "single samples; one has no interval"
     own = results.manifest.experiment.measurements if results.manifest else ()
@@ -330,7 +330,7 @@ def tight(text: str) -> str:
     return re.sub(r"(?<=\d) (?=(%|ms|Mbit/s|hops?|samples?)\b|%)", "\N{NO-BREAK SPACE}", text)
 
 
-def latency_caption(data: Results, chart: Chart, points: Sequence[LatencyPoint]) -> list[str]:
+def latency_caption(data: ReportResults, chart: Chart, points: Sequence[LatencyPoint]) -> list[str]:
     """The caption of a latency by hops with the sum of its segments."""
     caption = [middles("Markers", [point.n for point in points], data)]
     if any(point.segments_ms for point in points):
@@ -351,7 +351,7 @@ def latency_caption(data: Results, chart: Chart, points: Sequence[LatencyPoint])
     return [*caption, *_elsewhere(chart), *_outside(chart), *_trends(data, chart), *_made_with(data)]
 
 
-def chart_caption(data: Results, chart: Chart) -> list[str]:
+def chart_caption(data: ReportResults, chart: Chart) -> list[str]:
     """The caption of any other figure of medians."""
     points = [point for panel in chart.panels for series in panel.series for point in series.points]
     first = [point for series in chart.panels[0].series for point in series.points]
@@ -380,7 +380,7 @@ def chart_caption(data: Results, chart: Chart) -> list[str]:
     return [*caption, *_outside(chart), *_trends(data, chart), *_made_with(data)]
 
 
-def distribution_caption(data: Results, chart: Chart) -> list[str]:
+def distribution_caption(data: ReportResults, chart: Chart) -> list[str]:
     """The caption of a distribution: how to read it, and how many values each line has."""
     numbers = sorted({point.n for panel in chart.panels for series in panel.series for point in series.points})
     what = "samples" if chart.asked.cdf == "samples" else "moments that the tool reported, of all samples together"
@@ -401,7 +401,7 @@ def _outside(chart: Chart) -> list[str]:
     return [f"{count_phrase(chart.outside, 'point')} {verb} outside the axes."]
 
 
-def heatmap_caption(data: Results, chart: Chart) -> list[str]:
+def heatmap_caption(data: ReportResults, chart: Chart) -> list[str]:
     """The caption of a heat map."""
     points = [point for panel in chart.panels for series in panel.series for point in series.points]
     return [
@@ -419,19 +419,19 @@ def _elsewhere(chart: Chart) -> list[str]:
     return [f"{count_phrase(chart.elsewhere, 'further path')} {verb} at another host: see the numbers below."]
 
 
-def _sources(data: Results, chart: Chart) -> str:
+def _sources(data: ReportResults, chart: Chart) -> str:
     """The sources of the measurement's published values, in brackets."""
     sources = dict.fromkeys(entry.source for entry in data.published if entry.measurement in chart.measurements)
     return f" ({'; '.join(filter(None, sources))})" if any(sources) else ""
 
 
-def _trends(data: Results, chart: Chart) -> list[str]:
+def _trends(data: ReportResults, chart: Chart) -> list[str]:
     """The published trends, as the experiment words them; they have no values that could be drawn."""
     told = [e for e in data.published if e.measurement in chart.measurements and e.trend]
     return [f"Published: {e.trend.rstrip('.')}{f' ({e.source})' if e.source else ''}." for e in told]
 
 
-def _made_with(data: Results) -> list[str]:
+def _made_with(data: ReportResults) -> list[str]:
     """Sentences about the provider, the lab's certificate, and the command that makes the figure again; or about the
     several runs that are drawn together."""
     if data.several:

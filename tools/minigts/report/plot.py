@@ -12,18 +12,18 @@ from minigts.experiment_language import figures as figure_language
 from minigts.experiment_language.claims import word
 from minigts.experiment_language.figures import EXPERIMENT, PLACES, TIME, Figure, Known, X, unknown_words
 from minigts.language.fields import unknown
-from minigts.language.problems import Finding, listed, require_none, shown
+from minigts.language.problems import Finding, list_names, quote, require_none
 from minigts.report import chart_choice, over_time, style
 from minigts.report.axis_places import path, text_at
 from minigts.report.page import Drawing
 from minigts.report.points import latency_points
-from minigts.report.read import Results, is_sweep, numbered_name, read, read_sweep, runs, together
+from minigts.report.read import ReportResults, is_sweep, numbered_name, read, read_sweep, runs, together
 from minigts.report.render import draw_chart, draw_over_time
 from minigts.results.store import is_cell
 from minigts.results.tables import SummaryRow
 from minigts.tools import COLUMNS
 
-Named = Mapping[str, Results]
+Named = Mapping[str, ReportResults]
 """Results by the names of their experiments; a second run of the same experiment has a number."""
 
 
@@ -32,7 +32,7 @@ class _Content:
     """A figure that can be drawn: its declaration, and the results of the experiments that it shows, as one."""
 
     figure: Figure
-    results: Results
+    results: ReportResults
 
 
 def plot(directories: Sequence[Path], file: Path, target: Path) -> Iterator[Drawing]:
@@ -66,7 +66,7 @@ def plot(directories: Sequence[Path], file: Path, target: Path) -> Iterator[Draw
 
 def _read(directories: Sequence[Path]) -> Named:
     """The results of every experiment in the directories."""
-    named: dict[str, Results] = {}
+    named: dict[str, ReportResults] = {}
     for directory in directories:
         for each in dict.fromkeys(_whole(run, directory) for run in runs(directory).values()):
             results = read_sweep(each) if is_sweep(each) else read(each)
@@ -105,11 +105,11 @@ def _content(figure: Figure, named: Named) -> tuple[_Content | None, list[Findin
     return (None, wrong) if wrong else (_Content(figure, results), [])
 
 
-def _has(results: Results, figure: Figure) -> bool:
+def _has(results: ReportResults, figure: Figure) -> bool:
     return any(row.measurement in figure.measurements for row in results.summary)
 
 
-def _wrong(figure: Figure, results: Results, experiments: Sequence[str]) -> Iterator[Finding]:
+def _wrong(figure: Figure, results: ReportResults, experiments: Sequence[str]) -> Iterator[Finding]:
     """What the figure asks for, and these results do not have."""
     rows = [row for row in results.summary if row.measurement in figure.measurements]
     found = list(unknown_words(figure, _known(figure, results, rows, experiments)))
@@ -118,7 +118,7 @@ def _wrong(figure: Figure, results: Results, experiments: Sequence[str]) -> Iter
         return
     units = list(dict.fromkeys(row.unit for row in rows))
     if len(units) > 1:
-        yield ("of",), f"measurements in {listed(units)} have no axis in common: give each unit a figure"
+        yield ("of",), f"measurements in {list_names(units)} have no axis in common: give each unit a figure"
     for setting, value in figure.where.items():
         values = list(dict.fromkeys(_value(row, setting) for row in rows))
         if value not in values:
@@ -126,7 +126,7 @@ def _wrong(figure: Figure, results: Results, experiments: Sequence[str]) -> Iter
     moments = {each.column for each in results.series if each.measurement in figure.measurements}
     if (figure.cdf == "moments" or figure.x == TIME) and not moments:
         key = "cdf" if figure.cdf else "x"
-        yield (key,), f"{listed(figure.measurements)} keeps no moments here: measurements with `series: true` do"
+        yield (key,), f"{list_names(figure.measurements)} keeps no moments here: measurements with `series: true` do"
     yield from _without_figures(figure, rows, moments)
     if (lacking := style.lacks_font(figure.style)) != "":
         yield ("style", "font"), lacking
@@ -137,10 +137,10 @@ def _without_figures(figure: Figure, rows: Sequence[SummaryRow], moments: set[st
     there = sorted(moments if figure.cdf == "moments" or figure.x == TIME else measured)
     for index, column in enumerate(figure.y):
         if there and column not in there:
-            yield ("y", index), f"{shown(column)} was not measured here; there are {listed(there)}"
+            yield ("y", index), f"{quote(column)} was not measured here; there are {list_names(there)}"
 
 
-def _wrong_as_drawn(figure: Figure, results: Results) -> Iterator[Finding]:
+def _wrong_as_drawn(figure: Figure, results: ReportResults) -> Iterator[Finding]:
     """What only shows once the values have their places: ends of an axis of names, and shares of nothing."""
     if figure.x == TIME or figure.cdf:
         return
@@ -155,10 +155,10 @@ def _wrong_as_drawn(figure: Figure, results: Results) -> Iterator[Finding]:
     if figure.relative_to not in bases:
         yield ("relative_to",), unknown("value", "overlays and places here", figure.relative_to, bases)
     elif chart.relative_to is None:
-        yield ("relative_to",), f"{shown(figure.relative_to)} has several paths: `where: {{path: …}}` holds one fixed"
+        yield ("relative_to",), f"{quote(figure.relative_to)} has several paths: `where: {{path: …}}` holds one fixed"
 
 
-def _known(figure: Figure, results: Results, rows: Sequence[SummaryRow], experiments: Sequence[str]) -> Known:
+def _known(figure: Figure, results: ReportResults, rows: Sequence[SummaryRow], experiments: Sequence[str]) -> Known:
     settings = dict.fromkeys(name for row in rows for name, _ in row.settings)
     columns = dict.fromkeys(("value", *(column for row in rows for column in row.cell.columns)))
     columns |= dict.fromkeys(each.column for each in results.series if each.measurement in figure.measurements)

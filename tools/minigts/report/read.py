@@ -25,7 +25,7 @@ from minigts.experiment_language.figures import EXPERIMENT, Figure
 from minigts.experiment_language.model import AnyMeasurement
 from minigts.judge.verdicts import Word, combine
 from minigts.results import folder, manifest, schema, store, sweeps
-from minigts.results.schema import Claim, LeftOut, Manifest
+from minigts.results.schema import ClaimVerdict, LeftOut, Manifest
 from minigts.results.tables import NothingYet, Samples, SeriesRow, SummaryRow, read_samples, read_series, read_summary
 from minigts.topology.plan.plan import Plan
 
@@ -50,7 +50,7 @@ NAMED = 5
 
 
 @dataclass(frozen=True)
-class Results:
+class ReportResults:
     """Everything that the report may show. `manifest` is None where the folder has none."""
 
     directory: Path
@@ -58,7 +58,7 @@ class Results:
     samples: Samples
     summary: tuple[SummaryRow, ...] = ()
     series: tuple[SeriesRow, ...] = ()
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[ClaimVerdict, ...] = ()
     files: tuple[str, ...] = field(default=())
     labs: tuple[str, ...] = ()
     """The folders of a sweep's labs with samples; empty for a single run."""
@@ -162,7 +162,7 @@ def _nothing_wanted(known: Manifest | None) -> bool:
     return known is not None and bool(known.left_out) and not known.samples_planned
 
 
-def read(directory: Path, known: Manifest | None = None) -> Results:
+def read(directory: Path, known: Manifest | None = None) -> ReportResults:
     """The results in `directory`; `known` is its manifest if it has been read already. Raises InputError for a missing
     directory or a broken file, NothingYet without samples."""
     if not directory.is_dir():
@@ -175,7 +175,7 @@ def read(directory: Path, known: Manifest | None = None) -> Results:
     settings = tuple(dict.fromkeys(name for measurement in measurements for name in measurement.vary))
     samples = read_samples(directory, settings, known.experiment.vary if known else ())
     tools = {measurement.name: measurement.instrument for measurement in measurements}
-    return Results(
+    return ReportResults(
         directory=directory,
         manifest=known,
         samples=samples,
@@ -204,7 +204,7 @@ def _manifest(directory: Path) -> Manifest | None:
     return manifest.read(directory) if os.path.lexists(directory / manifest.FILE) else None
 
 
-def _claims(directory: Path) -> tuple[Claim, ...]:
+def _claims(directory: Path) -> tuple[ClaimVerdict, ...]:
     path = folder.inside(directory, schema.CLAIMS)
     if not os.path.lexists(path):
         return ()
@@ -219,12 +219,12 @@ def is_sweep(directory: Path) -> bool:
     return any(run.parent == directory and store.is_cell(run) for run in store.runs_in(directory))
 
 
-def read_sweep(directory: Path) -> Results:
+def read_sweep(directory: Path) -> ReportResults:
     """The results of all labs together. A row's settings begin with its lab's values; a claim has the worst verdict of
     its labs, and says in how many it holds. Raises InputError, also when no lab has samples yet.
     """
     runs = labs_of(directory)
-    found: list[Results] = []
+    found: list[ReportResults] = []
     waiting = [manifest.read(run) for run in runs]
     for run, known in zip(runs, waiting, strict=True):
         try:
@@ -233,7 +233,7 @@ def read_sweep(directory: Path) -> Results:
             continue
     if not found:
         raise NothingYet(f"{directory}: holds no samples yet in {len(runs)} labs")
-    return Results(
+    return ReportResults(
         directory=directory,
         manifest=_together(waiting),
         samples=_counted(each.samples for each in found),
@@ -245,7 +245,7 @@ def read_sweep(directory: Path) -> Results:
     )
 
 
-def together(named: Mapping[str, Results]) -> Results:
+def together(named: Mapping[str, ReportResults]) -> ReportResults:
     """Several experiments as one, in which the experiment varies: each row's settings begin with its name. Raises
     InputError for results without a manifest."""
     every = list(named.values())
@@ -260,7 +260,7 @@ def together(named: Mapping[str, Results]) -> Results:
     }
     overlays = {name: facts for each in reversed(manifests) for name, facts in each.overlays.items()}
     experiment = first.experiment.model_copy(update=update)
-    return Results(
+    return ReportResults(
         directory=every[0].directory,
         manifest=first.model_copy(update={"experiment": experiment, "overlays": overlays}),
         samples=_counted(each.samples for each in every),
@@ -330,7 +330,7 @@ def _counted(several: Iterator[Samples]) -> Samples:
     return total
 
 
-def _placed(lab: Results) -> Iterator[SummaryRow]:
+def _placed(lab: ReportResults) -> Iterator[SummaryRow]:
     assert lab.manifest is not None  # a run of a sweep is known by its manifest
     values = tuple(lab.manifest.experiment.values.items())
     for row in lab.summary:
@@ -342,8 +342,8 @@ def labs_of(directory: Path) -> list[Path]:
     return sorted(store.runs_in(directory), key=lambda run: _in_order(run.name))
 
 
-def _claims_of_labs(labs: Sequence[Results]) -> Iterator[Claim]:
-    told: dict[tuple[str, str], list[tuple[str, Claim]]] = {}
+def _claims_of_labs(labs: Sequence[ReportResults]) -> Iterator[ClaimVerdict]:
+    told: dict[tuple[str, str], list[tuple[str, ClaimVerdict]]] = {}
     for lab in labs:
         for claim in lab.claims:
             told.setdefault((claim.claim, claim.overlay), []).append((lab.directory.name, claim))

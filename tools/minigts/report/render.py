@@ -15,7 +15,7 @@ from minigts.report.chart_model import Chart
 from minigts.report.latency_figure import latency_by_hops
 from minigts.report.page import Drawing, Story, campaign_page, run_page
 from minigts.report.points import LatencyPoint, latency_points, measurements, points_from_first, throughput_points
-from minigts.report.read import Results, is_sweep, left_out, read, read_sweep, runs, wholly_left_out
+from minigts.report.read import ReportResults, is_sweep, left_out, read, read_sweep, runs, wholly_left_out
 from minigts.results import folder, schema
 from minigts.results.store import is_campaign, is_cell, is_run
 from minigts.results.tables import NothingYet
@@ -79,7 +79,7 @@ def _story(directory: Path) -> Story:
     return Story(data, told, drawings, latency)
 
 
-def contents(data: Results) -> tuple[Sequence[Chart], Sequence[LatencyPoint], Sequence[str]]:
+def contents(data: ReportResults) -> tuple[Sequence[Chart], Sequence[LatencyPoint], Sequence[str]]:
     """A run's charts and points of latency, and the page's first paragraphs. Pure."""
     plan = data.plan
     charts = chart_choice.charts(data)
@@ -99,7 +99,7 @@ def contents(data: Results) -> tuple[Sequence[Chart], Sequence[LatencyPoint], Se
     return charts, latency, [*told, phrasing.counts(data)]
 
 
-def _drawings(data: Results, charts: Sequence[Chart], latency: Sequence[LatencyPoint]) -> list[Drawing]:
+def _drawings(data: ReportResults, charts: Sequence[Chart], latency: Sequence[LatencyPoint]) -> list[Drawing]:
     """Draws the figures of the results, and writes them to figures/."""
     place = folder.inside(data.directory, "figures")
     paths.users_folder(place, exist_ok=True)
@@ -118,7 +118,7 @@ def _drawings(data: Results, charts: Sequence[Chart], latency: Sequence[LatencyP
     return made
 
 
-def draw_chart(data: Results, chart: Chart, latency: Sequence[LatencyPoint], place: Path) -> Drawing:
+def draw_chart(data: ReportResults, chart: Chart, latency: Sequence[LatencyPoint], place: Path) -> Drawing:
     """Draw a chart, and write its files into the folder `place`. Raises OSError."""
     points = points_from_first([point for point in latency if (point.measurement,) == chart.measurements])
     points = [point for point in points if not chart.asked.overlays or point.overlay in chart.asked.overlays]

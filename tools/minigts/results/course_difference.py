@@ -18,7 +18,7 @@ from minigts.errors import InputError, Problem
 from minigts.foreign import printable
 from minigts.language.figures import digits
 from minigts.language.interface_names import port_name
-from minigts.providers.course import MOST_NS, NS_PER_S, RECORD, Chain, Course, HostCourse
+from minigts.providers.course import MOST_NS, NS_PER_S, RECORD, EventChain, HostCourse, RecordedCourse
 from minigts.results import courses
 from minigts.results.courses import LabCourse
 from minigts.results.folder import read_bytes
@@ -70,7 +70,7 @@ class Parting:
     """The other hosts that part, in the order of time, each with its moment in words."""
 
 
-def interval(one: Course, other: Course) -> Interval | None:
+def interval(one: RecordedCourse, other: RecordedCourse) -> Interval | None:
     """The first interval in which the courses part; None if they are the same."""
     if one.fingerprint == other.fingerprint:
         return None
@@ -88,7 +88,7 @@ def interval(one: Course, other: Course) -> Interval | None:
     return Interval(*first_at, tuple(found[first_at]))
 
 
-def _apart(one: Chain | None, other: Chain | None) -> tuple[int, int] | None:
+def _apart(one: EventChain | None, other: EventChain | None) -> tuple[int, int] | None:
     """The first interval after which two chains are not the same."""
     if one is not None and other is not None and (one.hash, one.count) == (other.hash, other.count):
         return None
@@ -102,7 +102,7 @@ def _apart(one: Chain | None, other: Chain | None) -> tuple[int, int] | None:
     return None
 
 
-def _states(chain: Chain | None, every_ns: int) -> dict[int, tuple[str, int]]:
+def _states(chain: EventChain | None, every_ns: int) -> dict[int, tuple[str, int]]:
     """The hash and number of events at each moment that is a multiple of `every_ns` and had events before it."""
     marks = () if chain is None else chain.at_marks()
     return {-(-mark.until_ns // every_ns) * every_ns: (mark.hash, mark.events) for mark in marks}
@@ -191,7 +191,7 @@ class _Recording:
     until_ns: int
 
     @classmethod
-    def read(cls, path: Path, course: Course) -> _Recording:
+    def read(cls, path: Path, course: RecordedCourse) -> _Recording:
         lines = read_bytes(path).split(b"\n")
         head, number = lines[0].split(b" "), 1
         try:
@@ -337,5 +337,5 @@ def difference_lines(
     yield f"  for the first event, {again} with {RECORD}={moments}"
 
 
-def _span(course: Course) -> str:
+def _span(course: RecordedCourse) -> str:
     return f"{digits(course.now_ns / NS_PER_S, 6)} s"

@@ -16,7 +16,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from minigts import paths
-from minigts.providers.course import NS_PER_S, Course
+from minigts.providers.course import NS_PER_S, RecordedCourse
 from minigts.results import store
 from minigts.results.folder import disk_error, inside, read_model, read_text, write
 from minigts.results.schema import COURSES, CourseFacts
@@ -42,7 +42,7 @@ class LabCourse(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
 
-    course: Course
+    course: RecordedCourse
     phases: Annotated[tuple[Phase, ...], Field(max_length=MOST_PHASES)] = ()
 
     def doing(self, moment_ns: int) -> str:

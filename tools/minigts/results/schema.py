@@ -209,7 +209,7 @@ class RawSample(_Part):
     """The outputs of the attempt's other commands."""
 
 
-class Claim(_Part):
+class ClaimVerdict(_Part):
     """The verdict on one claim over one overlay; `detail` is a sentence with the figures, `why` the experiment's reason
     for a difference from what was published."""
 
@@ -229,5 +229,5 @@ class Claim(_Part):
     """The largest share of the claim's range that a figure uses, `Range.used`; None without a range."""
 
 
-class Claims(RootModel[tuple[Claim, ...]]):
+class Claims(RootModel[tuple[ClaimVerdict, ...]]):
     """The content of claims.json."""

@@ -27,7 +27,7 @@ from minigts.experiments.prepare import Prepared
 from minigts.experiments.run import OnProgress, RunOutcome
 from minigts.lab import Lab, link_states
 from minigts.language.figures import duration
-from minigts.language.problems import listed
+from minigts.language.problems import list_names
 from minigts.machine import times_seen
 from minigts.machine.progress import Progress
 from minigts.providers import DEFAULT, course, registry
@@ -337,7 +337,7 @@ def _provider_again(directories: Sequence[Path], asked: str) -> str:
     begun_on = list(dict.fromkeys(manifests.read(each).provider for each in directories))
     if asked in begun_on or (asked == DEFAULT and len(begun_on) == 1):
         return asked if asked in begun_on else begun_on[0]
-    raise InputError(f"run: --provider {asked}: the run was begun on {listed(begun_on)}, and continues there")
+    raise InputError(f"run: --provider {asked}: the run was begun on {list_names(begun_on)}, and continues there")
 
 
 def _how_much(prepared: Sequence[Prepared]) -> str:

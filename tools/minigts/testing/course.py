@@ -14,7 +14,7 @@ from minigts.explore import histories, judges, timeline, variables
 from minigts.explore.histories import Heard, HostClocks, Operation, RegisterVerdict, SetVerdict
 from minigts.explore.judges import BankVerdict, ListVerdict, QueueVerdict
 from minigts.explore.timeline import Entry
-from minigts.foreign import to_user
+from minigts.foreign import user_text
 from minigts.lab import events
 from minigts.machine.lines import Lines
 
@@ -77,7 +77,7 @@ class Course:
         try:
             said = self._lab.host(host).run(argv, timeout_s=timeout_s, check=False).stdout
         except HostFailed as error:
-            said = to_user(error.out)
+            said = user_text(error.out)
         return [histories.line_of(host, line) for line in Lines().feed(said.encode())]
 
     def check_registers(self, history: Iterable[Operation]) -> RegisterVerdict:

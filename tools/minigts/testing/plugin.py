@@ -37,7 +37,7 @@ MOST_CONSOLES = 4
 
 
 @dataclass
-class Notes:
+class ItemNotes:
     """What one test did and measured, in order, and the hosts that it used."""
 
     lines: list[str] = field(default_factory=list)
@@ -153,13 +153,13 @@ def lab(minigts_target: Target, minigts_bring_up: Callable[[Target], Any]) -> It
 
 
 @pytest.fixture
-def minigts_notes() -> Notes:
+def minigts_notes() -> ItemNotes:
     """The notes of this test, which a failure shows."""
-    return Notes()
+    return ItemNotes()
 
 
 @pytest.fixture
-def host(lab: api.Lab, minigts_notes: Notes) -> Callable[[str], api.Host]:
+def host(lab: api.Lab, minigts_notes: ItemNotes) -> Callable[[str], api.Host]:
     """`host("ams")`: a host, which has `address`, `run` and `shell`."""
 
     def host(name: str) -> api.Host:
@@ -170,7 +170,7 @@ def host(lab: api.Lab, minigts_notes: Notes) -> Callable[[str], api.Host]:
 
 
 @pytest.fixture
-def container(lab: api.Lab, minigts_notes: Notes) -> Callable[[str], api.Container | api.OwnContainer]:
+def container(lab: api.Lab, minigts_notes: ItemNotes) -> Callable[[str], api.Container | api.OwnContainer]:
     """`container("ams")`: the overlay's container on a host, which has `address`, `mtu` and `run`. `container("web")`:
     the container of that name in the topology."""
 
@@ -183,7 +183,7 @@ def container(lab: api.Lab, minigts_notes: Notes) -> Callable[[str], api.Contain
 
 
 @pytest.fixture
-def run(lab: api.Lab, minigts_notes: Notes) -> Callable[..., Result]:
+def run(lab: api.Lab, minigts_notes: ItemNotes) -> Callable[..., Result]:
     """`run("ams", "ip", "route")`, or `run("ams", ["ip", "route"])`: run a command on a host; with another exit code
     than 0 it raises CommandFailed, unless `check=False`."""
     from minigts.api.labs import words_of  # noqa: PLC0415
@@ -203,7 +203,7 @@ def run(lab: api.Lab, minigts_notes: Notes) -> Callable[..., Result]:
 
 
 @pytest.fixture
-def rtt(lab: api.Lab, minigts_notes: Notes) -> Callable[..., api.RoundTrips]:
+def rtt(lab: api.Lab, minigts_notes: ItemNotes) -> Callable[..., api.RoundTrips]:
     """`rtt("ams", "lon")`: send echo requests; the result has the measured RTTs and the sum of the links' delays."""
 
     def rtt(source: str, target: str, **options: Any) -> api.RoundTrips:
@@ -216,7 +216,7 @@ def rtt(lab: api.Lab, minigts_notes: Notes) -> Callable[..., api.RoundTrips]:
 
 
 @pytest.fixture
-def throughput(lab: api.Lab, minigts_notes: Notes) -> Callable[..., api.Throughput]:
+def throughput(lab: api.Lab, minigts_notes: ItemNotes) -> Callable[..., api.Throughput]:
     """`throughput("ams", "lon")`: run one TCP flow; the result has its rate and the most that the links allow."""
 
     def throughput(source: str, target: str, **options: Any) -> api.Throughput:
@@ -229,7 +229,7 @@ def throughput(lab: api.Lab, minigts_notes: Notes) -> Callable[..., api.Throughp
 
 
 @pytest.fixture
-def link(lab: api.Lab, minigts_notes: Notes) -> Iterator[Callable[[str, str], api.Link]]:
+def link(lab: api.Lab, minigts_notes: ItemNotes) -> Iterator[Callable[[str, str], api.Link]]:
     """`link("ams", "bra").cut()`, or `.change(delay="50ms")`: change links; when the test ends, all are as before."""
 
     def link(first: str, second: str) -> api.Link:
@@ -271,7 +271,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         _cut_at_our_code(call.excinfo)
     values = getattr(item, "funcargs", {})
     notes = values.get("minigts_notes")
-    if call.when == "call" and isinstance(notes, Notes):
+    if call.when == "call" and isinstance(notes, ItemNotes):
         item.user_properties += [("measured", line) for line in notes.lines]
     outcome: Any = yield
     report: pytest.TestReport = outcome.get_result()
@@ -280,7 +280,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         item.config.stash[_OUTCOMES][_without(report.nodeid, str(target))][str(target)] = report.outcome
     if report.failed and (place := os.environ.get(variables.COURSE)):
         _tell_course(Path(place), report)
-    if report.failed and isinstance(notes, Notes) and "lab" in values:
+    if report.failed and isinstance(notes, ItemNotes) and "lab" in values:
         if notes.lines:
             report.sections.append(("minigts: what was measured", "\n".join(notes.lines)))
         if isinstance(error, HostFailed | CommandTimeout) or item.config.getoption("verbose") > 0:

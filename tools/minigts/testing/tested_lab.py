@@ -11,7 +11,7 @@ from pathlib import Path
 from minigts import api
 from minigts.errors import InputError, MinigtsError
 from minigts.explore import variables
-from minigts.language.problems import did_you_mean, listed
+from minigts.language.problems import did_you_mean, list_names
 from minigts.machine import beneath
 from minigts.providers import DEFAULT, registry
 from minigts.topology.plan.plan import Plan
@@ -77,7 +77,7 @@ def targets(
     unknown = [name for name in wanted if name not in registry.names()]
     if unknown:
         hint = did_you_mean(unknown[0], registry.names())
-        raise InputError(f"--minigts-on: no provider {unknown[0]!r}; there are {listed(registry.names())}{hint}")
+        raise InputError(f"--minigts-on: no provider {unknown[0]!r}; there are {list_names(registry.names())}{hint}")
     return tuple(_target(file, provider, time, found) for provider in wanted)
 
 
@@ -89,7 +89,7 @@ def _chosen(found: Sequence[api.Lab]) -> api.Lab:
     names = [lab.name for lab in found]
     name = os.environ.get(NAMED)
     if name and name not in names:
-        raise InputError(f"{NAMED}={name}: no such lab is up; there are {listed(names)}{did_you_mean(name, names)}")
+        raise InputError(f"{NAMED}={name}: no such lab is up; there are {list_names(names)}{did_you_mean(name, names)}")
     if not name and len(found) > 1:
         raise InputError(f"several labs are up ({', '.join(names)}): say which to test, as in {NAMED}={names[0]}")
     return next(lab for lab in found if name in (None, "", lab.name))

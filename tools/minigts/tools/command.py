@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from minigts.language import documents
 from minigts.language.fields import Strict, choice, matching, number, text, whole
-from minigts.language.problems import Finding, Misplaced, did_you_mean, listed, shown
+from minigts.language.problems import Finding, Misplaced, did_you_mean, list_names, quote
 from minigts.machine import searching
 from minigts.tools import iperf3_tcp, iperf3_udp, ping
 from minigts.tools.base import START_S, Measured, ParseError, PathUnderTest, Service, Tool, complaint
@@ -75,7 +75,7 @@ COLUMNS_OF_ALL = frozenset(
 def _line(given: object) -> str | tuple[str, ...]:
     words = (given,) if isinstance(given, str) else given
     if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
-        raise ValueError(f"{shown(given)} is no command: write a shell's line, or a list of words")
+        raise ValueError(f"{quote(given)} is no command: write a shell's line, or a list of words")
     if not words or not words[0].strip() or sum(map(len, words)) > LONGEST_LINE:
         raise ValueError(f"a command has from 1 to {LONGEST_LINE} characters")
     return given if isinstance(given, str) else tuple(words)
@@ -83,7 +83,7 @@ def _line(given: object) -> str | tuple[str, ...]:
 
 def _pattern(given: object) -> str:
     if not isinstance(given, str) or len(given) > LONGEST_PATTERN:
-        raise ValueError(f"{shown(given)} is no regular expression of at most {LONGEST_PATTERN} characters")
+        raise ValueError(f"{quote(given)} is no regular expression of at most {LONGEST_PATTERN} characters")
     try:
         groups = _compiled(given)
     except re.error as error:
@@ -101,7 +101,7 @@ def _pattern(given: object) -> str:
 
 def _json_path(given: object) -> str:
     if not isinstance(given, str) or len(given) > LONGEST_PATTERN or not given.strip():
-        raise ValueError(f"{shown(given)} is no JMESPath of at most {LONGEST_PATTERN} characters, as in end.rtt_ms")
+        raise ValueError(f"{quote(given)} is no JMESPath of at most {LONGEST_PATTERN} characters, as in end.rtt_ms")
     try:
         jmespath.compile(given)
     except JMESPathError as error:
@@ -110,7 +110,7 @@ def _json_path(given: object) -> str:
         reason = re.sub(r"^(Bad jmespath expression|Parse error at column \d+), ?|:$", "", _reason(error))
         raise ValueError(f"{given!r} is no JMESPath: {reason}{where}") from error
     except RecursionError as error:
-        raise ValueError(f"{shown(given)} is no JMESPath that can be tried: it is nested too deep") from error
+        raise ValueError(f"{quote(given)} is no JMESPath that can be tried: it is nested too deep") from error
     return given
 
 
@@ -122,7 +122,7 @@ def _reason(error: JMESPathError) -> str:
 def _word(given: object) -> str:
     text_ = str(given) if isinstance(given, int) and not isinstance(given, bool) else given
     if not isinstance(text_, str) or not _WORD.fullmatch(text_):
-        raise ValueError(f"{shown(given)} is no word of letters, digits, `.`, `_`, `:` and `-`, 40 at most")
+        raise ValueError(f"{quote(given)} is no word of letters, digits, `.`, `_`, `:` and `-`, 40 at most")
     return text_
 
 
@@ -213,7 +213,7 @@ class CommandOptions(Numbered, Options):
             for hole in (hole for word in _words(line) for hole in _HOLE.finditer(word)):
                 name = hole[2]
                 if name and name not in known:
-                    hint = did_you_mean(name, known) or f"; there are {listed(known)}"
+                    hint = did_you_mean(name, known) or f"; there are {list_names(known)}"
                     findings.append(
                         ((key,), f"nothing is called {{{name}}}{hint}; braces of the line's own are doubled")
                     )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, WithJsonSchema, create_model, model_validator
 
 from minigts.language.fields import MADE, Strict, matching, unknown, whole
-from minigts.language.problems import Finding, Misplaced, listed, shown
+from minigts.language.problems import Finding, Misplaced, list_names, quote
 from minigts.language.validation import keys
 from minigts.tools import iperf3_tcp, iperf3_udp, netperf_rr, netperf_stream, ping, traffic
 from minigts.tools.base import SETUP_ROUND_TRIPS, START_S, Measured, ParseError, PathUnderTest, Tool
@@ -55,7 +55,7 @@ def _senders(given: object) -> object:
         return (given,)
     if isinstance(given, list | tuple) and given and all(isinstance(each, str) for each in given):
         return tuple(given)
-    raise ValueError(f"{shown(given)} are no hosts: write the name of one, or a list of names")
+    raise ValueError(f"{quote(given)} are no hosts: write the name of one, or a list of names")
 
 
 class _Flow(Strict):
@@ -175,7 +175,8 @@ class FlowsOptions(Options):
         if not any(flow.sends for flow in self.flows):
             yield (
                 ("flows",),
-                f"none of them has a rate, of which flows have shares; {listed([each.name for each in _SENDING])} do",
+                "none of them has a rate, of which flows have shares; "
+                f"{list_names([each.name for each in _SENDING])} do",
             )
         if (count := sum(flow.count for flow in self.flows)) > MOST_FLOWS:
             yield ("flows",), f"these are {count} flows; at most {MOST_FLOWS} are possible"

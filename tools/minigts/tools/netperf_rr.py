@@ -47,7 +47,7 @@ class NetperfOptions(Options):
 
 
 @dataclass(frozen=True)
-class RoundTrips:
+class Transactions:
     """One run. Minimum, mean, maximum and deviation are exact. `histogram_p99_ms` comes from netperf's histogram, whose
     steps are a tenth of the value's power of ten (1 ms at 20 ms, 10 ms at 160 ms)."""
 
@@ -86,7 +86,7 @@ def seconds(options: NetperfOptions, path: Path) -> float:
     return (options.duration_s or options.count * rtt_s) + 4 * rtt_s + START_S
 
 
-def parse(stdout: str, stderr: str = "") -> RoundTrips:
+def parse(stdout: str, stderr: str = "") -> Transactions:
     """netperf UDP_RR or TCP_RR: lines `MEAN_LATENCY=161902.00` (microseconds) and, with `-f b -D -0.000001`, for
     each exchange `NETPERF_INTERIM_RESULT[3]=98.72` (bytes both ways per second).
 
@@ -107,7 +107,7 @@ def parse(stdout: str, stderr: str = "") -> RoundTrips:
     middle = final("P50_LATENCY") / 1000
     if intervals_ms:
         middle = low + statistics.median(intervals_ms) - min(intervals_ms)
-    return RoundTrips(
+    return Transactions(
         median_ms=clamp(middle, max(low, mean - stdev), min(high, mean + stdev)),
         min_ms=low,
         mean_ms=mean,

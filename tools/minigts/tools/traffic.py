@@ -27,7 +27,7 @@ from minigts import paths
 from minigts.errors import InputError
 from minigts.language import documents
 from minigts.language.fields import matching, number, text_schema, truth, whole
-from minigts.language.problems import shown
+from minigts.language.problems import quote
 from minigts.language.quantities import OFFERED_MBIT, OFFERED_PERCENT, WINDOW_BYTES
 from minigts.tools.base import SETUP_ROUND_TRIPS, START_S, Measured, ParseError, PathUnderTest, Service, Tool, complaint
 from minigts.tools.columns import MAX, MEAN, MIN, P99, STDEV, VALUE, Column
@@ -75,7 +75,7 @@ def _sizes(given: object) -> str:
         return f"{found[1]} {WINDOW_BYTES.normal(found[2])}" if found else WINDOW_BYTES.normal(given)
     except ValueError as error:
         words = f"{', '.join(TABLES)}, a size as in 20kB, exponential 20kB, or pareto 20kB"
-        raise ValueError(f"{shown(given)} are no sizes of flows: write {words}") from error
+        raise ValueError(f"{quote(given)} are no sizes of flows: write {words}") from error
 
 
 def _load(given: object) -> str:
@@ -84,10 +84,10 @@ def _load(given: object) -> str:
 
 def _point(given: object) -> tuple[str, str]:
     if not isinstance(given, list | tuple) or len(given) != 2:
-        raise ValueError(f"{shown(given)} is no point of a table: write a size and a share, as in [10kB, 80%]")
+        raise ValueError(f"{quote(given)} is no point of a table: write a size and a share, as in [10kB, 80%]")
     size, share = given
     if not isinstance(share, str) or not _OF_PERCENT.fullmatch(share):
-        raise ValueError(f"{shown(share)} is no share from 0% to 100%")
+        raise ValueError(f"{quote(share)} is no share from 0% to 100%")
     return WINDOW_BYTES.normal(size), share
 
 

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import TypeAlias
 
 from minigts.language.blocks import reserved_block
-from minigts.language.problems import Finding, Location, did_you_mean, listed, path_of, shown
+from minigts.language.problems import Finding, Location, did_you_mean, list_names, path_of, quote
 from minigts.language.tree import Data
 from minigts.topology import containers, overlay_names, rules
 from minigts.topology.facts.hosts.kernel import NAME
@@ -69,7 +69,7 @@ def check(
 
 def _machines(drafted: Draft, where: Location) -> Iterator[Finding]:
     if not drafted.hosts and drafted.all_hosts:
-        yield (), f"no hosts: give `hosts:` and `links:`, or one of the shorthands {listed(SHORTHANDS)}"
+        yield (), f"no hosts: give `hosts:` and `links:`, or one of the shorthands {list_names(SHORTHANDS)}"
     machines = drafted.machines
     if len(machines) > MOST_HOSTS:
         kinds = "hosts and switches" if drafted.switches else "hosts"
@@ -87,21 +87,21 @@ def _machines(drafted: Draft, where: Location) -> Iterator[Finding]:
 def wrong_with_name(name: str) -> str | None:
     """Why `name` cannot name a host or switch; None where it can."""
     if not HOST_NAME.fullmatch(name):
-        return f"{shown(name)} is not {HOST_NAME_HINT}"
+        return f"{quote(name)} is not {HOST_NAME_HINT}"
     return "'localhost' is every host's name for itself; choose another" if name == "localhost" else None
 
 
 def _ends(drafted: Draft) -> Iterator[Finding]:
     hosts = list(dict.fromkeys(host.name for host in drafted.hosts))
     switches = [switch.name for switch in drafted.switches]
-    kinds, also = ("host or switch", f"; switches are {listed(switches)}") if switches else ("host", "")
+    kinds, also = ("host or switch", f"; switches are {list_names(switches)}") if switches else ("host", "")
     for link in drafted.links:
         if link.where[0] == "links":
             for end, name in enumerate(link.ends):
                 # The hosts of a refused shorthand are not known here, so a missing name proves nothing.
                 if name not in (*hosts, *switches) and drafted.all_hosts:
                     hint = did_you_mean(name, (*hosts, *switches))
-                    yield (*link.where, "ends", end), f"no {kinds} {name!r}; hosts are {listed(hosts)}{also}{hint}"
+                    yield (*link.where, "ends", end), f"no {kinds} {name!r}; hosts are {list_names(hosts)}{also}{hint}"
         if link.ends[0] == link.ends[1]:
             yield link.where, f"a link from {link.ends[0]!r} to itself; its two ends must be different hosts"
 
@@ -237,7 +237,7 @@ def _hosts(document: Mapping[str, Data], drafted: Draft) -> Iterator[Finding]:
 
 
 def _in_words(parts: Sequence[Sequence[str]]) -> str:
-    return " | ".join(listed(part) for part in parts[:_LISTED])
+    return " | ".join(list_names(part) for part in parts[:_LISTED])
 
 
 def _overlay(overlay: Data, known: Collection[str] | None) -> Iterator[Finding]:
@@ -246,7 +246,7 @@ def _overlay(overlay: Data, known: Collection[str] | None) -> Iterator[Finding]:
             yield ("overlay",), why
             return
         hint = did_you_mean(overlay, known)
-        yield ("overlay",), f"no overlay {shown(overlay)}; overlays are {listed(sorted(known))}{hint}"
+        yield ("overlay",), f"no overlay {quote(overlay)}; overlays are {list_names(sorted(known))}{hint}"
 
 
 def _kernels(document: Mapping[str, Data], wrong: WrongKernel | None) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from minigts.language.fields import Strict, choice, matching
-from minigts.language.problems import Finding, Location, shown
+from minigts.language.problems import Finding, Location, quote
 from minigts.topology.fields import NAME, NAME_HINT, Name, unprintable
 
 ENGINES_IMAGE, REGISTRYS_IMAGE = "docker-daemon:", "docker://"
@@ -39,7 +39,7 @@ _PORTS = re.compile(r"([0-9]{1,5})(?::([0-9]{1,5}))?", re.ASCII)
 def _words(value: object) -> str:
     """Text that can be a program's argument. Raises ValueError."""
     if not isinstance(value, str) or len(value) > LONGEST_TEXT:
-        raise ValueError(f"{shown(value)} is no text of at most {LONGEST_TEXT} characters")
+        raise ValueError(f"{quote(value)} is no text of at most {LONGEST_TEXT} characters")
     if (bad := unprintable(value)) is not None:
         raise ValueError(f"holds the control character U+{ord(bad):04X}")
     return value
@@ -50,11 +50,11 @@ def _image(value: object) -> str:
     for transport in (ENGINES_IMAGE, REGISTRYS_IMAGE):
         if text.startswith(transport):
             if not REFERENCE.fullmatch(text.removeprefix(transport)):
-                raise ValueError(f"{shown(text)} names no image: write it as in {transport}nginx:1.27")
+                raise ValueError(f"{quote(text)} names no image: write it as in {transport}nginx:1.27")
             return text
     if not re.search(r"\.(tar|tar\.[a-z0-9]+|tgz)$", text):
         raise ValueError(
-            f"{shown(text)} is no image: write a file, as in images/web.tar; an image of your own engine, as in "
+            f"{quote(text)} is no image: write a file, as in images/web.tar; an image of your own engine, as in "
             f"{ENGINES_IMAGE}web:1; or one of a registry, as in {REGISTRYS_IMAGE}REGISTRY/web:1"
         )
     return text
@@ -66,7 +66,7 @@ def _command(value: object) -> list[str]:
     try:
         words = shlex.split(_words(value))
     except ValueError as error:
-        raise ValueError(f"{shown(value)} is no command: {error}") from error
+        raise ValueError(f"{quote(value)} is no command: {error}") from error
     if not words:
         raise ValueError("an empty command: leave `command:` out for the image's own")
     return words
@@ -74,10 +74,10 @@ def _command(value: object) -> list[str]:
 
 def _environment(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
-        raise ValueError(f"{shown(value)} where a mapping is wanted, as in {{LEVEL: debug}}")
+        raise ValueError(f"{quote(value)} where a mapping is wanted, as in {{LEVEL: debug}}")
     for name in value:
         if not isinstance(name, str) or not CONTAINERS_VARIABLE.fullmatch(name):
-            raise ValueError(f"{shown(name)} is no variable's name: {CONTAINERS_VARIABLE_HINT}")
+            raise ValueError(f"{quote(name)} is no variable's name: {CONTAINERS_VARIABLE_HINT}")
     return {str(name): _words(text) for name, text in value.items()}
 
 
@@ -92,7 +92,7 @@ def _published(value: object) -> tuple[int, int]:
     """`8080:80` → (8080, 80); `80` → (80, 80)."""
     found = _PORTS.fullmatch(value) if isinstance(value, str) else None
     if found is None:
-        raise ValueError(f"{shown(value)} is no port: write the host's TCP port and the container's, as in 8080:80")
+        raise ValueError(f"{quote(value)} is no port: write the host's TCP port and the container's, as in 8080:80")
     return _port(found[1]), _port(found[2] or found[1])
 
 
@@ -103,11 +103,11 @@ def _volume(value: object) -> tuple[str, str, bool]:
     target, _, mode = rest.partition(":")
     if not source or not target.startswith("/") or mode not in ("", "ro", "rw") or ".." in target.split("/"):
         raise ValueError(
-            f"{shown(text)} is no volume: write a file or directory here, or a name for one on the host, and its path "
+            f"{quote(text)} is no volume: write a file or directory here, or a name for one on the host, and its path "
             "in the container, as in ./site:/srv:ro or data:/var/lib/data"
         )
     if not is_path(source) and not _VOLUME_NAME.fullmatch(source):
-        raise ValueError(f"{shown(source)} is neither a path, which begins with / or ./, nor a volume's name")
+        raise ValueError(f"{quote(source)} is neither a path, which begins with / or ./, nor a volume's name")
     return source, target, mode == "ro"
 
 
@@ -207,7 +207,7 @@ class Health(_Frozen):
     retries: Annotated[int, Field(ge=0, le=MOST_TIMES)] = 0
 
 
-class Beside(_Frozen):
+class ComposeSettings(_Frozen):
     """A container's settings that only a Compose file has. An empty one means the image's value, or none."""
 
     entrypoint: Annotated[tuple[_Words, ...], Field(max_length=MOST_ENTRIES)] = ()
@@ -226,11 +226,11 @@ class Beside(_Frozen):
 class ServiceSpec(ContainerSpec):
     """A container that comes from a Compose file."""
 
-    beside: Beside
+    beside: ComposeSettings
     """Its settings that a topology file cannot have."""
 
 
-class Container(_Frozen):
+class PlannedContainer(_Frozen):
     """See `ContainerSpec`. Paths are absolute."""
 
     name: Name
@@ -242,18 +242,18 @@ class Container(_Frozen):
     ports: tuple[PublishedPort, ...] = ()
     volumes: tuple[Volume, ...] = ()
     restart: Restart = "no"
-    beside: Annotated[Beside | None, Field(exclude_if=lambda beside: beside is None)] = None
+    beside: Annotated[ComposeSettings | None, Field(exclude_if=lambda beside: beside is None)] = None
     """Settings of a Compose service. None, which is not stored, where the topology declares the container."""
 
 
-def plan_containers(specs: Sequence[ContainerSpec], directory: str) -> tuple[Container, ...]:
+def plan_containers(specs: Sequence[ContainerSpec], directory: str) -> tuple[PlannedContainer, ...]:
     """A host's containers as the plan has them; paths are relative to `directory`. Pure."""
 
     def place(path: str) -> str:
         return os.path.normpath(os.path.join(directory, path))  # noqa: PTH118
 
     return tuple(
-        Container(
+        PlannedContainer(
             name=spec.name,
             image=place(spec.image) if is_file(spec.image) else spec.image,
             command=spec.command or (),
@@ -264,7 +264,7 @@ def plan_containers(specs: Sequence[ContainerSpec], directory: str) -> tuple[Con
                 for source, target, read_only in spec.volumes
             ),
             restart=spec.restart,
-            beside=spec.beside if isinstance(spec, ServiceSpec) and spec.beside != Beside() else None,
+            beside=spec.beside if isinstance(spec, ServiceSpec) and spec.beside != ComposeSettings() else None,
         )
         for spec in specs
     )
@@ -277,15 +277,15 @@ def check(declared: Mapping[str, tuple[Location, Sequence[ContainerSpec]]]) -> I
             yield where, f"{len(specs)} containers on {host}; at most {MOST_CONTAINERS} are possible"
         for name, count in Counter(spec.name for spec in specs).items():
             if count > 1:
-                yield where, f"container {shown(name)} is declared {count} times on {host}"
+                yield where, f"container {quote(name)} is declared {count} times on {host}"
             if name in declared or name == "localhost":
-                yield where, f"container {shown(name)} has a host's name; choose another"
+                yield where, f"container {quote(name)} has a host's name; choose another"
         for port, count in Counter(port for spec in specs for port, _ in spec.ports).items():
             if count > 1:
                 yield where, f"port {port} of {host} leads to {count} containers; give each a port of its own"
 
 
-def waves(hosts: Mapping[str, Sequence[Container]]) -> list[dict[str, list[str]]]:
+def waves(hosts: Mapping[str, Sequence[PlannedContainer]]) -> list[dict[str, list[str]]]:
     """The containers, as NAME.HOST, in groups that start one after the other; each group has them by host, in the
     host's order. There are several groups where containers start after those of other hosts."""
     waits = {f"{one.name}.{host}": one.beside.after if one.beside else () for host, own in hosts.items() for one in own}
@@ -300,7 +300,7 @@ def waves(hosts: Mapping[str, Sequence[Container]]) -> list[dict[str, list[str]]
     return found
 
 
-def names(hosts: Mapping[str, Sequence[Container]]) -> dict[str, tuple[str, str]]:
+def names(hosts: Mapping[str, Sequence[PlannedContainer]]) -> dict[str, tuple[str, str]]:
     """Host and container by each name that is valid in the whole lab: NAME.HOST; NAME where only one host has it."""
     found = {f"{one.name}.{host}": (host, one.name) for host, several in hosts.items() for one in several}
     times = Counter(name for _, name in found.values())

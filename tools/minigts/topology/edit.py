@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from minigts.errors import InputError
 from minigts.language.blocks import reserved_block
 from minigts.language.interface_names import free_ports
-from minigts.language.problems import did_you_mean, listed, path_of, shown
+from minigts.language.problems import did_you_mean, list_names, path_of, quote
 from minigts.language.validation import findings_of
 from minigts.topology import checks, sites
 from minigts.topology.difference import FROM_START, difference
@@ -83,7 +83,7 @@ def add_link(
     for name in (first, second):
         if name not in machines:
             hint = did_you_mean(name, machines)
-            raise InputError(f"no host or switch {shown(name)}; there are {listed([*machines])}{hint}")
+            raise InputError(f"no host or switch {quote(name)}; there are {list_names([*machines])}{hint}")
     where = {name: each.location for name, each in machines.items()}
     draft = _drafted(plan, first, second, settings, where, defaults)
     if plan.links and (plan.links[0].cost is None) is not (draft.costs is None):
@@ -121,7 +121,7 @@ def remove_link(plan: Plan, name: str) -> Plan:
     """The plan without link `name`. Raises InputError where hosts would no longer reach each other."""
     names = [link.name for link in plan.links]
     if name not in names:
-        raise InputError(f"no link {shown(name)}; there are {listed(names)}{did_you_mean(name, names)}")
+        raise InputError(f"no link {quote(name)}; there are {list_names(names)}{did_you_mean(name, names)}")
     return _without(plan, None, [name])
 
 
@@ -131,7 +131,7 @@ def remove_host(plan: Plan, name: str) -> Plan:
     if not isinstance(host, Host):
         is_switch = f"{name} is a switch, and switches cannot be removed; " if host is not None else ""
         known = [each.name for each in plan.hosts]
-        raise InputError(f"{is_switch}no host {shown(name)}; there are {listed(known)}{did_you_mean(name, known)}")
+        raise InputError(f"{is_switch}no host {quote(name)}; there are {list_names(known)}{did_you_mean(name, known)}")
     if len(plan.hosts) == 1:
         raise InputError(f"{name} is the lab's only host: end the lab with minigts down")
     if (group := plan.group_of(name)) is not None:
@@ -179,7 +179,7 @@ def _drafted(
 ) -> DraftLink:
     written = _nested(settings)
     if strange := next((key for key in written if key not in OF_LINKS_BY_HAND), None):
-        raise InputError(f"{shown(strange)} is no setting of a link: write {listed([*OF_LINKS_BY_HAND])}")
+        raise InputError(f"{quote(strange)} is no setting of a link: write {list_names([*OF_LINKS_BY_HAND])}")
     try:
         spec = LinkSpec.model_validate({"ends": [first, second], **written})
     except ValidationError as error:

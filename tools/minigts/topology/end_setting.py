@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pydantic import WithJsonSchema
 
-from minigts.language.problems import Finding, Misplaced, did_you_mean, listed, shown
+from minigts.language.problems import Finding, Misplaced, did_you_mean, list_names, quote
 from minigts.topology.host_setting import Elsewhere
 from minigts.topology.plan.elements import Link
 from minigts.topology.plan.plan import Plan
@@ -51,16 +51,16 @@ def texts_of_ends(
     """A mapping of a link's ends to texts, each as `read` returns it. Raises ValueError, Misplaced."""
     if not isinstance(value, dict) or not value:
         wanted = f"write it as in {{ams: {example}}}"
-        raise ValueError(f"{shown(value)} is no mapping of the link's ends to {whats or f'{what}es'}: {wanted}")
+        raise ValueError(f"{quote(value)} is no mapping of the link's ends to {whats or f'{what}es'}: {wanted}")
     findings: list[Finding] = []
     found: dict[str, str] = {}
     for end, written in value.items():
         try:
             found[str(end)] = read(written if isinstance(written, str) else "")
         except Unfit as error:
-            findings.append(((end,), f"{shown(written)} is not an {what}: {error}"))
+            findings.append(((end,), f"{quote(written)} is not an {what}: {error}"))
         except ValueError:
-            findings.append(((end,), f"{shown(written)} is not an {what}: write it as in {example}"))
+            findings.append(((end,), f"{quote(written)} is not an {what}: write it as in {example}"))
     if findings:
         raise Misplaced(findings)
     return found
@@ -70,5 +70,5 @@ def strange_ends(link: DraftLink, key: str, written: Mapping[str, str]) -> Itera
     """What of this mapping of a link's key names no end of the link."""
     for name in written:
         if name not in link.ends:
-            why = f"no end of the link; its ends are {listed(link.ends)}{did_you_mean(name, link.ends)}"
+            why = f"no end of the link; its ends are {list_names(link.ends)}{did_you_mean(name, link.ends)}"
             yield (*link.where, key, name), why

@@ -18,7 +18,7 @@ from minigts.foreign import UNPRINTABLE
 from minigts.formats.limits import LONGEST_NOTE
 from minigts.language import interface_names
 from minigts.language.blocks import MAC
-from minigts.language.problems import shown
+from minigts.language.problems import quote
 from minigts.language.quantities import (
     BURST_PACKETS,
     BYTE_NS,
@@ -84,7 +84,7 @@ def unprintable(text: str, *, one_line: bool = False) -> str | None:
 def _held_to(pattern: re.Pattern[str], hint: str) -> AfterValidator:
     def check(value: str) -> str:
         if not pattern.fullmatch(value):
-            raise ValueError(f"{shown(value)} is not {hint}")
+            raise ValueError(f"{quote(value)} is not {hint}")
         return value
 
     return AfterValidator(check)
@@ -100,7 +100,7 @@ def _canonical(kind: Callable[[str], object], hint: str) -> Callable[[str], str]
         except ValueError:
             same = False
         if not same:
-            raise ValueError(f"{shown(value)} is not {hint}")
+            raise ValueError(f"{quote(value)} is not {hint}")
         return value
 
     return check
@@ -108,7 +108,7 @@ def _canonical(kind: Callable[[str], object], hint: str) -> Callable[[str], str]
 
 def _altname(value: str) -> str:
     if (why := interface_names.why_not(value)) is not None:
-        raise ValueError(f"{shown(value)} names no end of a link: {why}")
+        raise ValueError(f"{quote(value)} names no end of a link: {why}")
     return value
 
 
@@ -127,7 +127,7 @@ _address = _canonical(IPv4Address, "an IPv4 address, as in 10.20.0.1")
 def _controller(value: str) -> str:
     address, _, port = value.partition(":")
     if not _PORT.fullmatch(port) or int(port) > 65535:
-        raise ValueError(f"{shown(value)} is not where a controller listens: ADDRESS:PORT, as in 192.0.2.1:6653")
+        raise ValueError(f"{quote(value)} is not where a controller listens: ADDRESS:PORT, as in 192.0.2.1:6653")
     return f"{_address(address)}:{port}"
 
 

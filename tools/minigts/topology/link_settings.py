@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from minigts.language.problems import listed, shown
+from minigts.language.problems import list_names, quote
 from minigts.topology import disciplines, opportunities, own_delays
 from minigts.topology.facts.links import (
     blackhole,
@@ -250,7 +250,7 @@ def user_words(field: str, value: Amount) -> str:
 def amount(word: str, written: object) -> tuple[str, Amount | None]:
     """The field that `word` names, and its new value; None means the declared value. Raises ValueError."""
     if word not in SETTABLE:
-        raise ValueError(f"{shown(word)} cannot be set: write {listed([*SETTABLE])}")
+        raise ValueError(f"{quote(word)} cannot be set: write {list_names([*SETTABLE])}")
     setting = SETTABLE[word]
     return (setting.field, None) if written == DECLARED else setting.read(written)
 

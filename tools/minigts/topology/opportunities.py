@@ -16,7 +16,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator
 
-from minigts.language.problems import shown
+from minigts.language.problems import quote
 
 PACKET_BYTES = 1500
 """The packet that an opportunity delivers (mm-link(1))."""
@@ -34,7 +34,7 @@ def read(text: str) -> str:
     for number, line in enumerate(text.splitlines(), start=1):
         word = line.strip()
         if not word.isascii() or not word.isdigit() or len(word) > 9:
-            raise ValueError(f"line {number}: {shown(line[:40])} is no millisecond, as mahimahi's traces have")
+            raise ValueError(f"line {number}: {quote(line[:40])} is no millisecond, as mahimahi's traces have")
         at_ms = int(word)
         if at_ms > LATEST_MS or (lines and at_ms < lines[-1]):
             raise ValueError(f"line {number}: {at_ms} ms is before the line above, or after a day")
@@ -60,7 +60,7 @@ def _parsed(runs: str) -> Iterator[tuple[int, int, int]]:
     for word in runs.split():
         found = _RUN.fullmatch(word)
         if found is None:
-            raise ValueError(f"{shown(word[:40])} is no run of a trace")
+            raise ValueError(f"{quote(word[:40])} is no run of a trace")
         apart_ms, count, moments = found.groups(default="1")
         yield int(apart_ms), int(count), int(moments)
 

@@ -17,7 +17,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator
 
-from minigts.language.problems import shown
+from minigts.language.problems import quote
 from minigts.language.quantities import TIME_MS
 
 SD = 1 << 16
@@ -76,7 +76,7 @@ def _delays_ns(text: str) -> Iterator[int]:
             delay_ms = TIME_MS.parse(f"{written}ms" if _BARE.fullmatch(written) else written)
         except ValueError:
             wanted = f"a delay from {TIME_MS.least} to {TIME_MS.most} in each line, as in 12.5 or 12.5ms"
-            raise ValueError(f"line {number}: {shown(written)} is no delay: write {wanted}") from None
+            raise ValueError(f"line {number}: {quote(written)} is no delay: write {wanted}") from None
         yield round(delay_ms * _NS_A_MS)
 
 
@@ -86,7 +86,7 @@ def _table(text: str) -> Iterator[int]:
         for word in line.split():
             if not re.fullmatch(r"-?[0-9]{1,5}", word, re.ASCII) or abs(int(word)) > _NETEM_MOST + 1:
                 wanted = f"whole numbers from {-_NETEM_MOST - 1} to {_NETEM_MOST}, in 1/{NETEM_SD} standard deviation"
-                raise ValueError(f"line {number}: {shown(word)} is not of a netem table, which has {wanted}")
+                raise ValueError(f"line {number}: {quote(word)} is not of a netem table, which has {wanted}")
             yield int(word)
 
 

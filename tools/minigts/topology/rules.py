@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from minigts.language.problems import shown
+from minigts.language.problems import quote
 from minigts.topology import opportunities
 from minigts.topology.disciplines import DISCIPLINES, FIFO, OPTIONS, word
 from minigts.topology.facts.links import queue
@@ -240,7 +240,7 @@ class _Sent:
 
 def strange_end(end: str | None, link: str, ends: tuple[str, str]) -> str:
     """Why a link has no such end; empty where it has, and for None, which names none."""
-    return "" if end is None or end in ends else f"{shown(end)} is no end of {link}: {' and '.join(ends)} are"
+    return "" if end is None or end in ends else f"{quote(end)} is no end of {link}: {' and '.join(ends)} are"
 
 
 def schedule_problems(

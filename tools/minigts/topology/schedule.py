@@ -9,7 +9,7 @@ from typing import Annotated, Self, TypeAlias
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from minigts.language.fields import Strict, matching, text, text_schema
-from minigts.language.problems import Misplaced, shown
+from minigts.language.problems import Misplaced, quote
 from minigts.language.quantities import MOMENT_S
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, NAME, NAME_HINT, HostName, Name
 from minigts.topology.link_settings import SETTABLE, Amounts, amount, plan_words
@@ -36,7 +36,7 @@ class Trace:
 def _update_of(update: dict[str, Amount | None]) -> dict[str, Amount | None]:
     for name in update:
         if name not in Amounts.model_fields:
-            raise ValueError(f"{shown(name)} is no field of a link's that can be set")
+            raise ValueError(f"{quote(name)} is no field of a link's that can be set")
     Amounts(**update)
     return update
 
@@ -79,7 +79,7 @@ def _settings(value: object) -> tuple[dict[str, str], ...]:
     for number, one in enumerate(several):
         place = (number,) if isinstance(value, list | tuple) else ()
         if not isinstance(one, dict) or not one:
-            findings.append((place, f"{shown(one)} says nothing to set: write it as in {{delay: 40ms}}"))
+            findings.append((place, f"{quote(one)} says nothing to set: write it as in {{delay: 40ms}}"))
             continue
         for what, written_ in one.items():
             try:

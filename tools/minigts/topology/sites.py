@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from minigts.formats.geography import Site, distance_km, fibre_ms
-from minigts.language.problems import Finding, shown
+from minigts.language.problems import Finding, quote
 from minigts.language.tree import Data
 from minigts.topology.read.declared import Draft, DraftLink
 from minigts.topology.read.per_direction import BothWays
@@ -93,4 +93,4 @@ def no_site(location: str | None) -> str | None:
     """Why a link's delay cannot come from that location; None for a site, and without a location."""
     if location is None or location in SITES:
         return None
-    return f"no site {shown(location)}; sites are {', '.join(SITES)}; or give its links a delay"
+    return f"no site {quote(location)}; sites are {', '.join(SITES)}; or give its links a delay"

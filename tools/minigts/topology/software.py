@@ -15,7 +15,7 @@ from minigts.errors import Problem
 from minigts.foreign import UNPRINTABLE
 from minigts.language.fields import Strict, matching, text, text_schema
 from minigts.language.host_paths import LONGEST_PATH, checked_source, checked_target
-from minigts.language.problems import shown
+from minigts.language.problems import quote
 from minigts.topology.containers import Image as HostImage
 
 LONGEST_COMMAND, LONGEST_VALUE = 4000, 4000
@@ -39,13 +39,13 @@ _SHA256 = r"\A(?:[0-9a-f]{64})?\z"
 
 def _mode(value: object) -> int:
     if not isinstance(value, str) or not _MODE.fullmatch(value):
-        raise ValueError(f"{shown(value)} is not a file's mode: write three octal digits, as in 755")
+        raise ValueError(f"{quote(value)} is not a file's mode: write three octal digits, as in 755")
     return int(value, 8)
 
 
 def _command(value: object) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > LONGEST_COMMAND:
-        raise ValueError(f"{shown(value)} is not a command: write text of at most {LONGEST_COMMAND} characters")
+        raise ValueError(f"{quote(value)} is not a command: write text of at most {LONGEST_COMMAND} characters")
     return value
 
 
@@ -108,7 +108,7 @@ def _on_host(value: str) -> str:
 
 def _absolute(value: str) -> str:
     if not PurePosixPath(value).is_absolute() or ".." in PurePosixPath(value).parts:
-        raise ValueError(f"{shown(value)} is no path from the root")
+        raise ValueError(f"{quote(value)} is no path from the root")
     return value
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from minigts.language.fields import unknown
-from minigts.language.problems import shown
+from minigts.language.problems import quote
 
 MOST = 2**31 - 1
 LEAST_BUFFER = 4608
@@ -107,7 +107,7 @@ def check_settings(settings: Mapping[str, str]) -> dict[str, str]:
         if name not in _SETTINGS:
             _require_other(name, value)
         elif (wanted := _SETTINGS[name].wrong(value)) is not None:
-            raise ValueError(f"{name}: {shown(value)} is not {wanted}")
+            raise ValueError(f"{name}: {quote(value)} is not {wanted}")
     return dict(sorted(settings.items()))
 
 
@@ -115,14 +115,14 @@ def _require_other(name: str, value: str) -> None:
     if not _OTHER.fullmatch(name) or len(name) > _LONGEST_NAME:
         raise ValueError(f"{unknown('setting', 'settings', name, [*_SETTINGS])}, and any other that begins with net.")
     if meant := next((known for known in _SETTINGS if sorted(known) == sorted(name)), None):
-        raise ValueError(f"no setting {shown(name)}; did you mean {shown(meant)}?")
+        raise ValueError(f"no setting {quote(name)}; did you mean {quote(meant)}?")
     if name == ECN:
         raise ValueError(f"{name}: write `ecn:` of the host")
     if _OF_THE_LAB.fullmatch(name):
         raise ValueError(f"{name} is the lab's own: by it a host forwards as planned")
     if not _OTHER_VALUE.fullmatch(value) or len(value) > _LONGEST_VALUE:
         wanted = f"words of at most {_LONGEST_VALUE} characters, as in 1 or 4096 16384"
-        raise ValueError(f"{name}: {shown(value)} is not a setting's value: write {wanted}")
+        raise ValueError(f"{name}: {quote(value)} is not a setting's value: write {wanted}")
 
 
 def others(settings: Iterable[Sysctl]) -> dict[str, str]:
@@ -157,11 +157,11 @@ def is_of_whole_kernel(name: str) -> bool:
 def _written(value: object) -> dict[str, str]:
     if not isinstance(value, dict):
         example = "net.core.rmem_default: 4194304"
-        raise ValueError(f"{shown(value)} is no mapping of settings: write them as in {{{example}}}")
+        raise ValueError(f"{quote(value)} is no mapping of settings: write them as in {{{example}}}")
     for name, each in value.items():
         if not isinstance(each, str):
             raise ValueError(
-                f"{name}: {shown(each)} is not what a setting may be: write it as in {BASELINE.get(name, 1)}"
+                f"{name}: {quote(each)} is not what a setting may be: write it as in {BASELINE.get(name, 1)}"
             )
     return check_settings({name: " ".join(each.split()) for name, each in value.items()})
 

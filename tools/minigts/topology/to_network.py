@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network
 from typing import Any, TypeVar
 
-from minigts.formats.network import WAYS, Link, Machine, Network, Notes, Ways
+from minigts.formats.network import WAYS, Network, NetworkLink, NetworkMachine, Notes, Ways
 from minigts.language.interface_names import end_names
 from minigts.topology.end_setting import LinkOfPlan
 from minigts.topology.facts.hosts.cpus import DEFAULT_CPUS
@@ -91,10 +91,10 @@ def _say(elsewhere: Elsewhere[T] | None, of: T, name: str, notes: Notes, lost: N
         (lost if elsewhere.lost else notes).add(what, name, elsewhere.why)
 
 
-def _machine(plan: Plan, machine: elements.Host | elements.Switch) -> Machine:
+def _machine(plan: Plan, machine: elements.Host | elements.Switch) -> NetworkMachine:
     controller = machine.controller if isinstance(machine, elements.Switch) else None
     default = (machine.cpus, machine.memory_mb) == (DEFAULT_CPUS, DEFAULT_MEMORY_MB)
-    return Machine(
+    return NetworkMachine(
         name=machine.name,
         is_switch=isinstance(machine, elements.Switch),
         location=machine.location,
@@ -116,7 +116,7 @@ def _interfaces(plan: Plan) -> dict[str, tuple[tuple[str, str], ...]]:
     """By link, the names of its ends' interfaces: those of the file that stand beside a port's, and all ports' of
     machines on which they do not follow from the order of the links."""
     ports = {(port.link, machine.name): port for machine in plan.machines for port in machine.ports}
-    plain = [Link(link.ends) for link in plan.links]
+    plain = [NetworkLink(link.ends) for link in plan.links]
     by_order = {
         (link.name, end): name
         for link, names in zip(plan.links, end_names(plain), strict=True)
@@ -133,12 +133,12 @@ def _interfaces(plan: Plan) -> dict[str, tuple[tuple[str, str], ...]]:
     }
 
 
-def _link(plan: Plan, link: elements.Link, interfaces: tuple[tuple[str, str], ...]) -> Link:
+def _link(plan: Plan, link: elements.Link, interfaces: tuple[tuple[str, str], ...]) -> NetworkLink:
     to, back = plan.directions(link)
     mtu = plan.mtu_of(link)
     said: dict[str, Any] = {field: (getattr(to, field), getattr(back, field)) for field in WAYS}
     of_sites = ("delay_ms",) if link.delay_from in _FROM_SITES else ()
-    return Link(
+    return NetworkLink(
         ends=link.ends,
         name=link.name,
         mtu=None if mtu == DEFAULT_MTU else mtu,

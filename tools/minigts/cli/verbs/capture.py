@@ -20,7 +20,7 @@ from minigts.cli.containers import container_network
 from minigts.cli.options import LabName
 from minigts.cli.verbs import LABS, Verb
 from minigts.errors import InputError
-from minigts.language.problems import shown
+from minigts.language.problems import quote
 from minigts.machine.lines import Lines
 from minigts.topology.plan import link_names
 
@@ -122,7 +122,7 @@ def _require_filter(expression: Sequence[str]) -> None:
     """Raises InputError for an option of tcpdump, which a shell's `--` lets through."""
     if expression and (first := expression[0].lstrip()).startswith("-"):
         raise InputError(
-            f"capture: the filter begins with a hyphen, {shown(first)}: tcpdump's own options are not taken; "
+            f"capture: the filter begins with a hyphen, {quote(first)}: tcpdump's own options are not taken; "
             "minigts capture --help lists the options that there are"
         )
 

@@ -23,11 +23,11 @@ from minigts.cli.containers import container_entry, is_pod, measuring_entries
 from minigts.cli.options import AsJson, Inside, LabName, lab_with, opened_lab
 from minigts.cli.verbs import LABS, Verb
 from minigts.errors import CommandTimeout, HostFailed, InputError, MinigtsError
-from minigts.foreign import Foreign, content, shown
+from minigts.foreign import Foreign, content, screen_text
 
 if TYPE_CHECKING:
     from minigts.lab import Lab
-    from minigts.providers.base import Result
+    from minigts.providers.base import CommandResult
 
 verb = Verb(LABS, 180)
 
@@ -80,7 +80,7 @@ def execute(
     def argv_on(host: str) -> Sequence[str]:
         return [*prefixes[host], *command] if container else provisioning.environment_command(opened, host, command)
 
-    def run(host: str, show: Callable[[bytes], None] | None) -> Result:
+    def run(host: str, show: Callable[[bytes], None] | None) -> CommandResult:
         return opened.provider.run(host, argv_on(host), timeout_s=timeout, check=False, stdin=given, on_output=show)
 
     if terminal:
@@ -119,7 +119,7 @@ def _parting(lab: Lab, host: str) -> Iterator[None]:
         raise
 
 
-def _as_data(result: Result) -> dict[str, object]:
+def _as_data(result: CommandResult) -> dict[str, object]:
     """For --json, whose reader has asked for the command's output."""
     return asdict(result) | {"stdout": content(result.stdout), "stderr": content(result.stderr)}
 
@@ -132,7 +132,7 @@ ADVICE_TIMEOUT_S = 20.0
 BLANKS, FOR_A_SHELL = re.compile(r"\s"), re.compile(r"[|&;<>$`*?~(){}\n]")
 
 
-def _advise(lab: Lab, host: str, command: Sequence[str], result: Result, *, in_container: bool) -> None:
+def _advise(lab: Lab, host: str, command: Sequence[str], result: CommandResult, *, in_container: bool) -> None:
     """Advise a user whose command does not exist: on a whole command line as one word, as for a shell, or on what
     brings the program."""
     (first, *others) = command
@@ -158,7 +158,7 @@ def _advise_program(lab: Lab, host: str, name: str, *, in_container: bool) -> No
     with suppress(MinigtsError):  # a host without this image has no advice
         advice = lab.provider.run(host, [ADVICE, "--", name], timeout_s=ADVICE_TIMEOUT_S, check=False)
         if advice.code == NOT_FOUND and advice.stderr.startswith(name):
-            console.note(f"minigts: {shown(advice.stderr.strip())}")
+            console.note(f"minigts: {screen_text(advice.stderr.strip())}")
 
 
 def _says_missing(name: str, stderr: Foreign) -> bool:
@@ -179,7 +179,7 @@ a second late."""
 
 
 @contextmanager
-def _hearing(lab: Lab, host: str) -> Iterator[Callable[[Result], None]]:
+def _hearing(lab: Lab, host: str) -> Iterator[Callable[[CommandResult], None]]:
     """Within the context, report each process of the host whose processor time stops being free, and each that the
     host's kernel kills because memory has run out. Yields a function that waits for such a report if the command was
     killed."""
@@ -193,7 +193,7 @@ def _hearing(lab: Lab, host: str) -> Iterator[Callable[[Result], None]]:
 
     watcher = threading.Thread(target=watch, daemon=True)
 
-    def hear_why(result: Result) -> None:
+    def hear_why(result: CommandResult) -> None:
         until = time.monotonic() + (LAST_WORDS_S if result.code == KILLED else 0)
         while heard and time.monotonic() < until and not any(each.is_new() for each in heard):
             time.sleep(LAST_WORDS_S / 20)
@@ -258,7 +258,7 @@ class _Heard:
 
 
 def _on_all(
-    lab: Lab, run: Callable[[str, Callable[[bytes], None] | None], Result], timeout: float, *, as_json: bool
+    lab: Lab, run: Callable[[str, Callable[[bytes], None] | None], CommandResult], timeout: float, *, as_json: bool
 ) -> int:
     """Run the command on all hosts at once; return the highest of their exit codes. A host that fails does not stop the
     others."""

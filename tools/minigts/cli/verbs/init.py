@@ -32,11 +32,11 @@ def init(
     Example:  minigts init
     """
     from minigts import paths
-    from minigts.language.problems import shown
+    from minigts.language.problems import quote
     from minigts.topology.fields import NAME, NAME_HINT
 
     if not NAME.fullmatch(name) or not name[0].isalpha():  # an experiment's name begins with a letter
-        raise InputError(f"init: {shown(name)} is not {NAME_HINT}, and a letter first")
+        raise InputError(f"init: {quote(name)} is not {NAME_HINT}, and a letter first")
     test = f"test_{name.replace('-', '_')}.py"
     places = {"topology.yaml": f"{name}.yaml", "experiment.yaml": f"{name}-experiment.yaml", "test.py": test}
     if there := [file for file in places.values() if Path(file).exists() or Path(file).is_symlink()]:

@@ -15,7 +15,7 @@ from minigts.cli.views import tables
 from minigts.errors import InputError
 
 if TYPE_CHECKING:
-    from minigts.lessons.model import Numbered
+    from minigts.lessons.model import NumberedLesson
     from minigts.lessons.verdicts import LessonVerdict
 
 verb = Verb(CLASSROOM, 420)
@@ -107,7 +107,7 @@ def _tell(number: int) -> None:
     console.note(f"begin with: minigts lesson {number} start")
 
 
-def _asked(found: Numbered) -> str:
+def _asked(found: NumberedLesson) -> str:
     predict = found.lesson.predict
     return "To find: what is broken, and on which host" if predict is None else f"To predict: {predict.ask}"
 

@@ -71,7 +71,7 @@ def logs(
 
 
 def _logs_of_pod(lab: Lab, word: str, only: str | None, into: Path | None) -> None:
-    from minigts.foreign import Foreign, content, file_name, shown
+    from minigts.foreign import Foreign, content, file_name, screen_text
     from minigts.overlays import pods
 
     pod, container = pods.find(lab, word)
@@ -79,7 +79,7 @@ def _logs_of_pod(lab: Lab, word: str, only: str | None, into: Path | None) -> No
         container = one_of("container", only, [one.name for one in pod.containers])
     for name, text in pods.logs(lab, pod, container).items():
         if into is None:
-            console.show_text(f"{pod.full_name}: {name}", shown(text, len(text)).splitlines())
+            console.show_text(f"{pod.full_name}: {name}", screen_text(text, len(text)).splitlines())
         else:
             named = file_name(Foreign(f"{pod.namespace}.{pod.name}"))
             place = writable(into / named, "--into")

@@ -12,7 +12,7 @@ from minigts.cli import completion, console
 from minigts.cli.options import LabName
 from minigts.cli.verbs import LABS, Verb
 from minigts.errors import InputError
-from minigts.foreign import shown
+from minigts.foreign import screen_text
 
 verb = Verb(LABS, 170)
 
@@ -69,5 +69,5 @@ def play(
     result = played(opened, plan.schedule, tell, beside)
     if result is not None:
         said = result.stdout + result.stderr
-        typer.echo(shown(said, len(said)), nl=False)
+        typer.echo(screen_text(said, len(said)), nl=False)
     console.note("the schedule is over; every link is as it was before")

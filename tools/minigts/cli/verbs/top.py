@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Group
 
     from minigts.lab import Lab
-    from minigts.lab.usage import Activity, Load, TcpFlow
+    from minigts.lab.usage import Activity, DirectionUsage, Load
 
 verb = Verb(LABS, 230)
 
@@ -117,7 +117,7 @@ def _load(load: Load) -> tuple[str, ...]:
     )
 
 
-def _flow(flow: TcpFlow) -> tuple[str, ...]:
+def _flow(flow: DirectionUsage) -> tuple[str, ...]:
     share = f"{flow.mbit / flow.rate_mbit:.0%}" if flow.rate_mbit else ""
     queue = f"{flow.queued_bytes / 1000:.1f} kB" if flow.rate_mbit else ""
     rates = (f"{flow.mbit:.2f}", share, f"{flow.frames:.0f}", queue)
@@ -125,7 +125,7 @@ def _flow(flow: TcpFlow) -> tuple[str, ...]:
     return (flow.link, flow.source, flow.target, *rates, str(flow.dropped), str(flow.lost), rtt, _state(flow))
 
 
-def _state(flow: TcpFlow) -> str:
+def _state(flow: DirectionUsage) -> str:
     words = [
         flow.outage,
         f"{flow.marked} marked (ECN)" if flow.marked else "",

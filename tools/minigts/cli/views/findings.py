@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from minigts.experiments.prepare import Prepared
-    from minigts.experiments.provider_comparison import Comparison
+    from minigts.experiments.provider_comparison import ProviderComparison
     from minigts.experiments.run import RunOutcome
     from minigts.experiments.summary import Verdict
     from minigts.fidelity.certificate import Certificate, CertificateRow
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from minigts.judge.statistics import Estimate
     from minigts.lab import Lab
     from minigts.report.page import Table as Result
-    from minigts.results.schema import Claim
+    from minigts.results.schema import ClaimVerdict
 
 CERTIFIED = ("RTT", "loss", "TCP", "rate")
 """The quantities that a certificate's table may have for each link and path."""
@@ -148,7 +148,7 @@ def setting(value: float | str | None, unit: str) -> str:
     return "none" if value is None else f"{digits(value, 7)} {unit}"
 
 
-def show_providers(found: Comparison) -> None:
+def show_providers(found: ProviderComparison) -> None:
     """Print a row for each quantity with a column for each provider: the median, and its interval if there are several
     rounds."""
     columns = ("", "", *(f">{name}" for name in found.providers))
@@ -201,7 +201,7 @@ def show_outcome(outcome: RunOutcome, directory: Path) -> None:
             console.note(f"  {sample}")
 
 
-def show_claims(claims: Sequence[Verdict | Claim], experiment: str = "") -> None:
+def show_claims(claims: Sequence[Verdict | ClaimVerdict], experiment: str = "") -> None:
     """Print a row for each verdict, below the name of the experiment's folder; then the counts of verdicts."""
     from minigts.judge.verdicts import SHOWN
 

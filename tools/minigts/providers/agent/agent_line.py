@@ -39,7 +39,7 @@ class Client:
         return False
 
 
-class Line:
+class AgentInput:
     """Writes to an agent, never more than `window` bytes ahead of what the agent has read."""
 
     def __init__(self, writer: asyncio.StreamWriter, window: int) -> None:
@@ -83,7 +83,7 @@ class Line:
             self._room.set()
 
 
-class Process(Protocol):
+class SupervisedProcess(Protocol):
     """A process that a supervisor has started: subprocess.Popen, or a class with these methods."""
 
     pid: int
@@ -94,7 +94,7 @@ class Process(Protocol):
     def send_signal(self, number: int, /) -> None: ...
 
 
-class Host:
+class AgentHost:
     """A host's process (a kernel or an SSH connection), the line to its agent, and the clients of that agent.
 
     Frames from the host are checked here for all clients: if one is malformed, the line is closed and `on_fault` is
@@ -104,7 +104,7 @@ class Host:
     def __init__(
         self,
         name: str,
-        process: Process,
+        process: SupervisedProcess,
         line: socket.socket,
         window: int = protocol.WINDOW,
         before_end: Callable[[], None] = lambda: None,
@@ -122,7 +122,7 @@ class Host:
     async def serve(self, path: str) -> None:
         """Carry frames until the line ends; then close every client's connection."""
         reader, writer = await asyncio.open_connection(sock=self._socket)
-        self._line = Line(writer, self._window)
+        self._line = AgentInput(writer, self._window)
         server = await _serve_at(path, self._client_connects)
         decoder = protocol.Decoder(protocol.LONGEST_ANSWER)
         try:

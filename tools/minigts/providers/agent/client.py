@@ -25,7 +25,7 @@ from minigts.machine.parallel import breakable
 from minigts.providers.agent import ended as endings
 from minigts.providers.agent import protocol, sockets
 from minigts.providers.agent.patience import LOOK_S, Conditions, Patience
-from minigts.providers.base import Result
+from minigts.providers.base import CommandResult
 
 GRACE_S = 10.0
 """Seconds after a command's own limit until a silent host counts as gone."""
@@ -75,7 +75,7 @@ def run(
     on_stdout: Callable[[bytes], object] | None = None,
     on_look: Callable[[], object] | None = None,
     conditions: Conditions | None = None,
-) -> Result:
+) -> CommandResult:
     """Run a command and wait for its end; see `Provider.run`. `on_stdout` gets the standard output, which is then not
     in the result. `on_look` is called about once a second; an error that it raises ends the command.
 
@@ -318,7 +318,7 @@ class _Kept:
             return None
         return next((lack for number, lack in LACKS.items() if said.endswith(f" (os error {number})\n")), None)
 
-    def result(self, ended: protocol.Ended, timeout_s: float, seconds: float, *, check: bool) -> Result:
+    def result(self, ended: protocol.Ended, timeout_s: float, seconds: float, *, check: bool) -> CommandResult:
         """The command's result, with a mark where its output was cut. Raises CommandTimeout, CommandFailed."""
         out, err = self._text(protocol.STDOUT), self._text(protocol.STDERR)
         err += CUT_MARK.format(self._most_bytes) if self._is_cut else ""
@@ -326,7 +326,7 @@ class _Kept:
             raise CommandTimeout(self._host, self._argv, timeout_s, out, err)
         if check and ended.code != 0:
             raise CommandFailed(self._host, self._argv, ended.code, out, err)
-        return Result(self._host, self._argv, ended.code, out, err, seconds)
+        return CommandResult(self._host, self._argv, ended.code, out, err, seconds)
 
 
 def _connect(rundir: Path, host: str, conditions: Conditions | None) -> socket.socket:

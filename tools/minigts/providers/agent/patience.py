@@ -49,7 +49,7 @@ class LabTime(NamedTuple):
     passes: bool
 
 
-class Clock(Protocol):
+class LabClock(Protocol):
     """A lab's own clock, read without waiting for it."""
 
     @property
@@ -70,7 +70,7 @@ def _never() -> bool:
 class Conditions:
     """What a provider knows about a host without asking its agent."""
 
-    clock: Callable[[], Clock] | None = None
+    clock: Callable[[], LabClock] | None = None
     """Makes the reader of the lab's own clock; None if the lab uses this machine's time."""
     is_held: Callable[[], bool] = _never
     """Whether the host is paused (`minigts pause`), or its disk is being copied."""
@@ -92,7 +92,7 @@ class Patience:
     ) -> None:
         self._host, self._what, self._conditions, self._limit_s = host, what, conditions, limit_s
         self._asks = asks
-        self._clock: Clock | None = None
+        self._clock: LabClock | None = None
         self.has_greeted: bool | None = None
         """Whether the host's agent has greeted; None if its supervisor has not said so."""
         now = time.monotonic()

@@ -18,7 +18,7 @@ from minigts.providers import archive
 from minigts.providers.agent import client, lab_processes
 from minigts.providers.agent.patience import Conditions
 from minigts.providers.archive import Copy
-from minigts.providers.base import Result
+from minigts.providers.base import CommandResult
 from minigts.providers.real_time import RealTime
 
 T = TypeVar("T")
@@ -66,10 +66,10 @@ class AgentProvider(RealTime):
         check: bool = True,
         stdin: bytes = b"",
         on_output: Callable[[bytes], None] | None = None,
-    ) -> Result:
+    ) -> CommandResult:
         return self._run(host, argv, timeout_s=timeout_s, check=check, stdin=stdin, on_output=on_output)
 
-    def _run(self, host: str, argv: Sequence[str], **settings: Any) -> Result:
+    def _run(self, host: str, argv: Sequence[str], **settings: Any) -> CommandResult:
         """`client.run` with this provider's `Conditions` of the host."""
         return client.run(self.rundir, host, argv, conditions=self._conditions(host), **settings)
 

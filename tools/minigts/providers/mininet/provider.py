@@ -22,7 +22,7 @@ from minigts.language import documents
 from minigts.machine.progress import Progress
 from minigts.providers.agent import client, lab_processes
 from minigts.providers.agent.provider import AgentProvider
-from minigts.providers.base import CARRIERS, DoctorFinding, Result, Supports
+from minigts.providers.base import CARRIERS, CommandResult, DoctorFinding, Supports
 from minigts.providers.mininet import doctor, kernel
 from minigts.providers.uml import doctor as uml_doctor
 from minigts.providers.uml import facts, memory
@@ -142,7 +142,7 @@ class MininetProvider(AgentProvider):
         check: bool = True,
         stdin: bytes = b"",
         on_output: Callable[[bytes], None] | None = None,
-    ) -> Result:
+    ) -> CommandResult:
         inside = [*self._enter(host), *argv]
         try:
             result = client.run(

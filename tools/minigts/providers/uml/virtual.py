@@ -20,8 +20,8 @@ from minigts.machine.parallel import NoTurn, Together, Turn, together
 from minigts.machine.progress import Progress
 from minigts.providers.agent import client, lab_processes, lent_turn
 from minigts.providers.agent.patience import Conditions
-from minigts.providers.base import Result, SentFrame, Supports, Tap
-from minigts.providers.course import Course, course_request
+from minigts.providers.base import CommandResult, SentFrame, Supports, Tap
+from minigts.providers.course import RecordedCourse, course_request
 from minigts.providers.uml.build import build_all, provenance
 from minigts.providers.uml.clock import client as clock_client
 from minigts.providers.uml.clock import tap as clock_tap
@@ -111,7 +111,7 @@ class VirtualUmlProvider(UmlProvider):
         check: bool = True,
         stdin: bytes = b"",
         on_output: Callable[[bytes], None] | None = None,
-    ) -> Result:
+    ) -> CommandResult:
         """See `Provider.run`. `timeout_s` and the result's `seconds` are in the lab's time."""
         try:
             clock = clock_client.ClockClient(self.rundir)
@@ -210,7 +210,7 @@ class VirtualUmlProvider(UmlProvider):
         machines = {machine.number: machine for machine in launch.machines}
         return _Tap(clock_tap.ClockTap(self.rundir), machines, launch.clock.epoch_ns)
 
-    def course(self) -> Course:
+    def course(self) -> RecordedCourse:
         found = clock_client.course(self.rundir)
         ports = {machine.name: _ports_by_name(machine) for machine in self._kernels()}
         hosts = (each.model_copy(update={"ports": ports.get(each.name, ())}) for each in found.hosts)

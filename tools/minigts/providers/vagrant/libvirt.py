@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from minigts.errors import CommandFailed, EnvironmentLacks, MinigtsError
-from minigts.foreign import shown
+from minigts.foreign import screen_text
 from minigts.machine import shell
 from minigts.providers.vagrant import definition, private_libvirt
 
@@ -141,5 +141,5 @@ def _virsh(*argv: str, check: bool = True) -> str:
         return shell.run(["virsh", "-c", uri(), *argv], timeout_s=TIMEOUT_S, check=check).stdout
     except CommandFailed as error:
         if "failed to connect" in error.err:
-            raise EnvironmentLacks(f"libvirt does not answer at {uri()}: {shown(error.err.strip())}") from error
+            raise EnvironmentLacks(f"libvirt does not answer at {uri()}: {screen_text(error.err.strip())}") from error
         raise

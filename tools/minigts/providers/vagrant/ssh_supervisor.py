@@ -20,7 +20,7 @@ from minigts import paths
 from minigts.language import documents
 from minigts.machine import shell
 from minigts.providers.agent import lab_processes
-from minigts.providers.agent.agent_line import Host
+from minigts.providers.agent.agent_line import AgentHost
 from minigts.providers.agent.own_directory import OwnDirectory
 
 AGENT = "/usr/lib/minigts/agent line"
@@ -104,7 +104,7 @@ async def _keep(launch: SshLaunch, rundir: Path, name: str, stop: asyncio.Event)
                 dies_with_parent=True,
             )
         theirs.close()
-        host = Host(name, connection, ours, window=WINDOW)
+        host = AgentHost(name, connection, ours, window=WINDOW)
         serving = asyncio.create_task(host.serve(f"hosts/{name}/{paths.CONTROL_SOCKET}"))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from minigts.language import interface_names
-from minigts.topology.containers import Container
+from minigts.topology.containers import PlannedContainer
 from minigts.topology.fields import (
     MOST_HOSTS,
     Address,
@@ -219,7 +219,9 @@ class Host(Machine):
     address: Annotated[Address, Fact(stays="hosts keep their addresses")]
     """The host's own address, a /32 on its loopback: the same on whichever segment a packet arrives."""
     ports: Annotated[tuple[HostPort, ...], PARTS]
-    containers: Annotated[tuple[Container, ...], Fact(stays="containers are started as the overlay is joined")] = ()
+    containers: Annotated[
+        tuple[PlannedContainer, ...], Fact(stays="containers are started as the overlay is joined")
+    ] = ()
     """The user's own containers, in the lab's overlay."""
     sysctls: Annotated[
         tuple[Sysctl, ...],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minigts.errors import InputError
-from minigts.language.problems import did_you_mean, listed, shown
+from minigts.language.problems import did_you_mean, list_names, quote
 from minigts.topology.plan.elements import Link
 from minigts.topology.plan.plan import Plan
 
@@ -37,4 +37,4 @@ def link_named(plan: Plan, name: str) -> Link:
     if (found := link_named_if_any(plan, name)) is not None:
         return found
     known = [link.name for link in plan.links]
-    raise InputError(f"no link {shown(name)}; links are {listed(known)}{did_you_mean(name, known)}")
+    raise InputError(f"no link {quote(name)}; links are {list_names(known)}{did_you_mean(name, known)}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from minigts.errors import InputError, Problem
-from minigts.language.problems import Finding, Location, shown
+from minigts.language.problems import Finding, Location, quote
 from minigts.language.source import Language
 from minigts.language.tree import Tree, read_tree
 from minigts.topology.containers import ContainerSpec
@@ -61,7 +61,7 @@ def compose(
             containers[host.name] = found.services
             findings.extend(_unused(tree, host, found.images))
         except FileRefused as problem:
-            findings.append((_place(tree, host), f"{shown(host.spec.compose.file)} {problem}"))
+            findings.append((_place(tree, host), f"{quote(host.spec.compose.file)} {problem}"))
         except InputError as error:
             problems |= dict.fromkeys(error.problems)
     return Composing(containers, tuple(findings), tuple(problems), tuple(notes))
@@ -80,7 +80,7 @@ def _takers(drafted: Draft, file: str) -> tuple[str, ...]:
 
 def _host(
     host: DraftHost, takers: tuple[str, ...], variables: Mapping[str, str], beside: UserFiles
-) -> compose_file.Host:
+) -> compose_file.ComposeHost:
     assert host.spec.compose is not None  # that is why it is read
     folder = str(PurePosixPath(host.spec.compose.file).parent)
 
@@ -89,11 +89,11 @@ def _host(
         try:
             return beside.text(str(PurePosixPath(folder, path)), _VARIABLES)
         except FileRefused as problem:
-            raise ValueError(f"{shown(path)} {problem}") from None
+            raise ValueError(f"{quote(path)} {problem}") from None
         except InputError as error:
-            raise ValueError(f"{shown(path)}: {error.problems[0].message}") from None
+            raise ValueError(f"{quote(path)}: {error.problems[0].message}") from None
 
-    return compose_file.Host(host.name, takers, variables, host.spec.compose.images, folder, text_of)
+    return compose_file.ComposeHost(host.name, takers, variables, host.spec.compose.images, folder, text_of)
 
 
 def _place(tree: Tree, host: DraftHost) -> Location:
@@ -107,8 +107,8 @@ def _unused(tree: Tree, host: DraftHost, used: frozenset[str]) -> Iterator[Findi
     for name in host.spec.compose.images:
         if name not in used:
             where = (*_place(tree, host), "images", name)
-            yield where, f"{shown(name)} is no image of {shown(host.spec.compose.file)}; it names {_all(used)}"
+            yield where, f"{quote(name)} is no image of {quote(host.spec.compose.file)}; it names {_all(used)}"
 
 
 def _all(names: frozenset[str]) -> str:
-    return ", ".join(shown(name) for name in sorted(names)) or "none"
+    return ", ".join(quote(name) for name in sorted(names)) or "none"

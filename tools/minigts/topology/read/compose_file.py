@@ -16,7 +16,7 @@ from typing import Annotated, TypeAlias
 from pydantic import BeforeValidator, Field, ValidationError
 
 from minigts.language.fields import Strict, matching, text, unknown, whole
-from minigts.language.problems import Finding, Location, listed, shown
+from minigts.language.problems import Finding, Location, list_names, quote
 from minigts.language.source import Language
 from minigts.language.tree import Data, Tree
 from minigts.language.validation import findings_of, validate
@@ -24,7 +24,7 @@ from minigts.topology.containers import (
     ENGINES_IMAGE,
     MOST_ENTRIES,
     MOST_TIMES,
-    Beside,
+    ComposeSettings,
     Health,
     ServiceSpec,
     is_path,
@@ -88,7 +88,7 @@ _USER = re.compile(r"[A-Za-z0-9_.-]{1,64}(?::[A-Za-z0-9_.-]{1,64})?", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Host:
+class ComposeHost:
     """A host of a Compose file. `directory` is the file's directory, relative to the topology's. `text_of` reads a
     file by its path relative to `directory`; it raises ValueError. `takers` are all hosts that take the file."""
 
@@ -110,7 +110,7 @@ class Composed:
     """The names of images in the file."""
 
 
-def read(tree: Tree, host: Host) -> Composed:
+def read(tree: Tree, host: ComposeHost) -> Composed:
     """The document's services on the host, in the order in which they start, and all findings but those of services
     on other hosts, whose variables may differ."""
     findings: list[Finding] = []
@@ -121,7 +121,7 @@ def read(tree: Tree, host: Host) -> Composed:
     return replace(found, findings=own)
 
 
-def _read(tree: Tree, host: Host, placed: Mapping[str, str], findings: list[Finding]) -> Composed:
+def _read(tree: Tree, host: ComposeHost, placed: Mapping[str, str], findings: list[Finding]) -> Composed:
     data = _without_extensions(tree.data)
     if isinstance(data, dict):
         data = {key: _substituted(value, (key,), host.variables, findings) for key, value in data.items()}
@@ -159,7 +159,7 @@ def _placements(data: Data, takers: Sequence[str], findings: list[Finding]) -> d
             findings.append(((*where, "host"), unknown("host", "hosts that take this file", host, takers)))
         placed[name] = host if isinstance(host, str) else ""
     for name in unplaced if placed else ():
-        finding = f"{shown(next(iter(placed)))} names its host: write {EXTENSION}: {{host: …}} for each service"
+        finding = f"{quote(next(iter(placed)))} names its host: write {EXTENSION}: {{host: …}} for each service"
         findings.append((("services", name), finding))
     return placed
 
@@ -269,7 +269,7 @@ def _check(document: _Document, findings: list[Finding]) -> None:
     for name, service in document.services.items():
         where: Location = ("services", name)
         if not NAME.fullmatch(name):
-            findings.append((where, f"{shown(name)} is not {NAME_HINT}"))
+            findings.append((where, f"{quote(name)} is not {NAME_HINT}"))
         findings.extend(_missing((*where, "depends_on"), "service", service.depends_on, [*document.services]))
         findings.extend(_missing((*where, "networks"), "network", service.networks or (), networks))
         findings.extend(_undeclared((*where, "volumes"), service, [*(document.volumes or ())]))
@@ -288,12 +288,12 @@ def _undeclared(where: Location, service: _Service, declared: Sequence[str]) -> 
     for index, volume in enumerate(service.volumes):
         source = volume.partition(":")[0]
         if not is_path(source) and source not in declared:
-            hint = f"; declared are {listed(declared)}" if declared else ""
-            finding = f"no volume {shown(source)}: declare it under `volumes:` at the top of the file{hint}"
+            hint = f"; declared are {list_names(declared)}" if declared else ""
+            finding = f"no volume {quote(source)}: declare it under `volumes:` at the top of the file{hint}"
             yield (*where, index), finding
 
 
-def _service(name: str, service: _Service, host: Host, findings: list[Finding]) -> ServiceSpec | None:
+def _service(name: str, service: _Service, host: ComposeHost, findings: list[Finding]) -> ServiceSpec | None:
     """The container of a service; None, and a finding, where it is not valid."""
     where: Location = ("services", name)
     written = {
@@ -306,7 +306,7 @@ def _service(name: str, service: _Service, host: Host, findings: list[Finding]) 
         "restart": service.restart or "no",
     }
     also = [service.container_name, service.hostname, *itertools.chain(*(service.networks or {}).values())]
-    beside = Beside(
+    beside = ComposeSettings(
         entrypoint=service.entrypoint or (),
         working_directory=service.working_dir,
         user=service.user,
@@ -345,7 +345,7 @@ def _placed(volume: str, directory: str) -> str:
     return f"{path if path.startswith('../') else f'./{path}'}{colon}{rest}"
 
 
-def _environment(where: Location, service: _Service, host: Host, findings: list[Finding]) -> dict[str, str]:
+def _environment(where: Location, service: _Service, host: ComposeHost, findings: list[Finding]) -> dict[str, str]:
     """Variables of the service's files, overridden by its own. A name without a value has the host's value."""
     found: dict[str, str | None] = {}
     for path in service.env_file:
@@ -366,7 +366,7 @@ def _require_names_apart(specs: Iterable[ServiceSpec | None], findings: list[Fin
     for spec in (each for each in specs if each is not None):
         for name in spec.beside.names:
             if known.setdefault(name, spec.name) != spec.name:
-                finding = f"{shown(name)} is {known[name]}'s name, too; give each container names of its own"
+                finding = f"{quote(name)} is {known[name]}'s name, too; give each container names of its own"
                 findings.append((("services", spec.name), finding))
 
 
@@ -377,7 +377,7 @@ def _in_order(document: _Document, made: Mapping[str, ServiceSpec], findings: li
     while left:
         ready = next((name for name, waits in left.items() if waits <= {*ordered}), None)
         if ready is None:
-            finding = f"none of {listed([*left])} can start first: each waits for another of them, or itself"
+            finding = f"none of {list_names([*left])} can start first: each waits for another of them, or itself"
             findings.append((("services", next(iter(left)), "depends_on"), finding))
             break
         ordered.append(ready)

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BeforeValidator
 
 from minigts.language.fields import unknown
-from minigts.language.problems import Finding, Misplaced, shown
+from minigts.language.problems import Finding, Misplaced, quote
 from minigts.language.quantities import is_whole_number
 from minigts.topology.containers import (
     CONTAINERS_VARIABLE,
@@ -44,7 +44,7 @@ def substitute(written: str, variables: Mapping[str, str]) -> str:
         elif name := VARIABLE.match(rest):
             filled, rest = filled + _required(name[0], variables), rest[name.end() :]
         else:
-            raise ValueError(f"{shown(written)} has a $ that begins no variable: write $$ for the character itself")
+            raise ValueError(f"{quote(written)} has a $ that begins no variable: write $$ for the character itself")
     return filled + rest
 
 
@@ -55,14 +55,14 @@ def _braced(rest: str, written: str) -> tuple[str, str]:
         depth += (character == "{") - (character == "}")
         if depth == 0:
             return rest[1:index], rest[index + 1 :]
-    raise ValueError(f"{shown(written)} has a brace that does not end: write it as in ${{PORT:-8080}}")
+    raise ValueError(f"{quote(written)} has a brace that does not end: write it as in ${{PORT:-8080}}")
 
 
 def _value_of(inside: str, written: str, variables: Mapping[str, str]) -> str:
     name = VARIABLE.match(inside)
     action = inside[name.end() :] if name else ""
     if name is None or (action and not re.match(r":?[-?+]", action)):
-        raise ValueError(f"{shown(written)} names no variable: write it as in ${{PORT:-8080}}")
+        raise ValueError(f"{quote(written)} names no variable: write it as in ${{PORT:-8080}}")
     if not action:
         return _required(name[0], variables)
     value = variables.get(name[0])
@@ -96,7 +96,7 @@ def entries(path: str, content: str) -> Iterator[tuple[str, str | None]]:
             continue
         entry = _ENTRY.fullmatch(stripped)
         if entry is None:
-            raise ValueError(f"{path}:{number}: {shown(stripped)} is no variable: write NAME=VALUE")
+            raise ValueError(f"{path}:{number}: {quote(stripped)} is no variable: write NAME=VALUE")
         value = None if entry[2] is None else entry[2].strip()
         if value is None:
             yield entry[1], None
@@ -104,7 +104,7 @@ def entries(path: str, content: str) -> Iterator[tuple[str, str | None]]:
             yield entry[1], quoted[1] if quoted[2] is None else quoted[2]
         elif re.search(r"[\\$]|^['\"]", value):
             wanted = "a lab substitutes nothing here: write the value in single quotes, in one line"
-            raise ValueError(f"{path}:{number}: {shown(stripped)}: {wanted}")
+            raise ValueError(f"{path}:{number}: {quote(stripped)}: {wanted}")
         else:
             yield entry[1], re.split(r"\s+#", value)[0].rstrip()
 
@@ -129,7 +129,7 @@ def _each(
     elif isinstance(value, dict) and mapping is not None:
         entries = [(key, partial(mapping, key, one)) for key, one in value.items()]
     else:
-        raise ValueError(f"{shown(value)} where {wanted} is wanted")
+        raise ValueError(f"{quote(value)} where {wanted} is wanted")
     findings: list[Finding] = []
     made = []
     for place, read_one in entries:
@@ -146,7 +146,7 @@ def _each(
 
 def image(value: object) -> str:
     if not isinstance(value, str) or not REFERENCE.fullmatch(value):
-        raise ValueError(f"{shown(value)} names no image: write it as in redis:7")
+        raise ValueError(f"{quote(value)} names no image: write it as in redis:7")
     return value
 
 
@@ -157,7 +157,7 @@ def command(value: object) -> tuple[str, ...]:
         try:
             words = tuple(shlex.split(a_text(value)))
         except ValueError as error:
-            raise ValueError(f"{shown(value)} is no command: {error}") from error
+            raise ValueError(f"{quote(value)} is no command: {error}") from error
     if not words:
         raise ValueError("an empty command: leave it out for the image's own")
     return words
@@ -165,7 +165,7 @@ def command(value: object) -> tuple[str, ...]:
 
 def a_text(value: object) -> str:
     if not isinstance(value, str) or len(value) > LONGEST_TEXT:
-        raise ValueError(f"{shown(value)} is no text of at most {LONGEST_TEXT} characters")
+        raise ValueError(f"{quote(value)} is no text of at most {LONGEST_TEXT} characters")
     return value
 
 
@@ -174,7 +174,7 @@ def pairs(value: object) -> dict[str, str | None]:
 
     def named(name: str, content: object) -> tuple[str, str | None]:
         if not CONTAINERS_VARIABLE.fullmatch(name):
-            raise ValueError(f"{shown(name)} is no variable's name: {CONTAINERS_VARIABLE_HINT}")
+            raise ValueError(f"{quote(name)} is no variable's name: {CONTAINERS_VARIABLE_HINT}")
         return name, None if content is None else a_text(content)
 
     def parse(one: object) -> tuple[str, str | None]:
@@ -187,7 +187,7 @@ def pairs(value: object) -> dict[str, str | None]:
 def labels(value: object) -> dict[str, str]:
     def named(name: str, content: object) -> tuple[str, str]:
         if not _LABEL.fullmatch(name):
-            raise ValueError(f"{shown(name)} is no label: write letters, digits, dots, hyphens and slashes")
+            raise ValueError(f"{quote(name)} is no label: write letters, digits, dots, hyphens and slashes")
         return name, a_text("" if content is None else content)
 
     def parse(one: object) -> tuple[str, str]:
@@ -209,7 +209,7 @@ def env_files(value: object) -> tuple[str, ...]:
 
 def truth(value: object) -> bool:
     if value not in ("true", "false"):
-        raise ValueError(f"{shown(value)} is neither true nor false")
+        raise ValueError(f"{quote(value)} is neither true nor false")
     return value == "true"
 
 
@@ -231,14 +231,14 @@ def _port(one: object) -> str:
     ports, _, protocol = written.partition("/")
     if protocol not in ("", "tcp"):
         raise ValueError(
-            f"{shown(written)}: a host publishes TCP ports only; over the overlay containers have every protocol"
+            f"{quote(written)}: a host publishes TCP ports only; over the overlay containers have every protocol"
         )
     if is_whole_number(ports) or ports.startswith(":"):
         number = ports.removeprefix(":")
-        raise ValueError(f"{shown(written)} leaves the host's port to chance: write both, as in {number}:{number}")
+        raise ValueError(f"{quote(written)} leaves the host's port to chance: write both, as in {number}:{number}")
     if not _PORTS.fullmatch(ports):
         raise ValueError(
-            f"{shown(written)} is no port: write the host's and the container's, one each, without an address, as in "
+            f"{quote(written)} is no port: write the host's and the container's, one each, without an address, as in "
             "8080:80"
         )
     return ports
@@ -257,22 +257,22 @@ def _volume(one: object) -> str:
     if isinstance(one, dict):
         kind = one.get("type")
         if kind not in ("bind", "volume"):
-            raise ValueError(f"{shown(kind)} is no kind of volume that a lab has: write bind or volume")
+            raise ValueError(f"{quote(kind)} is no kind of volume that a lab has: write bind or volume")
         _require_keys(one, ("type", "source", "target", "read_only"))
         source, target = a_text(one.get("source")), a_text(one.get("target"))
         if (kind == "bind") != _from_here(source):
             wanted = "a path, as in ./site" if kind == "bind" else "a name, as in data"
-            raise ValueError(f"{shown(source)} is no source of the kind {kind}: write {wanted}")
+            raise ValueError(f"{quote(source)} is no source of the kind {kind}: write {wanted}")
         mode = "ro" if truth(one.get("read_only", "false")) else "rw"
     else:
         source, _, rest = a_text(one).partition(":")
         target, _, mode = rest.partition(":")
         if not rest:
-            raise ValueError(f"{shown(one)} has no name: write one in front, as in data:{source}")
+            raise ValueError(f"{quote(one)} has no name: write one in front, as in data:{source}")
         if mode in ("z", "Z", "ro,z", "ro,Z"):
-            raise ValueError(f"{shown(one)}: hosts have no SELinux: leave {mode.rpartition(',')[2]} out")
+            raise ValueError(f"{quote(one)}: hosts have no SELinux: leave {mode.rpartition(',')[2]} out")
     if source.startswith("~"):
-        raise ValueError(f"{shown(source)}: a lab has no home directory: write a path from the file on, as in ./site")
+        raise ValueError(f"{quote(source)}: a lab has no home directory: write a path from the file on, as in ./site")
     if _from_here(source) and not is_path(source):
         source = f"./{source}"
     return f"{source}:{target}{':ro' if mode == 'ro' else f':{mode}' if mode else ''}"
@@ -287,7 +287,7 @@ def depends(value: object) -> tuple[str, ...]:
         if isinstance(settings, dict):
             _require_keys(settings, ("condition", "required", "restart"))
             if settings.get("condition", "service_started") != "service_started":
-                raise Misplaced([(("condition",), f"{shown(settings['condition'])}: {_ORDER_ONLY}")])
+                raise Misplaced([(("condition",), f"{quote(settings['condition'])}: {_ORDER_ONLY}")])
             for key, usual in (("required", "true"), ("restart", "false")):
                 if settings.get(key, usual) != usual:
                     raise Misplaced([((key,), f"only {usual} is possible: leave it out")])
@@ -303,7 +303,7 @@ def networks(value: object) -> dict[str, tuple[str, ...]]:
         if settings is None:
             return name, ()
         if not isinstance(settings, dict):
-            raise ValueError(f"{shown(settings)} where a mapping is wanted, as in {{aliases: [db]}}")
+            raise ValueError(f"{quote(settings)} where a mapping is wanted, as in {{aliases: [db]}}")
         for key in settings:
             if key != "aliases":
                 raise Misplaced([((key,), "only `aliases` are honoured: the overlay gives addresses; leave it out")])
@@ -317,17 +317,17 @@ def networks(value: object) -> dict[str, tuple[str, ...]]:
 
 def a_name(value: object) -> str:
     if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise ValueError(f"{shown(value)} is not {NAME_HINT}")
+        raise ValueError(f"{quote(value)} is not {NAME_HINT}")
     return value
 
 
 def duration_ns(value: object) -> int:
     if not isinstance(value, str) or len(value) > 40 or not _DURATION.fullmatch(value):
-        raise ValueError(f"{shown(value)} is not a duration: write it as in 1m30s or 500ms")
+        raise ValueError(f"{quote(value)} is not a duration: write it as in 1m30s or 500ms")
     parts = re.findall(r"([0-9.]+)([a-z]+)", value)
     found = round(sum(float(number) * _UNITS_NS[unit] for number, unit in parts))
     if not 10**6 <= found <= 24 * 3600 * 10**9:
-        raise ValueError(f"{shown(value)} is out of range: a duration is from 1ms to 24h")
+        raise ValueError(f"{quote(value)} is out of range: a duration is from 1ms to 24h")
     return found
 
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from minigts.foreign import printable
 from minigts.language.host_paths import checked_target
-from minigts.language.problems import Finding, Location, path_of, shown
+from minigts.language.problems import Finding, Location, path_of, quote
 from minigts.language.tree import Data, Tree
 from minigts.topology.containers import ContainerSpec, is_file, is_path
 from minigts.topology.host_settings import HostSpec
@@ -48,7 +48,7 @@ def misplaced_paths(
                 yield from _stray(beside, (*where, number, *below), source, "")
         for spec in composed.get(host.name, ()):
             for _, source in _paths(spec):
-                yield from _stray(beside, _place_of_key(tree, host, "compose"), source, f"service {shown(spec.name)}: ")
+                yield from _stray(beside, _place_of_key(tree, host, "compose"), source, f"service {quote(spec.name)}: ")
 
 
 def _paths(spec: ContainerSpec) -> Iterator[tuple[Location, str]]:
@@ -64,7 +64,7 @@ def _stray(beside: UserFiles, where: Location, source: str, of: str) -> Iterator
     try:
         beside.require(source)
     except FileRefused as problem:
-        yield where, f"{of}{shown(source)} {problem}"
+        yield where, f"{of}{quote(source)} {problem}"
 
 
 def _place_of_key(tree: Tree, host: DraftHost, key: str) -> Location:
@@ -138,7 +138,7 @@ class _Layers:
                 try:
                     self._beside.require(image)
                 except FileRefused as problem:
-                    self.findings.append(((*where, "image"), f"{shown(image)} {problem}"))
+                    self.findings.append(((*where, "image"), f"{quote(image)} {problem}"))
             image = os.path.normpath(Path(self._file).absolute().parent / image)
         return Root(image=image, place=self._place((*where, "image")))
 
@@ -166,7 +166,7 @@ class _Layers:
                     raise FileRefused("is a directory, whose files keep their modes: leave `mode` out")
                 found = digest(source)
             except FileRefused as problem:
-                self.findings.append(((*where, "source"), f"{shown(spec.source)} {problem}"))
+                self.findings.append(((*where, "source"), f"{quote(spec.source)} {problem}"))
                 return None
         name = PurePosixPath(spec.source).name
         try:

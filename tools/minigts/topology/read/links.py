@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 from pydantic import BeforeValidator, Field, WithJsonSchema, create_model, model_validator
 
 from minigts.language.fields import MADE, matching, quantity
-from minigts.language.problems import shown
+from minigts.language.problems import quote
 from minigts.language.quantities import TIME_MS
 from minigts.language.spec import Spec
 from minigts.topology.end_setting import EndSetting
@@ -35,7 +35,7 @@ def _round_trip(value: object) -> object:
 def two_ends(value: object) -> list[object]:
     """The value, which is a list of two. Raises ValueError."""
     if not isinstance(value, list) or len(value) != 2:
-        got = f"{len(value)} given" if isinstance(value, list) else f"found {shown(value)}"
+        got = f"{len(value)} given" if isinstance(value, list) else f"found {quote(value)}"
         raise ValueError(f"a link has exactly two ends, as in [ams, bra]; {got}")
     return value
 

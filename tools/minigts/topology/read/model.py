@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from minigts.language import validation
 from minigts.language.fields import choice, matching, quantity, text
-from minigts.language.problems import shown
+from minigts.language.problems import quote
 from minigts.language.quantities import MEMORY_MB, whole_number
 from minigts.language.spec import Spec
 from minigts.topology.facts.lab.bfd import Bfd
@@ -57,7 +57,7 @@ CONTROLLER_HINT = "a controller: write builtin, or a host's name or an IPv4 addr
 def _priority(value: object) -> int:
     number = whole_number(value, "a priority", 0, HIGHEST_PRIORITY)
     if number % PRIORITY_STEP:
-        raise ValueError(f"{shown(value)} is not a priority: write a multiple of 4096, as in 4096 or 32768")
+        raise ValueError(f"{quote(value)} is not a priority: write a multiple of 4096, as in 4096 or 32768")
     return number
 
 

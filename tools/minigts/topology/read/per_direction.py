@@ -8,7 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 from pydantic import PlainValidator, WithJsonSchema
 
 from minigts.language.fields import unknown
-from minigts.language.problems import Finding, Misplaced, listed, shown
+from minigts.language.problems import Finding, Misplaced, list_names, quote
 from minigts.language.quantities import whole_number
 from minigts.topology.setting import Amount, Setting
 
@@ -31,8 +31,8 @@ Read: TypeAlias = Mapping[str, BothWays[Any]]
 
 def _no_mapping(value: object, keys: Iterable[str]) -> str:
     if value == {}:
-        return f"the mapping is empty; its keys are {listed([*keys])}"
-    return f"{shown(value)} is no mapping of {listed([*keys])}"
+        return f"the mapping is empty; its keys are {list_names([*keys])}"
+    return f"{quote(value)} is no mapping of {list_names([*keys])}"
 
 
 def key_annotations(settings: Sequence[Setting]) -> tuple[PlainValidator, WithJsonSchema]:

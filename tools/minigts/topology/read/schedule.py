@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from minigts.errors import InputError
-from minigts.language.problems import Finding, did_you_mean, listed, shown
+from minigts.language.problems import Finding, did_you_mean, list_names, quote
 from minigts.language.quantities import RATE_MBIT
 from minigts.language.source import Language
 from minigts.topology import disciplines, opportunities, rules
@@ -39,7 +39,7 @@ def read_schedule(
         where = ("schedule", number)
         if step.link not in ends:
             hint = did_you_mean(step.link, [*ends])
-            findings.append(((*where, "link"), f"no link {shown(step.link)}; links are {listed([*ends])}{hint}"))
+            findings.append(((*where, "link"), f"no link {quote(step.link)}; links are {list_names([*ends])}{hint}"))
         for key, named in (("from", step.sender), ("end", step.end)) if step.link in ends else ():
             if wrong := rules.strange_end(named, step.link, ends[step.link]):
                 findings.append(((*where, key), wrong))

@@ -9,7 +9,7 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from minigts.language.fields import whole
-from minigts.language.problems import shown
+from minigts.language.problems import quote
 from minigts.language.spec import Spec
 from minigts.topology.fields import HOST_NAME, MOST_HOSTS
 from minigts.topology.host_settings import HostSpec
@@ -30,7 +30,7 @@ def _names_or_count(least: int, letter: str, what: str = "hosts") -> Callable[[o
         text = value if isinstance(value, str) and re.fullmatch(r"[0-9]{1,6}", value, re.ASCII) else ""
         if not text or not least <= int(text) <= MOST_HOSTS:
             wanted = f"write a number from {least} to {MOST_HOSTS}, or a list of names"
-            raise ValueError(f"{shown(value)} does not say which {what}: {wanted}")
+            raise ValueError(f"{quote(value)} does not say which {what}: {wanted}")
         return [f"{letter}{number}" for number in range(1, int(text) + 1)]
 
     return parse

@@ -10,7 +10,7 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 
 from minigts.errors import InputError
-from minigts.language.problems import did_you_mean, listed, shown
+from minigts.language.problems import did_you_mean, list_names, quote
 from minigts.language.tree import Data, Tree
 
 
@@ -31,7 +31,7 @@ def _put(data: Data, place: str, words: Sequence[str], value: str) -> None:
             _put(entry, place, left, value)
         return
     if not isinstance(data, dict):
-        raise InputError(f"{place}: there is no mapping that could have {shown(first)}")
+        raise InputError(f"{place}: there is no mapping that could have {quote(first)}")
     if not rest:
         data[first] = value
         return
@@ -60,8 +60,8 @@ def _entries(data: list[Data], place: str, words: Sequence[str]) -> Iterator[tup
     elif not rest:
         yield from ((entry, words) for entry in data)
     else:
-        wanted = f"{listed([*names]) or 'a number from 0'}{did_you_mean(first, names)}"
-        raise InputError(f"{place}: no entry {shown(first)}; write {wanted}")
+        wanted = f"{list_names([*names]) or 'a number from 0'}{did_you_mean(first, names)}"
+        raise InputError(f"{place}: no entry {quote(first)}; write {wanted}")
 
 
 def _names(entry: Data) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from minigts.language.problems import shown
+from minigts.language.problems import quote
 from minigts.topology.fields import MOST_HOSTS, MOST_LINKS, HostName, Name, OnSegment
 from minigts.topology.plan import elements
 
@@ -39,7 +39,7 @@ def block(text: str) -> str:
     except ValueError:
         network = None
     if network is None or network.prefixlen != PREFIX:
-        raise ValueError(f"{shown(text)} is not an IPv6 network of 48 bits: write it as in {DEFAULT}")
+        raise ValueError(f"{quote(text)} is not an IPv6 network of 48 bits: write it as in {DEFAULT}")
     if not any(network.subnet_of(usable) for usable in _USABLE):
         raise ValueError(f"{network} holds no addresses for hosts: take one of fc00::/7, which are local, or 2000::/3")
     return str(network)
@@ -52,7 +52,7 @@ def _address(text: str) -> str:
     except ValueError:
         same = False
     if not same:
-        raise ValueError(f"{shown(text)} is not an IPv6 address, as in fd6d:6967:7473::1")
+        raise ValueError(f"{quote(text)} is not an IPv6 address, as in fd6d:6967:7473::1")
     return text
 
 
@@ -63,7 +63,7 @@ def _network(text: str) -> str:
     except ValueError:
         same = False
     if not same:
-        raise ValueError(f"{shown(text)} is not an IPv6 network, as in fd6d:6967:7473::/64")
+        raise ValueError(f"{quote(text)} is not an IPv6 network, as in fd6d:6967:7473::/64")
     return text
 
 

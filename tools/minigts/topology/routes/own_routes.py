@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network
 
-from minigts.language.problems import did_you_mean, listed, shown
+from minigts.language.problems import did_you_mean, list_names, quote
 from minigts.topology.plan.elements import Host, HostPort, Link, OwnRoute, Path, Route, Switch
 from minigts.topology.routes.best_ways import MOST_WAYS
 from minigts.topology.routes.graph import hop_cost
@@ -241,16 +241,16 @@ def find_route(hosts: Sequence[Host], host: Host, to: str, via: str) -> OwnRoute
     """The route that a file says by names. Raises ValueError."""
     names = [each.name for each in hosts]
     if "/" not in to and to not in names:
-        raise ValueError(f"no host {shown(to)}; hosts are {listed(names)}{did_you_mean(to, names)}")
+        raise ValueError(f"no host {quote(to)}; hosts are {list_names(names)}{did_you_mean(to, names)}")
     beside = list(_neighbours(hosts, host))
     known = list(dict.fromkeys(other.name for _, other, _ in beside))
     ends = [(own, other) for own, other, far in beside if via in (other.name, far.address)]
     if len(ends) > 1:
-        which = listed([f"{far.address} on {own.link}" for own, other, far in beside if via == other.name])
+        which = list_names([f"{far.address} on {own.link}" for own, other, far in beside if via == other.name])
         raise ValueError(f"{host.name} and {via} share {len(ends)} segments: write one of the addresses {which}")
     if not ends:
-        why = f"{shown(via)} is no neighbour of {host.name}, so nothing can be sent by it"
-        raise ValueError(f"{why}; neighbours are {listed(known)}{did_you_mean(via, known)}")
+        why = f"{quote(via)} is no neighbour of {host.name}, so nothing can be sent by it"
+        raise ValueError(f"{why}; neighbours are {list_names(known)}{did_you_mean(via, known)}")
     own, other = ends[0]
     return OwnRoute(to=to, via=other.name, link=own.link, vlan=own.vlan)
 

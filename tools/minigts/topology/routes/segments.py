@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import TypeAlias
 
-from minigts.language.problems import Finding, listed, path_of, shown
+from minigts.language.problems import Finding, list_names, path_of, quote
 from minigts.topology.link_settings import Shaping
 from minigts.topology.read.declared import Draft, DraftLink, DraftSwitch
 from minigts.topology.routes.addresses import mac
@@ -168,7 +168,7 @@ def _rings(drafted: Draft, fabric: Segment, parts: Sequence[Segment]) -> Iterato
 def _ring_in_words(drafted: Draft, names: Sequence[str], vlan: int | None) -> str:
     its = "" if vlan is None else f" in VLAN {vlan}"
     treeless = [each.name for each in drafted.switches if each.name in names and each.spanning_tree is None]
-    whom = "each of them" if len(names) == len(treeless) else listed(treeless)
+    whom = "each of them" if len(names) == len(treeless) else list_names(treeless)
     ring = f"the links between {', '.join(names)} form a ring{its}, in which frames would circle"
     return f"{ring}; take one out, or give {whom} `spanning_tree: rstp`"
 
@@ -259,7 +259,7 @@ def _same_subnet(drafted: Draft, part: Segment) -> Iterator[Finding]:
 
 def _vlans(drafted: Draft, fabric: Segment) -> Iterator[Finding]:
     used = _used(drafted, fabric)
-    known = listed([str(vlan) for vlan in used]) if used else "none"
+    known = list_names([str(vlan) for vlan in used]) if used else "none"
     for link in (drafted.links[index] for index in fabric.links):
         between = {*link.ends} <= {*fabric.switches}
         given = (link.vlan, *(link.vlans or ()))
@@ -289,7 +289,7 @@ def _controller(drafted: Draft, switch: DraftSwitch, part: Segment | None) -> It
     if is_address(name):
         return
     if name[0].isdigit():
-        yield where, f"{shown(name)} is not an IPv4 address"
+        yield where, f"{quote(name)} is not an IPv4 address"
     elif name == BUILTIN:
         yield where, f"the built-in controller has port {CONTROLLER_PORT}: write builtin alone"
     elif drafted.all_hosts and name not in {host.name for host in drafted.hosts}:

@@ -19,7 +19,7 @@ from minigts.errors import EnvironmentLacks, InputError
 from minigts.machine import times_seen
 from minigts.machine.progress import Progress
 from minigts.providers.uml.build import clock_build, image, kernel_build, namespaces
-from minigts.providers.uml.build.clock_build import Clock
+from minigts.providers.uml.build.clock_build import ClockBuild
 from minigts.providers.uml.build.image import Image, Room
 from minigts.providers.uml.build.kernel_build import FullKernel
 
@@ -40,7 +40,7 @@ class Parts:
 
     image: Image
     kernel: FullKernel
-    clock: Clock
+    clock: ClockBuild
 
 
 def uncompiled_products() -> tuple[Product, ...]:

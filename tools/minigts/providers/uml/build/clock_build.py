@@ -13,7 +13,7 @@ from minigts.machine.progress import Progress
 
 
 @dataclass(frozen=True)
-class Clock:
+class ClockBuild:
     """A directory with `clock`, a static program, and `crates.lock`, the versions of its crates."""
 
     directory: Path
@@ -37,15 +37,15 @@ def product() -> Product:
     )
 
 
-def present() -> Clock | None:
+def present() -> ClockBuild | None:
     """The clock of this recipe, if it has been built."""
     directory = product().present()
-    return None if directory is None else Clock(directory)
+    return None if directory is None else ClockBuild(directory)
 
 
-def ensure(progress: Progress) -> Clock:
+def ensure(progress: Progress) -> ClockBuild:
     """The clock of this recipe, built now if necessary. Raises EnvironmentLacks."""
-    return Clock(product().ensure(progress))
+    return ClockBuild(product().ensure(progress))
 
 
 def remove() -> None:

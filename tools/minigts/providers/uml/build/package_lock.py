@@ -29,7 +29,7 @@ class Lock:
         found = differences(self.versions, read(built).versions)
         if found:
             raise InputError(
-                f"the image in the cache has other packages than {self.file}: {in_words(found)}\n"
+                f"the image in the cache has other packages than {self.file}: {describe(found)}\n"
                 "to build one that has them: minigts image remove, and then this again"
             )
 
@@ -38,7 +38,7 @@ class Lock:
         found = differences(self.versions, read(built).versions)
         if found:
             raise EnvironmentLacks(
-                f"the Debian mirror has other versions than {self.file}: {in_words(found)}\n"
+                f"the Debian mirror has other versions than {self.file}: {describe(found)}\n"
                 f"name a day on which Debian had them: minigts image build --lock {shlex.quote(str(self.file))} --day "
                 "YYYY-MM-DD; or a mirror that has them in MINIGTS_DEBIAN_MIRROR, or import the image itself"
             )
@@ -74,6 +74,6 @@ def differences(wanted: Mapping[str, str], there: Mapping[str, str]) -> tuple[st
     )
 
 
-def in_words(found: tuple[str, ...]) -> str:
+def describe(found: tuple[str, ...]) -> str:
     more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return f"{', '.join(found[:SHOWN])}{more}"

@@ -53,7 +53,7 @@ def _made(root: Root, ready: Image, progress: Progress) -> Path:
         raise
 
 
-def _taken(root: Root, progress: Progress) -> container_images.Image:
+def _taken(root: Root, progress: Progress) -> container_images.ContainerImage:
     try:
         return container_images.take(root.image, progress)
     except InputError as error:
@@ -64,7 +64,7 @@ def _misplaced(root: Root, message: str) -> InputError:
     return InputError([Problem(root.place.file, root.place.line, f"{root.place.path}: {message}")])
 
 
-def _layer(own: container_images.Image, ready: Image, progress: Progress) -> Path:
+def _layer(own: container_images.ContainerImage, ready: Image, progress: Progress) -> Path:
     recipe = [paths.project_root() / "provision" / "guests" / name for name in RECIPE]
     key = paths.content_key(((path.name, path) for path in recipe), f"{ready.directory.name} {own.key}")
     more_mb = (3 * own.path.stat().st_size >> 20) + 1

@@ -18,7 +18,7 @@ from minigts.language import documents
 from minigts.machine.parallel import breakable
 from minigts.providers.agent import sockets
 from minigts.providers.agent.patience import LabTime
-from minigts.providers.course import Course
+from minigts.providers.course import RecordedCourse
 from minigts.providers.uml.clock.process import SOCKET
 
 ANSWER_S = 300.0
@@ -184,12 +184,12 @@ def storms(rundir: Path) -> Sequence[Mapping[str, Any]]:
     return answer
 
 
-def course(rundir: Path) -> Course:
+def course(rundir: Path) -> RecordedCourse:
     """The lab's course so far."""
     with ClockClient(rundir) as client:
         told = client.ask("course")["course"]
     try:
-        return Course.model_validate(told)
+        return RecordedCourse.model_validate(told)
     except ValidationError as error:
         raise HostFailed(f"the lab's clock tells of a course that cannot be: {error.errors()[0]['msg']}") from error
 

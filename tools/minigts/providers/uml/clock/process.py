@@ -72,7 +72,7 @@ def layout(order: ClockOrder, machines: Sequence[GuestKernel], links: Links) -> 
     }
 
 
-class Clock:
+class ClockProcess:
     """The running clock of a lab. It ends with the supervisor, or when it is closed."""
 
     def __init__(

@@ -27,7 +27,7 @@ from minigts.errors import HostFailed
 from minigts.machine import contained, shell
 from minigts.machine.contained import Namespaces
 from minigts.providers.agent import lab_processes, sockets
-from minigts.providers.agent.agent_line import Process
+from minigts.providers.agent.agent_line import SupervisedProcess
 from minigts.providers.uml.run import bounds, confinement, system_calls
 from minigts.topology.routes.addresses import GATEWAY_NAME_SERVER, GATEWAY_NETWORK
 
@@ -84,7 +84,7 @@ class WayOut:
         self._place = self._log.parent
         self._place.mkdir(parents=True, exist_ok=True)
         lab_processes.remove(self._place / SOCKET)
-        self.processes: list[Process] = []
+        self.processes: list[SupervisedProcess] = []
         self._inside = inside
         self.end, kernel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         stack = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -30,9 +30,9 @@ from minigts.errors import MinigtsError
 from minigts.machine import affinity, cgroups, contained, locks, shell
 from minigts.machine.contained import Namespaces
 from minigts.providers.agent import ended, lab_processes, protocol
-from minigts.providers.agent.agent_line import Host, Process
+from minigts.providers.agent.agent_line import AgentHost, SupervisedProcess
 from minigts.providers.agent.own_directory import OwnDirectory
-from minigts.providers.uml.clock.process import Clock, ClockOrder
+from minigts.providers.uml.clock.process import ClockOrder, ClockProcess
 from minigts.providers.uml.run import bounds, confinement
 from minigts.providers.uml.run import console as consoles
 from minigts.providers.uml.run.command_line import (
@@ -144,16 +144,18 @@ class Kernels:
         self._launch, self._rundir = launch, rundir
         self._machines = {machine.name: machine for machine in launch.machines}
         self._ends: dict[End, socket.socket] = {}
-        self._clock = None if launch.clock is None else Clock(launch.clock, launch.machines, launch.links, rundir)
+        self._clock = (
+            None if launch.clock is None else ClockProcess(launch.clock, launch.machines, launch.links, rundir)
+        )
         self._make_ends()
         self._inside, self._groups = contained.namespaces(), bounds.Groups(rundir)
-        self._ways_out: list[Process] = []
+        self._ways_out: list[SupervisedProcess] = []
         for machine in launch.machines:
             if machine.way_out:
                 made = WayOut(machine.way_out, rundir, machine.name, self._inside)
                 self._ways_out += made.processes
                 self._ends[machine.name, machine.ports[-1].mac] = made.end
-        self._running: dict[str, Host] = {}
+        self._running: dict[str, AgentHost] = {}
         self._consoles: dict[str, Console] = {}
         self._stopped = False
         self._mourned = set[str]()
@@ -273,7 +275,7 @@ class Kernels:
             if machine.number == number and machine.name in self._running:
                 self._end_for(self._running[machine.name], "by the clock", why)
 
-    def _end_for(self, host: Host, by: str, why: str) -> None:
+    def _end_for(self, host: AgentHost, by: str, why: str) -> None:
         if self._running.get(host.name) is host:
             self._mourned.add(host.name)
             self._note_end(host.name, f"{by}: {why}")
@@ -326,8 +328,8 @@ class Held:
 
 
 def _start_kernel(
-    machine: GuestKernel, launch: Launch, rundir: Path, links: list[int], clock: Clock | None, held: Held
-) -> Host:
+    machine: GuestKernel, launch: Launch, rundir: Path, links: list[int], clock: ClockProcess | None, held: Held
+) -> AgentHost:
     """Start a kernel, which can reach only its own files (confinement.py), or, unconfined, the command `instead`."""
     ours, theirs = socket.socketpair()
     with ExitStack() as stack:
@@ -344,7 +346,7 @@ def _start_kernel(
         for member in members:
             stack.callback(os.close, member)
         environment = {lab_processes.MARK: str(rundir)}
-        kernel: Process
+        kernel: SupervisedProcess
         if launch.instead:
             kernel = shell.start(
                 [*launch.instead, str(theirs.fileno())],
@@ -379,7 +381,9 @@ def _start_kernel(
             # Linux puts a process that a message wakes on the sender's processor. So all kernels would gather on the
             # clock's processor, and neighbours on a link would run one after the other.
             affinity.hold_to_one(kernel.pid, connection.number)
-    return Host(machine.name, kernel, ours, protocol.WINDOW if clock is None else UNLIMITED_WINDOW, held.console.take)
+    return AgentHost(
+        machine.name, kernel, ours, protocol.WINDOW if clock is None else UNLIMITED_WINDOW, held.console.take
+    )
 
 
 def _each(*acts: Callable[[], None]) -> Callable[[], None]:

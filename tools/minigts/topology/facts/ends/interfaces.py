@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 from pydantic import BeforeValidator, Field
 
 from minigts.language import interface_names
-from minigts.language.problems import Finding, path_of, shown
+from minigts.language.problems import Finding, path_of, quote
 from minigts.topology.end_setting import BY_END, EndSetting, Unfit, strange_ends, texts_of_ends
 from minigts.topology.read.declared import DraftLink
 
@@ -30,7 +30,7 @@ def _problems(links: Sequence[DraftLink]) -> Iterator[Finding]:
         yield from strange_ends(link, "interfaces", dict(link.interfaces))
         for end, name in link.interfaces:
             if end in link.ends and (end, name) in owners:
-                why = f"{shown(name)} is the name of {end}'s end of {owners[end, name]} already"
+                why = f"{quote(name)} is the name of {end}'s end of {owners[end, name]} already"
                 yield (*link.where, "interfaces", end), why
             owners.setdefault((end, name), path_of(link.where))
 

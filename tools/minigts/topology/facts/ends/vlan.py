@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from minigts.language.fields import whole
-from minigts.language.problems import shown
+from minigts.language.problems import quote
 from minigts.topology.end_setting import EndSetting
 from minigts.topology.frames import VLANS
 from minigts.topology.host_setting import Elsewhere
@@ -18,7 +18,7 @@ def _some_vlans(value: object) -> list[object]:
     if value == []:
         raise ValueError("no VLAN is given: write them as in [10, 20], or leave vlans out")
     if not isinstance(value, list):
-        raise ValueError(f"{shown(value)} is not a list of VLANs: write it as in [10, 20]")
+        raise ValueError(f"{quote(value)} is not a list of VLANs: write it as in [10, 20]")
     if twice := [number for number, count in Counter(map(str, value)).items() if count > 1]:
         raise ValueError(f"VLAN {twice[0]} is given twice")
     return value

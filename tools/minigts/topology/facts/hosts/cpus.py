@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from minigts.language.problems import shown
+from minigts.language.problems import quote
 from minigts.topology.fields import LEAST_SHARE, MOST_CPUS
 from minigts.topology.host_setting import Feature, HostSetting
 
@@ -21,7 +21,7 @@ def _processors(value: object) -> float:
     if isinstance(value, str) and re.fullmatch(r"[0-9]{1,6}", value, re.ASCII) and 1 <= int(value) <= MOST_CPUS:
         return int(value)
     wanted = f"write a whole number from 1 to {MOST_CPUS}, or a share of one, from {LEAST_SHARE} to 0.99, as in 0.5"
-    raise ValueError(f"{shown(value)} is not a number of processors: {wanted}")
+    raise ValueError(f"{quote(value)} is not a number of processors: {wanted}")
 
 
 def _planned(written: float | None) -> int | float:

@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from minigts.language.problems import Finding, shown
+from minigts.language.problems import Finding, quote
 from minigts.language.tree import Data
 from minigts.topology.fields import HOST_NAME
 from minigts.topology.host_setting import Elsewhere, HostSetting, Misfit, PlannedNetwork
@@ -19,14 +19,14 @@ from minigts.topology.routes import own_routes
 def _routes(value: object) -> dict[str, str]:
     example = "a mapping of hosts or networks to neighbours, as in {h3: h2, 10.9.0.0/16: h2}"
     if not isinstance(value, dict) or not value:
-        raise ValueError(f"{shown(value)} is no routes: write {example}")
+        raise ValueError(f"{quote(value)} is no routes: write {example}")
     if len(value) > MOST_ROUTES:
         raise ValueError(f"{len(value)} routes; at most {MOST_ROUTES} are possible")
     for to, via in value.items():
         if not isinstance(to, str) or not (HOST_NAME.fullmatch(to) or _is(IPv4Network, to)):
-            raise ValueError(f"{shown(to)} is no destination of a route: write a host's name or a network, {example}")
+            raise ValueError(f"{quote(to)} is no destination of a route: write a host's name or a network, {example}")
         if not isinstance(via, str) or not (HOST_NAME.fullmatch(via) or _is(IPv4Address, via)):
-            raise ValueError(f"{to}: {shown(via)} is no neighbour: write its name, or its address on the link")
+            raise ValueError(f"{to}: {quote(via)} is no neighbour: write its name, or its address on the link")
     return dict(value)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
-from minigts.language.problems import listed
+from minigts.language.problems import list_names
 from minigts.topology import sysctls as tuning
 from minigts.topology.host_setting import Elsewhere, Feature, HostSetting
 from minigts.topology.plan.elements import Host
@@ -15,7 +15,7 @@ from minigts.topology.plan.elements import Host
 
 def _of_whole_kernel(host: Host) -> str:
     names = [each.name for each in host.sysctls if tuning.is_of_whole_kernel(each.name)]
-    return f"sysctls: {listed(names)}" if names else ""
+    return f"sysctls: {list_names(names)}" if names else ""
 
 
 def _planned(written: Mapping[str, str] | None) -> tuple[tuning.Sysctl, ...]:

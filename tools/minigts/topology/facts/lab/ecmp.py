@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias, get_args
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from minigts.language.problems import Finding, shown
+from minigts.language.problems import Finding, quote
 from minigts.language.tree import Data
 from minigts.topology.fields import Hashed
 from minigts.topology.host_setting import Elsewhere
@@ -21,7 +21,7 @@ _HASHES = get_args(Hashed)
 def _hashed(value: object) -> str | None:
     words: dict[str, str | None] = {"true": "layer4", "false": None} | {word: word for word in _HASHES}
     if not isinstance(value, str) or value not in words:
-        raise ValueError(f"{shown(value)} does not say how flows are spread: write true, false, layer3 or layer4")
+        raise ValueError(f"{quote(value)} does not say how flows are spread: write true, false, layer3 or layer4")
     return words[str(value)]
 
 

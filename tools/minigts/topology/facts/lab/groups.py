@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from minigts.language.fields import matching
-from minigts.language.problems import Finding, Location, did_you_mean, listed, shown
+from minigts.language.problems import Finding, Location, did_you_mean, list_names, quote
 from minigts.language.tree import Data
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, NAME, NAME_HINT
 from minigts.topology.host_setting import Elsewhere
@@ -20,7 +20,7 @@ from minigts.topology.read.declared import Draft
 
 def _members(value: object) -> list[object]:
     if not isinstance(value, list) or len(value) < 2:
-        got = f"{len(value)} given" if isinstance(value, list) else f"found {shown(value)}"
+        got = f"{len(value)} given" if isinstance(value, list) else f"found {quote(value)}"
         raise ValueError(f"a group is a list of two hosts or more, as in [ams, bra]; {got}")
     return value
 
@@ -43,10 +43,10 @@ def _problems(document: Mapping[str, Data], drafted: Draft) -> Iterator[Finding]
         for index, name in enumerate(members):
             where: Location = ("groups", group, index)
             if name not in hosts and drafted.all_hosts:
-                yield where, f"no host {shown(name)}; hosts are {listed(hosts)}{did_you_mean(name, hosts)}"
+                yield where, f"no host {quote(name)}; hosts are {list_names(hosts)}{did_you_mean(name, hosts)}"
             elif name in first:
                 also = "there already" if first[name] == group else f"in group {first[name]!r} already"
-                yield where, f"host {shown(name)} is {also}; a host is in one group at the most"
+                yield where, f"host {quote(name)} is {also}; a host is in one group at the most"
             first.setdefault(name, group)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from minigts.language.problems import Finding, shown
+from minigts.language.problems import Finding, quote
 from minigts.language.tree import Data
 from minigts.topology.host_setting import Elsewhere
 from minigts.topology.lab_setting import NOWHERE, LabSetting
@@ -17,7 +17,7 @@ from minigts.topology.routes import ipv6, segments
 
 def _block(value: object) -> str | None:
     if not isinstance(value, str):
-        raise ValueError(f"{shown(value)} does not say whether hosts have IPv6: write true, false or a /48")
+        raise ValueError(f"{quote(value)} does not say whether hosts have IPv6: write true, false or a /48")
     return None if value == "false" else ipv6.DEFAULT if value == "true" else ipv6.block(value)
 
 

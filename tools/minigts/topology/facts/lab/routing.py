@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from minigts.language.fields import choice
-from minigts.language.problems import Finding, listed
+from minigts.language.problems import Finding, list_names
 from minigts.language.tree import Data
 from minigts.topology.host_setting import Elsewhere
 from minigts.topology.lab_setting import LabSetting
@@ -19,7 +19,7 @@ from minigts.topology.read.declared import Draft
 def _problems(document: Mapping[str, Data], drafted: Draft) -> Iterator[Finding]:
     routing = document.get("routing")
     if routing in ("ospf", "bgp") and drafted.switches:
-        switches = listed([switch.name for switch in drafted.switches])
+        switches = list_names([switch.name for switch in drafted.switches])
         why = f"{routing} runs only on links between two hosts, and there are switches: {switches}"
         yield ("routing",), f"{why}; join the hosts with links, or write `routing: routed`"
 

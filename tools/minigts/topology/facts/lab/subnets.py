@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from minigts.language.problems import shown
+from minigts.language.problems import quote
 from minigts.topology.fields import SMALLEST_SEGMENT
 from minigts.topology.lab_setting import LabSetting
 
@@ -18,7 +18,7 @@ def _network(value: object) -> str:
     except ValueError:
         network = None
     if network is None or network.prefixlen > SMALLEST_SEGMENT or "/" not in str(value):
-        raise ValueError(f"{shown(value)} is not an IPv4 network: write it as in 192.168.7.0/24, /30 at the smallest")
+        raise ValueError(f"{quote(value)} is not an IPv4 network: write it as in 192.168.7.0/24, /30 at the smallest")
     return str(network)
 
 

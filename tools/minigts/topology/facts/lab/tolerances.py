@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from minigts.language.fields import quantity
-from minigts.language.problems import shown
+from minigts.language.problems import quote
 from minigts.language.quantities import SHARE_PERCENT, TIME_MS
 from minigts.language.spec import Spec
 from minigts.topology.host_setting import Elsewhere
@@ -21,7 +21,7 @@ def _time_and_share(value: object) -> tuple[float, float]:
     shares = [part for part in parts if part.endswith("%")]
     times = [part for part in parts if not part.endswith("%")]
     if not parts or len(shares) > 1 or len(times) > 1:
-        raise ValueError(f"{shown(value)} is not a tolerance of round trips: write it as in 0.2ms + 1%")
+        raise ValueError(f"{quote(value)} is not a tolerance of round trips: write it as in 0.2ms + 1%")
     return (
         TIME_MS.parse(times[0]) if times else 0.0,
         SHARE_PERCENT.parse(shares[0]) if shares else 0.0,

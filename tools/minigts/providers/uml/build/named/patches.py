@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from minigts.errors import InputError
-from minigts.language.problems import shown
+from minigts.language.problems import quote
 from minigts.providers.uml.build.named import confined
 from minigts.providers.uml.build.named.source import SourceTree
 
@@ -77,7 +77,7 @@ def _path(written: str) -> str:
         return ""
     path = written.partition("/")[2]
     if not path or path.startswith("/") or ".." in path.split("/"):
-        raise InputError(f"--patch: {shown(written)} is no path in a tree of sources, as in a/net/ipv4/tcp.c")
+        raise InputError(f"--patch: {quote(written)} is no path in a tree of sources, as in a/net/ipv4/tcp.c")
     return path
 
 
