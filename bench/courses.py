@@ -46,7 +46,7 @@ def cells_of(directory: Path) -> tuple[Manifest, dict[int, dict[Key, Cell]]]:
         raise InputError(f"{directory}: it is in real time, which has no courses of events")
     tried = list(measured_samples(directory, manifest))
     courses = dict.fromkeys(entry.sample.replicate for entry in tried)
-    one = manifest.model_copy(update={"experiment": manifest.experiment.replicated(1)})
+    one = manifest.model_copy(update={"experiment": manifest.experiment.copy_with_replicates(1)})
     found = {
         number: summarise(one, [replace(entry, sample=replace(entry.sample, replicate=0)) for entry in own])
         for number in courses

@@ -50,7 +50,7 @@ def measure_pairs(lab: Lab, overlay: str, count: int, rounds: int) -> list[dict[
                 "median_ms": round(median_ms, 4),
                 "medians_ms": [round(each, 4) for each in medians],
                 "surplus_ms": round(median_ms - path.rtt_ms, 4),
-                "tolerance_ms": round(round_trip(lab.plan, path).of(path.rtt_ms), 4),
+                "tolerance_ms": round(round_trip(lab.plan, path).distance(path.rtt_ms), 4),
             }
         )
     return rows

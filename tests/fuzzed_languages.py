@@ -185,7 +185,7 @@ def _compose(data: bytes) -> None:
 
 def _experiment(data: bytes) -> None:
     read = experiments.parse(_text(data), "e.yaml")
-    scales = [read.for_a_look()] if read.paper is None else [read.for_a_look(), read.for_paper()]
+    scales = [read.quick_version()] if read.paper is None else [read.quick_version(), read.paper_version()]
     for experiment in (read, *scales):
         again = Manifest.model_validate_json(_manifest(experiment).model_dump_json(indent=1, by_alias=True))
         assert again.experiment == experiment

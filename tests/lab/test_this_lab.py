@@ -60,8 +60,8 @@ def test_expect(lab: api.Lab, measurements: Measurements, expected: Expected) ->
     if row is None:
         pytest.skip("a link on its way is cut; to restore it: minigts link")
     if row.ok is None:
-        pytest.skip(f"undecided: {row.note or row.in_words()}")
-    assert row.ok, f"{row.subject}: {row.quantity}: {row.in_words()}" + (f"; {row.note}" if row.note else "")
+        pytest.skip(f"undecided: {row.note or row.sentence()}")
+    assert row.ok, f"{row.subject}: {row.quantity}: {row.sentence()}" + (f"; {row.note}" if row.note else "")
 
 
 def test_throughput_keeps_to_its_ceiling(
@@ -111,7 +111,7 @@ def test_certificate(certificate: Certificate, machine_ms: float, certified: str
         pytest.skip("the topology declares nothing of it that can be judged")
     spare = machine_ms if certified == "RTT" else 0.0
     outside = [
-        f"{row.subject}: {row.in_words()} {row.note}".strip()
+        f"{row.subject}: {row.sentence()} {row.note}".strip()
         for row in rows
         if row.ok is False
         and (row.measured is None or abs(row.measured - row.declared) > row.tolerance + spare or not spare)

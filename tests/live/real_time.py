@@ -29,6 +29,6 @@ def band_ms(lab: Lab, path: Path, more_ms: float = 0.0) -> tuple[float, float]:
 
     What was taken off as the emulator's own latency may have been measured on a busier machine, and be too much.
     """
-    allowed_ms = round_trip(lab.plan, path).of(path.rtt_ms) + more_ms
+    allowed_ms = round_trip(lab.plan, path).distance(path.rtt_ms) + more_ms
     too_much_ms = 2 * lab.read_record().emulator_overhead_ms
     return path.rtt_ms - allowed_ms - too_much_ms, path.rtt_ms + allowed_ms + ends_ms(lab)

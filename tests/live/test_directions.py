@@ -113,14 +113,14 @@ def test_each_way_takes_its_own_delay(two_ways: Lab, source: str, target: str, d
 @pytest.mark.parametrize(("direction", "ceiling_mbit"), [("a to b", 47.82), ("b to a", 4.782)])
 def test_each_way_carries_its_own_rate(certificate: Certificate, direction: str, ceiling_mbit: float) -> None:
     (row,) = (row for row in certificate.rows if (row.quantity, row.direction) == ("TCP", direction))
-    assert row.ok, row.in_words()
+    assert row.ok, row.sentence()
     assert row.measured == pytest.approx(ceiling_mbit, rel=0.02)
 
 
 @pytest.mark.virtual
 def test_each_way_loses_its_own_share(two_ways: Lab, certificate: Certificate) -> None:
     rows = {row.direction: row for row in certificate.rows if row.quantity == "loss" and row.subject == "b-c"}
-    assert [row.ok for row in rows.values()] == [True, True], certificate.in_words()
+    assert [row.ok for row in rows.values()] == [True, True], certificate.summary()
     assert rows["b to c"].measured == 0
     assert rows["c to b"].measured == pytest.approx(10, abs=2.6)  # but for one lab of a thousand: 1500 probes
     wires = shown_links.read_wires(two_ways)
@@ -130,7 +130,7 @@ def test_each_way_loses_its_own_share(two_ways: Lab, certificate: Certificate) -
 
 @pytest.mark.virtual
 def test_the_certificate_of_such_a_lab_is_all_within_tolerance(certificate: Certificate) -> None:
-    assert certificate.ok, certificate.in_words()
+    assert certificate.ok, certificate.summary()
 
 
 @pytest.mark.virtual
@@ -153,7 +153,7 @@ def test_a_rate_is_measured_over_so_long_that_a_queue_is_a_small_part_of_it(make
 def test_the_shipped_links_with_another_way_back_are_as_declared(make_lab: MakeLab) -> None:
     lab = make_lab(TOPOLOGIES / "acknowledgements.yaml")
     made = measure.certify(lab, quiet)
-    assert [row.in_words() for row in made.rows if row.ok is False] == []
+    assert [row.sentence() for row in made.rows if row.ok is False] == []
     assert {row.subject for row in made.rows if row.quantity == "RTT"} >= {link.name for link in lab.plan.links}
     thin = {row.direction: row.ok for row in made.rows if row.quantity == "TCP" and row.subject == "sender-half"}
     assert thin == {"sender to half": None, "half to sender": True}

@@ -30,7 +30,7 @@ links:
 def test_long_round_trips_and_a_link_that_loses_all_are_certified(make_lab: MakeLab) -> None:
     lab = make_lab(FAR)
     certificate = certify(lab, quiet)
-    assert certificate.ok, certificate.in_words()
+    assert certificate.ok, certificate.summary()
     rows = {(row.title, row.quantity): row for row in certificate.rows}
     assert rows["h1-h2", "RTT"].measured == pytest.approx(300.16, abs=0.01)
     assert rows["h2-h3", "RTT"].measured == pytest.approx(4000, abs=1)
@@ -51,7 +51,7 @@ def test_a_rate_that_the_hosts_windows_cannot_fill_is_held_against_what_they_car
     row, expected = (row for row in check(lab, quiet).rows if row.quantity.startswith("TCP"))
     assert row.measured is not None
     assert row.measured < 0.9 * row.declared
-    assert row.ok, row.in_words()
+    assert row.ok, row.sentence()
     assert "the hosts' TCP buffers are the limit" in row.note
     path = lab.plan.path("h1", "h2")
     assert expected.measured is not None

@@ -163,7 +163,7 @@ def test_the_first_echo_over_two_hops_takes_three_round_trips_and_over_ipv4_two(
     def first(address: str) -> float:
         # Until nobody asks any more whether a neighbour is still there.
         six.provider.run("ams", ["sleep", "10"], timeout_s=LIMIT_S)
-        six.on_every_host(lambda host: six.provider.run(host.name, ["ip", "neigh", "flush", "all"], timeout_s=LIMIT_S))
+        six.work_on_hosts(lambda host: six.provider.run(host.name, ["ip", "neigh", "flush", "all"], timeout_s=LIMIT_S))
         said = user_text(six.provider.run("ams", ["ping", "-n", "-c", "1", address], timeout_s=LIMIT_S).stdout)
         return ping.parse(said).min_ms
 

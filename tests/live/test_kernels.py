@@ -59,7 +59,7 @@ def test_a_host_of_another_kernel_beside_standard_ones(make_lab: MakeLab, named:
 
     certificate = measure.certify(lab, quiet)
     assert certificate.kernels == {"b": name}
-    assert certificate.in_words()[f"kernel {name}"] == "b"
+    assert certificate.summary()[f"kernel {name}"] == "b"
     assert shown_labs.lab_facts(lab)["kernels"] == {"b": name}
     parts = provenance.parts(lab.provider, quiet)
     assert parts["kernel"].proven is True
@@ -74,7 +74,7 @@ def test_a_host_keeps_its_kernel_when_the_name_gets_another(
     try:
         lab.provider.restart("b")  # type: ignore[attr-defined]
         assert lab.provider.run("b", ["true"], timeout_s=30).code == 0
-        assert lab.provider.made_of()[kernels.part(named.manifest.name)] == named.directory  # type: ignore[attr-defined]
+        assert lab.provider.part_directories()[kernels.part(named.manifest.name)] == named.directory  # type: ignore[attr-defined]
     finally:
         paths.remove_tree(other.directory)
         named_kernels.registered(named.manifest.name, kernel_build.ensure(quiet).directory)

@@ -22,7 +22,7 @@ LIMIT_S = 120.0
 
 
 def everywhere(lab: Lab, *argv: str) -> dict[str, str]:
-    return lab.on_every_host(
+    return lab.work_on_hosts(
         lambda host: user_text(lab.provider.run(host.name, argv, timeout_s=LIMIT_S).stdout).strip()
     )
 
@@ -155,7 +155,7 @@ def test_nothing_is_set_on_a_port_and_everything_on_its_wire(lab: Lab) -> None:
 
 def test_the_certificate_is_exact(lab: Lab) -> None:
     made = measure.certify(lab, quiet)
-    assert made.ok, made.in_words()
+    assert made.ok, made.summary()
     assert {row.subject for row in made.rows if row.quantity == "settings"} == {host.name for host in lab.plan.hosts}
     rows = {(row.subject, row.quantity): row for row in made.rows}
     for link in lab.plan.links:

@@ -86,7 +86,7 @@ def chain(state_root: Path) -> Iterator[Lab]:
 
 
 def state(lab: Lab) -> dict[str, str]:
-    return lab.on_every_host(
+    return lab.work_on_hosts(
         lambda host: user_text(lab.provider.run(host.name, ["bash", "-c", STATE], timeout_s=120, check=False).stdout)
     )
 
@@ -214,7 +214,7 @@ def test_mesh_crosses_hosts_that_the_underlay_does_not(chain: Lab, meshed: tuple
     across_ms = lowest_rtt_ms(chain, first, third)
 
     assert alone.code != 0
-    assert across_ms == pytest.approx(segments_ms, abs=round_trip(chain.plan).of(segments_ms))
+    assert across_ms == pytest.approx(segments_ms, abs=round_trip(chain.plan).distance(segments_ms))
     proves_what_is_joined(chain)
 
 

@@ -39,7 +39,7 @@ Seen = dict[tuple[str, str], float]
 
 
 def everywhere(lab: Lab, *argv: str) -> dict[str, str]:
-    return lab.on_every_host(
+    return lab.work_on_hosts(
         lambda host: user_text(lab.provider.run(host.name, argv, timeout_s=LIMIT_S).stdout).strip()
     )
 
@@ -88,9 +88,9 @@ def test_the_certificate_has_every_link_and_what_is_set(real_lab: Lab) -> None:
         rtt, loss, rate = (rows[link.name, quantity] for quantity in ("RTT", "loss", "TCP"))
         assert rtt.measured is not None and rtt.p99 is not None and rtt.measured <= rtt.p99
         allowed = round_trip(real_lab.plan, real_lab.plan.path(*link.ends))
-        assert rtt.tolerance == pytest.approx(allowed.of(link.rtt_ms), abs=1e-4)
+        assert rtt.tolerance == pytest.approx(allowed.distance(link.rtt_ms), abs=1e-4)
         assert rtt.ok is allowed.allows(rtt.measured, link.rtt_ms)
-        assert rtt.ok or made.busy, rtt.in_words()
+        assert rtt.ok or made.busy, rtt.sentence()
         assert abs(rtt.measured - link.rtt_ms) < link.rtt_ms / 2
         assert loss.measured is not None and loss.measured < 5
         assert rate.measured is not None and rate.measured > 5
@@ -213,7 +213,9 @@ def test_a_paths_latency_is_the_sum_of_its_segments(
     path_ms, sum_ms = seen[source, target], sum(seen[segment] for segment in segments)
     least_ms, most_ms = band_ms(real_lab, plan.path(source, target))
     assert least_ms <= path_ms <= most_ms
-    apart_ms = round_trip(plan, plan.path(source, target)).of(declared_ms) + ends_ms(real_lab) * (len(segments) - 1)
+    apart_ms = round_trip(plan, plan.path(source, target)).distance(declared_ms) + ends_ms(real_lab) * (
+        len(segments) - 1
+    )
     assert abs(path_ms - sum_ms) <= apart_ms, seen
 
 

@@ -55,7 +55,7 @@ def kept(certificate: str) -> list[str]:
     assert {row.quantity for row in rows} >= {"settings", "RTT", "loss", "TCP"}
     wrong = [row for row in rows if row.ok is False and row.quantity == "settings"]
     early = [row for row in rows if row.quantity == "RTT" and row.too_fast]
-    return [f"{row.subject} {row.quantity}: {row.in_words()}" for row in wrong + early]
+    return [f"{row.subject} {row.quantity}: {row.sentence()}" for row in wrong + early]
 
 
 def test_the_user_is_a_plain_one(plain: Desktop) -> None:

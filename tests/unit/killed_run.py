@@ -39,7 +39,7 @@ class Stage:
     def verify(self, overlay: str) -> str:
         return overlay
 
-    def laid(self, overlay: str) -> Laid:
+    def overlay_record(self, overlay: str) -> Laid:
         return Laid()
 
     def leave(self, overlay: str) -> None: ...

@@ -149,8 +149,8 @@ def test_it_can_be_looked_at_compared_and_taken_apart() -> None:
     ]
     assert all(isinstance(part, Foreign) for part in parts)
     assert word.splitlines() == ["a=b", "c"]
-    assert word.matched(re.compile(r"(\w)=(\w)\n(\w)(x)?")) == ("a", "b", "c", "")
-    assert word.matched(re.compile("a")) is None
+    assert word.match_whole(re.compile(r"(\w)=(\w)\n(\w)(x)?")) == ("a", "b", "c", "")
+    assert word.match_whole(re.compile("a")) is None
     assert pickle.loads(pickle.dumps(word)) == word
 
 
@@ -327,9 +327,9 @@ from minigts.errors import CommandFailed, InputError, Problem
 from minigts.foreign import *
 from minigts.language.spreadsheets import no_formula
 from minigts.machine import shell
-from minigts.providers.base import Provider, Result
-def uses(word: Foreign, maybe: Foreign | None, template: str, log: logging.Logger, provider: Provider, result: Result,
-         failed: CommandFailed, pattern: re.Pattern[str]) -> None:
+from minigts.providers.base import Provider, CommandResult
+def uses(word: Foreign, maybe: Foreign | None, template: str, log: logging.Logger, provider: Provider,
+         result: CommandResult, failed: CommandFailed, pattern: re.Pattern[str]) -> None:
     def text(_text: str) -> None: ...
 """
 

@@ -118,7 +118,7 @@ class Foreign:
     def count(self, part: str) -> int:
         return self._strange.count(part)
 
-    def matched(self, pattern: re.Pattern[str]) -> tuple[Foreign, ...] | None:
+    def match_whole(self, pattern: re.Pattern[str]) -> tuple[Foreign, ...] | None:
         """The groups of a pattern that matches the whole text; None when it does not match. A group that took no part
         is empty."""
         found = pattern.fullmatch(self._strange)

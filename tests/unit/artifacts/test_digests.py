@@ -111,7 +111,7 @@ class MadeOf:
     def __init__(self, **directories: Path) -> None:
         self._directories = directories
 
-    def made_of(self) -> dict[str, Path]:
+    def part_directories(self) -> dict[str, Path]:
         return self._directories
 
 

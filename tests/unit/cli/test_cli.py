@@ -144,7 +144,7 @@ def test_a_verb_is_listed_as_it_is() -> None:
     """To list it, its parameters are not read; what is said of it is the same."""
     said = ("name", "help", "hidden", "rich_help_panel", "rich_markup_mode")
     for name, command in COMMANDS.items():
-        listed = verbs.verb(name).listed(name)
+        listed = verbs.verb(name).help_entry(name)
         assert [getattr(listed, each) for each in said] == [getattr(command, each) for each in said]
 
 

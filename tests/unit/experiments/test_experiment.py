@@ -33,7 +33,7 @@ def test_multihop_says_what_the_study_did() -> None:
     found = load(MULTIHOP)
     assert found.published[0].by_hops == (21.75, 26.45, 68.03, 120.60, 161.23)
     assert found.published[0].by_segment == (21.75, 4.70, 41.58, 52.57, 40.63)
-    paper = found.for_paper()
+    paper = found.paper_version()
     assert paper.repetitions == 5
     assert [getattr(entry.options, "duration_s", None) for entry in paper.measurements] == [120.0] * 3
 
@@ -47,9 +47,9 @@ def test_multihop_takes_each_path_and_fits_its_budget() -> None:
     assert total_s(experiment, plan, samples) < 275
 
 
-@pytest.mark.parametrize("experiment", [small(), load(MULTIHOP), load(MULTIHOP).for_paper()])
+@pytest.mark.parametrize("experiment", [small(), load(MULTIHOP), load(MULTIHOP).paper_version()])
 def test_an_experiment_written_out_is_the_same_experiment(experiment: Experiment) -> None:
-    assert Experiment.model_validate(experiment.as_written()) == experiment
+    assert Experiment.model_validate(experiment.file_values()) == experiment
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ class Stage:
     def verify(self, overlay: str) -> str:
         return self._seen.pop(0) if self._seen else "vxlan"
 
-    def laid(self, overlay: str) -> Laid:
+    def overlay_record(self, overlay: str) -> Laid:
         return Laid()
 
     def leave(self, overlay: str) -> None:

@@ -51,7 +51,7 @@ class Overlays:
     def verify(self, overlay: str) -> str:
         return f"{overlay} as ever"
 
-    def laid(self, overlay: str) -> Laid:
+    def overlay_record(self, overlay: str) -> Laid:
         return self.with_
 
     def second(self, host: str) -> Endpoint:

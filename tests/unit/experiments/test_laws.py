@@ -68,7 +68,7 @@ def used(said: dict[str, object], *cells: Cell) -> float | None:
 def test_the_middle_of_a_range_uses_nothing_and_its_limit_all(
     low: float, high: float, value: float, share: float
 ) -> None:
-    assert Range(low, high, "%", "").used(value) == pytest.approx(share)
+    assert Range(low, high, "%", "").share(value) == pytest.approx(share)
 
 
 def test_the_figure_that_uses_most_is_told() -> None:

@@ -62,7 +62,7 @@ def test_cross_traffic_has_its_protocol_its_rate_and_its_ends() -> None:
         ("iperf3", "-J", "-c", lon, "-p", "5402", "-t", "4", "-b", "5000000"),
     ]
     assert {argv[-1] for argv in flows["cross=1.5gbit"]} == {"1500000000"}
-    assert Experiment.model_validate(asked.as_written()) == asked
+    assert Experiment.model_validate(asked.file_values()) == asked
 
 
 @pytest.mark.parametrize(

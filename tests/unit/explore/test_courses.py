@@ -50,7 +50,7 @@ class Watcher:
     def note(self, line: str) -> None:
         self.notes.append(line)
 
-    def ended(self, outcome: Outcome, done: int, total: int) -> None:
+    def take_outcome(self, outcome: Outcome, done: int, total: int) -> None:
         self.seen.append((outcome.seed, done, total))
 
 
@@ -80,7 +80,7 @@ def test_seeds_are_taken_kept_and_grouped(tmp_path: Path) -> None:
     kinds = [str(entry["event"]) for entry in entries]
     assert {"fault", "fault over"} <= {*kinds}
     assert not [kind for kind in kinds if kind.endswith("failed")]
-    drawn_s = {fault.number: fault.at_s for fault in found.drawn(2)}
+    drawn_s = {fault.number: fault.at_s for fault in found.draw_faults(2)}
     began_s = {entry["number"]: entry["at_s"] for entry in entries if entry["event"] == "fault"}
     assert began_s
     assert {number for number, at_s in began_s.items() if at_s < drawn_s[number] - 0.01} == set()

@@ -246,7 +246,7 @@ def laid(mutant: Path, work: Path) -> Exploration:
 def read(mutant: Path) -> object:
     found = folder.read(mutant)
     folder.missing(mutant, found)
-    found.drawn(2)
+    found.draw_faults(2)
     folder.recorded_files(mutant, 2)
     return folder.shrunk(mutant, 2)
 

@@ -189,7 +189,7 @@ def test_faults_are_made_shorter_as_long_as_it_fails() -> None:
 def test_a_seed_is_taken_with_faults_that_last_as_long_as_it_says(exploration: Exploration) -> None:
     faults = "faults: {partition: {every: 5s, for: 1s to 3s}, length: 1min}\n"
     exploration = exploration.model_copy(update={"faults": faults})
-    first, second, *_ = exploration.drawn(7)
+    first, second, *_ = exploration.draw_faults(7)
     job = SeedOfWork(number=7, exploration=exploration, only=(second.number,), lasting={second.number: 0.25})
     assert job.faults == (second.model_copy(update={"for_s": 0.25}),)
     assert SeedOfWork(number=7, exploration=exploration).faults[0] == first
@@ -200,7 +200,7 @@ def test_shrinking_a_seed_leaves_faults_out_and_makes_them_shorter(
 ) -> None:
     faults = "faults: {partition: {every: 20s, for: 4s}, length: 2min}\n"
     exploration = exploration.model_copy(update={"faults": faults})
-    first, second, *_ = exploration.drawn(3)
+    first, second, *_ = exploration.draw_faults(3)
     failed = Outcome(seed=3, verdict="failed", why="# are lost")
 
     def take(job: SeedOfWork, *_: object) -> course.SeedResult:
@@ -218,4 +218,4 @@ def test_shrinking_a_seed_leaves_faults_out_and_makes_them_shorter(
     left = replaying.shrink(place, gate.own(exploration), 3, said.append)
     assert left == [f"{second.at_s:.6f} s: {second.in_words}, for 1 s"]
     assert folder.shrunk(place, 3) == {second.number: 1.0}
-    assert said[-1] == f"try {len(said)}: faults {second.number} for 0.5 s of {len(exploration.drawn(3))}: passed"
+    assert said[-1] == f"try {len(said)}: faults {second.number} for 0.5 s of {len(exploration.draw_faults(3))}: passed"

@@ -45,7 +45,7 @@ def test_a_median_round_trip_is_held_against_the_file_s_tolerance(
 def test_a_tail_is_shown_and_not_judged() -> None:
     row = rtt_row(CHAIN, "h1-h2", CHAIN.path("h1", "h2"), [10.0] * 98 + [30.0, 31.0])
     assert (row.ok, row.p99) == (True, 30.0)
-    assert "99 % within 30 ms" in row.in_words()
+    assert "99 % within 30 ms" in row.sentence()
 
 
 @pytest.mark.parametrize(

@@ -42,9 +42,9 @@ def test_the_verdict_counts_what_is_outside_and_what_was_not_judged(
 
 
 def test_other_load_on_the_machine_is_a_list_in_words() -> None:
-    said = made(row("a-b", True), busy=("0.5 cores of others", "the hypervisor took 2 %")).in_words()
+    said = made(row("a-b", True), busy=("0.5 cores of others", "the hypervisor took 2 %")).summary()
     assert said["the machine meanwhile"] == "0.5 cores of others; the hypervisor took 2 %"
-    assert "the machine meanwhile" not in made(row("a-b", True)).in_words()
+    assert "the machine meanwhile" not in made(row("a-b", True)).summary()
 
 
 def test_losses_in_bursts_are_worth_fewer_independent_ones() -> None:

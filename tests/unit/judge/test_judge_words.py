@@ -139,7 +139,7 @@ def test_a_level_throughput_does_not_fall_with_hops_for_check_nor_claims(mbit: t
         if row.quantity == "TCP, falls-with-hops"
     ]
     assert row.ok is {"held": True, "failed": False, "undecided": None}[word]
-    assert row.in_words().endswith(f": {word}")
+    assert row.sentence().endswith(f": {word}")
     assert claimed("falls-with-hops", mbit, half=0.02 * mbit[0]) == word
 
 
@@ -238,7 +238,7 @@ def test_a_tolerance_says_what_it_is_and_who_set_it() -> None:
     assert (written.in_words, written.source) == ("5 ms", tolerances.FILE)
     over_jitter = tolerances.round_trip(JITTERY, JITTERY.path("h1", "h3"))
     assert over_jitter.in_words == "0.2 ms + 1 % + a quarter of the jitter"
-    assert over_jitter.of(20.0) == pytest.approx(0.2 + 0.2 + 0.25 * 4)
+    assert over_jitter.distance(20.0) == pytest.approx(0.2 + 0.2 + 0.25 * 4)
     assert tolerances.round_trip(None) == default
 
 
@@ -250,7 +250,7 @@ def test_an_expectation_that_cannot_be_judged_is_shown_as_undecided() -> None:
     )
     (row,) = expected_rows(plan, Measured(round_trips()[:2], ()))
     assert row.ok is None
-    assert "undecided" in row.in_words()
+    assert "undecided" in row.sentence()
 
 
 def test_verdicts_of_earlier_results_are_read_in_todays_words() -> None:
@@ -387,8 +387,8 @@ def test_in_virtual_time_round_trips_are_held_to_what_the_clock_resolves() -> No
     """2 µs a figure; and what nothing declares, 200 bytes at 50 Mbit/s three times there and back."""
     plan = virtual()
     path = plan.path("h1", "h4")
-    assert tolerances.exchange_tolerance(plan, path, 4).of(30.0) == pytest.approx(0.008)
-    assert tolerances.exchange_tolerance(plan, path, 1, frames=True).of(30.0) == pytest.approx(0.002 + 6 * 0.032)
+    assert tolerances.exchange_tolerance(plan, path, 4).distance(30.0) == pytest.approx(0.008)
+    assert tolerances.exchange_tolerance(plan, path, 1, frames=True).distance(30.0) == pytest.approx(0.002 + 6 * 0.032)
     assert tolerances.exchange_tolerance(PLAN, path, 4) == tolerances.round_trip(PLAN, path)
     for surplus_ms, word in ((0.0079, "held"), (0.0081, "failed"), (-0.0081, "failed")):
         assert WORDS["sum-of-segments"](round_trips(20.0, 30.0 + surplus_ms), plan).word == word

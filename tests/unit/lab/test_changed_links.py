@@ -191,7 +191,7 @@ def test_what_does_not_come_back_as_it_was_set_is_said(lab: Lab, monkeypatch: py
 def test_a_change_has_one_form(
     before: Change, senders: dict[str, bool], update: dict[str, float | None], after: Change
 ) -> None:
-    assert before.adjusted(senders, update) == after
+    assert before.adjust(senders, update) == after
 
 
 def test_a_partition_cuts_what_joins_its_groups_and_healing_mends_all(lab: Lab) -> None:

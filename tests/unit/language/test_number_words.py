@@ -57,7 +57,7 @@ def test_a_tolerance_of_a_fast_link_is_written_out() -> None:
     row = CertificateRow(
         subject="a-b", quantity="TCP", unit="Mbit/s", declared=95_000, measured=95_100, tolerance=1900, ok=True
     )
-    assert row.in_words() == "95100 Mbit/s, declared 95000 ± 1900 Mbit/s: ok"
+    assert row.sentence() == "95100 Mbit/s, declared 95000 ± 1900 Mbit/s: ok"
 
 
 @pytest.mark.parametrize("module", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -107,7 +107,7 @@ def test_every_variable_that_a_folders_scripts_print_is_declared(folder: Path) -
     text = "".join(path.read_text() for path in folder.rglob("*.sh") if "build" not in path.parts)
     printed = set(re.findall(r"""\becho ["']?([A-Z][A-Z0-9_]*)=""", text))
     declared = {
-        key for one in catalogue.read_folder(folder) for phase in catalogue.PRINTED for key in one.printed(phase)
+        key for one in catalogue.read_folder(folder) for phase in catalogue.PRINTED for key in one.phase_outputs(phase)
     }
     assert printed <= declared | containers.HAS.keys()
 

@@ -381,7 +381,7 @@ def wait_for_a_host_that_is_held(
     """Of a host that has greeted, `before` what it did then; it was held for long, and goes on now."""
     held = [True]
     waits = patience.Patience("ams", "true", Conditions(is_held=lambda: held[0]))
-    waits.greeted(True)
+    waits.note_greeting(True)
     before(waits)
     passing(10 * patience.SILENT_S)
     assert not waits.look()

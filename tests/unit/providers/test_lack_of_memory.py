@@ -53,10 +53,10 @@ def test_each_start_of_a_kernel_begins_at_a_mark_of_its_own(tmp_path: Path) -> N
         console = Console(tmp_path / "console.log")
         console.begin()
         os.write(console.descriptor, killed(number))
-        assert consoles.memory_victims(console.said()) == (f"bash[{number}]",)
+        assert consoles.memory_victims(console.output()) == (f"bash[{number}]",)
         console.close()
     assert (tmp_path / "console.log").read_bytes() == killed(1) + STARTED + killed(2)
-    assert console.said() == b""
+    assert console.output() == b""
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ class Starved(Answering):
 
     ended: tuple[str, ...] = ("old[1]",)
 
-    def ended_for_memory(self, host: str) -> tuple[str, ...]:
+    def memory_kills(self, host: str) -> tuple[str, ...]:
         return self.ended
 
     def answer(self, host: str, argv: Sequence[str], stdin: bytes) -> tuple[int, str]:

@@ -229,7 +229,7 @@ def test_commands_enter_the_root_with_the_hosts_variables(tmp_path: Path) -> Non
     plan = plan_of(tmp_path, 'pair: {host: {image: a.tar, environment: {A: "b c"}}}')
     found = plan.hosts[0].software
     assert found is not None
-    assert found.in_environment(("ls",)) == (ENTER, "A=b c", "--", "ls")
+    assert found.wrap(("ls",)) == (ENTER, "A=b c", "--", "ls")
 
 
 @pytest.mark.parametrize("what", ["not there", "no image"])

@@ -368,7 +368,7 @@ def test_a_figure_that_says_nothing_new_is_stored_as_before() -> None:
 
 
 def test_a_style_fills_in_what_a_figure_leaves_open() -> None:
-    assert Style(width="8cm").over(Style(width="9cm", font="mono")) == Style(width="8cm", font="mono")
+    assert Style(width="8cm").merge(Style(width="9cm", font="mono")) == Style(width="8cm", font="mono")
     assert Axis.model_validate({"scale": "log"}).beyond(0)
 
 

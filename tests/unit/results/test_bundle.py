@@ -453,7 +453,7 @@ class MadeOfParts:
     def __init__(self, **directories: Path) -> None:
         self._directories = directories
 
-    def made_of(self) -> dict[str, Path]:
+    def part_directories(self) -> dict[str, Path]:
         return self._directories
 
 

@@ -114,21 +114,21 @@ def test_what_a_stranger_s_folder_asks_for_is_shown_line_by_line(tmp_path: Path)
     theirs = gate.examine(tmp_path, "content", ACTS)
     asks = ["run `id\n  nothing else`", "\x1b[8mhidden", "x" * 3000, *(f"{number}" for number in range(300))]
     with pytest.raises(InputError) as refused:
-        theirs.allowed(asks, trusted=False)
+        theirs.allow(asks, trusted=False)
     first, *lines, remedy = str(refused.value).splitlines()
     assert first.startswith(f"{tmp_path}: it has no valid signature of yours: ")
     assert lines[:2] == ["  run `id\\n  nothing else`", "  \\x1b[8mhidden"]
     assert lines[2].endswith("… and 1000 more characters")
     assert (lines[-1], len(lines)) == ("  … and 103 more", gate.MOST_LINES + 1)
     assert remedy.endswith("add --trust")
-    assert theirs.allowed(asks, trusted=True).content == "content"
-    assert theirs.allowed([], trusted=False).content == "content"
+    assert theirs.allow(asks, trusted=True).content == "content"
+    assert theirs.allow([], trusted=False).content == "content"
 
 
 def test_a_bundle_is_always_a_stranger_s(place: Path) -> None:
     assert gate.examine(place, "content", ACTS).is_own
     with pytest.raises(InputError):
-        gate.examine_bundle(place, "content").allowed(["run it"], trusted=False)
+        gate.examine_bundle(place, "content").allow(["run it"], trusted=False)
 
 
 NO_NAMES = ("", ".", "..", "../x", "../../x", "/etc/x", "a/b", "a\0b", "a\nb", "a\tb", "\x1b[2J", "\u202ex", "é" * 101)

@@ -208,7 +208,7 @@ def test_what_varies_fills_the_line() -> None:
     under = measurement.under("size=2kB duration=1s").options
     assert isinstance(under, command.CommandOptions)
     assert (under.values, under.duration_s) == ({"size": "2kB"}, 1.0)
-    assert Experiment.model_validate(varied.as_written()) == varied
+    assert Experiment.model_validate(varied.file_values()) == varied
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ class Stage:
     def verify(self, overlay: str) -> str:
         return overlay
 
-    def laid(self, overlay: str) -> Laid:
+    def overlay_record(self, overlay: str) -> Laid:
         return Laid()
 
     def leave(self, overlay: str) -> None: ...

@@ -44,16 +44,16 @@ def test_hosts_take_the_flows_of_a_name_in_turn() -> None:
         ("bulk", 3, "c", "y"),
         ("echo", 1, "x", "d"),
     ]
-    two = options.under({"bulk.number": 2})
+    two = options.choose({"bulk.number": 2})
     assert [each.source for each in two.members("x", "y")] == ["a", "b", "x"]
-    assert [each.source for each in options.under({"bulk.number": 4}).members("x", "y")][:4] == ["a", "b", "c", "a"]
+    assert [each.source for each in options.choose({"bulk.number": 4}).members("x", "y")][:4] == ["a", "b", "c", "a"]
 
 
 def test_options_of_each_flow_may_vary_by_its_name() -> None:
     options = asked(BULK, ECHO)
     assert {"duration", "omit", "bulk.number", "bulk.congestion", "echo.interval"} <= {*options.may_vary}
     assert not {"flows", "bulk.duration", "echo.count"} & {*options.may_vary}
-    changed = options.under({"bulk.congestion": "bbr", "duration": "3s"})
+    changed = options.choose({"bulk.congestion": "bbr", "duration": "3s"})
     written = changed.model_dump(mode="json", by_alias=True)
     assert (written["flows"][0]["options"]["congestion"], changed.duration_s) == ("bbr", 3.0)
 

@@ -63,7 +63,7 @@ def test_the_bounds_of_what_is_written_are_within_those_of_a_plan(setting: Setti
         amount = setting.parse(written)
         for model in (Shaping, Amounts):
             assert getattr(model.model_validate({setting.field: amount}), setting.field) == amount
-        assert setting.in_words(amount).endswith(setting.unit)
+        assert setting.value_words(amount).endswith(setting.unit)
 
 
 @pytest.mark.parametrize("field", Amounts.model_fields)
@@ -161,7 +161,7 @@ def test_a_wrong_jitter_is_said(value: object, message: str) -> None:
 
 def test_a_word_is_read_as_it_is() -> None:
     assert DISCIPLINE.parse("fq_codel") == "fq_codel"
-    assert DISCIPLINE.in_words("fq_codel") == DISCIPLINE.in_plan_words("fq_codel") == "fq_codel"
+    assert DISCIPLINE.value_words("fq_codel") == DISCIPLINE.plan_words("fq_codel") == "fq_codel"
     with pytest.raises(ValueError, match="'fq' is not a queue discipline: write fifo or fq_codel"):
         DISCIPLINE.parse("fq")
 

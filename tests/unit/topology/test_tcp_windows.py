@@ -60,7 +60,7 @@ def test_the_smaller_of_both_buffers_decides() -> None:
 
 
 def test_it_is_said_in_a_clause_with_the_settings_that_would_have_to_be_others() -> None:
-    said = window(16_777_216, 16_777_216).in_words(100)
+    said = window(16_777_216, 16_777_216).describe(100)
     assert "tcp_rmem up to 16777216" in said
     assert "561 to 791.7 Mbit/s over 100 ms" in said
 
@@ -137,7 +137,7 @@ def test_a_socket_that_asks_for_a_buffer_gets_twice_as_much_and_no_more_than_the
     asked = way(pair("rtt: 20ms, rate: 1gbit"))
     assert iperf3_tcp.prediction(options, asked) == pytest.approx(251_484 * 8 / 20_000, rel=0.002)
     assert iperf3_tcp.least(options, asked) == pytest.approx(178_048 * 8 / 20_000, rel=0.002)
-    own = buffers(pair(left="net.core.wmem_max: 10000").host("h1").sysctls).asked(1 << 20)
+    own = buffers(pair(left="net.core.wmem_max: 10000").host("h1").sysctls).request(1 << 20)
     assert (own.receive, own.send) == (2 << 20, 20_000)
 
 

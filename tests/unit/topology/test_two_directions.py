@@ -208,7 +208,7 @@ def test_rows_of_directions_have_names_of_their_own_in_a_manifest() -> None:
     made_of = measure.Certificate(
         lab="x", provider="uml", emulator_overhead_ms=0, rows=rows, measured_at=datetime(2026, 11, 29, tzinfo=UTC)
     )
-    assert {"h1-h2, h1 to h2 loss", "h1-h2, h2 to h1 loss"} <= made_of.in_words().keys()
+    assert {"h1-h2, h1 to h2 loss", "h1-h2, h2 to h1 loss"} <= made_of.summary().keys()
 
 
 @pytest.fixture

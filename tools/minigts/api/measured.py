@@ -225,4 +225,4 @@ def _expected_ms(way: _Way) -> float:
 
 def _tolerance_ms(way: _Way, expected_ms: float) -> float:
     by_file = tolerances.round_trip(way.plan, way.path)
-    return EXACT_MS if way.exact and not by_file.jitter_ms else by_file.of(expected_ms)
+    return EXACT_MS if way.exact and not by_file.jitter_ms else by_file.distance(expected_ms)

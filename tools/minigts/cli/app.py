@@ -45,7 +45,7 @@ class _Program(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The verb as help lists it, without its parameters; `resolve_command` returns the whole verb, which runs."""
-        return verbs.verb(cmd_name).listed(cmd_name) if cmd_name in self.commands else None
+        return verbs.verb(cmd_name).help_entry(cmd_name) if cmd_name in self.commands else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] not in self.commands:

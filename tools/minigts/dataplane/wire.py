@@ -91,7 +91,7 @@ class Wire:
 
     def amount_of(self, setting: Setting) -> Any:
         """The value of a setting, in the plan's unit; None where it is not limited, or no wire has the setting."""
-        return setting.from_wire(vars(self))
+        return setting.wire_value(vars(self))
 
     def crossing_ns(self, frame_bytes: int) -> int:
         """The time in ns of a frame from end to end that does not wait for others: its time at the rate, as far as no

@@ -135,7 +135,7 @@ class Style(Strict):
     def height_inch(self) -> float | None:
         return None if self.height is None else LENGTH_INCH.parse(self.height)
 
-    def over(self, usual: Style) -> Style:
+    def merge(self, usual: Style) -> Style:
         """This style, with what it does not say from the `usual` one."""
         return usual.model_copy(update={key: value for key, value in self if value is not None})
 
@@ -230,7 +230,7 @@ class Figure(Strict):
         """What it says of an axis; nothing by default."""
         return self.axes.get(name, PLAIN_AXIS)
 
-    def named(self, word: str, otherwise: str | None = None) -> str:
+    def word_name(self, word: str, otherwise: str | None = None) -> str:
         """The name for a word of the results; by default `otherwise`, or the word."""
         return self.names.get(word, word if otherwise is None else otherwise)
 
@@ -283,7 +283,7 @@ class FiguresFile(Strict):
     @property
     def styled(self) -> tuple[Figure, ...]:
         """The figures, each with its own style over that of all."""
-        return tuple(figure.model_copy(update={"style": figure.style.over(self.style)}) for figure in self.figures)
+        return tuple(figure.model_copy(update={"style": figure.style.merge(self.style)}) for figure in self.figures)
 
 
 LANGUAGE = Language(

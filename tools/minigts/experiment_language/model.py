@@ -312,7 +312,7 @@ class _Measurement(Strict):
             flows = [flow.model_dump(by_alias=True, exclude_none=True) for flow in self.cross]
             update["cross"] = tuple(Crossing.model_validate({**flow, "rate": chosen[CROSS]}) for flow in flows)
             chosen = {key: value for key, value in chosen.items() if key != CROSS}
-        return self.model_copy(update={**update, "options": self.options.under(chosen)})
+        return self.model_copy(update={**update, "options": self.options.choose(chosen)})
 
     def moments(self, plan: Plan) -> tuple[Moment, ...]:
         """The changes of links meanwhile, without a `cut`: of its own schedule, or of the one that it plays."""
@@ -542,9 +542,9 @@ class Experiment(Strict):
         yield from self._claims_across_labs()
         yield from self._wrong_curves()
         yield from self._wrong_figures()
-        at_scales: list[tuple[Location, Experiment]] = [((), self), (("quick",), self.for_a_look())]
+        at_scales: list[tuple[Location, Experiment]] = [((), self), (("quick",), self.quick_version())]
         if self.paper is not None:
-            at_scales.append((("paper",), self.for_paper()))
+            at_scales.append((("paper",), self.paper_version()))
         wrong = [(where, count) for where, each in at_scales if (count := each.least_samples) > MOST_SAMPLES]
         yield from ((where, too_many(count, "at least ")) for where, count in wrong[:1])
 
@@ -625,7 +625,7 @@ class Experiment(Strict):
         """The numbers of the replicates, from 1; 0 for a single course of events."""
         return range(1, self.replicates + 1) if self.replicates > 1 else (0,)
 
-    def replicated(self, number: int) -> Experiment:
+    def copy_with_replicates(self, number: int) -> Experiment:
         """The same experiment with that number of replicates."""
         return self.model_copy(update={"replicates": number})
 
@@ -641,15 +641,15 @@ class Experiment(Strict):
         """The names of its overlays and measurements, from which `only` selects."""
         return frozenset((*self.overlays, *(entry.name for entry in self.measurements)))
 
-    def for_paper(self) -> Experiment:
+    def paper_version(self) -> Experiment:
         """The experiment at the study's own length. Raises InputError when the file has no `paper:`."""
         if self.paper is None:
             raise InputError(f"experiment {self.name} has no `paper:` section, so --paper changes nothing")
-        return self._at(self.paper, self.repetitions).replicated(self.paper.replicates or self.replicates)
+        return self._at(self.paper, self.repetitions).copy_with_replicates(self.paper.replicates or self.replicates)
 
-    def for_a_look(self) -> Experiment:
+    def quick_version(self) -> Experiment:
         """The experiment as `quick:` changes it; by default with one repetition."""
-        return self._at(self.quick, 1).replicated(self.quick.replicates or 1)
+        return self._at(self.quick, 1).copy_with_replicates(self.quick.replicates or 1)
 
     def _at(self, scale: Scale, repetitions: int) -> Experiment:
         """The experiment as `scale` changes it; `repetitions` where it has none."""
@@ -690,7 +690,7 @@ class Experiment(Strict):
             }
         )
 
-    def as_written(self) -> dict[str, Any]:
+    def file_values(self) -> dict[str, Any]:
         """The experiment as in a file, as JSON values."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 

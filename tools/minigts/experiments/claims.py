@@ -54,7 +54,7 @@ def judge_ratio(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell])
     figures = f"{_named(cell)} {_figure(cell, digits)} against {_figure(other, digits)} {_named(other)}"
     expected = f"{claim.range.written} was expected"
     word, p = all_of(tested)
-    used = max(claim.range.used(ratio_percent(*pair)[1]) for pair in pairs)
+    used = max(claim.range.share(ratio_percent(*pair)[1]) for pair in pairs)
     return Judgement(word, f"{which}{figures}: {share}, where {expected}{evidence(other, cell)}", p, used)
 
 
@@ -90,7 +90,7 @@ def judge_bounds(claim: Claim, cells: Sequence[Cell], _everything: Sequence[Cell
         word,
         f"{which}{_named(cell)} {_figure(cell)}{_interval(cell)}, where {claim.range.written} was expected",
         p,
-        max(claim.range.used(cell.estimate.median) for cell in cells),
+        max(claim.range.share(cell.estimate.median) for cell in cells),
     )
 
 
@@ -155,7 +155,7 @@ def slope(claim: Claim, cells: Sequence[Cell], plan: Plan) -> Judgement:
     expected = f"{claim.range.written} was expected"
     said = f"{which}an exponent of {_short(told.estimate.median)}{_interval(told)}, where {expected}"
     word, p = all_of(tested)
-    return Judgement(word, said, p, max(claim.range.used(each.estimate.median) for each in known))
+    return Judgement(word, said, p, max(claim.range.share(each.estimate.median) for each in known))
 
 
 def share(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) -> Judgement:
@@ -182,7 +182,7 @@ def share(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell]) -> Ju
     figures = f"{_named(cell)} {_figure(cell)} beside {_figure(other)} {_named(other)}"
     word, p = all_of(tested)
     used = max(
-        (claim.range.used(each) for pair in pairs if (each := _share_percent(*pair)) is not None), default=math.inf
+        (claim.range.share(each) for pair in pairs if (each := _share_percent(*pair)) is not None), default=math.inf
     )
     return Judgement(word, f"{which}{figures}: {shown}, where {claim.range.written} was expected", p, used)
 
@@ -216,7 +216,7 @@ def follows(claim: Claim, cells: Sequence[Cell], everything: Sequence[Cell], pla
     ratio = f"{share.estimate.median:.{decimals}f} %{interval}"
     word, p = all_of(tested)
     figure = f"{_named(cell)} {_figure(cell)}, {ratio} of {_short(given)} {cell.unit} by the formula"
-    used = max(claim.range.used(share.estimate.median) for _, _, share in held)
+    used = max(claim.range.share(share.estimate.median) for _, _, share in held)
     return Judgement(word, f"{which}{figure}, where {claim.range.written} was expected", p, used)
 
 

@@ -62,7 +62,7 @@ class Drops:
 
     def _now(self) -> int:
         if (wires := shown_links.read_wires(self._lab)) is None:
-            return sum(self._lab.on_every_machine(self._of).values())
+            return sum(self._lab.work_on_machines(self._of).values())
         modelled = any(host.processor is not None for host in self._lab.plan.hosts)
         return sum(
             wire.undeclared_losses(port, wires[machine.name][port.name], modelled=modelled)

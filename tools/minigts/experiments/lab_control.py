@@ -69,7 +69,7 @@ class RealLabControl:
     def verify(self, overlay: str) -> str:
         return json.dumps(overlays.verify(self.lab, self.say), sort_keys=True)
 
-    def laid(self, _overlay: str) -> Laid:
+    def overlay_record(self, _overlay: str) -> Laid:
         now, rules = overlays.joined_overlay(self.lab), policy.policy_in_force(self.lab)
         return Laid(
             programs=provenance.programs(PurePosixPath(now.programs).name) if now else None,

@@ -307,7 +307,7 @@ def _prepared(read: _Read, lab: _Planned) -> Prepared:
 def _prepared_lab(read: _Read, lab: _Planned) -> Prepared:
     experiment, plan, impossible = lab.experiment, lab.plan, lab.impossible
     as_asked = plan if impossible is None else plan.model_copy(update={"time": impossible.time})
-    experiment = experiment.replicated(_replicates(read, experiment, as_asked))
+    experiment = experiment.copy_with_replicates(_replicates(read, experiment, as_asked))
     if read.quick and as_asked.time == "virtual" and experiment.replicates == 1 and experiment.quick.replicates is None:
         experiment = experiment.model_copy(update={"repetitions": max(experiment.repetitions, LOOKS)})
     found = time_limits.unanswerable(experiment, as_asked)
@@ -430,8 +430,8 @@ def _absent(experiment: Experiment, only: Sequence[str]) -> tuple[LeftOut, ...]:
 
 def _at_scale(experiment: Experiment, *, paper: bool, quick: bool) -> Experiment:
     if paper:
-        experiment = experiment.for_paper()
-    return experiment.for_a_look() if quick else experiment
+        experiment = experiment.paper_version()
+    return experiment.quick_version() if quick else experiment
 
 
 def _refusal(

@@ -22,7 +22,7 @@ def parts(provider: Provider, say: Progress, plan: Plan | None = None) -> dict[s
     provider without such parts."""
     if not isinstance(provider, Provenance):
         return {}
-    made_of, named = provider.made_of(), {kernels.part(name) for name in kernels.names()}
+    made_of, named = provider.part_directories(), {kernels.part(name) for name in kernels.names()}
     if plan is not None:
         own = {kernels.part(each.kernel) if each.kernel else kernels.PART for each in plan.machines}
         made_of = {word: each for word, each in made_of.items() if word in own or word not in {kernels.PART, *named}}
@@ -41,7 +41,7 @@ def programs(key: str) -> PartFacts | None:
 
 def packages(provider: Provider) -> dict[str, str]:
     """The Debian packages of the hosts' image with their versions; empty where there is no list."""
-    for directory in provider.made_of().values() if isinstance(provider, Provenance) else ():
+    for directory in provider.part_directories().values() if isinstance(provider, Provenance) else ():
         if (directory / LOCK).is_file():
             return read_lock((directory / LOCK).read_text(encoding="utf-8"))
     return {}

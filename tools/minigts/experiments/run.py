@@ -234,7 +234,7 @@ class _RunFolder:
         them."""
         manifest = manifests.read(self.directory)
         facts = OverlayFacts(
-            **dict(watch.stage.laid(overlay)),
+            **dict(watch.stage.overlay_record(overlay)),
             endpoints={host: EndpointFacts(address=end.address, mtu=end.mtu) for host, end in endpoints.items()},
             verify=watch.seen,
         )

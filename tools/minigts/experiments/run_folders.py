@@ -162,7 +162,7 @@ def describe_lab(directories: Sequence[Path], lab: Lab, say: Progress, *, fresh:
         "conditions": lab.provider.conditions() if isinstance(lab.provider, HasConditions) else {},
         "packages": provenance.packages(lab.provider),
         "emulator": {} if current.link_carrier(lab) else _taken_off(certificate),
-        "certificate": certificate.in_words(),
+        "certificate": certificate.summary(),
         "readback": _readback(lab),
     }
     for directory in new:

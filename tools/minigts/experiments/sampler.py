@@ -68,7 +68,7 @@ class LabControl(Protocol):
         """Prove its data path, and return what was seen, in a text that changes only with the data path."""
         ...
 
-    def laid(self, overlay: str) -> Laid:
+    def overlay_record(self, overlay: str) -> Laid:
         """What the overlay that is joined was laid with."""
         ...
 

@@ -50,7 +50,7 @@ def unpack(file: Path, results: Path, *, trusted: bool) -> Path:
         raise InputError(f"{target}: is there already; the bundle was unpacked before: name that folder, not {file}")
     with bundle.unpack(file, results, LIMITS) as found:
         exploration = folder.read(found)
-        gate.examine_bundle(file, exploration).allowed(permission.asks(exploration), trusted=trusted)
+        gate.examine_bundle(file, exploration).allow(permission.asks(exploration), trusted=trusted)
         folder.adopt(found, exploration)
         found.rename(target)
     return target

@@ -46,7 +46,7 @@ class Watcher(Protocol):
     def note(self, line: str) -> None:
         """Take a line for the user."""
 
-    def ended(self, outcome: Outcome, done: int, total: int) -> None:
+    def take_outcome(self, outcome: Outcome, done: int, total: int) -> None:
         """Take the outcome of a seed, as soon as it is kept."""
 
 
@@ -145,7 +145,7 @@ class _Kept:
     def take(self, outcome: Outcome, files: Mapping[str, str]) -> None:
         folder.keep(self._place, outcome, files)
         self._done += 1
-        self._watcher.ended(outcome, self._done, self._total)
+        self._watcher.take_outcome(outcome, self._done, self._total)
 
 
 def not_run(seed: int, why: str, real_s: float = 0.0) -> Outcome:

@@ -65,7 +65,7 @@ class Clocks:
         later = [each for each in possible if each >= since_ns]
         return later[0] if later else possible[-1] if possible else None
 
-    def of_kernel_ns(self, host: str, own_ns: int, start: int) -> int:
+    def convert_kernel_ns(self, host: str, own_ns: int, start: int) -> int:
         return self._of_hosts.lab_ns(host, own_ns, start)
 
     def starts(self, host: str) -> int:
@@ -139,7 +139,7 @@ def _of_a_kernel(host: str, text: str, of: Clocks, start: int) -> list[tuple[int
         if told := _OF_A_KERNEL.match(line):
             own_ns = int(told[1]) * NS_PER_S + int(told[2]) * 1000
             if own_ns >= BOOT_NS:
-                found.append((of.of_kernel_ns(host, own_ns, start), told[3]))
+                found.append((of.convert_kernel_ns(host, own_ns, start), told[3]))
     return found
 
 

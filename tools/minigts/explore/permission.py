@@ -17,7 +17,7 @@ def open_exploration(place: Path, *, trusted: bool) -> Trusted[Exploration]:
     InputError for a folder that is no exploration's, and for a stranger's that is not `trusted`, with all that it would
     do."""
     found = folder.examine(place)
-    allowed = found.allowed(asks(found.content), trusted=trusted)
+    allowed = found.allow(asks(found.content), trusted=trusted)
     if not found.is_own:
         with suppress(MinigtsError):  # a folder that cannot be written to is asked for each time
             folder.adopt(place, found.content)

@@ -154,7 +154,7 @@ def shrink(place: Path, allowed: Trusted[Exploration], seed: int, say: Progress)
     outcome = find_outcome(place, exploration, seed)
     if outcome.verdict not in ("failed", "hung"):
         raise InputError(f"{place}: seed {seed} {outcome.verdict}: only one that failed or hung can be shrunk")
-    drawn = exploration.drawn(seed)
+    drawn = exploration.draw_faults(seed)
     campaign_id, tried = secrets.token_hex(3), 0
 
     def fails(lasting: Mapping[int, float]) -> bool:

@@ -49,7 +49,7 @@ class Exploration(BaseModel):
     host_files: dict[str, HostFile] = {}
     """The files of hosts that are kept, by their digests."""
 
-    def drawn(self, seed: int) -> tuple[Fault, ...]:
+    def draw_faults(self, seed: int) -> tuple[Fault, ...]:
         """The faults of a seed."""
         if not self.faults:
             return ()
@@ -81,7 +81,9 @@ class SeedOfWork(BaseModel):
     @property
     def faults(self) -> tuple[Fault, ...]:
         """The faults that are played."""
-        drawn = (each for each in self.exploration.drawn(self.number) if self.only is None or each.number in self.only)
+        drawn = (
+            each for each in self.exploration.draw_faults(self.number) if self.only is None or each.number in self.only
+        )
         return tuple(each.model_copy(update={"for_s": self.lasting.get(each.number, each.for_s)}) for each in drawn)
 
     @property

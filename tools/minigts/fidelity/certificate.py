@@ -55,7 +55,7 @@ class CertificateRow(BaseModel):
         low = self.measured is not None and self.measured < self.declared
         return self.quantity == "RTT" and self.ok is False and low
 
-    def in_words(self) -> str:
+    def sentence(self) -> str:
         measured = "nothing" if self.measured is None else f"{digits(self.measured, 6)} {self.unit}"
         if self.wanted:
             verdict = {True: "held", False: "failed", None: "undecided"}[self.ok]
@@ -127,7 +127,7 @@ class Certificate(BaseModel):
         storm = f"; a storm on {', '.join(self.storm)}" if self.storm else ""
         return words + cut + changed + storm
 
-    def in_words(self) -> dict[str, JsonValue]:
+    def summary(self) -> dict[str, JsonValue]:
         """The certificate for people, by subject and quantity; settings that are as declared have no line."""
         shown = [row for row in self.rows if row.quantity != "settings" or not row.ok]
         words: dict[str, JsonValue] = {"verdict": self.verdict}
@@ -135,7 +135,7 @@ class Certificate(BaseModel):
             words["the machine meanwhile"] = "; ".join(self.busy)
         for kernel in dict.fromkeys(self.kernels.values()):
             words[f"kernel {kernel}"] = ", ".join(host for host, own in self.kernels.items() if own == kernel)
-        return words | {f"{row.title} {row.quantity}": row.in_words() for row in shown}
+        return words | {f"{row.title} {row.quantity}": row.sentence() for row in shown}
 
     def write(self, path: FilePath) -> None:
         write_for_user(path, self.model_dump_json(indent=1) + "\n")
@@ -171,7 +171,7 @@ def rtt_row(plan: Plan, subject: str, path: Path, rtts_ms: Sequence[float]) -> C
         unit="ms",
         declared=declared_ms,
         measured=None if median is None else round(median, 4),
-        tolerance=round(tolerance.of(declared_ms), 4),
+        tolerance=round(tolerance.distance(declared_ms), 4),
         ok=median is not None and tolerance.allows(median, declared_ms),
         p99=round(ordered[math.ceil(0.99 * len(ordered)) - 1], 4) if ordered else None,
         note="" if least_ms == most_ms else f"its ways take {least_ms:g} to {most_ms:g} ms",
@@ -216,7 +216,7 @@ def _alike(shaping: Shaping) -> float:
 def _loss_row(
     plan: Plan, subject: str, direction: str, declared_percent: float, lost: int, sent: int, alike: float
 ) -> CertificateRow:
-    tolerance = tolerances.loss(plan).of(declared_percent)
+    tolerance = tolerances.loss(plan).distance(declared_percent)
     ok, low, high = judge_loss(round(lost / alike), round(sent / alike), declared_percent, tolerance)
     true_loss = f"{span(digits(low, 2), digits(high, 2))} %"
     note = f"{direction or 'there and back'}, {sent} probes: {true_loss}, {CONFIDENCE:.0%} sure"
@@ -254,7 +254,7 @@ def rate_row(
         unit="Mbit/s",
         declared=round(declared_mbit, 4),
         measured=measured,
-        tolerance=round(tolerance.of(declared_mbit), 4),
+        tolerance=round(tolerance.distance(declared_mbit), 4),
         ok=within if judged else None,
         note=note,
         direction=direction,

@@ -99,7 +99,7 @@ class Measurements:
         record = self._lab.read_record()
         now = plan_now(plan, record)
         reached = [path for path in whole_paths(plan, record) if path.reachable and path.source == first]
-        paths = [path for path in reached if not path.lossy and plan.in_order(path) and plan.is_filled(path)]
+        paths = [path for path in reached if not path.lossy and plan.keeps_order(path) and plan.is_filled(path)]
         for path in sorted(paths, key=lambda path: path.hops):
             if why := unlimited_tcp(now, now.path(path.source, path.target)):
                 if path.tcp_ceiling_mbit is not None:  # its links have lost their rate
@@ -227,9 +227,9 @@ def _sum_rows(plan: Plan, measured: Measurements) -> Iterator[CertificateRow]:
             unit="ms",
             declared=round(each.total_ms, 4),
             measured=each.cell.estimate.median,
-            tolerance=round(each.tolerance.of(each.total_ms), 4),
+            tolerance=round(each.tolerance.distance(each.total_ms), 4),
             ok=each.agrees,
-            wanted=f"the segments' {each.total_ms:.4f} ± {digits(each.tolerance.of(each.total_ms))} ms",
+            wanted=f"the segments' {each.total_ms:.4f} ± {digits(each.tolerance.distance(each.total_ms))} ms",
         )
 
 

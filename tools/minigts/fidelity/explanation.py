@@ -324,9 +324,9 @@ def _quantity(
             target=target,
             name=setting.word,
             unit=setting.unit,
-            declared=setting.shown(is_declared),
-            wanted=setting.shown(wanted),
-            shown=setting.shown(shows),
+            declared=setting.display(is_declared),
+            wanted=setting.display(wanted),
+            shown=setting.display(shows),
             where=where,
         )
 
@@ -429,7 +429,7 @@ def _answer_of_measurement(evidence: _Evidence) -> tuple[Cause, str]:
         busy = f"; the machine was busy ({'; '.join(measured.busy)})" if measured.busy else ""
         return "none", f"all is set as declared, and what was measured lies within its tolerance{busy}"
     cause, reason = _reason(outside[0], measured, evidence)
-    return cause, f"all is set as declared, but {outside[0].quantity} was measured as {outside[0].in_words()}: {reason}"
+    return cause, f"all is set as declared, but {outside[0].quantity} was measured as {outside[0].sentence()}: {reason}"
 
 
 def _reason(row: CertificateRow, measured: MeasuredLink, evidence: _Evidence) -> tuple[Cause, str]:

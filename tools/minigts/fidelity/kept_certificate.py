@@ -46,7 +46,7 @@ def holds_still(certificate: Certificate, lab: Lab) -> bool:
     if _started_since(lab, certificate.measured_at):
         return False
     record = lab.read_record()
-    now = (record.emulator_overhead_ms, unmeasured_links(lab.plan, record), changed_in_words(lab.plan, record))
+    now = (record.emulator_overhead_ms, unmeasured_links(lab.plan, record), change_words(lab.plan, record))
     return (certificate.emulator_overhead_ms, certificate.cut, certificate.changed) == now
 
 
@@ -56,7 +56,7 @@ def _started_since(lab: Lab, moment: datetime) -> bool:
     return any(str(each.get("time")) > moment.isoformat(timespec="milliseconds") for each in started)
 
 
-def changed_in_words(plan: Plan, record: Record) -> tuple[str, ...]:
+def change_words(plan: Plan, record: Record) -> tuple[str, ...]:
     return tuple(f"{name} ({change.in_words})" for name, change in labs.changed_links(plan, record).items())
 
 

@@ -81,7 +81,7 @@ def certify(lab: Lab, say: Progress, *, bringing_up: bool = False, extent: Exten
         busy=taints(machine.load),
         cut=kept_certificate.unmeasured_links(lab.plan, record),
         off=_off(lab.plan, record),
-        changed=kept_certificate.changed_in_words(lab.plan, record),
+        changed=kept_certificate.change_words(lab.plan, record),
         storm=tuple(link_states.storms(lab)),
         kernels={each.name: each.kernel for each in lab.plan.machines if each.kernel},
         sample=() if whole == every else tuple(link.name for link in whole),
@@ -114,7 +114,7 @@ def settings(lab: Lab, say: Progress) -> Iterator[CertificateRow]:
         facts = [*(shown.fact(port) for port in machine.ports), *shown.facts_of_kernel]
         return settings_row(machine.name, different, facts)
 
-    yield from lab.on_each(lab.machines_on(record), row_of).values()
+    yield from lab.work_on(lab.machines_on(record), row_of).values()
 
 
 def _off(plan: Plan, record: Record) -> dict[str, str]:

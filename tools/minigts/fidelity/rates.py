@@ -178,13 +178,13 @@ def _by_windows(lab: Lab, way: _OneWay, row: CertificateRow) -> CertificateRow |
     window = host_settings.tcp_window(lab, *way.ends)
     high, low = goodput(row.declared, window, way.link.rtt_ms)
     tolerance = tolerances.rate(lab.plan)
-    if low is None or low >= row.declared - tolerance.of(row.declared):
+    if low is None or low >= row.declared - tolerance.distance(row.declared):
         return None
-    low = max(0.0, low - tolerance.of(low))
+    low = max(0.0, low - tolerance.distance(low))
     return row.model_copy(
         update={
-            "ok": low <= row.measured <= high + tolerance.of(high),
-            "note": window.in_words(way.link.rtt_ms),
+            "ok": low <= row.measured <= high + tolerance.distance(high),
+            "note": window.describe(way.link.rtt_ms),
             "wanted": ceiling_in_words(high, low),
         }
     )
@@ -216,7 +216,7 @@ def _rate_row(lab: Lab, way: _OneWay, *, longer: bool = False) -> CertificateRow
     why = ""
     if is_modelled(plan, round_trips.path_of(link)):
         why = "a modelled processor may be the limit"
-    elif not plan.in_order(round_trips.path_of(link)):
+    elif not plan.keeps_order(round_trips.path_of(link)):
         why = "TCP gives way to what comes out of order, twice, or in slots"
     elif way.figures.unacknowledged:
         why = "acknowledgements may be the limit: the reverse direction is too slow for one of every segment"

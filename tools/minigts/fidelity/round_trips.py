@@ -137,7 +137,7 @@ def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -
     for _ in range(ATTEMPTS):
         found = echoes(lab, path.source, address, PROBES, _apart_s(lab, path), path.rtt_ms)
         row = rtt_row(lab.plan, name, path, found.rtts_ms)
-        if row.ok or not found.rtts_ms or not lab.plan.in_order(path) or not may_differ(lab, in_time):
+        if row.ok or not found.rtts_ms or not lab.plan.keeps_order(path) or not may_differ(lab, in_time):
             break
     if not found.rtts_ms and loses_all(path):
         yield row.model_copy(update={"ok": None, "note": LOSES_ALL})
@@ -145,7 +145,7 @@ def _path_rows(lab: Lab, name: str, path: Path, address: str, in_time: InTime) -
     if not found.sent:
         yield row.model_copy(update={"note": f"{path.source} has no route to {address}"})
         return
-    yield row if lab.plan.in_order(path) else row.model_copy(update={"ok": None, "note": NO_ONE_ROUND_TRIP})
+    yield row if lab.plan.keeps_order(path) else row.model_copy(update={"ok": None, "note": NO_ONE_ROUND_TRIP})
     if not path.lossy:
         yield loss_row(lab.plan, name, path, found.sent - len(found.rtts_ms), found.sent)
 

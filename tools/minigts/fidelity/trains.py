@@ -27,7 +27,9 @@ def measures(lab: Lab, link: Link, path: Path) -> bool:
     FAST_MBIT, lose nothing and keep the order, and no modelled processor is the limit."""
     there, back = (way.rate_mbit for way in link.ways)
     fast = there is not None and there == back and there > FAST_MBIT
-    plain = not link.lossy and lab.plan.in_order(path) and lab.plan.is_filled(path) and not is_modelled(lab.plan, path)
+    plain = (
+        not link.lossy and lab.plan.keeps_order(path) and lab.plan.is_filled(path) and not is_modelled(lab.plan, path)
+    )
     return lab.plan.time == "virtual" and fast and plain and link.rtt_ms <= FARTHEST_MS
 
 

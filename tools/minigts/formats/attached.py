@@ -62,7 +62,7 @@ class Fitted:
     twice: list[tuple[Location, str]] = field(default_factory=list)
     """Interfaces that the file uses for two links: the place of the second, and a message."""
 
-    def told(self, notes: Notes) -> None:
+    def note_names(self, notes: Notes) -> None:
         """Note the hosts' interfaces with other names here."""
         for host, names in self.renamed.items():
             for name, ours in names.items():

@@ -137,7 +137,7 @@ def _machines(
                 {key: each for key, each in layer.items() if _is_said(key, each)}, place, _NODE, str(place[-1])
             )
         found[name] = NetworkMachine(
-            names.of(name),
+            names.unique_name(name),
             document.line(where),
             is_switch=kind in _SWITCHES,
             location=_location(document, settings, name),
@@ -362,7 +362,9 @@ class _Links:
         document.judge(link, where, CONTAINERLAB["link"], node)
         mtu = document.mtu(link.get("mtu"), (*where, "mtu"), node)
         wanted, network = self._wanted(written, at, None, where)
-        switch = NetworkMachine(self._names.of(f"nobody{len(self.switches) + 1}"), document.line(where), is_switch=True)
+        switch = NetworkMachine(
+            self._names.unique_name(f"nobody{len(self.switches) + 1}"), document.line(where), is_switch=True
+        )
         self.switches.append(switch)
         document.notes.add("the dummy link", node, f"it leads to a switch here, {switch.name}, with nobody else on it")
         ends = self._machines[node].name, switch.name

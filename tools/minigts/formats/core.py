@@ -156,7 +156,9 @@ class _Reading:
         if not number or number in self._machines:
             self._lines.wrong(element.line, f"node {quote(number)} has no number, or that of another node")
             return
-        self._machines[number] = NetworkMachine(self._names.of(name or f"n{number}"), element.line, is_switch=is_switch)
+        self._machines[number] = NetworkMachine(
+            self._names.unique_name(name or f"n{number}"), element.line, is_switch=is_switch
+        )
 
     def _services(self, device: _Element) -> None:
         name = device.attributes.get("name", "")

@@ -96,7 +96,7 @@ class _Reading:
             for key in node.data.keys() - GRAPHML["node"].keys():
                 self.notes.add("the nodes' data", key[:40], "left out")
             label = node.data.get("label") or node.data.get("name") or name
-            machines[name] = NetworkMachine(names.of(label), node.line, location=label[:60] or None)
+            machines[name] = NetworkMachine(names.unique_name(label), node.line, location=label[:60] or None)
             place = _place(node, label)
             if place is None:
                 self.notes.add("no coordinates", machines[name].name, "its links have no delay")

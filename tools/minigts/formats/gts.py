@@ -143,7 +143,7 @@ class _Reading:
         resources = self._resources(top)
         self._join(top, resources)
         names = Names(self._notes)
-        machines = {key: names.of(each.id) for key, each in resources.items() if not each.is_link}
+        machines = {key: names.unique_name(each.id) for key, each in resources.items() if not each.is_link}
         links = [*self._links(resources, machines)]
         controls = self._controls(resources, machines, links)
         made = [self._machine(each, machines[key], controls) for key, each in resources.items() if not each.is_link]
@@ -340,7 +340,9 @@ class _Reading:
             rate: Ways | None = (min(limits), min(limits)) if limits else None
             yield (
                 resource,
-                NetworkLink(ends, resource.block.line, names.of(resource.id), delay_ms=delay_ms, rate_mbit=rate),
+                NetworkLink(
+                    ends, resource.block.line, names.unique_name(resource.id), delay_ms=delay_ms, rate_mbit=rate
+                ),
             )
 
     def _controls(

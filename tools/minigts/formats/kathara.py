@@ -184,7 +184,7 @@ class _Reading:
         names = Names(lines.notes)
         machines = {
             device.name: NetworkMachine(
-                names.of(device.name),
+                names.unique_name(device.name),
                 device.line,
                 cpus=device.cpus,
                 memory_mb=device.memory_mb,
@@ -220,7 +220,7 @@ class _Reading:
         for domain, ends in domains.items():
             two = len(ends) == 2 and ends[0][0] != ends[1][0]
             if not two:
-                switch = NetworkMachine(names.of(f"domain-{domain}"), ends[0][3], is_switch=True)
+                switch = NetworkMachine(names.unique_name(f"domain-{domain}"), ends[0][3], is_switch=True)
                 switches.append(switch)
             pairs = [(ends[0], ends[1])] if two else [(end, None) for end in ends]
             for first, second in pairs:

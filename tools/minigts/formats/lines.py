@@ -35,7 +35,7 @@ class FileLines:
             self.lose(line, what, owner, why)
         for where, message in found.twice:
             self.wrong(where[0] if where and isinstance(where[0], int) else 0, message)
-        found.told(self.notes)
+        found.note_names(self.notes)
 
     def network(
         self, name: str, machines: Sequence[NetworkMachine], links: Sequence[NetworkLink], description: str = ""

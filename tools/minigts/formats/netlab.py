@@ -101,7 +101,7 @@ class _Links:
         self.switches: list[NetworkMachine] = []
         self._names = Names(document.notes)
         for machine in nodes.machines.values():
-            self._names.of(machine.name)
+            self._names.unique_name(machine.name)
 
     def add(self, data: Data, of_link: Layers) -> None:
         """Add a link: `h1-h2`, `[h1, h2]`, or a mapping. One of several nodes becomes a switch with a link to each."""
@@ -148,7 +148,7 @@ class _Links:
             self.attached.append(Attached(link, (wanted[0], wanted[1]), network, place))
             return
         if bridge is None:
-            bridge = NetworkMachine(self._names.of(f"lan{len(self.switches) + 1}"), line, is_switch=True)
+            bridge = NetworkMachine(self._names.unique_name(f"lan{len(self.switches) + 1}"), line, is_switch=True)
             self.switches.append(bridge)
             if len(ends) == 1:
                 document.notes.add(
@@ -195,7 +195,7 @@ class _Links:
     def _settings(self, layers: Layers, owner: str) -> dict[str, float]:
         """The settings of an interface with its link's, in the plan's units."""
         document = self._document
-        tc = layers.within(document, "tc")
+        tc = layers.descend(document, "tc")
         for each, where in tc.layers:
             document.judge(each, where, NETLAB["tc"], owner)
         found = {name: document.quantity(*tc.get(key), kind, unit) for key, (kind, unit, name) in _TC.items()}

@@ -55,7 +55,7 @@ def read(document: Document, top: Mapping[str, Data]) -> Nodes:
         _judge(document, node, where, NETLAB["node"], name)
         for clab, place in Layers(said).every("clab"):
             document.judge(document.mapping(clab, place), place, NETLAB["clab"], name)
-        machines[name] = _machine(document, names.of(name), own, where, name)
+        machines[name] = _machine(document, names.unique_name(name), own, where, name)
         role = own.get("role")[0] or "host"
         members[name] = SegmentMember(name, numbers[name], is_host=role == "host", is_switch=role == "bridge")
         data, place = own.get("mtu")

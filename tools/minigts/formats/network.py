@@ -153,7 +153,7 @@ class Names:
         self._notes, self._longest = notes, longest
         self._given: dict[str, str] = {}
 
-    def of(self, foreign: str) -> str:
+    def unique_name(self, foreign: str) -> str:
         """A unique name of lower-case letters, digits and hyphens, a letter first. A change in more than case is
         noted."""
         plain = re.sub(r"[^a-z0-9-]+", "-", foreign.lower(), flags=re.ASCII).strip("-")

@@ -60,7 +60,7 @@ class Document:
             self.lose(where, what, owner, why)
         for where, message in found.twice:
             self.wrong(where, message)
-        found.told(self.notes)
+        found.note_names(self.notes)
 
     def network(self, name: str, machines: Sequence[NetworkMachine], links: Sequence[NetworkLink]) -> Network:
         """The whole network. Where no link joins some nodes to the others, hosts have no routes, as in the other
@@ -146,7 +146,7 @@ class Layers:
         """All values of the key with their places, the nearest last."""
         yield from ((data[key], (*where, key)) for data, where in reversed(self.layers) if data.get(key) is not None)
 
-    def within(self, document: Document, key: str) -> Layers:
+    def descend(self, document: Document, key: str) -> Layers:
         """The mappings below a key, in the same order."""
         return Layers(
             tuple(

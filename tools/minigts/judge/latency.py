@@ -52,7 +52,7 @@ class Sum:
         """The verdict. `total_ms` counts as exact, also where it was measured."""
         if self.cell.by_interval:  # the tolerance already covers the spread of a single measurement
             return Tested("held" if self.agrees else "failed")
-        allowed = self.tolerance.of(self.total_ms)
+        allowed = self.tolerance.distance(self.total_ms)
         return median_within(self.cell, self.total_ms - allowed, self.total_ms + allowed)
 
 
@@ -155,7 +155,7 @@ def steady(cells: Sequence[PathSamples], plan: Plan) -> Judgement:
     For a path that was measured once, this holds for 99 % of its exchanges.
     """
     spreads = [
-        (spread, exchange_tolerance(plan, way(cell, plan), 2).of(cell.estimate.median), cell)
+        (spread, exchange_tolerance(plan, way(cell, plan), 2).distance(cell.estimate.median), cell)
         for cell in cells
         if (spread := _furthest(cell)) is not None
     ]
@@ -189,16 +189,16 @@ def _furthest(cell: PathSamples) -> float | None:
 def _agreement(sums: Sequence[Sum], reference: str) -> Judgement:
     if not sums:
         return Judgement("undecided", f"no path could be compared with {reference}")
-    furthest = max(sums, key=lambda each: abs(each.residual_ms) / (each.tolerance.of(each.total_ms) or 1e-9))
+    furthest = max(sums, key=lambda each: abs(each.residual_ms) / (each.tolerance.distance(each.total_ms) or 1e-9))
     outside = sum(not each.agrees for each in sums)
     which = f"{outside} of {len(sums)} paths miss" if outside else f"all {len(sums)} paths agree with"
     cell = furthest.cell
     word, p = all_of([each.tested for each in sums])
-    digits = _digits(furthest.tolerance.of(furthest.total_ms))
+    digits = _digits(furthest.tolerance.distance(furthest.total_ms))
     return Judgement(
         word,
         f"{which} {reference}; the largest difference, {cell.source} to {cell.target} over "
         f"{plural(cell.hops, 'hop')}, is {furthest.residual_ms:+.{digits}f} ms "
-        f"({furthest.tolerance.of(furthest.total_ms):.{digits}f} ms allowed)",
+        f"({furthest.tolerance.distance(furthest.total_ms):.{digits}f} ms allowed)",
         p,
     )

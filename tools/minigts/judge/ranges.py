@@ -25,7 +25,7 @@ class Range:
         """The most decimals of any number in the range; a figure compared with it is printed with as many."""
         return max((len(digits) for digits in re.findall(r"\.(\d+)", self.written)), default=0)
 
-    def used(self, value: float) -> float:
+    def share(self, value: float) -> float:
         """The share of the range that the value uses: 0 in the middle, 1 at a limit, more outside. Of a range with one
         limit it is the value's ratio to the limit, or the limit's to the value."""
         if math.isfinite(self.low) and math.isfinite(self.high):

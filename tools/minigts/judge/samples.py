@@ -87,7 +87,7 @@ class PathSamples:
 
 def measured_once(value: float, tolerance: Tolerance) -> Estimate:
     """The estimate from a single measurement; the tolerance gives the interval that one sample cannot have."""
-    return Estimate(1, value, None, value, value - tolerance.of(value), value + tolerance.of(value))
+    return Estimate(1, value, None, value, value - tolerance.distance(value), value + tolerance.distance(value))
 
 
 def directed_trend(first: PathSamples, last: PathSamples) -> tuple[Trend, float | None]:

@@ -33,12 +33,12 @@ class Tolerance:
     jitter_ms: float = 0.0
     jitter_in_words: str = _QUARTER
 
-    def of(self, reference: float) -> float:
+    def distance(self, reference: float) -> float:
         """The allowed distance from `reference`, in the same unit."""
         return self.absolute + self.share * reference + self.jitter_ms
 
     def allows(self, measured: float, reference: float) -> bool:
-        return abs(measured - reference) <= self.of(reference)
+        return abs(measured - reference) <= self.distance(reference)
 
     @property
     def in_words(self) -> str:

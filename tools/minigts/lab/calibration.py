@@ -127,7 +127,7 @@ def _random(plan: Plan, path: Path) -> bool:
     return (
         path.rtt_most_ms is not None
         or path.lossy
-        or not plan.in_order(path)
+        or not plan.keeps_order(path)
         or any(port.incoming.jitter_ms > 0 for port in plan.ends_on(path))
     )
 

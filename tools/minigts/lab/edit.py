@@ -112,13 +112,13 @@ def _set_under_traffic(
 ) -> None:
     if current.link_carrier(lab) is None:
         shaping = [machine for machine in ends if machine.name not in record.silent]
-        lab.on_each(shaping, lambda machine: links.set_what_differs(lab, record, machine))
+        lab.work_on(shaping, lambda machine: links.set_what_differs(lab, record, machine))
     else:
         links.set_wires(lab, record, ends, names)
     if wrong := shown_links.read_back(lab, record, ends, names):
         raise HostFailed("links are not as they were set:\n" + "\n".join(wrong))
     on = [host for host in routed if host.name not in record.silent]
-    lab.on_each(on, lambda host: links.run_script(lab.provider, host, interfaces.script_again(before, lab.plan, host)))
+    lab.work_on(on, lambda host: links.run_script(lab.provider, host, interfaces.script_again(before, lab.plan, host)))
 
 
 def _set_otherwise(before: Plan, after: Plan) -> frozenset[str]:
@@ -171,7 +171,7 @@ def finish(lab: Lab, progress: Progress) -> Lab:
         lab.settle_plan(found)
         provider, after = _edits(lab), lab.plan_with(found.becoming)
         if after is None:
-            raise lab.damaged(NEXT_PLAN, "is not the one that the lab was to have")
+            raise lab.damage_error(NEXT_PLAN, "is not the one that the lab was to have")
         before = lab.read(LAST_PLAN, Plan) or lab.read_plan(found)
         progress("going on with an alteration that was interrupted")
         began = provider.alter(after, progress)
@@ -241,7 +241,7 @@ def _configure(lab: Lab, record: Record, before: Plan, started: Started) -> None
         else:
             links.run_script(lab.provider, machine, interfaces.script_again(before, lab.plan, machine))
 
-    lab.on_each(on, configure)
+    lab.work_on(on, configure)
     for machine in booted:
         if isinstance(machine, Switch):
             lifecycle.take_step(lab, machine, "ask_controller")

@@ -66,11 +66,11 @@ class Lab:
         """The plan that the lab with this record was made of. Raises MinigtsError when plan.json is another."""
         digest, content = record.plan_sha256, self._content(PLAN)
         if content is None:
-            raise self.damaged(PLAN, "is missing")
+            raise self.damage_error(PLAN, "is missing")
         if digest and hashlib.sha256(content).hexdigest() != digest:
             if (following := self.plan_with(digest)) is not None:  # the command that took it ended just then
                 return following
-            raise self.damaged(PLAN, "is not the one that the lab was made of")
+            raise self.damage_error(PLAN, "is not the one that the lab was made of")
         return self._parsed(PLAN, content, Plan)
 
     def plan_with(self, digest: str) -> Plan | None:
@@ -172,7 +172,7 @@ class Lab:
         except FileNotFoundError as error:
             raise MinigtsError(f"lab {self.name} has been taken down") from error
 
-    def damaged(self, name: str, reason: str) -> MinigtsError:
+    def damage_error(self, name: str, reason: str) -> MinigtsError:
         """The error for a file that cannot be used; it names the command that takes the lab down."""
         return MinigtsError(f"lab {self.name}: its {name} {reason}; take it down with: minigts down {self.name}")
 
@@ -182,7 +182,7 @@ class Lab:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise self.damaged(name, f"cannot be read ({error.strerror or error})") from error
+            raise self.damage_error(name, f"cannot be read ({error.strerror or error})") from error
 
     def _parsed(self, name: str, content: bytes, model: type[Content]) -> Content:
         try:
@@ -191,15 +191,15 @@ class Lab:
             first = error.errors(include_input=False, include_url=False, include_context=False)[0]
             where = ".".join(map(str, first["loc"]))[:60]
             # By `ascii`, since what a damaged file holds must not reach a terminal.
-            raise self.damaged(name, f"is damaged ({ascii(where)[1:-1] or 'file'}: {first['type']})") from error
+            raise self.damage_error(name, f"is damaged ({ascii(where)[1:-1] or 'file'}: {first['type']})") from error
         except documents.Unreadable as error:
-            raise self.damaged(name, f"is damaged: it {error}") from error
+            raise self.damage_error(name, f"is damaged: it {error}") from error
 
     @cached_property
     def provider(self) -> Provider:
         named = self._first.provider
         if named not in registry.names():
-            raise self.damaged(RECORD, f"names a provider that there is not, {named[:60]!a}")
+            raise self.damage_error(RECORD, f"names a provider that there is not, {named[:60]!a}")
         return registry.make(named, self.rundir, self.time)
 
     def course(self) -> RecordedCourse | None:
@@ -227,19 +227,19 @@ class Lab:
                 return str(error)
             return "answers"
 
-        answers = self.on_each(self.machines_on(by), ask)
+        answers = self.work_on(self.machines_on(by), ask)
         paused = dict.fromkeys(by.paused, "paused")
         return {each.name: answers.get(each.name, paused.get(each.name, "off")) for each in self.plan.machines}
 
-    def on_every_host(self, work: Callable[[Host], T]) -> dict[str, T]:
+    def work_on_hosts(self, work: Callable[[Host], T]) -> dict[str, T]:
         """`on_each` of the hosts that are on, by the record on disk."""
-        return self.on_each([each for each in self.machines_on(self.read_record()) if isinstance(each, Host)], work)
+        return self.work_on([each for each in self.machines_on(self.read_record()) if isinstance(each, Host)], work)
 
-    def on_every_machine(self, work: Callable[[Host | Switch], T]) -> dict[str, T]:
+    def work_on_machines(self, work: Callable[[Host | Switch], T]) -> dict[str, T]:
         """`on_each` of the hosts and switches that are on, by the record on disk."""
-        return self.on_each(self.machines_on(self.read_record()), work)
+        return self.work_on(self.machines_on(self.read_record()), work)
 
-    def on_each(self, machines: Sequence[M], work: Callable[[M], T]) -> dict[str, T]:
+    def work_on(self, machines: Sequence[M], work: Callable[[M], T]) -> dict[str, T]:
         """Do `work` for these machines in parallel; return the results by name. The first error is raised once all have
         ended."""
         with self.provider.together() as pool:

@@ -264,7 +264,7 @@ def _start(lab: Lab, record: Record, on: str, progress: Progress) -> None:
     progress("configuring addresses, routes and links")
     links.set_wires(lab, record, plan.machines, anew=True)
     on_now = lab.machines_on(record)
-    lab.on_each(on_now, lambda machine: configure(lab, machine, record))
+    lab.work_on(on_now, lambda machine: configure(lab, machine, record))
     routes.wait(lab, record, progress)
     trees.wait(lab, record, progress)
     calibrated = record
@@ -275,7 +275,7 @@ def _start(lab: Lab, record: Record, on: str, progress: Progress) -> None:
         except NothingAnswers as error:  # as the hosts' own settings may have it
             progress(f"nothing is subtracted from the delays: {error}")
     switches = [machine for machine in on_now if isinstance(machine, Switch)]
-    lab.on_each(switches, lambda machine: take_step(lab, machine, "ask_controller"))
+    lab.work_on(switches, lambda machine: take_step(lab, machine, "ask_controller"))
     provisioning.bring(lab, progress)
     lab.write(calibrated.model_copy(update={"state": "up", "unsettled": frozenset()}), calibrated)
 

@@ -83,7 +83,7 @@ def _set_machines(
         how = arrivals(lab.plan, machine, known, record, ports)
         run_script(lab.provider, machine, script(lab, machine, record, only, how))
 
-    lab.on_each(machines, set_one)
+    lab.work_on(machines, set_one)
     carriers.set_carriers(lab, record, machines, only, before)
 
 
@@ -176,7 +176,7 @@ def _reshaped_machines(lab: Lab, record: Record) -> list[str]:
                 for text in shown_links.differences(lab.plan, machine.ports, record, parser_text(qdiscs))
             ]
 
-    return [text for texts in lab.on_each(lab.machines_on(record), reshape_and_read_back).values() for text in texts]
+    return [text for texts in lab.work_on(lab.machines_on(record), reshape_and_read_back).values() for text in texts]
 
 
 def _reshaped_wires(lab: Lab, record: Record) -> list[str]:

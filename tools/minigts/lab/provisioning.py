@@ -69,7 +69,7 @@ def bring(lab: Lab, progress: Progress) -> None:
     with_commands = [host for host in lab.plan.hosts if _of(host).run]
     if with_files:
         progress(f"copying files to {_hosts(with_files)}")
-        lab.on_each(with_files, partial(copy_files, lab))
+        lab.work_on(with_files, partial(copy_files, lab))
     if with_commands:
         progress(f"running the commands of {_hosts(with_commands)}")
         _run_side_by_side(lab, with_commands)
@@ -92,7 +92,7 @@ def _run_side_by_side(lab: Lab, hosts: Sequence[Host]) -> None:
                     lab.provider.run(other.name, argv, timeout_s=STEP_TIMEOUT_S)
             raise
 
-    lab.on_each(hosts, run)
+    lab.work_on(hosts, run)
 
 
 def run_commands(lab: Lab, host: Host, stop: Event | None = None) -> None:
@@ -103,7 +103,7 @@ def run_commands(lab: Lab, host: Host, stop: Event | None = None) -> None:
         if stop is not None and stop.is_set():
             return
         log = f"/var/log/run-{number}.log"
-        words = software.in_environment(("sh", "-ec", command.text))
+        words = software.wrap(("sh", "-ec", command.text))
         argv = ("sh", "-euc", RUN_LOGGED, "sh", log, _running(lab, host), *words)
         try:
             result = lab.provider.run(host.name, argv, timeout_s=RUN_TIMEOUT_S, check=False)
@@ -124,7 +124,7 @@ def _running(lab: Lab, host: Host) -> str:
 
 def environment_command(lab: Lab, host: str, argv: Sequence[str]) -> tuple[str, ...]:
     """The command `argv` with the environment that the topology sets on `host`."""
-    return _software(lab, host).in_environment(tuple(argv))
+    return _software(lab, host).wrap(tuple(argv))
 
 
 def environment_of(lab: Lab, host: str) -> tuple[str, ...]:
@@ -137,7 +137,7 @@ def shell_argv(lab: Lab, host: str) -> tuple[str, ...]:
     software = _software(lab, host)
     assignments = software.assignments
     if software.root is not None:
-        return software.in_environment(("sh", "-l"))
+        return software.wrap(("sh", "-l"))
     if not assignments:
         return ("bash", "-l")
     return ("bash", "-lc", 'export "$@"; exec bash -i', "bash", *assignments)

@@ -63,7 +63,7 @@ def _read(lab: Lab, ports: Mapping[End, Port], inside: Sequence[End]) -> dict[En
     wires = shown_links.read_wires(lab)
     names = list(dict.fromkeys(name for name, _ in inside))
     asked = [lab.plan.machine(name) for name in names]
-    shown = lab.on_each(asked, lambda machine: _ask(lab, machine.name)) if asked else {}
+    shown = lab.work_on(asked, lambda machine: _ask(lab, machine.name)) if asked else {}
     found = {}
     for (name, link), port in ports.items():
         here = shown[name].get(port.name, Queue(0, 0, 0, 0)) if (name, link) in inside else Queue(0, None, 0, 0)

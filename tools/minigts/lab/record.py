@@ -48,7 +48,7 @@ class Settings(BaseModel):
     def in_words(self) -> str:
         """`no rate, generic receive offload on`"""
         words = ["no rate"] if self.unlimited else []
-        words += [f"queues of {link_settings.BY_FIELD[field].in_words(size)}" for field, size in self.queue.items()]
+        words += [f"queues of {link_settings.BY_FIELD[field].value_words(size)}" for field, size in self.queue.items()]
         words += ["generic receive offload on"] if self.gro == "on" else []
         return ", ".join(words) or "as declared"
 
@@ -78,15 +78,15 @@ class Change(Amounts):
     one_way: dict[HostName, Amounts] = Field(default={})
     """The fields of one direction, by the host or switch that sends."""
 
-    def sent_by(self, end: str) -> dict[str, Amount]:
+    def fields_sent_by(self, end: str) -> dict[str, Amount]:
         """The fields that are set of the direction in which `end` sends, with their values."""
         return self.given | self.one_way.get(end, Amounts()).given
 
-    def sent_to(self, end: str) -> dict[str, Amount]:
+    def fields_sent_to(self, end: str) -> dict[str, Amount]:
         """The fields that are set of the direction in which `end` receives, with their values."""
         return self.given | next((each.given for name, each in self.one_way.items() if name != end), {})
 
-    def adjusted(self, senders: Mapping[str, bool], update: Mapping[str, Amount | None]) -> Change:
+    def adjust(self, senders: Mapping[str, bool], update: Mapping[str, Amount | None]) -> Change:
         """This change with `update` added in the directions whose sender is true in `senders`. A value of None sets a
         field as declared."""
         sent = {end: {**self.sent_by(end), **(update if chosen else {})} for end, chosen in senders.items()}

@@ -37,10 +37,10 @@ def wait(lab: Lab, record: Record, progress: Progress) -> None:
             raise HostFailed(f"{host.name}: {plan.routing.upper()} has not converged: {'; '.join(different[:4])}")
 
     started_s = lab.provider.now_s()
-    lab.on_each(hosts, wait_on)
+    lab.work_on(hosts, wait_on)
     # Each host had its routes at another moment; a host that was restarted may have removed others' routes since.
-    while any(lab.on_each(hosts, lambda host: differences(lab, host, record)).values()):
-        lab.on_each(hosts, wait_on)
+    while any(lab.work_on(hosts, lambda host: differences(lab, host, record)).values()):
+        lab.work_on(hosts, wait_on)
         if lab.provider.now_s() - started_s > limit_s:
             raise HostFailed(f"the routes by {plan.routing.upper()} come and go: they were not complete in {limit_s} s")
     progress(f"routes are complete after {lab.provider.now_s() - started_s:.1f} s")

@@ -168,11 +168,11 @@ def _by_machines(lab: Lab, moments: Sequence[Moment], states: Sequence[Record]) 
         each for each in lab.plan.machines if each.name not in silent and any(port.link in names for port in each.ports)
     ]
     with links.settling(lab, states[0], states[-1], [machine.name for machine in machines]):
-        ahead_s = lab.on_each(machines, partial(_ahead_s, lab))
+        ahead_s = lab.work_on(machines, partial(_ahead_s, lab))
         for machine in machines:
             links.run_script(lab.provider, machine, _devices(lab.plan, machine, states, names))
         begin_s = time.time() + AHEAD_S
-        made = lab.on_each(
+        made = lab.work_on(
             machines,
             lambda machine: _told(lab, machine, moments, states, begin_s + ahead_s[machine.name]),
         )

@@ -90,4 +90,4 @@ def read_back(lab: Lab, record: Record, machines: Sequence[Host | Switch], names
             ]
 
     on = [machine for machine in machines if machine.name not in record.silent]
-    return list(dict.fromkeys((*wrong, *(text for texts in lab.on_each(on, look).values() for text in texts))))
+    return list(dict.fromkeys((*wrong, *(text for texts in lab.work_on(on, look).values() for text in texts))))

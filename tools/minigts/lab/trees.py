@@ -46,8 +46,8 @@ def wait(lab: Lab, record: Record, progress: Progress) -> None:
 
     # Each switch had its states at another moment: the last time, all of them have them at once.
     for _ in range(_AGAIN):
-        found = lab.on_each(machines, wait_on)
-        if not any(lab.on_each(machines, lambda machine: differences(lab, machine, record)).values()):
+        found = lab.work_on(machines, wait_on)
+        if not any(lab.work_on(machines, lambda machine: differences(lab, machine, record)).values()):
             progress(f"the spanning tree is complete after {lab.provider.now_s() - started_s:.1f} s")
             return
         if wrong := next(((name, texts) for name, texts in found.items() if texts), None):

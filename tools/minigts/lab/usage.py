@@ -144,7 +144,7 @@ class Activity:
 def read(lab: Lab) -> Reading:
     """Read the counters of all machines at once. Raises HostFailed when a machine does not answer."""
     on = lab.machines_on(lab.read_record())
-    counted = lab.on_each(on, partial(_ask, lab))
+    counted = lab.work_on(on, partial(_ask, lab))
     wires = shown_links.read_wires(lab)
     # A host that can be restarted alone has a kernel of its own, whose counters are of this host alone.
     own_kernels = isinstance(lab.provider, Restarts)

@@ -71,9 +71,9 @@ class Broken(BaseModel):
     """Whether it was undone by `minigts break --mend`."""
 
     @property
-    def fault(self) -> Fault:
+    def fault(self) -> LessonFault:
         """Raises InputError for a kind that there is not."""
-        return Fault(find_kinds([self.what])[0], self.place)
+        return LessonFault(find_kinds([self.what])[0], self.place)
 
 
 def find_kinds(kinds: Sequence[str]) -> tuple[Kind, ...]:

@@ -92,7 +92,7 @@ def _ends(lab: Lab) -> Mapping[str, overlays.Endpoint]:
 
 
 def _variables(lab: Lab, work: StudentWork) -> Iterator[tuple[str, str]]:
-    yield from work.numbered.drawn(work.seed).items()
+    yield from work.numbered.draw_values(work.seed).items()
     for name, value in {**work.numbered.figures(work.seed), **work.answers}.items():
         yield name, f"{value:.15g}"
     for host in lab.plan.hosts:

@@ -56,7 +56,7 @@ class Drawn(Strict):
     values: Annotated[tuple[str, ...], Field(min_length=1)]
     """The values of which the seed selects one; without a seed it is the first."""
 
-    def of(self, lesson: int, name: str, seed: str | None) -> str:
+    def draw(self, lesson: int, name: str, seed: str | None) -> str:
         """The value for a seed, which is the same on every machine and in every version of Python."""
         if seed is None:
             return self.values[0]
@@ -193,18 +193,20 @@ class NumberedLesson:
         """The name of its topology, and so of its lab."""
         return f"lesson-{self.number}"
 
-    def drawn(self, seed: str | None) -> dict[str, str]:
+    def draw_values(self, seed: str | None) -> dict[str, str]:
         """The drawn values by name, as they are written in a topology."""
-        return {name: each.of(self.number, name, seed) for name, each in self.lesson.draw.items()}
+        return {name: each.draw(self.number, name, seed) for name, each in self.lesson.draw.items()}
 
     def figures(self, seed: str | None) -> dict[str, float]:
         """The drawn figures by name, in ms, Mbit/s or bytes."""
         kinds = {name: each.kind for name, each in self.lesson.draw.items()}
-        return {name: figure(kind, text) for name, text in self.drawn(seed).items() if (kind := kinds[name]) != "word"}
+        return {
+            name: figure(kind, text) for name, text in self.draw_values(seed).items() if (kind := kinds[name]) != "word"
+        }
 
     def topology(self, seed: str | None) -> str:
         """The text of the topology file."""
-        return Template(self.lesson.topology).substitute(self.drawn(seed))
+        return Template(self.lesson.topology).substitute(self.draw_values(seed))
 
     def fault(self, seed: str | None) -> breaks.LessonFault:
         """The fault to be found, in a lesson that has one."""

@@ -221,7 +221,7 @@ class Overlay:
         """Kernel modules that it needs and only the full kernel has for sure."""
         return (*self.declaration.kernel_modules, *self.data_path.kernel_modules)
 
-    def printed(self, phase: str) -> Mapping[str, re.Pattern[str]]:
+    def phase_outputs(self, phase: str) -> Mapping[str, re.Pattern[str]]:
         """What a phase may print as KEY=VALUE: a pattern of the whole value, by key."""
         own: dict[str, re.Pattern[str]] = {}
         for folder in self.folders:

@@ -130,9 +130,9 @@ def bring_up(lab: Lab, overlay: str, hosts: Sequence[Host], run: RunPhase, progr
         return {}
     images = _images(having, progress)
     progress(f"{overlay}: handing containers' images and files to {list_names([host.name for host in having])}")
-    lab.on_each(having, lambda host: _prepare(lab, host, network, images, run))
+    lab.work_on(having, lambda host: _prepare(lab, host, network, images, run))
     progress(f"{overlay}: starting containers")
-    held = lab.on_each(having, lambda host: run("hold", host, {}).variables(_of_each(host, ADDRESS)))
+    held = lab.work_on(having, lambda host: run("hold", host, {}).variables(_of_each(host, ADDRESS)))
     before = _record(lab)
     addresses = before.addresses | {name: address for words in held.values() for name, address in words.items()}
     _write(lab, ContainerRecord(addresses=addresses, launched=before.launched - {host.name for host in having}))
@@ -147,7 +147,7 @@ def launch(lab: Lab, hosts: Sequence[Host], peers: Callable[[Host], Sequence[Hos
     everywhere = [
         host for host in lab.plan.hosts if any(full_name(one.name, host.name) in addresses for one in host.containers)
     ]
-    lab.on_each(
+    lab.work_on(
         everywhere, lambda host: fill(lab, host, IN_HOST / "names.txt", names_file(host, peers(host), addresses))
     )
     started = [host for host in hosts if host in everywhere]
@@ -172,7 +172,7 @@ def _started(lab: Lab, hosts: Sequence[Host], run: RunPhase) -> list[tuple[str, 
             printed = run("launch", host, {"CONTAINERS": " ".join(wave[host.name])} if len(waves) > 1 else {})
             return printed.variables(_of_each(host, STATE))
 
-        states = lab.on_each([host for host in hosts if host.name in wave], launched)
+        states = lab.work_on([host for host in hosts if host.name in wave], launched)
         found += [(host, name, state) for host, words in states.items() for name, state in words.items()]
     return found
 
@@ -220,7 +220,7 @@ def states(lab: Lab, run: RunPhase) -> list[dict[str, str]]:
         except MinigtsError:
             return {}
 
-    said = lab.on_every_host(ask)
+    said = lab.work_on_hosts(ask)
     return [
         {
             "container": one.name,
@@ -236,7 +236,7 @@ def states(lab: Lab, run: RunPhase) -> list[dict[str, str]]:
 
 def load(lab: Lab, image: ContainerImage, hosts: Sequence[Host], run: RunPhase) -> list[str]:
     """Load an image into these hosts' engines, unless they have it; return the hosts that got it."""
-    given = lab.on_each(hosts, lambda host: _load(lab, host, image, run))
+    given = lab.work_on(hosts, lambda host: _load(lab, host, image, run))
     return [host for host, did in given.items() if did]
 
 

@@ -184,7 +184,7 @@ def _join(lab: Lab, overlay: Overlay, record: Record, progress: Progress) -> dic
     _put_scripts(lab, overlay, record, now.programs, members)
     if programs is not None:
         progress(f"{overlay.name}: seeing that {where} have its programs")
-        lab.on_each(members, lambda host: _put_programs(lab, host, programs))
+        lab.work_on(members, lambda host: _put_programs(lab, host, programs))
     # Written before the first script runs, so that an interrupted join can be left.
     write(lab, now)
     progress(f"{overlay.name}: installing on {where}")
@@ -294,7 +294,7 @@ def _bring_containers_up(lab: Lab, now: Joined, record: Record, hosts: Sequence[
         peers = " ".join(address for name, address in addresses.items() if owners[name] in near)
         run_phase(lab, "reach", host, {**now.ends[host.name], "PEERS": peers}, more_s)
 
-    lab.on_each(_taking_part(record, members_of(lab, now)), wait)
+    lab.work_on(_taking_part(record, members_of(lab, now)), wait)
     for line in containers.launch(lab, hosts, lambda host: team_of(lab.plan, now.name, host.name), run):
         progress(line)
 
@@ -311,7 +311,7 @@ def _serve_names(lab: Lab, now: Joined, record: Record) -> None:
         server = " ".join(names.server_argv(way_out=host.gateway))
         run_phase(lab, "names", host, {**now.ends[host.name], "NAME_SERVER": server})
 
-    lab.on_each(_taking_part(record, members_of(lab, now)), serve)
+    lab.work_on(_taking_part(record, members_of(lab, now)), serve)
 
 
 def second_container(lab: Lab, host: str) -> Endpoint:
@@ -335,7 +335,7 @@ def follow(lab: Lab, before: Joined, progress: Progress) -> dict[str, Endpoint]:
         members, record = members_of(lab, before), lab.read_record()
         on = [host for host in members if host.name not in record.silent]
         _put_scripts(lab, catalogue.find(before.name), record, before.programs, on)
-        ends = lab.on_each(on, lambda host: printed_lines(lab, before.name, "start", host, {}))
+        ends = lab.work_on(on, lambda host: printed_lines(lab, before.name, "start", host, {}))
         kept = {host.name: before.ends[host.name] for host in members if host.name in before.ends}
         now = add_ends(before, {**kept, **ends})
         silences = _wait_until_connected(lab, now, record)
@@ -360,7 +360,7 @@ def verify(lab: Lab, progress: Progress) -> dict[str, dict[str, str]]:
         for host, peer in peers.items()
     }
     with policy.naming(lab):
-        return lab.on_each([*peers], lambda host: printed_lines(lab, now.name, "verify", host, words[host.name]))
+        return lab.work_on([*peers], lambda host: printed_lines(lab, now.name, "verify", host, words[host.name]))
 
 
 def settle(lab: Lab, progress: Progress) -> None:
@@ -471,7 +471,7 @@ def _wait_until_connected(
             return [peer for peer in others if not _answers(lab, host, now.ends[peer]["ADDRESS"])]
         return []
 
-    silent = [(host, peer) for host, peers in lab.on_each(members, wait).items() for peer in peers]
+    silent = [(host, peer) for host, peers in lab.work_on(members, wait).items() for peer in peers]
     return explain_silence(lab.plan, silent, {})
 
 
@@ -507,7 +507,7 @@ def _put_scripts(lab: Lab, overlay: Overlay, record: Record, programs: str, host
             (staged / "host.json").write_text(facts.model_dump_json(indent=1) + "\n")
             lab.provider.put(host.name, staged, IN_HOST)
 
-    lab.on_each(hosts, put)
+    lab.work_on(hosts, put)
 
 
 def _put_programs(lab: Lab, host: Host, programs: Path) -> None:
@@ -525,20 +525,20 @@ def _taking_part(record: Record, hosts: Sequence[Host]) -> list[Host]:
 
 
 def _on_all(lab: Lab, now: Joined, phase: str, words: Mapping[str, str]) -> None:
-    lab.on_each(members_of(lab, now), lambda host: run_phase(lab, phase, host, words))
+    lab.work_on(members_of(lab, now), lambda host: run_phase(lab, phase, host, words))
 
 
 def _leaders_first(lab: Lab, now: Joined, phase: str) -> dict[str, dict[str, str]]:
     """Run a phase on every leader, then on all other hosts with the variables that their leader printed."""
     leader_of = {name: team.leader for team in teams(lab.plan, now.name) for name in team.names}
     leaders = list(dict.fromkeys(leader_of.values()))
-    words = lab.on_each(leaders, lambda leader: printed_lines(lab, now.name, phase, leader, {}))
+    words = lab.work_on(leaders, lambda leader: printed_lines(lab, now.name, phase, leader, {}))
 
     def follow(host: Host) -> dict[str, str]:
         own = words[leader_of[host.name].name]
         return own if host in leaders else printed_lines(lab, now.name, phase, host, own)
 
-    return lab.on_each(members_of(lab, now), follow)
+    return lab.work_on(members_of(lab, now), follow)
 
 
 def run_on(lab: Lab) -> containers.RunPhase:

@@ -80,7 +80,7 @@ def joined_overlay(lab: Lab) -> Joined | None:
         return None
     hosts = {host.name for host in members_of(lab, now)}
     if now.name not in catalogue.known_names() or set(now.ends) not in (set(), hosts):
-        raise lab.damaged(FILE, "names an overlay or hosts that there are not")
+        raise lab.damage_error(FILE, "names an overlay or hosts that there are not")
     return now
 
 
@@ -125,8 +125,8 @@ def printed_lines(lab: Lab, overlay: str, phase: str, host: Host, words: Mapping
     """As `run_phase`; return the lines that this overlay's phase may print (catalogue.Overlay.printed). Raises
     HostFailed for any other. A line whose key is not in capitals is none of them, and is left out."""
     said = run_phase(lab, phase, host, words)
-    keyed = tuple((key, value) for key, value in said.words if key.matched(catalogue.KEY) is not None)
-    return replace(said, words=keyed).variables(catalogue.find(overlay).printed(phase))
+    keyed = tuple((key, value) for key, value in said.words if key.match_whole(catalogue.KEY) is not None)
+    return replace(said, words=keyed).variables(catalogue.find(overlay).phase_outputs(phase))
 
 
 def run_phase(lab: Lab, phase: str, host: Host, words: Mapping[str, str], more_s: float = 0.0) -> Printed:

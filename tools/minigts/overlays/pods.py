@@ -106,7 +106,7 @@ def list_pods(lab: Lab) -> list[Pod]:
     """All pods of the lab's clusters, by namespace and name. Raises InputError when no cluster is joined, HostFailed
     when a control plane is off."""
     leaders = [lab.plan.host(name) for name in dict.fromkeys(control_planes(lab).values())]
-    told = lab.on_each(leaders, lambda host: run_phase(lab, "pods", host, {}))
+    told = lab.work_on(leaders, lambda host: run_phase(lab, "pods", host, {}))
     return sorted(
         (_pod(host, name, text) for host, printed in told.items() for name, text in printed.words),
         key=lambda pod: (pod.namespace, pod.name, pod.node),

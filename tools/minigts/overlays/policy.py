@@ -306,9 +306,9 @@ def remove(lab: Lab) -> None:
             raise HostFailed(f"{paused[0]} is paused, and would keep its rules: minigts resume {paused[0]}")
         if now is not None and now.ends and _enforces_itself(now.name):
             asked = [host for host in members_of(lab, now) if host.name not in record.off]
-            lab.on_each(asked, lambda host: run_phase(lab, "policy", host, {"POLICY": ""}))
+            lab.work_on(asked, lambda host: run_phase(lab, "policy", host, {"POLICY": ""}))
         else:
-            lab.on_every_host(lambda host: _nft(lab, host, f"table inet {TABLE}\ndelete table inet {TABLE}\n"))
+            lab.work_on_hosts(lambda host: _nft(lab, host, f"table inet {TABLE}\ndelete table inet {TABLE}\n"))
         if _forget(lab):
             lab.note({"event": "policy removed"})
 
@@ -360,7 +360,7 @@ def _enforce(lab: Lab, now: Joined, policy: Policy, hosts: Sequence[Host]) -> No
         else:
             _nft(lab, host, ruleset(policy, {each: ends[each] for each in network}, host.name))
 
-    lab.on_each(hosts, tell)
+    lab.work_on(hosts, tell)
 
 
 def _network(lab: Lab, overlay: str, host: str) -> tuple[str, ...]:

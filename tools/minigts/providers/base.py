@@ -151,7 +151,7 @@ class HearsOfComputing(Protocol):
 class HearsOfMemory(Protocol):
     """A provider that learns when a host's kernel kills processes because memory has run out."""
 
-    def ended_for_memory(self, host: str) -> tuple[str, ...]:
+    def memory_kills(self, host: str) -> tuple[str, ...]:
         """The processes killed since the host started, such as `bash[812]`; nothing runs on the host for this."""
         ...
 
@@ -246,7 +246,7 @@ class Exports(Protocol):
 class Provenance(Protocol):
     """A provider whose hosts start from parts in the cache, and which can say where those are."""
 
-    def made_of(self) -> Mapping[str, Path]:
+    def part_directories(self) -> Mapping[str, Path]:
         """The directory, in the cache, of each part: image, kernel, clock. These are the parts of the lab if it is up,
         otherwise those that a new lab would use, without any that is not built yet.
         """

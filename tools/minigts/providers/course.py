@@ -56,7 +56,7 @@ class EventChain(_Part):
     every_ns: Annotated[int, Field(ge=1, le=MOST_NS)]
     marks: Annotated[tuple[Annotated[str, Field(pattern=f"^{_MARK.pattern}$")], ...], Field(max_length=MOST_MARKS)] = ()
 
-    def at_marks(self) -> tuple[ChainMark, ...]:
+    def timed_marks(self) -> tuple[ChainMark, ...]:
         """The marks, in the order of time."""
         found = [_MARK.fullmatch(mark) for mark in self.marks]
         return tuple(ChainMark(int(each[1]), each[2], int(each[3])) for each in found if each)

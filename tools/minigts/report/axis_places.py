@@ -79,7 +79,7 @@ def places(
 
 
 def _named(text: str, asked: Figure) -> str:
-    return asked.named(text)
+    return asked.word_name(text)
 
 
 def _hosts(rows: Sequence[SummaryRow]) -> dict[str, str]:
@@ -130,5 +130,5 @@ def variant(row: SummaryRow | SeriesRow, figure: Figure, axis: str = "") -> str:
     for name, value in row.settings:
         if name != axis and name not in figure.where:
             alone = name in (MEASUREMENT, EXPERIMENT)
-            told.append(figure.named(value, value if alone else f"{phrasing.axis(name)} {value}"))
+            told.append(figure.word_name(value, value if alone else f"{phrasing.axis(name)} {value}"))
     return ", ".join(told)

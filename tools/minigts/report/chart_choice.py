@@ -215,7 +215,7 @@ def _series(
         if point := _point(place(row), row, column, printed):
             own.append(point)
     made = [
-        Series(overlay, words, tuple(sorted(points, key=lambda point: point.x)), figure.named(way))
+        Series(overlay, words, tuple(sorted(points, key=lambda point: point.x)), figure.word_name(way))
         for (overlay, words, way), points in groups.items()
     ]
     relative_to = figure.relative_to

@@ -29,7 +29,7 @@ def chart(results: ReportResults, asked: Asked, rows: Sequence[SummaryRow]) -> C
         series = []
         for row in rows:
             if values := list(_values(results, row, column, of_moments=asked.cdf == "moments")):
-                way = asked.named(path(row)) if several else ""
+                way = asked.word_name(path(row)) if several else ""
                 series.append(Series(row.overlay, variant(row, asked), _steps(values, path(row)), way))
         lines = tuple(line for line in asked.lines if (line.y or columns[0]) == column)
         panels.append(Panel(column, value_label(rows[0], column), tuple(series), lines))

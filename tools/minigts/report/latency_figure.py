@@ -37,7 +37,7 @@ def latency_by_hops(points: Sequence[LatencyPoint], asked: Asked = PLAIN_FIGURE)
         for overlay, _, offset, own in _series(points):
             _stacks(axes, own, offset, width, label=overlay == points[0].overlay)
         for name, usual, offset, own in _series(points):
-            look = replace(usual, label=asked.named(name, usual.label))
+            look = replace(usual, label=asked.word_name(name, usual.label))
             _measured(axes, own, [(p.median_ms, p.low_ms, p.high_ms) for p in own], look, offset)
             style.mark_excluded(axes, [(point.hops + offset, value) for point in own for value in point.excluded])
             style.mark_doubtful(axes, [(point.hops + offset, point.median_ms) for point in own if point.doubtful])
@@ -51,7 +51,7 @@ def latency_by_hops(points: Sequence[LatencyPoint], asked: Asked = PLAIN_FIGURE)
         style.set_ends(axes, y=value)
         axes.grid(axis="y")
         axes.tick_params(length=3)
-        style.legend(figure, [axes], [asked.named(name, look.label) for name, look, _, _ in _series(points)])
+        style.legend(figure, [axes], [asked.word_name(name, look.label) for name, look, _, _ in _series(points)])
         _hop_axis(lower, points, asked)
     return figure
 

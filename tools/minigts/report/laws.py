@@ -238,7 +238,7 @@ class Page:
 
     sections: Mapping[str, Section]
 
-    def renewed(self, by: Page) -> Page:
+    def renew(self, by: Page) -> Page:
         """This page with all that the other one has in place of its own, in the order of the experiments' names."""
         return Page(dict(sorted({**self.sections, **by.sections}.items())))
 

@@ -184,7 +184,7 @@ def _lines(
     several = len({(row.source, row.target) for row in rows}) > 1
     found: dict[tuple[str, str], dict[int, list[float]]] = {}
     for row in rows:
-        way = [figure.named(path(row), f"{row.source} – {row.target}")] if several else []
+        way = [figure.word_name(path(row), f"{row.source} – {row.target}")] if several else []
         words = ", ".join(filter(None, (*way, variant(row, figure))))
         steps = found.setdefault((row.overlay, words), {})
         steps.setdefault(math.floor((row.at_s - first_s) / step_s), []).append(row.value)

@@ -94,7 +94,7 @@ class Story:
         """The verdicts, grouped by claim."""
         return [list(group) for _, group in groupby(self.results.claims, key=lambda claim: (claim.claim, claim.text))]
 
-    def counted(self, verdict: str) -> str:
+    def verdict_count(self, verdict: str) -> str:
         """The number of such verdicts on claims of documents, and on the experiment's own: `4 + 2`."""
         theirs, own = (
             sum(claim.verdict == verdict and bool(claim.source) == sourced for claim in self.results.claims)

@@ -40,7 +40,7 @@ VERDICTS: tuple[tuple[Word, str], ...] = (
 
 def label(overlay: str, asked: Figure = PLAIN_FIGURE) -> str:
     """The overlay's name for readers: that of a figure's declaration, or `no overlay` for `none`."""
-    return asked.named(overlay, {PLAIN: PLAIN_LABEL, PLAIN_IPV6: PLAIN_IPV6_LABEL}.get(overlay))
+    return asked.word_name(overlay, {PLAIN: PLAIN_LABEL, PLAIN_IPV6: PLAIN_IPV6_LABEL}.get(overlay))
 
 
 def measurement(name: str) -> str:

@@ -47,7 +47,7 @@ class LatencyPoint:
 
     @property
     def tolerance_ms(self) -> float | None:
-        return None if self.sum_ms is None else self.tolerance.of(self.sum_ms)
+        return None if self.sum_ms is None else self.tolerance.distance(self.sum_ms)
 
     @property
     def within(self) -> bool | None:

@@ -104,7 +104,7 @@ def _apart(one: EventChain | None, other: EventChain | None) -> tuple[int, int] 
 
 def _states(chain: EventChain | None, every_ns: int) -> dict[int, tuple[str, int]]:
     """The hash and number of events at each moment that is a multiple of `every_ns` and had events before it."""
-    marks = () if chain is None else chain.at_marks()
+    marks = () if chain is None else chain.timed_marks()
     return {-(-mark.until_ns // every_ns) * every_ns: (mark.hash, mark.events) for mark in marks}
 
 

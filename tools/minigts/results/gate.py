@@ -69,7 +69,7 @@ class Examined(Generic[T]):
     is_own: bool
     """Whether this user has made it on this machine. A bundle is always a stranger's."""
 
-    def allowed(self, asks: Sequence[str], *, trusted: bool) -> Trusted[T]:
+    def allow(self, asks: Sequence[str], *, trusted: bool) -> Trusted[T]:
         """The content, to act. `asks` says what it would do on this machine, a line each; that needs the user's own
         signature, or `trusted`. Raises InputError, which lists the lines; they may be a stranger's text."""
         if asks and not (self.is_own or trusted):

@@ -152,7 +152,7 @@ def open_campaign(asked: CampaignRequest, note: Progress, *, dry: bool = False) 
             means = replace(means, provider=_provider_again(directories, means.provider))
             found = trust.reopen_runs(asked.resume, directories, prepared, means.provider)
             if not dry:
-                allowed = found.allowed(trust.wants(prepared, means.provider), trusted=asked.trusted)
+                allowed = found.allow(trust.wants(prepared, means.provider), trusted=asked.trusted)
                 if asked.trusted:  # so that it is asked once
                     run_folders.adopt(directories, prepared, means.provider)
         else:

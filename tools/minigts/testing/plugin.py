@@ -258,7 +258,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     if not (config.getoption("--minigts") or config.getoption("--minigts-on") or config.getini("minigts")):
         return []
     try:
-        return [f"minigts: {target.in_words()}" for target in targets(config)]
+        return [f"minigts: {target.headline()}" for target in targets(config)]
     except (MinigtsError, pytest.Collector.CollectError) as error:
         return [str(error)]
 

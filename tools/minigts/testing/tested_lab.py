@@ -39,7 +39,7 @@ class Target:
     def __str__(self) -> str:
         return self.provider
 
-    def in_words(self) -> str:
+    def headline(self) -> str:
         """A line for the head of pytest's report. Raises MinigtsError when the lab does not answer."""
         if self.lab is None:
             return f"{_near(self.file)} is brought up on {self.provider} in {self.plan.time} time, and taken down again"

@@ -227,7 +227,7 @@ class CommandOptions(Numbered, Options):
     def may_vary(self) -> list[str]:
         return ["duration", *self.values]
 
-    def under(self, chosen: Mapping[str, str | int]) -> Self:
+    def choose(self, chosen: Mapping[str, str | int]) -> Self:
         written = self.model_dump(by_alias=True, exclude_none=True)
         own = {key: value for key, value in chosen.items() if key in self.values}
         rest = {key: value for key, value in chosen.items() if key not in self.values}

@@ -201,7 +201,7 @@ class FlowsOptions(Options):
             ),
         ]
 
-    def under(self, chosen: Mapping[str, str | int]) -> Self:
+    def choose(self, chosen: Mapping[str, str | int]) -> Self:
         written = self.model_dump(by_alias=True, exclude_none=True)
         flows = {flow["name"]: flow for flow in written["flows"]}
         for key, value in chosen.items():
@@ -463,7 +463,7 @@ def wire_mbit(result: FlowResult, way: PathUnderTest) -> float:
     alone = way.path.model_copy(update={"rate_mbit": 1000.0, "loss_percent": 0.0, "back": None})
     free = replace(way, buffers=None, path=alone)
     if "rate" in keys(type(options)):
-        options = options.under({"rate": "unlimited"})
+        options = options.choose({"rate": "unlimited"})
     expected = tcp_goodput(free) if tool is traffic.TOOL else None
     carried = expected.most_mbit if expected else tool.predicted(options, free)
     return result.rate_mbit * (1000.0 / carried if carried and math.isfinite(carried) else 1.0)

@@ -32,7 +32,7 @@ class Options(Strict, ABC):
         """The options that a measurement's `vary:` may give other values, by their keys in the file."""
         return keys(type(self))
 
-    def under(self, chosen: Mapping[str, str | int]) -> Self:
+    def choose(self, chosen: Mapping[str, str | int]) -> Self:
         """The same options with these values. Raises pydantic's ValidationError."""
         return type(self).model_validate({**self.model_dump(by_alias=True, exclude_none=True), **chosen})
 

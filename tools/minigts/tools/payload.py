@@ -70,5 +70,5 @@ def tcp_goodput(way: PathUnderTest, *, asked_bytes: int | None = None, streams: 
     by_links = tcp_ceiling_mbit(there.rate_mbit, back.rate_mbit, way.mtu, way.outer_mtu, way.family)
     if by_links is None or way.buffers is None:
         return None if by_links is None else Goodput(by_links, None)
-    sender, receiver = (each if asked_bytes is None else each.asked(asked_bytes) for each in way.buffers)
+    sender, receiver = (each if asked_bytes is None else each.request(asked_bytes) for each in way.buffers)
     return goodput(by_links, window_between(sender, receiver), way.path.rtt_ms, streams)

@@ -159,7 +159,7 @@ def _machines(plan: Plan) -> dict[str, Host | Switch]:
 
 
 def _amount(setting: Setting, amount: Amount | None) -> str:
-    return "none" if amount is None else setting.in_words(amount)
+    return "none" if amount is None else setting.value_words(amount)
 
 
 def _set(before: Plan, after: Plan, link: Link) -> Iterator[Set]:

@@ -237,14 +237,14 @@ def plan_words(field: str, value: Amount | None) -> str:
     if field == "trace":
         return f"trace of {opportunities.short_text(str(value))}" if value else "no trace"
     setting = BY_FIELD[field]
-    return f"{setting.word} {setting.in_plan_words(value)}"
+    return f"{setting.word} {setting.plan_words(value)}"
 
 
 def user_words(field: str, value: Amount) -> str:
     """As `in_plan_words`, in the unit that users know: `rate 10 Mbit/s`."""
     if field == "trace":
         return plan_words(field, value)
-    return f"{BY_FIELD[field].word} {BY_FIELD[field].in_words(value)}"
+    return f"{BY_FIELD[field].word} {BY_FIELD[field].value_words(value)}"
 
 
 def amount(word: str, written: object) -> tuple[str, Amount | None]:

@@ -137,21 +137,21 @@ class Setting:
         kind = self.kind.kinds[0] if isinstance(self.kind, Either) else self.kind
         return kind.parse_whole(written) if self.counted and isinstance(kind, Quantity) else kind.parse(written)
 
-    def shown(self, amount: Any) -> Any:
+    def display(self, amount: Any) -> Any:
         """The value as it is shown to users: as it is, or in short."""
         return self.in_short(amount) if self.in_short is not None and isinstance(amount, str) else amount
 
-    def in_words(self, amount: Amount) -> str:
+    def value_words(self, amount: Amount) -> str:
         """`50 ms`, `1 %`; a word as it is."""
-        return self.shown(amount) if isinstance(amount, str) else f"{amount:.10g} {self.unit}"
+        return self.display(amount) if isinstance(amount, str) else f"{amount:.10g} {self.unit}"
 
-    def in_plan_words(self, amount: Amount | None) -> str:
+    def plan_words(self, amount: Amount | None) -> str:
         """`50 mbit`, in the unit that the field's name ends with; `declared` of None."""
         if amount is None or isinstance(amount, str):
             return amount or DECLARED
         return f"{amount:.10g} {self.field.rpartition('_')[2]}"
 
-    def from_wire(self, numbers: Mapping[str, Any]) -> Any:
+    def wire_value(self, numbers: Mapping[str, Any]) -> Any:
         """The value on a wire with these numbers; None where there is none, or it cannot be determined."""
         if self.read_wire is not None:
             return self.read_wire(numbers)

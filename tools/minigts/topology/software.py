@@ -176,7 +176,7 @@ class Software(_Frozen):
     environment: Annotated[tuple[Variable, ...], Field(max_length=MOST_ENTRIES)] = ()
     run: Annotated[tuple[Command, ...], Field(max_length=MOST_ENTRIES)] = ()
 
-    def in_environment(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+    def wrap(self, argv: tuple[str, ...]) -> tuple[str, ...]:
         """The command with this environment, in the host's own root if it has one."""
         if self.root is not None:
             return (ENTER, *self.assignments, "--", *argv)

@@ -28,7 +28,7 @@ class Buffers(NamedTuple):
     receive_asked: int
     send_asked: int
 
-    def asked(self, size_bytes: int) -> Buffers:
+    def request(self, size_bytes: int) -> Buffers:
         """The buffers of a socket whose program asks for `size_bytes` in each direction."""
         receive, send = (min(size_bytes, most) * ASKED_TIMES for most in (self.receive_asked, self.send_asked))
         return self._replace(receive=receive, send=send)
@@ -58,7 +58,7 @@ class Window:
             return math.inf, math.inf
         return self.least * 8 / (rtt_ms * 1000), self.most * 8 / (rtt_ms * 1000)
 
-    def in_words(self, rtt_ms: float) -> str:
+    def describe(self, rtt_ms: float) -> str:
         low, high = self.mbit(rtt_ms)
         sizes = span(digits(self.least / 1e6), digits(self.most / 1e6))
         largest = f"tcp_rmem up to {self.receive_bytes}, tcp_wmem up to {self.send_bytes}"

@@ -38,7 +38,7 @@ class Verb(typer.Typer):
             each.help = _unbroken(each.help or "")
         return made  # type: ignore[return-value]
 
-    def listed(self, name: str) -> TyperCommand:
+    def help_entry(self, name: str) -> TyperCommand:
         """The verb for help and completion, without its parameters: to read those takes longer than most verbs run."""
         about, hidden = self.about, False
         if not about:

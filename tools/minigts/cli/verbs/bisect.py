@@ -258,7 +258,7 @@ class _BisectOnScreen(OnScreen):
     def measuring(self) -> Iterator[tuple[console.Say, OnProgress]]:
         yield self._say, lambda at: self._say(f"{at.done} of {at.total} samples")
 
-    def ended(self, outcome: Outcome, done: int, total: int) -> None:
+    def take_outcome(self, outcome: Outcome, done: int, total: int) -> None:
         self._say(f"{done} of {total} seeds: {outcome.verdict}")
 
     def take_commit(self, step: TriedCommit, known_before: bool) -> None:

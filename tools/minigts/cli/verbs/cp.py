@@ -126,12 +126,12 @@ def _copy_all(lab: Lab, source: str, target: str, *, recursive: bool) -> list[Co
     if source.startswith(":") == target.startswith(":"):
         raise InputError("cp --all: write one side as :PATH, which is that path on every host")
     if target.startswith(":"):
-        lab.on_every_host(
+        lab.work_on_hosts(
             lambda host: files.put(lab, Path(source), There.of(host.name, target[1:]), recursive=recursive)
         )
         return [_of_this_machine(Path(source))] * len(lab.plan.hosts)
     folders = {host.name: writable(Path(target) / host.name, "cp") for host in lab.plan.hosts}
-    got = lab.on_every_host(
+    got = lab.work_on_hosts(
         lambda host: files.get(lab, There.of(host.name, source[1:]), folders[host.name], recursive=recursive)
     )
     return [each.copy for each in got.values()]

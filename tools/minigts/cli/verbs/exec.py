@@ -223,7 +223,7 @@ def _heard(lab: Lab, host: str) -> list[_Heard]:
     if isinstance(provider, HearsOfMemory):
         memory_mb = lab.plan.machine(host).memory_mb
         ended = f"the kernel of {host} has killed {{}}, because its memory of {memory_mb} MB has run out"
-        heard.append(_Heard(partial(provider.ended_for_memory, host), ended))
+        heard.append(_Heard(partial(provider.memory_kills, host), ended))
     return heard
 
 
@@ -282,7 +282,7 @@ def _on_all(
         return result.code
 
     with _interrupted_at_once():
-        codes = lab.on_every_host(lambda host: one(host.name))
+        codes = lab.work_on_hosts(lambda host: one(host.name))
     if as_json:
         console.print_json([results[host] for host in codes])
     return max(codes.values())

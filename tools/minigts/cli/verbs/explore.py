@@ -209,5 +209,5 @@ class _OnScreen:
     def note(self, line: str) -> None:
         console.note(f"minigts: {line}")
 
-    def ended(self, outcome: Outcome, done: int, total: int) -> None:
+    def take_outcome(self, outcome: Outcome, done: int, total: int) -> None:
         self._say(f"{done} of {total} seeds: {shown.seed_line(outcome)}")

@@ -111,7 +111,7 @@ def libvirt_joined(directory: Directory = VAGRANTS) -> None:
         if not provider.all_run(plan):
             return
         _require_nobody_elses(lab)
-        if provider.configured(plan):
+        if provider.is_configured(plan):
             return
         provider.forget()
         with console.progress() as say:
@@ -134,7 +134,7 @@ def libvirt_left(directory: Directory = VAGRANTS) -> None:
     provider = VagrantProvider(lab.rundir)
     with labs.exclusive(lab.rundir):
         if not _whose(lab) and not provider.all_run(memory.plan):
-            provider.left()
+            provider.leave()
     if not where.machines():
         where.forget()
 

@@ -63,7 +63,7 @@ def reproduce(
         found = stack.enter_context(bundles.unpack(file, results))
         original = reproduction.read(found, taken)
         wanted = trusts.wants(original.prepared, original.provider)
-        allowed = None if dry_run else gate.examine_bundle(file, original.prepared).allowed(wanted, trusted=trust)
+        allowed = None if dry_run else gate.examine_bundle(file, original.prepared).allow(wanted, trusted=trust)
         for line in wanted if dry_run else ():
             console.note(f"it needs --trust for: {line}")
         for each in original.prepared:

@@ -110,7 +110,7 @@ def validate(
     made = laws.page(found)
     rows = ((each.law, each.shown, each.share, each.experiment) for each in made.table)
     show_table("laws", ("law", "verdict", ">distance", "experiment"), rows)
-    whole = made if before is None else before.renewed(made)
+    whole = made if before is None else before.renew(made)
     typer.echo(laws.write_page(whole, renewed or page or folder / laws.PAGE))
     explained = all(law.explained for group in found for law in group.laws)
     raise typer.Exit(0 if complete and explained else 1)

@@ -43,7 +43,7 @@ def show_certificate(certificate: Certificate, lab: Lab) -> None:
     tables.show_table(title, ("link or path", *(f">{quantity}" for quantity in quantities)), rows)
     for row in certificate.rows:
         if row.ok is not True or (row not in measured and row.quantity != "settings"):
-            out.print(f"{row.title} {row.quantity}: {row.in_words()}  {row.note}", markup=False, soft_wrap=True)
+            out.print(f"{row.title} {row.quantity}: {row.sentence()}  {row.note}", markup=False, soft_wrap=True)
     for name in certificate.cut:
         why = certificate.off.get(name, f"{name} is down")
         out.print(f"{why}: neither {name} nor a path over it was measured", markup=False, soft_wrap=True)
@@ -136,7 +136,7 @@ def _measured_lines(measured: MeasuredLink | None) -> Iterator[str]:
         source += ", before links were changed"
     for row in measured.rows:
         direction = f", {row.direction}" if row.direction else ""
-        yield f"measured {source}: {row.quantity}{direction} {row.in_words()}"
+        yield f"measured {source}: {row.quantity}{direction} {row.sentence()}"
     for reason in measured.busy:
         yield f"the machine was busy meanwhile: {reason}"
 

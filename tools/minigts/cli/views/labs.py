@@ -84,7 +84,7 @@ def _spanning_trees(lab: Lab, record: Record) -> dict[str, object]:
         except MinigtsError as error:
             return {"problem": str(error)}
 
-    return dict(lab.on_each(switches, of_switch)) if (switches := trees.switches(lab, record)) else {}
+    return dict(lab.work_on(switches, of_switch)) if (switches := trees.switches(lab, record)) else {}
 
 
 def _course(lab: Lab) -> dict[str, object] | None:

@@ -187,7 +187,7 @@ def _queue(way: Shaping) -> str:
     if way.queue_bytes is None:
         return ""
     declared = next(
-        (each.in_words(size) for each in (PACKETS, TIME) if (size := getattr(way, each.field)) is not None), ""
+        (each.value_words(size) for each in (PACKETS, TIME) if (size := getattr(way, each.field)) is not None), ""
     )
     return f"{declared}{declared and ': '}{way.queue_bytes / 1000:,.1f} kB"
 
@@ -241,7 +241,7 @@ def _also(way: Shaping) -> Iterator[str]:
 
     for each in other_than_default(way):
         if each.rare and not each.of_other_unit:
-            yield each.rare.format(each.shown(getattr(way, each.field)))
+            yield each.rare.format(each.display(getattr(way, each.field)))
 
 
 def tcp_at_most(plan: Plan, path: PathOfPlan) -> tuple[str, str]:

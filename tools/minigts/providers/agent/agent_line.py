@@ -59,7 +59,7 @@ class AgentInput:
         self._pump()
         return self._for_the_agent
 
-    def taken(self, count: int) -> int:
+    def note_read(self, count: int) -> int:
         """Note that the agent has read `count` more bytes; return the total. The credit never exceeds the window, even
         if the agent claims more than it was sent."""
         self._credit = min(self._credit + count, self._window)
@@ -154,7 +154,7 @@ class AgentHost:
 
     def _has_taken(self, count: int) -> None:
         """Tell each client with an unread request that the agent is reading, even if not yet that request."""
-        taken = self._line.taken(count)
+        taken = self._line.note_read(count)
         for client, channel in dict.fromkeys((client, channel) for _, client, channel in self._untaken):
             client.send(protocol.Frame(channel, protocol.TAKEN, b""))
         while self._untaken and self._untaken[0][0] <= taken:

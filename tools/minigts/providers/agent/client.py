@@ -205,9 +205,9 @@ class _Line:
                 if data == b"":
                     return
                 for frame in decoder.feed(data or b""):
-                    self._patience.heard()
+                    self._patience.note_words()
                     if frame.kind == protocol.HOST:
-                        self._patience.greeted(frame.payload == protocol.GREETED)
+                        self._patience.note_greeting(frame.payload == protocol.GREETED)
                     elif frame.kind == protocol.CUT:
                         raise HostFailed(
                             "too much of its output was left unread: read it faster, or write it to a file"
@@ -270,7 +270,7 @@ class _Line:
                 self._outgoing = self._outgoing[self._connection.send(self._outgoing) :]
                 if self._is_blocked:
                     self._is_blocked = False
-                    self._patience.heard()
+                    self._patience.note_words()
         except BlockingIOError:
             self._is_blocked = True
             self._patience.owes()
@@ -350,7 +350,7 @@ def _wait_until_taken(connection: socket.socket, patience: Patience) -> None:
     connection.settimeout(LOOK_S)
     while first.kind != protocol.TAKEN:
         if first.kind == protocol.HOST:
-            patience.greeted(first.payload == protocol.GREETED)
+            patience.note_greeting(first.payload == protocol.GREETED)
             patience.owes()
         first = _one_frame(connection, patience)
     connection.settimeout(CONNECT_S)

@@ -109,13 +109,13 @@ class Patience:
         if self._owed is None:
             self._owed, self._lab_owed = time.monotonic(), None
 
-    def greeted(self, has: bool) -> None:
+    def note_greeting(self, has: bool) -> None:
         self.has_greeted = has
-        self.heard()
+        self.note_words()
         if has:  # what it was sent before reaches it now
             self._owed = time.monotonic()
 
-    def heard(self) -> None:
+    def note_words(self) -> None:
         """Note that the host has sent something."""
         self._heard = time.monotonic()
         self._owed = self._stopped = None
@@ -123,7 +123,7 @@ class Patience:
     def excuse(self, seconds: float) -> None:
         """Do not count these seconds, which the caller spent itself."""
         self._since += seconds
-        self.heard()
+        self.note_words()
 
     def is_due(self) -> bool:
         """Whether it is time to `look`."""

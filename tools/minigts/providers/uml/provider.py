@@ -101,7 +101,7 @@ class UmlProvider(AgentProvider):
     def prepare(self, progress: Progress) -> None:
         image.ensure(progress)
 
-    def made_of(self) -> Mapping[str, Path]:
+    def part_directories(self) -> Mapping[str, Path]:
         return provenance.lab_parts(self.rundir) or {
             **provenance.new_lab_parts(virtual=False),
             **provenance.named_kernels(),
@@ -214,13 +214,13 @@ class UmlProvider(AgentProvider):
 
     def _lack_of_memory(self, host: str) -> str:
         """A clause if a host that does not answer lacks memory, as far as this machine shows."""
-        if told := console.memory_lack_in_words(self.ended_for_memory(host)):
+        if told := console.memory_lack_in_words(self.memory_kills(host)):
             return told
         machines = {each.name: each for each in Launch.read(self.rundir / lab_processes.LAUNCH).machines}
         pid = self.kernels().get(host)
         return "" if pid is None else console.memory_in_use(pid, machines[host].memory_mb)
 
-    def ended_for_memory(self, host: str) -> tuple[str, ...]:
+    def memory_kills(self, host: str) -> tuple[str, ...]:
         return console.memory_victims(self._console(host))
 
     def _console(self, host: str) -> bytes:

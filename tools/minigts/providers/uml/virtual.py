@@ -62,7 +62,7 @@ class VirtualUmlProvider(UmlProvider):
     def is_built(self) -> bool:
         return super().is_built() and not build_all.uncompiled_products()
 
-    def made_of(self) -> Mapping[str, Path]:
+    def part_directories(self) -> Mapping[str, Path]:
         return provenance.lab_parts(self.rundir) or {
             **provenance.new_lab_parts(virtual=True),
             **provenance.named_kernels(),

@@ -161,7 +161,7 @@ class VagrantProvider(AgentProvider):
         running = libvirt.running(definition.prefix(self.rundir))
         return {each.name for each in definition.machines(plan, self.rundir, self.rundir) if each.domain in running}
 
-    def configured(self, plan: Plan) -> bool:
+    def is_configured(self, plan: Plan) -> bool:
         """Whether every host answers with its own host name, which a machine loses when it boots again."""
         try:
             names = {
@@ -176,7 +176,7 @@ class VagrantProvider(AgentProvider):
         lab_processes.end(self.rundir)
         shutil.rmtree(self.rundir, ignore_errors=True)
 
-    def left(self) -> None:
+    def leave(self) -> None:
         """Forget the lab after Vagrant has halted or destroyed some of its machines, since it is no longer up."""
         self.forget()
         if not libvirt.defined_domains(definition.prefix(self.rundir)):

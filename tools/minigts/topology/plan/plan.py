@@ -260,7 +260,7 @@ class Plan(Stored):
             start = found[-1].peer_host
         return found
 
-    def in_order(self, path: Path) -> bool:
+    def keeps_order(self, path: Path) -> bool:
         """Whether packets cross every link on the path once, one by one and, losses and jitter aside, in order."""
         return all(end.outgoing.in_order for end in self.ends_on(path))
 

@@ -28,7 +28,7 @@ class Composing:
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def into(self, drafted: Draft) -> Draft:
+    def compose(self, drafted: Draft) -> Draft:
         """The draft with these containers after each host's own."""
         if not self.containers:
             return drafted

@@ -80,7 +80,7 @@ class Gathered:
     software: Mapping[str, Software]
     findings: tuple[Finding, ...]
 
-    def into(self, plan: Plan) -> Plan:
+    def apply(self, plan: Plan) -> Plan:
         """The plan with this software on its hosts."""
         if not self.software:
             return plan

@@ -146,7 +146,7 @@ def _planned(
     gathered = collect_software(tree, drafted, file, beside)
     composed = compose(tree, drafted, gathered.software, file, beside)
     astray = tuple(misplaced_paths(tree, drafted, composed.containers, beside))
-    drafted = composed.into(drafted)
+    drafted = composed.compose(drafted)
     whole = check(tree.data, drafted, known_overlays, time, wrong_kernel)
     located = sites.check(drafted) if by_sites else ()
     schedule, untimely = read_schedule((topology and topology.schedule) or (), drafted, beside, time)
@@ -154,7 +154,7 @@ def _planned(
     require_none([*problems(tree, file, found), *composed.problems], file)
     assert topology is not None  # without one there are findings
     plan, strays = resolve_settings(
-        gathered.into(build(topology, drafted, time, str(Path(file).absolute().parent))), drafted
+        gathered.apply(build(topology, drafted, time, str(Path(file).absolute().parent))), drafted
     )
     require_none(problems(tree, file, strays), file)
     notes = (*tree.notes, *composed.notes)[:MOST_NOTES]

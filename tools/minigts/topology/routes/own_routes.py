@@ -194,7 +194,7 @@ class OwnRoutes(SeveralWays):
                 for number, sender in edges:
                     edge = self.edges[number]
                     one = one.then(edge.directions[0 if edge.nodes[0] == sender else 1], edge.mtu)
-                several = one if several is None else several.beside(one)
+                several = one if several is None else several.join(one)
             assert several is not None  # each way ends at the target, whose figures are there
             found[host] = several
         return found[start]

@@ -39,7 +39,7 @@ class Figures(NamedTuple):
             (min(self.mtu[0], mtu), min(self.mtu[1], mtu)),
         )
 
-    def beside(self, other: Figures) -> Figures:
+    def join(self, other: Figures) -> Figures:
         """These ways and `other` ones."""
         return Figures(
             (min(self.delay_ms[0], other.delay_ms[0]), max(self.delay_ms[1], other.delay_ms[1])),
@@ -157,7 +157,7 @@ class SeveralWays(Underlay):
                 sender = beside if leaving else node
                 sent = edge.directions[0 if edge.nodes[0] == sender else 1]
                 one = found[beside].then(sent, edge.mtu)
-                several = one if several is None else several.beside(one)
+                several = one if several is None else several.join(one)
             assert several is not None  # every node in the order has been reached
             found[node] = several
         return found

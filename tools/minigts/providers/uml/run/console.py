@@ -52,7 +52,7 @@ class Console:
             self._write(STARTED)
             self._begin = self._length
 
-    def said(self) -> bytes:
+    def output(self) -> bytes:
         """All output in the file; empty once the console is closed."""
         self.take()
         return os.pread(self._file, MOST_BYTES, 0) if self._is_open else b""

@@ -283,7 +283,7 @@ class Kernels:
 
     def _note_end(self, name: str, why: str) -> None:
         """Record why a host was ended, and, by its console, whether its memory had run out."""
-        lack = consoles.memory_lack_in_words(consoles.memory_victims(self._consoles[name].said()))
+        lack = consoles.memory_lack_in_words(consoles.memory_victims(self._consoles[name].output()))
         lack = lack or consoles.memory_in_use(self._running[name].process.pid, self._machines[name].memory_mb)
         ended.note(self._rundir, name, f"{why}; {lack}" if lack else why)
 
