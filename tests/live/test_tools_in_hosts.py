@@ -1,5 +1,5 @@
 """What fingers type on a host: the program is there and does its work over a chain in virtual time, or one line says
-what to do instead. `tests/unit/cli/test_fingers.py` has what they type at the prompt of this machine.
+what to do instead. `tests/unit/cli/test_help_for_fingers.py` has what they type at the prompt of this machine.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ out.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
@@ -133,6 +134,27 @@ def test_what_is_gone_has_left_the_list() -> None:
     listed = LIST.read_text(encoding="utf-8").splitlines()
     assert listed == sorted({*listed})
     assert sorted({*listed} - odd_names()) == []
+
+
+def words_of(name: str) -> set[str]:
+    """Its words, of a plural the singular."""
+    return {word.removesuffix("s") for word in re.split(r"[_\W]+", name) if len(word) > 2}
+
+
+def unnamed_tests() -> list[str]:
+    """The files of tests of a room whose names have no word of the room, or of a module or folder in it, and so none of
+    a verb."""
+    found = []
+    for room in sorted(each for each in PACKAGE.iterdir() if each.is_dir()):
+        inside = (part for file in room.rglob("*.py") for part in file.relative_to(PACKAGE).with_suffix("").parts)
+        known = set().union(*map(words_of, inside))
+        tests = sorted((Path(__file__).parent / room.name).glob("test_*.py"))
+        found += [f"{room.name}/{test.name}" for test in tests if not known & words_of(test.stem.removeprefix("test_"))]
+    return found
+
+
+def test_a_file_of_tests_is_named_after_a_module_or_a_verb_of_its_room() -> None:
+    assert unnamed_tests() == []
 
 
 @pytest.mark.parametrize(

@@ -1,2 +1,3 @@
 """How far a lab can be trusted: `certificate` judges what was measured against what was declared; `measure` measures
-every lab; `expectations` measures what its topology file expects beyond that."""
+every lab, by `round_trips`, `losses` and `rates`; `kept_certificate` is what was measured last; `expectations` measures
+what its topology file expects beyond that."""

@@ -2,7 +2,9 @@
 
 `rundir`: names, run directories, a lab's lock. `record`: what is recorded of a lab; `lab`: what is known by that.
 `events`: the log of a lab's changes. `lifecycle`: up, down, kill, restart. `edit`: adding and removing hosts and links.
-`keep` and `snapshots`: disks that outlive a lab. `links`: how every port should be set now, and all shaping.
+`keep` and `snapshots`: disks that outlive a lab. `current`: how every port should be set now. `changes`: what users,
+schedules and experiments ask for. `links`: how it is set, all shaping. `shown_links`: how it is read back.
+`link_states`: which links carry frames, and which are cut or changed.
 `schedule_player`: links that change by a schedule. `routes`: the routes that a routing protocol has found. `trees`: the
 spanning trees of switches.
 `calibration`: the emulator's own latency, measured. Overlays and measurements use this room and are elsewhere.

@@ -19,7 +19,7 @@ from minigts.providers.base import KeepsDisks
 from minigts.topology.plan.plan import Plan
 
 CERTIFICATE = paths.CERTIFICATE
-"""The certificate's file in the run directory (fidelity/measure.py), which holds as long as the hosts run."""
+"""The certificate's file in the run directory (fidelity/kept_certificate.py), which holds as long as the hosts run."""
 
 
 def keep(lab: Lab, progress: Progress) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_given import PROGRAMS, archive, header
+from test_supplied_programs import PROGRAMS, archive, header
 
 from minigts.artifacts import supplied
 from minigts.errors import EnvironmentLacks
