@@ -84,8 +84,8 @@ def replace_settings(lab: Lab, first: str, second: str, change: Change) -> None:
 def require_effect(lab: Lab, first: str, second: str, change: Change) -> None:
     """Raises InputError or EnvironmentLacks where a field of `change` has no effect on a link between the two."""
     for link in link_names.links_between(lab.plan, first, second):
-        given = {end: change.sent_by(end).keys() for end in link.ends}
-        _require_possible(lab, link, set().union(*(change.sent_by(end).items() for end in link.ends)))
+        given = {end: change.fields_sent_by(end).keys() for end in link.ends}
+        _require_possible(lab, link, set().union(*(change.fields_sent_by(end).items() for end in link.ends)))
         _require_sense(lab.plan, link, change, given)
 
 
@@ -124,7 +124,7 @@ def _adjusted(
     plan: Plan, record: Record, link: Link, update: Mapping[str, Amount | None], sender: str | None
 ) -> dict[str, Change]:
     senders = {end: sender in (None, end) for end in link.ends}
-    change = record.changed.get(link.name, Change()).adjusted(senders, rules.complete(update))
+    change = record.changed.get(link.name, Change()).adjust(senders, rules.complete(update))
     named = {name for name, value in update.items() if value is not None}
     _require_sense(plan, link, change, {end: named if chosen else set() for end, chosen in senders.items()})
     others = {name: each for name, each in record.changed.items() if name != link.name}
@@ -134,7 +134,7 @@ def _adjusted(
 def _require_sense(plan: Plan, link: Link, change: Change, named: Mapping[str, Set[str]]) -> None:
     """Raises InputError where the link cannot be set so. `named` has the fields that are set now, by the end that
     sends."""
-    sent = {end: change.sent_by(end) for end in link.ends}
+    sent = {end: change.fields_sent_by(end) for end in link.ends}
     wrong = [f"{link.name}: {each}" for each in rules.problems(rules.RuledLink.of_plan(plan, link).change(sent, named))]
     if wrong:
         raise InputError("\n".join(wrong))

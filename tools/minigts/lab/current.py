@@ -56,7 +56,7 @@ def _shaped(port: Port, record: Record) -> Port:
     """`port_now`, but for the seeds: a direction that uses random numbers, and whose topology declares none, has 0."""
     outgoing, incoming = port.outgoing, port.incoming
     if (change := record.changed.get(port.link)) is not None:
-        sends, takes = change.sent_to(port.peer_host), change.sent_by(port.peer_host)
+        sends, takes = change.fields_sent_to(port.peer_host), change.fields_sent_by(port.peer_host)
         declared_ms = outgoing.delay_ms + incoming.delay_ms
         rtt_ms = outgoing.model_copy(update=sends).delay_ms + incoming.model_copy(update=takes).delay_ms
         outgoing = _changed(outgoing, sends, (declared_ms, rtt_ms), port.mtu)

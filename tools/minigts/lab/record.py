@@ -89,7 +89,7 @@ class Change(Amounts):
     def adjust(self, senders: Mapping[str, bool], update: Mapping[str, Amount | None]) -> Change:
         """This change with `update` added in the directions whose sender is true in `senders`. A value of None sets a
         field as declared."""
-        sent = {end: {**self.sent_by(end), **(update if chosen else {})} for end, chosen in senders.items()}
+        sent = {end: {**self.fields_sent_by(end), **(update if chosen else {})} for end, chosen in senders.items()}
         given = [{(name, value) for name, value in each.items() if value is not None} for each in sent.values()]
         both = set.intersection(*given)
         one_way = {end: dict(own - both) for end, own in zip(sent, given, strict=True) if own - both}

@@ -122,7 +122,7 @@ class Printed:
 
 
 def printed_lines(lab: Lab, overlay: str, phase: str, host: Host, words: Mapping[str, str]) -> dict[str, str]:
-    """As `run_phase`; return the lines that this overlay's phase may print (catalogue.Overlay.printed). Raises
+    """As `run_phase`; return the lines that this overlay's phase may print (catalogue.Overlay.phase_outputs). Raises
     HostFailed for any other. A line whose key is not in capitals is none of them, and is left out."""
     said = run_phase(lab, phase, host, words)
     keyed = tuple((key, value) for key, value in said.words if key.match_whole(catalogue.KEY) is not None)
