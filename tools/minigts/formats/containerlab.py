@@ -25,7 +25,7 @@ from minigts.formats.attached import Attached, Fitted, WantedLink, fit_links
 from minigts.formats.beside import FileDirectory
 from minigts.formats.containerlab_commands import FILLED_IN, lack_of_value
 from minigts.formats.keys import CONTAINERLAB
-from minigts.formats.network import NetworkLink, NetworkMachine, Names, Network, memory_of_host, ports, title
+from minigts.formats.network import Names, Network, NetworkLink, NetworkMachine, memory_of_host, ports, title
 from minigts.formats.variables import Filled
 from minigts.formats.yaml_document import Document, Layers
 from minigts.language.blocks import MAC, OWN_MACS

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from minigts.formats import netlab_addresses, netlab_nodes
 from minigts.formats.attached import Attached, WantedLink, fit_links
 from minigts.formats.keys import NETLAB
-from minigts.formats.network import WAYS, NetworkLink, NetworkMachine, Names, Network, title
+from minigts.formats.network import WAYS, Names, Network, NetworkLink, NetworkMachine, title
 from minigts.formats.yaml_document import NO_LAYERS, Document, Layers, expand_dotted_keys
 from minigts.language.problems import Location, did_you_mean, quote, require_none
 from minigts.language.quantities import LOSS_PERCENT, RATE_MBIT, TIME_MS, Quantity
