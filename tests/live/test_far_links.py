@@ -7,7 +7,7 @@ import pytest
 from live.conftest import MakeLab, quiet
 from minigts import overlays
 from minigts.dataplane.wire import wire_for
-from minigts.fidelity import measure, rates
+from minigts.fidelity import rates
 from minigts.fidelity.expectations import check
 from minigts.fidelity.measure import certify
 from minigts.fidelity.round_trips import LOSES_ALL
@@ -103,7 +103,7 @@ def test_where_the_first_measurement_fails_the_second_is_judged_by_the_windows_t
 ) -> None:
     lab, steps, measured = make_lab(LONG_AND_FAT), list[str](), rates.tcp_mbit
     failing = iter([(None, "iperf3: printed nothing")])
-    monkeypatch.setattr(measure, "tcp_mbit", lambda lab, way: next(failing, None) or measured(lab, way))
+    monkeypatch.setattr(rates, "tcp_mbit", lambda lab, way: next(failing, None) or measured(lab, way))
     (row,) = (row for row in certify(lab, steps.append).rows if row.quantity == "TCP")
     assert [step for step in steps if "for longer" in step]
     assert (row.ok, "the hosts' TCP buffers are the limit" in row.note) == (True, True), row

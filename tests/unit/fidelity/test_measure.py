@@ -79,7 +79,7 @@ def test_a_longer_measurement_of_a_rate_lasts_a_hundred_full_queues(monkeypatch:
         seen.append(way)
         return 9.5, ""
 
-    monkeypatch.setattr(measure, "tcp_mbit", tcp_mbit)
+    monkeypatch.setattr(rates, "tcp_mbit", tcp_mbit)
     lab = Asked(pair("rtt: 2ms, rate: 10mbit, queue: 100kB")).lab
     [way] = rates._rated(lab.plan.links[0])
     assert rates._rate_row(lab, way, longer=True).ok
@@ -113,7 +113,7 @@ def test_where_a_host_has_no_route_no_request_was_sent(monkeypatch: pytest.Monke
     def probe(*_words: object, **_how: object) -> EchoReplies:
         raise CommandFailed("a", ["probe"], 1, "", said.pop(0))
 
-    monkeypatch.setattr(measure, "probe", probe)
+    monkeypatch.setattr(round_trips, "probe", probe)
     lab = Asked(pair("rtt: 2ms")).lab
     assert round_trips.echoes(lab, "a", "10.0.0.2", 5, 0.01) == EchoReplies(0, ())
     with pytest.raises(CommandFailed, match="Permission denied"):
