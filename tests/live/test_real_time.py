@@ -23,8 +23,8 @@ from minigts.judge.tolerances import round_trip
 from minigts.lab import Lab, calibration, schedule_player
 from minigts.lab.record import Amounts
 from minigts.overlays import Endpoint
+from minigts.topology.link_setting import Amount
 from minigts.topology.schedule import Moment
-from minigts.topology.setting import Amount
 
 pytestmark = [pytest.mark.uml, pytest.mark.nightly]
 HOSTS = ("ams", "bra", "lju")

@@ -30,7 +30,7 @@ TO_PARSE = {
     "errors.py": "secrets are taken out of a command's output, which stays Foreign",
     "experiments/guard.py": "tc's JSON: numbers of frames",
     "experiments/provider_comparison.py": "the tools' parsers: numbers",
-    "fidelity/host_settings.py": "ip, tc and ethtool: sentences on differences, for messages",
+    "fidelity/shown_settings.py": "ip, tc and ethtool: sentences on differences, for messages",
     "fidelity/rates.py": "ping's and iperf3's parsers: numbers",
     "fidelity/round_trips.py": "ping's and iperf3's parsers: numbers",
     "lab/links.py": "tc's JSON: sentences on differences, for messages",

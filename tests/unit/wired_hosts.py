@@ -10,7 +10,7 @@ import tc_hosts
 
 from fake_provider import WIRINGS, CarriedLinks
 from minigts.providers import registry
-from minigts.topology.setting import LOSS_OF_ALL
+from minigts.topology.link_setting import LOSS_OF_ALL
 
 
 class WiredHosts(CarriedLinks, tc_hosts.TcHosts):

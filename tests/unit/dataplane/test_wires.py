@@ -23,7 +23,7 @@ from minigts.dataplane.wire import Wire, WireState
 from minigts.errors import HostFailed
 from minigts.experiments import run_folders
 from minigts.experiments.guard import Drops
-from minigts.fidelity import host_settings, measure
+from minigts.fidelity import measure, shown_settings
 from minigts.fidelity.explanation import explain
 from minigts.lab import DECLARED, Lab, Settings, shown_links
 from minigts.providers import registry
@@ -31,11 +31,11 @@ from minigts.providers.base import CarriesLinks, Provider
 from minigts.topology.facts.links.jitter import DISTRIBUTIONS
 from minigts.topology.facts.links.jitter import ORDERS as JITTER_ORDERS
 from minigts.topology.facts.links.rate import EXCESSES
+from minigts.topology.link_setting import LOSS_OF_ALL
 from minigts.topology.link_settings import BY_FIELD, Shaping
 from minigts.topology.plan import link_names
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
-from minigts.topology.setting import LOSS_OF_ALL
 
 TEXT = """
 name: chain
@@ -463,8 +463,8 @@ def test_a_switch_s_ports_send_into_wires_as_a_host_s_do() -> None:
     assert wiring(lab).wires == declared(lab.plan)
     assert {("s1", "eth1"), ("s1", "eth2")} < wiring(lab).wires.keys()
     switch = lab.plan.machine("s1")
-    shown = host_settings.read_back(lab, switch, lab.read_record(), shown_links.read_wires(lab))
-    assert host_settings.differences(lab.plan, switch, lab.read_record(), shown) == []
+    shown = shown_settings.read_back(lab, switch, lab.read_record(), shown_links.read_wires(lab))
+    assert shown_settings.differences(lab.plan, switch, lab.read_record(), shown) == []
     labs.set_links_up(lab, "a", "s1", up=False)
     assert [port for port, each in wiring(lab).wires.items() if each.loss] == [("a", "eth1"), ("s1", "eth1")]
 

@@ -17,7 +17,7 @@ from minigts import lab as labs
 from minigts.cli.app import app
 from minigts.dataplane import filters
 from minigts.errors import HostFailed
-from minigts.fidelity import host_settings, measure
+from minigts.fidelity import measure, shown_settings
 from minigts.fidelity.certificate import CertificateRow
 from minigts.fidelity.explanation import Explanation, MeasuredLink, compose_explanation, explain
 from minigts.lab import Change, Lab, Record, Settings
@@ -68,7 +68,7 @@ def of_pair(
 ) -> Explanation:
     """From what the two hosts of pair.yaml showed when it was recorded."""
     shown = {
-        host.name: host_settings.parse(host, (RECORDED / file).read_text())
+        host.name: shown_settings.parse(host, (RECORDED / file).read_text())
         for host, file in zip(PAIR.hosts, files, strict=True)
         if host.name not in unread
     }
@@ -106,7 +106,7 @@ def bucket(excess: str, action: str) -> dict[str, tuple[object, object, str]]:
     plan = parse(POLICED.replace("EXCESS", excess), "pair.yaml", time="real")
     dropping = filters.read(POLICES.replace("ACTION", action))
     shown = {
-        host.name: replace(host_settings.parse(host, (RECORDED / file).read_text()), filters=dropping)
+        host.name: replace(shown_settings.parse(host, (RECORDED / file).read_text()), filters=dropping)
         for host, file in zip(plan.hosts, ALL_WELL, strict=True)
     }
     found = compose_explanation("pair", plan, plan.links[0], RECORD, shown, {}, None).quantities
@@ -173,7 +173,7 @@ def test_the_answer_names_the_likely_cause(explanation: Explanation, cause: str,
 def test_what_a_link_takes_by_itself_cannot_be_taken_off_a_smaller_delay() -> None:
     slow = RECORD.model_copy(update={"emulator_overhead_ms": 9.5})
     shown = {
-        host.name: host_settings.parse(host, (RECORDED / file).read_text().replace('"delay":0.0087602', '"delay":0'))
+        host.name: shown_settings.parse(host, (RECORDED / file).read_text().replace('"delay":0.0087602', '"delay":0'))
         for host, file in zip(PAIR.hosts, ALL_WELL, strict=True)
     }
     explanation = compose_explanation("pair", PAIR, PAIR.links[0], slow, shown, {}, measured(19.0, ok=False))
@@ -186,8 +186,8 @@ def test_broken_settings_are_settings_or_one_sentence(request: pytest.FixtureReq
     text = (RECORDED / "bra.txt").read_text()
     for _ in range(max(100, request.config.getoption("--fuzz") // 100)):
         try:
-            shown = host_settings.parse(host, mutated(text, chance))
-            host_settings.differences(PAIR, host, RECORD, shown)
+            shown = shown_settings.parse(host, mutated(text, chance))
+            shown_settings.differences(PAIR, host, RECORD, shown)
         except HostFailed as error:
             assert str(error).startswith("bra: the settings of its links cannot be read: ")
             assert len(str(error)) < 300 and "\n" not in str(error)

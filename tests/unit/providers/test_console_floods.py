@@ -18,7 +18,7 @@ import pytest
 from minigts.cli import console as terminal
 from minigts.errors import CommandFailed, HostFailed, MinigtsError
 from minigts.experiments import counters
-from minigts.fidelity import host_settings
+from minigts.fidelity import shown_settings
 from minigts.foreign import printable
 from minigts.lab import relay, usage
 from minigts.lab.pcapng import Merged
@@ -78,7 +78,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "ethtool": counters.ethtool_features,
     "a device": counters.device,
     "the processor": counters.processor_use,
-    "what a host shows": lambda text: host_settings.parse(PLAN.machines[0], text),
+    "what a host shows": lambda text: shown_settings.parse(PLAN.machines[0], text),
     "what a host counts": usage.parse_counters,
     "the page's echoes": _serve,
     "output of many hosts": _host_lines,

@@ -16,7 +16,7 @@ from minigts.cli.app import app
 from minigts.dataplane import interfaces
 from minigts.dataplane.round_trip import echo_ms
 from minigts.errors import HostFailed
-from minigts.fidelity import host_settings
+from minigts.fidelity import shown_settings
 from minigts.lab import Record
 from minigts.providers.vagrant import definition
 from minigts.topology.plan.plan import Plan, plan_json
@@ -195,7 +195,7 @@ RECORD = Record(provider="uml", time="real", created=datetime(2026, 11, 22, tzin
 SHOWN = (Path(__file__).parents[1] / "recorded_settings" / "ams.txt").read_text()
 
 
-def shown_by(host: str, addresses: list[dict[str, object]]) -> host_settings.HostSettings:
+def shown_by(host: str, addresses: list[dict[str, object]]) -> shown_settings.HostSettings:
     made = plan("ipv6: true", "name: x\n{ipv6}\npair: {{hosts: [ams, bra], link: {{rtt: 17.7ms, rate: 100mbit}}}}\n")
     decoder, rest = json.JSONDecoder(), SHOWN.strip()
     qdiscs, end = decoder.raw_decode(rest)
@@ -203,7 +203,7 @@ def shown_by(host: str, addresses: list[dict[str, object]]) -> host_settings.Hos
     tail = rest[end:].lstrip()[length:]
     for device in devices:
         device["addr_info"] = addresses if device["ifname"] == "eth1" else []
-    return host_settings.parse(made.host(host), json.dumps(qdiscs) + json.dumps(devices) + tail)
+    return shown_settings.parse(made.host(host), json.dumps(qdiscs) + json.dumps(devices) + tail)
 
 
 def address(local: str, scope: str = "global") -> dict[str, object]:
@@ -223,7 +223,7 @@ def address(local: str, scope: str = "global") -> dict[str, object]:
 )
 def test_what_a_host_shows_is_held_to_the_plan(addresses: list[dict[str, object]], said: list[str]) -> None:
     made = plan("ipv6: true", "name: x\n{ipv6}\npair: {{hosts: [ams, bra], link: {{rtt: 17.7ms, rate: 100mbit}}}}\n")
-    found = host_settings.differences(made, made.host("ams"), RECORD, shown_by("ams", addresses))
+    found = shown_settings.differences(made, made.host("ams"), RECORD, shown_by("ams", addresses))
     assert [each for each in found if "IPv6" in each] == said
 
 

@@ -15,10 +15,10 @@ from minigts.cli.app import app
 from minigts.dataplane.wire import Wire
 from minigts.language.quantities import Either, FileName, Words
 from minigts.topology import link_settings
+from minigts.topology.link_setting import Setting
 from minigts.topology.link_settings import BY_FIELD, LINK_SETTINGS, SETTABLE, Amounts, Shaping
 from minigts.topology.read.links import LinkSettings
 from minigts.topology.read.per_direction import BothWays, key_annotations
-from minigts.topology.setting import Setting
 
 DISCIPLINE = Setting(
     word="queue.discipline",

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from minigts.cli.app import app
 from minigts.dataplane import interfaces, router
-from minigts.dataplane.reached import Shown, differences, read
 from minigts.dataplane.round_trip import echo_ms, echo_range_ms, frames_range_ns
+from minigts.dataplane.shown_state import Shown, differences, read
 from minigts.errors import InputError
 from minigts.fidelity.certificate import rtt_row
 from minigts.judge.latency import as_declared, segment_sums, sum_of_segments

@@ -9,7 +9,7 @@ import pytest
 
 from minigts.dataplane import interfaces, round_trip, switch
 from minigts.errors import HostFailed
-from minigts.fidelity import host_settings
+from minigts.fidelity import shown_settings
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import load, parse
 from unit.fidelity.test_explanation import RECORD
@@ -115,10 +115,10 @@ RIGHT = {
 }
 
 
-def shown_by(ports: object) -> host_settings.HostSettings:
+def shown_by(ports: object) -> shown_settings.HostSettings:
     devices = [{"ifname": f"eth{number}", "mtu": 1500} for number in range(1, 5)]
     features = [[{"generic-receive-offload": {"active": False}}]] * 4
-    return host_settings.parse(VLANS.switches[0], "\n".join(map(json.dumps, ([], devices, ports, *features))))
+    return shown_settings.parse(VLANS.switches[0], "\n".join(map(json.dumps, ([], devices, ports, *features))))
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def shown_by(ports: object) -> host_settings.HostSettings:
     ],
 )
 def test_what_a_switch_shows_is_held_to_the_plan(changed: dict[str, list[object]], said: list[str]) -> None:
-    found = host_settings.differences(VLANS, VLANS.switches[0], RECORD, shown_by(rows(**(RIGHT | changed))))
+    found = shown_settings.differences(VLANS, VLANS.switches[0], RECORD, shown_by(rows(**(RIGHT | changed))))
     assert [each for each in found if "VLAN" in each] == said
 
 
@@ -166,6 +166,6 @@ def test_a_plan_whose_vlans_contradict_each_other_is_refused(tmp_path: Path) -> 
 def test_an_interface_of_a_vlan_that_is_missing_or_of_another_mtu_is_named(
     mtus: dict[str, int], said: list[str]
 ) -> None:
-    shown = host_settings.HostSettings(qdiscs="[]", mtus=mtus, features={})
-    found = host_settings.differences(VLANS, VLANS.host("router"), RECORD, shown)
+    shown = shown_settings.HostSettings(qdiscs="[]", mtus=mtus, features={})
+    found = shown_settings.differences(VLANS, VLANS.host("router"), RECORD, shown)
     assert [each for each in found if "VLAN" in each] == said

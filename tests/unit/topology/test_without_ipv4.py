@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from minigts import overlays
 from minigts.cli.app import app
-from minigts.dataplane import interfaces, names, reached, router, switch
+from minigts.dataplane import interfaces, names, router, shown_state, switch
 from minigts.dataplane.round_trip import echo_range_ms
 from minigts.errors import InputError
 from minigts.overlays.host_file import facts_for
@@ -175,10 +175,10 @@ def test_no_address_route_or_forwarding_of_ipv4_is_missed() -> None:
         "fd6d:6967:7473::/64 dev eth1",
         *(f"{each.to} via {each.via} dev eth1 src {each.source}" for each in found),
     ]
-    whole = reached.read(devices, "--routes of IPv6--" + routes(lines))
-    assert not reached.differences(ONLY, host, whole, host.ports)
-    lacks = reached.read(devices, "--routes of IPv6--" + routes(lines[:-1]))
-    assert [each.text for each in reached.differences(ONLY, host, lacks, host.ports)] == [
+    whole = shown_state.read(devices, "--routes of IPv6--" + routes(lines))
+    assert not shown_state.differences(ONLY, host, whole, host.ports)
+    lacks = shown_state.read(devices, "--routes of IPv6--" + routes(lines[:-1]))
+    assert [each.text for each in shown_state.differences(ONLY, host, lacks, host.ports)] == [
         "no route to fd6d:6967:7473:1::/64"
     ]
 

@@ -33,12 +33,12 @@ from minigts.providers import DEFAULT, base
 from minigts.session import bring_up
 from minigts.session.plans import read
 from minigts.topology import edit
+from minigts.topology.link_setting import Amount
 from minigts.topology.link_settings import SETTABLE
 from minigts.topology.outage import Outage
 from minigts.topology.plan.link_names import links_between
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import Loaded
-from minigts.topology.setting import Amount
 from minigts.topology.time import Time
 
 COMMAND_TIMEOUT_S = 60.0

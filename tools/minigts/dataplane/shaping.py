@@ -33,6 +33,7 @@ from minigts.errors import InputError
 from minigts.language import documents
 from minigts.topology import disciplines
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
+from minigts.topology.link_setting import Argv, Setting
 from minigts.topology.link_settings import (
     AT_RECEIVER,
     AT_SENDER,
@@ -43,7 +44,6 @@ from minigts.topology.link_settings import (
 )
 from minigts.topology.own_delays import netem_file, netem_scale
 from minigts.topology.plan.elements import HostPort, Port
-from minigts.topology.setting import Argv, Setting
 
 _ONE_WORD = re.compile(r"[A-Za-z0-9%+,./:=_-]+", re.ASCII)
 _BURST_FRAMES = 10

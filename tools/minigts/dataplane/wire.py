@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from minigts.topology import disciplines, opportunities
+from minigts.topology.link_setting import Setting
 from minigts.topology.link_settings import LINK_SETTINGS, Shaping
 from minigts.topology.plan.elements import Port
-from minigts.topology.setting import Setting
 
 _NS_A_S = 1_000_000_000
 _OF_SOME = ("trace", "trace_runs", "queue_frames")
@@ -51,7 +51,7 @@ class Wire:
     slot_ns: int = 0
     """Frames that come within this time of a first one arrive together at its end; with 0 each arrives on its own."""
     jitter_distribution: int = 0
-    """The number of the distribution in `link_settings.DISTRIBUTIONS`."""
+    """The number of the distribution in `facts.links.jitter.DISTRIBUTIONS`."""
     jitter_correlation: int = 0
     """How much a frame's delay is like that of the one before, in 1/2^32."""
     jitter_overtakes: int = 0

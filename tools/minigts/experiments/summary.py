@@ -66,4 +66,4 @@ class Verdict:
     changed: bool = False
     """Whether the claim was changed after the run began."""
     used: float | None = None
-    """The largest share of the claim's range that a figure uses, `Range.used`; None without a range."""
+    """The largest share of the claim's range that a figure uses, `Range.share`; None without a range."""

@@ -13,21 +13,21 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from minigts.dataplane import filters, shaping
-from minigts.dataplane.reached import DOWN, NO_INTERFACE
+from minigts.dataplane.shown_state import DOWN, NO_INTERFACE
 from minigts.errors import MinigtsError
-from minigts.fidelity import host_settings, kept_certificate, round_trips
+from minigts.fidelity import kept_certificate, round_trips, shown_settings
 from minigts.fidelity.certificate import CertificateRow
 from minigts.fidelity.host_load import recording, taints
-from minigts.fidelity.host_settings import HostSettings
+from minigts.fidelity.shown_settings import HostSettings
 from minigts.lab import DECLARED, Lab, Record, Settings, current, link_states, outages, shown_links
 from minigts.providers.base import Restarts
 from minigts.topology.facts.links.queue import SIZES
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
+from minigts.topology.link_setting import Amount, Setting
 from minigts.topology.link_settings import AT_RECEIVER, AT_SENDER, Shaping
 from minigts.topology.outage import Outage
 from minigts.topology.plan.elements import Host, Link, Port, Switch
 from minigts.topology.plan.plan import Plan
-from minigts.topology.setting import Amount, Setting
 
 Cause = Literal[
     "no-answer",
@@ -160,7 +160,7 @@ def explain(lab: Lab, link: Link, *, measuring: bool = False) -> Explanation:
     unread: dict[str, str] = {}
     for machine in _ends(lab.plan, link):
         try:
-            shown[machine.name] = host_settings.read_back(lab, machine, record, wires)
+            shown[machine.name] = shown_settings.read_back(lab, machine, record, wires)
         except MinigtsError as error:
             unread[machine.name] = str(error)
     used = link.name not in record.cut and link.name not in link_states.other_ways(lab.plan, record)
@@ -191,7 +191,7 @@ def compose_explanation(
         f"{machine.name} {difference}"
         for machine, port in ports
         if machine.name in shown
-        for difference in host_settings.differences(plan, machine, record, shown[machine.name], port)
+        for difference in shown_settings.differences(plan, machine, record, shown[machine.name], port)
     )
     (first, there), (second, back) = ports
     delays_ms = (back.incoming.delay_ms, there.incoming.delay_ms)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from minigts import lab as labs
-from minigts.fidelity import host_settings, kept_certificate, losses, rates, round_trips, sample
+from minigts.fidelity import kept_certificate, losses, rates, round_trips, sample, shown_settings
 from minigts.fidelity.certificate import (
     Certificate,
     CertificateRow,
@@ -109,8 +109,8 @@ def settings(lab: Lab, say: Progress) -> Iterator[CertificateRow]:
     record, wires = lab.read_record(), shown_links.read_wires(lab)
 
     def row_of(machine: Host | Switch) -> CertificateRow:
-        shown = host_settings.read_back(lab, machine, record, wires)
-        different = host_settings.differences(lab.plan, machine, record, shown)
+        shown = shown_settings.read_back(lab, machine, record, wires)
+        different = shown_settings.differences(lab.plan, machine, record, shown)
         facts = [*(shown.fact(port) for port in machine.ports), *shown.facts_of_kernel]
         return settings_row(machine.name, different, facts)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from minigts.dataplane import interfaces, shaping
-from minigts.dataplane.reached import StateDifference
+from minigts.dataplane.shown_state import StateDifference
 from minigts.errors import CommandFailed, HostFailed, MinigtsError
-from minigts.fidelity import host_settings
-from minigts.fidelity.host_settings import HostSettings
+from minigts.fidelity import shown_settings
+from minigts.fidelity.shown_settings import HostSettings
 from minigts.lab import Lab, lifecycle, links, shown_links
 from minigts.lab.record import Record
 from minigts.lab.rundir import exclusive
@@ -34,10 +34,10 @@ def mend(lab: Lab, names: Iterable[str]) -> Mapping[str, Sequence[str]]:
 def _mended(lab: Lab, machine: Host | Switch) -> list[str]:
     record = lab.read_record()
     try:
-        shown = host_settings.read_back(lab, machine, record, shown_links.read_wires(lab))
+        shown = shown_settings.read_back(lab, machine, record, shown_links.read_wires(lab))
     except MinigtsError as error:
         return [f"nothing, because it does not answer ({error})"]
-    different = host_settings.differences(lab.plan, machine, record, shown)
+    different = shown_settings.differences(lab.plan, machine, record, shown)
     if not different:
         return []
     undoing = _undoing(lab, machine, record, shown)
@@ -51,8 +51,8 @@ def _mended(lab: Lab, machine: Host | Switch) -> list[str]:
     except CommandFailed as error:  # User-Mode Linux in real time cannot open an interface again that was closed
         why = f"{machine.name} cannot be set as it should be ({different[0]}): minigts restart {machine.name}"
         raise HostFailed(why) from error
-    again = host_settings.read_back(lab, machine, record, shown_links.read_wires(lab))
-    if left := host_settings.differences(lab.plan, machine, record, again):
+    again = shown_settings.read_back(lab, machine, record, shown_links.read_wires(lab))
+    if left := shown_settings.differences(lab.plan, machine, record, again):
         raise HostFailed(f"{machine.name} cannot be set as it should be ({left[0]}): minigts restart {machine.name}")
     return different
 
@@ -76,8 +76,8 @@ def mend_ways(lab: Lab, name: str) -> Mapping[str, Sequence[str]]:
 
 def _ways_mended(lab: Lab, machine: Host | Switch, record: Record, ports: Sequence[Port]) -> list[str]:
     try:
-        shown = host_settings.read_back(lab, machine, record, None)
-        different = host_settings.ways(lab.plan, machine, record, shown, ports)
+        shown = shown_settings.read_back(lab, machine, record, None)
+        different = shown_settings.ways(lab.plan, machine, record, shown, ports)
         if different:
             script = _routes_undone(different) + interfaces.script(lab.plan, machine)
             links.run_script(lab.provider, machine, script)
@@ -90,8 +90,8 @@ def _ways_mended(lab: Lab, machine: Host | Switch, record: Record, ports: Sequen
 
 def _undoing(lab: Lab, machine: Host | Switch, record: Record, shown: HostSettings) -> str:
     """A script that removes what setting everything again would leave: foreign queueing disciplines and routes."""
-    foreign = [port for port in machine.ports if host_settings.shaping_differences(lab.plan, [port], record, shown)]
-    ways = host_settings.ways(lab.plan, machine, record, shown, machine.ports)
+    foreign = [port for port in machine.ports if shown_settings.shaping_differences(lab.plan, [port], record, shown)]
+    ways = shown_settings.ways(lab.plan, machine, record, shown, machine.ports)
     return shaping.removal_script(foreign) + _routes_undone(ways)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from minigts.errors import CommandFailed
-from minigts.fidelity import host_settings, round_trips, trains
+from minigts.fidelity import round_trips, shown_settings, trains
 from minigts.fidelity.certificate import (
     CertificateRow,
     rate_row,
@@ -173,9 +173,9 @@ def _rate_row_alone(
 
 def _by_windows(lab: Lab, way: _OneWay, row: CertificateRow) -> CertificateRow | None:
     """A row outside its tolerance, judged by what the hosts' windows carry; None where these can fill the link."""
-    if row.measured is None or row.declared * way.link.rtt_ms * 1000 / 8 < host_settings.LEAST_BYTES:
+    if row.measured is None or row.declared * way.link.rtt_ms * 1000 / 8 < shown_settings.LEAST_BYTES:
         return None
-    window = host_settings.tcp_window(lab, *way.ends)
+    window = shown_settings.tcp_window(lab, *way.ends)
     high, low = goodput(row.declared, window, way.link.rtt_ms)
     tolerance = tolerances.rate(lab.plan)
     if low is None or low >= row.declared - tolerance.distance(row.declared):

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from minigts.errors import InputError, Problem
 from minigts.formats import (
     containerlab,
-    core,
+    core_emulator,
     dot_mermaid,
     gml,
     graphml,
@@ -73,7 +73,7 @@ def read(text: str, file: str, *, leave_out: bool = False, part: int | None = No
     if part is not None:
         raise InputError([Problem(file, 0, "only graphs (GraphML, GML) are taken in parts: leave out --part")])
     if ending == ".xml":
-        return core.read(text, file, leave_out=leave_out)
+        return core_emulator.read(text, file, leave_out=leave_out)
     if PurePath(file).name == kathara.FILE:
         directory = Path(file).parent if Path(file).is_file() else None
         return kathara.read(text, file, FileDirectory(directory), leave_out=leave_out)

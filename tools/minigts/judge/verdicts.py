@@ -24,7 +24,7 @@ EXPLAINED = "failed, explained"
 @dataclass(frozen=True)
 class Judgement:
     """A verdict, and a sentence with the figures it rests on. `p` is the p value against the contrary; None where no
-    test was made. `used` is the largest share of the claim's range that a figure uses (`Range.used`); None without a
+    test was made. `used` is the largest share of the claim's range that a figure uses (`Range.share`); None without a
     range."""
 
     word: Word

@@ -12,6 +12,7 @@ from minigts.lab.rundir import exclusive
 from minigts.language.problems import did_you_mean, list_names, quote
 from minigts.providers import supported
 from minigts.topology import rules
+from minigts.topology.link_setting import Amount
 from minigts.topology.link_settings import BY_FIELD
 from minigts.topology.outage import SILENT, Outage
 from minigts.topology.plan import link_names
@@ -19,7 +20,6 @@ from minigts.topology.plan.elements import Link
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes.graph import connected_components
 from minigts.topology.schedule import Moment
-from minigts.topology.setting import Amount
 
 
 def set_for_experiment(lab: Lab, settings: Settings) -> None:

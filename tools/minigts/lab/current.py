@@ -17,12 +17,12 @@ from minigts.providers.base import CarriesLinks
 from minigts.topology import opportunities, rules
 from minigts.topology.facts.links.queue import SIZES, declared_bytes, default_bytes
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
+from minigts.topology.link_setting import Amount
 from minigts.topology.link_settings import Shaping
 from minigts.topology.plan import chance
 from minigts.topology.plan.elements import Host, Link, Port, Switch
 from minigts.topology.plan.path_totals import derive_shaping, link_figures
 from minigts.topology.plan.plan import Plan
-from minigts.topology.setting import Amount
 
 M = TypeVar("M", Host, Switch)
 

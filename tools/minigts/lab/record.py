@@ -15,7 +15,7 @@ from minigts.providers.base import Share
 from minigts.topology import link_settings
 from minigts.topology.facts.links.queue import SIZES
 from minigts.topology.fields import HostName, QueueBytes, QueueMs, QueuePackets
-from minigts.topology.setting import Amount
+from minigts.topology.link_setting import Amount
 from minigts.topology.time import Time
 
 RECORD, PLAN = paths.LAB, paths.PLAN

@@ -57,7 +57,7 @@ class HeldLaw:
 
     @property
     def used(self) -> float | None:
-        """The largest share of the range that a figure uses, as `Range.used`; None where no figure says so."""
+        """The largest share of the range that a figure uses, as `Range.share`; None where no figure says so."""
         return max((each.used for each in self.outcomes if each.used is not None), default=None)
 
     @property

@@ -226,7 +226,7 @@ class ClaimVerdict(_Part):
     changed: Annotated[bool, Field(exclude_if=lambda changed: not changed)] = False
     """Whether the claim was changed after the run began."""
     used: Annotated[float | None, Field(exclude_if=lambda used: used is None)] = None
-    """The largest share of the claim's range that a figure uses, `Range.used`; None without a range."""
+    """The largest share of the claim's range that a figure uses, `Range.share`; None without a range."""
 
 
 class Claims(RootModel[tuple[ClaimVerdict, ...]]):

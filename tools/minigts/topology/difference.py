@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from minigts.topology.host_settings import HOST_SETTINGS, keys_of
+from minigts.topology.link_setting import Amount, Setting
 from minigts.topology.link_settings import LINK_SETTINGS, Shaping
 from minigts.topology.plan.elements import Host, HostPort, Link, Port, Switch
 from minigts.topology.plan.fact import fields_with_facts
 from minigts.topology.plan.plan import Plan
 from minigts.topology.renumber import staying_links
-from minigts.topology.setting import Amount, Setting
 
 M = TypeVar("M", Host, Switch)
 FROM_START = "a host that is added while the lab is up cannot have it"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from minigts.topology.setting import Amount, Argv, Options, Way, microseconds
+from minigts.topology.link_setting import Amount, Argv, Options, Way, microseconds
 
 FIFO = "fifo"
 """The discipline of a link whose file names none. The wire has the queue in virtual time; in real time `tbf` itself

@@ -43,7 +43,7 @@ from minigts.topology.fields import (
     RateMbit,
     Seed,
 )
-from minigts.topology.setting import (
+from minigts.topology.link_setting import (
     DECLARED,
     Amount,
     Setting,
@@ -241,7 +241,7 @@ def plan_words(field: str, value: Amount | None) -> str:
 
 
 def user_words(field: str, value: Amount) -> str:
-    """As `in_plan_words`, in the unit that users know: `rate 10 Mbit/s`."""
+    """As `plan_words`, in the unit that users know: `rate 10 Mbit/s`."""
     if field == "trace":
         return plan_words(field, value)
     return f"{BY_FIELD[field].word} {BY_FIELD[field].value_words(value)}"

@@ -17,11 +17,11 @@ from minigts.topology.disciplines import DISCIPLINES, FIFO, OPTIONS, word
 from minigts.topology.facts.links import queue
 from minigts.topology.facts.links.jitter import OWN
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
+from minigts.topology.link_setting import Amount
 from minigts.topology.link_settings import BY_FIELD, OF_BURSTS, OF_JITTER, OF_RATE, Shaping, untimely
 from minigts.topology.plan import elements
 from minigts.topology.plan.plan import Plan
 from minigts.topology.schedule import Moment
-from minigts.topology.setting import Amount
 from minigts.topology.time import Time
 
 Update = Mapping[str, Amount | None]

@@ -12,9 +12,9 @@ from minigts.language.fields import Strict, matching, text, text_schema
 from minigts.language.problems import Misplaced, quote
 from minigts.language.quantities import MOMENT_S
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, NAME, NAME_HINT, HostName, Name
+from minigts.topology.link_setting import Amount
 from minigts.topology.link_settings import SETTABLE, Amounts, amount, plan_words
 from minigts.topology.outage import SILENT, Outage
-from minigts.topology.setting import Amount
 
 MOST_MOMENTS = 20_000
 LATEST_S = MOMENT_S.parse(MOMENT_S.most)

@@ -15,7 +15,7 @@ from minigts.errors import InputError, Problem
 from minigts.topology.plan import link_names
 
 if TYPE_CHECKING:
-    from minigts.topology.setting import Amount
+    from minigts.topology.link_setting import Amount
 
 verb = Verb(LABS, 150)
 
@@ -71,8 +71,8 @@ def set_(
     Example:  minigts set ams-bra loss=2% burst=8packets
     """
     from minigts import lab as labs
+    from minigts.topology.link_setting import DECLARED
     from minigts.topology.link_settings import SETTABLE
-    from minigts.topology.setting import DECLARED
 
     if reset == bool(settings):
         raise InputError("set: name what is to be set, as in delay=20ms, or --reset")

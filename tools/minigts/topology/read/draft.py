@@ -18,6 +18,7 @@ from minigts.topology import disciplines
 from minigts.topology.facts.hosts.memory import DEFAULT_MEMORY_MB
 from minigts.topology.facts.links import queue
 from minigts.topology.host_settings import HostSpec, merge
+from minigts.topology.link_setting import Amount, Setting
 from minigts.topology.link_settings import LINK_SETTINGS, Shaping
 from minigts.topology.read.declared import DEFAULT_MTU, Draft, DraftHost, DraftLink, DraftSwitch, OwnTable
 from minigts.topology.read.links import LinkSettings, LinkSpec
@@ -25,7 +26,6 @@ from minigts.topology.read.model import Defaults, SwitchSpec
 from minigts.topology.read.per_direction import BothWays
 from minigts.topology.read.shorthands import Chain, Clos, Pair, Ring, Star
 from minigts.topology.routes.spanning_tree import DEFAULT_PRIORITY
-from minigts.topology.setting import Amount, Setting
 
 _M = TypeVar("_M", bound=BaseModel)
 

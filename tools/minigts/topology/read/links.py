@@ -21,9 +21,9 @@ from minigts.topology.facts.ends.name import LinkName
 from minigts.topology.facts.ends.subnet import Subnet
 from minigts.topology.facts.ends.vlan import Vlan, Vlans
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT
+from minigts.topology.link_setting import Setting
 from minigts.topology.link_settings import LINK_SETTINGS
 from minigts.topology.read.per_direction import Read, key_annotations
-from minigts.topology.setting import Setting
 
 
 def _round_trip(value: object) -> object:

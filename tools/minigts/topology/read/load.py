@@ -124,7 +124,7 @@ def parse_text(
     beside: UserFiles | None = None,
     wrong_kernel: WrongKernel | None = None,
 ) -> Loaded:
-    """As `parse`, with what the text says beyond its plan; `wrong_kernel` as for `loaded`."""
+    """As `parse`, with what the text says beyond its plan; `wrong_kernel` as for `load_file`."""
     tree = put_values(_read(text, file), values)
     return _planned(tree, file, known_overlays, time, best, beside, wrong_kernel)
 

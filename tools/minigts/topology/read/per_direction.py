@@ -10,7 +10,7 @@ from pydantic import PlainValidator, WithJsonSchema
 from minigts.language.fields import unknown
 from minigts.language.problems import Finding, Misplaced, list_names, quote
 from minigts.language.quantities import whole_number
-from minigts.topology.setting import Amount, Setting
+from minigts.topology.link_setting import Amount, Setting
 
 T = TypeVar("T")
 TO, FROM = "to", "from"

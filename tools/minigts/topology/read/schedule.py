@@ -12,11 +12,11 @@ from minigts.language.problems import Finding, did_you_mean, list_names, quote
 from minigts.language.quantities import RATE_MBIT
 from minigts.language.source import Language
 from minigts.topology import disciplines, opportunities, rules
+from minigts.topology.link_setting import Amount
 from minigts.topology.link_settings import amount
 from minigts.topology.plan.build import link_names
 from minigts.topology.read.declared import Draft
 from minigts.topology.schedule import LATEST_S, Moment, Step, Trace, moments_by_step
-from minigts.topology.setting import Amount
 from minigts.topology.time import Time
 from minigts.topology.user_files import FileRefused, UserFiles
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minigts.language.quantities import PACKET_BYTES
-from minigts.topology.setting import Setting, Tc, WireField
+from minigts.topology.link_setting import Setting, Tc, WireField
 
 BLACKHOLE = Setting(
     word="blackhole",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minigts.language.quantities import BURST_PACKETS, LOSS_PERCENT
-from minigts.topology.setting import LOSS_OF_ALL, Options, Setting, Tc, Way, WireField, wire_share
+from minigts.topology.link_setting import LOSS_OF_ALL, Options, Setting, Tc, Way, WireField, wire_share
 
 ALL_PERCENT = 100.0
 

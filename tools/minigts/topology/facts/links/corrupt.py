@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minigts.topology.setting import Setting, share_setting
+from minigts.topology.link_setting import Setting, share_setting
 
 CORRUPT = Setting(
     rare="{:g} % corrupt",

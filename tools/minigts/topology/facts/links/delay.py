@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minigts.topology.setting import Setting, microseconds, time_setting
+from minigts.topology.link_setting import Setting, microseconds, time_setting
 
 DELAY = Setting(
     word="delay",

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from minigts.language.quantities import SHARE_PERCENT, TIME_MS, FileName, Words
 from minigts.topology import own_delays
 from minigts.topology.fields import Distribution, JitterOrder
-from minigts.topology.setting import (
+from minigts.topology.link_setting import (
     LOSS_OF_ALL,
     Options,
     Setting,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minigts.language.quantities import LOSS_PERCENT
-from minigts.topology.setting import (
+from minigts.topology.link_setting import (
     LOSS_OF_ALL,
     Argv,
     Options,

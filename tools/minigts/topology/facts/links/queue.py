@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from minigts.language.quantities import QUEUE, QUEUE_MS, QUEUE_PACKETS, SIZE_BYTES, TIME_MS, Words
 from minigts.topology import disciplines
-from minigts.topology.setting import Options, Setting, Tc, Way, WireField
+from minigts.topology.link_setting import Options, Setting, Tc, Way, WireField
 
 V = TypeVar("V")
 

@@ -6,7 +6,7 @@ from typing import get_args
 
 from minigts.language.quantities import RATE_MBIT, SIZE_BYTES, Words
 from minigts.topology.fields import Excess
-from minigts.topology.setting import Setting, Tc, WireField, word_of
+from minigts.topology.link_setting import Setting, Tc, WireField, word_of
 
 BITS_A_MBIT = 1_000_000
 EXCESSES: tuple[str, ...] = get_args(Excess)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from minigts.dataplane import reached, shaping
-from minigts.fidelity import host_settings
+from minigts.dataplane import shaping, shown_state
+from minigts.fidelity import shown_settings
 from minigts.lab import Record
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
@@ -57,10 +57,10 @@ fd6d:6967:7473:ffff::3 via fd6d:6967:7473:1::2 dev eth2 src fd6d:6967:7473:ffff:
 
 def found(
     routes: str = ROUTES, shown: Devices | None = None, forwarding: str = "1\n1\n", plan: Plan = PLAN
-) -> list[reached.StateDifference]:
+) -> list[shown_state.StateDifference]:
     text = f"\n{routes}--routes of IPv6--\n{OF_IPV6}--forwarding--\n{forwarding}"
     host = plan.host("b")
-    return reached.differences(plan, host, reached.read(shown or devices(plan), text), host.ports)
+    return shown_state.differences(plan, host, shown_state.read(shown or devices(plan), text), host.ports)
 
 
 @pytest.mark.parametrize("plan", [PLAN, IPV6])
@@ -121,7 +121,7 @@ def test_four_routes_that_are_gone_are_named_and_of_more_the_number(gone: int, m
     near = f"{plan.links[0].subnet} dev {port.name} proto kernel scope link src {port.address}"
     far = [f"{route.to} via {route.via} dev {port.name} src {host.address}" for route in plan.routes_of("m")]
     text = "\n".join([near, *far[gone:]]) + "\n--routes of IPv6--\n--forwarding--\n1\n1\n"
-    texts = [each.text for each in reached.differences(plan, host, reached.read(shown, text), host.ports)]
+    texts = [each.text for each in shown_state.differences(plan, host, shown_state.read(shown, text), host.ports)]
     named = ", ".join(route.to.removesuffix("/32") for route in plan.routes_of("m")[:4])
     assert texts == [f"{gone} routes are gone to {named}{more}"]
 
@@ -195,14 +195,14 @@ def test_an_address_that_the_user_has_added_is_a_remark() -> None:
     shown = devices()
     shown[1]["addr_info"].append({"family": "inet", "local": "192.0.2.7", "prefixlen": 24, "scope": "global"})
     assert found(shown=shown) == []
-    read = reached.read(shown, f"{ROUTES}--routes of IPv6----forwarding--1")
-    assert reached.added_addresses(PLAN.host("b").ports[0], read) == ", also has '192.0.2.7/24'"
+    read = shown_state.read(shown, f"{ROUTES}--routes of IPv6----forwarding--1")
+    assert shown_state.added_addresses(PLAN.host("b").ports[0], read) == ", also has '192.0.2.7/24'"
 
 
 @pytest.mark.parametrize("text", ["", ROUTES, f"{ROUTES}--routes of IPv6--"])
 def test_what_is_not_all_there_is_not_taken_for_all(text: str) -> None:
     with pytest.raises(ValueError, match="not all shown"):
-        reached.read(devices(), text)
+        shown_state.read(devices(), text)
 
 
 PLAIN = {"kind": "pfifo", "handle": "8001:", "dev": "eth1", "root": True, "options": {"limit": 1000}}
@@ -244,9 +244,9 @@ def test_a_host_is_parsed_with_all_that_it_shows() -> None:
     host = PLAN.host("b")
     features = "\n".join(json.dumps([{"ifname": port.name}]) for port in host.ports)
     tail = f"--routes--\n{ROUTES}--routes of IPv6--\n--forwarding--\n0\n"
-    shown = host_settings.parse(host, f"[]\n{json.dumps(devices())}\n{features}\n{tail}")
-    texts = host_settings.differences(PLAN, host, RECORD, shown)
+    shown = shown_settings.parse(host, f"[]\n{json.dumps(devices())}\n{features}\n{tail}")
+    texts = shown_settings.differences(PLAN, host, RECORD, shown)
     assert "the host does not forward IPv4" in texts
-    only = host_settings.differences(PLAN, host, RECORD, shown, host.ports[1])
+    only = shown_settings.differences(PLAN, host, RECORD, shown, host.ports[1])
     assert any(text.startswith("eth2: rate") for text in only)
     assert not any(text.startswith("eth1") for text in only)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from minigts.dataplane import filters, kernel_settings, names, reached, shaping, switch
+from minigts.dataplane import filters, kernel_settings, names, shaping, shown_state, switch
 from minigts.errors import HostFailed, reading_from
 from minigts.foreign import parser_text, whole_number
 from minigts.lab import Lab, Record, current, routes, shown_links, trees
@@ -38,7 +38,7 @@ class HostSettings:
     """The VLANs of a switch's ports: `10`, or for a trunk `10, 20 tagged`; empty for others."""
     wires: shown_links.Wires | None = None
     """The wires of the host's ports, where wires have rate and delay; the host does not know them."""
-    reached: reached.Shown | None = None
+    reached: shown_state.Shown | None = None
     """Interfaces that are up, addresses, routes and forwarding; None in recordings without them."""
     kernel: Mapping[str, str] | None = None
     """Settings of the host's kernel by name (`topology/sysctls`); None in recordings without them."""
@@ -57,7 +57,7 @@ class HostSettings:
         """`eth1: MTU 1500, on are rx-checksumming, tx-checksumming`."""
         features = self.features.get(port.name, {})
         on = sorted(name for name, value in features.items() if isinstance(value, dict) and value.get("active"))
-        also = "" if self.reached is None else reached.added_addresses(port, self.reached)
+        also = "" if self.reached is None else shown_state.added_addresses(port, self.reached)
         return f"{port.name}: MTU {self.mtus.get(port.name)}, on are {', '.join(on)}{also}"
 
     @property
@@ -77,7 +77,8 @@ def read_back(
     ports = " ".join(shlex.quote(port.name) for port in machine.ports)
     vlans = f"{switch.SHOW_VLANS}; " if isinstance(machine, Switch) and machine.vlans else ""
     features = f"for port in {ports}; do ethtool --json -k $port 2>/dev/null || echo '[{{}}]'; done"
-    script = f"tc -j qdisc show; ip -j address show; {vlans}{features}; {reached.SHOW}; {kernel_settings.show(machine)}"
+    state = f"{shown_state.SHOW}; {kernel_settings.show(machine)}"
+    script = f"tc -j qdisc show; ip -j address show; {vlans}{features}; {state}"
     delayed_here = current.link_carrier(lab) is None
     script += f"; {filters.show(machine.ports)}" if delayed_here else ""
     said = lab.provider.run(machine.name, ["sh", "-c", script], timeout_s=READ_TIMEOUT_S).stdout
@@ -108,7 +109,7 @@ def parse(machine: Host | Switch, text: str) -> HostSettings:
     try:
         of_host, shows_filters, of_filters = text.partition(filters.BEGIN)
         of_network, shows_kernel, of_kernel = of_host.partition(kernel_settings.BEGIN)
-        of_ports, shows_routes, of_routes = of_network.partition(reached.BEGIN)
+        of_ports, shows_routes, of_routes = of_network.partition(shown_state.BEGIN)
         qdiscs, devices, *features = _documents(of_ports)
         vlans = switch.shown_vlans(features.pop(0)) if isinstance(machine, Switch) and machine.vlans else {}
         settings = HostSettings(
@@ -117,7 +118,7 @@ def parse(machine: Host | Switch, text: str) -> HostSettings:
             vlans=vlans,
             ipv6={str(device["ifname"]): _global_addresses(device) for device in devices},
             features={port.name: dict(of_port) for port, (of_port,) in zip(machine.ports, features, strict=True)},
-            reached=reached.read(devices, of_routes) if shows_routes else None,
+            reached=shown_state.read(devices, of_routes) if shows_routes else None,
             kernel=kernel_settings.read(of_kernel) if shows_kernel else None,
             filters=filters.read(of_filters) if shows_filters else None,
         )
@@ -158,10 +159,10 @@ def shaping_differences(plan: Plan, ports: Sequence[Port], record: Record, shown
 
 def ways(
     plan: Plan, machine: Host | Switch, record: Record, shown: HostSettings, ports: Sequence[Port]
-) -> list[reached.StateDifference]:
+) -> list[shown_state.StateDifference]:
     """How the interfaces, addresses and routes of these ports differ from what should be set now."""
     now = [current.port_now(plan, port, record) for port in ports]
-    return [] if shown.reached is None else reached.differences(plan, machine, shown.reached, now)
+    return [] if shown.reached is None else shown_state.differences(plan, machine, shown.reached, now)
 
 
 def _interface_differences(port: Port, record: Record, shown: HostSettings) -> Iterator[str]:
