@@ -31,7 +31,7 @@ today = " "  # the same bytes each day
 man_show_urls = False
 man_pages = [("reference/verbs", "minigts", "network labs on one machine", author, 1)]
 for name in verbs.names():
-    listed = verbs.verb(name).listed(name)
+    listed = verbs.verb(name).help_entry(name)
     if not listed.hidden:
         about = str(listed.help).split("\n\n")[0].split(". ")[0].rstrip(".")
         man_pages.append((f"reference/verbs/{name}", f"minigts-{name}", about, author, 1))

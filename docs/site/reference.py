@@ -34,7 +34,7 @@ EXIT_CODES = (
 def verb_pages() -> Iterator[tuple[str, str]]:
     """The name and the text of each verb's page."""
     for name in verbs.names():
-        if not verbs.verb(name).listed(name).hidden:
+        if not verbs.verb(name).help_entry(name).hidden:
             yield name, f"# minigts {name}\n\n{verb_text(name)}"
 
 
@@ -104,7 +104,7 @@ def verb_index(linked: bool = True) -> str:
     for panel in (verbs.LABS, verbs.EXPERIMENTS, verbs.CLASSROOM, verbs.PROJECT):
         lines += ["", f"## {panel}"]
         for name in verbs.names():
-            listed: Any = verbs.verb(name).listed(name)
+            listed: Any = verbs.verb(name).help_entry(name)
             if verbs.verb(name).panel == panel and not listed.hidden:
                 about = markdown((listed.help or "").split("\n\n")[0])
                 lines += ["", f"[`{name}`](verbs/{name}.md)" if linked else f"`minigts {name}`", f": {about}"]
