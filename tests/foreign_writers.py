@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network
 
 from minigts.formats.attached import segments
-from minigts.formats.network import Link, Machine, Network, Ways, flow, number, ports
+from minigts.formats.network import Network, NetworkLink, NetworkMachine, Ways, flow, number, ports
 from minigts.language.tree import Data
 
 _OF_TC: Mapping[str, tuple[str, float, str]] = {
@@ -35,7 +35,7 @@ def containerlab(network: Network) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _containerlab_node(machine: Machine) -> dict[str, Data]:
+def _containerlab_node(machine: NetworkMachine) -> dict[str, Data]:
     node: dict[str, Data] = {"kind": "ovs-bridge" if machine.is_switch else "linux"}
     if machine.cpus is not None:
         node["cpu"] = f"{machine.cpus:g}"
@@ -76,7 +76,7 @@ def _addresses(network: Network) -> list[dict[str, str]]:
     return found
 
 
-def _netlab_link(link: Link, addresses: Mapping[str, str]) -> Data:
+def _netlab_link(link: NetworkLink, addresses: Mapping[str, str]) -> Data:
     to, back = (dict(_tc(link, way)) for way in (0, 1))
     names = dict(link.interfaces)
     interfaces: list[Data] = [
@@ -97,7 +97,7 @@ def _netlab_link(link: Link, addresses: Mapping[str, str]) -> Data:
     return settings
 
 
-def _tc(link: Link, way: int) -> Iterator[tuple[str, str]]:
+def _tc(link: NetworkLink, way: int) -> Iterator[tuple[str, str]]:
     for key, (field, factor, unit) in _OF_TC.items():
         ways: Ways | None = getattr(link, field)
         if ways is not None:
