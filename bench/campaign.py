@@ -22,6 +22,7 @@ from typing import Any
 
 from bench import stage
 from minigts.cli import console
+from minigts.cli.views import tables
 from minigts.cluster import merge_results
 from minigts.cluster.engine import open_engine
 from minigts.cluster.jobs import Job, split
@@ -30,7 +31,7 @@ from minigts.machine import shell
 from minigts.report import render
 from minigts.results import manifest as manifests
 from minigts.results import store
-from minigts.results.bundle import tables
+from minigts.results.bundle import tables as tables_of
 
 PARTS = ("labs", "parts", "simulate")
 LIMIT_S = 24 * 3600.0
@@ -72,7 +73,7 @@ def labs(count: int, workers: Sequence[int], place: Path) -> Iterator[dict[str, 
         started = time.monotonic()
         shell.run(argv, timeout_s=LIMIT_S)
         (top,) = results.iterdir()
-        found = tables(top)
+        found = tables_of(top)
         first = first or found
         yield {"workers": number, "labs": count, "seconds": time.monotonic() - started, "equal": found == first}
 
