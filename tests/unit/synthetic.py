@@ -140,7 +140,7 @@ def _manifest(kind: Kind, planned: int, repetitions: int) -> dict[str, Any]:
     names = dict.fromkeys(name for source, target, _ in kind.paths for name in (source, target))
     plan = parse(f"name: {kind.name}\nchain: {{hosts: [{', '.join(names)}], link: {{rtt: 2ms}}}}\n", "made up")
     return {
-        "version": 1,
+        "version": 2,
         "minigts": "0.1.0",
         "topology_sha256": "0" * 64,
         "plan": plan.model_dump(mode="json"),

@@ -50,6 +50,9 @@ def test_first_files_and_a_lessons_folder(place: Path, umask: int, found: set[st
     program(place, umask, "init")
     program(place, umask, "lesson", "1", "start")
     program(place / "lesson-1", umask, "lesson", "1", "predict", "50ms")
+    launcher = place / "lesson-1" / "minigts"  # where minigts is no command of the machine
+    assert not launcher.exists() or launcher.stat().st_mode & 0o777 == 0o755 & ~umask
+    launcher.unlink(missing_ok=True)
     assert modes(place) == found
 
 

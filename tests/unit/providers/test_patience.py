@@ -401,7 +401,7 @@ def test_what_a_host_owed_when_it_was_held_it_owes_from_when_it_goes_on(passing:
 def test_one_that_owed_nothing_when_it_was_held_is_asked_before_it_is_given_up(
     passing: Callable[[float], None],
 ) -> None:
-    waits = wait_for_a_host_that_is_held(passing, patience.Patience.heard)
+    waits = wait_for_a_host_that_is_held(passing, patience.Patience.note_words)
     passing(2 * patience.SILENT_S)
     assert waits.look()
     passing(2 * patience.SILENT_S)

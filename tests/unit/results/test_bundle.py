@@ -20,6 +20,7 @@ from urllib.parse import unquote
 import pytest
 from typer.testing import CliRunner
 
+from minigts import paths
 from minigts.cli.app import app
 from minigts.errors import InputError
 from minigts.experiments import provenance, reproduction
@@ -27,6 +28,7 @@ from minigts.providers.base import Provider
 from minigts.report import render
 from minigts.results import bundle, crate, gate, manifest, sweeps
 from minigts.results.schema import PartFacts
+from minigts.topology.read.load import load
 
 SAMPLE = Path(__file__).parents[1] / "report_sample"
 EXPERIMENT = "name: not read\n"
@@ -388,13 +390,18 @@ def hurt(content: bytes, chance: random.Random) -> bytes:
 
 
 def test_what_is_to_be_run_again_is_all_of_it(run: Path) -> None:
+    topology = paths.project_root() / "topologies" / "chain6.yaml"
+    shutil.copy(topology, run / "topology.yaml")
+    sha256 = hashlib.sha256(topology.read_bytes()).hexdigest()
+    plan = load(topology, time="real")
+    manifest.write(run, manifest.read(run).model_copy(update={"plan": plan, "topology_sha256": sha256}))
     original = reproduction.read(run)
     found = manifest.read(run)
     (prepared,) = original.prepared
     assert prepared.plan == found.plan
     assert prepared.experiment == found.experiment
     assert len(prepared.samples) == found.samples_planned
-    assert prepared.sources == {"experiment.yaml": EXPERIMENT.encode()}
+    assert prepared.sources == {"experiment.yaml": EXPERIMENT.encode(), "topology.yaml": topology.read_bytes()}
 
 
 def test_a_topology_that_is_not_the_manifests_is_refused(run: Path) -> None:

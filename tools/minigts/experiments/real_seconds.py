@@ -51,6 +51,11 @@ def real_s(experiment: Experiment, plan: Plan, samples: Sequence[Sample]) -> flo
 
 def measuring_s(experiment: Experiment, plan: Plan, samples: Sequence[Sample]) -> float:
     """Real seconds for taking these samples, without lab and overlays."""
+    return sum(sample_seconds(experiment, plan, samples).values())
+
+
+def sample_seconds(experiment: Experiment, plan: Plan, samples: Sequence[Sample]) -> dict[str, float]:
+    """Real seconds for taking each of these samples, by its id."""
     seen = times_seen.known_times()
 
     @lru_cache(maxsize=4096)
@@ -61,7 +66,7 @@ def measuring_s(experiment: Experiment, plan: Plan, samples: Sequence[Sample]) -
             return took_s
         return _estimate_s(of_it, plan, source, target) * (seen.ratio(_kind(of_it, plan)) or 1.0)
 
-    return sum(of(each.overlay, each.measurement, each.condition, each.source, each.target) for each in samples)
+    return {each.id: of(each.overlay, each.measurement, each.condition, each.source, each.target) for each in samples}
 
 
 def remember(experiment: Experiment, plan: Plan, batch: Sequence[Sample], seconds: float) -> None:

@@ -265,12 +265,16 @@ class _Clock:
         self._on_progress = on_progress
         self._total = sum(len(part.samples) for part in parts)
         self._done = self._total - sum(len(part.todo) for part in parts)
+        self._estimates = {
+            part.directory: real_seconds.sample_seconds(part.manifest.experiment, part.manifest.plan, part.samples)
+            for part in parts
+        }
         self._left_s = sum(self._estimate(part, part.todo) for part in parts)
         self._estimated_s = self._spent_s = 0.0
 
-    @staticmethod
-    def _estimate(part: _RunFolder, samples: Sequence[Sample]) -> float:
-        return real_seconds.measuring_s(part.manifest.experiment, part.manifest.plan, samples)
+    def _estimate(self, part: _RunFolder, samples: Sequence[Sample]) -> float:
+        """As it was estimated when the run began."""
+        return sum(self._estimates[part.directory][each.id] for each in samples)
 
     def say(self, doing: str) -> None:
         factor = self._spent_s / self._estimated_s if self._spent_s > 5 and self._estimated_s > 0 else 1.0

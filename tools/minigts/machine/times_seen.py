@@ -16,9 +16,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from minigts import paths
+from minigts.language import documents
 
 MOST_BYTES = 2_000_000
 """A longer file is halved: its older half goes."""
+A_LINE = documents.Bounds(elements=10, bytes=1000)
 LATEST = 20
 """How many of the latest times of a kind count, and of a single piece of work a quarter of that."""
 
@@ -75,7 +77,7 @@ def _read(file: Path, _size: int) -> TimesSeen:
     found = TimesSeen({}, {})
     for line in paths.read_whole(file, 2 * MOST_BYTES).splitlines():
         with suppress(ValueError, TypeError, KeyError, RecursionError):
-            entry = json.loads(line)
+            entry = documents.document(line, bounds=A_LINE)
             kind, key = str(entry["kind"]), str(entry["key"])
             seconds, estimated_s = float(entry["seconds"]), float(entry["estimated"])
             if not (math.isfinite(seconds) and math.isfinite(estimated_s) and seconds >= 0):

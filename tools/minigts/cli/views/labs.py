@@ -10,7 +10,6 @@ from minigts.cli import console
 from minigts.cli.views import plan as shown_plan
 from minigts.cli.views import tables
 from minigts.errors import MinigtsError
-from minigts.lab import link_states
 
 if TYPE_CHECKING:
     from minigts.lab import Lab, Record, Saved
@@ -226,7 +225,7 @@ def saved_facts(saved: Saved) -> dict[str, object]:
 
 def deviations(lab: Lab, record: Record) -> list[str]:
     """A line for each host and link that is not as declared, with the command that restores it."""
-    from minigts.lab import DECLARED
+    from minigts.lab import DECLARED, link_states
 
     mend, changed = link_states.how_to_mend(lab.plan, record), link_states.changed_links(lab.plan, record)
     lines = [f"{name} is off; to start it: minigts start {name}" for name in sorted(record.off)]

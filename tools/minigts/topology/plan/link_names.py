@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from minigts.errors import InputError
 from minigts.language.problems import did_you_mean, list_names, quote
-from minigts.topology.plan.elements import Link
-from minigts.topology.plan.plan import Plan
+
+if TYPE_CHECKING:  # verbs that name a link import this, and start without models
+    from minigts.topology.plan.elements import Link
+    from minigts.topology.plan.plan import Plan
 
 
 def links_between(plan: Plan, first: str, second: str) -> tuple[Link, ...]:
