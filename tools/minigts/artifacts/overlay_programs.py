@@ -36,7 +36,7 @@ def ensure(recipe: Path, progress: Progress) -> Path:
     if ready.is_dir():
         return ready
     ready.parent.mkdir(parents=True, exist_ok=True)
-    name = _name(recipe)
+    name = product_name(recipe)
     with builders.only_builder(builders.lock_of(ready), name, progress):
         for left in builders.abandoned_directories(ready):
             shutil.rmtree(left)
@@ -50,10 +50,11 @@ def ensure(recipe: Path, progress: Progress) -> Path:
 
 def missing_build(recipe: Path) -> str:
     """What `ensure` would build, by its name in messages; empty where it is there."""
-    return "" if (store() / key(recipe)).is_dir() else _name(recipe)
+    return "" if (store() / key(recipe)).is_dir() else product_name(recipe)
 
 
-def _name(recipe: Path) -> str:
+def product_name(recipe: Path) -> str:
+    """What a recipe's programs are called in messages."""
     return f"programs of {recipe.parent.name}"
 
 

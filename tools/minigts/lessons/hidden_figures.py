@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from minigts.errors import MinigtsError
 
 if TYPE_CHECKING:
     from minigts.lab import Lab
+    from minigts.lessons.model import NumberedLesson
 
 _LAB = re.compile(r"lesson-([0-9]{1,2})")
 
@@ -20,19 +22,13 @@ def why_hidden(topology: str, beside: Path | None = None) -> str | None:
     A prediction is searched in the folder `beside` (the topology file's), the working directory, and its folder
     lesson-N.
     """
-    named = _LAB.fullmatch(topology)
-    if named is None:
+    numbered = _lesson_of(topology)
+    if numbered is None or numbered.lesson.predict is None:
         return None
-    from minigts.lessons.model import lesson  # noqa: PLC0415 - only lessons' plans need it
+    from minigts.lessons import folder  # noqa: PLC0415 - only lessons' labs need it
 
-    try:
-        numbered = lesson(int(named[1]))
-    except MinigtsError:
-        return None
-    if numbered.lesson.predict is None:
-        return None
     places = (*([] if beside is None else [beside]), Path(), Path(numbered.lab))
-    if any(_predicted(place, numbered.number) for place in places):
+    if any(_is_so_in(place, numbered.number, folder.has_predicted) for place in places):
         return None
     return (
         f"figures are hidden until you predict one: minigts lesson {numbered.number} predict FIGURE; "
@@ -42,19 +38,14 @@ def why_hidden(topology: str, beside: Path | None = None) -> str | None:
 
 def why_fault_hidden(lab: Lab) -> str | None:
     """A sentence on why the fault of a lesson's lab is not named by `check` and `explain`; None: nothing is hidden."""
-    named = _LAB.fullmatch(lab.plan.name)
-    if named is None:
+    numbered = _lesson_of(lab.plan.name)
+    if numbered is None or not numbered.lesson.find:
         return None
-    from minigts.lessons import breaks  # noqa: PLC0415 - as above
-    from minigts.lessons.model import lesson  # noqa: PLC0415
+    from minigts.lessons import breaks, folder  # noqa: PLC0415 - as above
 
-    if not (lab.rundir / breaks.FILE).exists():
-        return None
-    try:
-        numbered = lesson(int(named[1]))
-    except MinigtsError:
-        return None
-    if not numbered.lesson.find or any(_shows(place, numbered.number) for place in (Path(), Path(numbered.lab))):
+    places = (Path(), Path(numbered.lab))
+    is_found = any(_is_so_in(place, numbered.number, folder.shows_answer) for place in places)
+    if is_found or not (lab.rundir / breaks.FILE).exists():
         return None
     return (
         f"the fault is yours to find, on the hosts: page.md says with what; minigts lesson {numbered.number} check "
@@ -62,19 +53,24 @@ def why_fault_hidden(lab: Lab) -> str | None:
     )
 
 
-def _shows(place: Path, number: int) -> bool:
-    from minigts.lessons import folder  # noqa: PLC0415 - as above
+def _lesson_of(topology: str) -> NumberedLesson | None:
+    """The lesson whose topology has that name, if there is one."""
+    named = _LAB.fullmatch(topology)
+    if named is None:
+        return None
+    from minigts.lessons.model import lesson  # noqa: PLC0415 - as above
 
     try:
-        return folder.shows_answer(place) and folder.read_record(place).lesson == number
+        return lesson(int(named[1]))
     except MinigtsError:
-        return False
+        return None
 
 
-def _predicted(place: Path, number: int) -> bool:
+def _is_so_in(place: Path, number: int, what: Callable[[Path], bool]) -> bool:
+    """Whether a place is the folder of that lesson, and `what` is so of it."""
     from minigts.lessons import folder  # noqa: PLC0415 - as above
 
     try:
-        return folder.has_predicted(place) and folder.read_record(place).lesson == number
+        return what(place) and folder.read_record(place).lesson == number
     except MinigtsError:
         return False

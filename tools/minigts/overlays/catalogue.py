@@ -267,7 +267,7 @@ class Overlay:
 
 def _long_build(folder: Path, build: LongBuild) -> Product:
     return Product(
-        name=f"programs of {folder.name}",
+        name=overlay_programs.product_name(folder / "build"),
         folder=folder / "build",
         store=overlay_programs.store(),
         duration=f"some {build.minutes} minutes on two cores",

@@ -46,7 +46,8 @@ def draw(chart: Chart) -> Figure:
     if chart.asked.cdf:
         return _draw_distributions(chart)
     heights = [2.5, *(1.35 for _ in chart.panels[1:])]
-    rows = -(-len({each.label for panel in chart.panels for each in _drawn(chart, panel)}) // 3)
+    names = [each.label for panel in chart.panels for each in _drawn(chart, panel)]
+    rows = -(-len(set(names)) // style.MOST_COLUMNS)
     whole = sum(heights) + 0.75 + style.LEGEND_ROW_INCH * rows
     with style.sheet(whole, chart.asked.style) as figure:
         grid = figure.subplots(len(chart.panels), 1, sharex=True, squeeze=False, height_ratios=heights)
@@ -56,7 +57,6 @@ def draw(chart: Chart) -> Figure:
             _name_y_axis(axes, chart, panel, style.letters_up(figure, height / whole))
         _x_axis(panels[-1], chart, style.letters_across(figure))
         _marks(panels, chart)
-        names = [each.label for panel in chart.panels for each in _drawn(chart, panel)]
         style.legend(figure, panels, names, rows if chart.asked.style.height_inch is None else None)
     return figure
 
