@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from minigts.experiment_language.model import AnyMeasurement, Experiment
 from minigts.experiments.commands import estimate_s, prediction
-from minigts.experiments.matrix import Sample, path_between
+from minigts.experiments.matrix import Sample, batches, path_between
 from minigts.machine import times_seen
 from minigts.tools.base import PathUnderTest
 from minigts.tools.flows import FlowsOptions
@@ -66,7 +66,11 @@ def sample_seconds(experiment: Experiment, plan: Plan, samples: Sequence[Sample]
             return took_s
         return _estimate_s(of_it, plan, source, target) * (seen.ratio(_kind(of_it, plan)) or 1.0)
 
-    return {each.id: of(each.overlay, each.measurement, each.condition, each.source, each.target) for each in samples}
+    return {
+        each.id: of(each.overlay, each.measurement, each.condition, each.source, each.target) / _sharing(plan, batch)
+        for batch in batches(experiment, samples)
+        for each in batch
+    }
 
 
 def remember(experiment: Experiment, plan: Plan, batch: Sequence[Sample], seconds: float) -> None:
@@ -75,7 +79,12 @@ def remember(experiment: Experiment, plan: Plan, batch: Sequence[Sample], second
         of_it = experiment.measurement(each.measurement).under(each.condition)
         key = _key(of_it, plan, each.overlay, each.source, each.target)
         estimated_s = _estimate_s(of_it, plan, each.source, each.target)
-        times_seen.add(_kind(of_it, plan), key, seconds / len(batch), estimated_s)
+        times_seen.add(_kind(of_it, plan), key, seconds * _sharing(plan, batch) / len(batch), estimated_s)
+
+
+def _sharing(plan: Plan, batch: Sequence[Sample]) -> int:
+    """How many samples pass in the time of one: in real time all that are taken together."""
+    return len(batch) if plan.time == "real" else 1
 
 
 def remember_joining(overlay: str, seconds: float) -> None:
