@@ -76,6 +76,22 @@ def test_ends_lose_their_carrier_and_have_it_again(lab: Lab) -> None:
     assert said(lab, "ams", "ping -c 3 -W 2 bra >/dev/null && echo came").strip() == "came"
 
 
+@pytest.mark.touched("tools/minigts/lab/schedule_player.py")
+@pytest.mark.timeout(900)
+def test_a_schedule_takes_carriers_and_gives_them_back(lab: Lab) -> None:
+    """In real time, too, where the ends' carriers follow the cut by the time of a command."""
+    gone = Moment(at_s=2.0, link="ams-bra", up=False, carrier_lost=True, lost_at="bra")
+    watching = "timeout 12 ip -o monitor link > /tmp/links 2>&1 & sleep 13; cat /tmp/links"
+    with lab.provider.together() as pool:
+        watched = [pool.start(lambda host=host: said(lab, host, watching)) for host in ("ams", "bra")]
+        made = list(schedule_player.play_moments(lab, (gone, Moment(at_s=6.0, link="ams-bra", up=True))))
+        by_ams, by_bra = (each.result() for each in watched)
+    assert "NO-CARRIER" not in by_ams
+    assert [line.count("NO-CARRIER") for line in by_bra.splitlines() if "eth1" in line] == [1, 0]
+    assert carriers(lab) == WHOLE
+    assert [each.moment.at_s <= each.at_s < each.moment.at_s + LIMIT_S for each in made] == [True, True]
+
+
 @pytest.mark.virtual
 @pytest.mark.touched("tools/minigts/lab/schedule_player.py", "provision/kernel/patches/0024*")
 @pytest.mark.timeout(900)

@@ -14,7 +14,9 @@ from minigts.cli.app import app
 from minigts.dataplane import wire
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.explore import faults
-from minigts.lab import Lab, changes, events, outages, schedule_player
+from minigts.lab import Lab, changes, events, outages
+from minigts.providers import supported
+from minigts.providers.mininet.provider import MininetProvider
 from minigts.topology.link_settings import Shaping
 from minigts.topology.outage import SILENT, Outage
 from minigts.topology.read.load import parse
@@ -168,11 +170,11 @@ def test_a_schedule_has_links_that_go_down() -> None:
     assert [each.in_words for each in plan.schedule] == ["down", "whole", "down at bra", "whole"]
 
 
-def test_a_schedule_in_real_time_takes_no_carrier_and_says_so(lab: Lab) -> None:
-    moment = Moment(at_s=1, link="ams-bra", up=False, carrier_lost=True)
-    with pytest.raises(EnvironmentLacks, match="ams-bra down at 1 s: a schedule takes carriers in virtual time only"):
-        schedule_player.play(lab, [moment], lambda _: None)
-    assert lab.read_record().cut == frozenset()
+def test_a_schedule_that_takes_carriers_is_refused_where_ends_keep_theirs() -> None:
+    steps = "schedule:\n- {at: 1s, link: bra-lon, cut: 1s}\n- {at: 3s, link: ams-bra, down: 1s}\n"
+    with pytest.raises(EnvironmentLacks, match=r"ams-bra with `schedule: .*; provider.* or write `cut:` for `down:`"):
+        supported.require(parse(TEXT + steps, "chain.yaml"), "mininet", MininetProvider.supports)
+    supported.require(parse(TEXT + steps.replace("down:", "cut:"), "chain.yaml"), "mininet", MininetProvider.supports)
 
 
 def test_a_wire_has_its_ports_carrier() -> None:

@@ -20,14 +20,14 @@ from minigts.topology.plan.elements import Host, Link, Port, Switch
 from minigts.topology.plan.plan import Plan
 
 
-def require(lab: Lab, name: str, how: Outage) -> None:
+def require(lab: Lab, name: str, how: Outage, instead: str = "") -> None:
     """Raises InputError where the link has no such end, EnvironmentLacks where the lab's ports cannot lose their
-    carrier."""
+    carrier. The error says what to do instead; by default, to cut the link in silence."""
     (link,) = (each for each in lab.plan.links if each.name == name)
     require_end(link, how.end)
     if how.silent:
         return
-    instead = f"cut it in silence: minigts link {name} down --silent"
+    instead = instead or f"cut it in silence: minigts link {name} down --silent"
     supported.refuse(
         supported.RequiredFeature(CARRIERS, f"{name} down", instead), lab.provider.name, lab.provider.supports
     )

@@ -1,7 +1,8 @@
 """Plays a schedule on a lab: makes each change at its moment, reads it back, and says when it was made.
 
 Where links have wires (`current.link_carrier`), the clock makes each change exactly at its moment. Elsewhere each
-machine gets its changes beforehand and makes them by its own clock, which has been compared with this machine's.
+machine gets its changes beforehand and makes them by its own clock, which has been compared with this machine's; only
+carriers, which no machine can take from itself, are taken by this one as the moments come.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from functools import partial
 from typing import TypeVar
 
 from minigts.dataplane import shaping
-from minigts.errors import EnvironmentLacks, HostFailed, InputError, reading_from
+from minigts.errors import HostFailed, InputError, reading_from
 from minigts.foreign import decimal_number, parser_text, whole_number
-from minigts.lab import changes, current, links, outages, shown_links
+from minigts.lab import carriers, changes, current, links, outages, shown_links
 from minigts.lab.lab import Lab
 from minigts.lab.record import DECLARED, Record
 from minigts.lab.rundir import exclusive
@@ -108,21 +109,18 @@ def play_moments(lab: Lab, moments: Sequence[Moment]) -> Iterator[Played]:
     with exclusive(lab.rundir):
         states = _states(lab.plan, lab.read_record(), moments)
         if current.link_carrier(lab) is None:
-            _refuse_carriers(moments)
+            _require_carriers(lab, moments)
             yield from _by_machines(lab, moments, states)
         else:
             yield from _by_wires(lab, moments, states)
 
 
-def _refuse_carriers(moments: Sequence[Moment]) -> None:
-    """Raises EnvironmentLacks where an end would have to lose its carrier: machines make their changes by themselves,
-    and none of them can pull its own cable."""
+def _require_carriers(lab: Lab, moments: Sequence[Moment]) -> None:
+    """Raises EnvironmentLacks where an end would have to lose its carrier, and this lab's ports keep theirs."""
     for moment in moments:
         if moment.carrier_lost:
-            raise EnvironmentLacks(
-                f"{moment.link} down at {moment.at_s:g} s: a schedule takes carriers in virtual time only. Write "
-                f"`cut:` for `down:`, or take the link down by hand: minigts link {moment.link} down"
-            )
+            name = link_names.link_named(lab.plan, moment.link).name
+            carriers.require(lab, name, moment.outage, instead="write `cut:` for `down:`")
 
 
 def amounts(plan: Plan, record: Record, moments: Sequence[Moment]) -> dict[str, float]:
@@ -172,13 +170,33 @@ def _by_machines(lab: Lab, moments: Sequence[Moment], states: Sequence[Record]) 
         for machine in machines:
             links.run_script(lab.provider, machine, _devices(lab.plan, machine, states, names))
         begin_s = time.time() + AHEAD_S
-        made = lab.work_on(
-            machines,
-            lambda machine: _told(lab, machine, moments, states, begin_s + ahead_s[machine.name]),
-        )
-    latest = [max(each[number] for each in made.values() if number in each) for number in range(len(moments))]
+        with lab.provider.together() as pool:
+            pulling = pool.start(partial(_pulled, lab, machines, moments, states, begin_s))
+            made = lab.work_on(
+                machines,
+                lambda machine: _told(lab, machine, moments, states, begin_s + ahead_s[machine.name]),
+            )
+            pulled = pulling.result()
+    latest = [
+        max(each[number] for each in (*made.values(), pulled) if number in each) for number in range(len(moments))
+    ]
     for moment, state, at_s in zip(moments, states[1:], latest, strict=True):
         yield Played(moment, at_s, amounts(lab.plan, state, [moment]))
+
+
+def _pulled(
+    lab: Lab, machines: Sequence[Host | Switch], moments: Sequence[Moment], states: Sequence[Record], begin_s: float
+) -> dict[int, float]:
+    """Take carriers, and give them back, from `begin_s` on by this machine's clock; return when each was so, in seconds
+    after the beginning by the moment's number."""
+    made = {}
+    for number, (moment, (before, after)) in enumerate(zip(moments, itertools.pairwise(states), strict=True)):
+        if before.without_carrier != after.without_carrier:
+            time.sleep(max(begin_s + moment.at_s - time.time(), 0))
+            name = link_names.link_named(lab.plan, moment.link).name
+            carriers.set_carriers(lab, after, machines, {name}, before)
+            made[number] = time.time() - begin_s
+    return made
 
 
 def _ahead_s(lab: Lab, machine: Host | Switch) -> float:

@@ -78,10 +78,12 @@ For this time everything sent over the link is lost, in both directions, and its
 told.
 
 ### `schedule[].down`
-optional, in virtual time · moment · `down: 500ms`
+optional · moment · `down: 500ms`
 
-For this time everything sent over the link is lost, in both directions, and its ends lose their carrier, at these exact
-moments ([what a link that is down is](lab.md#link)). `down: 100us` is a flap.
+For this time everything sent over the link is lost, in both directions, and its ends lose their carrier ([what a link
+that is down is](lab.md#link)). In virtual time both happen at these exact moments, and `down: 100us` is a flap. In real
+time the carriers follow by the time of a command on a host, which `play` shows; Mininet's ends keep their carriers, and
+it refuses the file.
 
 ### `schedule[].end`
 optional, with `down` · an end of the link · default: both · `end: bra`
