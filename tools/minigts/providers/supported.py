@@ -51,7 +51,9 @@ def required_features(plan: Plan) -> Iterator[RequiredFeature]:
     if first := [each.name for each in plan.machines if any(port.number == 0 for port in each.ports)]:
         yield RequiredFeature(PORT_0, f"{', '.join(first)} with `interfaces: eth0`", "write eth1 or another port")
     if pulled := dict.fromkeys(moment.link for moment in plan.schedule if moment.carrier_lost):
-        yield RequiredFeature(CARRIERS, f"{', '.join(pulled)} with `schedule: [{{down: …}}]`", "write `cut:` for `down:`")
+        yield RequiredFeature(
+            CARRIERS, f"{', '.join(pulled)} with `schedule: [{{down: …}}]`", "write `cut:` for `down:`"
+        )
     for of_lab in LAB_FEATURES:
         if words := of_lab.asks(plan):
             yield RequiredFeature(
