@@ -37,12 +37,13 @@ def is_shell(file: Path) -> bool:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style of Python and shell. Needs the system packages shellcheck and shfmt."""
+    """Style of Python and shell, and every file's licence. Needs the system packages shellcheck and shfmt."""
     install(session)
     session.run("ruff", "check", *session.posargs)
     session.run("ruff", "format", "--check")
     session.run("shellcheck", *shell_files(), external=True)
     session.run("shfmt", "-i", "2", "-d", *shell_files(), external=True)
+    session.run("reuse", "lint", "--lines")
 
 
 @nox.session

@@ -1,5 +1,5 @@
-"""What reads code and pages, and runs no test: style of Python and shell, static types, and the documentation's links.
-In seconds, before any test; as many at once as there are processors.
+"""What reads code and pages, and runs no test: style of Python and shell, static types, the documentation's links, and
+every file's licence. In seconds, before any test; as many at once as there are processors.
 
 `.ci/run` begins with it, in the environment that tests have; `nox -s lint types` is the same for developers, and
 `.pre-commit-config.yaml` has a part of it before each commit: names of checks as arguments run those alone.
@@ -27,7 +27,7 @@ BUDGET = PROJECT / "tests" / "budget.toml"
 SPARE = 0.02
 """How far a room's budget may be above its lines: what a commit saves is not there for the next one."""
 
-NAMES = ("ruff", "shellcheck", "shfmt", "mypy", "pages")
+NAMES = ("ruff", "shellcheck", "shfmt", "mypy", "pages", "reuse")
 
 
 def commands() -> list[Sequence[str]]:
@@ -44,6 +44,7 @@ def commands() -> list[Sequence[str]]:
         (*module, "ruff", "check"),
         (*module, "ruff", "format", "--check"),
         ("shfmt", "-i", "2", "-d", *scripts),
+        (*module, "reuse", "lint", "--lines"),
     ]
 
 
