@@ -19,7 +19,7 @@ from minigts.overlays.teams import UNDERLAYS
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
 
-PLAN = parse("name: three\nchain: {hosts: [ams, bra, lju], link: {rtt: 10ms}}\n", "three.yaml")
+PLAN = parse("name: three\nipv6: true\nchain: {hosts: [ams, bra, lju], link: {rtt: 10ms}}\n", "three.yaml")
 ASKED = "the provider was asked"
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from minigts import lab as labs
 from minigts import overlays
 from minigts.cli.app import app
-from minigts.errors import InputError
+from minigts.errors import EnvironmentLacks, InputError
 from minigts.lab import Lab, edit
 from minigts.lab.record import NEXT_PLAN
 from minigts.providers import registry
@@ -165,6 +165,36 @@ def test_while_a_host_does_not_answer_nothing_changes(lab: Lab) -> None:
     before, times = everything(lab), network.set
     assert "mil does not answer, so nothing was changed: minigts restart mil" in up(SLOWER, code=2)
     assert (everything(lab), network.set) == (before, times)
+
+
+class FullHosts(tc_hosts.EditedHosts):
+    """A machine without memory for one more host."""
+
+    name = "full-hosts"
+
+    def require_room_for(self, plan: Plan) -> None:
+        if len(plan.hosts) > 4:
+            raise EnvironmentLacks("there is memory for 4 hosts")
+
+
+@pytest.mark.parametrize("why", ["there is memory for 4 hosts", "mil does not answer, so nothing was changed"])
+def test_a_host_that_cannot_be_added_by_hand_changes_nothing(
+    why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tc_hosts.use(monkeypatch, tmp_path)
+    monkeypatch.setitem(registry._PROVIDERS, FullHosts.name, FullHosts)
+    lab = labs.up(parse(TEXT, "square.yaml"), FullHosts.name, None, quiet)
+    overlays.join(lab, "none", quiet)
+    if "mil" in why:
+        network = tc_hosts.NETWORKS[lab.rundir]
+        answering = tuple(host for host in network.plan.hosts if host.name != "mil")
+        network.plan = network.plan.model_copy(update={"hosts": answering})
+        monkeypatch.setattr(FullHosts, "require_room_for", tc_hosts.EditedHosts.require_room_for)
+    before = everything(lab)
+    done = runner.invoke(app, ["add", "host", "par", "ams"])
+    assert why in " ".join(done.output.split())
+    assert everything(lab) == before
 
 
 class Interrupted(Exception):

@@ -30,7 +30,7 @@ from minigts.machine.progress import Progress
 from minigts.overlays import containers
 from minigts.overlays import policy as policies
 from minigts.providers import DEFAULT, base
-from minigts.session import bring_up
+from minigts.session import apply, bring_up
 from minigts.session.plans import read
 from minigts.topology import edit
 from minigts.topology.link_setting import Amount
@@ -183,7 +183,7 @@ class Lab:
         return self._altered(edit.remove_link(self.plan, name))
 
     def _altered(self, after: Plan) -> Lab:
-        now, _ = overlays.alter(self._lab, after, self._say)
+        now, _ = apply.alter(self._lab, after, self._say)
         return replace(self, _lab=now)
 
     def join(self, overlay: str) -> None:

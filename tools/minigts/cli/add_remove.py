@@ -16,13 +16,13 @@ def alter(lab: str | None, change: Callable[[Plan, Defaults], Plan]) -> frozense
     """Change the lab to the plan that `change` makes of its own and the defaults of its file. Returns the machines that
     were started."""
     from minigts import lab as labs
-    from minigts import overlays
     from minigts.lab.edit import defaults_of
+    from minigts.session import apply
 
     opened = labs.open_lab(lab)
     after = change(opened.plan, defaults_of(opened))
     with console.progress() as say:
-        _, started = overlays.alter(opened, after, say)
+        _, started = apply.alter(opened, after, say)
     return started
 
 

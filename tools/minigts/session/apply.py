@@ -1,4 +1,4 @@
-"""An edited topology file, applied to the lab that runs: what it would change, and the change itself.
+"""Another plan for the lab that runs, of an edited file or by hand: what it would change, and the change itself.
 
 Links that stay are set first, under traffic; then hosts and links come and go. After either step the lab's record says
 what the lab is, so a second call goes on from there.
@@ -17,6 +17,7 @@ from minigts.machine.progress import Progress
 from minigts.providers.base import Edits
 from minigts.session.bring_up import Ready
 from minigts.topology.difference import Difference, difference, plan_with_settings
+from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import Loaded
 from minigts.topology.renumber import renumber_plan
 
@@ -96,6 +97,15 @@ def apply(found: Pending, progress: Progress) -> tuple[Lab, edit.Started]:
     return overlays.alter(lab, made.after, progress, altered=found.altered)
 
 
+def alter(lab: Lab, after: Plan, progress: Progress) -> tuple[Lab, edit.Started]:
+    """Give a lab that is up plan `after`, which was made of its own (`topology.edit`), as `up` of a file does; return
+    what `apply` does. Raises InputError or EnvironmentLacks before anything is changed, HostFailed."""
+    record = lab.read_record()
+    _require_alterable(lab, record, after)
+    _require_answers(lifecycle.states_of_running(lab, record))
+    return apply(Pending(lab, difference(lab.plan, after), altered=True, interrupted=False), progress)
+
+
 def _other_overlay(there: Lab, wanted: Ready) -> tuple[str, str] | None:
     """The overlay that is joined, and the one that will be; None where they are the same."""
     try:
@@ -117,13 +127,17 @@ def _hindrances(there: Lab, record: Record, made: Difference) -> Iterator[str]:
     if not made.comes_or_goes or record.becoming:
         return
     try:
-        overlays.require_alterable(there, record)
-        if (joined := overlays.joined_overlay(there)) is not None:
-            overlays.require_fit(made.after, joined.name)
-        if isinstance(there.provider, Edits):
-            there.provider.require_room_for(made.after)
+        _require_alterable(there, record, made.after)
     except (InputError, EnvironmentLacks) as error:
         yield str(error)
+
+
+def _require_alterable(there: Lab, record: Record, after: Plan) -> None:
+    overlays.require_alterable(there, record)
+    if (joined := overlays.joined_overlay(there)) is not None:
+        overlays.require_fit(after, joined.name)
+    if isinstance(there.provider, Edits):
+        there.provider.require_room_for(after)
 
 
 def _require_answers(states: dict[str, str]) -> None:

@@ -1,12 +1,11 @@
 """A plan with a host or link added or removed; all others keep their names, ports, addresses and MACs. Pure.
 
-Therefore a removal leaves a gap in the indices, and an added element gets the next index. What comes of it is judged as
-an edited file is, by `difference`.
+What is new is numbered as an edited file is, by `renumber`, and what comes of it judged as that is, by `difference`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from ipaddress import IPv4Network
 from itertools import combinations
 from typing import TypeVar
@@ -15,7 +14,6 @@ from pydantic import ValidationError
 
 from minigts.errors import InputError
 from minigts.language.blocks import reserved_block
-from minigts.language.interface_names import free_ports
 from minigts.language.problems import did_you_mean, list_names, path_of, quote
 from minigts.language.validation import findings_of
 from minigts.topology import checks, sites
@@ -24,18 +22,18 @@ from minigts.topology.fields import MOST_HOSTS
 from minigts.topology.host_settings import BY_HAND, HOST_SETTINGS, HostSpec, misfits
 from minigts.topology.link_settings import SETTABLE
 from minigts.topology.plan.build import end_of, free_name, host_of, link_of, shapings
-from minigts.topology.plan.elements import Host, HostPort, Link, Port, Switch, sorted_ports
+from minigts.topology.plan.elements import Host, HostPort, Link, Port, Switch
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.declared import DraftLink
 from minigts.topology.read.draft import draft_host, draft_link
 from minigts.topology.read.links import BY_HAND as OF_LINKS_BY_HAND
 from minigts.topology.read.links import LinkSpec
 from minigts.topology.read.model import Defaults
-from minigts.topology.routes import ipv6
-from minigts.topology.routes.addresses import assign, free_addresses, overlaps
+from minigts.topology.renumber import renumber_plan
 
-_OF_VLANS = "the links of {} have VLANs: change the topology, and bring the lab up anew"
 NO_DEFAULTS = Defaults()
+UNNUMBERED, NO_SUBNET = "eth0", "0.0.0.0/24"
+"""A new port and a new link until `renumber` has numbered them; no segment can have that subnet."""
 M = TypeVar("M", Host, Switch)
 
 
@@ -76,7 +74,6 @@ def add_link(
 ) -> Plan:
     """The plan with a new link between two machines. `defaults` are those of the lab's file, `beside` hosts that are
     added with it. Raises InputError."""
-    _refuse_protocols(plan)
     hosts = (*plan.hosts, *beside)
     everything: tuple[Host | Switch, ...] = (*hosts, *plan.switches)
     machines = {each.name: each for each in everything}
@@ -86,7 +83,7 @@ def add_link(
             raise InputError(f"no host or switch {quote(name)}; there are {list_names([*machines])}{hint}")
     where = {name: each.location for name, each in machines.items()}
     draft = _drafted(plan, first, second, settings, where, defaults)
-    if plan.links and (plan.links[0].cost is None) is not (draft.costs is None):
+    if plan.links and not plan.has_routers and (plan.links[0].cost is None) is not (draft.costs is None):
         has = "routes follow round trips, so a link has no cost" if draft.costs else "links have costs: say cost=10"
         raise InputError(f"the lab's {has}")
     taken = {link.name for link in plan.links}
@@ -95,25 +92,22 @@ def add_link(
     switch = _switch_of(machines[first], machines[second])
     if switch is not None:
         _require_fit(plan, draft, switch)
-    index = 1 + max((link.index for link in plan.links), default=-1)
     subnet = _subnet(plan, draft, switch)
-    link = link_of(index, draft, draft.name or free_name(draft.ends, taken), {None: subnet}, plan.family)
-    given = _addresses(plan, link, switch)
+    link = link_of(0, draft, draft.name or free_name(draft.ends, taken), {None: str(subnet)}, plan.family)
+    addresses = {end: str(subnet[number]) for number, end in enumerate(link.ends, 1)}
+    if switch is not None:  # taken, so the host gets the lowest address that is free
+        addresses = dict.fromkeys(link.ends, switch.address)
     towards = shapings(draft, link.name, plan.seed)
-    joined = {
-        name: end_of(link, number, draft.mtu, towards, next(free_ports(port.name for port in machines[name].ports)))
-        for number, name in enumerate(link.ends)
-    }
+    joined = {name: end_of(link, at, draft.mtu, towards, UNNUMBERED) for at, name in enumerate(link.ends)}
     return _with(
         plan,
-        tuple(_with_port(host, joined.get(host.name), given, subnet) for host in hosts),
+        tuple(_with_port(host, joined.get(host.name), addresses, subnet.prefixlen) for host in hosts),
         tuple(
-            each.model_copy(update={"ports": sorted_ports((*each.ports, joined[each.name]))})
-            if each.name in joined
-            else each
+            each.model_copy(update={"ports": (*each.ports, joined[each.name])}) if each.name in joined else each
             for each in plan.switches
         ),
         (*plan.links, link),
+        () if draft.subnet is None else (link.name,),
     )
 
 
@@ -144,13 +138,9 @@ def remove_host(plan: Plan, name: str) -> Plan:
 
 
 def _without(plan: Plan, host: str | None, names: Sequence[str]) -> Plan:
-    _refuse_protocols(plan)
     ends = ("-".join(each) for link in plan.links if link.name in names for each in (link.ends, link.ends[::-1]))
     if scheduled := {*names, *ends} & {moment.link for moment in plan.schedule}:
         raise InputError(f"the schedule of the topology changes {scheduled.pop()}, so it cannot be removed")
-    for switch in plan.switches:
-        if switch.vlans and any(port.link in names for port in switch.ports):
-            raise InputError(_OF_VLANS.format(switch.name))
     hosts = tuple(_without_ports(each, names) for each in plan.hosts if each.name != host)
     switches = tuple(_without_ports(each, names) for each in plan.switches)
     if (alone := next((each.name for each in switches if not each.ports), None)) is not None:
@@ -161,12 +151,6 @@ def _without(plan: Plan, host: str | None, names: Sequence[str]) -> Plan:
             remedy = "cut it instead: minigts link HOST HOST down"
             raise InputError(f"{source} would not reach {target} any more; {remedy}")
     return fewer
-
-
-def _refuse_protocols(plan: Plan) -> None:
-    if plan.has_routers:
-        why = f"the hosts find their routes by {plan.routing.upper()}, whose costs depend on all links together"
-        raise InputError(f"{why}: change the topology, and bring the lab up anew")
 
 
 def _drafted(
@@ -237,8 +221,6 @@ def _switch_of(first: Host | Switch, second: Host | Switch) -> Switch | None:
     switches = [each for each in (first, second) if isinstance(each, Switch)]
     if len(switches) > 1:
         raise InputError("a link between two switches would make one segment of two, or a ring: change the topology")
-    if switches and switches[0].vlans:
-        raise InputError(_OF_VLANS.format(switches[0].name))
     return switches[0] if switches else None
 
 
@@ -257,49 +239,22 @@ def _own_subnet(plan: Plan, switch: Switch) -> str:
     return next(link.subnet for link in plan.links if link.name == switch.ports[0].link)
 
 
-def _subnet(plan: Plan, draft: DraftLink, switch: Switch | None) -> str:
-    if switch is not None:
-        own = _own_subnet(plan, switch)
-        if draft.subnet not in (None, own):
-            raise InputError(f"the segment of {switch.name} has the subnet {own}: leave subnet out")
-        return own
-    taken = [IPv4Network(subnet) for subnet in dict.fromkeys(each for link in plan.links for _, each in link.segments)]
-    if draft.subnet is None:
-        # The subnets in use, then an open entry for the new one.
-        free = assign([*taken, None], IPv4Network(plan.subnets))[-1]
-        if free is None:
-            raise InputError(f"no subnet is left in {plan.subnets}: give one, as in subnet=192.168.7.0/24")
-        return str(free)
-    own_network = IPv4Network(draft.subnet)
-    if user := reserved_block(own_network):
-        raise InputError(f"subnet: {own_network} overlaps {user}")
-    if clash := next((other for other in taken if [*overlaps([(0, other), (1, own_network)])]), None):
-        raise InputError(f"subnet: {own_network} overlaps {clash}, which the lab has")
-    return draft.subnet
+def _subnet(plan: Plan, draft: DraftLink, switch: Switch | None) -> IPv4Network:
+    """The switch's subnet, or the one that the user gives; without either one that nobody has."""
+    own = None if switch is None else _own_subnet(plan, switch)
+    if own is not None and draft.subnet not in (None, own):
+        raise InputError(f"the segment of {draft.ends[1]} has the subnet {own}: leave subnet out")
+    found = IPv4Network(own or draft.subnet or NO_SUBNET)
+    if draft.subnet is not None and own is None and (user := reserved_block(found)):
+        raise InputError(f"subnet: {found} overlaps {user}")
+    return found
 
 
-def _addresses(plan: Plan, link: Link, switch: Switch | None) -> dict[str, str]:
-    """The addresses of both ends by machine: the lowest ones that are free on the segment."""
-    taken = {port.address for host in plan.hosts for port in host.on_segments} | {
-        each.address for each in plan.switches
-    }
-    free = free_addresses(IPv4Network(link.subnet), taken)
-    try:
-        return {end: switch.address if switch is not None and end == switch.name else next(free) for end in link.ends}
-    except StopIteration:
-        raise InputError(f"{link.subnet} has no address left") from None
-
-
-def _with_port(host: Host, end: Port | None, given: Mapping[str, str], subnet: str) -> Host:
+def _with_port(host: Host, end: Port | None, addresses: Mapping[str, str], prefix: int) -> Host:
     if end is None:
         return host
-    port = HostPort(
-        **dict(end),
-        address=given[host.name],
-        prefix=IPv4Network(subnet).prefixlen,
-        peer_address=given[end.peer_host],
-    )
-    return host.model_copy(update={"ports": sorted_ports((*host.ports, port))})
+    port = HostPort(**dict(end), address=addresses[host.name], prefix=prefix, peer_address=addresses[end.peer_host])
+    return host.model_copy(update={"ports": (*host.ports, port)})
 
 
 def _without_ports(machine: M, names: Iterable[str]) -> M:
@@ -307,14 +262,19 @@ def _without_ports(machine: M, names: Iterable[str]) -> M:
     return machine.model_copy(update={"ports": tuple(port for port in machine.ports if port.link not in names)})
 
 
-def _with(plan: Plan, hosts: tuple[Host, ...], switches: tuple[Switch, ...], links: tuple[Link, ...]) -> Plan:
-    """The plan with these machines and links. Raises InputError where `minigts up` of a file would refuse the same."""
-    network = plan.network._replace(hosts=hosts, switches=switches, links=links)
-    if (stray := next(misfits(network), None)) is not None:
+def _with(
+    plan: Plan,
+    hosts: tuple[Host, ...],
+    switches: tuple[Switch, ...],
+    links: tuple[Link, ...],
+    given: Collection[str] = (),
+) -> Plan:
+    """The plan with these machines and links, and what is new in the plan's numbers, but for the subnets of links that
+    are `given`. Raises InputError where `minigts up` of a file would refuse the same."""
+    drafted = plan.model_copy(update={"hosts": hosts, "switches": switches, "links": links})
+    if (stray := next(misfits(drafted.network), None)) is not None:
         raise InputError(f"what the lab's topology says would not hold any more: {stray}")
-    beside = None if plan.ipv6 is None else ipv6.lab_addresses(hosts, links, plan.ipv6.prefix)
-    parts = {"hosts": hosts, "switches": switches, "links": links, "ipv6": beside}
-    after = Plan(**{**{name: getattr(plan, name) for name in Plan.model_fields}, **parts})
+    after = renumber_plan(drafted, plan, given)
     if refused := difference(plan, after).refused:
-        raise InputError("\n".join(refused))
+        raise InputError("; ".join((*refused, "change the topology, and bring the lab up anew")))
     return after

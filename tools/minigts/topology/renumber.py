@@ -121,7 +121,7 @@ def _subnets(file: Plan, lab: Plan, given: Collection[str]) -> dict[str, str]:
     sizes = [len({end for _, link in links for end in link.ends}) for links in parts.values()]
     assigned = assign(explicit, IPv4Network(file.subnets), sizes)
     if None in assigned:
-        raise InputError(f"no subnet is left in {file.subnets} beside those that the lab has")
+        raise InputError(f"no subnet is left in {file.subnets} beside the lab's: give the new link a `subnet`")
     return {subnet: str(each) for subnet, each in zip(parts, assigned, strict=True)}
 
 
@@ -132,7 +132,7 @@ def _refuse_overlaps(
     for first, second in overlaps(networks):
         names = " and ".join(parts[number][0][1].name for number in (second, first))
         raise InputError(
-            f"the subnets of {names} would overlap: the file gives {own[first]}, and the lab has {own[second]} already"
+            f"the subnets of {names} would overlap: {own[first]} is given, and the lab has {own[second]} already"
         )
 
 
