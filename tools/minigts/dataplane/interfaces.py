@@ -80,7 +80,6 @@ def script(plan: Plan, machine: Host | Switch) -> str:
         *_settings([f"kernel.hostname={machine.name}", *SYSCTLS]),
         *_tuned(machine),
         *(_hashing(plan, machine) if isinstance(machine, Host) and plan.ecmp is not None else ()),
-        f"printf %s {shlex.quote(names.hosts_file(plan, machine))} >/etc/hosts",
         *_name_ports([*((port.mac, port.name) for port in machine.ports), *([WAY_OUT] if has_way_out else [])]),
         *_name_also(machine.ports),
         *(_way_out() if has_way_out else ()),
@@ -95,7 +94,7 @@ def script(plan: Plan, machine: Host | Switch) -> str:
         "END",
         *(_others(machine) if isinstance(machine, Host) else ()),
         *(router.start(plan, machine) if isinstance(machine, Host) and plan.has_routers else ()),
-        *(names.serve(machine) if isinstance(machine, Host) and plan.dns else ()),
+        *names.lines(plan, machine),
     ]
     return "\n".join([*lines, ""])
 

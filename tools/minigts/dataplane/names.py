@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from minigts.topology.frames import Family, family_of
 from minigts.topology.plan.addressing import Addressing
-from minigts.topology.plan.elements import Host, HostPort, Machine
+from minigts.topology.plan.elements import Host, HostPort, Machine, Switch
 from minigts.topology.plan.plan import Plan
 from minigts.topology.routes import addresses
 
@@ -39,8 +39,15 @@ def server_argv(*, way_out: bool) -> tuple[str, ...]:
     )
 
 
-def serve(host: Host) -> Iterator[str]:
-    """Lines of a `bash -eu` script that start the host's name server, or have it read /etc/hosts again."""
+def lines(plan: Plan, machine: Host | Switch) -> Iterator[str]:
+    """Lines of a `bash -eu` script that write /etc/hosts, and start the host's name server, if the lab has them."""
+    yield f"printf %s {shlex.quote(hosts_file(plan, machine))} >/etc/hosts"
+    if plan.dns and isinstance(machine, Host):
+        yield from _serve(machine)
+
+
+def _serve(host: Host) -> Iterator[str]:
+    """Lines that start the name server, or have it read /etc/hosts again."""
     yield f"mkdir -p {DIRECTORY}"
     yield f"echo nameserver {SERVER} >/etc/resolv.conf"
     yield f"if ! kill -HUP $(cat {PID_FILE} 2>/dev/null || echo none) 2>/dev/null; then"

@@ -169,7 +169,7 @@ def _ends(prepared: Prepared) -> tuple[Host, Host]:
         why = f"two computers and a cable are two hosts and one link; {plan.name} has others"
         raise InputError(f"{experiment.name}: {why}")
     if plan.family != "ipv4":
-        raise InputError(f"{experiment.name}: two computers get IPv4 addresses, and {plan.name} says `ipv4: false`")
+        raise InputError(f"{experiment.name}: two computers get IPv4 addresses, and {plan.name} has none")
     pairs = {(sample.source, sample.target) for sample in prepared.samples}
     if len(pairs) != 1 or experiment.overlays != ("none",):
         raise InputError(f"{experiment.name}: on hardware all samples go from one host to the other, over no overlay")

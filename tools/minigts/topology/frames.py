@@ -18,7 +18,7 @@ VLANS = range(1, 4095)
 """The numbers of VLANs; 0 and 4095 are reserved (IEEE 802.1Q, section 9.6)."""
 
 
-def families(*, ipv4: bool, ipv6: bool) -> tuple[Family, ...]:
+def families(*, ipv6: bool, ipv4: bool = True) -> tuple[Family, ...]:
     """The versions of IP of a lab whose hosts and links have addresses of IPv4, of IPv6, or of both. Hosts reach each
     other by the first one, unless an overlay or a command says otherwise."""
     there: tuple[tuple[Family, bool], ...] = ("ipv4", ipv4), ("ipv6", ipv6)

@@ -77,4 +77,4 @@ def why_unfit(overlay: str, families: Collection[Family], lab: str) -> str | Non
     if "ipv4" in families or overlay == UNDERLAY or overlay not in (known := known_names()):
         return None
     able = ", ".join(sorted(name for name in known if name == UNDERLAY or needs_ipv6(name)))
-    return f"overlay {overlay} uses IPv4; overlays that do without are {able}, and {lab} says `ipv4: false`"
+    return f"overlay {overlay} uses IPv4; overlays that do without are {able}, and {lab} has no IPv4 addresses"

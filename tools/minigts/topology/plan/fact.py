@@ -18,10 +18,14 @@ class Fact:
     """Its key in a file. Default: the field's name."""
     described: bool = False
     """Whether no host knows it, so that it holds from the next command on."""
+    network: bool = False
+    """Whether ways and addresses follow from it, which a changed copy of the plan finds again."""
 
 
 PARTS = Fact()
 """A field that is compared part by part (`topology.difference`): names, ports, links."""
+NETWORK = Fact(network=True)
+"""As `PARTS`, of the network."""
 DESCRIBED = Fact(described=True)
 
 

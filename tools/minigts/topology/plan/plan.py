@@ -18,6 +18,7 @@ from minigts.topology.frames import Family
 from minigts.topology.link_settings import Shaping
 from minigts.topology.plan.addressing import Addressing, AnyRoute
 from minigts.topology.plan.elements import Group, Host, HostPort, Link, OnVlan, Path, Port, Route, Switch
+from minigts.topology.plan.fact import fields_with_facts
 from minigts.topology.plan.stored import WITH_ROUTES, Stored, contradictions
 from minigts.topology.routes import ipv6 as v6
 from minigts.topology.routes import switched, underlay
@@ -25,8 +26,6 @@ from minigts.topology.routes.paths import Underlay
 from minigts.topology.routes.several import SeveralWays
 from minigts.topology.routes.spanning_tree import BridgeTree
 from minigts.topology.sysctls import tuning_lines
-
-_WHAT_OTHERS_FOLLOW_FROM = frozenset(("routing", "ecmp", "hosts", "switches", "links", "ipv6", "ipv4"))
 
 
 class Plan(Stored):
@@ -38,7 +37,7 @@ class Plan(Stored):
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         copied = super().model_copy(update=update, deep=deep)
-        if not _WHAT_OTHERS_FOLLOW_FROM.isdisjoint(update or ()):
+        if not _NETWORK.isdisjoint(update or ()):
             for name in [name for name in vars(copied) if name not in type(self).model_fields]:
                 del vars(copied)[name]
         return copied
@@ -354,6 +353,7 @@ class Plan(Stored):
         return there, back
 
 
+_NETWORK = frozenset(name for name, fact in fields_with_facts(Stored) if fact.network)
 _INDENT = 2
 
 

@@ -40,7 +40,7 @@ from minigts.topology.plan.elements import (
     Tolerances,
     sorted_ports,
 )
-from minigts.topology.plan.fact import DESCRIBED, PARTS, Fact
+from minigts.topology.plan.fact import DESCRIBED, NETWORK, PARTS, Fact
 from minigts.topology.routes import ipv6
 from minigts.topology.routes import ipv6 as v6
 from minigts.topology.routes.addresses import DEFAULT_SUBNETS
@@ -63,12 +63,12 @@ class Stored(Frozen):
     description: Annotated[Description, DESCRIBED]
     routing: Annotated[
         Literal["routed", "neighbours", "ospf", "bgp"],
-        Fact(stays="hosts find their routes otherwise from their start on"),
+        Fact(stays="hosts find their routes otherwise from their start on", network=True),
     ]
     ecmp: Annotated[
         Hashed | None,
         Field(exclude_if=lambda hashed: hashed is None),
-        Fact(stays="hosts find their routes otherwise from their start on"),
+        Fact(stays="hosts find their routes otherwise from their start on", network=True),
     ] = None
     """What of a packet chooses among equal ways: its addresses (layer 3), or its ports, too. None, which is not stored,
     where hosts have one way."""
@@ -92,16 +92,16 @@ class Stored(Frozen):
         Fact(stays="every node gets it as the overlay is joined"),
     ] = Kubernetes()
     """The defaults are not stored."""
-    hosts: Annotated[tuple[Host, ...], Field(min_length=1, max_length=MOST_HOSTS), PARTS]
-    switches: Annotated[tuple[Switch, ...], Field(max_length=MOST_HOSTS), PARTS] = ()
-    links: Annotated[tuple[Link, ...], Field(max_length=MOST_LINKS), PARTS]
+    hosts: Annotated[tuple[Host, ...], Field(min_length=1, max_length=MOST_HOSTS), NETWORK]
+    switches: Annotated[tuple[Switch, ...], Field(max_length=MOST_HOSTS), NETWORK] = ()
+    links: Annotated[tuple[Link, ...], Field(max_length=MOST_LINKS), NETWORK]
     expect: Annotated[tuple[Expectation, ...], DESCRIBED] = ()
     """The file's `expect:` entries, as written."""
     tolerances: Annotated[Tolerances, DESCRIBED] = Tolerances()
-    ipv6: Annotated[v6.Ipv6 | None, Field(exclude_if=lambda beside: beside is None), PARTS] = None
+    ipv6: Annotated[v6.Ipv6 | None, Field(exclude_if=lambda beside: beside is None), NETWORK] = None
     """The IPv6 addresses of hosts and ports. None, which is not stored, where IPv6 is off on links."""
     ipv4: Annotated[
-        bool, Field(exclude_if=lambda there: there), Fact(stays="hosts get their addresses as they boot")
+        bool, Field(exclude_if=lambda there: there), Fact(stays="hosts get their addresses as they boot", network=True)
     ] = True
     """Whether hosts and links have the IPv4 addresses. Without them, which is stored as false, the addresses of `hosts`
     and `switches` are numbers alone: the IPv6 addresses follow from them (`topology/plan/addressing.py`)."""

@@ -45,6 +45,11 @@ def _problems(value: Mapping[str, str], document: Mapping[str, Data]) -> Iterato
     if protocol == "neighbours":
         why = "`routing: neighbours` leaves hosts without routes"
         yield (), f"{why}; take its own routes out, or write `routing: routed`"
+    if document.get("ipv4") == "false":
+        either = "take one of the two out, or write hosts' names"
+        for to, via in value.items():
+            if any(word[:1].isdigit() for word in (to, via)):
+                yield (to,), f"the route has an IPv4 address, and the topology says `ipv4: false`: {either}"
 
 
 def _resolved(value: Mapping[str, str], host: Host, hosts: Sequence[Host]) -> tuple[object, list[Finding]]:

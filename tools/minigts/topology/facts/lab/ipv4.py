@@ -35,12 +35,7 @@ def _problems(document: Mapping[str, Data], drafted: Draft) -> Iterator[Finding]
 
 
 def _addresses(drafted: Draft) -> Iterator[Finding]:
-    """Addresses of IPv4 that the file gives."""
-    for host in drafted.hosts:
-        for to, via in (host.spec.routes or {}).items():
-            if any(word[:1].isdigit() for word in (to, via)):
-                why = f"the route has an IPv4 address, {_EITHER}, or write hosts' names"
-                yield (*host.place_of("routes"), to), why
+    """Addresses of IPv4 that the file gives to links, and to switches' controllers."""
     for switch in drafted.switches:
         if switch.controller not in (None, segments.BUILTIN):
             yield (*switch.where, "controller"), f"a switch asks a controller elsewhere by IPv4, {_EITHER}"

@@ -19,7 +19,7 @@ from minigts.topology.read.declared import Draft
 
 
 def _problems(document: Mapping[str, Data], _: Draft) -> Iterator[Finding]:
-    have = families(ipv4=True, ipv6=document.get("ipv6") not in (None, "false"))
+    have = families(ipv6=document.get("ipv6") not in (None, "false"))
     if (why := overlay_names.why_unfit(str(document["overlay"]), have, "the topology")) is not None:
         yield ("overlay",), why
 
