@@ -7,7 +7,7 @@ import json
 import os
 import tarfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from minigts import paths
 from minigts.cli.app import app
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.providers.uml.build import export, image, kernel_build
-from minigts.release import documents, folder, materials
+from minigts.release import documents, folder, materials, notices
 from minigts.release.materials import Material
 
 pytestmark = pytest.mark.touched("tools/minigts/release", "pyproject.toml", "requirements.lock")
@@ -39,7 +39,18 @@ def released(place: Path) -> Path:
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     small_parts.built(tmp_path / "cache", monkeypatch)
+    monkeypatch.setattr(notices, "asked", said_of)
     return tmp_path / "cache"
+
+
+def said_of(packages: Iterable[notices.Package], _say: object) -> notices.Said:
+    """As Debian would say it, whose words take some minutes to fetch: tests/live/test_notices.py has them."""
+    named = [*packages]
+    return notices.Said(
+        {(each.name, each.version): ((each.name.split("-")[0], each.version),) for each in named},
+        {each.name: "See /usr/share/common-licenses/GPL-2.\n" for each in named},
+        {"GPL-2": "The licence.\n", "GPL-3": "Another one.\n"},
+    )
 
 
 def contents(place: Path) -> dict[str, bytes]:
@@ -55,6 +66,8 @@ def test_it_has_package_parts_documents_and_sums_and_the_second_has_the_same_byt
         folder.BILL,
         folder.ORIGIN,
         folder.SUMS,
+        folder.SOURCES,
+        folder.NOTICES,
     }
     assert first == second
     lines = first[folder.SUMS].decode().splitlines()
@@ -112,9 +125,37 @@ def test_its_documents_name_each_package_and_each_file(cache: Path, tmp_path: Pa
     [kernel] = [each for each in bill["components"] if each["bom-ref"].startswith("kernel:")]
     assert (kernel["name"][:13], len(kernel["hashes"][0]["content"])) == ("linux-source-", 64)
     origin = json.loads((place / folder.ORIGIN).read_text())
-    assert {each["name"] for each in origin["subject"]} == {WHEEL, PARTS, f"minigts-{minigts.__version__}.tar.gz"}
+    assert {each["name"] for each in origin["subject"]} == {
+        WHEEL,
+        PARTS,
+        f"minigts-{minigts.__version__}.tar.gz",
+        folder.SOURCES,
+        folder.NOTICES,
+    }
     dependencies = {each["name"] for each in origin["predicate"]["buildDefinition"]["resolvedDependencies"]}
     assert f"images/{image.key()}" in dependencies
+
+
+def test_it_says_where_the_source_of_each_program_is_and_what_its_authors_say(cache: Path, tmp_path: Path) -> None:
+    place = released(tmp_path / "one")
+    rows = [line.split("\t") for line in (place / folder.SOURCES).read_text().splitlines()]
+    assert rows[0] == ["part", "package", "version", "source", "source version", "address"]
+    bash = [
+        "image",
+        "bash",
+        "5.2.37-2+b10",
+        "bash",
+        "5.2.37-2+b10",
+        "https://snapshot.debian.org/package/bash/5.2.37-2%2Bb10/",
+    ]
+    assert bash in rows
+    assert ["kernel", "minigts", "-", "-", "-"] in [row[:5] for row in rows]
+    linked = {(row[0], row[1]) for row in rows}
+    assert {("clock", "librust-serde-json-dev"), ("image", "libstd-rust-dev"), ("kernel", "linux-source-7.2")} <= linked
+    assert not {name for _, name in linked} & {"apt-utils", "rustc", "cargo", "gcc-14"}, "what compiles is in no part"
+    said = (place / folder.NOTICES).read_text()
+    assert said.count("See /usr/share/common-licenses/GPL-2.") == 1, "equal texts stand once"
+    assert "The licence." in said and "Another one." not in said
 
 
 def test_every_python_package_of_the_lock_is_a_material(cache: Path) -> None:

@@ -24,9 +24,10 @@ from minigts.language.problems import quote
 from minigts.machine import shell
 from minigts.machine.progress import Progress
 from minigts.providers.uml.build import export, image
-from minigts.release import documents, materials
+from minigts.release import documents, materials, notices
 
 SUMS, BILL, ORIGIN = "SHA256SUMS", "minigts.cdx.json", "minigts.provenance.json"
+SOURCES, NOTICES = "minigts.sources.tsv", "minigts.notices.txt"
 SIGNATURE = f"{SUMS}.minisig"
 PARTS = "*-parts-x86_64.tar.gz"
 PACKAGING_TIMEOUT_S = 300.0
@@ -55,7 +56,7 @@ def build(folder: Path, say: Progress, *, uncommitted: bool = False) -> tuple[Pa
 
     Raises InputError when the folder exists, or (unless `uncommitted`) when the checkout differs from its commit, has
     no documentation of it, or the commit has the tag of another version; EnvironmentLacks outside a checkout, without
-    hatchling, or when a part is not built.
+    hatchling, when a part is not built, or when Debian's packages in the parts are not to be had for their notices.
     """
     if os.path.lexists(folder):
         raise InputError(f"{folder}: exists already; name a new folder")
@@ -74,6 +75,10 @@ def build(folder: Path, say: Progress, *, uncommitted: bool = False) -> tuple[Pa
         _package(made, say)
         packed = export.export(made / PARTS.replace("*", f"minigts-{minigts.__version__}"), (), say)
         packed.file.chmod(0o644)
+        packages = notices.release_packages(built.lock)
+        said = notices.asked(packages, say)
+        (made / SOURCES).write_text(notices.sources_text(packages, said), encoding="utf-8")
+        (made / NOTICES).write_text(notices.notices_text(packages, said), encoding="utf-8")
         say("writing sums and documents")
         own = {path.name: _sum(path) for path in sorted(made.iterdir())}
         (made / BILL).write_text(
