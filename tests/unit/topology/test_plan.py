@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from minigts.dataplane import interfaces
 from minigts.errors import InputError
 from minigts.topology.facts.links.queue import default_bytes
-from minigts.topology.plan.path_totals import delay_packets
+from minigts.topology.plan.directions import delay_packets
 from minigts.topology.plan.plan import Plan, plan_json
 from minigts.topology.read.load import load, parse
 

@@ -13,7 +13,7 @@ from minigts.dataplane import shaping, wire
 from minigts.errors import InputError
 from minigts.lab import changes
 from minigts.lab.record import Change
-from minigts.topology import disciplines, rules
+from minigts.topology import disciplines, link_rules
 from minigts.topology.link_settings import Shaping
 from minigts.topology.plan.elements import Port
 from minigts.topology.plan.plan import Plan
@@ -176,7 +176,7 @@ def test_options_that_were_set_go_with_their_discipline() -> None:
     before = Change(queue_interval_ms=30.0)
     now = adjusted(plan, before, {"queue_discipline": "bfifo"})
     assert now.given == {"queue_discipline": "bfifo"}
-    way = rules.apply(plan.directions(plan.links[0])[0], now.given)
+    way = link_rules.apply(plan.directions(plan.links[0])[0], now.given)
     assert (way.queue_discipline, way.queue_target_ms, way.queue_interval_ms) == ("bfifo", None, None)
     with pytest.raises(InputError, match=r"ams-bra: queue.target is no option of the queue discipline bfifo"):
         adjusted(plan, now, {"queue_target_ms": 3.0})

@@ -9,7 +9,7 @@ from minigts.errors import InputError
 from minigts.experiment_language.model import AnyMeasurement, Cut
 from minigts.language import documents
 from minigts.language.problems import Finding, path_of
-from minigts.topology import rules
+from minigts.topology import link_rules
 from minigts.topology.plan.link_names import link_named
 from minigts.topology.plan.plan import Plan
 from minigts.topology.schedule import Moment, moments_by_step
@@ -45,7 +45,7 @@ def wrong_changes(measurement: AnyMeasurement, plan: Plan) -> Iterator[Finding]:
             unknown = True
             yield ("schedule", index, "link"), str(error)
             continue
-        if strange := rules.strange_end(step.sender, link.name, link.ends):
+        if strange := link_rules.strange_end(step.sender, link.name, link.ends):
             unknown = True
             yield ("schedule", index, "from"), strange
     if not unknown:
@@ -53,8 +53,9 @@ def wrong_changes(measurement: AnyMeasurement, plan: Plan) -> Iterator[Finding]:
             (index, moment.model_copy(update={"link": link_named(plan, moment.link).name}))
             for index, moment in moments_by_step(measurement.schedule, {})
         ]
-        known = (rules.RuledLink.of_plan(plan, link) for link in plan.links)
-        yield from ((("schedule", index), wrong) for index, wrong in rules.schedule_problems(known, changes, plan.time))
+        known = (link_rules.RuledLink.of_plan(plan, link) for link in plan.links)
+        refused = link_rules.schedule_problems(known, changes, plan.time)
+        yield from ((("schedule", index), wrong) for index, wrong in refused)
 
 
 def require_sense(measurement: AnyMeasurement, plan: Plan) -> None:

@@ -25,7 +25,7 @@ from minigts.language.problems import Finding, list_names
 from minigts.language.quantities import DURATION_S, LOSS_PERCENT, MOMENT_S, TIME_MS, Quantity
 from minigts.language.source import Language
 from minigts.language.tree import read_tree
-from minigts.topology import rules
+from minigts.topology import link_rules
 from minigts.topology.outage import Outage
 from minigts.topology.plan.plan import Plan
 
@@ -242,8 +242,8 @@ def _impossible_losses(often: Loss | None, plan: Plan) -> Iterator[str]:
         return
     for link in plan.links:
         for percent in often.loss if link.name in (often.of or [link.name]) else ():
-            lossy = rules.RuledLink.of_plan(plan, link).set_both({"loss_percent": percent})
-            yield from (f"{digits(percent)} % on {link.name}: {problem}" for problem in rules.problems(lossy))
+            lossy = link_rules.RuledLink.of_plan(plan, link).set_both({"loss_percent": percent})
+            yield from (f"{digits(percent)} % on {link.name}: {problem}" for problem in link_rules.problems(lossy))
 
 
 def draw(faults: Faults, plan: Plan, seed: int) -> tuple[Fault, ...]:

@@ -19,8 +19,8 @@ from minigts.judge.loss import CONFIDENCE, judge_loss
 from minigts.language.figures import digits, span
 from minigts.paths import write_for_user
 from minigts.topology.link_settings import Shaping
+from minigts.topology.plan.directions import lost_or_corrupt_percent
 from minigts.topology.plan.elements import Link, Path
-from minigts.topology.plan.path_totals import lost_or_corrupt_percent
 from minigts.topology.plan.plan import Plan
 
 

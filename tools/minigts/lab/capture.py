@@ -18,7 +18,7 @@ from minigts.lab.lab import Lab
 from minigts.language.problems import did_you_mean, list_names, quote
 from minigts.providers.agent import protocol
 from minigts.providers.base import Streams
-from minigts.topology import rules
+from minigts.topology import link_rules
 from minigts.topology.plan import link_names
 
 ANY = "any"
@@ -53,7 +53,7 @@ def points(lab: Lab, name: str, ends: Sequence[str] = ()) -> list[CapturePoint]:
         raise InputError(f"no machine or link {quote(name)}; there are {list_names(known)}{did_you_mean(name, known)}")
     link = link_names.link_named(lab.plan, name)
     for end in ends:
-        if wrong := rules.strange_end(end, link.name, link.ends):
+        if wrong := link_rules.strange_end(end, link.name, link.ends):
             raise InputError(wrong)
     return [CapturePoint(at, _interface(lab, at, link.name)) for at in dict.fromkeys(ends or link.ends[:1])]
 

@@ -14,7 +14,7 @@ from minigts.lab.lab import Lab
 from minigts.lab.record import Record
 from minigts.providers import supported
 from minigts.providers.base import CARRIERS, Carrier, CarriesLinks, SetsCarriers
-from minigts.topology import rules
+from minigts.topology import link_rules
 from minigts.topology.outage import Outage
 from minigts.topology.plan.elements import Host, Link, Port, Switch
 from minigts.topology.plan.plan import Plan
@@ -37,7 +37,7 @@ def require(lab: Lab, name: str, how: Outage, instead: str = "") -> None:
 
 def require_end(link: Link, end: str | None) -> None:
     """Raises InputError where the link has no such end; None is none."""
-    if wrong := rules.strange_end(end, link.name, link.ends):
+    if wrong := link_rules.strange_end(end, link.name, link.ends):
         raise InputError(wrong)
 
 

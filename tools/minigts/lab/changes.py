@@ -11,7 +11,7 @@ from minigts.lab.record import Change, Record, Settings
 from minigts.lab.rundir import exclusive
 from minigts.language.problems import did_you_mean, list_names, quote
 from minigts.providers import supported
-from minigts.topology import rules
+from minigts.topology import link_rules
 from minigts.topology.link_setting import Amount
 from minigts.topology.link_settings import BY_FIELD
 from minigts.topology.outage import SILENT, Outage
@@ -124,7 +124,7 @@ def _adjusted(
     plan: Plan, record: Record, link: Link, update: Mapping[str, Amount | None], sender: str | None
 ) -> dict[str, Change]:
     senders = {end: sender in (None, end) for end in link.ends}
-    change = record.changed.get(link.name, Change()).adjust(senders, rules.complete(update))
+    change = record.changed.get(link.name, Change()).adjust(senders, link_rules.complete(update))
     named = {name for name, value in update.items() if value is not None}
     _require_sense(plan, link, change, {end: named if chosen else set() for end, chosen in senders.items()})
     others = {name: each for name, each in record.changed.items() if name != link.name}
@@ -135,8 +135,8 @@ def _require_sense(plan: Plan, link: Link, change: Change, named: Mapping[str, S
     """Raises InputError where the link cannot be set so. `named` has the fields that are set now, by the end that
     sends."""
     sent = {end: change.fields_sent_by(end) for end in link.ends}
-    wrong = [f"{link.name}: {each}" for each in rules.problems(rules.RuledLink.of_plan(plan, link).change(sent, named))]
-    if wrong:
+    after = link_rules.RuledLink.of_plan(plan, link).change(sent, named)
+    if wrong := [f"{link.name}: {each}" for each in link_rules.problems(after)]:
         raise InputError("\n".join(wrong))
 
 

@@ -14,14 +14,14 @@ from minigts.lab import outages
 from minigts.lab.lab import Lab
 from minigts.lab.record import DECLARED, Record
 from minigts.providers.base import CarriesLinks
-from minigts.topology import opportunities, rules
+from minigts.topology import link_rules, opportunities
 from minigts.topology.facts.links.queue import SIZES, declared_bytes, default_bytes
 from minigts.topology.frames import ETHERNET_HEADER_BYTES
 from minigts.topology.link_setting import Amount
 from minigts.topology.link_settings import Shaping
 from minigts.topology.plan import chance
+from minigts.topology.plan.directions import derive_shaping, link_figures
 from minigts.topology.plan.elements import Host, Link, Port, Switch
-from minigts.topology.plan.path_totals import derive_shaping, link_figures
 from minigts.topology.plan.plan import Plan
 
 M = TypeVar("M", Host, Switch)
@@ -78,7 +78,7 @@ def _changed(declared: Shaping, change: Mapping[str, Amount], rtts_ms: tuple[flo
     bytes stays. `rtts_ms` are the link's declared round trip and the one now. Where it needs a seed and has none, that
     is 0.
     """
-    given = rules.apply(declared, change)
+    given = link_rules.apply(declared, change)
     before_ms, now_ms = rtts_ms
     rate_mbit = opportunities.mean_mbit(given.trace) if given.trace else given.rate_mbit
     otherwise = (rate_mbit, given.delay_ms) != (declared.rate_mbit, declared.delay_ms)

@@ -16,7 +16,7 @@ from minigts.errors import InputError
 from minigts.language.blocks import reserved_block
 from minigts.language.problems import did_you_mean, list_names, path_of, quote
 from minigts.language.validation import findings_of
-from minigts.topology import checks, sites
+from minigts.topology import sites
 from minigts.topology.difference import FROM_START, difference
 from minigts.topology.fields import MOST_HOSTS
 from minigts.topology.host_settings import BY_HAND, HOST_SETTINGS, HostSpec, misfits
@@ -29,6 +29,7 @@ from minigts.topology.read.draft import draft_host, draft_link
 from minigts.topology.read.links import BY_HAND as OF_LINKS_BY_HAND
 from minigts.topology.read.links import LinkSpec
 from minigts.topology.read.model import Defaults
+from minigts.topology.read.whole_file import link_problems, wrong_with_name
 from minigts.topology.renumber import renumber_plan
 
 NO_DEFAULTS = Defaults()
@@ -44,7 +45,7 @@ def add_host(
     topology file, with a dot for each mapping (`sysctls.net.ipv4.ip_forward`). `defaults` is what the lab's file says
     for others. Raises InputError where the host cannot be added.
     """
-    if (problem := checks.wrong_with_name(name)) is not None:
+    if (problem := wrong_with_name(name)) is not None:
         raise InputError(problem)
     if name in _machines(plan):
         raise InputError(f"{name} is in the lab already")
@@ -178,7 +179,7 @@ def _drafted(
             raise InputError(problem)
     if first == second:
         raise InputError(f"a link from {first!r} to itself; its two ends must be different hosts")
-    if wrong := next(checks.link_problems(draft), None):
+    if wrong := next(link_problems(draft), None):
         raise InputError(wrong[1])
     return draft
 

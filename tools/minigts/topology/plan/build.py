@@ -15,6 +15,7 @@ from minigts.topology.frames import ETHERNET_HEADER_BYTES, Family
 from minigts.topology.kernel_names import STANDARD
 from minigts.topology.link_settings import Shaping
 from minigts.topology.plan import chance
+from minigts.topology.plan.directions import derive_shaping, link_figures
 from minigts.topology.plan.elements import (
     Host,
     HostPort,
@@ -26,7 +27,6 @@ from minigts.topology.plan.elements import (
     Tagged,
     Vlan,
 )
-from minigts.topology.plan.path_totals import derive_shaping, link_figures
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.declared import Draft, DraftHost, DraftLink
 from minigts.topology.read.model import Topology, planned_fields

@@ -288,6 +288,7 @@ class Direction(Frozen):
     delay_ms: PathDelayMs
     rate_mbit: RateMbit | None
     loss_percent: Percent
+    """Chance that a packet does not arrive; see `Link`."""
     tcp_ceiling_mbit: GoodputMbit | None
     """Highest TCP goodput. None, too, where the other direction is too slow for its acknowledgements."""
     tcp_least_mbit: Annotated[GoodputMbit | None, _UNLESS_NONE] = None
@@ -327,7 +328,8 @@ class Link(Frozen):
     """The sum of both directions' delays."""
     rate_mbit: Annotated[RateMbit | None, PARTS]
     loss_percent: Annotated[Percent, PARTS]
-    """Chance to lose a packet, in one direction."""
+    """Chance that a packet does not arrive, in one direction: lost, or corrupted and therefore dropped. What the file
+    says of either alone is in the ports' `Shaping`."""
     tcp_ceiling_mbit: Annotated[GoodputMbit | None, PARTS] = None
     """Highest TCP goodput: the rate times payload over frame (1448/1514 at MTU 1500). None: see `Direction`."""
     back: Annotated[Direction | None, PARTS] = None
@@ -402,7 +404,7 @@ class Path(Frozen):
     tcp_least_mbit: Annotated[GoodputMbit | None, _UNLESS_NONE] = None
     """Lowest TCP goodput; see `Direction`."""
     loss_percent: Percent
-    """Chance to lose a packet on the path, in one direction."""
+    """Chance that a packet does not arrive, in one direction; see `Link`."""
     back: Direction | None = None
     """The direction from the target to the source, where it differs."""
     rtt_most_ms: Annotated[PathRttMs | None, _UNLESS_NONE] = None

@@ -63,7 +63,7 @@ class DraftLink:
     name: str | None
     subnet: str | None
     ways: BothWays[Shaping]
-    """The shaping as declared; the plan adds the derived values (`plan.path_totals.derive_shaping`)."""
+    """The shaping as declared; the plan adds the derived values (`plan.directions.derive_shaping`)."""
     mtu: int
     own_delay: bool = False
     """Whether the file has a delay or an rtt for this link, if only as a default."""

@@ -1,7 +1,7 @@
 """Turn a topology file into its plan, or report every problem in it at once.
 
 A file is checked in three steps whose findings are reported together: the text (`language.tree`), each value
-(`model`), the whole (`checks`). Whatever the file holds, the outcome is a plan or an `InputError`.
+(`model`), the whole (`whole_file`). Whatever the file holds, the outcome is a plan or an `InputError`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from minigts.language.source import Language, read_text
 from minigts.language.tree import Data, Tree, read_tree
 from minigts.language.validation import problems, validate
 from minigts.topology import sites
-from minigts.topology.checks import WrongKernel, check
 from minigts.topology.plan.build import build, link_names
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.compose import compose
@@ -31,6 +30,7 @@ from minigts.topology.read.model import Topology
 from minigts.topology.read.resolved import resolve_settings
 from minigts.topology.read.schedule import read_schedule
 from minigts.topology.read.substitute import put_values
+from minigts.topology.read.whole_file import WrongKernel, check
 from minigts.topology.time import DEFAULT_TIME, Time
 from minigts.topology.user_files import UserFiles
 

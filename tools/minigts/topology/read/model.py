@@ -1,7 +1,7 @@
 """The topology file as its user writes it: one pydantic model, from which the JSON Schema comes too.
 
 Values arrive as strings (see `tree`), so each field has its own parser and its own error message. What concerns several
-fields or several links is in `checks`.
+fields or several links is in `whole_file`.
 """
 
 from __future__ import annotations

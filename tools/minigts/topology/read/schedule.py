@@ -11,7 +11,7 @@ from minigts.errors import InputError
 from minigts.language.problems import Finding, did_you_mean, list_names, quote
 from minigts.language.quantities import RATE_MBIT
 from minigts.language.source import Language
-from minigts.topology import disciplines, opportunities, rules
+from minigts.topology import disciplines, link_rules, opportunities
 from minigts.topology.link_setting import Amount
 from minigts.topology.link_settings import amount
 from minigts.topology.plan.build import link_names
@@ -41,7 +41,7 @@ def read_schedule(
             hint = did_you_mean(step.link, [*ends])
             findings.append(((*where, "link"), f"no link {quote(step.link)}; links are {list_names([*ends])}{hint}"))
         for key, named in (("from", step.sender), ("end", step.end)) if step.link in ends else ():
-            if wrong := rules.strange_end(named, step.link, ends[step.link]):
+            if wrong := link_rules.strange_end(named, step.link, ends[step.link]):
                 findings.append(((*where, key), wrong))
         if step.trace is not None and beside is not None:
             try:
@@ -57,13 +57,13 @@ def read_schedule(
         found = [([*known][place], moment) for place, moment in moments_by_step([*known.values()], traces)]
     except ValueError as error:
         return (), [(("schedule",), str(error))]
-    refused = rules.schedule_problems(_ruled(drafted), found, time)
+    refused = link_rules.schedule_problems(_ruled(drafted), found, time)
     return tuple(moment for _, moment in found), [(("schedule", number), problem) for number, problem in refused]
 
 
-def _ruled(drafted: Draft) -> Iterator[rules.RuledLink]:
+def _ruled(drafted: Draft) -> Iterator[link_rules.RuledLink]:
     named = zip(link_names(drafted.links), drafted.links, strict=True)
-    return (rules.RuledLink(name, link.ends, (link.ways.to, link.ways.back), link.mtu) for name, link in named)
+    return (link_rules.RuledLink(name, link.ends, (link.ways.to, link.ways.back), link.mtu) for name, link in named)
 
 
 def _carried(drafted: Draft) -> frozenset[str]:

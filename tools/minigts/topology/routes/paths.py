@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from minigts.topology.frames import Family
+from minigts.topology.plan.directions import PathTotals, turn
 from minigts.topology.plan.elements import Direction, Host, Link, Path, Route, Switch
-from minigts.topology.plan.path_totals import PathTotals, turn
 from minigts.topology.routes import switched
 from minigts.topology.routes.best_ways import Ways, WeightedGraph
 from minigts.topology.routes.graph import Edge, connected_components, equal_costs, hop_cost, protocol_costs

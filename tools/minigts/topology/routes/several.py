@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from minigts.topology.fields import MOST_MTU
 from minigts.topology.frames import tcp_ceiling_mbit
+from minigts.topology.plan.directions import direction
 from minigts.topology.plan.elements import Direction, Host, Link, Path, Route, Switch
-from minigts.topology.plan.path_totals import direction
 from minigts.topology.routes.best_ways import MOST_WAYS, Costs, Ways, WeightedGraph, first_edges
 from minigts.topology.routes.graph import hop_cost
 from minigts.topology.routes.paths import Underlay, edges_of

@@ -1,4 +1,4 @@
-"""IPv4 addresses of a link's ends. Their segment is judged in `checks`, which knows the subnets."""
+"""IPv4 addresses of a link's ends. Their segment is judged in `read.whole_file`, which knows the subnets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The subnet of a link's segment. It is judged in `checks`, which knows all of them."""
+"""The subnet of a link's segment. It is judged in `read.whole_file`, which knows all of them."""
 
 from __future__ import annotations
 

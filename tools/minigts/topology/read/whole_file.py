@@ -1,4 +1,5 @@
-"""What must hold of a topology as a whole: names, ends, values that hang together, subnets, connectedness."""
+"""What must hold of a topology file as a whole: names, ends, values that hang together, subnets, connectedness. What
+must hold of one link, wherever its settings come from, is in `link_rules`."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import TypeAlias
 from minigts.language.blocks import reserved_block
 from minigts.language.problems import Finding, Location, did_you_mean, list_names, path_of, quote
 from minigts.language.tree import Data
-from minigts.topology import containers, overlay_names, rules
+from minigts.topology import containers, link_rules, overlay_names
 from minigts.topology.facts.hosts.kernel import NAME
 from minigts.topology.facts.lab.groups import written_groups
 from minigts.topology.fields import HOST_NAME, HOST_NAME_HINT, MOST_HOSTS
@@ -109,8 +110,8 @@ def _ends(drafted: Draft) -> Iterator[Finding]:
 def link_problems(link: DraftLink) -> Iterator[Finding]:
     """What is wrong with the settings of one link."""
     name = link.name or "-".join(link.ends)
-    ruled = rules.RuledLink(name, link.ends, (link.ways.to, link.ways.back), link.mtu)
-    yield from ((link.where, problem) for problem in rules.problems(ruled))
+    ruled = link_rules.RuledLink(name, link.ends, (link.ways.to, link.ways.back), link.mtu)
+    yield from ((link.where, problem) for problem in link_rules.problems(ruled))
 
 
 def _subnets(drafted: Draft, subnets: Data, overlaid: bool) -> Iterator[Finding]:
