@@ -11,7 +11,7 @@ import os
 import statistics
 import time
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from bench import memory, stage
 from minigts import lab as labs
@@ -74,7 +74,7 @@ def main() -> None:
     arguments.add_argument("--runs", type=int, default=3)
     chosen = arguments.parse_args()
     figures = stage.Figures("hosts", chosen.topology)
-    found = {}
+    found: dict[str, Any] = {}
     for hosts in chosen.hosts:
         console.note(f"{hosts} hosts")
         runs = [measure(hosts, chosen.time) for _ in range(chosen.runs)]

@@ -1,5 +1,5 @@
-"""What reads code and pages, and runs no test: style of Python and shell, static types, the documentation's links, and
-every file's licence. In seconds, before any test; as many at once as there are processors.
+"""What reads code and pages, and runs no test: style of Python and shell, static types, missing names, the
+documentation's links, and every file's licence. In seconds, before any test; as many at once as there are processors.
 
 `.ci/run` begins with it, in the environment that tests have; `nox -s lint types` is the same for developers, and
 `.pre-commit-config.yaml` has a part of it before each commit: names of checks as arguments run those alone.
@@ -27,7 +27,7 @@ BUDGET = PROJECT / "tests" / "budget.toml"
 SPARE = 0.02
 """How far a room's budget may be above its lines: what a commit saves is not there for the next one."""
 
-NAMES = ("ruff", "shellcheck", "shfmt", "mypy", "pages", "reuse")
+NAMES = ("ruff", "shellcheck", "shfmt", "mypy", "names", "pages", "reuse")
 
 
 def commands() -> list[Sequence[str]]:
@@ -39,6 +39,7 @@ def commands() -> list[Sequence[str]]:
     module = (sys.executable, "-m")
     return [
         (*module, "mypy"),
+        *(_names_in(*each) for each in (("tests", "tools:tests:tests/unit"), ("bench", "tools:."))),
         ("shellcheck", *scripts),
         (PAGES, "--check"),
         (*module, "ruff", "check"),
@@ -46,6 +47,18 @@ def commands() -> list[Sequence[str]]:
         ("shfmt", "-i", "2", "-d", *scripts),
         (*module, "reuse", "lint", "--lines"),
     ]
+
+
+def _names_in(of: str, path: str) -> Sequence[str]:
+    """The command that looks in tests, or in benches and the site's programs, for names that are not there. One of the
+    two files `conftest.py` in folders where mypy looks for modules is with the benches."""
+    root = PROJECT / "tests" / "unit" / "conftest.py"
+    tests = {*PROJECT.glob("tests/**/*.py")} - {*PROJECT.glob("tests/topologies/*"), root}
+    others = (*PROJECT.glob("bench/*.py"), *PROJECT.glob("docs/site/*.py"), root)
+    files = sorted(str(file.relative_to(PROJECT)) for file in (tests if of == "tests" else others))
+    cache = f"--cache-dir={paths.cache_root() / f'mypy-{of}'}"
+    mypy = (sys.executable, "-m", "mypy", "--config-file=tests/mypy.ini", cache)
+    return ("env", f"MYPYPATH={path}", *mypy, *files)
 
 
 def shared_names() -> list[str]:
@@ -81,6 +94,8 @@ def program(argv: Sequence[str]) -> str:
     """Of `NAMES`, what a command runs."""
     if argv[0] == PAGES:
         return "pages"
+    if argv[0] == "env":
+        return "names"
     return argv[2] if argv[0] == sys.executable else argv[0]
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import synthetic
 from playwright.sync_api import Browser, Page
 
 from minigts.report import comparison_page, render, style
 from minigts.report.compare import compare
-from unit import synthetic
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 

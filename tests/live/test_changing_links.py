@@ -7,6 +7,7 @@ import re
 import statistics
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -227,9 +228,9 @@ def test_a_connection_outlives_every_change(lab: Lab) -> None:
     address = lab.plan.host("bra").address
     lab.provider.run("bra", ["iperf3", "-s", "-1", "-D"], timeout_s=LIMIT_S)
 
-    def stream() -> dict[str, object]:
+    def stream() -> dict[str, Any]:
         argv = ["iperf3", "-c", address, "-t", str(STREAM_S), "-i", "1", "-J"]
-        result: dict[str, object] = json.loads(user_text(lab.provider.run("ams", argv, timeout_s=LIMIT_S).stdout))
+        result: dict[str, Any] = json.loads(user_text(lab.provider.run("ams", argv, timeout_s=LIMIT_S).stdout))
         return result
 
     def change() -> None:

@@ -10,6 +10,7 @@ import pytest
 from minigts.foreign import user_text
 from minigts.lab import Lab
 from minigts.machine import proc
+from minigts.providers.base import OwnProcesses
 
 pytestmark = pytest.mark.touched("provision/kernel")
 LIMIT_S = 120.0
@@ -57,6 +58,7 @@ def on_host(lab: Lab, *argv: str) -> str:
 
 def lent_bytes(lab: Lab) -> int:
     """Of the image, in the memory of a host's kernel."""
+    assert isinstance(lab.provider, OwnProcesses)
     maps = Path(f"/proc/{lab.provider.kernels()['ams']}/maps").read_text(encoding="utf-8")
     ranges = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) .* \S*/root\.ext4$", maps, re.MULTILINE)
     return sum(int(end, 16) - int(begin, 16) for begin, end in ranges)
@@ -64,6 +66,7 @@ def lent_bytes(lab: Lab) -> int:
 
 def own_bytes(lab: Lab) -> int:
     """Of the machine's memory, in the unlinked file that is a host's."""
+    assert isinstance(lab.provider, OwnProcesses)
     return proc.shared_files_bytes([lab.provider.kernels()["ams"]])
 
 

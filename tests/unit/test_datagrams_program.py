@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 from host_programs import loaded, program
@@ -37,7 +38,7 @@ def wait_until_it_answers(port: int) -> None:
     raise AssertionError("the receiver does not answer")
 
 
-def arrivals(sent_ms: list[float], came_ms: list[float], frame: int = 1000) -> list[object]:
+def arrivals(sent_ms: list[float], came_ms: list[float], frame: int = 1000) -> list[Any]:
     moments = enumerate(zip(sent_ms, came_ms, strict=True))
     return [DATAGRAMS.Arrival(n, round(sent * MS), round(came * MS), frame, False) for n, (sent, came) in moments]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_documentation import PAGES, PROJECT
 
 from minigts.cli import verbs
-from unit.test_documentation import PAGES, PROJECT
 
 COMMAND = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S+ )*(?:\./|minigts/)?minigts (?P<words>.*)$")
 SPAN = "in a sentence: "

@@ -78,9 +78,12 @@ def callers(door: str) -> frozenset[str]:
     found = set[str]()
     for module in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
-            imported = isinstance(node, ast.ImportFrom) and node.module == "minigts.foreign"
-            dotted = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "foreign"
-            if (imported and door in {alias.name for alias in node.names}) or (dotted and node.attr == door):
+            used = set[str]()
+            if isinstance(node, ast.ImportFrom) and node.module == "minigts.foreign":
+                used = {alias.name for alias in node.names}
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "foreign":
+                used = {node.attr}
+            if door in used:
                 found.add(str(module.relative_to(PACKAGE)))
     return frozenset(found)
 

@@ -7,11 +7,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from test_decisions import NOTES, former_pages
 
 from minigts import paths
 from minigts.artifacts import overlay_programs
 from minigts.providers.uml.build import kernel_build
-from unit.test_decisions import NOTES, former_pages
 
 KERNEL = paths.project_root() / "provision" / "kernel"
 PATCHES = sorted((KERNEL / "patches").iterdir())

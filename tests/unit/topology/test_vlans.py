@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from fidelity.test_explanation import RECORD
 
 from minigts.dataplane import interfaces, round_trip, switch
 from minigts.errors import HostFailed
 from minigts.fidelity import shown_settings
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import load, parse
-from unit.fidelity.test_explanation import RECORD
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 VLANS = load(TOPOLOGIES / "vlans.yaml")

@@ -270,9 +270,7 @@ if TYPE_CHECKING:
     class Amounts(BaseModel):
         """Values that replace declared settings of a direction, by field. None means the declared value."""
 
-        model_config = ConfigDict(frozen=True, extra="forbid")
-
-        def __init__(self, **amounts: Any) -> None: ...
+        model_config = ConfigDict(frozen=True)  # `Any` may be said here, and no other field when it runs
 
         def __getattr__(self, field: str) -> Any: ...
 
