@@ -18,6 +18,8 @@ from minigts.language.tree import Data
 ROUNDS = 6
 """How often parts are left out before the document is given up."""
 MISSING = " is missing"
+_NOWHERE: Data = []
+"""Stands for the value at a place that is none."""
 
 
 @dataclass
@@ -59,7 +61,7 @@ class _Remainder:
         before = len(self.gone)
         for where, _ in findings:
             place = where
-            while place and not _is_there(self.data, place):
+            while place and _at(self.data, place, _NOWHERE) is _NOWHERE:
                 place = place[:-1]
             if place:
                 self.gone.add(place)
@@ -108,25 +110,14 @@ def _as_written(where: Location, numbers: Mapping[Location, Sequence[int]]) -> L
     return tuple(old)
 
 
-def _is_there(data: Data, place: Location) -> bool:
+def _at(data: Data, place: Location, otherwise: Data = None) -> Data:
     for step in place:
         if isinstance(data, dict) and step in data:
             data = data[str(step)]
         elif isinstance(data, list) and isinstance(step, int) and step < len(data):
             data = data[step]
         else:
-            return False
-    return True
-
-
-def _at(data: Data, place: Location) -> Data:
-    for step in place:
-        if isinstance(data, dict) and step in data:
-            data = data[str(step)]
-        elif isinstance(data, list) and isinstance(step, int) and step < len(data):
-            data = data[step]
-        else:
-            return None
+            return otherwise
     return data
 
 

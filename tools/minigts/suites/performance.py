@@ -26,8 +26,6 @@ from minigts.suites.work import HOST, SuiteJob
 NS_PER_S = 10**9
 MOST_OUTPUT_BYTES = 4 << 20
 """How much of the end of a case's output is kept."""
-STARTING_S = 60.0
-"""How much longer than a case may take its command is waited for, by the lab's clock."""
 RUNNER = "run-a-case"
 RUN_A_CASE = f"""#!/bin/sh
 # Runs a command in a directory; prints its exit code, and the times of day in ns before and after it, in a line, and

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, create_model, model_validator
 
-from minigts.language.fields import MADE, Strict, matching, unknown, whole
+from minigts.language.fields import MADE, Strict, matching, whole
 from minigts.language.problems import Finding, Misplaced, list_names, quote
 from minigts.language.validation import keys
 from minigts.tools import iperf3_tcp, iperf3_udp, netperf_rr, netperf_stream, ping, traffic
@@ -450,11 +450,6 @@ def _endless(options: FlowsOptions) -> bool:
 
 def _none(*_arguments: Any) -> None:
     """The plan predicts no rate of flows that share a path."""
-
-
-def unknown_host(member: Member, host: str, hosts: Sequence[str]) -> str:
-    """The error message for a host that the plan does not have."""
-    return f"{member.flow.name}: {unknown('host', 'hosts', host, hosts)}"
 
 
 def wire_mbit(result: FlowResult, way: PathUnderTest) -> float:

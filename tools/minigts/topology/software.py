@@ -24,10 +24,8 @@ LONGEST_FILE_NAME = 4096
 MOST_ENTRIES = 100
 """The most entries of each kind on a host."""
 LARGEST_FILE_MB, MOST_FILES_IN_DIRECTORY = 100, 10_000
-OWN_ROOT = PurePosixPath("/var/lib/minigts/root")
-"""The directory of a host with the root of the user's image. `ENTER` runs a command there, `PLACE` finds a path in
-it."""
 ENTER, PLACE = "/usr/lib/minigts/own-root/enter", "/usr/lib/minigts/own-root/root.py"
+"""`ENTER` runs a command in the root of the user's image, which a host has; `PLACE` finds a path in it."""
 
 PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]{1,99}(?:=[A-Za-z0-9][A-Za-z0-9.+:~-]{0,99})?", re.ASCII)
 PACKAGE_HINT = "a Debian package: write its name, as in redis-server, or with its version, as in redis-server=5:8.0.2-3"
