@@ -92,7 +92,7 @@ def audit(session: nox.Session) -> None:
     folder = Path(os.environ["MINIGTS_ADVISORIES"]) if "MINIGTS_ADVISORIES" in os.environ else None
     session.install("pip-audit==2.10.1", "packaging", "pyyaml")
     audited = ("pip-audit", "--strict", "--disable-pip", "--require-hashes", "-r", "requirements.lock")
-    audited += ("-r", "requirements-dev.lock")
+    audited += ("-r", "requirements-dev.lock", "-r", "requirements-agents.lock")
     if folder is None:
         session.run(*audited)
     else:

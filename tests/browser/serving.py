@@ -10,7 +10,8 @@ from pathlib import Path
 
 from minigts.lab import Lab
 from minigts.serve.auth import Access
-from minigts.serve.server import Server, bind
+from minigts.serve.listening import bind
+from minigts.serve.server import Server
 
 
 @contextmanager

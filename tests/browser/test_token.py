@@ -16,7 +16,8 @@ from playwright.sync_api import sync_playwright
 from minigts.lab import Lab
 from minigts.lab.forwarding import LISTENS_AT as FORWARDED
 from minigts.serve.auth import Access
-from minigts.serve.server import Server, bind
+from minigts.serve.listening import bind
+from minigts.serve.server import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 

@@ -149,6 +149,12 @@ PLANS = {
             "minigts capture ams-bra | wireshark -k -i -": NOT_HERE,
         },
     ),
+    "docs/agents.md": Plan(
+        not_run={
+            "npx @modelcontextprotocol/inspector ./minigts mcp --role read": NOT_HERE,
+            "./minigts mcp --role read --http --port 8138 --token-file token": OTHER_TEST + "tests/live/test_mcp.py",
+        },
+    ),
     "docs/serve.md": Plan(
         by_hand=("./minigts serve",),
         not_run={"minigts serve --port 8137 --token-file /home/ana/minigts-token": "names somebody's directory"},

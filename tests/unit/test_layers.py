@@ -47,7 +47,18 @@ ASIDE = {
 }
 """Parts beside the chain, and the only ones they may import."""
 
-ABOVE = ({"release"}, {"session"}, {"explore"}, {"suites"}, {"bisection"}, {"lessons"}, {"api"}, {"testing"}, {"cli"})
+ABOVE = (
+    {"release"},
+    {"session"},
+    {"explore"},
+    {"suites"},
+    {"bisection"},
+    {"lessons"},
+    {"api"},
+    {"testing"},
+    {"agents"},
+    {"cli"},
+)
 """What stands on all of these, from the bottom up: the one door, and those who come in by it."""
 
 

@@ -39,11 +39,11 @@ def released(place: Path) -> Path:
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     small_parts.built(tmp_path / "cache", monkeypatch)
-    monkeypatch.setattr(notices, "asked", said_of)
+    monkeypatch.setattr(notices, "ask_debian", said_of)
     return tmp_path / "cache"
 
 
-def said_of(packages: Iterable[notices.Package], _say: object) -> notices.Said:
+def said_of(packages: Iterable[notices.DebianPackage], _say: object) -> notices.Said:
     """As Debian would say it, whose words take some minutes to fetch: tests/live/test_notices.py has them."""
     named = [*packages]
     return notices.Said(

@@ -21,7 +21,8 @@ from minigts.errors import InputError
 from minigts.lab import Lab, metrics
 from minigts.serve import lessons, runs, terminals
 from minigts.serve.auth import Access, checked_address, said_token
-from minigts.serve.server import Server, SetLink, bind
+from minigts.serve.listening import bind
+from minigts.serve.server import Server, SetLink
 from minigts.topology.link_settings import BY_FIELD
 from minigts.topology.read.load import parse
 

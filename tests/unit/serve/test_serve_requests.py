@@ -20,7 +20,8 @@ from minigts.errors import InputError
 from minigts.lab import Lab
 from minigts.serve import terminals
 from minigts.serve.auth import Access
-from minigts.serve.server import LIMIT_BYTES, Server, bind
+from minigts.serve.listening import bind
+from minigts.serve.server import LIMIT_BYTES, Server
 from minigts.topology.read.load import parse
 
 Talk = Callable[[Access], Awaitable[list[bytes]]]

@@ -76,7 +76,7 @@ def build(folder: Path, say: Progress, *, uncommitted: bool = False) -> tuple[Pa
         packed = export.export(made / PARTS.replace("*", f"minigts-{minigts.__version__}"), (), say)
         packed.file.chmod(0o644)
         packages = notices.release_packages(built.lock)
-        said = notices.asked(packages, say)
+        said = notices.ask_debian(packages, say)
         (made / SOURCES).write_text(notices.sources_text(packages, said), encoding="utf-8")
         (made / NOTICES).write_text(notices.notices_text(packages, said), encoding="utf-8")
         say("writing sums and documents")

@@ -34,7 +34,7 @@ _RULE = "=" * 80
 
 
 @dataclass(frozen=True, order=True)
-class Package:
+class DebianPackage:
     """A package of Debian's whose files, or whose code, a part of the release has."""
 
     part: str
@@ -55,22 +55,22 @@ class Said:
     """The texts of the licences that copyright files refer to, by name."""
 
 
-def release_packages(image_lock: Path) -> tuple[Package, ...]:
+def release_packages(image_lock: Path) -> tuple[DebianPackage, ...]:
     """The packages of a release's parts, sorted. `image_lock` is the packages.lock of the image that is packed."""
     recipes = paths.project_root() / "provision"
     compiled = {"kernel": "kernel", "clock": "clock", "agent": "image"}
-    of_image = (Package("image", *each) for each in package_lock.read(image_lock).versions.items())
+    of_image = (DebianPackage("image", *each) for each in package_lock.read(image_lock).versions.items())
     linked = (
-        Package(part, *line.split())
+        DebianPackage(part, *line.split())
         for recipe, part in compiled.items()
         for line in (recipes / recipe / "packages.lock").read_text(encoding="utf-8").splitlines()
         if _LINKED.fullmatch(line.split()[0])
     )
     kernel = sources.read(recipes / "kernel")[0]
-    return tuple(sorted({*of_image, *linked, Package("kernel", kernel.package, kernel.version, kernel.sha256)}))
+    return tuple(sorted({*of_image, *linked, DebianPackage("kernel", kernel.package, kernel.version, kernel.sha256)}))
 
 
-def asked(packages: Iterable[Package], say: Progress) -> Said:
+def ask_debian(packages: Iterable[DebianPackage], say: Progress) -> Said:
     """What Debian has of these packages: from a mirror, or else its archive. Raises EnvironmentLacks when neither has
     all of them."""
     wanted = sorted({f"{each.name} {each.version} {each.sha256}".strip() for each in packages})
@@ -102,7 +102,7 @@ def _texts(folder: Path) -> dict[str, str]:
     return {file.name: file.read_text(encoding="utf-8", errors="replace") for file in sorted(folder.iterdir())}
 
 
-def sources_text(packages: Iterable[Package], said: Said) -> str:
+def sources_text(packages: Iterable[DebianPackage], said: Said) -> str:
     """A table, columns separated by tabs: where the source of each package is."""
     lines = {
         "\t".join((each.part, each.name, each.version, source, version, SNAPSHOT.format(quote(source), quote(version))))
@@ -113,7 +113,7 @@ def sources_text(packages: Iterable[Package], said: Said) -> str:
     return "\n".join(["part\tpackage\tversion\tsource\tsource version\taddress", *sorted({*lines, patches})]) + "\n"
 
 
-def notices_text(packages: Iterable[Package], said: Said) -> str:
+def notices_text(packages: Iterable[DebianPackage], said: Said) -> str:
     """The copyright files of all packages, equal ones once, and the licences that they refer to."""
     names: dict[str, list[str]] = {}
     for name in sorted({each.name for each in packages}):

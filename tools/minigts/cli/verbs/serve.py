@@ -50,13 +50,14 @@ def serve(
     import asyncio
 
     try:
-        from minigts.serve.server import Server, bind
+        from minigts.serve.server import Server
     except ModuleNotFoundError as error:
         raise EnvironmentLacks(f"the page needs {error.name}: pip install 'minigts[serve]'") from error
     from minigts import lab as labs
     from minigts import paths
     from minigts.lessons import hidden_figures
     from minigts.serve.auth import Access, checked_address, is_loopback
+    from minigts.serve.listening import bind
 
     opened = labs.open_lab(which(lab, named))
     address = checked_address(listen)

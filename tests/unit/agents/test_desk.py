@@ -1,0 +1,125 @@
+"""What an agent may write: names, settings and words, none of which becomes an option of a verb or a file of this
+machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import tc_hosts
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minigts import lab as labs
+from minigts.agents.desk import LOOKS, MOST_SAID, Desk
+from minigts.errors import InputError
+from minigts.machine import shell
+from minigts.topology.read.load import parse
+
+TEXT = "name: chain\nhosts: {ams: {}, bra: {}}\nlinks: [{ends: [ams, bra], rtt: 20ms, rate: 50mbit, loss: 1%}]\n"
+DESK = Desk("chain")
+ran: list[tuple[str, ...]] = []
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tc_hosts.use(monkeypatch, tmp_path)
+    labs.up(parse(TEXT, "chain.yaml"), tc_hosts.TcHosts.name, None, lambda _: None)
+    ran.clear()
+    monkeypatch.setattr(shell, "run", answer("said\n"))
+
+
+def answer(said: str, code: int = 0, complained: str = "") -> Callable[..., shell.Completed]:
+    """A program that says this, whatever it is asked."""
+
+    def run(argv: tuple[str, ...], **_how: object) -> shell.Completed:
+        ran.append(tuple(argv[4:]))
+        return shell.Completed(tuple(argv), code, said, complained, 0.1)
+
+    return run
+
+
+def test_a_topology_is_machines_and_links(lab: None) -> None:
+    assert DESK.topology().splitlines() == [
+        "ams: eth1 10.20.0.1/24 on ams-bra",
+        "bra: eth1 10.20.0.2/24 on ams-bra",
+        "",
+        "ams-bra (ams and bra): from ams 10 ms, 50 Mbit/s, loss 1 %; from bra 10 ms, 50 Mbit/s, loss 1 %",
+    ]
+
+
+def test_a_command_runs_on_a_host_of_the_lab_with_a_limit(lab: None) -> None:
+    assert DESK.run("ams", "ls /; rm -rf x", 7) == "said"
+    assert ran == [("exec", "--lab", "chain", "--timeout", "7", "ams", "--", "bash", "-c", "ls /; rm -rf x")]
+
+
+def test_a_capture_is_at_the_end_that_is_named(lab: None) -> None:
+    DESK.capture("ams-bra", "bra", "tcp port 80", 3, 10)
+    (words,) = ran
+    assert words[:6] == ("exec", "--lab", "chain", "--timeout", "33", "bra")
+    assert words[-6:] == ("eth1", "-c", "10", "tcp", "port", "80")
+    with pytest.raises(InputError, match="lon"):
+        DESK.capture("ams-bra", "lon", "", 3, 10)
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        (lambda: DESK.run("--help", "true", 1), "no host '--help'; there are ams, bra"),
+        (lambda: DESK.run("lon", "true", 1), "no host 'lon'"),
+        (lambda: DESK.run("ams", "true", 1e9), "where 0.1 to 600 is possible"),
+        (lambda: DESK.ping("ams", "-f", 1, 56, whole=False), "no name of a host"),
+        (lambda: DESK.ping("ams", "bra", 10_000, 56, whole=False), "where 1 to 100"),
+        (lambda: DESK.read_file("ams", "etc/passwd"), "begins with /"),
+        (lambda: DESK.explain("--json"), "no name of a host"),
+        (lambda: DESK.capture("ams-bra", "", "-w /tmp/x", 1, 1), "it has no options"),
+        (lambda: DESK.set_link("ams-bra", ["--reset"]), "is no setting"),
+        (lambda: DESK.set_link("ams-bra", ["delay"]), "is no setting"),
+        (lambda: DESK.link("ams-bra", "sideways"), "goes `up` or `down`"),
+        (lambda: DESK.look("ams", "secrets"), "routes"),
+        (lambda: DESK.write_file("ams", "/tmp/x", "x" * 1_000_001), "where a file may have"),
+    ],
+)
+def test_what_is_no_name_is_refused_before_anything_runs(lab: None, asked: Callable[[], str], why: str) -> None:
+    with pytest.raises(InputError, match=why.replace("(", r"\(")):
+        asked()
+    assert ran == []
+
+
+@given(st.text(max_size=30))
+def test_no_text_becomes_an_option(text: str) -> None:
+    """Of a verb that takes names: either the text is refused, or it stands behind `--`."""
+    seen: list[tuple[str, ...]] = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(
+            shell, "run", lambda argv, **_: seen.append(tuple(argv[4:])) or shell.Completed((), 0, "", "", 0)
+        )
+        for asked in (DESK.explain, DESK.restart, DESK.logs, lambda word: DESK.link(word, "up")):
+            try:
+                asked(text)
+            except InputError:
+                continue
+            words = seen.pop()
+            assert text not in words[: words.index("--")] or text == "chain"
+
+
+def test_an_answer_is_bounded_and_has_no_control_characters(lab: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shell, "run", answer("\x1b[31mred" + "x" * 100_000 + "end"))
+    said = DESK.status()
+    assert "\x1b" not in said and said.endswith("end") and "characters are left out" in said
+    assert len(said) < MOST_SAID + 100
+
+
+def test_an_exit_code_is_said_and_a_refusal_raised(lab: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shell, "run", answer("out\n", 3, "err\n"))
+    assert DESK.run("ams", "false", 1) == "out\nerr\nexit code 3"
+    monkeypatch.setattr(shell, "run", answer("", 2, "minigts: no link 'x'\n"))
+    with pytest.raises(InputError, match=r"^no link 'x'$"):
+        DESK.explain("x")
+
+
+def test_every_look_is_one_line_of_shell(lab: None) -> None:
+    for what in LOOKS:
+        DESK.look("ams", what)
+    assert [words[-3:-1] for words in ran] == [("sh", "-c")] * len(LOOKS)

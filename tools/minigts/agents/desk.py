@@ -1,0 +1,224 @@
+"""What an agent can do with one lab: each tool is a verb of the command line, with the lab's name and bounds.
+
+A tool runs minigts as a program of its own, as a user at a terminal would, so it says and refuses what the verb does,
+and is ended with it. Nothing that an agent writes becomes an option of a verb or a path of this machine: names are
+names, words stand behind `--`, and files are those of a host.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from minigts import foreign
+from minigts.api import open_lab
+from minigts.errors import CommandTimeout, InputError
+from minigts.foreign import Foreign
+from minigts.machine import shell
+from minigts.topology import link_rules
+from minigts.topology.link_settings import Shaping
+from minigts.topology.plan import link_names
+from minigts.topology.plan.elements import HostPort, Port
+from minigts.topology.plan.plan import Plan
+
+MOST_SAID = 20_000
+"""The most characters of one answer; the rest is left out from its middle."""
+MOST_WRITTEN = 1_000_000
+"""The most characters of a file that an agent writes."""
+LONGEST_S = 600.0
+"""The longest that one call may take by the lab's time."""
+REAL_LIMIT_S = 3600.0
+"""The longest that one call may take by this machine's clock."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}")
+_SETTING = re.compile(r"[a-z][a-z.]{0,39}=[A-Za-z0-9%][A-Za-z0-9 .%/:_-]{0,99}")
+_SHOWN: Mapping[str, str] = {
+    "addresses": "ip address show",
+    "routes": "ip route show table all; ip -6 route show table main",
+    "neighbours": "ip neighbour show",
+    "interfaces": "ip -statistics link show",
+    "sockets": "ss -a -n -t -u -p",
+    "firewall": "iptables-save; ip6tables-save; nft list ruleset 2>/dev/null",
+    "queues": "tc -s qdisc show",
+    "processes": "ps -e -o pid,ppid,stat,args",
+    "sysctls": r"sysctl -a --pattern '^net\.(ipv4\.(ip_|icmp_|tcp_|fib)|ipv[46]\.conf\.(all|default)\.)' 2>/dev/null",
+    "resolver": "cat /etc/resolv.conf /etc/hosts",
+    "containers": "command -v docker >/dev/null && docker ps -a --no-trunc || echo no containers",
+    "routing": "birdc show protocols all 2>/dev/null || vtysh -c 'show running-config' 2>/dev/null || echo no daemon",
+}
+LOOKS = tuple(_SHOWN)
+"""What `look` shows of a host."""
+
+
+@dataclass(frozen=True)
+class _End:
+    host: str
+    interface: str
+
+
+@dataclass(frozen=True)
+class Desk:
+    """The tools for the lab of that name."""
+
+    lab: str
+
+    def status(self) -> str:
+        return self._verb("status", "--lab", self.lab)
+
+    def topology(self) -> str:
+        """Machines with their interfaces, and links as the topology declares them, a line each."""
+        plan = open_lab(self.lab).plan
+        machines = [
+            f"{machine.name}: " + ", ".join(_port(plan, port) for port in machine.ports) for machine in plan.machines
+        ]
+        links = [
+            f"{link.name} ({' and '.join(link.ends)}): "
+            + "; ".join(f"from {end} {_way(way)}" for end, way in zip(link.ends, plan.directions(link), strict=True))
+            for link in plan.links
+        ]
+        return "\n".join([*machines, "", *links])
+
+    def explain(self, first: str, second: str = "") -> str:
+        return self._verb("explain", "--lab", self.lab, "--", _name(first), *([_name(second)] if second else []))
+
+    def events(self) -> str:
+        return self._verb("events", "--lab", self.lab)
+
+    def logs(self, host: str, only: str = "") -> str:
+        return self._verb("logs", "--lab", self.lab, *(["--only", _name(only)] if only else []), "--", _name(host))
+
+    def look(self, host: str, what: str) -> str:
+        if what not in _SHOWN:
+            raise InputError(f"{what!r} is nothing that can be looked at; there are {', '.join(LOOKS)}")
+        return self._on(host, ["sh", "-c", _SHOWN[what]], 30)
+
+    def read_file(self, host: str, path: str) -> str:
+        return self._on(host, ["head", "-c", "100000", "--", _path(path)], 30)
+
+    def ping(self, source: str, target: str, count: int, size: int, *, whole: bool) -> str:
+        bounds = ["-c", str(_bounded(count, 1, 100)), "-W", "2", "-s", str(_bounded(size, 0, 65000))]
+        return self._on(source, ["ping", *bounds, *(["-M", "do"] if whole else []), "--", _name(target)], 240)
+
+    def trace(self, source: str, target: str) -> str:
+        return self._on(source, ["traceroute", "-n", "-w", "1", "-q", "1", "--", _name(target)], 60)
+
+    def capture(self, link: str, at: str, words: str, seconds: float, count: int) -> str:
+        chosen = words.split()
+        if any(word.startswith("-") for word in chosen):
+            raise InputError("a filter is as tcpdump's, such as `icmp` or `tcp port 80`; it has no options")
+        port = self._port(link, at)
+        bounds = [
+            "timeout",
+            "--preserve-status",
+            f"{_bounded(seconds, 0.1, LONGEST_S):g}",
+            "tcpdump",
+            "-n",
+            "-l",
+            "-tttt",
+        ]
+        argv = [*bounds, "-i", port.interface, "-c", f"{_bounded(count, 1, 500):g}", *chosen]
+        return self._on(port.host, argv, seconds + 30)
+
+    def wait(self, seconds: float) -> str:
+        """Let the lab's time pass."""
+        open_lab(self.lab).sleep(_bounded(seconds, 0.001, LONGEST_S))
+        return f"{seconds:g} s have passed in the lab"
+
+    def run(self, host: str, command: str, seconds: float) -> str:
+        return self._on(host, ["bash", "-c", command], _bounded(seconds, 0.1, LONGEST_S))
+
+    def write_file(self, host: str, path: str, text: str) -> str:
+        if len(text) > MOST_WRITTEN:
+            raise InputError(f"{len(text)} characters, where a file may have {MOST_WRITTEN}")
+        where = _path(path)
+        self._on(host, ["sh", "-c", 'mkdir -p "${0%/*}/" && cat >"$0"', where], 60, text)
+        return f"{where} on {host} has {len(text)} characters now"
+
+    def set_link(self, link: str, settings: Sequence[str], sender: str = "", *, reset: bool = False) -> str:
+        if wrong := [each for each in settings if not _SETTING.fullmatch(each)]:
+            raise InputError(f"{wrong[0]!r} is no setting: write it as `delay=40ms`, `rate=10mbit` or `loss=1%`")
+        options = [*(["--from", _name(sender)] if sender else []), *(["--reset"] if reset else [])]
+        return self._verb("set", "--lab", self.lab, *options, "--", _name(link), *settings)
+
+    def link(self, link: str, state: str, end: str = "", *, silent: bool = False) -> str:
+        if state not in ("up", "down"):
+            raise InputError(f"{state!r}: a link goes `up` or `down`")
+        options = [*(["--end", _name(end)] if end else []), *(["--silent"] if silent else [])]
+        return self._verb("link", "--lab", self.lab, *options, "--", _name(link), state)
+
+    def play(self) -> str:
+        return self._verb("play", "--lab", self.lab)
+
+    def restart(self, host: str) -> str:
+        return self._verb("restart", "--lab", self.lab, "--", _name(host))
+
+    def _port(self, link: str, at: str) -> _End:
+        """The link's end at that host, or its first one."""
+        plan = open_lab(self.lab).plan
+        found = link_names.link_named(plan, _name(link))
+        if wrong := link_rules.strange_end(at or None, found.name, found.ends):
+            raise InputError(wrong)
+        host = at or found.ends[0]
+        return next(_End(host, port.name) for port in plan.machine(host).ports if port.link == found.name)
+
+    def _on(self, host: str, argv: Sequence[str], seconds: float, stdin: str | None = None) -> str:
+        known = [each.name for each in open_lab(self.lab).hosts]
+        if host not in known:
+            raise InputError(f"no host {host[:60]!r}; there are {', '.join(known)}")
+        given = [] if stdin is None else ["--stdin"]
+        words = ["exec", "--lab", self.lab, "--timeout", f"{seconds:g}", *given, _name(host), "--", *argv]
+        return self._verb(*words, stdin=stdin or "")
+
+    def _verb(self, *words: str, stdin: str = "") -> str:
+        """What the verb prints, and its exit code where that is not 0. Raises InputError for what it refuses."""
+        argv = [sys.executable, "-P", "-m", "minigts", *words]
+        try:
+            ended = shell.run(argv, timeout_s=REAL_LIMIT_S, check=False, stdin=stdin.encode())
+        except CommandTimeout:
+            return f"this took more than {REAL_LIMIT_S:g} s of this machine's time, and was ended"
+        said, complained = _text(Foreign(ended.stdout)), _text(Foreign(ended.stderr))
+        if ended.code == InputError.exit_code and words[0] != "exec":
+            raise InputError(complained.removeprefix("minigts: ").strip() or said)
+        parts = [said.rstrip("\n"), complained.rstrip("\n"), f"exit code {ended.code}" if ended.code else ""]
+        return "\n".join(part for part in parts if part) or "(it printed nothing)"
+
+
+def _port(plan: Plan, port: Port) -> str:
+    ways = port.on_segments if isinstance(port, HostPort) else ()
+    addresses = [each.segment_address(way) for way in ways for each in plan.addressings]
+    return " ".join((port.name, *addresses, f"on {port.link}"))
+
+
+def _way(way: Shaping) -> str:
+    rate = f"{way.rate_mbit:g} Mbit/s" if way.rate_mbit is not None else "no limit of the rate"
+    loss = f", loss {way.loss_percent:g} %" if way.loss_percent else ""
+    return f"{way.delay_ms:g} ms, {rate}{loss}"
+
+
+def _text(word: Foreign) -> str:
+    """A stranger's words, without control characters, and of a bounded length."""
+    text = foreign.screen_text(word, 1 << 24)
+    left_out = len(text) - MOST_SAID
+    if left_out <= 0:
+        return text
+    half = MOST_SAID // 2
+    return f"{text[:half]}\n… {left_out} characters are left out …\n{text[-half:]}"
+
+
+def _name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise InputError(f"{text[:60]!r} is no name of a host or a link, and no address")
+    return text
+
+
+def _path(text: str) -> str:
+    if not text.startswith("/") or "\0" in text:
+        raise InputError(f"{text[:60]!r}: a path on a host begins with /")
+    return text
+
+
+def _bounded(value: float, least: float, most: float) -> float:
+    if not least <= value <= most:
+        raise InputError(f"{value:g}, where {least:g} to {most:g} is possible")
+    return value

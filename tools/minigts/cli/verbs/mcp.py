@@ -1,0 +1,83 @@
+"""`minigts mcp`: a lab for assistants, by the Model Context Protocol."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from minigts.cli import console
+from minigts.cli.options import LabName, WhichLab, which
+from minigts.cli.verbs import LABS, Verb
+from minigts.errors import EnvironmentLacks, InputError
+
+verb = Verb(LABS, 265)
+ROLES = ("read", "repair", "full")
+
+
+@verb.command()
+def mcp(
+    lab: WhichLab = None,
+    named: LabName = None,
+    role: Annotated[
+        str,
+        typer.Option(
+            "--role",
+            metavar="ROLE",
+            help="`read` looks and measures; `repair` runs commands on hosts as root, too; `full` also changes links "
+            "and restarts hosts.",
+        ),
+    ] = "read",
+    http: Annotated[
+        bool, typer.Option("--http", help="On a port of loopback, with a token, instead of standard input.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="With --http: the port; 0 is any free one.")
+    ] = 0,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file", metavar="FILE", help="With --http: a file that gets the token, readable to you only."
+        ),
+    ] = None,
+) -> None:
+    """Give an assistant a lab by the Model Context Protocol: it looks, measures, and repairs what it may.
+
+    The assistant's program starts this command and speaks with it by standard input. In virtual time the lab stands
+    still while the assistant thinks. Nothing that it does reaches this machine: commands run in hosts, and files are
+    theirs.
+
+    Example:  minigts mcp --role repair
+
+    Example:  minigts mcp pair --http --port 8138 --token-file token
+    """
+    if role not in ROLES:
+        raise InputError(f"--role: {role!r}, where {', '.join(ROLES)} are possible")
+    if not http and (port or token_file is not None):
+        raise InputError("--port and --token-file are for --http")
+    try:
+        from minigts.agents import server
+    except ModuleNotFoundError as error:
+        raise EnvironmentLacks(f"`mcp` needs {error.name}: pip install 'minigts[agents]'") from error
+    from minigts import lab as labs
+    from minigts import paths
+    from minigts.serve.auth import Access
+    from minigts.serve.listening import bind
+
+    opened = labs.open_lab(which(lab, named))
+    made = server.server(opened.name, next(each for each in server.ROLES if each == role))
+    if not http:
+        made.run("stdio")
+        return
+    with bind("127.0.0.1", port) as listening:
+        access = Access("127.0.0.1", listening.getsockname()[1])
+        if token_file is not None:
+            try:
+                paths.write_whole(token_file, access.token)
+            except OSError as error:
+                raise InputError(f"--token-file: {token_file} cannot be written: {error.strerror}") from error
+        typer.echo(f"http://127.0.0.1:{access.port}{server.PATH}")
+        console.note(f"lab {opened.name} is there, role {role}; ctrl-c ends it. Each request needs the header")
+        console.note(f"Authorization: Bearer {access.token}")
+        server.serve_http(made, access, listening)
