@@ -120,6 +120,39 @@ def look(page: Page, lab: Lab) -> None:
     expect(page.locator("#chosen-now")).to_contain_text("ms, ")
 
 
+NAMES = """() => [...document.querySelectorAll('#map .name')].map((each) => each.classList.contains('inside'))"""
+
+
+@pytest.mark.parametrize(("names", "inside"), [(("left", "middle", "right"), False), (("ams", "bra", "lju"), True)])
+def test_names_stand_alike_and_a_narrow_page_shows_every_column(
+    names: tuple[str, str, str],
+    inside: bool,
+    brought_up: Callable[[str], Lab],
+    opened: Callable[[str, int], Page],
+    said: list[str],
+    tmp_path: Path,
+) -> None:
+    chain = f"name: l\nchain: {{hosts: [{', '.join(names)}], link: {{rtt: 10ms, rate: 20mbit, queue: 75kB}}}}\n"
+    with served(brought_up(chain), tmp_path, said) as access:
+        page = opened(access.url, 900)
+        assert page.evaluate(NAMES) == [inside] * 3
+        assert page.locator("#numbers .wide").evaluate("(table) => table.scrollWidth - table.clientWidth") <= 1
+        expect(page.locator("#links .queue").first).to_have_text("75")
+
+
+def test_a_lab_of_no_lesson_has_none_beside_it_until_one_is_chosen(
+    brought_up: Callable[[str], Lab], opened: Callable[[str, int], Page], said: list[str], tmp_path: Path
+) -> None:
+    with served(brought_up(NETWORKS["pair"]), tmp_path, said) as access:
+        page = opened(access.url, 1280)
+        expect(page.locator("#lesson-name option").first).to_have_text("choose one")
+        expect(page.locator("#lesson-text")).to_be_empty()
+        page.select_option("#lesson-name", "3-queues")
+        expect(page.locator("#lesson-text h1")).to_contain_text("Lesson 3")
+        page.select_option("#lesson-name", "")
+        expect(page.locator("#lesson-text")).to_be_empty()
+
+
 def test_what_was_dropped_before_is_not_shown_and_what_is_dropped_now_is(
     brought_up: Callable[[str], Lab], opened: Callable[[str, int], Page], said: list[str], tmp_path: Path
 ) -> None:

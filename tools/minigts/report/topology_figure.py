@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 NODE = 0.2
 """A host's radius, where neighbours are 1 apart."""
 INSIDE = 4
-"""How many letters of a name fit into a disc."""
+"""How many letters of a name fit into a disc; where one has more, all names of its figure stand beside theirs."""
+CLEAR = math.radians(40)
+"""The least angle between a machine's words and its links, where there is such a place."""
+WORDS = 0.7
+"""The room that words need to the left or to the right of a machine."""
 ROW = 6
 """The hosts in a row before a chain turns back."""
 DOWN = 1.4
@@ -32,11 +36,13 @@ Neighbours = Mapping[str, Sequence[str]]
 
 
 def topology(plan: Plan) -> Figure:
-    """The figure of a plan: a chain as a row, a star around its centre, a row with leaves, or else a circle."""
+    """The figure of a plan: a chain as a row, a star around its centre, a row with leaves, or else a circle with
+    leaves."""
     placed = positions(plan)
     right = max(x for x, _ in placed.values())
     bottom = min(y for _, y in placed.values())
-    foot = 0.55 if any(_beneath(machine) for machine in plan.machines) else 0.3
+    inside = all(len(machine.name) <= INSIDE for machine in plan.machines)
+    foot = 0.55 if any(_beside(machine, inside=inside) for machine in plan.machines) else 0.3
     across, down = right + 0.7, foot + 0.5 - bottom
     unit = min(1.25, style.WIDTH_INCH / across)
     with style.sheet(unit * down, constrained=False) as figure:
@@ -48,8 +54,24 @@ def topology(plan: Plan) -> Figure:
         for link in plan.links:
             _draw_link(axes, link, placed[link.ends[0]], placed[link.ends[1]])
         for machine in plan.machines:
-            _draw_machine(axes, machine, placed[machine.name], NODE * unit)
+            ends = {end for link in plan.links if machine.name in link.ends for end in link.ends} - {machine.name}
+            side = _free_side(placed[machine.name], [placed[name] for name in ends], right)
+            _draw_machine(axes, machine, placed[machine.name], NODE * unit, inside=inside, side=side)
     return figure
+
+
+def _free_side(at: Position, neighbours: Sequence[Position], right: float) -> Position:
+    """Where a machine's words stand beside it, of length 1: beneath, or where no link runs from it."""
+    links = [math.atan2(y - at[1], x - at[0]) for x, y in neighbours]
+
+    def clear(side: Position) -> float:
+        own = math.atan2(side[1], side[0])
+        return min((abs(math.remainder(own - each, math.tau)) for each in links), default=math.pi)
+
+    sides = [(0.0, -1.0), (0.0, 1.0)]
+    sides += [(1.0, 0.0)] if at[0] + NODE + WORDS < right + 0.5 else []
+    sides += [(-1.0, 0.0)] if at[0] - NODE - WORDS > -0.5 else []
+    return next((each for each in sides if clear(each) > CLEAR), max(sides, key=clear))
 
 
 def _draw_link(axes: Axes, link: Link, start: Position, end: Position) -> None:
@@ -96,8 +118,10 @@ def link_words(link: Link, arrows: tuple[str, str] = ("→", "←")) -> str:
     return "\n".join(parts)
 
 
-def _draw_machine(axes: Axes, machine: Host | Switch, at: Position, radius_inch: float) -> None:
-    """A disc for a host, a square for a switch; its name inside when it fits, and the location beneath."""
+def _draw_machine(
+    axes: Axes, machine: Host | Switch, at: Position, radius_inch: float, *, inside: bool, side: Position
+) -> None:
+    """A disc for a host, a square for a switch; its name inside or beside it, and the location beside it."""
     axes.plot(
         *at,
         marker="s" if isinstance(machine, Switch) else "o",
@@ -107,17 +131,17 @@ def _draw_machine(axes: Axes, machine: Host | Switch, at: Position, radius_inch:
         markeredgewidth=1.4,
         zorder=3,
     )
-    if len(machine.name) <= INSIDE:
+    if inside:
         axes.text(*at, machine.name, ha="center", va="center_baseline", fontsize=9, weight="bold", zorder=4)
-    words = "\n".join(_beneath(machine))
+    words = "\n".join(_beside(machine, inside=inside))
     if not words:
         return
     axes.text(
-        at[0],
-        at[1] - NODE - 0.06,
+        at[0] + side[0] * (NODE + 0.06),
+        at[1] + side[1] * (NODE + 0.06),
         words,
-        ha="center",
-        va="top",
+        ha={0.0: "center", 1.0: "left", -1.0: "right"}[side[0]],
+        va={0.0: "center", 1.0: "bottom", -1.0: "top"}[side[1]],
         fontsize=8,
         linespacing=1.1,
         bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.8},
@@ -125,9 +149,9 @@ def _draw_machine(axes: Axes, machine: Host | Switch, at: Position, radius_inch:
     )
 
 
-def _beneath(machine: Host | Switch) -> list[str]:
-    """The words under the disc: a name too long for it, and a location other than the name."""
-    words = [machine.name] if len(machine.name) > INSIDE else []
+def _beside(machine: Host | Switch, *, inside: bool) -> list[str]:
+    """The words beside the disc: a name that is not inside, and a location other than the name."""
+    words = [] if inside else [machine.name]
     if machine.location and machine.location.casefold() != machine.name.casefold():
         words.append(machine.location)
     return [word if len(word) <= 14 else word[:13] + "…" for word in words]
@@ -180,7 +204,23 @@ def _shape(neighbours: Neighbours, names: Sequence[str]) -> dict[str, Position]:
         end = next(name for name in inner if len(spine[name]) <= 1)
         leaves = {name: [other for other in neighbours[name] if other not in spine] for name in _walk(spine, end)}
         return _with_leaves(leaves)
-    return _circle(names, least=1.0)
+    ring = [name for name in names if name in spine]
+    if len(ring) in (0, len(names)):
+        return _circle(names, least=1.0)
+    return _ring_with_leaves({name: [other for other in neighbours[name] if other not in spine] for name in ring})
+
+
+def _ring_with_leaves(leaves: Neighbours) -> dict[str, Position]:
+    """A circle of machines with several links, each with its leaves outside of it, so that no link of a leaf runs
+    through a machine."""
+    placed = _circle(list(leaves), least=1.0, apart=1.25)
+    for name, hanging in leaves.items():
+        x, y = placed[name]
+        outwards = math.atan2(y, x)
+        for index, leaf in enumerate(hanging):
+            angle = outwards + (index - (len(hanging) - 1) / 2) * math.pi / max(3, len(hanging) + 1)
+            placed[leaf] = (x + math.cos(angle), y + math.sin(angle))
+    return placed
 
 
 def _with_leaves(leaves: Neighbours) -> dict[str, Position]:

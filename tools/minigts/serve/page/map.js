@@ -46,14 +46,23 @@ function redraw() {
     map.append(group);
     drawn.links.set(link.name, { group, curve: line, words: [first, second], widths: [0, 0] });
   }
-  drawn.taken = topology.machines.flatMap((machine) => drawMachine(map, machine, lies));
+  const inside = topology.machines.every((machine) => lengthOf(map, machine.name) <= 2 * lies.radius - 6);
+  drawn.taken = topology.machines.flatMap((machine) => drawMachine(map, machine, lies, inside));
   if (drawn.chosen) mark(drawn.chosen);
   if (drawn.now) showNow(drawn.now);
 }
 const shortened = (text) => (text.length > LONGEST_NAME ? `${text.slice(0, LONGEST_NAME - 1)}…` : text);
 
-/** Draw a machine, and return the boxes that it takes. A name that is too long for the disc stands below it. */
-function drawMachine(map, machine, { at, radius, width }) {
+function lengthOf(map, name) {
+  const words = svg("text", { class: "name" }, shortened(name));
+  map.append(words);
+  const length = words.getComputedTextLength();
+  words.remove();
+  return length;
+}
+
+/** Draw a machine, and return the boxes that it takes. All names are inside, or, where one is too long, all below. */
+function drawMachine(map, machine, { at, radius, width }, inside) {
   const [x, y] = at.get(machine.name);
   const group = svg("g", machine.switch ? {} : { role: "button", tabindex: "0", "aria-label": `Terminal on ${machine.name}` });
   group.append(
@@ -78,11 +87,8 @@ function drawMachine(map, machine, { at, radius, width }) {
     taken.push(box(Number(words.getAttribute("x")), below - 5, words.getComputedTextLength(), LINE));
     below += LINE;
   };
-  const name = write(machine.name, "name inside", y + 5);
-  if (name.getComputedTextLength() > 2 * radius - 6) {
-    name.remove();
-    beneath(machine.name, "name");
-  }
+  if (inside) write(machine.name, "name inside", y + 5);
+  else beneath(machine.name, "name");
   const where = machine.location;
   if (where && where.toLowerCase() !== machine.name.toLowerCase()) beneath(where, "small");
   group.append(svg("text", { x, y: y - radius - 6, class: "power" }));

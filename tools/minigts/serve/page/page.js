@@ -69,12 +69,14 @@ $("run").onclick = () => ask("/run", { experiment: $("experiment").value });
 $("stop").onclick = () => ask("/stop", {});
 
 async function showLesson() {
+  if (!$("lesson-name").value) return $("lesson-text").replaceChildren();
   const answer = await fetch(`/lesson/${encodeURIComponent($("lesson-name").value)}`, said);
   $("lesson-text").innerHTML = await answer.text();
 }
 function showLessons({ names, own }) {
   $("lesson").hidden = !names.length;
-  $("lesson-name").replaceChildren(...names.map((name) => html("option", name)));
+  const none = own ? [] : [html("option", "choose one", { value: "" })];
+  $("lesson-name").replaceChildren(...none, ...names.map((name) => html("option", name)));
   if (own) {
     $("lesson-name").value = own;
     $("network").after($("lesson"));
