@@ -141,6 +141,9 @@ def test_the_topology_is_looked_for_here_then_around_the_experiment_then_among_m
     assert topology_file(small().topology, file) == paths.project_root() / "topologies" / "chain6.yaml"
     (tmp_path / "project/topologies/chain6.yaml").touch()
     assert topology_file(small().topology, file) == tmp_path / "project/topologies/chain6.yaml"
+    (tmp_path / "project/experiments/topologies").mkdir()
+    (tmp_path / "project/experiments/topologies/chain6.yaml").touch()
+    assert topology_file(small().topology, file) == tmp_path / "project/experiments/topologies/chain6.yaml"
     (tmp_path / "here/topologies/chain6.yaml").touch()
     assert topology_file(small().topology, file) == Path("topologies/chain6.yaml")
 

@@ -44,12 +44,13 @@ def parse(text: str, name: str) -> Experiment:
 
 
 def topology_file(written: str, path: Path) -> Path:
-    """The topology file that the experiment in `path` names: searched from the working directory, from the project
-    around `path`, and among minigts' own files, in this order.
+    """The topology file that the experiment in `path` names: searched from the working directory, beside `path`, from the
+    project around it, and among minigts' own files, in this order.
 
     Raises InputError when there is no such file.
     """
-    places = [Path(written), path.resolve().parent.parent / written]
+    beside = path.resolve().parent
+    places = [Path(written), beside / written, beside.parent / written]
     for place in places:
         if _is_file(place):
             return place
