@@ -1,6 +1,6 @@
 """Gives a WireGuard interface its key, its port and its peers, as `wg setconf` does, by the kernel's own messages.
 
-    configure.py INTERFACE PORT SECRET NAME <PEERS      a line for each peer: NAME ADDRESS BLOCK
+    wireguard.py INTERFACE PORT SECRET NAME <PEERS      a line for each peer: NAME ADDRESS BLOCK
 
 Every host's key follows from the lab's secret and its name, so that none has to be handed around. What belongs to a key
 in public is asked of the kernel, which computes it: no program here knows the curve.

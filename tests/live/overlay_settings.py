@@ -17,7 +17,7 @@ FILTERING = {"--iptables=false", "--ip6tables=false"}
 PLAIN = FILTERING | {"--userland-proxy=false", "--ip-masq=false", "--bridge=none"}
 """Of an engine that is to set nothing up by itself."""
 ENGINES = dict.fromkeys(("vxlan", "ovs", "mesh", "calico", "calico-never", "romana", "wireguard", "swarm"), PLAIN)
-ROUTED = ("calico", "calico-cross-subnet", "calico-never", "mesh", "romana", "wireguard", "ebpf")
+ROUTED = ("calico", "calico-cross-subnet", "calico-never", "calico-wireguard", "mesh", "romana", "wireguard", "ebpf")
 """Whose container asks for a gateway that nobody is: its host answers, and at once."""
 TUNNELS = {"vxlan": "vxlan0", "vxlan-bare": "vxlan0", "mesh": "mesh-eth1"}
 NUMBERS = {"vxlan0": 4096, "mesh-eth1": 5032}

@@ -1,17 +1,23 @@
 # shellcheck shell=bash
 # Calico's data path: this host's block of addresses is announced to every other host by BGP. VARIANT says when packets to
-# other hosts are encapsulated: always, cross-subnet, never.
+# other hosts are encapsulated: always, cross-subnet, never; with wireguard they are always encrypted, and never in IP-in-IP.
 
 # shellcheck source=provision/overlays/bird.sh
 source "$OVERLAYS/bird.sh"
 # shellcheck source=provision/overlays/tunnel.sh
 source "$OVERLAYS/tunnel.sh"
+# shellcheck source=provision/overlays/wireguard.sh
+source "$OVERLAYS/wireguard.sh"
 
 readonly autonomous_system=64512
+readonly encrypted=wireguard.cali
 
+# Prints, on the leader and with wireguard, SECRET, from which every host knows every key.
 join() {
+  [[ $VARIANT != wireguard ]] || SECRET=${SECRET:-$(lab_secret)}
   [[ $VARIANT == never ]] || make_tunnel
   configuration | start_bird
+  [[ $VARIANT != wireguard ]] || ! is_leader || echo "SECRET=$SECRET"
 }
 
 # Behind a route of its own, when there is a way to every host's block.
@@ -26,6 +32,10 @@ start() {
 
 # With cross-subnet it depends on where the peer is.
 verify() {
+  if [[ $VARIANT != cross-subnet ]]; then
+    prove_data_path
+    return
+  fi
   prove_encapsulation "$(encapsulation_to "${PEER:?}")"
   prove_mtu
 }
@@ -34,19 +44,33 @@ leave() {
   take_containers_away
   stop_bird
   remove_tunnel
+  remove_wireguard "$encrypted"
   stop_docker
 }
 
-# A block of 64 addresses, as Calico gives out.
-calico_block() { echo "$(calico_address 0)/26"; }
+# calico_block [INDEX]: a block of 64 addresses, as Calico gives out: that of the host with this number, or of this host.
+calico_block() { echo "$(calico_address 0 "$@")/26"; }
 
-# calico_address NUMBER: in this host's block.
-calico_address() { echo "172.31.$((HOST_INDEX / 4)).$((HOST_INDEX % 4 * 64 + $1))"; }
+# calico_address NUMBER [INDEX]: in such a block.
+calico_address() { echo "172.31.$((${2:-$HOST_INDEX} / 4)).$((${2:-$HOST_INDEX} % 4 * 64 + $1))"; }
 
 make_tunnel() {
-  add_tunnel
-  ip link set "$tunnel" mtu "$OVERLAY_MTU" up
-  ip address replace "$(calico_address 0)/32" dev "$tunnel"
+  if [[ $VARIANT != wireguard ]]; then
+    add_tunnel
+  elif [[ ! -e /sys/class/net/$encrypted ]]; then
+    blocks_of_peers | add_wireguard "$encrypted"
+  fi
+  ip link set "$(tunnel_interface)" mtu "$OVERLAY_MTU" up
+  ip address replace "$(calico_address 0)/32" dev "$(tunnel_interface)"
+}
+
+tunnel_interface() { if [[ $VARIANT == wireguard ]]; then echo "$encrypted"; else echo "$tunnel"; fi; }
+
+blocks_of_peers() {
+  local peer
+  for peer in "${!PEER_NAMES[@]}"; do
+    echo "${PEER_NAMES[peer]} ${PEER_ADDRESSES[peer]} $(calico_block "${PEER_INDEXES[peer]}")"
+  done
 }
 
 configuration() {
@@ -84,7 +108,7 @@ ways_to_peers() {
   for peer in "${!PEER_NAMES[@]}"; do
     address=${PEER_ADDRESSES[peer]}
     if encapsulated "${PEER_NAMES[peer]}"; then
-      echo "route $address/32 via $address dev \"$tunnel\" onlink;"
+      echo "route $address/32 via $address dev \"$(tunnel_interface)\" onlink;"
     else
       underlay_way "$address"
     fi
@@ -94,7 +118,7 @@ ways_to_peers() {
 # encapsulated NAME: whether packets to that host are.
 encapsulated() {
   case $VARIANT in
-  always) true ;;
+  always | wireguard) true ;;
   cross-subnet) ! is_neighbour "$1" ;;
   never) false ;;
   esac

@@ -5,9 +5,10 @@
 
 # shellcheck source=provision/overlays/bare.sh
 source "$OVERLAYS/bare.sh"
+# shellcheck source=provision/overlays/wireguard.sh
+source "$OVERLAYS/wireguard.sh"
 
 readonly tunnels=wg0
-readonly listening_port=51820
 
 install() {
   if [[ $VARIANT == bare* ]]; then modprobe wireguard; else start_docker --ip-masq=false --bridge=none; fi
@@ -33,22 +34,12 @@ start() {
 
 leave() {
   if [[ $VARIANT == bare* ]]; then stop_servers; else take_containers_away; fi
-  ip link delete "$tunnels" 2>/dev/null || true
-  rm -f "$(secret_file)"
+  remove_wireguard "$tunnels"
   stop_docker
 }
 
-# Kept, so that a host that joins again has the same.
-lab_secret() {
-  [[ -e $(secret_file) ]] || head -c 32 /dev/urandom | base64 -w 0 >"$(secret_file)"
-  cat "$(secret_file)"
-}
-
-secret_file() { echo /run/minigts/wireguard-secret; }
-
 make_tunnels() {
-  ip link add "$tunnels" mtu "$OVERLAY_MTU" type wireguard
-  peers | python3 "$OVERLAYS/wireguard/configure.py" "$tunnels" "$listening_port" "$SECRET" "$HOST_NAME"
+  peers | add_wireguard "$tunnels"
   ip address add "172.31.$HOST_INDEX.1/16" dev "$tunnels"
   ip link set "$tunnels" up
 }

@@ -147,7 +147,7 @@ def test_a_variant_s_name_says_what_it_goes_over(tmp_path: Path) -> None:
 @pytest.fixture
 def configure() -> ModuleType:
     """What gives WireGuard's interfaces their peers."""
-    place = paths.project_root() / "provision" / "overlays" / "wireguard" / "configure.py"
+    place = paths.project_root() / "provision" / "overlays" / "wireguard.py"
     spec = importlib.util.spec_from_file_location("configure", place)
     assert spec is not None
     assert spec.loader is not None
