@@ -1,4 +1,5 @@
-"""What these tests share: results folders are signed by a key of their own, not by the user's."""
+"""What these tests share: results folders are signed by a key of their own, not by the user's, and what this machine's
+users share is not there."""
 
 from __future__ import annotations
 
@@ -17,4 +18,11 @@ def state_of_the_tests() -> Iterator[None]:
         return
     with tempfile.TemporaryDirectory(prefix="minigts-") as place, pytest.MonkeyPatch.context() as patch:
         patch.setenv("MINIGTS_STATE", place)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_shared_cache() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MINIGTS_SHARED_CACHE", "")
         yield

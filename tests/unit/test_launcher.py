@@ -177,6 +177,45 @@ def test_an_unfit_python_is_refused_with_exit_code_3(copy: Path, tmp_path: Path)
     assert "3.11" in done.stderr
 
 
+def test_the_environment_of_the_shared_cache_serves_all_and_nothing_is_made(
+    copy: Path, cache_of_copies: Path, cache: Path
+) -> None:
+    places = {"MINIGTS_CACHE": str(cache), "MINIGTS_SHARED_CACHE": str(cache_of_copies)}
+    done = launch(copy, "plan", **places)
+    assert (done.returncode, done.stderr) == (7, "")
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize("verb", ["up", "run", "setup uml", "test --minigts x.yaml"])
+def test_no_package_is_asked_for_where_all_is_built(copy: Path, verb: str) -> None:
+    build = copy.parent / "tools" / "minigts" / "providers" / "uml" / "build"
+    build.mkdir()
+    (build / "build_all.py").write_text("def uncompiled_products():\n    return ()\n")
+    (build / "image.py").write_text("def present():\n    return 'there'\n")
+    assert launch(copy, *verb.split()).stderr == ""
+    assert "no-such-package" in launch(copy, "kernel", "build", "mine").stderr
+    (build / "image.py").write_text("def present():\n    return None\n")
+    assert "no-such-package" in launch(copy, *verb.split()).stderr
+
+
+def test_setting_up_for_all_fills_the_shared_cache(bare: Path, cache: Path) -> None:
+    """Readable for all, whatever the umask."""
+    shared = cache.with_name("a cache for all")
+    shared.mkdir(mode=0o755)
+    done = subprocess.run(
+        ["bash", "-c", 'umask 077; exec "$@"', "bash", bare, "setup", "uml", "--shared"],
+        env={**os.environ, "MINIGTS_APT": "no", "MINIGTS_CACHE": str(cache), "MINIGTS_SHARED_CACHE": str(shared)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()).parent == shared
+    assert (Path(done.stdout.strip()) / "made").stat().st_mode & 0o044 == 0o044
+    assert not cache.exists()
+
+
 def test_a_cache_that_cannot_be_written_is_named(copy: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = launch(copy, "plan", MINIGTS_CACHE="", XDG_CACHE_HOME=str(tmp_path / "file"))

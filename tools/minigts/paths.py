@@ -23,8 +23,12 @@ _LONGEST_LINE_BYTES = 10_000_000
 _NAMES_AT_ONCE = 10_000
 FILES = "MINIGTS_FILES"
 """The environment variable with further directories, separated by colons, from which topologies may take files."""
+LESSONS = "MINIGTS_LESSONS"
+"""The environment variable with directories of a teacher's own lessons, separated by colons."""
 UMASK = "MINIGTS_UMASK"
 """The environment variable in which the command line keeps the user's umask, in octal digits; its own is stricter."""
+SHARED, SHARED_PLACE = "MINIGTS_SHARED_CACHE", Path("/var/cache/minigts")
+"""The environment variable that names the cache which all users of this machine share, and its place by default."""
 BROUGHT = "brought"
 """The folder of an installed package that holds the project's own files; pyproject.toml says which."""
 SITE, SITE_OF = "site", "commit"
@@ -41,6 +45,29 @@ state, and every event that passed the clock, where these are recorded."""
 def cache_root() -> Path:
     """The directory of images and other files that can be made again; `MINIGTS_CACHE` overrides the XDG directory."""
     return _chosen("MINIGTS_CACHE", "cache")
+
+
+def shared_cache() -> Path | None:
+    """The cache that somebody has filled for all users of this machine, which minigts reads and never writes to; None
+    where there is none."""
+    place = shared_place()
+    return place if place is not None and os.path.isdir(place) else None  # noqa: PTH112 - False where it cannot be seen
+
+
+def shared_place() -> Path | None:
+    """Where the shared cache is or would be; None where the variable SHARED is set and empty."""
+    chosen = os.environ.get(SHARED)
+    return SHARED_PLACE if chosen is None else Path(chosen).absolute() if chosen else None
+
+
+def cache_entry(place: Path) -> Path:
+    """Where an entry of the cache is read: `place` below `cache_root()`, or its like in the shared cache where only
+    that has it."""
+    shared, own = shared_cache(), cache_root()
+    if shared is None or os.path.lexists(place) or not place.is_relative_to(own):
+        return place
+    there = shared / place.relative_to(own)
+    return there if os.path.exists(there) else place  # noqa: PTH110 - as above
 
 
 def data_root() -> Path:
@@ -61,6 +88,11 @@ def labs_root() -> Path:
 def files_roots() -> tuple[Path, ...]:
     """The directories, besides its own, from which the user lets a topology take files: the absolute ones in FILES."""
     return tuple(Path(each) for each in os.environ.get(FILES, "").split(":") if Path(each).is_absolute())
+
+
+def lessons_roots() -> tuple[Path, ...]:
+    """The directories with lessons beside minigts' own: those in LESSONS."""
+    return tuple(Path(each).absolute() for each in os.environ.get(LESSONS, "").split(":") if each)
 
 
 def project_root() -> Path:

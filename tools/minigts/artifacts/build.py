@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from minigts import paths
 from minigts.artifacts import builders, overlay_programs
 from minigts.artifacts.build_errors import cause, sources
 from minigts.errors import BrokenOff, CommandFailed, EnvironmentLacks
@@ -63,7 +64,7 @@ class Product:
 
     def present(self) -> Path | None:
         """The product's directory; None if this recipe is not built."""
-        ready = self._ready()
+        ready = paths.cache_entry(self._ready())
         return ready if ready.is_dir() else None
 
     def ensure(self, progress: Progress, broken_off: threading.Event | None = None) -> Path:
@@ -81,7 +82,7 @@ class Product:
             return self.present() or self._build(progress, broken_off)
 
     def remove(self) -> None:
-        """Remove the product of this recipe, if it is built."""
+        """Remove the product of this recipe from the user's own cache, if it is built there."""
         shutil.rmtree(self._ready(), ignore_errors=True)
 
     def lack_of_room(self) -> str:

@@ -77,8 +77,9 @@ def compare(place: str, entries: Iterable[Entry], wanted: Mapping[str, str], rea
 
 def _place(directory: Path) -> str | None:
     """`image/boot` for the directory `<cache root>/images/KEY/boot`; None for a directory that is of no part."""
-    root = paths.cache_root()
-    if not directory.is_relative_to(root):
+    roots = (paths.cache_root(), paths.shared_cache())
+    root = next((each for each in roots if each is not None and directory.is_relative_to(each)), None)
+    if root is None:
         return None
     store, *words = directory.relative_to(root).parts or ("",)
     return str(PurePosixPath(_PLACES[store], *words[1:])) if store in _PLACES and words else None

@@ -177,8 +177,9 @@ def require_name(name: str) -> str:
 
 def names() -> tuple[str, ...]:
     """The names of the kernels that are built, sorted."""
-    found = (path.stem if path.suffix == ".json" else "" for path in store().glob("*.json"))
-    return tuple(sorted(name for name in found if NAME.fullmatch(name)))
+    shared = paths.shared_cache()
+    stores = {store(), *([] if shared is None else [shared / STORE])}
+    return tuple(sorted({path.stem for each in stores for path in each.glob("*.json") if NAME.fullmatch(path.stem)}))
 
 
 def words() -> tuple[str, ...]:
@@ -197,14 +198,14 @@ def unknown(name: str) -> str:
 
 def read(name: str) -> NamedKernel | None:
     """The kernel of that name; None if there is none. Raises MinigtsError for a damaged record."""
-    path = store() / f"{name}.json"
+    path = paths.cache_entry(store() / f"{name}.json")
     try:
         manifest = documents.model(paths.read_whole(path, _MANIFEST_BYTES), KernelRecord)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise MinigtsError(f"{path} is damaged; to remove it: minigts kernel remove {name}") from error
-    return NamedKernel(manifest, store() / manifest.directory)
+    return NamedKernel(manifest, path.with_name(manifest.directory))
 
 
 def every() -> Iterator[NamedKernel]:

@@ -32,7 +32,7 @@ def ensure(recipe: Path, progress: Progress) -> Path:
 
     Raises MinigtsError when they cannot be built; then nothing is kept.
     """
-    ready = store() / key(recipe)
+    ready = paths.cache_entry(store() / key(recipe))
     if ready.is_dir():
         return ready
     ready.parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ def ensure(recipe: Path, progress: Progress) -> Path:
 
 def missing_build(recipe: Path) -> str:
     """What `ensure` would build, by its name in messages; empty where it is there."""
-    return "" if (store() / key(recipe)).is_dir() else product_name(recipe)
+    return "" if paths.cache_entry(store() / key(recipe)).is_dir() else product_name(recipe)
 
 
 def product_name(recipe: Path) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from minigts import paths
 from minigts.artifacts import checksums, digests, kernels, overlay_programs
 from minigts.machine.progress import Progress
 from minigts.providers.base import Provenance, Provider
@@ -35,7 +36,7 @@ def parts(provider: Provider, say: Progress, plan: Plan | None = None) -> dict[s
 
 def programs(key: str) -> PartFacts | None:
     """An overlay's own programs by their key; None where there is no such key, or they are not on this machine."""
-    directory = overlay_programs.store() / key
+    directory = paths.cache_entry(overlay_programs.store() / key)
     return _facts(directory) if key and directory.is_dir() else None
 
 

@@ -119,6 +119,8 @@ def image_remove() -> None:
     if names:
         raise InputError(f"labs are up, which may read the image ({', '.join(names)}); first: minigts down --all")
     image.remove()
+    if (left := image.present()) is not None:
+        console.note(f"labs start from {left.directory} then, in the cache that all users share")
 
 
 @verb.command("export")

@@ -180,4 +180,7 @@ def kernel_remove(name: Name = None) -> None:
         return
     kernel_build.remove()
     clock_build.remove()
+    if (left := kernel_build.present()) is not None:
+        console.note(f"new labs have {left.directory} then, in the cache that all users share")
+        return
     console.note("new labs in real time run Debian's kernel; the next one in virtual time compiles both again")

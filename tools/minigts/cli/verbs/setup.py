@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from minigts.cli import completion, console
 from minigts.cli.verbs import PROJECT, Verb
 from minigts.errors import EnvironmentLacks, InputError
+
+if TYPE_CHECKING:
+    from minigts.providers.base import Exports
 
 verb = Verb(PROJECT, 460)
 
@@ -43,6 +46,14 @@ def setup(
             "key must have signed.",
         ),
     ] = None,
+    shared: Annotated[
+        bool,
+        typer.Option(
+            "--shared",
+            help="Put what is built into the cache that all users of this machine share, MINIGTS_SHARED_CACHE, and let "
+            "them read all that is there. Default of that variable: /var/cache/minigts.",
+        ),
+    ] = False,
 ) -> None:
     """Set up a provider: install its system packages, build what its hosts start from, check this machine.
 
@@ -52,8 +63,11 @@ def setup(
     Example:  minigts setup vagrant
 
     Example:  minigts setup uml --from minigts-1.0.0-parts-x86_64.tar.gz
+
+    Example:  minigts setup uml --shared
     """
     from minigts import paths
+    from minigts.artifacts import shared_cache
     from minigts.providers import DEFAULT, registry, system_packages
     from minigts.providers.base import Exports, Prepares
 
@@ -63,18 +77,15 @@ def setup(
         raise InputError(f"{option} is about the file that --from names; add --from FILE")
     if sha256 is not None and public_key is not None:
         raise InputError("--sha256 and --public-key both say which sum the file must have; leave one out")
+    if shared:
+        shared_cache.choose()
     if built is not None:
         if not isinstance(chosen, Exports):
             raise InputError(f"--from: provider {provider} takes no built parts from a file; provider {DEFAULT} does")
-        if public_key is not None:
-            from minigts.release import signature
-
-            sha256 = signature.sum_beside(built, public_key)
-        with console.progress() as say:
-            taken = chosen.unpack(built, sha256, say)
-        console.note(f"imported {', '.join(taken)}" if taken else "everything in it is here already")
+        _unpack(chosen, built, sha256, public_key)
     packages = system_packages.lacking((DEFAULT, provider))
-    if packages and paths.is_installed() and built is None:  # a checkout's launcher has done so
+    needs = built is None and not (isinstance(chosen, Exports) and chosen.is_built())
+    if packages and paths.is_installed() and needs:  # a checkout's launcher has done so
         system_packages.install(packages)
     lacking = chosen.missing()
     if lacking:
@@ -82,4 +93,18 @@ def setup(
     if isinstance(chosen, Prepares):
         with console.progress() as say:
             chosen.prepare(say)
+    if shared:
+        with console.progress() as say:
+            shared_cache.open_to_all(say)
+        console.note(f"all users of this machine can read {paths.cache_root()}")
     console.note(f"provider {provider} can run here")
+
+
+def _unpack(chosen: Exports, built: str, sha256: str | None, public_key: str | None) -> None:
+    if public_key is not None:
+        from minigts.release import signature
+
+        sha256 = signature.sum_beside(built, public_key)
+    with console.progress() as say:
+        taken = chosen.unpack(built, sha256, say)
+    console.note(f"imported {', '.join(taken)}" if taken else "everything in it is here already")

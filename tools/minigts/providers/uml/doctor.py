@@ -60,6 +60,8 @@ def kernel_findings(facts: MachineFacts) -> Iterator[DoctorFinding]:
     yield _cores(facts)
     yield _socket_buffers(facts)
     yield _open_files(facts)
+    if facts.shared:
+        yield DoctorFinding("shared cache", "ok", f"{facts.shared}; what it lacks is built into your own")
     if facts.image_ready:
         yield DoctorFinding("image", "ok", "built; nothing else is needed")
         return

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict
 
+from minigts import paths
 from minigts.artifacts import digests, kernels
 from minigts.artifacts.digests import Proof
 from minigts.machine import cgroups, contained, limits
@@ -99,6 +100,8 @@ class MachineFacts:
     """Whether each part that is built has the expected bytes."""
     kernels: Mapping[str, str] = field(default_factory=dict)
     """The kernels by name, each with what is to be known of it: its source, and whether it is proven or stale."""
+    shared: str = ""
+    """The cache that all users of this machine share; empty where there is none."""
 
 
 class _Sources(TypedDict):
@@ -122,6 +125,7 @@ def gather() -> MachineFacts:
         shm_free_mb=shutil.disk_usage(SHM).free >> 20 if os.access(SHM, os.W_OK) else None,
         shm_executable=_executable(SHM),
         image_ready=image.present() is not None,
+        shared=str(paths.shared_cache() or ""),
         disks=image.room(),
         seccomp=_succeeds(FILTER_CALLS),
         listener=_linux() >= HANDS_ON_FROM and _succeeds(LISTEN_CALLS),

@@ -117,7 +117,7 @@ def built_parts(say: Progress = lambda _text: None) -> tuple[Part, ...]:
 
 def _built(say: Progress) -> Iterator[Part]:
     for store, key in _expected().items():
-        directory = paths.cache_root() / store / key
+        directory = paths.cache_entry(paths.cache_root() / store / key)
         if not directory.is_dir():
             continue
         say(f"computing the sums of {store}/{key}")
@@ -145,7 +145,7 @@ def _write(made: IO[bytes], index: bytes, wheels: Sequence[Path], parts: Sequenc
         for part in parts:
             say(f"packing {part.place}, {part.size // MIB} MiB")
             for each in part.files:
-                with (paths.cache_root() / part.place / each.name).open("rb") as file:
+                with (paths.cache_entry(paths.cache_root() / part.place) / each.name).open("rb") as file:
                     archive.addfile(_member(f"{part.place}/{each.name}", each.size, executable=each.executable), file)
 
 
@@ -173,7 +173,7 @@ def load(file: Path, say: Progress, sha256: str | None = None) -> tuple[Part, ..
             archive = stack.enter_context(tarfile.open(fileobj=packed, mode="r|", bufsize=_CHUNK))
             index = _index(file, archive)
             _hold_to_recipes(file, index)
-            wanted = [each for each in index.parts if not (paths.cache_root() / each.place).is_dir()]
+            wanted = [each for each in index.parts if not _is_here(each)]
             _require_room(wanted)
             places = {each.place: stack.enter_context(_beside(each)) for each in wanted}
             _unpack(file, archive, index, places, say)
@@ -185,6 +185,10 @@ def load(file: Path, say: Progress, sha256: str | None = None) -> tuple[Part, ..
     except OSError as error:
         raise MinigtsError(f"{paths.cache_root()}: cannot be written: {error.strerror or error}") from error
     return tuple(wanted)
+
+
+def _is_here(part: Part) -> bool:
+    return paths.cache_entry(paths.cache_root() / part.place).is_dir()
 
 
 def take(place: str, say: Progress, sha256: str | None = None) -> tuple[Part, ...]:

@@ -107,7 +107,7 @@ def key() -> str:
 
 def present() -> Image | None:
     """The image for this recipe, if it has been built."""
-    directory = paths.cache_root() / "images" / key()
+    directory = paths.cache_entry(paths.cache_root() / "images" / key())
     return Image(directory) if directory.is_dir() else None
 
 
@@ -192,10 +192,11 @@ def building(
 
 
 def remove() -> None:
-    """Remove the image of this recipe, if it has been built. Labs that are up can still read it."""
-    ready = present()
-    if ready is not None:
-        shutil.rmtree(ready.directory)
+    """Remove the image of this recipe from the user's own cache, if it has been built there. Labs that are up can still
+    read it."""
+    own = paths.cache_root() / "images" / key()
+    if own.is_dir():
+        shutil.rmtree(own)
 
 
 def room() -> tuple[Room, ...]:

@@ -45,7 +45,7 @@ def store() -> Path:
 
 def root(key: str) -> Path:
     """The file system of the layer with that key, whether it is made or not."""
-    return store() / key / ROOT
+    return paths.cache_entry(store() / key / ROOT)
 
 
 def ensure(

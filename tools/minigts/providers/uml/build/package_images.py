@@ -71,8 +71,8 @@ def key(wanted: Sequence[str], ready: Image) -> str:
 
 
 def _layer(plan: Plan, wanted: Sequence[str], ready: Image, progress: Progress, *, installed: bool = True) -> Path:
-    layer = layers.store() / key(wanted, ready)
-    made = layer / (layers.ROOT if installed else FETCHED)
+    made = paths.cache_entry(layers.store() / key(wanted, ready) / (layers.ROOT if installed else FETCHED))
+    layer = made.parent
     if made.exists():
         return layer
     layers.store().mkdir(parents=True, exist_ok=True)
