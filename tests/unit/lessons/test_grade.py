@@ -287,7 +287,7 @@ def test_no_part_of_a_cell_becomes_one_whatever_parts_the_fields(separator: str)
 def test_every_field_is_quoted() -> None:
     heading, line = grades.csv_text([grades.GradeRow("ana", measured="a, b")]).splitlines()
     assert all(field.startswith('"') for field in heading.split(","))
-    assert line.startswith('"ana","",') and line.endswith('"a, b"')
+    assert line.startswith('"ana","",') and line.endswith('"a, b",""')
 
 
 def test_what_is_done_is_shown_without_escapes_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -373,3 +373,26 @@ def test_what_is_handed_out_is_known(tmp_path: Path) -> None:
     (row,) = graded(tmp_path, seeded=True)
     assert (row.lesson, row.seed, row.verdict) == ("8", "ana", "not yet")
     assert "evidence.json" in row.wrong
+
+
+def test_two_with_the_evidence_of_one_check_are_named(tmp_path: Path) -> None:
+    """However the file is written; figures that are equal by right, as all are without seeds, are no sign."""
+    made = tmp_path / "submissions"
+    own = {"measured": "2026-11-23T13:00:00.123456Z"}
+    for student, evidence in (
+        ("ana", own),
+        ("bor", {"measured": "2026-11-23T13:00:00.123457Z"}),
+        ("cene", {**own, "lacking": []}),
+        ("dana", {"measured": "2026-11-23T14:00:00.123456+01:00"}),
+    ):
+        (made / student).mkdir(parents=True)
+        for name, text in content(**evidence).items():
+            (made / student / name).write_text(text)
+    (made / "eva").mkdir()
+    (made / "eva" / "lesson.yaml").write_text("lesson: 1\n")
+    found = grades.name_twins(graded(made))
+    assert [row.same_as for row in found] == ["cene, dana", "", "ana, dana", "ana, cene", ""]
+    done = CliRunner().invoke(app, ["grade", str(made), "-o", str(tmp_path / "grades.csv")])
+    assert "ana has the evidence of cene, dana in lesson 1" in done.stderr
+    read = list(csv.DictReader(io.StringIO((tmp_path / "grades.csv").read_text())))
+    assert (read[0]["same_as"], read[1]["same_as"], "evidence" in read[0]) == ("cene, dana", "", False)

@@ -54,6 +54,26 @@ def test_a_wrong_one_is_told_what_it_means(tmp_path: Path, answers: str, round_t
     assert any(says in each.says for each in found if each.ok is False)
 
 
+def test_the_page_of_a_seed_ends_in_its_own_figures(tmp_path: Path) -> None:
+    folder.start(lesson(1), tmp_path / "one", "ana")
+    before = (tmp_path / "one" / folder.PAGE).read_text()
+    folder.predict(lesson(1), tmp_path / "one", "65ms")
+    after = (tmp_path / "one" / folder.PAGE).read_text()
+    round_trip = 2 * sum(lesson(1).figures("ana").values())
+    assert FIGURES not in before
+    assert "seed" not in before
+    assert after.endswith(f", and {round_trip:g} ms was to be predicted.\n")
+    assert f"`first` is {lesson(1).draw_values('ana')['first']}, " in after
+
+
+@pytest.mark.parametrize("number", numbers())
+def test_every_page_can_have_the_figures_of_a_seed(number: int) -> None:
+    whole = lesson(number).page.read_text()
+    assert lesson(number).text(None, figures=True) == whole
+    told = lesson(number).text("ana", figures=True).removeprefix(whole)
+    assert [name for name in lesson(number).lesson.draw if f"`{name}` is " not in told] == []
+
+
 def test_a_prediction_is_committed_once(tmp_path: Path) -> None:
     work(tmp_path, "to_mil: 1ms")
     with pytest.raises(InputError, match=r"predicted 32\.5ms already"):

@@ -17,6 +17,7 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from minigts import lab as labs
+from minigts import paths
 from minigts.errors import InputError
 from minigts.lab import Lab, metrics
 from minigts.serve import lessons, runs, terminals
@@ -327,6 +328,13 @@ def test_a_lesson_is_one_of_those(name: str) -> None:
 def test_a_lessons_text_brings_no_tags_of_its_own(written: str) -> None:
     tags = set(re.findall(r"<([a-z]+)", lessons.render(written)))
     assert tags <= {"p", "table", "thead", "tbody", "tr", "th", "td"}
+
+
+def test_a_teachers_own_lesson_is_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = paths.project_root() / "docs" / "examples" / "own-lesson"
+    monkeypatch.setenv(paths.LESSONS, str(place))
+    assert lessons.own("lesson-50", lessons.names()) == "50-a-packets-length"
+    assert "<h1>Lesson 50: a packet has a length</h1>" in lessons.page("50-a-packets-length")
 
 
 def test_a_lab_of_a_lesson_has_that_lesson_beside_it() -> None:

@@ -44,6 +44,16 @@ KernelOption = Annotated[
         autocompletion=completion.kernels,
     ),
 ]
+Lessons = Annotated[
+    Path | None,
+    typer.Option(
+        "--lessons",
+        metavar="DIR",
+        help="A directory with lessons of your own, beside minigts'; MINIGTS_LESSONS names it as well.",
+        exists=True,
+        file_okay=False,
+    ),
+]
 Interval = Annotated[
     float,
     typer.Option(

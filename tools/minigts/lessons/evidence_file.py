@@ -5,6 +5,7 @@ The student may have written it by hand: it is read within bounds, and proves no
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -35,6 +36,11 @@ class EvidenceFile(BaseModel):
     """How each changed link was set, by the link's name."""
     cut: Annotated[frozenset[_Name], Field(max_length=MOST)] = frozenset()
 
+    @property
+    def digest(self) -> str:
+        """A sum of what was measured, and when, however the file is written."""
+        return hashlib.sha256(repr((self.measured.timestamp(), sorted(self.figures.items()))).encode()).hexdigest()
+
     def evidence(self, work: StudentWork) -> Evidence:
         """The figures of this file that the lesson measures."""
         measured = {name for each in work.numbered.lesson.measure for name in each.gives}
@@ -48,7 +54,7 @@ def write(folder: Path, lab: Lab, shown: Evidence) -> None:
     record = lab.read_record()
     lacking = tuple(why[:500] for why in shown.lacking[:MOST])
     kept = EvidenceFile(
-        measured=datetime.now(UTC).replace(microsecond=0),
+        measured=datetime.now(UTC),
         figures=dict(shown.figures),
         lacking=lacking,
         changed=record.changed,

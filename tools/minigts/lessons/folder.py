@@ -19,7 +19,7 @@ from minigts.language.problems import Finding, list_names, quote
 from minigts.language.source import Language, read_text
 from minigts.language.tree import read_tree
 from minigts.language.validation import read_model
-from minigts.lessons.model import FIGURES, Asked, NumberedLesson, figure, lesson
+from minigts.lessons.model import FIGURES, Asked, NumberedLesson, figure, lesson, own_folder
 
 RECORD, PREDICTION, ANSWERS, TOPOLOGY, PAGE = (
     "lesson.yaml",
@@ -69,9 +69,11 @@ def start(numbered: NumberedLesson, folder: Path, seed: str | None) -> tuple[str
     if seed is not None and (not seed or len(seed) > LONGEST_SEED or not seed.isprintable()):
         raise InputError(f"{quote(seed)} is no seed: write at most {LONGEST_SEED} characters, such as a student's name")
     record = f"lesson: {numbered.number}\n" + ("" if seed is None else f"seed: {_quoted(seed)}\n")
-    launcher = {} if shutil.which(PROGRAM) or paths.is_installed() else {PROGRAM: _launcher()}
+    numbered.plan(seed)
+    lessons, is_command = numbered.page.parent, bool(shutil.which(PROGRAM)) or paths.is_installed()
+    launcher = {} if is_command and lessons == own_folder() else {PROGRAM: _launcher(lessons, is_command)}
     content = {
-        PAGE: numbered.text(figures=False),
+        PAGE: numbered.text(seed, figures=False),
         TOPOLOGY: numbered.topology(seed),
         ANSWERS: "".join(_asking(numbered)),
         **numbered.lesson.files,
@@ -96,9 +98,11 @@ def program(folder: Path) -> str:
     return f"./{PROGRAM}" if (folder / PROGRAM).exists() else PROGRAM
 
 
-def _launcher() -> str:
-    program = shlex.quote(str(paths.project_root() / PROGRAM))
-    return f'#!/bin/sh\n# Runs minigts from this folder.\nexec {program} "$@"\n'
+def _launcher(lessons: Path, is_command: bool) -> str:
+    """A program that runs minigts where it is no command, and with a teacher's own lessons where this is one."""
+    program = PROGRAM if is_command else shlex.quote(str(paths.project_root() / PROGRAM))
+    known = "" if lessons == own_folder() else f"export {paths.LESSONS}={shlex.quote(str(lessons))}\n"
+    return f'#!/bin/sh\n# Runs minigts from this folder.\n{known}exec {program} "$@"\n'
 
 
 def _asking(numbered: NumberedLesson) -> Iterator[str]:
@@ -146,12 +150,12 @@ def predict(numbered: NumberedLesson, folder: Path, written: str) -> None:
     except ValueError as error:
         raise InputError(f"lesson {numbered.number} predict: {error}") from None
     paths.write_for_user(folder / PREDICTION, f"prediction: {_quoted(written)}\n")
-    paths.write_for_user(folder / PAGE, numbered.text(figures=True))
+    show_answer(numbered, folder)
 
 
 def show_answer(numbered: NumberedLesson, folder: Path) -> None:
-    """Put what is seen of each fault into the page, once the student has found the one of this lab."""
-    paths.write_for_user(folder / PAGE, numbered.text(figures=True))
+    """Put what is seen into the page, once the student has predicted, or has found the fault of this lab."""
+    paths.write_for_user(folder / PAGE, numbered.text(read_record(folder).seed, figures=True))
 
 
 def shows_answer(folder: Path) -> bool:

@@ -6,8 +6,8 @@ import csv
 import io
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from minigts import paths
@@ -42,6 +42,10 @@ class GradeRow:
     again: str = ""
     wrong: str = ""
     measured: str = ""
+    same_as: str = ""
+    """The other students with the same evidence of the same lesson."""
+    evidence: str = field(default="", repr=False)
+    """The digest of its evidence, which is no column."""
 
     @property
     def passed(self) -> bool:
@@ -49,7 +53,7 @@ class GradeRow:
         return self.verdict == PASSED and self.again in ("", PASSED)
 
 
-COLUMNS = tuple(each.name for each in fields(GradeRow))
+COLUMNS = tuple(each.name for each in fields(GradeRow) if each.name != "evidence")
 
 
 def rows(handed: Handed, seeded: bool, again: Again | None = None) -> Iterator[GradeRow]:
@@ -95,8 +99,22 @@ def _row(student: str, place: str, files: Mapping[str, bytes], seeded: bool, aga
         verdict=_word(judged),
         again="" if anew is None else _word(anew),
         wrong="; ".join(wrong),
-        measured="" if measured is None else measured.measured.isoformat(" "),
+        measured="" if measured is None else measured.measured.isoformat(" ", "seconds"),
+        evidence="" if measured is None else measured.digest,
     )
+
+
+def name_twins(graded: Sequence[GradeRow]) -> list[GradeRow]:
+    """The rows, each with the other students who have handed in the same evidence of that lesson. A check writes the
+    microsecond of its measuring, so the same evidence is that of one check."""
+    having: dict[tuple[str, str], list[str]] = {}
+    for row in graded:
+        if row.evidence:
+            having.setdefault((row.lesson, row.evidence), []).append(row.student)
+    return [
+        replace(row, same_as=", ".join(sorted(set(having.get((row.lesson, row.evidence), ())) - {row.student})))
+        for row in graded
+    ]
 
 
 def _wrong(judged: tuple[LessonVerdict, ...]) -> list[str]:
@@ -126,7 +144,7 @@ def cell(text: str) -> str:
 
 
 def cells(row: GradeRow) -> tuple[str, ...]:
-    return tuple(cell(each) for each in astuple(row))
+    return tuple(cell(getattr(row, name)) for name in COLUMNS)
 
 
 def csv_text(graded: Iterable[GradeRow]) -> str:

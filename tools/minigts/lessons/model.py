@@ -1,9 +1,12 @@
-"""The content of a lesson's file, docs/lessons/N-NAME.yaml: random values, questions, measurements and checks."""
+"""The content of a lesson's file, N-NAME.yaml: random values, questions, measurements and checks. minigts' own lessons
+are in docs/lessons, a teacher's in the directories that `paths.LESSONS` names."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -15,6 +18,7 @@ from minigts import overlays, paths
 from minigts.errors import InputError
 from minigts.language.fields import Strict, whole
 from minigts.language.formula import formula
+from minigts.language.problems import quote
 from minigts.language.quantities import RATE_MBIT, TIME_MS, WINDOW_BYTES, Quantity, plain_number
 from minigts.language.source import Language, read_text
 from minigts.language.tree import read_tree
@@ -24,6 +28,7 @@ from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
 
 FOLDER = "docs/lessons"
+_NAME = "[0-9]*-*.yaml"
 FIGURES = "\n## What you see\n"
 """The heading of the part of a lesson's page that has the measured figures."""
 LANGUAGE = Language("lesson", "`title:`", 100_000, "write out what is meant")
@@ -158,6 +163,12 @@ class Lesson(Strict):
         if bool(self.find) == (self.predict is not None) or (self.find and (self.answers or self.measure)):
             raise ValueError("write either `predict:` and `answers:`, or `find:`")
         breaks.find_kinds(self.find)
+        if not (template := Template(self.topology)).is_valid():
+            raise ValueError("its topology has a $ without a name behind it; write $$ for the sign itself")
+        if strange := sorted(set(template.get_identifiers()) - set(self.draw)):
+            raise ValueError(
+                f"its topology has {', '.join(f'${name}' for name in strange)}, and nothing is drawn as that"
+            )
         measured = {name for each in self.measure for name in each.gives}
         known = {*(name for name, each in self.draw.items() if each.kind != "word"), *self.answers, *measured}
         wanted = (*([self.predict] if self.predict else []), *self.answers.values(), *self.checks.values())
@@ -183,10 +194,24 @@ class NumberedLesson:
     lesson: Lesson
     page: Path
 
-    def text(self, *, figures: bool) -> str:
-        """The text of its page; without `figures` only the part before the measured figures."""
+    def text(self, seed: str | None, *, figures: bool) -> str:
+        """The text of its page; without `figures` only the part before the measured figures, which are followed by
+        those of the seed."""
         whole = self.page.read_text(encoding="utf-8")
-        return whole if figures else whole.partition(FIGURES)[0]
+        return whole + self._of_seed(seed) if figures else whole.partition(FIGURES)[0]
+
+    def _of_seed(self, seed: str | None) -> str:
+        """What a seed has drawn, and what follows from it for the prediction where nothing measured is needed; empty
+        without a seed."""
+        if seed is None or not self.lesson.draw:
+            return ""
+        drawn = ", ".join(f"`{name}` is {value}" for name, value in self.draw_values(seed).items())
+        asked, known = self.lesson.predict, self.figures(seed)
+        told = ""
+        with suppress(KeyError, ValueError):  # of a figure that is only measured
+            if asked is not None and asked.exactly is not None:
+                told = f", and {value_text(asked.kind, formula(asked.exactly).value(known))} was to be predicted"
+        return f"\nWith your seed {drawn}{told}.\n"
 
     @property
     def lab(self) -> str:
@@ -213,7 +238,13 @@ class NumberedLesson:
         return breaks.draw(self.plan(seed), seed or "", self.lesson.find)
 
     def plan(self, seed: str | None) -> Plan:
-        return parse(self.topology(seed), f"lesson {self.number}", known_overlays=overlays.known_names())
+        """Raises InputError for a topology that is none, or has another name than the lesson's lab."""
+        plan = parse(self.topology(seed), f"lesson {self.number}", known_overlays=overlays.known_names())
+        if plan.name != self.lab:
+            raise InputError(
+                f"lesson {self.number}: its topology is called {quote(plan.name)}; write `name: {self.lab}`"
+            )
+        return plan
 
 
 def numbers() -> list[int]:
@@ -228,15 +259,38 @@ def all_lessons() -> tuple[NumberedLesson, ...]:
 
 def lesson(number: int) -> NumberedLesson:
     """The lesson of that number. Raises InputError when there is none."""
-    found = sorted((paths.project_root() / FOLDER).glob(f"{number}-*.yaml")) if number >= 0 else []
+    found = [file for file in _files() if _number(file) == number]
     if not found:
         known = ", ".join(str(each) for each in numbers())
-        raise InputError(f"no lesson {number}; lessons are {known}: minigts lesson lists them")
+        raise InputError(
+            f"no lesson {number}; lessons are {known}: minigts lesson lists them, and a teacher's own "
+            "with --lessons DIR"
+        )
     return _read(found[0])
 
 
+def choose(directory: Path) -> None:
+    """Let this process know the lessons of that directory beside minigts' own. Raises InputError for one that has
+    none."""
+    if not any(directory.glob(_NAME)):
+        raise InputError(f"--lessons {directory}: no lesson is there; one is N-NAME.yaml with its page N-NAME.md")
+    os.environ[paths.LESSONS] = str(directory.absolute())
+
+
 def _files() -> Iterator[Path]:
-    return (paths.project_root() / FOLDER).glob("[0-9]*-*.yaml")
+    """The files of all lessons. Raises InputError for two of one number."""
+    seen: dict[int, Path] = {}
+    for folder in (own_folder(), *paths.lessons_roots()):
+        for file in sorted(folder.glob(_NAME)):
+            if (number := _number(file)) in seen:
+                raise InputError(f"{file}: lesson {number} is {seen[number].name} already; give yours another number")
+            seen[number] = file
+            yield file
+
+
+def own_folder() -> Path:
+    """The folder of minigts' own lessons."""
+    return paths.project_root() / FOLDER
 
 
 def _number(file: Path) -> int:
@@ -245,4 +299,7 @@ def _number(file: Path) -> int:
 
 def _read(file: Path) -> NumberedLesson:
     read = read_model(read_tree(read_text(file, LANGUAGE), str(file), LANGUAGE), str(file), Lesson, lambda _lesson: ())
-    return NumberedLesson(_number(file), read, file.with_suffix(".md"))
+    page = file.with_suffix(".md")
+    if not page.is_file():
+        raise InputError(f"{file}: its page {page.name} is not beside it")
+    return NumberedLesson(_number(file), read, page)

@@ -20,8 +20,12 @@ def folder() -> Path:
 
 
 def names() -> list[str]:
-    """The names of all lessons, such as `3-queues`."""
-    return sorted(file.stem for file in folder().glob("[0-9]*.md"))
+    """The names of all lessons, such as `3-queues`; a teacher's own, too."""
+    return sorted(_pages())
+
+
+def _pages() -> dict[str, Path]:
+    return {file.stem: file for place in (folder(), *paths.lessons_roots()) for file in place.glob("[0-9]*.md")}
 
 
 def state(topology: str) -> dict[str, Any]:
@@ -40,9 +44,10 @@ def page(name: str) -> str:
 
     The measured figures are folded up, since students predict first. Raises InputError when there is no such lesson.
     """
-    if name not in names():
+    file = _pages().get(name)
+    if file is None:
         raise InputError("there is no such lesson")
-    steps, heading, figures = (folder() / f"{name}.md").read_text(encoding="utf-8").partition(FIGURES)
+    steps, heading, figures = file.read_text(encoding="utf-8").partition(FIGURES)
     if not heading:
         return render(steps)
     return f"{render(steps)}<details><summary>What you see</summary>{render(figures)}</details>\n"

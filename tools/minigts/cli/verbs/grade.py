@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from minigts.cli import console
+from minigts.cli import console, options
 from minigts.cli.verbs import CLASSROOM, Verb
 from minigts.cli.views import tables
 from minigts.errors import InputError
@@ -29,6 +29,7 @@ def grade(
     again: Annotated[
         bool, typer.Option("--again", help="Repeat each student's work in a lab, and judge that, too.")
     ] = False,
+    lessons: options.Lessons = None,
 ) -> None:
     """Grade what students hand in: folders of lessons, or archives of them (.zip, .tar, .tar.gz).
 
@@ -40,23 +41,33 @@ def grade(
     from functools import partial
 
     from minigts import paths
-    from minigts.lessons import grades
+    from minigts.lessons import grades, model
     from minigts.lessons import regrade as anew
     from minigts.lessons import submissions as handed_in
 
     if output is not None and not output.parent.is_dir():
         raise InputError(f"{output.parent}: no such folder; -o names a file in an existing folder")
+    if lessons is not None:
+        model.choose(lessons)
     found: list[grades.GradeRow] = []
     with console.progress() as say:
         for handed in handed_in.students(submissions):
             if again:
                 say(f"repeating the work of {handed.student}")
             found += grades.rows(handed, seeded, partial(anew.regrade, say=lambda _: None) if again else None)
+    found = grades.name_twins(found)
     if output is not None:
         paths.write_for_user(output, grades.csv_text(found))
-    shown = ("student", "lesson", "prediction", "came_out", "error", "verdict", *(["again"] if again else []), "wrong")
+    more = [*(["again"] if again else []), *(["same_as"] if any(row.same_as for row in found) else [])]
+    shown = ("student", "lesson", "prediction", "came_out", "error", "verdict", *more, "wrong")
     places = [grades.COLUMNS.index(name) for name in shown]
     rows = ([grades.cells(row)[place] for place in places] for row in found)
     tables.show_table("grades", [name.replace("_", " ") for name in shown], rows)
+    for row in found:
+        if row.same_as:
+            console.note(
+                f"{row.student} has the evidence of {row.same_as} in lesson {row.lesson}, to the microsecond of its "
+                "measuring: it is of one lab"
+            )
     passed = sum(row.passed for row in found)
     console.note(f"{passed} of {len(found)} passed" + ("" if output is None else f"; {output} has all columns"))

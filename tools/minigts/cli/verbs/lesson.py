@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from minigts.cli import completion, console
+from minigts.cli import completion, console, options
 from minigts.cli.verbs import CLASSROOM, Verb
 from minigts.cli.views import tables
 from minigts.errors import InputError
@@ -66,6 +66,7 @@ def lesson(
             autocompletion=completion.labs,
         ),
     ] = None,
+    lessons: options.Lessons = None,
 ) -> None:
     """Lessons for a class: predict a figure, then measure it. Without a number, list them.
 
@@ -76,7 +77,13 @@ def lesson(
     Example:  minigts lesson 1 start
 
     Example:  minigts lesson 1 predict 52.3ms
+
+    Example:  minigts lesson --lessons ~/course 50 start
     """
+    if lessons is not None:
+        from minigts.lessons import model
+
+        model.choose(lessons)
     if number is None:
         _list()
     elif doing is None:
@@ -99,12 +106,20 @@ def _list() -> None:
     console.note("begin with: minigts lesson 1 start")
 
 
+def _start_of(found: NumberedLesson) -> str:
+    from minigts.lessons import model
+
+    place = found.page.parent
+    known = "" if place == model.own_folder() else f" --lessons {shlex.quote(str(place))}"
+    return f"minigts lesson{known} {found.number} start"
+
+
 def _tell(number: int) -> None:
     from minigts.lessons import model
 
     found = model.lesson(number)
     typer.echo(f"Lesson {number}: {found.lesson.title}. {found.lesson.about}\n\n{_asked(found)}")
-    console.note(f"begin with: minigts lesson {number} start")
+    console.note(f"begin with: {_start_of(found)}")
 
 
 def _asked(found: NumberedLesson) -> str:
