@@ -26,7 +26,7 @@ OUTSIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_
 OUTSIDE += ("bench/README.md", "provision/kernel/README.md")
 """Pages that lie elsewhere than in docs/."""
 PARTS = {
-    "Learn": ("README docs/install docs/lessons/README docs/assignments/README docs/own-programs"),
+    "Learn": ("README docs/install docs/lessons/README docs/class docs/assignments/README docs/own-programs"),
     "Do": (
         "docs/README docs/lab docs/serve docs/experiments docs/classics docs/testing docs/python docs/results "
         "docs/campaigns docs/explore docs/suites docs/agents docs/kubernetes docs/which-network-for-my-cluster "
@@ -44,6 +44,7 @@ PARTS = {
 """The four parts of the site, each with its pages in their order."""
 BELOW = {
     "docs/lessons/README": "docs/lessons/[0-9]-* docs/lessons/[0-9][0-9]-*",
+    "docs/class": "docs/examples/own-lesson/*",
     "docs/assignments/README": "docs/assignments/*/README",
     "docs/evidence/README": (
         "docs/evidence/trust docs/evidence/trust-measured docs/evidence/virtual-time docs/evidence/validation "

@@ -52,6 +52,8 @@ PLANS = {
         before={"./minigts up topologies/pair.yaml": "minigts down --all"},
         not_run={
             "minigts setup uml": THIS_MACHINE,
+            "minigts setup uml --shared": THIS_MACHINE,
+            "minigts setup uml --shared --from classroom.tar.gz": THIS_MACHINE,
             "pipx install '.[report,serve]'": THIS_MACHINE,
             "minigts up pair.yaml": f"{OTHER_TEST}tests/live/test_package.py, where minigts is installed",
             "./minigts image export classroom.tar.gz --wheels": f"{OTHER_TEST}tests/live/test_handed_on.py",
@@ -78,6 +80,43 @@ PLANS = {
             "minigts grade submissions -o grades.csv": "cd ..; mkdir submissions; cp -r lesson-1 submissions/ana",
         },
         codes={"minigts lesson 1 check": 1},
+        not_run=dict.fromkeys(
+            (
+                "minigts lesson --lessons ~/course",
+                "minigts lesson --lessons ~/course 50 start --seed ana",
+                "minigts grade submissions --lessons ~/course --again",
+            ),
+            f"{OTHER_TEST}tests/live/test_own_lesson.py",
+        ),
+    ),
+    "docs/class.md": Plan(
+        before={
+            "minigts grade handed-in --seeded --again -o grades.csv": (
+                "cd ..; mkdir handed-in; cp -r lesson-1 handed-in/ana"
+            ),
+        },
+        codes={"minigts lesson 1 check": 1},
+        not_run={
+            "git clone REPOSITORY /opt/minigts": THIS_MACHINE,
+            "ln -s /opt/minigts/minigts /usr/local/bin/minigts": THIS_MACHINE,
+            "minigts setup uml --shared": THIS_MACHINE,
+            **dict.fromkeys(
+                (
+                    "cp -r /opt/minigts/docs/examples/own-lesson /srv/course",
+                    "minigts lesson 50 start --seed ana",
+                ),
+                f"{OTHER_TEST}tests/live/test_own_lesson.py",
+            ),
+            **dict.fromkeys(
+                (
+                    "bench/run classroom --users 25 --every 12",
+                    "bench/run classroom --users 25 --topology three.yaml",
+                ),
+                "takes a whole machine",
+            ),
+            "for user in $(getent group students | cut -d : -f 4 | tr , ' '); "
+            "do su - \"$user\" -c 'minigts down --all'; done": THIS_MACHINE,
+        },
     ),
     **{
         f"docs/assignments/{page}README.md": Plan(
