@@ -94,7 +94,8 @@ def test_what_is_built_goes_into_ones_own(own: Path, shared: Path, tmp_path: Pat
     assert list(shared.iterdir()) == []
 
 
-def test_removing_leaves_the_shared_one(own: Path, shared: Path) -> None:
+def test_removing_leaves_the_shared_one(own: Path, shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINIGTS_STATE", str(own.parent / "state"))
     for place in (own, shared):
         (place / "images" / image.key()).mkdir(parents=True)
     done = CliRunner().invoke(app, ["image", "remove"])

@@ -44,8 +44,8 @@ def parse(text: str, name: str) -> Experiment:
 
 
 def topology_file(written: str, path: Path) -> Path:
-    """The topology file that the experiment in `path` names: searched from the working directory, beside `path`, from the
-    project around it, and among minigts' own files, in this order.
+    """The topology file that the experiment in `path` names: searched from the working directory, beside `path`, from
+    the project around it, and among minigts' own files, in this order.
 
     Raises InputError when there is no such file.
     """
