@@ -96,6 +96,19 @@ def test_it_becomes_the_program_with_its_arguments_and_exit_code(copy: Path) -> 
     assert done.stderr == ""
 
 
+def test_a_cache_where_nothing_may_run_is_named_with_another_one(copy: Path, cache_of_copies: Path) -> None:
+    """As where it is mounted noexec: Python starts, since it is elsewhere, and cannot load its packages' libraries."""
+    (pip,) = cache_of_copies.glob("venv-*/bin/pip")
+    before = pip.stat().st_mode
+    try:
+        pip.chmod(0o644)
+        done = launch(copy, "plan")
+    finally:
+        pip.chmod(before)
+    assert done.returncode == 3
+    assert f"{cache_of_copies} is mounted noexec" in done.stderr and "MINIGTS_CACHE=" in done.stderr
+
+
 def test_it_works_from_anywhere_and_through_a_symlink(copy: Path, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "gts").symlink_to(copy)

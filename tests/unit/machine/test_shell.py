@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from isolated import run_isolated
 
-from minigts.errors import CommandFailed, CommandTimeout
+from minigts.errors import CommandFailed, CommandTimeout, EnvironmentLacks
 from minigts.machine import shell
 
 TOOLS = Path(__file__).parents[3] / "tools"
@@ -93,3 +93,13 @@ def test_the_group_ends_with_its_caller(tmp_path: Path, number: signal.Signals) 
     caller.send_signal(number)
     caller.wait(timeout=60)
     wait_for_none_left(tmp_path)
+
+
+def test_a_program_that_may_not_be_started_counts_as_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a directory of PATH is closed to this user: execvp(3) then says EACCES of a program that is nowhere."""
+    (tmp_path / "closed").write_text("#!/bin/sh\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EnvironmentLacks, match="'closed' is not installed"):
+        shell.run(["closed"], timeout_s=10)

@@ -63,7 +63,7 @@ def run(
             umask=umask,
             check=False,
         )
-    except FileNotFoundError as error:
+    except (FileNotFoundError, PermissionError) as error:  # the latter also where a directory of PATH cannot be read
         raise EnvironmentLacks(f"the program {argv[0]!r} is not installed") from error
     except subprocess.TimeoutExpired as error:
         raise CommandTimeout("", argv, timeout_s, _text(error.stdout), _text(error.stderr)) from error

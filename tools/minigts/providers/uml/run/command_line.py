@@ -36,6 +36,8 @@ RETURNED = "returned"
 DISK = "disk/disk.cow"
 """A host's disk, relative to its directory; only the directory of the disk is open to its kernel."""
 RECORD, RECORD_LIMIT_BYTES = "kernels.json", 1 << 20
+SHARED = Path("/dev/shm")
+"""The directory in which a kernel's memory lies."""
 HOSTFS = "init_hostfs"
 """The kernel's initialization of hostfs, by which a guest can mount a directory of this machine."""
 
@@ -267,11 +269,15 @@ def missing() -> list[str]:
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         return [f"User-Mode Linux runs on x86-64 Linux only; this is {platform.machine()} {platform.system()}"]
     if memory_directory() is None:
-        return ["/dev/shm must be writable and allow execution: sudo mount -o remount,rw,exec /dev/shm"]
+        if not os.access(SHARED, os.W_OK):
+            return [
+                f"{SHARED} is not there, or not writable: sudo mkdir -p {SHARED}; sudo mount -t tmpfs tmpfs {SHARED}"
+            ]
+        return [f"{SHARED} does not allow execution, or has no room: sudo mount -o remount,rw,exec {SHARED}"]
     return []
 
 
-def memory_directory(candidates: Sequence[Path] = (Path("/dev/shm"),)) -> Path | None:
+def memory_directory(candidates: Sequence[Path] = (SHARED,)) -> Path | None:
     """The first directory whose files can be mapped as executable, as a kernel needs for its memory; None if none."""
     return next((directory for directory in candidates if _maps_executable(directory)), None)
 
