@@ -17,7 +17,9 @@ from xml.etree import ElementTree
 import pytest
 
 from minigts.errors import InputError
-from minigts.report import render
+from minigts.report import phrasing, render
+from minigts.report.points import ThroughputPoint
+from minigts.tools import TOOLS
 
 SAMPLE = Path(__file__).parents[1] / "report_sample"
 FIGURES = ("latency-by-hops", "tcp-by-hops", "udp-by-hops", "topology")
@@ -108,6 +110,25 @@ def test_page_stands_alone(rendered: Path) -> None:
     inner = {link[1:] for link in page.links if link.startswith("#")}
     assert inner <= set(page.ids)
     assert len(page.ids) == len(set(page.ids)), "figures must not share ids"
+
+
+def test_rates_whose_samples_differ_are_told_with_their_interval() -> None:
+    """One course over lines that lose ranked networks by chance, and its first paragraph gave medians alone."""
+
+    def point(overlay: str, hops: int, median: float, low: float | None, high: float | None) -> ThroughputPoint:
+        return ThroughputPoint(overlay, "tcp", TOOLS["iperf3-tcp"], "a", "b", hops, 5, median, 95.6, low, high)
+
+    steady = [point("none", 1, 94.9, 94.8, 95.0), point("none", 4, 94.5, 94.5, 94.5)]
+    assert "brackets" not in (said := "".join(phrasing.throughput(steady)))
+    assert "reached 94.9 Mbit/s at 1 hop and 94.5 Mbit/s at 4 hops without an overlay (" in said
+    lossy = [*steady[:1], point("none", 4, 5.86, 4.04, 7.29), point("calico", 4, 6.25, 4.0, 8.07)]
+    said = "".join(phrasing.throughput(lossy))
+    assert "5.9 (4.0 to 7.3) Mbit/s at 4 hops without an overlay" in said
+    assert "networks whose intervals overlap are not told apart." in said
+    (alone,) = phrasing.throughput([point("none", 1, 20.0, 10.0, 30.0)])
+    assert alone.endswith("In brackets is the interval of the median.")
+    (single,) = phrasing.throughput([point("none", 1, 20.0, None, None)])
+    assert "20.0 Mbit/s" in single
 
 
 @pytest.mark.parametrize(

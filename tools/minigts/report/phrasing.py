@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 MOST_TOLD = 4
 """The most series that a sentence describes."""
+INTERVAL = " In brackets is the interval of the median"
+OVERLAPPING = ", and networks whose intervals overlap are not told apart"
+"""What has to be known of rates whose samples differ."""
 ABOVE_THE_CEILING = (
     " A rate above the ceiling is in how iperf3 counts: its receiver also counts what waits or is under way when the "
     "time ends, which tells in a short measurement."
@@ -228,15 +231,23 @@ def _ends(name: str, points: Sequence[ThroughputPoint]) -> str:
     series = [[point for point in points if point.overlay == overlay] for overlay in overlays]
     told = [_first_and_last(own[0], own[-1]) for own in series]
     above = any(point.share is not None and point.share > 1 for point in points)
-    return f"{measurement(name)} reached {enumeration(told)}.{ABOVE_THE_CEILING if above else ''}"
+    spread = any(point.is_spread for own in series for point in (own[0], own[-1]))
+    of_interval = f"{INTERVAL}{OVERLAPPING if len(series) > 1 else ''}." if spread else ""
+    return f"{measurement(name)} reached {enumeration(told)}.{of_interval}{ABOVE_THE_CEILING if above else ''}"
 
 
 def _first_and_last(first: ThroughputPoint, last: ThroughputPoint) -> str:
     both = list(dict.fromkeys((first, last)))
-    rates = enumeration(f"{point.median_mbit:.1f} Mbit/s at {count_phrase(point.hops, 'hop')}" for point in both)
+    rates = enumeration(f"{_rate(point)} Mbit/s at {count_phrase(point.hops, 'hop')}" for point in both)
     shares = enumeration(f"{100 * point.share:.1f} %" for point in both if point.share is not None)
     where = "without an overlay" if first.overlay == PLAIN else f"over {first.overlay}"
     return f"{rates} {where}" + (f" ({shares} of the ceiling)" if shares else "")
+
+
+def _rate(point: ThroughputPoint) -> str:
+    """`94.9`, or `5.9 (4.1 to 7.2)` where the samples differ by more than a twentieth."""
+    among = f" ({point.low_mbit:.1f} to {point.high_mbit:.1f})" if point.is_spread else ""
+    return f"{point.median_mbit:.1f}{among}"
 
 
 def _range(name: str, points: Sequence[ThroughputPoint]) -> str:

@@ -71,6 +71,14 @@ class ThroughputPoint:
     n: int
     median_mbit: float
     bound_mbit: float | None
+    low_mbit: float | None = None
+    high_mbit: float | None = None
+    """The ends of the median's interval; None for a single sample."""
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether the ends are more than a twentieth apart, so that the median alone would say too much."""
+        return self.low_mbit is not None and self.high_mbit is not None and self.high_mbit > 1.05 * self.low_mbit
 
     @property
     def share(self) -> float | None:
@@ -162,6 +170,8 @@ def throughput_points(summary: Sequence[SummaryRow], plan: Plan | None) -> tuple
             row.n,
             row.median,
             row.predicted if row.predicted is not None else _ceiling(row, plan),
+            row.low,
+            row.high,
         )
         for measurement in measurements(summary, "throughput")
         for row in paths(summary, measurement)
