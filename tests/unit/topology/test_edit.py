@@ -99,8 +99,61 @@ def test_a_file_that_says_neither_has_the_plan_that_it_had() -> None:
 
 def test_a_block_that_is_used_up_is_named() -> None:
     lab = made("name: x\nsubnets: 192.168.4.0/24\nhosts: {a: , b: }\nlinks:\n- ends: [a, b]\n")
-    with pytest.raises(InputError, match=r"no subnet is left in 192\.168\.4\.0/24 beside the lab's: give"):
+    with pytest.raises(InputError, match=r"192\.168\.4\.0/24 holds 1; give .* each of them a `subnet:`"):
         add_host(lab, "c", "b", {})
+
+
+LABS = {
+    "plain": CHAIN,
+    "of IPv6 alone": CHAIN.replace("hosts:", "ipv6: true\nipv4: false\nhosts:"),
+    "in virtual time": CHAIN.replace("hosts:", "time: virtual\nhosts:"),
+    "with an overlay": CHAIN.replace("hosts:", "overlay: swarm\nhosts:"),
+    "without routes": CHAIN.replace("hosts:", "routing: neighbours\nhosts:"),
+    "with costs": CHAIN.replace("10ms}", "10ms, cost: 5}").replace("20ms,", "20ms, cost: 5,"),
+}
+OF_LINKS = {
+    "rtt": ("0ms", "30s"),
+    "rate": ("10mbit", "1bit"),
+    "rate.peak": ("50mbit",),
+    "queue": ("100kB", "20packets"),
+    "queue.discipline": ("codel", "red"),
+    "jitter": ("2ms",),
+    "blackhole": ("1000B", "9000B"),
+    "mtu": ("9000", "68"),
+    "cost": ("5", "0"),
+    "subnet": ("172.16.1.0/24", "192.168.3.0/30", "10.255.0.0/24", "fd00::/64"),
+}
+OF_HOSTS = {"ecn": ("on", "accurate"), "memory": ("256MB", "1MB"), "sysctls.net.core.somaxconn": ("99",)}
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_what_is_added_is_taken_exactly_where_a_file_with_it_is(lab: str) -> None:
+    chance, plan, taken, refused = random.Random(lab), made(LABS[lab]), 0, 0
+    values = {**OF_LINKS, **OF_HOSTS}
+    for _ in range(120):
+        words = {word: chance.choice(values[word]) for word in chance.sample([*values], chance.randint(0, 3))}
+        links, hosts = ({key: value for key, value in words.items() if key in of} for of in (OF_LINKS, OF_HOSTS))
+        nested = {key: f"{{{key.partition('.')[2]}: {value}}}" for key, value in links.items() if "." in key}
+        if {key.partition(".")[0] for key in nested} & {*links}:
+            continue  # `queue` and `queue.discipline` are one key of a file
+        of_link = {key.partition(".")[0]: nested.get(key, value) for key, value in links.items()}
+        of_host = {
+            "sysctls" if "." in key else key: "{net.core.somaxconn: 99}" if "." in key else hosts[key] for key in hosts
+        }
+        wanted = LABS[lab].replace(
+            "c: }", f"c: , d: {{{', '.join(f'{key}: {its}' for key, its in of_host.items())}}}}}"
+        )
+        wanted += f"- {{ends: [d, b]{''.join(f', {key}: {its}' for key, its in of_link.items())}}}\n"
+        try:
+            file = made(wanted)
+        except InputError:
+            refused += 1
+            with pytest.raises(InputError):
+                add_host(plan, "d", "b", words)
+        else:
+            taken += 1
+            assert add_host(plan, "d", "b", words) == file
+    assert taken and refused
 
 
 @pytest.mark.parametrize("file", ["chain6", "ipv6", "mesh6", "star"])
@@ -168,6 +221,8 @@ def test_what_is_added_by_hand_has_the_settings_that_a_file_gives_it() -> None:
 
 
 LAB = load(TOPOLOGIES / "switched.yaml")
+SWARM = made(CHAIN.replace("name: x\n", "name: x\noverlay: swarm\n"))
+ONLY_IPV6 = made(CHAIN.replace("name: x\n", "name: x\nipv6: true\nipv4: false\n"))
 ROUTERS = load(TOPOLOGIES / "ring6-ospf.yaml")
 CHANGING = load(TOPOLOGIES / "changing.yaml")
 GROUPS = load(TOPOLOGIES / "fourpairs.yaml")
@@ -180,7 +235,7 @@ VLANS = load(TOPOLOGIES / "vlans.yaml")
         (lambda: add_host(PLAN, "B!", "a", {}), "'B!' is not a host name"),
         (lambda: add_host(PLAN, "localhost", "a", {}), "'localhost' is every host's name for itself"),
         (lambda: add_host(PLAN, "b", "a", {}), "b is in the lab already"),
-        (lambda: add_host(PLAN, "d", "aa", {}), "no host or switch 'aa'; there are a, b, c"),
+        (lambda: add_host(PLAN, "d", "aa", {}), "no host 'aa'; hosts are a, b, c, d; did you mean 'a'?"),
         (lambda: add_host(PLAN, "d", "a", {"rat": "1mbit"}), "'rat' is no setting of a link: write rtt, delay"),
         (lambda: add_host(PLAN, "d", "a", {"rate": "1"}), "rate: "),
         (lambda: add_host(PLAN, "d", "a", {"ecn": "yes"}), "ecn: 'yes' is not a choice of ECN: write off, on"),
@@ -194,16 +249,18 @@ VLANS = load(TOPOLOGIES / "vlans.yaml")
         (lambda: add_link(PLAN, "a", "c", {"name": "a-b"}), "link 'a-b' is in the lab already"),
         (
             lambda: add_link(PLAN, "a", "c", {"subnet": "10.20.1.0/25"}),
-            "10.20.1.0/25 is given, and the lab has 10.20.1.0/24",
+            "subnet: 10.20.1.0/25 overlaps 10.20.1.0/24 of links.b-c",
         ),
-        (lambda: add_link(PLAN, "a", "c", {"subnet": "172.16.1.0/24"}), "kept for Docker"),
-        (lambda: add_link(LAB, "ams1", "s2", {}), "host 'ams1' is on the segment of s2 already"),
+        (lambda: add_link(SWARM, "a", "c", {"subnet": "172.16.1.0/24"}), "kept for Docker"),
+        (lambda: add_link(LAB, "ams1", "s2", {}), "host 'ams1' is on this segment already"),
         (lambda: add_link(LAB, "s1", "s2", {}), "a link between two switches"),
         (
             lambda: add_host(LAB, "d", "s1", {"mtu": "9000"}),
-            "MTU 9000 differs from that of the links of s1: say mtu=1500",
+            "MTU 9000 differs from the MTU 1500 of links.ams1-s1",
         ),
-        (lambda: add_host(LAB, "d", "s1", {"subnet": "10.9.0.0/24"}), "has the subnet 10.20.0.0/24: leave subnet out"),
+        (lambda: add_host(LAB, "d", "s1", {"subnet": "10.9.0.0/24"}), "subnet: 10.9.0.0/24 differs from 10.20.0.0/24"),
+        (lambda: add_host(PLAN, "d", "a", {"ecn": "accurate"}), "ecn: accurate ECN exists only in virtual time"),
+        (lambda: add_link(ONLY_IPV6, "a", "c", {"subnet": "10.9.0.0/24"}), "`subnet:` is of IPv4"),
         (lambda: add_host(VLANS, "d", "s1", {}), "the links of s1 have VLANs"),
         (lambda: remove_host(VLANS, "guest2"), "the links of s2 have VLANs"),
         (lambda: add_host(ROUTERS, "d", "ams", {}), "by OSPF"),

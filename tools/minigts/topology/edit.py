@@ -6,30 +6,33 @@ What is new is numbered as an edited file is, by `renumber`, and what comes of i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from ipaddress import IPv4Network
 from itertools import combinations
+from types import MappingProxyType
 from typing import TypeVar
 
 from pydantic import ValidationError
 
 from minigts.errors import InputError
-from minigts.language.blocks import reserved_block
 from minigts.language.problems import did_you_mean, list_names, path_of, quote
+from minigts.language.tree import Data
 from minigts.language.validation import findings_of
 from minigts.topology import sites
 from minigts.topology.difference import FROM_START, difference
-from minigts.topology.fields import MOST_HOSTS
 from minigts.topology.host_settings import BY_HAND, HOST_SETTINGS, HostSpec, misfits
+from minigts.topology.link_rules import RuledLink
 from minigts.topology.link_settings import SETTABLE
 from minigts.topology.plan.build import end_of, free_name, host_of, link_of, shapings
 from minigts.topology.plan.elements import Host, HostPort, Link, Port, Switch
 from minigts.topology.plan.plan import Plan
-from minigts.topology.read.declared import DraftLink
+from minigts.topology.read.declared import Draft, DraftHost, DraftLink, DraftSwitch
 from minigts.topology.read.draft import draft_host, draft_link
 from minigts.topology.read.links import BY_HAND as OF_LINKS_BY_HAND
 from minigts.topology.read.links import LinkSpec
 from minigts.topology.read.model import Defaults
-from minigts.topology.read.whole_file import link_problems, wrong_with_name
+from minigts.topology.read.per_direction import BothWays
+from minigts.topology.read.whole_file import check
 from minigts.topology.renumber import renumber_plan
 
 NO_DEFAULTS = Defaults()
@@ -45,56 +48,41 @@ def add_host(
     topology file, with a dot for each mapping (`sysctls.net.ipv4.ip_forward`). `defaults` is what the lab's file says
     for others. Raises InputError where the host cannot be added.
     """
-    if (problem := wrong_with_name(name)) is not None:
-        raise InputError(problem)
     if name in _machines(plan):
         raise InputError(f"{name} is in the lab already")
-    if len(plan.machines) >= MOST_HOSTS:
-        raise InputError(f"the lab has {len(plan.machines)} hosts and switches; at most {MOST_HOSTS} are possible")
     written = _nested(settings)
     _require_by_hand(name, written)
+    own = {key: value for key, value in written.items() if key in BY_HAND}
     try:
-        spec = HostSpec.model_validate({key: value for key, value in written.items() if key in BY_HAND})
+        spec = HostSpec.model_validate(own)
     except ValidationError as error:
         raise _refusal(error, HostSpec) from error
-    index = 1 + max(host.index for host in plan.hosts)
     usual = HostSpec.model_construct(**{key: getattr(defaults.host, key, None) for key in BY_HAND})
-    host = host_of(draft_host((), name, (spec, usual)), index, (), "")
+    host = draft_host(("hosts", name), name, (spec, usual))
     of_link = {key: value for key, value in settings.items() if key.partition(".")[0] not in BY_HAND}
-    return add_link(plan, name, neighbour, of_link, defaults, beside=(host,))
+    return _with_link(plan, _drafted_link(plan, name, neighbour, of_link, defaults), (host,), {name: own})
 
 
 def add_link(
-    plan: Plan,
-    first: str,
-    second: str,
-    settings: Mapping[str, str],
-    defaults: Defaults = NO_DEFAULTS,
-    *,
-    beside: Sequence[Host] = (),
+    plan: Plan, first: str, second: str, settings: Mapping[str, str], defaults: Defaults = NO_DEFAULTS
 ) -> Plan:
-    """The plan with a new link between two machines. `defaults` are those of the lab's file, `beside` hosts that are
-    added with it. Raises InputError."""
-    hosts = (*plan.hosts, *beside)
-    everything: tuple[Host | Switch, ...] = (*hosts, *plan.switches)
-    machines = {each.name: each for each in everything}
-    for name in (first, second):
-        if name not in machines:
-            hint = did_you_mean(name, machines)
-            raise InputError(f"no host or switch {quote(name)}; there are {list_names([*machines])}{hint}")
-    where = {name: each.location for name, each in machines.items()}
-    draft = _drafted(plan, first, second, settings, where, defaults)
-    if plan.links and not plan.has_routers and (plan.links[0].cost is None) is not (draft.costs is None):
-        has = "routes follow round trips, so a link has no cost" if draft.costs else "links have costs: say cost=10"
-        raise InputError(f"the lab's {has}")
-    taken = {link.name for link in plan.links}
-    if draft.name in taken:
-        raise InputError(f"link {draft.name!r} is in the lab already")
-    switch = _switch_of(machines[first], machines[second])
-    if switch is not None:
-        _require_fit(plan, draft, switch)
-    subnet = _subnet(plan, draft, switch)
-    link = link_of(0, draft, draft.name or free_name(draft.ends, taken), {None: str(subnet)}, plan.family)
+    """The plan with a new link between two machines. `defaults` are those of the lab's file. Raises InputError."""
+    return _with_link(plan, _drafted_link(plan, first, second, settings, defaults))
+
+
+def _with_link(
+    plan: Plan, draft: DraftLink, beside: Sequence[DraftHost] = (), written: Mapping[str, Data] = MappingProxyType({})
+) -> Plan:
+    """The plan with a link, and with a host beside it of which `written` is said."""
+    lab, switch = _as_in_a_file(plan), _switch_of(plan, draft.ends)
+    drafted = replace(lab, hosts=(*lab.hosts, *beside), links=(*lab.links, draft))
+    if any(link.delay_from is not None for link in plan.links):
+        drafted = replace(drafted, links=(*lab.links, sites.add_site_delays(drafted).links[-1]))
+    _require_as_a_file(plan, drafted, written)
+    hosts = (*plan.hosts, *(host_of(each, 1 + max(host.index for host in plan.hosts), (), "") for each in beside))
+    draft = drafted.links[-1]
+    subnet = IPv4Network(draft.subnet or (NO_SUBNET if switch is None else _own_subnet(plan, switch)))
+    link = link_of(0, draft, str(draft.where[1]), {None: str(subnet)}, plan.family)
     addresses = {end: str(subnet[number]) for number, end in enumerate(link.ends, 1)}
     if switch is not None:  # taken, so the host gets the lowest address that is free
         addresses = dict.fromkeys(link.ends, switch.address)
@@ -110,6 +98,60 @@ def add_link(
         (*plan.links, link),
         () if draft.subnet is None else (link.name,),
     )
+
+
+def _as_in_a_file(plan: Plan) -> Draft:
+    """The lab's hosts, switches and links as far as the rules of a file ask for them."""
+
+    def drafted(link: Link) -> DraftLink:
+        ruled = RuledLink.of_plan(plan, link)
+        costs = None if link.cost is None or plan.has_routers else BothWays(link.cost, link.cost_back or link.cost)
+        vlans = tuple(each.number for each in link.vlans) or None
+        where, ways = ("links", link.name), BothWays(*ruled.ways)
+        return DraftLink(
+            where, link.ends, link.name, link.subnet, ways, ruled.mtu, costs=costs, vlan=link.vlan, vlans=vlans
+        )
+
+    return Draft(
+        tuple(
+            DraftHost(("hosts", each.name), each.name, HostSpec.model_construct(location=each.location))
+            for each in plan.hosts
+        ),
+        tuple(map(drafted, plan.links)),
+        all_hosts=True,
+        all_links=True,
+        switches=tuple(
+            DraftSwitch(
+                ("switches", each.name),
+                each.name,
+                each.location,
+                each.memory_mb,
+                each.controller,
+                *(() if each.spanning_tree is None else (each.spanning_tree.protocol, each.spanning_tree.priority)),
+            )
+            for each in plan.switches
+        ),
+    )
+
+
+def _require_as_a_file(plan: Plan, drafted: Draft, written: Mapping[str, Data]) -> None:
+    """Raise InputError for the first thing that is wrong in a file of the lab with what is new in `drafted`."""
+    document: dict[str, Data] = {
+        "routing": plan.routing,
+        "subnets": plan.subnets,
+        "overlay": plan.overlay,
+        "groups": {each.name: [*each.hosts] for each in plan.groups} or None,
+        "ipv6": None if plan.ipv6 is None else "true",
+        "ipv4": None if plan.ipv4 else "false",
+    }
+    known = [*check(document, _as_in_a_file(plan), None, plan.time)]
+    with_new: dict[str, Data] = {**document, "hosts": dict(written)}
+    new = ({*drafted.links[-1].where[1:]}, {*written})
+    found = (*check(with_new, drafted, None, plan.time), *sites.check(drafted))
+    for where, why in (each for each in found if each not in known):
+        of_new = len(where) > 1 and any(where[1] in each for each in new)
+        place = "" if "ends" in where else path_of(where[2:] if of_new else where)
+        raise InputError(f"{place}: {why}" if place else why)
 
 
 def remove_link(plan: Plan, name: str) -> Plan:
@@ -154,14 +196,7 @@ def _without(plan: Plan, host: str | None, names: Sequence[str]) -> Plan:
     return fewer
 
 
-def _drafted(
-    plan: Plan,
-    first: str,
-    second: str,
-    settings: Mapping[str, str],
-    where: Mapping[str, str | None],
-    defaults: Defaults,
-) -> DraftLink:
+def _drafted_link(plan: Plan, first: str, second: str, settings: Mapping[str, str], defaults: Defaults) -> DraftLink:
     written = _nested(settings)
     if strange := next((key for key in written if key not in OF_LINKS_BY_HAND), None):
         raise InputError(f"{quote(strange)} is no setting of a link: write {list_names([*OF_LINKS_BY_HAND])}")
@@ -169,25 +204,20 @@ def _drafted(
         spec = LinkSpec.model_validate({"ends": [first, second], **written})
     except ValidationError as error:
         raise _refusal(error, LinkSpec) from error
-    draft = draft_link((), spec.ends, (spec, defaults.link), spec)
+    taken = {link.name for link in plan.links}
+    if spec.name in taken:
+        raise InputError(f"link {spec.name!r} is in the lab already")
+    name = spec.name or free_name(spec.ends, taken)
+    draft = draft_link(("links", name), spec.ends, (spec, defaults.link), spec)
     if draft.tables is not None:
         raise InputError("links of the lab's file have a table of delays: give this one a jitter of its own, or 0ms")
-    if any(link.delay_from is not None for link in plan.links):
-        draft = sites.add_site_delay(draft, where)
-        nowhere = (sites.no_site(where[end]) for end in draft.ends if draft.delay_from == "no site")
-        if problem := next((each for each in nowhere if each is not None), None):
-            raise InputError(problem)
-    if first == second:
-        raise InputError(f"a link from {first!r} to itself; its two ends must be different hosts")
-    if wrong := next(link_problems(draft), None):
-        raise InputError(wrong[1])
     return draft
 
 
-def _nested(settings: Mapping[str, str]) -> dict[str, str | dict[str, str]]:
+def _nested(settings: Mapping[str, str]) -> dict[str, Data]:
     """The settings as a file has them: `queue=100kB queue.discipline=codel` is `queue: {size: 100kB, discipline:
     codel}`."""
-    found: dict[str, str | dict[str, str]] = {}
+    found: dict[str, Data] = {}
     for word, value in settings.items():
         head, _, key = word.partition(".")
         if key or any(each.startswith(f"{head}.") for each in settings):
@@ -218,37 +248,17 @@ def _machines(plan: Plan) -> dict[str, Host | Switch]:
     return {machine.name: machine for machine in plan.machines}
 
 
-def _switch_of(first: Host | Switch, second: Host | Switch) -> Switch | None:
-    switches = [each for each in (first, second) if isinstance(each, Switch)]
+def _switch_of(plan: Plan, ends: tuple[str, str]) -> Switch | None:
+    switches = [each for each in plan.switches if each.name in ends]
     if len(switches) > 1:
         raise InputError("a link between two switches would make one segment of two, or a ring: change the topology")
+    if switches and switches[0].vlans:
+        raise InputError(f"the links of {switches[0].name} have VLANs: change the topology, and bring the lab up anew")
     return switches[0] if switches else None
-
-
-def _require_fit(plan: Plan, draft: DraftLink, switch: Switch) -> None:
-    """Raise InputError where the link cannot join the switch's segment."""
-    mtu = switch.ports[0].mtu
-    if draft.mtu != mtu:
-        raise InputError(f"MTU {draft.mtu} differs from that of the links of {switch.name}: say mtu={mtu}")
-    subnets = {link.name: link.subnet for link in plan.links}
-    there = {host.name for host in plan.hosts for port in host.ports if subnets[port.link] == _own_subnet(plan, switch)}
-    if again := there.intersection(draft.ends):
-        raise InputError(f"host {again.pop()!r} is on the segment of {switch.name} already: frames would go in a ring")
 
 
 def _own_subnet(plan: Plan, switch: Switch) -> str:
     return next(link.subnet for link in plan.links if link.name == switch.ports[0].link)
-
-
-def _subnet(plan: Plan, draft: DraftLink, switch: Switch | None) -> IPv4Network:
-    """The switch's subnet, or the one that the user gives; without either one that nobody has."""
-    own = None if switch is None else _own_subnet(plan, switch)
-    if own is not None and draft.subnet not in (None, own):
-        raise InputError(f"the segment of {draft.ends[1]} has the subnet {own}: leave subnet out")
-    found = IPv4Network(own or draft.subnet or NO_SUBNET)
-    if draft.subnet is not None and own is None and (user := reserved_block(found)):
-        raise InputError(f"subnet: {found} overlaps {user}")
-    return found
 
 
 def _with_port(host: Host, end: Port | None, addresses: Mapping[str, str], prefix: int) -> Host:

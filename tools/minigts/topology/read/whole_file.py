@@ -140,8 +140,8 @@ def _subnets(drafted: Draft, subnets: Data, overlaid: bool) -> Iterator[Finding]
     assigned = assign(explicit, pool, [len(part.members) for part in parts])
     if None in assigned:
         where = links[parts[assigned.index(None)].links[0]].where
-        left = f"{assigned.count(None)} of {len(parts)} links get no subnet"
-        yield where, f"{left}: {pool} holds {capacity(pool)}; give a larger block as `subnets:`"
+        left = f"{assigned.count(None)} of {len(parts)} links get no subnet: {pool} holds {capacity(pool)}"
+        yield where, f"{left}; give a larger block as `subnets:`, or each of them a `subnet:`"
     yield from _room(drafted, parts, assigned)
     yield from _addresses(drafted, parts, explicit)
 
