@@ -195,11 +195,12 @@ def test_random_labs_keep_their_ports_when_they_are_stored_edited_applied_and_wr
     again = parse(network.text(detect.read(foreign_writers.containerlab(network_of(plan)), "x.clab.yml")), "x.yaml")
     assert [sorted(each.items()) for each in named_ends(again)] == [sorted(each.items()) for each in named_ends(plan)]
     for _ in range(6):
+        first, second = chance.sample([host.name for host in plan.hosts], 2)
         try:
             after = (
                 remove_link(plan, chance.choice(plan.links).name)
                 if chance.random() < 0.5
-                else add_link(plan, *chance.sample([host.name for host in plan.hosts], 2), {})
+                else add_link(plan, first, second, {})
             )
         except InputError:
             continue
