@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -301,11 +302,13 @@ MOST_COLUMNS, BESIDE_A_LABEL = 3, 7
 
 
 def _columns(labels: Sequence[str], across: int) -> int:
-    """How many columns these labels have in a legend as wide as that many letters; they fill column after column."""
+    """How many columns these labels have in a legend as wide as that many letters; they fill column after column, the
+    first ones with one label more where not all can have as many."""
     for columns in range(min(MOST_COLUMNS, len(labels)), 1, -1):
-        rows = -(-len(labels) // columns)
-        widths = [max(map(len, labels[first : first + rows])) for first in range(0, len(labels), rows)]
-        if sum(widths) + BESIDE_A_LABEL * len(widths) <= across:
+        rows, longer = divmod(len(labels), columns)
+        ends = list(itertools.accumulate(rows + (column < longer) for column in range(columns)))
+        widths = [max(map(len, labels[first:last])) for first, last in itertools.pairwise((0, *ends))]
+        if sum(widths) + BESIDE_A_LABEL * columns <= across:
             return columns
     return 1
 
