@@ -48,6 +48,11 @@ class GradeRow:
     """The digest of its evidence, which is no column."""
 
     @property
+    def all_of_same(self) -> str:
+        """The student and those of `same_as`, sorted."""
+        return ", ".join(sorted({self.student, *self.same_as.split(", ")} - {""}))
+
+    @property
     def passed(self) -> bool:
         """Whether the work as handed in passes, and its repetition, too, if there was one."""
         return self.verdict == PASSED and self.again in ("", PASSED)

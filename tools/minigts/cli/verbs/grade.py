@@ -63,11 +63,7 @@ def grade(
     places = [grades.COLUMNS.index(name) for name in shown]
     rows = ([grades.cells(row)[place] for place in places] for row in found)
     tables.show_table("grades", [name.replace("_", " ") for name in shown], rows)
-    for row in found:
-        if row.same_as:
-            console.note(
-                f"{row.student} has the evidence of {row.same_as} in lesson {row.lesson}, to the microsecond of its "
-                "measuring: it is of one lab"
-            )
+    for lesson, names in dict.fromkeys((row.lesson, row.all_of_same) for row in found if row.same_as):
+        console.note(f"lesson {lesson}: {names} have handed in the evidence of one check, to the microsecond")
     passed = sum(row.passed for row in found)
     console.note(f"{passed} of {len(found)} passed" + ("" if output is None else f"; {output} has all columns"))
