@@ -313,6 +313,8 @@ def test_a_claim_names_a_column_that_its_measurement_has(claim: str, message: st
         (1410, {"vxlan"}, 1460),
         (1480, {"none"}, 1480),
         (1410, {"udp"}, 1500),
+        (1420, {"wireguard"}, 1480),
+        (1440, {"wireguard"}, 1500),
         (1480, {"none", "ipip"}, 1500),
         (1450, set(), 1500),
     ],

@@ -83,10 +83,14 @@ def underlay_mtu(plan: Plan) -> int:
     return min((port.mtu for host in plan.hosts for port in host.ports), default=1500)
 
 
+AROUND_A_FULL_PACKET = {**HEADER_BYTES, "wireguard": 60, "wireguard6": 80}
+"""Bytes around a packet as large as the MTU, by encapsulation. WireGuard pads none beyond the MTU."""
+
+
 def outer_mtu(mtu: int, underlay: int, seen: Collection[str]) -> int:
     """The size of a packet of `mtu` bytes on links of MTU `underlay`, with the encapsulations `seen` there.
 
     Encapsulations of unknown header size are assumed to fill the underlay's MTU.
     """
-    added = HEADER_BYTES.get("+".join(seen))
+    added = AROUND_A_FULL_PACKET.get("+".join(seen))
     return underlay if added is None else min(underlay, mtu + added)
