@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 from isolated import run_isolated
 
-from minigts.errors import CommandFailed, CommandTimeout, EnvironmentLacks
+from minigts.errors import BrokenOff, CommandFailed, CommandTimeout, EnvironmentLacks
 from minigts.machine import shell
 
 TOOLS = Path(__file__).parents[3] / "tools"
@@ -103,3 +104,29 @@ def test_a_program_that_may_not_be_started_counts_as_not_installed(
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EnvironmentLacks, match="'closed' is not installed"):
         shell.run(["closed"], timeout_s=10)
+
+
+def test_a_program_that_prints_without_end_is_ended(tmp_path: Path) -> None:
+    with pytest.raises(CommandFailed) as caught:
+        shell.run_bounded(script(tmp_path, "yes\n"), timeout_s=60, most_bytes=10_000)
+    assert caught.value.stdout == "y\n" * 5000
+    wait_for_none_left(tmp_path)
+
+
+def test_a_bounded_program_has_its_input_its_code_and_its_time(tmp_path: Path) -> None:
+    argv = script(tmp_path, "cat; echo err >&2; exit 3\n")
+    done = shell.run_bounded(argv, timeout_s=60, most_bytes=100, stdin=b"in\n")
+    assert (done.code, done.stdout, done.stderr) == (3, "in\n", "err\n")
+    with pytest.raises(CommandTimeout):
+        shell.run_bounded(script(tmp_path, f"bash -c 'sleep 60; true' {tmp_path}\n"), timeout_s=0.5, most_bytes=100)
+    wait_for_none_left(tmp_path)
+
+
+def test_a_bounded_program_that_is_broken_off_hears_it_as_ctrl_c(tmp_path: Path) -> None:
+    broken_off = threading.Event()
+    threading.Timer(0.5, broken_off.set).start()
+    argv = script(tmp_path, f"trap 'touch {tmp_path}/heard; exit' INT; while :; do sleep 0.1; done\n")
+    with pytest.raises(BrokenOff):
+        shell.run_bounded(argv, timeout_s=60, most_bytes=100, broken_off=broken_off)
+    assert (tmp_path / "heard").exists()
+    wait_for_none_left(tmp_path)

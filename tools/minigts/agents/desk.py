@@ -1,20 +1,22 @@
 """What an agent can do with one lab: each tool is a verb of the command line, with the lab's name and bounds.
 
 A tool runs minigts as a program of its own, as a user at a terminal would, so it says and refuses what the verb does,
-and is ended with it. Nothing that an agent writes becomes an option of a verb or a path of this machine: names are
-names, words stand behind `--`, and files are those of a host.
+and it ends with the server. Nothing that an agent writes becomes an option of a verb or a path of this machine: names
+are names, words stand behind `--`, and files are those of a host.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from minigts import foreign
 from minigts.api import open_lab
-from minigts.errors import CommandTimeout, InputError
+from minigts.errors import CommandFailed, CommandTimeout, InputError
 from minigts.foreign import Foreign
 from minigts.machine import shell
 from minigts.topology import link_rules
@@ -29,9 +31,15 @@ MOST_WRITTEN = 1_000_000
 """The most characters of a file that an agent writes."""
 LONGEST_S = 600.0
 """The longest that one call may take by the lab's time."""
+MOST_HEARD_BYTES = 10 << 20
+"""The most that a tool's program prints before it is ended."""
+LONGEST_WORD = 100_000
+"""The most bytes of a word that an agent writes: Linux takes none of more than 131,071."""
+STEP_S = 5.0
+"""How far the lab's time goes before `wait` looks whether its agent has gone."""
 REAL_LIMIT_S = 3600.0
 """The longest that one call may take by this machine's clock."""
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}")
+_NAME = re.compile(r"[A-Za-z0-9:][A-Za-z0-9._:/%-]{0,99}")
 _SETTING = re.compile(r"[a-z][a-z.]{0,39}=[A-Za-z0-9%][A-Za-z0-9 .%/:_-]{0,99}")
 _SHOWN: Mapping[str, str] = {
     "addresses": "ip address show",
@@ -47,6 +55,15 @@ _SHOWN: Mapping[str, str] = {
     "containers": "command -v docker >/dev/null && docker ps -a --no-trunc || echo no containers",
     "routing": "birdc show protocols all 2>/dev/null || vtysh -c 'show running-config' 2>/dev/null || echo no daemon",
 }
+READ = '[ -f "$0" ] || { echo "$0 is no plain file" >&2; exit 1; }; exec head -c 100000 -- "$0"'
+"""Of a plain file alone: to open a device or a pipe, such as that of a host's agent, may change what it is for."""
+_WRITE = 'mkdir -p "${0%/*}/" && cat >"$0"'
+_PROGRAM = """\
+import runpy, sys
+from minigts.machine import shell
+shell.die_with_parent(int(sys.argv.pop(1)))
+runpy.run_module("minigts", run_name="__main__", alter_sys=True)
+"""
 LOOKS = tuple(_SHOWN)
 """What `look` shows of a host."""
 
@@ -62,6 +79,8 @@ class Desk:
     """The tools for the lab of that name."""
 
     lab: str
+    broken_off: threading.Event = field(default_factory=threading.Event)
+    """Set by another thread when nobody wants the answer any more."""
 
     def status(self) -> str:
         return self._verb("status", "--lab", self.lab)
@@ -94,7 +113,7 @@ class Desk:
         return self._on(host, ["sh", "-c", _SHOWN[what]], 30)
 
     def read_file(self, host: str, path: str) -> str:
-        return self._on(host, ["head", "-c", "100000", "--", _path(path)], 30)
+        return self._on(host, ["sh", "-c", READ, _path(path)], 30)
 
     def ping(self, source: str, target: str, count: int, size: int, *, whole: bool) -> str:
         bounds = ["-c", str(_bounded(count, 1, 100)), "-W", "2", "-s", str(_bounded(size, 0, 65000))]
@@ -122,7 +141,10 @@ class Desk:
 
     def wait(self, seconds: float) -> str:
         """Let the lab's time pass."""
-        open_lab(self.lab).sleep(_bounded(seconds, 0.001, LONGEST_S))
+        left_s = _bounded(seconds, 0.001, LONGEST_S)
+        while left_s > 0 and not self.broken_off.is_set():
+            open_lab(self.lab).sleep(min(left_s, STEP_S))
+            left_s -= STEP_S
         return f"{seconds:g} s have passed in the lab"
 
     def run(self, host: str, command: str, seconds: float) -> str:
@@ -132,7 +154,9 @@ class Desk:
         if len(text) > MOST_WRITTEN:
             raise InputError(f"{len(text)} characters, where a file may have {MOST_WRITTEN}")
         where = _path(path)
-        self._on(host, ["sh", "-c", 'mkdir -p "${0%/*}/" && cat >"$0"', where], 60, text)
+        said = self._on(host, ["sh", "-c", _WRITE, where], 60, text)
+        if re.search(r"^exit code \d+\Z", said, re.MULTILINE):
+            raise InputError(f"{where} on {host} was not written: {said}")
         return f"{where} on {host} has {len(text)} characters now"
 
     def set_link(self, link: str, settings: Sequence[str], sender: str = "", *, reset: bool = False) -> str:
@@ -154,12 +178,13 @@ class Desk:
         return self._verb("restart", "--lab", self.lab, "--", _name(host))
 
     def _port(self, link: str, at: str) -> _End:
-        """The link's end at that host, or its first one."""
+        """The link's end at that host, or its first one at a host."""
         plan = open_lab(self.lab).plan
         found = link_names.link_named(plan, _name(link))
         if wrong := link_rules.strange_end(at or None, found.name, found.ends):
             raise InputError(wrong)
-        host = at or found.ends[0]
+        hosts = [end for end in found.ends if end in {each.name for each in plan.hosts}]
+        host = at or (hosts or found.ends)[0]
         return next(_End(host, port.name) for port in plan.machine(host).ports if port.link == found.name)
 
     def _on(self, host: str, argv: Sequence[str], seconds: float, stdin: str | None = None) -> str:
@@ -172,9 +197,17 @@ class Desk:
 
     def _verb(self, *words: str, stdin: str = "") -> str:
         """What the verb prints, and its exit code where that is not 0. Raises InputError for what it refuses."""
-        argv = [sys.executable, "-P", "-m", "minigts", *words]
+        argv = [sys.executable, "-P", "-c", _PROGRAM, str(os.getpid()), *map(_word, words)]
         try:
-            ended = shell.run(argv, timeout_s=REAL_LIMIT_S, check=False, stdin=stdin.encode())
+            ended = shell.run_bounded(
+                argv,
+                timeout_s=REAL_LIMIT_S,
+                most_bytes=MOST_HEARD_BYTES,
+                stdin=_encoded(stdin),
+                broken_off=self.broken_off,
+            )
+        except CommandFailed as error:
+            return f"{_text(error.out)}\n{_text(error.err)}\nit was ended, since it printed more than 10 MB"
         except CommandTimeout:
             return f"this took more than {REAL_LIMIT_S:g} s of this machine's time, and was ended"
         said, complained = _text(Foreign(ended.stdout)), _text(Foreign(ended.stderr))
@@ -212,8 +245,25 @@ def _name(text: str) -> str:
     return text
 
 
+def _encoded(text: str) -> bytes:
+    """Raises InputError for half a character of UTF-16, which JSON can hold."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{text[error.start : error.end]!a} is no character") from error
+
+
+def _word(text: str) -> str:
+    """A word of a command. Raises InputError for what Linux does not take as one."""
+    if (size := len(_encoded(text))) > LONGEST_WORD:
+        raise InputError(f"{size} bytes, where a command, a path or a filter may have {LONGEST_WORD}")
+    if "\0" in text:
+        raise InputError("a command, a path or a filter has no character NUL")
+    return text
+
+
 def _path(text: str) -> str:
-    if not text.startswith("/") or "\0" in text:
+    if not text.startswith("/"):
         raise InputError(f"{text[:60]!r}: a path on a host begins with /")
     return text
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias, get_args
 
+import anyio
 import anyio.to_thread
 import uvicorn
 from mcp.server.mcpserver import MCPServer
@@ -38,6 +39,10 @@ TOOLS: Mapping[Role, tuple[str, ...]] = {
 }
 """Those of `read` change nothing in a lab but its time; those of `repair` what is in hosts; those of `full` the lab."""
 PATH = "/mcp"
+MOST_AT_ONCE = 4
+"""How many calls run at once; others wait."""
+LAST_ANSWERS_S = 3
+"""How long a server that is to end waits for calls that run."""
 PAGES = ("lab", "topology-language", "routing-protocols", "overlays", "virtual-time", "glossary")
 INSTRUCTIONS = """\
 A network lab of minigts: hosts are Linux machines of their own, joined by links with delay, rate and loss. `status` and
@@ -57,7 +62,7 @@ def server(lab: str, role: Role) -> MCPServer:
     made = MCPServer(
         "minigts", title=f"Lab {lab}", version=minigts.__version__, instructions=INSTRUCTIONS, log_level="ERROR"
     )
-    tools = _Tools(Desk(lab))
+    tools = _Tools(lab)
     for each in ROLES[: ROLES.index(role) + 1]:
         for name in TOOLS[each]:
             hints = ToolAnnotations(readOnlyHint=each == "read")
@@ -74,94 +79,100 @@ def _pages() -> Iterable[Path]:
     return tuple(file.absolute() for file in files if file.is_file())
 
 
-async def _said(work: Callable[[], str]) -> str:
-    """What a tool says, from a thread of its own, since labs take seconds. An error is the agent's to read."""
-    try:
-        return await anyio.to_thread.run_sync(work)
-    except MinigtsError as error:
-        raise ToolError(str(error)) from error
-
-
 class _Tools:
     """A method for each tool. What it says of itself is the tool's description."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, lab: str) -> None:
+        self._lab = lab
+        self._places = anyio.CapacityLimiter(MOST_AT_ONCE)
+
+    async def _said(self, ask: Callable[[Desk], str]) -> str:
+        """What a tool says, from a thread of its own, since labs take seconds. An error is the agent's to read. When
+        the agent has gone, or takes the call back, the tool's program is ended."""
+        gone = threading.Event()
+        try:
+            return await anyio.to_thread.run_sync(
+                ask, Desk(self._lab, gone), abandon_on_cancel=True, limiter=self._places
+            )
+        except MinigtsError as error:
+            raise ToolError(str(error)) from error
+        finally:
+            gone.set()
 
     async def status(self) -> str:
         """The lab: its provider, time, overlay, hosts that are off, links that are down or changed."""
-        return await _said(self._desk.status)
+        return await self._said(Desk.status)
 
     async def topology(self) -> str:
         """The hosts and switches with their interfaces and addresses, and the links as they are declared."""
-        return await _said(self._desk.topology)
+        return await self._said(Desk.topology)
 
     async def explain(self, first: str, second: str = "") -> str:
         """Why a link is as it is (its name, or its two hosts): declared, set, as its hosts show it, the likely answer.
         For two hosts that no link joins: the ways between them."""
-        return await _said(partial(self._desk.explain, first, second))
+        return await self._said(lambda desk: desk.explain(first, second))
 
     async def look(self, host: Host, what: Sight) -> str:
         """What a host shows of itself, by its own programs."""
-        return await _said(partial(self._desk.look, host, what))
+        return await self._said(lambda desk: desk.look(host, what))
 
     async def ping(self, source: Host, target: Target, count: int = 3, size: int = 56, whole: bool = False) -> str:
         """Echo requests from a host, one a second. `size` is the payload in bytes; `whole` forbids fragments."""
-        return await _said(partial(self._desk.ping, source, target, count, size, whole=whole))
+        return await self._said(lambda desk: desk.ping(source, target, count, size, whole=whole))
 
     async def trace(self, source: Host, target: Target) -> str:
         """The hops from a host to a target."""
-        return await _said(partial(self._desk.trace, source, target))
+        return await self._said(lambda desk: desk.trace(source, target))
 
     async def logs(self, host: Host, only: str = "") -> str:
         """A host's logs: `only` is `console`, `dmesg` or a program's name."""
-        return await _said(partial(self._desk.logs, host, only))
+        return await self._said(lambda desk: desk.logs(host, only))
 
     async def events(self) -> str:
         """What has happened to the lab, a line of JSON each, with the lab's time."""
-        return await _said(self._desk.events)
+        return await self._said(Desk.events)
 
     async def read_file(self, host: Host, path: str) -> str:
         """The first 100,000 bytes of a file on a host."""
-        return await _said(partial(self._desk.read_file, host, path))
+        return await self._said(lambda desk: desk.read_file(host, path))
 
     async def capture(
         self, link: LinkName, seconds: float = 5, filter: str = "", at: str = "", count: int = 100
     ) -> str:
         """Frames on a link, a line each, for so many seconds of the lab or so many frames. `filter` is tcpdump's, `at`
         the end at which to look."""
-        return await _said(partial(self._desk.capture, link, at, filter, seconds, count))
+        return await self._said(lambda desk: desk.capture(link, at, filter, seconds, count))
 
     async def wait(self, seconds: float) -> str:
         """Let so many seconds of the lab pass, up to 600."""
-        return await _said(partial(self._desk.wait, seconds))
+        return await self._said(lambda desk: desk.wait(seconds))
 
     async def run(self, host: Host, command: str, seconds: float = 30) -> str:
         """A line of bash on a host, as root, without a terminal and without input, for at most so many seconds of the
         lab. Says what it prints, and its exit code where that is not 0."""
-        return await _said(partial(self._desk.run, host, command, seconds))
+        return await self._said(lambda desk: desk.run(host, command, seconds))
 
     async def write_file(self, host: Host, path: str, text: str) -> str:
         """Write a file on a host, in place of one that is there; its folder is made."""
-        return await _said(partial(self._desk.write_file, host, path, text))
+        return await self._said(lambda desk: desk.write_file(host, path, text))
 
     async def set_link(self, link: LinkName, settings: list[str], sender: str = "", reset: bool = False) -> str:
         """Set a link in both directions, or in that in which `sender` sends: `delay=40ms`, `rate=10mbit`, `loss=1%` …
         `reset` sets everything as the topology declares it."""
-        return await _said(partial(self._desk.set_link, link, settings, sender, reset=reset))
+        return await self._said(lambda desk: desk.set_link(link, settings, sender, reset=reset))
 
     async def link(self, link: LinkName, state: Literal["up", "down"], end: str = "", silent: bool = False) -> str:
         """Take a link down, or up again. Its ends lose their carrier; with `end` only that one does, with `silent`
         neither."""
-        return await _said(partial(self._desk.link, link, state, end, silent=silent))
+        return await self._said(lambda desk: desk.link(link, state, end, silent=silent))
 
     async def play(self) -> str:
         """Play the topology's schedule of link changes from now on, to its end."""
-        return await _said(self._desk.play)
+        return await self._said(Desk.play)
 
     async def restart(self, host: Host) -> str:
         """Start a host again; what it had in memory is lost."""
-        return await _said(partial(self._desk.restart, host))
+        return await self._said(lambda desk: desk.restart(host))
 
 
 class _WithToken:
@@ -184,5 +195,7 @@ def serve_http(made: MCPServer, access: Access, listening: socket.socket) -> Non
     """Serve at the address of `access`, until ctrl-c."""
     settings = TransportSecuritySettings(allowed_hosts=[*access.hosts], allowed_origins=[*access.origins])
     app = made.streamable_http_app(streamable_http_path=PATH, transport_security=settings, host=access.address)
-    config = uvicorn.Config(_WithToken(app, access), log_level="warning")
+    config = uvicorn.Config(
+        _WithToken(app, access), log_level="warning", ws="none", timeout_graceful_shutdown=LAST_ANSWERS_S
+    )
     uvicorn.Server(config).run(sockets=[listening])

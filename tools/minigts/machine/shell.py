@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
@@ -21,6 +21,8 @@ from minigts.machine import proc
 _PR_SET_PDEATHSIG = 1
 LOOK_EVERY_S = 0.2
 """The interval between looks at whether a run was broken off by another thread."""
+INTERRUPTED_S = 10.0
+"""The longest that a command which was interrupted may take to end, before it is killed."""
 FOR_OTHERS = 0o022
 """The umask for making the files of a system, which users other than this one have to read."""
 
@@ -73,6 +75,46 @@ def run(
     if check and completed.code != 0:
         raise CommandFailed("", argv, completed.code, completed.stdout, completed.stderr)
     return completed
+
+
+def run_bounded(
+    argv: Sequence[str],
+    *,
+    timeout_s: float,
+    most_bytes: int,
+    stdin: bytes = b"",
+    broken_off: threading.Event | None = None,
+) -> Completed:
+    """Run a command of any exit code, whose output may be endless, in a new process group, for a program with threads.
+
+    Raises `CommandFailed` with the beginning of its output when it prints more than `most_bytes`, `CommandTimeout`, and
+    `BrokenOff` when another thread sets `broken_off`. The group is then interrupted as by ctrl-c, and killed when it
+    does not end. It does not end with this process by itself: see `die_with_parent`.
+    """
+    started = time.monotonic()
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        given.write(stdin)
+        given.seek(0)
+        process = start(argv, output=output, errors=errors, stdin=given)
+        files, code = (output, errors), None
+        try:
+            while code is None and time.monotonic() - started < timeout_s and _sizes(files) <= most_bytes:
+                code = _code(process, LOOK_EVERY_S, broken_off)
+        finally:
+            if code is None:
+                _reaches_group(process, signal.SIGINT)
+                _end_group(process, INTERRUPTED_S)
+        is_long = _sizes(files) > most_bytes
+        said, complained = (_text((file.seek(0), file.read(most_bytes))[1]) for file in files)
+    if is_long:
+        raise CommandFailed("", argv, process.wait(), said, complained)
+    if code is None:
+        raise CommandTimeout("", argv, timeout_s, said, complained)
+    return Completed(tuple(argv), code, said, complained, time.monotonic() - started)
+
+
+def _sizes(files: Iterable[IO[bytes]]) -> int:
+    return sum(os.fstat(file.fileno()).st_size for file in files)
 
 
 ANYWHERE = Path("/")
