@@ -229,6 +229,12 @@ def test_setting_up_for_all_fills_the_shared_cache(bare: Path, cache: Path) -> N
     assert not cache.exists()
 
 
+def test_a_shared_cache_that_cannot_be_written_is_named(bare: Path) -> None:
+    done = launch(bare, "setup", "uml", "--shared", MINIGTS_SHARED_CACHE="/proc/no/such/place")
+    assert done.returncode == 3
+    assert "cannot write to /proc/no/such/place; run this as root, or name a directory of yours" in done.stderr
+
+
 def test_a_cache_that_cannot_be_written_is_named(copy: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = launch(copy, "plan", MINIGTS_CACHE="", XDG_CACHE_HOME=str(tmp_path / "file"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -124,6 +125,13 @@ def test_it_is_opened_to_all_but_for_what_is_not_finished(
     assert (modes["images/building-x"], modes["images/building-x/a"]) == (0o700, 0o600)
     assert stat.S_IMODE(shared.stat().st_mode) & 0o555 == 0o555
     assert (shared / "images/k/root.ext4").stat().st_mtime_ns == before, "copy-on-write disks depend on it"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_checkout_of_somebody_else_is_left_alone(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "import_root", lambda: Path("/usr"))
+    own.mkdir()
+    shared_cache.open_to_all(_nothing)
 
 
 def test_a_place_that_cannot_be_one_is_an_error_with_what_to_do(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:

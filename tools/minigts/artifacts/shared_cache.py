@@ -4,6 +4,7 @@ others, who build into their own caches what it lacks."""
 from __future__ import annotations
 
 import compileall
+import contextlib
 import os
 import stat
 from pathlib import Path
@@ -55,9 +56,12 @@ def _compile_program() -> None:
     """Compile the checkout's modules, which others may not write beside them, and would compile at each start. Where
     this user may not either, nothing is done."""
     package = paths.import_root() / "minigts"
+    if not os.access(package, os.W_OK):
+        return
     compileall.compile_dir(package, quiet=2)
     for each in package.rglob("__pycache__"):
-        _open(each)
+        with contextlib.suppress(PermissionError):  # somebody else's
+            _open(each)
 
 
 def _open(path: Path) -> None:
