@@ -138,7 +138,7 @@ CONSTANTS = (
         BBR,
         "bbr_cwnd_gain  = BBR_UNIT * 2;",
         "bbr_cwnd_gain  = BBR_UNIT * 22 / 10;",
-        ("bbr-flight", "bbr-loss"),
+        ("bbr-flight", "bbr-loss", "bbr-share"),
     ),
     Fault(
         "Reno keeps 0.45 of its window after a loss, not 0.5",

@@ -49,7 +49,7 @@ sources_of() {
   local format='${Package} ${Version} ${source:Package} ${source:Version}\n'
   dpkg-deb --show --showformat="$format" "$1"
   dpkg-deb --show --showformat='${Package} ${Version} ${Built-Using}, ${Static-Built-Using}\n' "$1" |
-    sed -E 's/[(,]/ & /g' |
+    sed -E 's/[(,=]/ & /g' |
     awk '{ for (at = 3; at < NF; at++) if ($at == "(" && $(at + 1) == "=") { sub(/\)$/, "", $(at + 2)); print $1, $2, $(at - 1), $(at + 2) } }'
 }
 
@@ -64,8 +64,9 @@ unpack_documentation() {
   cp -r "$output/tree/usr/share/common-licenses" "$output/licences"
 }
 
+# copyright_of PACKAGE: prints its copyright file, and what its authors want to be handed on in a file NOTICE.
 copyright_of() {
-  local doc=$output/tree/usr/share/doc/$1/copyright
+  local doc=$output/tree/usr/share/doc/$1/copyright notice
   if [[ -f $doc ]]; then
     cat -- "$doc"
   elif [[ -f $doc.gz ]]; then
@@ -73,6 +74,9 @@ copyright_of() {
   else
     fatal "$1 has no copyright file"
   fi
+  for notice in "${doc%/*}"/NOTICE*; do
+    [[ ! -f $notice ]] || case $notice in *.gz) zcat -- "$notice" ;; *) cat -- "$notice" ;; esac
+  done
 }
 
 end_with_caller
