@@ -191,7 +191,6 @@ PLANS = {
     ),
     "docs/agents.md": Plan(
         not_run={
-            "npx @modelcontextprotocol/inspector ./minigts mcp --role read": NOT_HERE,
             "./minigts mcp --role read --http --port 8138 --token-file token": OTHER_TEST + "tests/live/test_mcp.py",
         },
     ),
