@@ -60,3 +60,19 @@ def test_repetitions_that_decide_nothing_together_are_said_beforehand(tmp_path: 
     (line,) = decidable.too_few_in_words([prepared(tmp_path / "udp.yaml")], DEFAULT)
     assert line.startswith("udp: 5 repetitions in real time cannot decide ")
     assert line.endswith("which are tested together (Holm's procedure); 6 can")
+
+
+def test_so_are_replicates_and_a_single_course_is_no_sample(tmp_path: Path) -> None:
+    (shipped,) = (file for file in EXPERIMENTS if file.stem == "fast-links")
+    for number, said in ((1, ()), (7, ())):
+        assert decidable.too_few_in_words([of_replicates(shipped, number, tmp_path)], DEFAULT) == said
+    (line,) = decidable.too_few_in_words([of_replicates(shipped, 5, tmp_path)], DEFAULT)
+    assert line.startswith("fast-links: 5 replicates cannot decide 4 of 4 verdicts on claims of documents")
+    assert line.endswith("unless they come out all alike; 7 can")
+
+
+def of_replicates(shipped: Path, number: int, place: Path) -> Prepared:
+    text = shipped.read_text(encoding="utf-8").replace("\nreplicates: 7", f"\nreplicates: {number}")
+    text = text.replace("../topologies/", f"{shipped.parents[2]}/topologies/")
+    (place / shipped.name).write_text(text, encoding="utf-8")
+    return prepared(place / shipped.name)

@@ -37,22 +37,26 @@ def count_verdicts(prepared: Prepared, provider: str) -> Mapping[bool, Counter[s
 
 
 def too_few_in_words(several: Sequence[Prepared], provider: str) -> tuple[str, ...]:
-    """A line for each experiment in real time with claims that so few repetitions can never decide."""
+    """A line for each experiment with claims that so few repetitions, or replicates, can never decide. A single course
+    in virtual time is no sample, and has no line."""
     lines: dict[str, str] = {}
     for each in several:
         experiment = each.experiment
-        if not each.samples or each.plan.time != "real" or not experiment.claims or experiment.name in lines:
+        real = each.plan.time == "real"
+        taken = experiment.repetitions if real else experiment.replicates
+        if not (each.samples and experiment.claims and (real or taken > 1)) or experiment.name in lines:
             continue
-        number = plural(experiment.repetitions, "repetition")
-        if experiment.repetitions < ENOUGH:
-            lines[experiment.name] = f"{experiment.name}: {number} in real time decide no claim; {ENOUGH} and more do"
+        number = plural(taken, "repetition") + " in real time" if real else plural(taken, "replicate")
+        if taken < ENOUGH:
+            lines[experiment.name] = f"{experiment.name}: {number} decide no claim; {ENOUGH} and more do"
             continue
         words = _tested_together(_verdicts(each, provider))
-        few = undecidable(words, experiment.repetitions)
+        few = undecidable(words, taken)
         if few:
+            alike = "" if real else ", unless they come out all alike"
             lines[experiment.name] = (
-                f"{experiment.name}: {number} in real time cannot decide {few} of {len(words)} verdicts on claims of "
-                f"documents, which are tested together (Holm's procedure); {fewest_samples(words)} can"
+                f"{experiment.name}: {number} cannot decide {few} of {len(words)} verdicts on claims of documents, "
+                f"which are tested together (Holm's procedure){alike}; {fewest_samples(words)} can"
             )
     return tuple(lines.values())
 
