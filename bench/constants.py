@@ -92,13 +92,6 @@ CONSTANTS = (
         ("hops-and-timers",),
     ),
     Fault(
-        "a port of a bridge listens and learns for 16.5 s each, not 15 s",
-        "net/bridge/br_device.c",
-        "br->bridge_forward_delay = br->forward_delay = 15 * HZ;",
-        "br->bridge_forward_delay = br->forward_delay = 33 * HZ / 2;",
-        ("spanning-trees",),
-    ),
-    Fault(
         "CoDel's interval is 110 ms, not 100",
         "include/net/codel_impl.h",
         "params->interval = MS2TIME(100);",
