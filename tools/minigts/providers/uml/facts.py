@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import platform
 import re
@@ -10,7 +9,6 @@ import resource
 import shutil
 import socket
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,8 +26,8 @@ from minigts.providers.system_packages import SystemPackage
 from minigts.providers.uml.build import build_all, image, kernel_build, namespaces, provenance
 from minigts.providers.uml.build.image import Room
 from minigts.providers.uml.run import confinement
+from minigts.providers.uml.run.command_line import SHARED, memory_directory
 
-SHM = Path("/dev/shm")
 TRACE = "c.ptrace(0, 0, 0, 0)"
 """PTRACE_TRACEME, which fails if Yama or a container's seccomp filter forbids ptrace(2)."""
 UNPRIVILEGED = "c.prctl(38, 1, 0, 0, 0)"
@@ -120,10 +118,10 @@ def gather() -> MachineFacts:
         root=root,
         user=namespaces.user(),
         cores=len(os.sched_getaffinity(0)),
-        memory_free_mb=min((limit.free_mb for limit in limits.memory_limits() if limit.name != str(SHM)), default=0),
+        memory_free_mb=min((limit.free_mb for limit in limits.memory_limits() if limit.name != str(SHARED)), default=0),
         open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
-        shm_free_mb=shutil.disk_usage(SHM).free >> 20 if os.access(SHM, os.W_OK) else None,
-        shm_executable=_executable(SHM),
+        shm_free_mb=shutil.disk_usage(SHARED).free >> 20 if os.access(SHARED, os.W_OK) else None,
+        shm_executable=memory_directory() is not None,
         image_ready=image.present() is not None,
         shared=str(paths.shared_cache() or ""),
         disks=image.room(),
@@ -169,17 +167,6 @@ def _counted(apart: Namespaces) -> str:
         return "a user namespace"
     found = cgroups.process_place()
     return "" if isinstance(found, str) else f"a control group in {found.parent}"
-
-
-def _executable(folder: Path) -> bool:
-    """Whether files there can be mapped as executable, which a noexec mount forbids."""
-    try:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            file.truncate(mmap.PAGESIZE)
-            mmap.mmap(file.fileno(), mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_EXEC).close()
-    except OSError:
-        return False
-    return True
 
 
 def _succeeds(call: str) -> bool:
