@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias, get_args
+from typing import Annotated, Literal
 
 import anyio
 import anyio.to_thread
@@ -23,12 +23,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 import minigts
 from minigts import paths
 from minigts.agents.desk import LOOKS, Desk
+from minigts.agents.roles import ROLES, Role
 from minigts.errors import MinigtsError
 from minigts.serve.auth import Access, said_token
 
-Role: TypeAlias = Literal["read", "repair", "full"]
-ROLES: tuple[Role, ...] = get_args(Role)
-"""Each has the tools of those before it."""
 TOOLS: Mapping[Role, tuple[str, ...]] = {
     "read": (
         *("status", "topology", "explain", "look", "ping", "trace", "logs", "events"),

@@ -194,3 +194,13 @@ def writable(directory: Path, what: str) -> Path:
     if not os.access(directory, os.W_OK | os.X_OK):
         raise InputError(f"{what}: cannot write to the directory {directory}")
     return directory
+
+
+def write_token(file: Path | None, token: str) -> None:
+    """Write a server's token to the file of `--token-file`, if one is named, readable to this user only. Raises
+    InputError."""
+    if file is not None:
+        try:
+            paths.write_whole(file, token)
+        except OSError as error:
+            raise InputError(f"--token-file: {file} cannot be written: {error.strerror}") from error

@@ -8,12 +8,11 @@ from typing import Annotated
 import typer
 
 from minigts.cli import console
-from minigts.cli.options import LabName, WhichLab, which
+from minigts.cli.options import LabName, WhichLab, which, write_token
 from minigts.cli.verbs import LABS, Verb
 from minigts.errors import EnvironmentLacks, InputError
 
 verb = Verb(LABS, 265)
-ROLES = ("read", "repair", "full")
 
 
 @verb.command()
@@ -52,8 +51,9 @@ def mcp(
 
     Example:  minigts mcp pair --http --port 8138 --token-file token
     """
-    if role not in ROLES:
-        raise InputError(f"--role: {role!r}, where {', '.join(ROLES)} are possible")
+    from minigts.agents.roles import parse_role
+
+    allowed = parse_role(role)
     if not http and (port or token_file is not None):
         raise InputError("--port and --token-file are for --http")
     try:
@@ -61,22 +61,17 @@ def mcp(
     except ModuleNotFoundError as error:
         raise EnvironmentLacks(f"`mcp` needs {error.name}: pip install 'minigts[agents]'") from error
     from minigts import lab as labs
-    from minigts import paths
     from minigts.serve.auth import Access
     from minigts.serve.listening import bind
 
     opened = labs.open_lab(which(lab, named))
-    made = server.server(opened.name, next(each for each in server.ROLES if each == role))
+    made = server.server(opened.name, allowed)
     if not http:
         made.run("stdio")
         return
     with bind("127.0.0.1", port) as listening:
         access = Access("127.0.0.1", listening.getsockname()[1])
-        if token_file is not None:
-            try:
-                paths.write_whole(token_file, access.token)
-            except OSError as error:
-                raise InputError(f"--token-file: {token_file} cannot be written: {error.strerror}") from error
+        write_token(token_file, access.token)
         typer.echo(f"http://127.0.0.1:{access.port}{server.PATH}")
         console.note(f"lab {opened.name} is there, role {role}; ctrl-c ends it. Each request needs the header")
         console.note(f"Authorization: Bearer {access.token}")

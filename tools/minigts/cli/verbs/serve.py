@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from minigts.cli import console
-from minigts.cli.options import Interval, LabName, WhichLab, which
+from minigts.cli.options import Interval, LabName, WhichLab, which, write_token
 from minigts.cli.verbs import LABS, Verb
-from minigts.errors import EnvironmentLacks, InputError
+from minigts.errors import EnvironmentLacks
 
 verb = Verb(LABS, 260)
 
@@ -54,7 +54,6 @@ def serve(
     except ModuleNotFoundError as error:
         raise EnvironmentLacks(f"the page needs {error.name}: pip install 'minigts[serve]'") from error
     from minigts import lab as labs
-    from minigts import paths
     from minigts.lessons import hidden_figures
     from minigts.serve.auth import Access, checked_address, is_loopback
     from minigts.serve.listening import bind
@@ -63,11 +62,7 @@ def serve(
     address = checked_address(listen)
     with bind(address, port) as listening:
         access = Access(address, listening.getsockname()[1])
-        if token_file is not None:
-            try:
-                paths.write_whole(token_file, access.token)
-            except OSError as error:
-                raise InputError(f"--token-file: {token_file} cannot be written: {error.strerror}") from error
+        write_token(token_file, access.token)
         hides = partial(hidden_figures.why_hidden, opened.plan.name)
         server = Server(opened, access, results, interval_s, lambda: hides() is not None)
         if not is_loopback(address):
