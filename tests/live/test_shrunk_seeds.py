@@ -9,7 +9,8 @@ import pytest
 from live.explored import PATIENCE_S, explored
 from live.program import Program, Traces
 from minigts.explore import folder
-from minigts.explore.faults import draw, parse
+from minigts.explore.draws import draw
+from minigts.explore.faults import parse
 from minigts.topology.read.load import parse as parse_topology
 
 pytestmark = [pytest.mark.virtual, pytest.mark.nightly, pytest.mark.timeout(1800)]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from minigts import paths
-from minigts.explore import faults, histories
+from minigts.explore import draws, faults, histories
 from minigts.explore.histories import Heard
 from minigts.topology.read.load import load
 
@@ -43,7 +43,7 @@ def test_an_example_can_be_read(topology: Path) -> None:
     assert len(plan.machines) == 3
     of = folder_of(topology)
     read = faults.parse((of / "faults.yaml").read_text(), "faults.yaml", plan)
-    assert any(faults.draw(read, plan, seed) for seed in range(1, 4))
+    assert any(draws.draw(read, plan, seed) for seed in range(1, 4))
     for program in of.glob("*.py"):
         compile(program.read_text(), str(program), "exec")
     assert list(of.glob("test_*.py"))

@@ -7,8 +7,10 @@ import itertools
 import pytest
 
 from minigts.errors import InputError
-from minigts.explore import faults
-from minigts.explore.faults import APART_S, OF_A_HOST, OF_A_LINK, Fault
+from minigts.explore import draws, faults
+from minigts.explore.faults import APART_S, Fault
+from minigts.explore.kinds import OF_A_HOST, OF_A_LINK, Process
+from minigts.language.figures import digits
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
 
@@ -35,7 +37,7 @@ def plan() -> Plan:
 
 
 def drawn(plan: Plan, seed: int, text: str = ALL) -> tuple[Fault, ...]:
-    return faults.draw(faults.parse(text, "faults.yaml", plan), plan, seed)
+    return draws.draw(faults.parse(text, "faults.yaml", plan), plan, seed)
 
 
 @pytest.mark.parametrize("seed", range(1, 30))
@@ -64,12 +66,8 @@ def test_what_a_seed_draws_keeps_to_the_plan(plan: Plan, seed: int) -> None:
 def test_seeds_differ_and_have_every_kind(plan: Plan) -> None:
     found = [drawn(plan, seed) for seed in range(1, 30)]
     assert len(set(found)) == len(found)
-    assert {fault.kind for each in found for fault in each} == {
-        *OF_A_HOST,
-        "partition",
-        "slow-link",
-        "loss",
-    }
+    kinds = {fault.kind for each in found for fault in each}
+    assert kinds == {"partition", "kill", "pause", "slow-link", "loss", "clock-skew", "disk-full"}
     assert {fault.amount > 0 for each in found for fault in each if fault.kind == "clock-skew"} == {True, False}
 
 
@@ -113,6 +111,9 @@ def test_of_six_hosts_up_to_three_are_cut_off() -> None:
         ("faults:\n  partitions: {every: 20s, for: 5s}\n  length: 1min", 2, "did you mean 'partition'"),
         ("faults:\n  slow-link: {every: 2s, for: 5s, delay: 10s}\n  length: 1min", 2, "more than 10s"),
         ("faults:\n  kill: {every: 20s, for: 5s}", 1, "'length' is missing"),
+        ("faults:\n  kill-process: {every: 20s, for: 5s}\n  length: 1min", 2, "'program' is missing"),
+        ("faults:\n  kill-process: {every: 2s, for: 1s, program: a b}\n  length: 1min", 2, "program"),
+        ("faults:\n  kill-process: {every: 2s, for: 1s, program: a, signal: USR1}\n  length: 1min", 2, "KILL"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(plan: Plan, text: str, line: int, says: str) -> None:
@@ -135,7 +136,8 @@ ALONE = parse("name: one\nhosts: {a: }\n", "one.yaml", time="virtual")
 
 
 def of_one_kind(kind: str) -> str:
-    return f"faults:\n  {kind}: {{every: 20s, for: 5s}}\n  length: 10min\n"
+    more = ", program: etcd" if kind == "kill-process" else ""
+    return f"faults:\n  {kind}: {{every: 20s, for: 5s{more}}}\n  length: 10min\n"
 
 
 @pytest.mark.parametrize("kind", OF_A_HOST)
@@ -147,6 +149,68 @@ def test_a_host_without_links_has_faults_of_its_own(kind: str) -> None:
 def test_a_lab_without_links_has_no_faults_of_links(kind: str) -> None:
     with pytest.raises(InputError, match=rf"faults\.yaml:2: faults\.{kind}: the lab has no links"):
         drawn(ALONE, 1, of_one_kind(kind))
+
+
+PROCESSES = """
+faults:
+  kill-process: {every: 5s, for: 1s to 2s, of: [a], program: etcd, signal: TERM, restart: sh start.sh}
+  length: 10min
+"""
+
+
+def test_a_fault_of_a_process_says_which_and_how_it_begins_again(plan: Plan) -> None:
+    found = drawn(plan, 1, PROCESSES)
+    assert {each.process for each in found} == {Process(program="etcd", signal="TERM", restart="sh start.sh")}
+    assert found[0].in_words == "TERM for etcd on a"
+    assert Fault.model_validate_json(found[0].model_dump_json()) == found[0]
+
+
+def test_how_far_faults_of_a_host_are_apart_is_a_setting_and_drawn(plan: Plan) -> None:
+    def gaps(apart: str) -> list[float]:
+        found = drawn(plan, 1, PROCESSES + apart)
+        return [round(after.at_s - before.end_s, 6) for before, after in itertools.pairwise(found)]
+
+    assert min(gaps("")) >= APART_S
+    assert min(gaps("  apart: 10s\n")) == min(gaps(""))
+    assert 0 <= min(gaps("  apart: 0s\n")) < 2 <= min(gaps("  apart: 2s to 20s\n")) < APART_S
+    assert len(gaps("  apart: 0s\n")) > len(gaps("  apart: 2s to 20s\n"))
+
+
+@pytest.mark.parametrize(("ways", "cut"), [("both", {""}), ("one", {"in", "out"}), ("either", {"", "in", "out"})])
+def test_a_partition_may_cut_one_way(plan: Plan, ways: str, cut: set[str]) -> None:
+    text = f"faults: {{partition: {{every: 5s, for: 1s, ways: {ways}}}, length: 10min}}"
+    found = drawn(plan, 1, text)
+    assert {each.way for each in found} == cut
+    if ways == "one":
+        told = {each.in_words for each in found if each.machines == ("a",)}
+        assert told == {"partition of a, outgoing alone", "partition of a, incoming alone"}
+
+
+def test_a_loss_beside_a_partition_of_one_way_would_end_it(plan: Plan) -> None:
+    text = (
+        "faults: {partition: {every: 5s, for: 9s, ways: WAYS}, loss: {every: 5s, for: 9s}, length: 10min, at_most: 9}"
+    )
+
+    def beside(ways: str) -> bool:
+        found = drawn(plan, 1, text.replace("WAYS", ways))
+        pairs = itertools.combinations(found, 2)
+        return any(one.kind != other.kind and other.at_s < one.end_s for one, other in pairs)
+
+    assert (beside("both"), beside("one")) == (True, False)
+
+
+@pytest.mark.parametrize("kind", ["duplicate", "reorder", "corrupt"])
+def test_a_share_of_a_links_frames(plan: Plan, kind: str) -> None:
+    text = f"faults: {{{kind}: {{every: 5s, for: 1s, {kind}: 2% to 3%}}, length: 10min}}"
+    found = drawn(plan, 1, text)
+    assert {2 <= each.amount <= 3 for each in found} == {True}
+    assert found[0].in_words == f"{kind} of {digits(found[0].amount)} % on {found[0].link}"
+
+
+def test_a_link_without_a_delay_cannot_reorder() -> None:
+    two = parse("name: two\npair: {hosts: [a, b], link: {rate: 1mbit}}\n", "two.yaml", time="virtual")
+    with pytest.raises(InputError, match=r"faults\.yaml:2: faults\.reorder\.reorder: 1 % on a-b: "):
+        drawn(two, 1, "faults:\n  reorder: {every: 5s, for: 1s}\n  length: 1min\n")
 
 
 def test_a_fault_is_told_in_words() -> None:

@@ -13,7 +13,7 @@ from minigts import lab as labs
 from minigts.cli.app import app
 from minigts.dataplane import wire
 from minigts.errors import EnvironmentLacks, InputError
-from minigts.explore import faults
+from minigts.explore import draws, faults
 from minigts.lab import Lab, changes, events, outages
 from minigts.providers import supported
 from minigts.providers.mininet.provider import MininetProvider
@@ -192,8 +192,8 @@ def test_flaps_are_drawn_by_seed() -> None:
     plan = parse(TEXT, "chain.yaml")
     text = "faults:\n  flap: {every: 1s, for: 100us to 2ms, ends: either}\n  length: 60s\n"
     planned = faults.parse(text, "faults.yaml", plan)
-    drawn = faults.draw(planned, plan, 1)
-    assert drawn == faults.draw(planned, plan, 1) != faults.draw(planned, plan, 2)
+    drawn = draws.draw(planned, plan, 1)
+    assert drawn == draws.draw(planned, plan, 1) != draws.draw(planned, plan, 2)
     assert all(0.0001 <= each.for_s <= 0.002 and each.link in ("ams-bra", "bra-lon") for each in drawn)
     assert {each.end != "" for each in drawn} == {True, False}
     assert all(each.end in ("", *plan.ends_of(each.link)) for each in drawn)
@@ -204,7 +204,7 @@ def test_flaps_are_drawn_by_seed() -> None:
 def test_flaps_take_the_carrier_where_they_are_told_to(ends: str) -> None:
     plan = parse(TEXT, "chain.yaml")
     text = f"faults:\n  flap: {{every: 1s, for: 1ms, ends: {ends}, of: [bra-lon]}}\n  length: 60s\n"
-    drawn = faults.draw(faults.parse(text, "faults.yaml", plan), plan, 3)
+    drawn = draws.draw(faults.parse(text, "faults.yaml", plan), plan, 3)
     assert {each.end for each in drawn} == ({""} if ends == "both" else {"bra", "lon"})
 
 

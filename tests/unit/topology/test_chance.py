@@ -17,6 +17,7 @@ from minigts.experiments.load import parse as experiment
 from minigts.experiments.matrix import matrix
 from minigts.experiments.sample_steps import Call, Procedure, begun_late
 from minigts.explore import faults
+from minigts.explore.draws import draw
 from minigts.lab import Change, Record, changes, current
 from minigts.lab.record import Amounts
 from minigts.providers.uml.clock.process import ClockOrder
@@ -214,7 +215,7 @@ def test_a_lab_of_later_repetitions_loses_others_and_has_the_same_traffic() -> N
 def test_explored_faults_follow_from_the_seed_alone() -> None:
     plan = plan_of()
     read = faults.parse(FAULTS, "faults.yaml", plan)
-    drawn = [faults.draw(read, plan, seed) for seed in (1, 2, 1)]
+    drawn = [draw(read, plan, seed) for seed in (1, 2, 1)]
     assert drawn[0] == drawn[2] != drawn[1]
 
 
@@ -227,7 +228,7 @@ def test_a_topologys_seed_moves_when_programs_start_in_a_replicate() -> None:
 
 DRAWING = re.compile(r"zlib\.crc32\(|random\.(?:Random|random|choice|randint|shuffle)\(|PCG64\(")
 KNOWN = {
-    "explore/faults.py": "an exploration's faults",
+    "explore/draws.py": "an exploration's faults",
     "judge/statistics.py": "intervals",
     "experiments/derive.py": "intervals",
     "experiments/matrix.py": "the order of samples",

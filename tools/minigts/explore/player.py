@@ -13,12 +13,14 @@ from threading import Event
 from minigts import lab as labs
 from minigts import overlays
 from minigts.errors import BrokenOff, MinigtsError
-from minigts.explore.faults import Fault, Kind
+from minigts.explore.faults import ALL_PERCENT, Fault
+from minigts.explore.kinds import OF_FRAMES, Kind
 from minigts.lab import Lab, changes
 from minigts.lab.rundir import is_locked
 from minigts.machine.progress import Progress
 from minigts.topology.outage import SILENT, Outage
 from minigts.topology.plan import link_names
+from minigts.topology.plan.elements import Link
 
 LOCKED_S = 0.01
 """How long the player waits, in seconds of the lab's time, before it looks again whether the lab's lock is free."""
@@ -43,6 +45,13 @@ to=$(($(date +%s%N) + $1))
 date -s "@$((to / 1000000000)).$(printf %09d $((to % 1000000000)))" >/dev/null
 """
 """A script that steps the time of day by $1 nanoseconds."""
+SIGNAL = """
+pkill "-$2" -x "$1" || { echo "no process is called $1" >&2; exit 1; }
+"""
+"""A script that sends all processes called $1 the signal $2."""
+CONTINUE = 'pkill -CONT -x "$1" || true'
+START = 'setsid sh -c "$1" </dev/null >>/var/log/started-again.log 2>&1 &'
+"""A script that starts a line for sh in the background."""
 NS_PER_S = 1e9
 
 
@@ -131,23 +140,40 @@ class Player:
         """What begins the fault, and what ends it."""
         lab, host = self._lab, fault.machines[0] if fault.machines else ""
         acts: dict[Kind, tuple[Callable[[], None], Callable[[], None]]] = {
-            "partition": (lambda: self._part(fault), lambda: self._join(fault)),
+            "partition": (lambda: self._part(fault), lambda: self._heal(fault)),
             "kill": (lambda: labs.kill(lab, host), lambda: start_again(lab, host)),
             "pause": (lambda: labs.pause(lab, host), lambda: labs.resume(lab, host)),
+            "kill-process": (lambda: self._signal(host, fault), lambda: self._start(host, fault)),
             "slow-link": (lambda: self._slow(fault), lambda: self._set(fault, "delay_ms", None)),
-            "loss": (
-                lambda: self._set(fault, "loss_percent", fault.amount),
-                lambda: self._set(fault, "loss_percent", None),
-            ),
             "flap": (lambda: self._flap(fault), lambda: self._join(fault)),
             "clock-skew": (lambda: self._step(host, fault.amount), lambda: self._step(host, -fault.amount)),
             "disk-full": (lambda: self._run(host, FILL, FULL), lambda: self._run(host, EMPTY, FULL)),
         }
+        if (field := OF_FRAMES.get(fault.kind)) is not None:
+            return lambda: self._set(fault, field, fault.amount), lambda: self._set(fault, field, None)
         return acts[fault.kind]
 
     def _part(self, fault: Fault) -> None:
-        apart = {link.name for link in self._lab.plan.links if len({*link.ends} & {*fault.machines}) == 1}
-        self._take_down(fault, apart, SILENT)
+        if fault.way:
+            self._lose_one_way(fault, ALL_PERCENT)
+        else:
+            self._take_down(fault, {link.name for link in self._apart(fault)}, SILENT)
+
+    def _heal(self, fault: Fault) -> None:
+        if fault.way:
+            self._lose_one_way(fault, None)
+        else:
+            self._join(fault)
+
+    def _apart(self, fault: Fault) -> list[Link]:
+        """The links between the machines of a partition and all others."""
+        return [link for link in self._lab.plan.links if len({*link.ends} & {*fault.machines}) == 1]
+
+    def _lose_one_way(self, fault: Fault, percent: float | None) -> None:
+        """Set what these links lose of one way of a partition; None: as declared."""
+        for link in self._apart(fault):
+            sender = next(end for end in link.ends if (end in fault.machines) == (fault.way == "out"))
+            changes.update_settings(self._lab, link.name, {"loss_percent": percent}, sender)
 
     def _flap(self, fault: Fault) -> None:
         self._take_down(fault, {fault.link}, fault.outage)
@@ -168,11 +194,22 @@ class Player:
     def _set(self, fault: Fault, field: str, value: float | None) -> None:
         changes.update_settings(self._lab, fault.link, {field: value})
 
+    def _signal(self, host: str, fault: Fault) -> None:
+        assert fault.process is not None
+        self._run(host, SIGNAL, fault.process.program, fault.process.signal)
+
+    def _start(self, host: str, fault: Fault) -> None:
+        assert fault.process is not None
+        if fault.process.signal == "STOP":
+            self._run(host, CONTINUE, fault.process.program)
+        if fault.process.restart is not None:
+            self._run(host, START, fault.process.restart)
+
     def _step(self, host: str, by_s: float) -> None:
         self._run(host, STEP, str(round(by_s * NS_PER_S)))
 
-    def _run(self, host: str, script: str, word: str) -> None:
-        self._lab.provider.run(host, ["sh", "-euc", script, "sh", word], timeout_s=COMMAND_S)
+    def _run(self, host: str, script: str, *words: str) -> None:
+        self._lab.provider.run(host, ["sh", "-euc", script, "sh", *words], timeout_s=COMMAND_S)
 
 
 def start_again(lab: Lab, host: str, say: Progress = lambda _: None) -> None:

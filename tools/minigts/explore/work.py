@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from minigts.explore import draws
 from minigts.explore import faults as plans
 from minigts.explore.faults import Fault
 from minigts.explore.host_files import HostFile
@@ -53,7 +54,7 @@ class Exploration(BaseModel):
         """The faults of a seed."""
         if not self.faults:
             return ()
-        return plans.draw(plans.parse(self.faults, "faults.yaml", self.plan), self.plan, seed)
+        return draws.draw(plans.parse(self.faults, "faults.yaml", self.plan), self.plan, seed)
 
     def plan_of(self, seed: int) -> Plan:
         """The plan of a seed's lab."""

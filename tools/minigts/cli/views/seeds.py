@@ -25,6 +25,7 @@ MOST_LISTED = 12
 
 def show_faults(asked: ExplorationRequest) -> None:
     """Print the faults of the first seeds."""
+    from minigts.explore import draws
     from minigts.explore import faults as plans
 
     typer.echo(f"{asked.last - asked.first + 1} seeds of {asked.test.in_words} on {asked.topology}, {asked.provider}")
@@ -33,7 +34,7 @@ def show_faults(asked: ExplorationRequest) -> None:
         return
     read = plans.parse(asked.faults, asked.faults_file, asked.plan)
     for seed in range(asked.first, min(asked.first + SHOWN_SEEDS, asked.last + 1)):
-        found = plans.draw(read, asked.plan, seed)
+        found = draws.draw(read, asked.plan, seed)
         typer.echo(f"seed {seed}: {plans.faults_line(found)}")
         for fault in found:
             typer.echo(f"{fault.at_s:12.6f} s  {fault.in_words}, for {digits(fault.for_s, 6)} s")
