@@ -30,9 +30,9 @@ TCP = "include/net/tcp.h"
 CONSTANTS = (
     Fault(
         "a delayed acknowledgement comes after 44 ms, not 40",
-        TCP,
-        "#define TCP_ATO_MIN\t((unsigned)(HZ/25))",
-        "#define TCP_ATO_MIN\t((unsigned)(HZ * 44 / 1000))",
+        "net/ipv4/tcp_output.c",
+        "timeout = jiffies + ato;",
+        "timeout = jiffies + ato * 11 / 10;",
         ("tcp-timers",),
     ),
     Fault(
@@ -86,9 +86,9 @@ CONSTANTS = (
     ),
     Fault(
         "Neighbour Discovery asks again after 1.1 s, not 1 s",
-        "include/net/ndisc.h",
-        "#define ND_RETRANS_TIMER\t\tHZ",
-        "#define ND_RETRANS_TIMER\t\t(HZ * 11 / 10)",
+        "net/ipv6/ndisc.c",
+        "[NEIGH_VAR_RETRANS_TIME] = ND_RETRANS_TIMER,",
+        "[NEIGH_VAR_RETRANS_TIME] = ND_RETRANS_TIMER * 11 / 10,",
         ("hops-and-timers",),
     ),
     Fault(
@@ -103,14 +103,14 @@ CONSTANTS = (
         "include/net/codel_impl.h",
         "params->target = MS2TIME(5);",
         "params->target = MS2TIME(5) * 11 / 10;",
-        ("disciplines",),
+        ("codel-target",),
     ),
     Fault(
         "RED marks a tenth more",
         "include/net/red.h",
         "return !(((qavg - p->qth_min) >> p->Wlog) * v->qcount < v->qR);",
         "return !(((qavg - p->qth_min) >> p->Wlog) * v->qcount * 11 / 10 < v->qR);",
-        ("disciplines",),
+        ("red-share",),
     ),
     Fault(
         "fq_codel gives a flow a tenth more bytes a round",
@@ -124,28 +124,28 @@ CONSTANTS = (
         BBR,
         "BBR_UNIT * 5 / 4,\t/* probe",
         "BBR_UNIT * 11 / 8,\t/* probe",
-        ("bbr-flight", "bbr-loss"),
+        ("bbr-probes",),
     ),
     Fault(
         "BBR has 2.2 products under way, not two",
         BBR,
         "bbr_cwnd_gain  = BBR_UNIT * 2;",
         "bbr_cwnd_gain  = BBR_UNIT * 22 / 10;",
-        ("bbr-flight", "bbr-loss", "bbr-share"),
+        ("bbr-probes",),
     ),
     Fault(
         "Reno keeps 0.45 of its window after a loss, not 0.5",
         RENO,
         "return max(tcp_snd_cwnd(tp) >> 1U, 2U);",
         "return max(tcp_snd_cwnd(tp) * 45 / 100, 2U);",
-        ("beside-ns3", "marks", "satellite"),
+        ("buffers",),
     ),
     Fault(
         "Reno adds 0.9 segments a round trip, not one",
         RENO,
         "tcp_cong_avoid_ai(tp, tcp_snd_cwnd(tp), acked);",
         "tcp_cong_avoid_ai(tp, tcp_snd_cwnd(tp) * 10 / 9, acked);",
-        ("beside-ns3", "marks", "satellite"),
+        ("buffers",),
     ),
     Fault(
         "CUBIC keeps 0.63 of its window after a loss, not 0.7",
