@@ -138,14 +138,14 @@ CONSTANTS = (
         RENO,
         "return max(tcp_snd_cwnd(tp) >> 1U, 2U);",
         "return max(tcp_snd_cwnd(tp) * 45 / 100, 2U);",
-        ("buffers",),
+        ("fast-links",),
     ),
     Fault(
         "Reno adds 0.9 segments a round trip, not one",
         RENO,
         "tcp_cong_avoid_ai(tp, tcp_snd_cwnd(tp), acked);",
         "tcp_cong_avoid_ai(tp, tcp_snd_cwnd(tp) * 10 / 9, acked);",
-        ("buffers",),
+        ("window-growth",),
     ),
     Fault(
         "CUBIC keeps 0.63 of its window after a loss, not 0.7",
