@@ -252,13 +252,14 @@ PLANS = {
                 "minigts explore etcd.yaml etcd/test_etcd.py::test_etcd_keeps_its_promise "
                 "--faults etcd/faults.yaml --seeds 1000",
                 "minigts explore etcd-watch.yaml etcd-watch/test_watch.py --faults etcd-watch/faults.yaml --seeds 1",
+                "minigts explore nats.yaml nats/test_nats.py --faults nats/faults.yaml --seeds 1-8",
                 "minigts explore postgresql.yaml postgresql/test_standby.py::test_an_asynchronous_standby_has_all "
                 "--faults postgresql/faults.yaml --seeds 4",
                 "minigts bundle results/explore-my-20261127-160112",
                 "minigts replay explore-my-20261127-160112.zip --seed 417 --trust",
             ),
             f"{OTHER_TEST}tests/live/test_explored_seeds.py, test_replayed_often.py, test_valkey_example.py, "
-            "test_etcd_example.py, test_etcd_watch_example.py or test_postgresql_example.py",
+            "test_etcd_example.py, test_etcd_watch_example.py, test_nats_example.py or test_postgresql_example.py",
         ),
     ),
     "docs/suites.md": Plan(
