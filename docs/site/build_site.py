@@ -46,6 +46,7 @@ BELOW = {
     "docs/lessons/README": "docs/lessons/[0-9]-* docs/lessons/[0-9][0-9]-*",
     "docs/class": "docs/examples/own-lesson/*",
     "docs/assignments/README": "docs/assignments/*/README",
+    "docs/suites": "docs/reports/*",
     "docs/evidence/README": (
         "docs/evidence/trust docs/evidence/trust-measured docs/evidence/virtual-time docs/evidence/validation "
         "docs/evidence/faults docs/evidence/documents docs/evidence/figure-16 docs/evidence/corrections "

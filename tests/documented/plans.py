@@ -266,9 +266,17 @@ PLANS = {
         not_run=dict.fromkeys(
             (
                 "minigts suite run packetdrill $D --program ./packetdrill",
-                "minigts suite run packetdrill $D --program ./packetdrill --only 'tcp_timest*' --times 10 --load 0,8 "
-                "--tolerance 1000",
-                "minigts suite run kselftest kselftest_install --only 'net:fib*'",
+                "minigts suite run kselftest ~/kselftest --only 'net/mptcp:*'",
+                "minigts suite run kselftest ~/kselftest --only 'net/forwarding:*' --times 2 --load 0,8",
+                "minigts suite run tc-testing ~/linux/tools/testing/selftests/tc-testing",
+                "minigts suite run iproute2 ~/iproute2/testsuite",
+                "minigts suite run frr ~/frr/tests/topotests --only 'ospf_topo1/*'",
+                "minigts suite run packetdrill $D --program ./packetdrill --only 'tcp_close_no_rst ipv4' --capture",
+                "minigts kernel build checked --debug kasan,lockdep",
+                "minigts suite run packetdrill $D --program ./packetdrill --only 'tcp_close_no_rst ipv4' "
+                "--kernel checked",
+                "minigts suite run packetdrill $D --program ./packetdrill --load 0,8 --in-a-lab 8",
+                "minigts suite run packetdrill $D --program ./packetdrill --tolerance 1000 --in-a-lab 8",
             ),
             NOT_HERE,
         ),

@@ -46,6 +46,15 @@ ip -brief link
 exec sh "$last"
 """
 """In packetdrill's place: it says its arguments and interfaces, and runs the script as one of the shell's."""
+FRAMES = """echo $GREETING
+ip link set lo up
+before=$(date +%s%N)
+ping -q -c 2 -i 0.3 -p 6d696e69677473 -s 30 127.0.0.1 | head -n 1
+sleep 0.2
+echo $(($(date +%s%N) - before))
+"""
+NANOSECONDS = b"\x4d\x3c\xb2\xa1"
+"""How a pcap begins whose times are in nanoseconds, written by a little-endian machine."""
 DATA = """// Data that is acknowledged at once, and an end that is not answered for 500 ms.
  0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
 +0 setsockopt(3, SOL_SOCKET, SO_REUSEADDR, [1], 4) = 0
@@ -109,7 +118,7 @@ def test_verdicts_times_and_output_are_those_of_each_case(
         for case in ("ipv4", "ipv6")
     }
     assert by_name["tcp_late ipv4"].reason == "tcp_late.pkt:3: error: late"
-    assert by_name["tcp_stuck ipv6"].reason == "did not end in 20 s of the lab's time"
+    assert by_name["tcp_stuck ipv6"].reason == "did not end in 20 s of the lab's time; it had printed last: waits"
     assert 1.5 <= by_name["tcp_clock ipv4"].lab_s < 1.7
     output = folder.output(made, by_name["tcp_clock ipv6"])
     assert "--verbose --ip_version=ipv6 --mtu=1520" in output
@@ -127,13 +136,44 @@ def test_cases_are_the_same_each_time_beside_any_load(
     program: Program, traces: Traces, place: Path, stand_in: tuple[str, str]
 ) -> None:
     _, found, code = run(
-        program, place, *stand_in, "--only", "tcp_clock", "--times", "2", "--load", "0,8", "--jobs", "2"
+        program, place, *stand_in, "--only", "tcp_clock ipv4", "--times", "2", "--load", "0,8,32", "--jobs", "2"
     )
     assert code == 0
-    assert [(each.time, each.load) for each in found if each.case == "ipv4"] == [(1, 0), (2, 0), (3, 8), (4, 8)]
+    assert [(each.time, each.load) for each in found] == [(1, 0), (2, 0), (3, 8), (4, 8), (5, 32), (6, 32)]
     for case in summaries(found):
         assert not case.changes_output
         assert not case.changes_course
+    assert not traces.left()
+
+
+@pytest.mark.nightly
+def test_frames_are_captured_and_a_case_sees_the_same_moments(
+    program: Program, traces: Traces, place: Path, stand_in: tuple[str, str]
+) -> None:
+    """Also with several tests in one lab, and with a variable of the user's."""
+    (place / "tcp_frames.pkt").write_text(FRAMES)
+    words = (
+        *stand_in,
+        "--only",
+        "tcp_frames",
+        "--only",
+        "tcp_clock ipv4",
+        "--in-a-lab",
+        "2",
+        "--env",
+        "GREETING=hello",
+    )
+    (plain, found, _), (captured, again, code) = run(program, place, *words), run(program, place, *words, "--capture")
+    assert code == 0
+    assert [each.name for each in found] == ["tcp_clock ipv4", "tcp_frames ipv4", "tcp_frames ipv6"]
+    assert [bool(each.start_s) for each in found] == [True, False, False], "they share a lab"
+    one, other = (folder.output(made, each[1]) for made, each in ((plain, found), (captured, again)))
+    assert "hello" in one
+    assert one == other
+    assert not list(plain.rglob("*.pcap"))
+    frames = (captured / "output" / "tcp_frames" / "ipv4-1.pcap").read_bytes()
+    assert frames[:4] == NANOSECONDS
+    assert frames.count(b"minigts") == 4, "two requests and two answers"
     assert not traces.left()
 
 

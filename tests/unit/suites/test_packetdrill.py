@@ -42,8 +42,9 @@ def test_a_script_runs_once_for_each_version_of_ip_with_the_runners_arguments(di
     alone, both = Packetdrill().tests(directory, SuiteOptions())
     assert (alone.name, [case.name for case in alone.cases]) == ("tcp_a_ip6", ["ipv6"])
     assert (both.name, [case.name for case in both.cases]) == ("tcp_b", ["ipv4", "ipv6"])
+    assert both.cases[0].own_namespace
     assert both.cases[0].argv == (
-        *("unshare", "-n", "packetdrill", "--verbose"),
+        *("packetdrill", "--verbose"),
         *("--ip_version=ipv4", "--local_ip=192.168.0.1", "-D", "KEY=4", "tcp_b.pkt"),
     )
 

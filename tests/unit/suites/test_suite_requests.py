@@ -10,7 +10,7 @@ import pytest
 from minigts.errors import InputError
 from minigts.machine import proc
 from minigts.suites import registry, suite_run
-from minigts.suites.suite import SuiteOptions
+from minigts.suites.suite import Suite, SuiteOptions
 from minigts.suites.suite_run import SuiteRequest
 
 RUNNER = '[ipv4]="--ip_version=ipv4"\n ip_versions="ipv4"\n'
@@ -56,12 +56,31 @@ def test_a_program_that_is_not_there_is_named(directory: Path, monkeypatch: pyte
     )
 
 
-def test_a_lab_has_the_memory_and_the_packages_of_its_suite() -> None:
-    for suite in registry.SUITES.values():
-        plan = suite_run.plan_of(suite, "virtual", None)
-        [host] = plan.hosts
-        assert f"{host.memory_mb}MB" == suite.memory
-        assert tuple(host.software.packages if host.software else ()) == tuple(suite.packages)
+@pytest.mark.parametrize("suite", registry.SUITES.values(), ids=list(registry.SUITES))
+def test_a_lab_has_the_memory_and_the_packages_of_its_suite(suite: Suite) -> None:
+    request = SuiteRequest(suite.name, Path(), time="virtual", packages=["hping3", *suite.packages])
+    [host] = suite_run.plan_of(suite, request).hosts
+    assert host.memory_mb in (int(suite.memory[:-2]), 1024 * int(suite.memory[:-2]))
+    assert host.software is not None
+    assert [package.name for package in host.software.packages] == [*suite.packages, "hping3"]
+
+
+def test_a_pattern_with_a_blank_chooses_cases(directory: Path) -> None:
+    (directory / "ksft_runner.sh").write_text('[ipv4]="-4"\n[ipv6]="-6"\n ip_versions="ipv4 ipv6"\n')
+    (directory / "tcp_b.pkt").write_text("0 `true`\n")
+    suite = registry.find("packetdrill")
+    tests = suite.tests(directory, SuiteOptions())
+    for only, expected in (
+        ([], [("tcp_a", 2), ("tcp_b", 2)]),
+        (["tcp_*"], [("tcp_a", 2), ("tcp_b", 2)]),
+        (["tcp_* ipv6"], [("tcp_a", 1), ("tcp_b", 1)]),
+        (["* ipv4", "tcp_b"], [("tcp_a", 1), ("tcp_b", 2)]),
+    ):
+        found = suite_run.choose(suite, tests, only)
+        assert [(test.name, len(test.cases)) for test in found] == expected
+    assert "--only tcp_a ipv5: none of the 2 tests" in refusal(
+        SuiteRequest("packetdrill", directory, program=directory / "tcp_a.pkt", only=["tcp_a ipv5"])
+    )
 
 
 @pytest.mark.parametrize("count", [0, 2])

@@ -11,7 +11,7 @@ import pytest
 
 from minigts.errors import InputError
 from minigts.session.plans import planned
-from minigts.suites import comparison, folder, junit, suite_run, table
+from minigts.suites import comparison, folder, junit, on_worker, suite_run, table
 from minigts.suites.outcome import CaseOutcome
 from minigts.suites.performance import CaseReport
 from minigts.suites.suite import Case, SuiteTest, Verdict
@@ -45,6 +45,8 @@ def ended(
         code=0,
         lab_s=0.25,
         real_s=1.0,
+        processor_s=0.5,
+        start_processor_s=2.0,
         output_sha256=hashlib.sha256(output.encode()).hexdigest(),
         fingerprint="ab" * 16,
     )
@@ -60,12 +62,12 @@ def place(tmp_path: Path) -> Path:
 
 
 def test_what_has_ended_is_not_run_again(place: Path) -> None:
-    assert [(job.test.name, job.turn) for job in suite_run.missing(place, RUN)] == [("tcp_a", 2), ("tcp_b", 2)]
+    assert [(job.tests[0].name, job.turn) for job in suite_run.missing(place, RUN)] == [("tcp_a", 2), ("tcp_b", 2)]
 
 
 def test_a_test_without_a_lab_is_run_again(place: Path) -> None:
     folder.keep(place, [ended("tcp_b", "", 1, "error")])
-    assert ("tcp_b", 1) in [(job.test.name, job.turn) for job in suite_run.missing(place, RUN)]
+    assert ("tcp_b", 1) in [(job.tests[0].name, job.turn) for job in suite_run.missing(place, RUN)]
 
 
 def test_a_line_that_was_cut_short_does_not_count(place: Path) -> None:
@@ -134,8 +136,11 @@ def test_junit_counts_and_shows_what_failed(place: Path) -> None:
 def test_the_page_has_a_row_for_each_case(place: Path) -> None:
     suite_run.write_pages(place, RUN, place / "more.xml")
     page = (place / folder.TABLE).read_text()
-    assert "| tcp_a | ipv6 | failed | 0.25 s | 1 s | abababababab |" in page
-    assert "3 cases: 2 passed, 1 failed." in page
+    assert "| tcp_a | ipv6 | failed | 0.25 s | 1 s | 0.50 s | abababababab |" in page
+    assert (
+        "3 cases: 2 passed, 1 failed; processors: 1.5 s in cases, 6.0 s in starts of labs; the labs' clocks: 0.8 s."
+        in page
+    )
     assert (place / "more.xml").read_text() == (place / folder.JUNIT).read_text()
 
 
@@ -153,3 +158,28 @@ def test_another_folder_is_refused(tmp_path: Path) -> None:
 def test_each_test_runs_so_often_at_each_load() -> None:
     run = RUN.model_copy(update={"times": 2, "loads": (0, 8), "tests": TESTS[1:]})
     assert [(job.number, job.turn, job.load) for job in run.jobs()] == [(0, 1, 0), (1, 2, 0), (2, 3, 8), (3, 4, 8)]
+
+
+def test_the_tests_within_cases_are_counted() -> None:
+    report = ended("mptcp", "", 1)
+    within = report.outcome.model_copy(update={"parts": {"passed": 3, "skipped": 1}})
+    cases = comparison.summaries([within, ended("tcp_b", "", 1).outcome])
+    assert table.totals(cases) == "2 cases: 2 passed (within them 3 passed, 1 skipped)"
+    assert "| mptcp |  | passed (3 passed, 1 skipped) |" in table.page(RUN, cases, lambda _: "")
+
+
+def test_frames_are_kept_beside_the_output(tmp_path: Path) -> None:
+    made = folder.create(tmp_path, RUN, datetime(2026, 11, 29, tzinfo=UTC))
+    report = ended("tcp_a", "ipv4", 2)._replace(capture=b"\xd4\xc3")
+    folder.keep(made, on_worker.unpack(on_worker.pack([report])))
+    assert (made / "output" / "tcp_a" / "ipv4-2.pcap").read_bytes() == b"\xd4\xc3"
+    assert [path.name for path in made.rglob("*.pcap")] == ["ipv4-2.pcap"]
+
+
+def test_several_tests_share_a_lab_where_that_is_asked_for() -> None:
+    jobs = RUN.model_copy(update={"in_a_lab": 2}).jobs()
+    assert [(job.name, job.size, job.turn) for job in jobs] == [
+        ("tcp_a and 1 more, time 1", 3, 1),
+        ("tcp_a and 1 more, time 2", 3, 2),
+    ]
+    assert [job.name for job in RUN.jobs()] == ["tcp_a, time 1", "tcp_b, time 1", "tcp_a, time 2", "tcp_b, time 2"]

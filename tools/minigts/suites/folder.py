@@ -2,7 +2,8 @@
 
     suite.json            what is run: settings, tests, times
     results.jsonl         a line for each case and time that has ended; one that a crash has cut short is ignored
-    output/TEST/          what cases have printed: CASE-1.txt the first time, and CASE-3.txt where the third differs
+    output/TEST/          what cases have printed: CASE-1.txt the first time, and CASE-3.txt where the third differs;
+                          CASE-1.pcap where frames were captured
     table.md              the results for people; junit.xml for programs
 
 What a test has printed is written before its lines. So a case counts as done only when all of it is here.
@@ -50,6 +51,8 @@ def keep(folder: Path, test: Sequence[CaseReport]) -> None:
         first = _output(folder, each.outcome, 1)
         if each.outcome.time == 1 or not first.is_file() or read_text(first) != each.output:
             write(_output(folder, each.outcome, each.outcome.time), each.output)
+        if each.capture:
+            write(_output(folder, each.outcome, each.outcome.time).with_suffix(".pcap"), each.capture)
     append(inside(folder, RESULTS), "".join(each.outcome.model_dump_json() + "\n" for each in test))
 
 

@@ -1,22 +1,23 @@
-"""Linux's selftests as `make -C tools/testing/selftests TARGETS="net tc-testing" install` has installed them.
+"""Linux's selftests as `make -C tools/testing/selftests TARGETS="net net/mptcp" install` has installed them.
 
 The folder has kselftest-list.txt, a line for each test, `net:altnames.sh`, and a folder for each collection of tests.
 A test runs as root in its collection's folder, on a host of its own. It ends with 0 if it passed and with 4 if it was
-skipped, as where the kernel or a program lacks something.
+skipped, as where the kernel or a program lacks something; with 2 if a failure is one that its authors expect.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from minigts.errors import InputError, Problem
-from minigts.suites.suite import Case, SuiteOptions, SuiteTest, Verdict, read_file
+from minigts.suites import parts
+from minigts.suites.suite import Case, CasePart, SuiteOptions, SuiteTest, Verdict, files_below, read_file
 
 LIST, COMMON = "kselftest-list.txt", "kselftest"
-SKIPPED = 4
-"""The exit code of a test that was skipped (kselftest.h)."""
+SKIPPED, EXPECTED = 4, 2
+"""The exit codes of a test that was skipped, and of one that failed as its authors expect (kselftest.h)."""
 MOST_FILES = 10_000
 _ENTRY = re.compile(r"([A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)*):([A-Za-z0-9_.+-]+)")
 _SKIP = re.compile(r"^.*\bskip.*$", re.IGNORECASE | re.MULTILINE)
@@ -28,8 +29,13 @@ class Kselftest:
     about = "Linux's selftests, as `make install` there has installed them"
     program = ""
     has_tolerance = False
+    longest_s = 3600.0
     memory = "512MB"
-    packages: Sequence[str] = ()
+    packages: Sequence[str] = (
+        *("netsniff-ng", "ndisc6", "socat", "iptables", "ebtables", "iputils-arping", "smcroute", "conntrack"),
+        *("psmisc", "bc", "libcap2-bin", "python3-yaml"),
+    )
+    """What several of `net`, `net/mptcp` and `net/forwarding` call; mausezahn is in netsniff-ng."""
 
     def tests(self, directory: Path, options: SuiteOptions) -> Sequence[SuiteTest]:
         """Raises InputError. The options have nothing for this suite."""
@@ -55,22 +61,21 @@ class Kselftest:
         """All of the collection that its test is in, from its first folder on, and what all collections share: tests
         use files of the folders above theirs."""
         tops = dict.fromkeys((COMMON, test.directory.split("/")[0], *(["net"] if "net" in test.directory else [])))
-        found = dict(_files(directory, [directory / top for top in tops]))
+        found = dict(files_below(directory, [directory / top for top in tops]))
         if len(found) > MOST_FILES:
             raise InputError([Problem(str(directory), 0, f"has more than {MOST_FILES} files beside {test.name}")])
         return found
 
+    def parts(self, output: str) -> Sequence[CasePart]:
+        return parts.tap_parts(output) or parts.lib_sh_parts(output)
+
     def verdict(self, code: int, output: str) -> tuple[Verdict, str]:
-        if code == 0:
+        found = self.parts(output)
+        if code in (0, EXPECTED):
             return "passed", ""
         if code == SKIPPED:
-            return "skipped", next(iter(_SKIP.findall(output)), "skipped, and said nothing")
+            told = next(iter(_SKIP.findall(output)), "skipped, and said nothing")
+            return "skipped", parts.summary(found, "skipped") or told
         last = [line for line in output.splitlines() if line.strip()][-1:]
-        return "failed", next(iter([*_FAILURE.findall(output), *last]), f"ended with code {code} and said nothing")
-
-
-def _files(directory: Path, tops: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    for top in tops:
-        for path in sorted(top.rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                yield path.relative_to(directory).as_posix(), path
+        told = next(iter([*_FAILURE.findall(output), *last]), f"ended with code {code} and said nothing")
+        return "failed", parts.summary(found, "failed") or told

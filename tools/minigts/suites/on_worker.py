@@ -1,7 +1,8 @@
-"""Runs one test of a suite, in a process of a worker on this machine; see `cluster.worker`."""
+"""Runs one test of a suite, or those of one lab, in a process of a worker on this machine; see `cluster.worker`."""
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import Iterable, Mapping
 
@@ -13,12 +14,12 @@ from minigts.suites.outcome import CaseOutcome
 from minigts.suites.performance import CaseReport
 from minigts.suites.work import SuiteJob
 
-OUTCOME, OUTPUT = "outcome.json", "output.txt"
+OUTCOME, OUTPUT, CAPTURE = "outcome.json", "output.txt", "capture.base64"
 """The files of an answer for a case, after the case's number: `0/outcome.json`."""
 
 
 def perform(job: str, wanted: str, campaign_id: str) -> str:
-    """Run a test, if `wanted` is the identity of this minigts; return the answer as JSON."""
+    """Run the job's tests, if `wanted` is the identity of this minigts; return the answer as JSON."""
 
     def do(read: SuiteJob) -> Mapping[str, str]:
         worker.remove_labs(campaign_id, True)
@@ -38,12 +39,17 @@ def pack(ended: Iterable[CaseReport]) -> dict[str, str]:
     for number, each in enumerate(ended):
         files[f"{number}/{OUTCOME}"] = each.outcome.model_dump_json()
         files[f"{number}/{OUTPUT}"] = each.output
+        files[f"{number}/{CAPTURE}"] = base64.b64encode(each.capture).decode("ascii")
     return files
 
 
 def unpack(files: Mapping[str, str]) -> list[CaseReport]:
     """The cases of an answer. Raises ValueError."""
     return [
-        CaseReport(documents.model(files[f"{number}/{OUTCOME}"], CaseOutcome), files[f"{number}/{OUTPUT}"])
-        for number in range(len(files) // 2)
+        CaseReport(
+            documents.model(files[f"{number}/{OUTCOME}"], CaseOutcome),
+            files[f"{number}/{OUTPUT}"],
+            base64.b64decode(files[f"{number}/{CAPTURE}"]),
+        )
+        for number in range(len(files) // 3)
     ]

@@ -30,6 +30,14 @@ class CaseOutcome(BaseModel):
     """How long it took by the host's clock, in seconds."""
     real_s: float = 0.0
     """How long it took by this machine's clock, without its lab's start and end."""
+    processor_s: float = 0.0
+    """The processor seconds of this machine for that: of the lab, and of minigts."""
+    start_s: float = 0.0
+    """In the first case of a lab: how long the lab's start took by this machine's clock."""
+    start_processor_s: float = 0.0
+    """In the first case of a lab: the processor seconds of the lab's start."""
+    parts: dict[Verdict, Annotated[int, Field(ge=0)]] = {}
+    """How many tests within the case have each verdict, as the case itself said; empty where it is one test."""
     lines: int = 0
     """How many lines it has printed."""
     output_sha256: str = ""

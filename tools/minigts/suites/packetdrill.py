@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from minigts.errors import InputError, Problem
-from minigts.suites.suite import Case, SuiteOptions, SuiteTest, Verdict, read_file
+from minigts.suites.suite import Case, CasePart, SuiteOptions, SuiteTest, Verdict, read_file
 
 RUNNER, ENDING = "ksft_runner.sh", ".pkt"
 _ARGUMENTS = re.compile(r'^\s*\[([a-z0-9-]+)\]="([^"]*)"', re.MULTILINE)
@@ -31,6 +31,7 @@ class Packetdrill:
     about = "Linux's tools/testing/selftests/net/packetdrill"
     program = "packetdrill"
     has_tolerance = True
+    longest_s = 300.0
     memory = "256MB"
     packages: Sequence[str] = ()
 
@@ -53,6 +54,11 @@ class Packetdrill:
         beside = (path for path in sorted(directory.iterdir()) if path.suffix != ENDING and path.is_file())
         return {path.name: path for path in (directory / f"{test.name}{ENDING}", *beside)}
 
+    def parts(self, output: str) -> Sequence[CasePart]:
+        """None: a script is one test."""
+        del output
+        return ()
+
     def verdict(self, code: int, output: str) -> tuple[Verdict, str]:
         if code == 0:
             return "passed", ""
@@ -72,7 +78,8 @@ def _test(
         cases=tuple(
             Case(
                 name=version,
-                argv=("unshare", "-n", "packetdrill", "--verbose", *arguments[version], *more, script.name),
+                argv=("packetdrill", "--verbose", *arguments[version], *more, script.name),
+                own_namespace=True,
             )
             for version in versions
         ),

@@ -1,63 +1,115 @@
-"""Runs one test in a lab of one host: lays the suite's files there, runs each case, and gathers what came of it."""
+"""Runs a test, or several, in a lab of one host: lays the suite's files there, runs each case, and gathers what came of
+it."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from minigts import lab as labs
+from minigts import paths
 from minigts.errors import CommandTimeout, InputError, MinigtsError, Problem
 from minigts.foreign import Foreign, content, one_line, whole_number
 from minigts.lab import Lab
+from minigts.machine.proc import family, used_s
 from minigts.machine.progress import Progress
 from minigts.providers.base import HasCourse
 from minigts.session import bring_up
-from minigts.suites import registry
+from minigts.suites import parts, registry
 from minigts.suites.outcome import LONGEST_REASON, CaseOutcome
-from minigts.suites.suite import PLACE, Case, read_file
+from minigts.suites.suite import PLACE, Case, SuiteOptions, SuiteTest, read_file
 from minigts.suites.work import HOST, SuiteJob
 
 NS_PER_S = 10**9
+LONGEST_LOOK_S = 60.0
 MOST_OUTPUT_BYTES = 4 << 20
 """How much of the end of a case's output is kept."""
-RUNNER = "run-a-case"
+MOST_CAPTURED_FRAMES, MOST_CAPTURED_BYTES = 100_000, 32 << 20
+OWN_NAMESPACE = ("unshare", "-n")
+PRINTED = "/run/suite-output"
+RUNNER, CAPTURER, CAPTURED = "run-a-case", "capture-a-case", PurePosixPath("/run/suite-capture.pcap")
 RUN_A_CASE = f"""#!/bin/sh
 # Runs a command in a directory; prints its exit code, and the times of day in ns before and after it, in a line, and
-# then what it has printed.
+# then what it has printed. New network namespaces have what Linux gives them otherwise: minigts' hosts are started with
+# fb_tunnels=initns, without which `ip tunnel` finds no gre0 there.
 PATH={PLACE}/bin:$PATH
+echo 0 >/proc/sys/net/core/fb_tunnels_only_for_init_net
 cd "{PLACE}/$1" || exit 1
 shift
 before=$(date +%s%N)
-"$@" >/run/suite-output 2>&1 </dev/null
+"$@" >{PRINTED} 2>&1 </dev/null
 code=$?
 echo "$code $before $(date +%s%N)"
-tail -c {MOST_OUTPUT_BYTES} /run/suite-output
+tail -c {MOST_OUTPUT_BYTES} {PRINTED}
+"""
+CAPTURE_A_CASE = f"""#!/bin/sh
+# Runs a command while tcpdump captures on all interfaces of this network namespace, also on those that come later.
+rm -f {CAPTURED}
+tcpdump -i any -n -c {MOST_CAPTURED_FRAMES} --immediate-mode --time-stamp-precision=nano -Z root -w {CAPTURED} \
+  2>/run/suite-tcpdump &
+until grep -q "^tcpdump: listening" /run/suite-tcpdump; do
+  kill -0 $! 2>/dev/null || break
+  sleep 0.01
+done
+"$@"
+code=$?
+sleep 0.01
+kill -INT $! 2>/dev/null
+wait $! 2>/dev/null
+exit "$code"
 """
 
 
-@dataclass(frozen=True)
-class CaseReport:
+class CaseReport(NamedTuple):
     """A case that has ended, and what it has printed."""
 
     outcome: CaseOutcome
     output: str
+    capture: bytes = b""
+    """The frames as a pcap, if they were captured."""
 
 
 def perform(work: SuiteJob, name: str, say: Progress) -> list[CaseReport]:
-    """Run a test in a new lab of that name, which is taken down. Raises what a lab raises; InputError for files that
+    """Run the tests in a new lab of that name, which is taken down. Raises what a lab raises; InputError for files that
     cannot be read."""
     with tempfile.TemporaryDirectory(prefix="minigts-suite-") as directory:
         files = Path(directory).resolve() / "files"
+        processors, begun = _Processors(), time.monotonic()
         _lay(work, files)
         with _lab(work, name, say) as lab:
             lab.provider.put(HOST, files, PurePosixPath(PLACE))
-            return [_case(lab, work, case) for case in work.test.cases]
+            start = {"start_s": round(time.monotonic() - begun, 3), "start_processor_s": processors.since(lab)}
+            ended = [_case(lab, work, test, case, processors) for test, case in work.cases]
+    first = ended[0]
+    return [first._replace(outcome=first.outcome.model_copy(update=start)), *ended[1:]]
+
+
+class _Processors:
+    """Tells the processor seconds of this process and of a lab since it was asked for them last."""
+
+    def __init__(self) -> None:
+        self._before_s = _own_processor_s()
+
+    def since(self, lab: Lab) -> float:
+        before_s, now_s = self._before_s, _own_processor_s() + _lab_processor_s(lab)
+        self._before_s = now_s
+        return max(0.0, round(now_s - before_s, 2))
+
+
+def _own_processor_s() -> float:
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
+
+
+def _lab_processor_s(lab: Lab) -> float:
+    return sum(map(used_s, family(lab.provider.processes())))
 
 
 @contextmanager
@@ -71,18 +123,21 @@ def _lab(work: SuiteJob, name: str, say: Progress) -> Iterator[Lab]:
 
 
 def _lay(work: SuiteJob, files: Path) -> None:
-    """Copy what the test needs into the folder `files`."""
+    """Copy what the tests need into the folder `files`."""
     (files / "bin").mkdir(parents=True)
-    for name, source in registry.find(work.settings.suite).files(work.place, work.test).items():
+    suite = registry.find(work.settings.suite)
+    needed = {name: source for test in work.tests for name, source in suite.files(work.place, test).items()}
+    for name, source in needed.items():
         target = files / name
         target.parent.mkdir(parents=True, exist_ok=True)
         _copy(source, target)
     if work.settings.program:
         program = Path(work.settings.program)
-        _copy(program, files / "bin" / registry.find(work.settings.suite).program)
-    runner = files / "bin" / RUNNER
-    runner.write_text(RUN_A_CASE, encoding="ascii")
-    runner.chmod(0o755)
+        _copy(program, files / "bin" / suite.program)
+    for name, text in ((RUNNER, RUN_A_CASE), (CAPTURER, CAPTURE_A_CASE)):
+        script = files / "bin" / name
+        script.write_text(text, encoding="ascii")
+        script.chmod(0o755)
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -94,27 +149,68 @@ def _copy(source: Path, target: Path) -> None:
         raise InputError([Problem(str(source), 0, f"cannot be copied: {error.strerror or error}")]) from error
 
 
-def _case(lab: Lab, work: SuiteJob, case: Case) -> CaseReport:
+def _command(case: Case, options: SuiteOptions) -> list[str]:
+    variables = [f"{name}={value}" for name, value in options.environment.items()]
+    return [
+        *(OWN_NAMESPACE if case.own_namespace else ()),
+        *(("sh", f"{PLACE}/bin/{CAPTURER}") if options.capture else ()),
+        *(("env", *variables) if variables else ()),
+        *case.argv,
+    ]
+
+
+def _case(lab: Lab, work: SuiteJob, test: SuiteTest, case: Case, processors: _Processors) -> CaseReport:
     begun = time.monotonic()
-    argv = ["sh", f"{PLACE}/bin/{RUNNER}", work.test.directory, *case.argv]
+    options = work.settings.options
+    argv = ["sh", f"{PLACE}/bin/{RUNNER}", test.directory, *_command(case, options)]
     longest_s = work.settings.longest_s
     found = CaseOutcome(
-        test=work.test.name, case=case.name, time=work.turn, load=work.load, verdict="failed", lab_s=longest_s
+        test=test.name, case=case.name, time=work.turn, load=work.load, verdict="failed", lab_s=longest_s
     )
     try:
         said = lab.provider.run(HOST, argv, timeout_s=longest_s, check=True).stdout
         ended = _read(work, said, found)
     except CommandTimeout:
-        ended = CaseReport(found.model_copy(update={"reason": f"did not end in {longest_s:g} s of the lab's time"}), "")
+        ended = _unended(lab, work, found)
     except MinigtsError as error:
         why = one_line(Foreign(str(error)), LONGEST_REASON - 1)
         ended = CaseReport(found.model_copy(update={"verdict": "error", "reason": why, "lab_s": 0.0}), "")
-    return CaseReport(
-        ended.outcome.model_copy(
-            update={"real_s": round(time.monotonic() - begun, 3), "fingerprint": _fingerprint(lab)}
-        ),
-        ended.output,
-    )
+    took = {
+        "real_s": round(time.monotonic() - begun, 3),
+        "processor_s": processors.since(lab),
+        "fingerprint": _fingerprint(lab),
+    }
+    return CaseReport(ended.outcome.model_copy(update=took), ended.output, _capture(lab) if options.capture else b"")
+
+
+def _unended(lab: Lab, work: SuiteJob, found: CaseOutcome) -> CaseReport:
+    """A case that did not end in time, with what it had printed."""
+    tail = ["tail", "-c", str(MOST_OUTPUT_BYTES), PRINTED]
+    output = content(lab.provider.run(HOST, tail, timeout_s=LONGEST_LOOK_S, check=False).stdout)
+    last = next(iter([line for line in output.splitlines() if line.strip()][-1:]), "nothing")
+    reason = f"did not end in {work.settings.longest_s:g} s of the lab's time; it had printed last: {last}"
+    return CaseReport(found.model_copy(update=_printed(work, output, reason)), output)
+
+
+def _printed(work: SuiteJob, output: str, reason: str) -> dict[str, object]:
+    """The fields of an outcome that follow from what a case has printed."""
+    return {
+        "reason": one_line(Foreign(reason), LONGEST_REASON - 1),
+        "parts": parts.counts(registry.find(work.settings.suite).parts(output)),
+        "lines": output.count("\n"),
+        "output_sha256": hashlib.sha256(output.encode()).hexdigest(),
+    }
+
+
+def _capture(lab: Lab) -> bytes:
+    """The frames of the case that has ended; none if tcpdump has written no file, as where the case never ended."""
+    with tempfile.TemporaryDirectory(prefix="minigts-suite-") as directory:
+        target = Path(directory).resolve() / CAPTURED.name
+        try:
+            lab.provider.get(HOST, CAPTURED, target)
+            return paths.read_whole(target, MOST_CAPTURED_BYTES)
+        except (MinigtsError, OSError):
+            return b""
 
 
 def _read(work: SuiteJob, said: Foreign, found: CaseOutcome) -> CaseReport:
@@ -126,19 +222,8 @@ def _read(work: SuiteJob, said: Foreign, found: CaseOutcome) -> CaseReport:
         raise MinigtsError(f"the host's runner was disturbed: {error}") from error
     output = content(rest)
     verdict, reason = registry.find(work.settings.suite).verdict(code, output)
-    return CaseReport(
-        found.model_copy(
-            update={
-                "verdict": verdict,
-                "reason": one_line(Foreign(reason), LONGEST_REASON - 1),
-                "code": code,
-                "lab_s": (after - before) / NS_PER_S,
-                "lines": output.count("\n"),
-                "output_sha256": hashlib.sha256(output.encode()).hexdigest(),
-            }
-        ),
-        output,
-    )
+    update = {"verdict": verdict, "code": code, "lab_s": (after - before) / NS_PER_S}
+    return CaseReport(found.model_copy(update={**update, **_printed(work, output, reason)}), output)
 
 
 def _words(line: Foreign, count: int) -> Sequence[Foreign]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -27,6 +27,15 @@ def read_file(path: Path, remedy: str = "") -> bytes:
         raise InputError([Problem(str(path), 0, f"{why}; {remedy}" if remedy else why)]) from error
 
 
+def files_below(directory: Path, tops: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+    """The files in the folders `tops` and below, each with its path below `directory`; without what Python compiles,
+    and without what folders hold to which only a link leads."""
+    for top in tops:
+        for path in sorted(top.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path.relative_to(directory).as_posix(), path
+
+
 class Case(BaseModel):
     """A command of a test that has a verdict of its own."""
 
@@ -35,6 +44,8 @@ class Case(BaseModel):
     name: str
     """Such as ipv4; empty where a test has one case."""
     argv: Annotated[tuple[str, ...], Field(min_length=1)]
+    own_namespace: bool = False
+    """Whether it runs in a network namespace of its own."""
 
 
 class SuiteTest(BaseModel):
@@ -55,6 +66,18 @@ class SuiteOptions(BaseModel):
 
     tolerance_us: Annotated[int, Field(gt=0)] | None = None
     """By how much an event may be early or late, in microseconds; None: the suite's own tolerance."""
+    capture: bool = False
+    """Whether the frames of the network namespace in which a case begins are captured."""
+    environment: dict[str, str] = {}
+    """Variables of a case."""
+
+
+class CasePart(NamedTuple):
+    """A test within a case: what the case itself has said of it."""
+
+    name: str
+    verdict: Verdict
+    reason: str = ""
 
 
 class Suite(Protocol):
@@ -66,6 +89,8 @@ class Suite(Protocol):
     program: str
     """The program that the user has to have; empty if the suite needs none."""
     has_tolerance: bool
+    longest_s: float
+    """How long a case may take by the lab's clock, unless the user says it."""
     memory: str
     """The memory of a host, as in a topology."""
     packages: Sequence[str]
@@ -77,6 +102,10 @@ class Suite(Protocol):
 
     def files(self, directory: Path, test: SuiteTest) -> Mapping[str, Path]:
         """The files that a test needs on its host: by their paths below PLACE. Raises InputError."""
+        ...
+
+    def parts(self, output: str) -> Sequence[CasePart]:
+        """The tests within a case, as its output names them; none where a case is one test."""
         ...
 
     def verdict(self, code: int, output: str) -> tuple[Verdict, str]:

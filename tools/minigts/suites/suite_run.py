@@ -1,4 +1,4 @@
-"""Runs a suite: every test in a lab of its own, several labs side by side, as often as was asked for."""
+"""Runs a suite: every test in a lab of its own, or several in each; labs side by side; as often as was asked for."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from minigts.suites import junit as xml
 from minigts.suites.outcome import LONGEST_REASON, CaseOutcome
 from minigts.suites.performance import CaseReport
 from minigts.suites.registry import find
-from minigts.suites.suite import Suite, SuiteOptions, SuiteTest, read_file
+from minigts.suites.suite import Case, Suite, SuiteOptions, SuiteTest, read_file
 from minigts.suites.work import HOST, SuiteJob, SuiteRun, SuiteSettings
 from minigts.topology.plan.plan import Plan
 from minigts.topology.time import Time
@@ -61,11 +61,15 @@ class SuiteRequest:
     """Patterns of the names of tests; empty: all tests."""
     program: Path | None = None
     options: SuiteOptions = field(default_factory=SuiteOptions)
-    longest_s: float = 300.0
+    longest_s: float | None = None
+    """How long a case may take by the lab's clock; None: what the suite says."""
+    in_a_lab: int = 1
     times: int = 1
     loads: tuple[int, ...] = (0,)
     time: Time | None = None
     kernel: str | None = None
+    packages: Sequence[str] = ()
+    """Debian packages that hosts have besides those of the suite."""
 
 
 def check_request(request: SuiteRequest, say: Progress) -> SuiteRun:
@@ -77,9 +81,9 @@ def check_request(request: SuiteRequest, say: Progress) -> SuiteRun:
     directory = request.directory.expanduser().absolute()
     if not directory.is_dir():
         raise InputError([Problem(str(request.directory), 0, f"no such directory; the suite wants {suite.about}")])
-    tests = _chosen(suite, suite.tests(directory, request.options), request.only)
+    tests = choose(suite, suite.tests(directory, request.options), request.only)
     program = _program(suite, request.program)
-    plan = plan_of(suite, request.time, request.kernel)
+    plan = plan_of(suite, request)
     provider = registry.make(DEFAULT, Path(), plan.time)
     bring_up.ready(bring_up.Request(plan, DEFAULT, on_worker.lab_name(secrets.token_hex(3), 0)))
     if isinstance(provider, Prepares):
@@ -93,30 +97,46 @@ def check_request(request: SuiteRequest, say: Progress) -> SuiteRun:
             program=str(program or ""),
             program_sha256=_sha256(program) if program else "",
             options=request.options,
-            longest_s=request.longest_s,
+            longest_s=request.longest_s or suite.longest_s,
             plan=plan,
             provider=DEFAULT,
         ),
         tests=tuple(tests),
         times=request.times,
         loads=request.loads,
+        in_a_lab=request.in_a_lab,
         parts={word: part.sha256 for word, part in provenance.parts(provider, say, plan).items()},
         started=datetime.now(UTC).isoformat("T", "seconds"),
     )
 
 
-def plan_of(suite: Suite, time: Time | None, kernel: str | None) -> Plan:
-    """The plan of a lab of one host, which has what the suite needs. Raises InputError."""
-    packages = f", packages: [{', '.join(suite.packages)}]" if suite.packages else ""
+def plan_of(suite: Suite, request: SuiteRequest) -> Plan:
+    """The plan of a lab of one host, which has what the suite needs and what is asked for. Raises InputError."""
+    wanted = list(dict.fromkeys([*suite.packages, *request.packages]))
+    packages = f", packages: [{', '.join(wanted)}]" if wanted else ""
     text = f"name: suite\nhosts:\n  {HOST}: {{memory: {suite.memory}{packages}}}\n"
-    return plans.read(text, time=time, kernel=kernel, known_overlays=()).plan
+    return plans.read(text, time=request.time, kernel=request.kernel, known_overlays=()).plan
 
 
-def _chosen(suite: Suite, tests: Sequence[SuiteTest], only: Sequence[str]) -> list[SuiteTest]:
+def choose(suite: Suite, tests: Sequence[SuiteTest], only: Sequence[str]) -> list[SuiteTest]:
+    """The tests, and of each the cases, whose names fit one of the patterns; a pattern with a blank is one of a test
+    and its case. Raises InputError."""
+    if not only:
+        return list(tests)
     for pattern in only:
-        if not any(fnmatchcase(test.name, pattern) for test in tests):
+        if not any(_fits(test, case, pattern) for test in tests for case in test.cases):
             raise InputError(f"--only {pattern}: none of the {len(tests)} tests of {suite.name} has such a name")
-    return [test for test in tests if not only or any(fnmatchcase(test.name, pattern) for pattern in only)]
+    chosen = [
+        test.model_copy(
+            update={"cases": tuple(case for case in test.cases if any(_fits(test, case, each) for each in only))}
+        )
+        for test in tests
+    ]
+    return [test for test in chosen if test.cases]
+
+
+def _fits(test: SuiteTest, case: Case, pattern: str) -> bool:
+    return fnmatchcase(f"{test.name} {case.name}" if " " in pattern else test.name, pattern)
 
 
 def _program(suite: Suite, given: Path | None) -> Path | None:
@@ -145,6 +165,7 @@ def require_equal(earlier: SuiteRun, asked: SuiteRun) -> None:
         ("tests", earlier.tests, asked.tests),
         ("times", earlier.times, asked.times),
         ("loads", earlier.loads, asked.loads),
+        ("numbers of tests in a lab", earlier.in_a_lab, asked.in_a_lab),
         ("parts of labs", earlier.parts, asked.parts),
     ):
         if before != now:
@@ -170,7 +191,7 @@ def missing(place: Path, asked: SuiteRun) -> list[SuiteJob]:
     """The tests that have no result yet, or whose lab could not be run."""
     done = {(each.test, each.case, each.time) for each in folder.outcomes(place) if each.verdict != "error"}
     return [
-        job for job in asked.jobs() if any((job.test.name, case.name, job.turn) not in done for case in job.test.cases)
+        job for job in asked.jobs() if any((test.name, case.name, job.turn) not in done for test, case in job.cases)
     ]
 
 
@@ -203,11 +224,13 @@ class _Kept:
 def _without_lab(job: SuiteJob, why: str) -> list[CaseReport]:
     """The outcome of a test whose lab could not be run."""
     reason = one_line(Foreign(why), LONGEST_REASON - 1)
-    return [CaseReport(_error(job, case.name, reason), "") for case in job.test.cases]
-
-
-def _error(job: SuiteJob, case: str, reason: str) -> CaseOutcome:
-    return CaseOutcome(test=job.test.name, case=case, time=job.turn, load=job.load, verdict="error", reason=reason)
+    return [
+        CaseReport(
+            CaseOutcome(test=test.name, case=case.name, time=job.turn, load=job.load, verdict="error", reason=reason),
+            "",
+        )
+        for test, case in job.cases
+    ]
 
 
 def _in_turn(jobs: Sequence[SuiteJob], kept: _Kept, watcher: SuiteWatcher) -> None:

@@ -1,4 +1,4 @@
-"""A run of a suite, and one test of it as a worker takes it. Both are JSON."""
+"""A run of a suite, and the part of it that a worker takes at a time. Both are JSON."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from minigts.suites.suite import SuiteOptions, SuiteTest
+from minigts.suites.suite import Case, SuiteOptions, SuiteTest
 from minigts.topology.plan.plan import Plan
 from minigts.topology.time import Time
 
 MOST_TIMES = 1000
 MOST_LOAD = 1024
+MOST_IN_A_LAB = 10_000
 HOST = "host"
 """The name of a lab's only host."""
 
@@ -49,6 +50,8 @@ class SuiteRun(BaseModel):
     """How often each test runs beside each load."""
     loads: Annotated[tuple[Annotated[int, Field(ge=0, le=MOST_LOAD)], ...], Field(min_length=1)] = (0,)
     """How many programs keep this machine's processors busy meanwhile."""
+    in_a_lab: Annotated[int, Field(ge=1, le=MOST_IN_A_LAB)] = 1
+    """How many tests each lab has, one after the other."""
     parts: dict[str, str] = {}
     """The digests of image, kernel and clock."""
     started: str
@@ -60,15 +63,16 @@ class SuiteRun(BaseModel):
             for load_number, load in enumerate(self.loads)
             for time in range(1, self.times + 1)
         ]
-        every = [(load, turn, test) for load, turn in turns for test in self.tests]
+        groups = [self.tests[at : at + self.in_a_lab] for at in range(0, len(self.tests), self.in_a_lab)]
+        every = [(load, turn, group) for load, turn in turns for group in groups]
         return [
-            SuiteJob(number=number, settings=self.settings, test=test, turn=turn, load=load)
-            for number, (load, turn, test) in enumerate(every)
+            SuiteJob(number=number, settings=self.settings, tests=group, turn=turn, load=load)
+            for number, (load, turn, group) in enumerate(every)
         ]
 
 
 class SuiteJob(BaseModel):
-    """One test of a run, one time; see `cluster.dispatch.Work`."""
+    """One test of a run, or several for one lab, one time; see `cluster.dispatch.Work`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -76,7 +80,7 @@ class SuiteJob(BaseModel):
 
     number: int
     settings: SuiteSettings
-    test: SuiteTest
+    tests: Annotated[tuple[SuiteTest, ...], Field(min_length=1)]
     turn: int
     """Which time it is, from 1 on, counted through all loads."""
     load: int = 0
@@ -84,15 +88,20 @@ class SuiteJob(BaseModel):
 
     @property
     def name(self) -> str:
-        return f"{self.test.name}, time {self.turn}"
+        more = f" and {len(self.tests) - 1} more" if len(self.tests) > 1 else ""
+        return f"{self.tests[0].name}{more}, time {self.turn}"
+
+    @property
+    def cases(self) -> list[tuple[SuiteTest, Case]]:
+        return [(test, case) for test in self.tests for case in test.cases]
 
     @property
     def size(self) -> int:
-        return len(self.test.cases)
+        return len(self.cases)
 
     @property
     def seconds(self) -> float:
-        return float(len(self.test.cases))
+        return float(self.size)
 
     @property
     def provider(self) -> str:

@@ -13,6 +13,8 @@ from minigts.cli.verbs import EXPERIMENTS, Verb
 from minigts.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from minigts.suites.outcome import CaseOutcome
     from minigts.topology.time import Time
 
@@ -38,7 +40,11 @@ def suite_run(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The directory with its tests, which you have.")],
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="PATTERN", help="Tests with such names, as 'tcp_zerocopy*'; may be repeated."),
+        typer.Option(
+            "--only",
+            metavar="PATTERN",
+            help="Tests with such names, as 'tcp_zerocopy*', or cases, as 'tcp_* ipv4'; may be repeated.",
+        ),
     ] = None,
     program: Annotated[
         Path | None, typer.Option("--program", metavar="PATH", help="The suite's program. Default: the one in PATH.")
@@ -53,8 +59,14 @@ def suite_run(
         ),
     ] = None,
     longest: Annotated[
-        str, typer.Option("--longest", metavar="TIME", help="How long a case may take, by the lab's time.")
-    ] = "5min",
+        str | None,
+        typer.Option(
+            "--longest",
+            metavar="TIME",
+            help="How long a case may take, by the lab's time. Default: 5 min for packetdrill and iproute2, 30 min for "
+            "tc-testing, 1 h for kselftest and frr.",
+        ),
+    ] = None,
     times: Annotated[
         int, typer.Option("--times", metavar="N", min=1, max=1000, help="How often each test runs at each load.")
     ] = 1,
@@ -72,8 +84,36 @@ def suite_run(
             "--jobs", metavar="N", min=1, max=1024, help="Labs side by side. Default: one for each processor."
         ),
     ] = None,
+    in_a_lab: Annotated[
+        int,
+        typer.Option(
+            "--in-a-lab",
+            metavar="N",
+            min=1,
+            max=10_000,
+            help="So many tests one after the other in each lab: fewer labs are started, but what a test leaves "
+            "behind, the next one finds.",
+        ),
+    ] = 1,
     time: TimeOption = None,
     kernel: KernelOption = None,
+    package: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--package", metavar="NAME", help="A Debian package for hosts besides the suite's own; may be repeated."
+        ),
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option("--env", metavar="NAME=VALUE", help="A variable for the tests; may be repeated."),
+    ] = None,
+    capture: Annotated[
+        bool,
+        typer.Option(
+            "--capture",
+            help="Keep the frames of the network namespace in which a case begins, as a pcap beside its output.",
+        ),
+    ] = False,
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write the results there as JUnit's XML, too.")
     ] = None,
@@ -83,14 +123,14 @@ def suite_run(
     ] = None,
     results: Annotated[Path, typer.Option(metavar="DIR", help="The directory for results folders.")] = Path("results"),
 ) -> None:
-    """Run a suite's tests, each in a lab of its own, and say which do not pass, and which are not the same each time.
+    """Run a suite's tests in labs, and say which do not pass, and which are not the same each time.
 
     In virtual time a test sees the same moments beside any load of this machine, and the same test gives the same
     output. With --times or several loads the verdicts that change are named, and the first line in which two outputs
     differ.
 
-    Each test is kept as it ends, so nothing is lost when the program is ended. Exit 1 if a test failed or its verdict
-    changed.
+    Each test has a lab of its own, unless --in-a-lab says otherwise, and is kept as it ends, so nothing is lost when
+    the program is ended. Exit 1 if a test failed or its verdict changed.
 
     Example:  minigts suite run packetdrill ~/linux/tools/testing/selftests/net/packetdrill --program ~/packetdrill
 
@@ -108,12 +148,14 @@ def suite_run(
         directory,
         only or (),
         program,
-        SuiteOptions(tolerance_us=tolerance),
-        _seconds(longest),
+        SuiteOptions(tolerance_us=tolerance, capture=capture, environment=_variables(env or ())),
+        None if longest is None else _seconds(longest),
+        in_a_lab,
         times,
         _loads(loads),
         time,
         kernel,
+        package or (),
     )
     earlier = None if resume is None else folder.read(resume)
     with console.progress() as say:
@@ -136,7 +178,7 @@ def suite_run(
     cases = comparison.summaries(folder.outcomes(place))
     for line in table.notable(cases, lambda outcome: folder.output(place, outcome)):
         typer.echo(line)
-    typer.echo(table.totals(cases))
+    typer.echo(f"{table.totals(cases)}; {table.costs(cases)}")
     typer.echo(place)
     raise typer.Exit(1 if any(each.chosen.is_bad or each.changes_verdict for each in cases) else 0)
 
@@ -148,6 +190,17 @@ def _seconds(longest: str) -> float:
         return DURATION_S.parse(longest)
     except ValueError as error:
         raise InputError(f"--longest: {error}") from error
+
+
+def _variables(words: Sequence[str]) -> dict[str, str]:
+    """`NAME=VALUE`, once or several times. Raises InputError."""
+    from minigts.topology.software import VARIABLE, VARIABLE_HINT
+
+    found = [word.partition("=") for word in words]
+    for name, is_set, _ in found:
+        if not is_set or not VARIABLE.fullmatch(name):
+            raise InputError(f"--env {name[:40]}: write NAME=VALUE, where NAME is {VARIABLE_HINT}")
+    return {name: value for name, _, value in found}
 
 
 def _loads(words: str) -> tuple[int, ...]:

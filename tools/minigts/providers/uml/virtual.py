@@ -25,7 +25,7 @@ from minigts.providers.course import RecordedCourse, course_request
 from minigts.providers.uml.build import build_all, provenance
 from minigts.providers.uml.clock import client as clock_client
 from minigts.providers.uml.clock import tap as clock_tap
-from minigts.providers.uml.clock.process import ClockOrder, layout
+from minigts.providers.uml.clock.process import LONGEST_TURN_ALONE_S, LONGEST_TURN_S, ClockOrder, layout
 from minigts.providers.uml.provider import UmlProvider
 from minigts.providers.uml.run import booting
 from minigts.providers.uml.run.command_line import GuestKernel
@@ -227,6 +227,7 @@ class VirtualUmlProvider(UmlProvider):
             wires=_wires(plan),
             processors={host.name: host.processor.model_dump() for host in plan.hosts if host.processor is not None},
             seed=chance.kernel_seed(plan),
+            longest_turn_s=LONGEST_TURN_S if len(plan.machines) > 1 else LONGEST_TURN_ALONE_S,
             marks_ns=kept.every_ns,
             recorded_ns=kept.recorded,
         )

@@ -26,6 +26,8 @@ from minigts.providers.uml.run.command_line import Connection, GuestKernel
 SOCKET = "clock.sock"
 """The socket on which the clock listens for clients, in the run directory, the supervisor's working directory."""
 LAB = paths.CLOCK
+LONGEST_TURN_S, LONGEST_TURN_ALONE_S = 60, 1800
+"""A kernel that is alone holds nobody up: it may compute for long within a turn, on a busy machine above all."""
 EPOCH_NS = 1_767_225_600 * 10**9
 """1 January 2026: the time of day at which a lab with its own clock begins, unless it continues a kept lab."""
 
@@ -43,6 +45,8 @@ class ClockOrder:
     """The seed of the kernels' random numbers; each host draws different ones."""
     at_once: int = 0
     """How many kernels may run at the same time; 0 means as many as this machine has processors."""
+    longest_turn_s: int = LONGEST_TURN_S
+    """How long a kernel's turn may last by this machine's clock, until it counts as stuck and is ended."""
     epoch_ns: int = EPOCH_NS
     """The time of day at which the lab begins, in nanoseconds since 1970."""
     marks_ns: int = 10**9
@@ -91,6 +95,7 @@ class ClockProcess:
         lab = {
             "epoch_ns": order.epoch_ns,
             "at_once": order.at_once,
+            "longest_turn_s": order.longest_turn_s,
             "course": course,
             **layout(order, machines, links),
         }

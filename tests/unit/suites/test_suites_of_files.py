@@ -1,0 +1,138 @@
+"""Suites whose tests are files: Linux's tests of traffic control, iproute2's, FRR's topotests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from minigts.errors import InputError
+from minigts.suites import iproute2
+from minigts.suites.frr import Frr
+from minigts.suites.iproute2 import Iproute2
+from minigts.suites.suite import SuiteOptions
+from minigts.suites.tc_testing import TcTesting
+
+OPTIONS = SuiteOptions()
+
+
+def lay(place: Path, *names: str) -> Path:
+    for name in names:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text("")
+    return place
+
+
+@pytest.fixture
+def tc_testing(tmp_path: Path) -> Path:
+    return lay(tmp_path, "tdc.py", "tc-tests/qdiscs/fq.json", "tc-tests/actions/gact.json", "plugin-lib/nsPlugin.py")
+
+
+@pytest.fixture
+def testsuite(tmp_path: Path) -> Path:
+    names = (
+        "lib/generic.sh",
+        "tests/ip/rule/dsfield.t",
+        "tests/ss/ssfilter.t",
+        "tests/ss/ss1.dump",
+        "iproute2/x/Makefile",
+    )
+    return lay(tmp_path, *names)
+
+
+@pytest.fixture
+def topotests(tmp_path: Path) -> Path:
+    names = (
+        *("conftest.py", "lib/topogen.py", "munet/base.py", "lib/test/test_json.py", "example_test/test_example.py"),
+        *("bgp_a/test_bgp_a.py", "bgp_a/r1/bgpd.conf", "bgp_b/test_b1.py", "bgp_b/__pycache__/test_b1.pyc"),
+    )
+    (tmp_path / "pytest.ini").write_text("[pytest]\nnorecursedirs = .git example_test lib\n")
+    return lay(tmp_path, *names)
+
+
+def test_each_file_of_tdc_is_a_test_and_has_no_descriptions_of_others(tc_testing: Path) -> None:
+    gact, fq = TcTesting().tests(tc_testing, OPTIONS)
+    assert (gact.name, fq.name) == ("actions/gact", "qdiscs/fq")
+    assert fq.cases[0].argv == ("python3", "tdc.py", "-f", "tc-tests/qdiscs/fq.json")
+    assert sorted(TcTesting().files(tc_testing, fq)) == ["plugin-lib/nsPlugin.py", "tc-tests/qdiscs/fq.json", "tdc.py"]
+
+
+@pytest.mark.parametrize(
+    ("code", "output", "verdict", "reason"),
+    [
+        (0, "ok 1 a1 - x\n", "passed", ""),
+        (0, "ok 1 a1 - x # skipped - no dev\n", "skipped", "1 of 1 skipped: a1 - x (skipped - no dev)"),
+        (4, "No tests found\n", "skipped", "No tests found"),
+        (1, "ok 1 a1 - x\nnot ok 2 b2 - y\n", "failed", "1 of 2 failed: b2 - y"),
+        (1, "The following test case IDs are not unique:\n{'a'}\n", "failed", "{'a'}"),
+    ],
+)
+def test_tdcs_end(code: int, output: str, verdict: str, reason: str) -> None:
+    assert TcTesting().verdict(code, output) == (verdict, reason)
+
+
+def test_each_script_of_iproute2_is_a_test_with_all_beside_it(testsuite: Path) -> None:
+    rule, ss = Iproute2().tests(testsuite, OPTIONS)
+    assert (rule.name, ss.name) == ("ip/rule/dsfield", "ss/ssfilter")
+    assert ss.cases[0].own_namespace
+    assert ss.cases[0].argv[-1] == "tests/ss/ssfilter.t"
+    files = sorted(Iproute2().files(testsuite, ss))
+    assert files == ["lib/generic.sh", "tests/ip/rule/dsfield.t", "tests/ss/ss1.dump", "tests/ss/ssfilter.t"]
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        ("echo fine", 0),
+        ("echo no such option >&2; exit 127", iproute2.SKIPPED),
+        ('echo "line 3: failed:" >>"$ERRF"', iproute2.FAILED),
+        ("exit 3", 0),
+    ],
+)
+def test_a_script_fails_by_its_file_of_errors(script: str, code: int, tmp_path: Path) -> None:
+    (tmp_path / "a.t").write_text(script + "\n")
+    run = iproute2.RUN.replace("/run/", f"{tmp_path}/")
+    done = subprocess.run(
+        ["sh", "-c", run, "sh", "a.t"], cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stderr
+    if code == iproute2.FAILED:
+        assert Iproute2().verdict(code, done.stdout) == ("failed", "line 3: failed:")
+
+
+def test_topotests_are_the_files_of_pytest_outside_of_what_is_left_out(topotests: Path) -> None:
+    a, b = Frr().tests(topotests, OPTIONS)
+    assert (a.name, b.name) == ("bgp_a/test_bgp_a", "bgp_b/test_b1")
+    assert a.cases[0].argv[-2:] == ("sh", "bgp_a/test_bgp_a.py")
+    assert sorted(Frr().files(topotests, b)) == [
+        *("bgp_b/test_b1.py", "conftest.py", "lib/test/test_json.py", "lib/topogen.py", "munet/base.py", "pytest.ini")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "output", "verdict", "reason"),
+    [
+        (0, "PASSED a/t.py::test_x\nSKIPPED [1] a/t.py:3: off\n", "passed", ""),
+        (0, "SKIPPED [1] a/t.py:3: no exabgp\n", "skipped", "1 of 1 skipped: a/t.py:3 (no exabgp)"),
+        (5, "no tests ran\n", "skipped", "there is no test"),
+        (1, "PASSED a/t.py::test_y\nFAILED a/t.py::test_x - no x\n", "failed", "1 of 2 failed: test_x (no x)"),
+        (3, "INTERNALERROR> Traceback:\nINTERNALERROR> OSError: no x\n\nend\n", "failed", "OSError: no x"),
+        (4, "ERROR: no such option\n", "failed", "ERROR: no such option"),
+    ],
+)
+def test_pytests_end(code: int, output: str, verdict: str, reason: str) -> None:
+    assert Frr().verdict(code, output) == (verdict, reason)
+
+
+def test_another_directory_says_what_it_lacks(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"has no tdc\.py with tests in tc-tests"):
+        TcTesting().tests(tmp_path, OPTIONS)
+    with pytest.raises(InputError, match=r"has no lib/generic\.sh and no tests"):
+        Iproute2().tests(tmp_path, OPTIONS)
+    with pytest.raises(InputError, match=r"pytest\.ini: cannot be read: .*; FRR's has one"):
+        Frr().tests(tmp_path, OPTIONS)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    with pytest.raises(InputError, match=r"has no folders with test_\*\.py"):
+        Frr().tests(tmp_path, OPTIONS)
