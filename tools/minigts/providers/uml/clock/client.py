@@ -17,12 +17,11 @@ from minigts.errors import HostFailed
 from minigts.language import documents
 from minigts.machine.parallel import breakable
 from minigts.providers.agent import sockets
-from minigts.providers.agent.patience import LabTime
+from minigts.providers.agent.patience import CLOCK_S, LabTime
 from minigts.providers.course import RecordedCourse
 from minigts.providers.uml.clock.process import SOCKET
 
-ANSWER_S = 300.0
-"""The longest that the clock may take to answer, which it does when all kernels have ended their turns."""
+ANSWER_S = CLOCK_S
 NS_PER_S = 1e9
 _OF_AN_ANSWER = documents.Bounds(elements=1_000_000, bytes=64 << 20)
 

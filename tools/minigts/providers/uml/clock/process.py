@@ -26,7 +26,7 @@ from minigts.providers.uml.run.command_line import Connection, GuestKernel
 SOCKET = "clock.sock"
 """The socket on which the clock listens for clients, in the run directory, the supervisor's working directory."""
 LAB = paths.CLOCK
-LONGEST_TURN_S, LONGEST_TURN_ALONE_S = 60, 1800
+LONGEST_TURN_S, LONGEST_TURN_ALONE_S = 60, 1200
 """A kernel that is alone holds nobody up: it may compute for long within a turn, on a busy machine above all."""
 EPOCH_NS = 1_767_225_600 * 10**9
 """1 January 2026: the time of day at which a lab with its own clock begins, unless it continues a kept lab."""
