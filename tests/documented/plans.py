@@ -77,9 +77,9 @@ PLANS = {
     ),
     "docs/lessons/README.md": Plan(
         before={
-            "minigts grade submissions -o grades.csv": "cd ../..; mkdir submissions; cp -r lesson-1 submissions/ana",
+            "minigts grade submissions -o grades.csv": "cd ../../..; mkdir submissions; cp -r lesson-1 submissions/ana",
         },
-        codes={"minigts lesson 1 check": 1, "minigts lesson 13 check": 1},
+        codes={"minigts lesson 1 check": 1, "minigts lesson 13 check": 1, "minigts lesson routes/5 check": 2},
         not_run=dict.fromkeys(
             (
                 "minigts lesson --lessons ~/course",
@@ -192,6 +192,15 @@ PLANS = {
     "docs/agents.md": Plan(
         not_run={
             "./minigts mcp --role read --http --port 8138 --token-file token": OTHER_TEST + "tests/live/test_mcp.py",
+        },
+    ),
+    "docs/arena.md": Plan(
+        not_run={
+            "./minigts arena run routes mtu --seeds 1-2 --into scores": OTHER_TEST + "tests/live/test_arena.py",
+            "./minigts arena report scores": OTHER_TEST + "tests/live/test_arena.py",
+            "./minigts arena start services/3 --agent my-model": OTHER_TEST + "tests/live/test_arena.py",
+            "./minigts mcp --role repair": OTHER_TEST + "tests/live/test_arena.py",
+            "bench/run arena --into arena-proof.jsonl": "takes hours on a busy machine",
         },
     ),
     "docs/serve.md": Plan(

@@ -17,7 +17,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from live.conftest import quiet, state_directory
 from live.program import PROJECT
 from minigts import lab as labs
-from minigts.agents.server import TOOLS
+from minigts.agents.roles import TOOLS
 from minigts.lab import Lab
 from minigts.topology.read.load import parse
 

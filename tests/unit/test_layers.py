@@ -54,9 +54,10 @@ ABOVE = (
     {"suites"},
     {"bisection"},
     {"lessons"},
+    {"agents"},
+    {"arena"},
     {"api"},
     {"testing"},
-    {"agents"},
     {"cli"},
 )
 """What stands on all of these, from the bottom up: the one door, and those who come in by it."""

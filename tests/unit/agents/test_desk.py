@@ -185,3 +185,11 @@ def test_every_look_is_one_line_of_shell(lab: None) -> None:
     for what in LOOKS:
         DESK.look("ams", what)
     assert [words[-3:-1] for words in ran] == [("sh", "-c")] * len(LOOKS)
+
+
+def test_what_the_kernel_has_said_is_not_taken_from_a_host() -> None:
+    """/proc/kmsg, which is a plain file by its kind, is another one for the next reader."""
+    asked = subprocess.run(["sh", "-c", READ, "/proc/kmsg"], capture_output=True, text=True, timeout=20, check=False)
+    assert (asked.returncode, asked.stdout, asked.stderr) == (1, "", "/proc/kmsg is another one once it is read\n")
+    asked = subprocess.run(["sh", "-c", READ, "/proc/version"], capture_output=True, text=True, timeout=20, check=False)
+    assert asked.stdout.startswith("Linux version")

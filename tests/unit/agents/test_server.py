@@ -6,10 +6,13 @@ import threading
 import time
 
 import anyio
+import anyio.to_thread
 import pytest
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 
 from minigts.agents.desk import Desk
-from minigts.agents.server import MOST_AT_ONCE, server
+from minigts.agents.server import MOST_AT_ONCE, RunningCalls, server
 from minigts.errors import BrokenOff
 from minigts.machine import shell
 
@@ -56,3 +59,29 @@ def test_few_calls_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     anyio.run(asked)
     assert len(most) == 3 * MOST_AT_ONCE and max(most) <= MOST_AT_ONCE
+
+
+def test_all_calls_are_broken_off_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = threading.Barrier(3)
+
+    def status(desk: Desk) -> str:
+        begun.wait(20)
+        assert desk.broken_off.wait(20)
+        raise BrokenOff("ended")
+
+    monkeypatch.setattr(Desk, "status", status)
+    calls = RunningCalls()
+
+    async def asked() -> None:
+        made = server("chain", "read", calls=calls)
+        async with anyio.create_task_group() as group:
+            for _ in range(2):
+                group.start_soon(refused, made)
+            await anyio.to_thread.run_sync(begun.wait, 20)
+            calls.break_off()
+
+    async def refused(made: MCPServer) -> None:
+        with pytest.raises(ToolError, match="ended"):
+            await made.call_tool("status", {})
+
+    anyio.run(asked)

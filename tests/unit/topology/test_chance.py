@@ -228,6 +228,7 @@ def test_a_topologys_seed_moves_when_programs_start_in_a_replicate() -> None:
 
 DRAWING = re.compile(r"zlib\.crc32\(|random\.(?:Random|random|choice|randint|shuffle)\(|PCG64\(")
 KNOWN = {
+    "arena/chance.py": "incidents",
     "explore/draws.py": "an exploration's faults",
     "judge/statistics.py": "intervals",
     "experiments/derive.py": "intervals",

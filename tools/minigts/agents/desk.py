@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from minigts import foreign
-from minigts.api import open_lab
 from minigts.errors import CommandFailed, CommandTimeout, InputError
 from minigts.foreign import Foreign
+from minigts.lab import open_lab
 from minigts.machine import shell
 from minigts.topology import link_rules
 from minigts.topology.link_settings import Shaping
@@ -55,8 +55,15 @@ _SHOWN: Mapping[str, str] = {
     "containers": "command -v docker >/dev/null && docker ps -a --no-trunc || echo no containers",
     "routing": "birdc show protocols all 2>/dev/null || vtysh -c 'show running-config' 2>/dev/null || echo no daemon",
 }
-READ = '[ -f "$0" ] || { echo "$0 is no plain file" >&2; exit 1; }; exec head -c 100000 -- "$0"'
-"""Of a plain file alone: to open a device or a pipe, such as that of a host's agent, may change what it is for."""
+READ = """\
+[ -f "$0" ] || { echo "$0 is no plain file" >&2; exit 1; }
+case $(stat -L -f -c %T -- "$0"):$(readlink -f -- "$0") in
+  proc:*/kmsg | tracefs:* | debugfs:*) echo "$0 is another one once it is read" >&2; exit 1 ;;
+esac
+exec head -c 100000 -- "$0"
+"""
+"""Of a plain file alone: to open a device or a pipe, such as that of a host's agent, may change what it is for, and so
+may reading what the kernel has said or traced."""
 _WRITE = 'mkdir -p "${0%/*}/" && cat >"$0"'
 _PROGRAM = """\
 import runpy, sys
@@ -115,14 +122,14 @@ class Desk:
     def read_file(self, host: str, path: str) -> str:
         return self._on(host, ["sh", "-c", READ, _path(path)], 30)
 
-    def ping(self, source: str, target: str, count: int, size: int, *, whole: bool) -> str:
+    def ping(self, source: str, target: str, count: int = 3, size: int = 56, *, whole: bool = False) -> str:
         bounds = ["-c", str(_bounded(count, 1, 100)), "-W", "2", "-s", str(_bounded(size, 0, 65000))]
         return self._on(source, ["ping", *bounds, *(["-M", "do"] if whole else []), "--", _name(target)], 240)
 
     def trace(self, source: str, target: str) -> str:
         return self._on(source, ["traceroute", "-n", "-w", "1", "-q", "1", "--", _name(target)], 60)
 
-    def capture(self, link: str, at: str, words: str, seconds: float, count: int) -> str:
+    def capture(self, link: str, at: str = "", words: str = "", seconds: float = 5, count: int = 100) -> str:
         chosen = words.split()
         if any(word.startswith("-") for word in chosen):
             raise InputError("a filter is as tcpdump's, such as `icmp` or `tcp port 80`; it has no options")
@@ -143,11 +150,12 @@ class Desk:
         """Let the lab's time pass."""
         left_s = _bounded(seconds, 0.001, LONGEST_S)
         while left_s > 0 and not self.broken_off.is_set():
-            open_lab(self.lab).sleep(min(left_s, STEP_S))
+            provider = open_lab(self.lab).provider
+            provider.sleep_until(provider.now_s() + min(left_s, STEP_S))
             left_s -= STEP_S
         return f"{seconds:g} s have passed in the lab"
 
-    def run(self, host: str, command: str, seconds: float) -> str:
+    def run(self, host: str, command: str, seconds: float = 30) -> str:
         return self._on(host, ["bash", "-c", command], _bounded(seconds, 0.1, LONGEST_S))
 
     def write_file(self, host: str, path: str, text: str) -> str:
@@ -188,33 +196,42 @@ class Desk:
         return next(_End(host, port.name) for port in plan.machine(host).ports if port.link == found.name)
 
     def _on(self, host: str, argv: Sequence[str], seconds: float, stdin: str | None = None) -> str:
-        known = [each.name for each in open_lab(self.lab).hosts]
+        known = [each.name for each in open_lab(self.lab).plan.hosts]
         if host not in known:
             raise InputError(f"no host {host[:60]!r}; there are {', '.join(known)}")
-        given = [] if stdin is None else ["--stdin"]
-        words = ["exec", "--lab", self.lab, "--timeout", f"{seconds:g}", *given, _name(host), "--", *argv]
-        return self._verb(*words, stdin=stdin or "")
+        return self._executed(_name(host), list(map(word, argv)), seconds, None if stdin is None else utf8_of(stdin))
 
-    def _verb(self, *words: str, stdin: str = "") -> str:
+    def _executed(self, host: str, argv: Sequence[str], seconds: float, stdin: bytes | None) -> str:
+        """What a command on a host prints, and its exit code."""
+        given = [] if stdin is None else ["--stdin"]
+        words = ["exec", "--lab", self.lab, "--timeout", f"{seconds:g}", *given, host, "--", *argv]
+        return self._verb(*words, stdin=stdin or b"")
+
+    def _verb(self, *words: str, stdin: bytes = b"") -> str:
         """What the verb prints, and its exit code where that is not 0. Raises InputError for what it refuses."""
-        argv = [sys.executable, "-P", "-c", _PROGRAM, str(os.getpid()), *map(_word, words)]
+        argv = [sys.executable, "-P", "-c", _PROGRAM, str(os.getpid()), *map(word, words)]
         try:
             ended = shell.run_bounded(
                 argv,
                 timeout_s=REAL_LIMIT_S,
                 most_bytes=MOST_HEARD_BYTES,
-                stdin=_encoded(stdin),
+                stdin=stdin,
                 broken_off=self.broken_off,
             )
         except CommandFailed as error:
             return f"{_text(error.out)}\n{_text(error.err)}\nit was ended, since it printed more than 10 MB"
         except CommandTimeout:
             return f"this took more than {REAL_LIMIT_S:g} s of this machine's time, and was ended"
-        said, complained = _text(Foreign(ended.stdout)), _text(Foreign(ended.stderr))
         if ended.code == InputError.exit_code and words[0] != "exec":
-            raise InputError(complained.removeprefix("minigts: ").strip() or said)
-        parts = [said.rstrip("\n"), complained.rstrip("\n"), f"exit code {ended.code}" if ended.code else ""]
-        return "\n".join(part for part in parts if part) or "(it printed nothing)"
+            complained = _text(Foreign(ended.stderr)).removeprefix("minigts: ").strip()
+            raise InputError(complained or _text(Foreign(ended.stdout)))
+        return answer_text(Foreign(ended.stdout), Foreign(ended.stderr), ended.code)
+
+
+def answer_text(said: Foreign, complained: Foreign, code: int) -> str:
+    """What an agent is told of a command: what it printed, and its exit code where that is not 0."""
+    parts = [_text(said).rstrip("\n"), _text(complained).rstrip("\n"), f"exit code {code}" if code else ""]
+    return "\n".join(part for part in parts if part) or "(it printed nothing)"
 
 
 def _port(plan: Plan, port: Port) -> str:
@@ -245,7 +262,7 @@ def _name(text: str) -> str:
     return text
 
 
-def _encoded(text: str) -> bytes:
+def utf8_of(text: str) -> bytes:
     """Raises InputError for half a character of UTF-16, which JSON can hold."""
     try:
         return text.encode()
@@ -253,9 +270,9 @@ def _encoded(text: str) -> bytes:
         raise InputError(f"{text[error.start : error.end]!a} is no character") from error
 
 
-def _word(text: str) -> str:
+def word(text: str) -> str:
     """A word of a command. Raises InputError for what Linux does not take as one."""
-    if (size := len(_encoded(text))) > LONGEST_WORD:
+    if (size := len(utf8_of(text))) > LONGEST_WORD:
         raise InputError(f"{size} bytes, where a command, a path or a filter may have {LONGEST_WORD}")
     if "\0" in text:
         raise InputError("a command, a path or a filter has no character NUL")

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias, get_args
 
 from minigts.errors import InputError
 
 Role: TypeAlias = Literal["read", "repair", "full"]
 ROLES: tuple[Role, ...] = get_args(Role)
+TOOLS: Mapping[Role, tuple[str, ...]] = {
+    "read": (
+        *("status", "topology", "explain", "look", "ping", "trace", "logs", "events"),
+        *("read_file", "capture", "wait"),
+    ),
+    "repair": ("run", "write_file"),
+    "full": ("set_link", "link", "play", "restart"),
+}
+"""Those of `read` change nothing in a lab but its time; those of `repair` what is in hosts; those of `full` the lab."""
 
 
 def parse_role(text: str) -> Role:

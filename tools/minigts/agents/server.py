@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Literal
 
 import anyio
@@ -23,24 +26,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 import minigts
 from minigts import paths
 from minigts.agents.desk import LOOKS, Desk
-from minigts.agents.roles import ROLES, Role
+from minigts.agents.roles import ROLES, TOOLS, Role
 from minigts.errors import MinigtsError
 from minigts.serve.auth import Access, said_token
 
-TOOLS: Mapping[Role, tuple[str, ...]] = {
-    "read": (
-        *("status", "topology", "explain", "look", "ping", "trace", "logs", "events"),
-        *("read_file", "capture", "wait"),
-    ),
-    "repair": ("run", "write_file"),
-    "full": ("set_link", "link", "play", "restart"),
-}
-"""Those of `read` change nothing in a lab but its time; those of `repair` what is in hosts; those of `full` the lab."""
 PATH = "/mcp"
 MOST_AT_ONCE = 4
 """How many calls run at once; others wait."""
-LAST_ANSWERS_S = 3
-"""How long a server that is to end waits for calls that run."""
+LAST_ANSWERS_S = 15
+"""How long a server that is to end waits for answers of calls that it has broken off; each takes a second or two."""
 PAGES = ("lab", "topology-language", "routing-protocols", "overlays", "virtual-time", "glossary")
 INSTRUCTIONS = """\
 A network lab of minigts: hosts are Linux machines of their own, joined by links with delay, rate and loss. `status` and
@@ -55,14 +49,47 @@ Sight = Annotated[str, Field(description=f"One of {', '.join(LOOKS)}", json_sche
 LinkName = Annotated[str, Field(description="A link's name, as `ams-bra`")]
 
 
-def server(lab: str, role: Role) -> MCPServer:
-    """A server with the tools of that role for the lab of that name."""
+class RunningCalls:
+    """The calls that wait for an answer, so that all of them can be broken off."""
+
+    def __init__(self) -> None:
+        self._gone: set[threading.Event] = set()
+
+    @contextmanager
+    def call(self) -> Iterator[threading.Event]:
+        """A context for one; its event is set when nobody wants the answer any more, at the latest at the end."""
+        gone = threading.Event()
+        self._gone.add(gone)
+        try:
+            yield gone
+        finally:
+            self._gone.discard(gone)
+            gone.set()
+
+    def break_off(self) -> None:
+        for gone in tuple(self._gone):
+            gone.set()
+
+
+DeskOf = Callable[[threading.Event], Desk]
+"""Makes the desk of a call; the event is set when nobody wants its answer any more."""
+
+
+def server(
+    lab: str,
+    role: Role,
+    desk_of: DeskOf | None = None,
+    left_out: Container[str] = (),
+    instructions: str = INSTRUCTIONS,
+    calls: RunningCalls | None = None,
+) -> MCPServer:
+    """A server with the tools of that role for the lab of that name, but for those that are left out."""
     made = MCPServer(
-        "minigts", title=f"Lab {lab}", version=minigts.__version__, instructions=INSTRUCTIONS, log_level="ERROR"
+        "minigts", title=f"Lab {lab}", version=minigts.__version__, instructions=instructions, log_level="ERROR"
     )
-    tools = _Tools(lab)
+    tools = _Tools(desk_of or partial(Desk, lab), calls or RunningCalls())
     for each in ROLES[: ROLES.index(role) + 1]:
-        for name in TOOLS[each]:
+        for name in (name for name in TOOLS[each] if name not in left_out):
             hints = ToolAnnotations(readOnlyHint=each == "read")
             made.add_tool(getattr(tools, name), annotations=hints, structured_output=False)
     for page in _pages():
@@ -80,22 +107,20 @@ def _pages() -> Iterable[Path]:
 class _Tools:
     """A method for each tool. What it says of itself is the tool's description."""
 
-    def __init__(self, lab: str) -> None:
-        self._lab = lab
+    def __init__(self, desk_of: DeskOf, calls: RunningCalls) -> None:
+        self._desk_of, self._calls = desk_of, calls
         self._places = anyio.CapacityLimiter(MOST_AT_ONCE)
 
     async def _said(self, ask: Callable[[Desk], str]) -> str:
         """What a tool says, from a thread of its own, since labs take seconds. An error is the agent's to read. When
         the agent has gone, or takes the call back, the tool's program is ended."""
-        gone = threading.Event()
-        try:
-            return await anyio.to_thread.run_sync(
-                ask, Desk(self._lab, gone), abandon_on_cancel=True, limiter=self._places
-            )
-        except MinigtsError as error:
-            raise ToolError(str(error)) from error
-        finally:
-            gone.set()
+        with self._calls.call() as gone:
+            try:
+                return await anyio.to_thread.run_sync(
+                    ask, self._desk_of(gone), abandon_on_cancel=True, limiter=self._places
+                )
+            except MinigtsError as error:
+                raise ToolError(str(error)) from error
 
     async def status(self) -> str:
         """The lab: its provider, time, overlay, hosts that are off, links that are down or changed."""
@@ -189,11 +214,23 @@ class _WithToken:
         await self._app(scope, receive, send)
 
 
-def serve_http(made: MCPServer, access: Access, listening: socket.socket) -> None:
-    """Serve at the address of `access`, until ctrl-c."""
+class _HttpServer(uvicorn.Server):
+    """Breaks calls off when it is to end, and then waits for their answers."""
+
+    def __init__(self, config: uvicorn.Config, calls: RunningCalls) -> None:
+        super().__init__(config)
+        self._calls = calls
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._calls.break_off()
+        super().handle_exit(sig, frame)
+
+
+def serve_http(made: MCPServer, access: Access, listening: socket.socket, calls: RunningCalls) -> None:
+    """Serve at the address of `access`, until ctrl-c, which breaks `calls` off."""
     settings = TransportSecuritySettings(allowed_hosts=[*access.hosts], allowed_origins=[*access.origins])
     app = made.streamable_http_app(streamable_http_path=PATH, transport_security=settings, host=access.address)
     config = uvicorn.Config(
         _WithToken(app, access), log_level="warning", ws="none", timeout_graceful_shutdown=LAST_ANSWERS_S
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    _HttpServer(config, calls).run(sockets=[listening])

@@ -11,21 +11,24 @@ guide. Errors are `minigts.errors.MinigtsError`s: `InputError` for wrong argumen
 machine lacks, `CommandFailed` with the output of a command.
 """
 
+from minigts.api.arena import Arena, Observation
 from minigts.api.experiments import Results, open_results, run_experiment
 from minigts.api.labs import Container, Host, Lab, Link, OwnContainer, all_labs, open_lab, up
 from minigts.api.measured import RoundTrips, Throughput
 from minigts.session.plans import planned
 
-VERSION = (1, 4)
+VERSION = (1, 5)
 """The version of this interface. The first number grows when something is removed or changes its meaning, the second
 when something is added."""
 
 __all__ = [
     "VERSION",
+    "Arena",
     "Container",
     "Host",
     "Lab",
     "Link",
+    "Observation",
     "OwnContainer",
     "Results",
     "RoundTrips",

@@ -64,7 +64,8 @@ echo "tc qdisc replace dev $dev root pfifo limit $limit"
 """
 
 
-def _filter(hook: str, rule: str, priority: int = 0) -> str:
+def filter_script(hook: str, rule: str, priority: int = 0) -> str:
+    """Puts a rule of nftables into a table of its own."""
     return f"""
 nft add table inet site
 nft add chain inet site rules '{{ type filter hook {hook} priority {priority}; }}'
@@ -73,7 +74,8 @@ echo 'nft delete table inet site'
 """
 
 
-def _sysctl(name: str, value: str) -> str:
+def sysctl_script(name: str, value: str) -> str:
+    """Sets a sysctl."""
     return f"""
 before=$(sysctl -n "{name}" | tr '\\t' ' ')
 sysctl -qw "{name}={value}"
@@ -117,7 +119,7 @@ KINDS = (
         "arp-ignored",
         "a sysctl makes a host leave ARP requests unanswered",
         "interface",
-        _sysctl("net.ipv4.conf.$dev.arp_ignore", "8"),
+        sysctl_script("net.ipv4.conf.$dev.arp_ignore", "8"),
         f'ip neigh flush to "$own"\n{SILENT}',
         watched=True,
     ),
@@ -141,7 +143,7 @@ KINDS = (
         "large-lost",
         "a filter drops large packets, and tells nobody",
         "interface",
-        _filter("prerouting", "ip length gt 1300 drop"),
+        filter_script("prerouting", "ip length gt 1300 drop"),
         'ping -q -c 1 -W 1 "$own" && ! ping -q -c 2 -W 1 -s 1400 "$own"',
         watched=True,
     ),
@@ -149,7 +151,7 @@ KINDS = (
         "fragments-lost",
         "a filter drops fragments",
         "interface",
-        _filter("prerouting", "'ip frag-off & 0x3fff != 0' drop", -450),
+        filter_script("prerouting", "'ip frag-off & 0x3fff != 0' drop", -450),
         'ping -q -c 1 -W 1 "$own" && ! ping -q -c 2 -W 1 -s 3000 "$own"',
         watched=True,
     ),
@@ -209,7 +211,7 @@ KINDS = (
         "no-forwarding",
         "a host in the middle forwards nothing",
         "transit",
-        _sysctl("net.ipv4.ip_forward", "0"),
+        sysctl_script("net.ipv4.ip_forward", "0"),
         '! ping -q -c 2 -W 1 "$beyond"',
         watched=True,
     ),
@@ -217,14 +219,14 @@ KINDS = (
         "ttl",
         "a host's packets die after their first hop",
         "behind",
-        _sysctl("net.ipv4.ip_default_ttl", "1"),
+        sysctl_script("net.ipv4.ip_default_ttl", "1"),
         '! ping -q -c 1 -W 1 "$beyond"',
     ),
     Kind(
         "no-echo",
         "a host does not answer pings, and nothing else is wrong",
         "interface",
-        _sysctl("net.ipv4.icmp_echo_ignore_all", "1"),
+        sysctl_script("net.ipv4.icmp_echo_ignore_all", "1"),
         SILENT,
         watched=True,
     ),
@@ -232,7 +234,7 @@ KINDS = (
         "port-filtered",
         "a filter drops what comes for the service",
         "interface",
-        _filter("input", f"tcp dport {SERVICE} drop"),
+        filter_script("input", f"tcp dport {SERVICE} drop"),
         CLOSED,
         watched=True,
     ),
@@ -258,7 +260,7 @@ KINDS = (
         "host-filtered",
         "a filter drops all that comes from one host",
         "way",
-        _filter("prerouting", 'ip saddr "$there" drop'),
+        filter_script("prerouting", 'ip saddr "$there" drop'),
         '! ping -q -c 2 -W 1 "$there"',
     ),
     Kind(
@@ -332,7 +334,7 @@ KINDS = (
         "small-buffers",
         "a host's TCP receives with a window of 2 kB",
         "interface",
-        _sysctl("net.ipv4.tcp_rmem", "4096 4096 4096"),
+        sysctl_script("net.ipv4.tcp_rmem", "4096 4096 4096"),
         _rate("", "$ceiling / 4"),
         watched=True,
     ),
@@ -401,7 +403,7 @@ KINDS = (
         "few-ports",
         "a host has one port for all connections that it opens",
         "interface",
-        _sysctl("net.ipv4.ip_local_port_range", "40000 40000"),
+        sysctl_script("net.ipv4.ip_local_port_range", "40000 40000"),
         "! python3 -c 'import socket, sys\n"
         f'held = [socket.create_connection((sys.argv[1], {SERVICE}), 5) for _ in range(3)]\' "$near"',
     ),

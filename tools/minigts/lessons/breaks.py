@@ -26,6 +26,8 @@ from minigts.topology.plan.plan import Plan
 
 FILE = "broken.json"
 """The file of a run directory that holds what was broken."""
+INCIDENT = "incident.json"
+"""The same of a lab with an incident of the arena, as long as that has no answer."""
 COMMAND_S = 120.0
 NAMES = tuple(kind.name for kind in KINDS)
 
@@ -89,24 +91,25 @@ def draw(plan: Plan, seed: str, kinds: Sequence[str] = ()) -> LessonFault:
     no place for any of the kinds."""
     if plan.family != "ipv4" or plan.routing != "routed":
         raise InputError(f"break: faults are known for labs with IPv4 and static routes, and {plan.name} is none")
-    possible = [kind for kind in find_kinds(kinds) if any(True for _ in _places(kind, plan))]
+    possible = [kind for kind in find_kinds(kinds) if any(True for _ in places(kind, plan))]
     if not possible:
         raise InputError(f"break: the topology {plan.name} has no place for such a fault")
     chance = random.Random(f"break/{seed}")
     kind = possible[int(chance.random() * len(possible))]
-    places = list(_places(kind, plan))
-    return LessonFault(kind, places[int(chance.random() * len(places))])
+    found = list(places(kind, plan))
+    return LessonFault(kind, found[int(chance.random() * len(found))])
 
 
 def every(plan: Plan) -> Iterator[LessonFault]:
     """Of every kind that the plan has a place for, the fault at its first place."""
     for kind in KINDS:
-        for place in _places(kind, plan):
+        for place in places(kind, plan):
             yield LessonFault(kind, place)
             break
 
 
-def _places(kind: Kind, plan: Plan) -> Iterator[FaultPlace]:
+def places(kind: Kind, plan: Plan) -> Iterator[FaultPlace]:
+    """All places that the plan has for a kind of fault."""
     for host in plan.hosts:
         sides = list(plan.neighbours(host))
         for number, (port, other, far) in enumerate(sides):
@@ -175,7 +178,7 @@ def break_(lab: Lab, seed: str, kinds: Sequence[str] = ()) -> None:
         raise InputError(f"lab {lab.name} is broken already: find it, or minigts break --mend")
     if shows(lab, fault):
         raise MinigtsError(f"lab {lab.name} has the effects of seed {seed!r}'s fault already: take another seed")
-    undo = _do(lab, fault)
+    undo = inflict(lab, fault)
     kept = Broken(seed=seed, what=fault.kind.name, place=fault.place, undo=undo)
     _write(lab, kept)
     if not shows(lab, fault):
@@ -183,7 +186,7 @@ def break_(lab: Lab, seed: str, kinds: Sequence[str] = ()) -> None:
         raise MinigtsError(f"seed {seed!r}'s fault has no effect in lab {lab.name}, and was undone: take another seed")
 
 
-def _do(lab: Lab, fault: LessonFault) -> str:
+def inflict(lab: Lab, fault: LessonFault) -> str:
     """Break; return the commands that undo it, which run on the same host alone, as root there; none for a link that is
     unplugged."""
     if fault.kind.unplugs is not None:
@@ -193,6 +196,14 @@ def _do(lab: Lab, fault: LessonFault) -> str:
         changes.set_link_up(lab, fault.place.link, up=False, how=Outage(end=end))
         return ""
     return parser_text(_run(lab, fault.place.host, fault.kind.do, fault.place.variables))
+
+
+def repair(lab: Lab, place: FaultPlace, undo: str) -> None:
+    """Undo a fault of that place by what `inflict` returned."""
+    if undo:
+        _run(lab, place.host, undo, {})
+    else:
+        changes.set_link_up(lab, place.link, up=True)
 
 
 def shows(lab: Lab, fault: LessonFault) -> bool:
@@ -232,10 +243,7 @@ def mend(lab: Lab) -> None:
     """Undo the lab's fault. Raises InputError if it has none."""
     broken = require_broken(lab)
     if not broken.mended:
-        if broken.undo:
-            _run(lab, broken.place.host, broken.undo, {})
-        else:
-            changes.set_link_up(lab, broken.place.link, up=True)
+        repair(lab, broken.place, broken.undo)
         _write(lab, broken.model_copy(update={"mended": True}))
 
 

@@ -37,15 +37,22 @@ def why_hidden(topology: str, beside: Path | None = None) -> str | None:
 
 
 def why_fault_hidden(lab: Lab) -> str | None:
-    """A sentence on why the fault of a lesson's lab is not named by `check` and `explain`; None: nothing is hidden."""
+    """A sentence on why the fault of a lesson's or an incident's lab is not named by `check` and `explain`; None:
+    nothing is hidden."""
+    from minigts.lessons.breaks import FILE, INCIDENT  # noqa: PLC0415 - as above
+
+    if (lab.rundir / INCIDENT).exists():
+        return (
+            "what is wrong is yours to find, on the hosts; once it has its answer (minigts arena answer), all is shown"
+        )
     numbered = _lesson_of(lab.plan.name)
     if numbered is None or not numbered.lesson.find:
         return None
-    from minigts.lessons import breaks, folder  # noqa: PLC0415 - as above
+    from minigts.lessons import folder  # noqa: PLC0415 - as above
 
     places = (Path(), Path(numbered.lab))
     is_found = any(_is_so_in(place, numbered.number, folder.shows_answer) for place in places)
-    if is_found or not (lab.rundir / breaks.FILE).exists():
+    if is_found or not (lab.rundir / FILE).exists():
         return None
     return (
         f"the fault is yours to find, on the hosts: page.md says with what; minigts lesson {numbered.number} check "

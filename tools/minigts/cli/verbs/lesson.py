@@ -15,6 +15,7 @@ from minigts.cli.views import tables
 from minigts.errors import InputError
 
 if TYPE_CHECKING:
+    from minigts.arena.families import Incident
     from minigts.lessons.model import NumberedLesson
     from minigts.lessons.verdicts import LessonVerdict
 
@@ -30,18 +31,23 @@ class Doing(StrEnum):
     CHECK = "check"
 
 
-def _lesson_number(written: str | int) -> int:
-    """A lesson's number, as it is typed."""
-    if isinstance(written, int) or written.isdecimal():
-        return int(written)
+def _lesson_name(written: str) -> str:
+    """A lesson's number, or an incident's name, as it is typed."""
+    if written.isdecimal() or "/" in written:
+        return written
     raise typer.BadParameter(f"{written[:40]} is no number of a lesson: the number comes first, as in lesson 1 start")
 
 
 @verb.command()
 def lesson(
-    number: Annotated[
-        int | None,
-        typer.Argument(metavar="[N]", help="The lesson's number.", show_default=False, parser=_lesson_number),
+    named: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[N]",
+            help="The lesson's number; or an incident's name, as routes/7 (minigts arena list).",
+            show_default=False,
+            parser=_lesson_name,
+        ),
     ] = None,
     doing: Annotated[Doing | None, typer.Argument(help="The step.", show_default=False)] = None,
     figure: Annotated[
@@ -51,7 +57,11 @@ def lesson(
         ),
     ] = None,
     seed: Annotated[
-        str | None, typer.Option(metavar="STUDENT", help="start: give this student other figures than the rest.")
+        str | None,
+        typer.Option(
+            metavar="STUDENT",
+            help="start: give this student other figures than the rest. break of an incident: who plays.",
+        ),
     ] = None,
     folder: Annotated[
         Path | None,
@@ -72,7 +82,7 @@ def lesson(
 
     start writes a folder with a page to read, a topology and a file for answers. predict commits a figure, once. check
     measures the lab that is up, judges the folder (exit 1 when something is not right yet), and puts into the folder
-    what a teacher grades.
+    what a teacher grades. An incident of the arena is a lesson, too, with the steps start, break and check.
 
     Example:  minigts lesson 1 start
 
@@ -84,6 +94,10 @@ def lesson(
         from minigts.lessons import model
 
         model.choose(lessons)
+    if named is not None and "/" in named:
+        _incident(named, doing, folder, seed, lab)
+        return
+    number = None if named is None else int(named)
     if number is None:
         _list()
     elif doing is None:
@@ -98,12 +112,55 @@ def lesson(
         _check(number, folder, lab)
 
 
+def _incident(name: str, doing: Doing | None, folder: Path | None, student: str | None, lab: str | None) -> None:
+    """The steps of an incident as a lesson."""
+    from minigts import lab as labs
+    from minigts.arena import exercise, families, stage
+    from minigts.lessons.folder import PAGE
+
+    drawn = families.draw(*families.parse(name))
+    if doing is Doing.START:
+        into = folder or Path(drawn.lab)
+        names = exercise.start(drawn, into)
+        console.note(f"in {into}: {', '.join(names)}; go on with")
+        for line in (f"cd {shlex.quote(str(into))}", f"less {PAGE}"):
+            console.note(f"  {line}")
+    elif doing is Doing.BREAK:
+        with console.progress() as say:
+            say(f"breaking lab {lab or drawn.lab}")
+            record = stage.make(labs.open_lab(lab or drawn.lab), drawn, student or "student", say)
+        typer.echo(record.ticket)
+    elif doing is Doing.CHECK:
+        _check_incident(drawn, folder, lab or drawn.lab)
+    else:
+        raise InputError(f"lesson {name}: its steps are start, break and check")
+
+
+def _check_incident(drawn: Incident, folder: Path | None, lab: str) -> None:
+    from minigts import lab as labs
+    from minigts.arena import exercise
+    from minigts.arena.play import Play
+
+    place = exercise.find(drawn, folder)
+    given, play = exercise.read_answer(place), Play(labs.open_lab(lab))
+    with console.progress() as say:
+        say("asking what users would complain of")
+        whole = play.judge(given)
+    for line in exercise.verdict_lines(whole.end.score):
+        typer.echo(line)
+    if whole.end.score.solved:
+        play.close(whole)
+        console.note(f"your transcript is {exercise.keep(place, whole, drawn)}")
+    raise typer.Exit(0 if whole.end.score.solved else 1)
+
+
 def _list() -> None:
     from minigts.lessons import model
 
     rows = ((str(each.number), each.lesson.title, each.lesson.about) for each in model.all_lessons())
     tables.show_table("lessons", (">", "title", "about"), rows)
     console.note("begin with: minigts lesson 1 start")
+    console.note("incidents are lessons, too: minigts arena list, and then: minigts lesson routes/7 start")
 
 
 def _start_of(found: NumberedLesson) -> str:

@@ -47,6 +47,8 @@ def mcp(
     still while the assistant thinks. Nothing that it does reaches this machine: commands run in hosts, and files are
     theirs.
 
+    In a lab with an incident (minigts arena start) each call is counted and noted, and the assistant answers, too.
+
     Example:  minigts mcp --role repair
 
     Example:  minigts mcp pair --http --port 8138 --token-file token
@@ -61,11 +63,17 @@ def mcp(
     except ModuleNotFoundError as error:
         raise EnvironmentLacks(f"`mcp` needs {error.name}: pip install 'minigts[agents]'") from error
     from minigts import lab as labs
+    from minigts.arena import served, stage
+    from minigts.arena.play import Play
     from minigts.serve.auth import Access
     from minigts.serve.listening import bind
 
     opened = labs.open_lab(which(lab, named))
-    made = server.server(opened.name, allowed)
+    calls = server.RunningCalls()
+    if stage.read(opened) is None:
+        made = server.server(opened.name, allowed, calls=calls)
+    else:
+        made = served.server_of(Play(opened), allowed)
     if not http:
         made.run("stdio")
         return
@@ -75,4 +83,4 @@ def mcp(
         typer.echo(f"http://127.0.0.1:{access.port}{server.PATH}")
         console.note(f"lab {opened.name} is there, role {role}; ctrl-c ends it. Each request needs the header")
         console.note(f"Authorization: Bearer {access.token}")
-        server.serve_http(made, access, listening)
+        server.serve_http(made, access, listening, calls)
