@@ -478,8 +478,8 @@ def _corrected(verdicts: Sequence[Verdict]) -> Iterator[Verdict]:
             yield replace(each, p=p)
         else:
             together = f"of {len(tested)} sourced claims tested together, p {chance_in_words(p)} by Holm's procedure"
-            alone = f"by itself it would have {each.verdict}"
-            yield replace(each, p=p, verdict="undecided", detail=f"{each.detail}; {alone}, but {together}")
+            said = f"{each.detail}; by itself it would have {each.verdict}, but {together}"
+            yield replace(each, p=p, verdict="undecided", detail=said)
 
 
 def _saying_so_if_changed(verdict: Verdict) -> Verdict:
