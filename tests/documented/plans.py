@@ -285,6 +285,8 @@ PLANS = {
                 "minigts suite run packetdrill $D --program ./packetdrill --only 'tcp_close_no_rst ipv4' "
                 "--kernel checked",
                 "minigts suite run packetdrill $D --program ./packetdrill --load 0,8 --in-a-lab 8",
+                "minigts suite run kselftest ~/kselftest --only 'net/mptcp:*' "
+                "--env SELFTESTS_MPTCP_LIB_OVERRIDE_FLAKY=1 --load 0,8",
                 "minigts suite run packetdrill $D --program ./packetdrill --tolerance 1000 --in-a-lab 8",
             ),
             NOT_HERE,

@@ -37,10 +37,11 @@ PRINTED = "/run/suite-output"
 RUNNER, CAPTURER, CAPTURED = "run-a-case", "capture-a-case", PurePosixPath("/run/suite-capture.pcap")
 RUN_A_CASE = f"""#!/bin/sh
 # Runs a command in a directory; prints its exit code, and the times of day in ns before and after it, in a line, and
-# then what it has printed. New network namespaces have what Linux gives them otherwise: minigts' hosts are started with
-# fb_tunnels=initns, without which `ip tunnel` finds no gre0 there.
+# then what it has printed. New network namespaces have what Linux gives them otherwise: tunnels such as gre0, without
+# which hosts are started (fb_tunnels=initns), and Linux's own settings of interfaces in place of the host's.
 PATH={PLACE}/bin:$PATH
 echo 0 >/proc/sys/net/core/fb_tunnels_only_for_init_net
+echo 2 >/proc/sys/net/core/devconf_inherit_init_net
 cd "{PLACE}/$1" || exit 1
 shift
 before=$(date +%s%N)
