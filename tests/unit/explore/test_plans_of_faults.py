@@ -9,7 +9,7 @@ import pytest
 from minigts.errors import InputError
 from minigts.explore import draws, faults
 from minigts.explore.faults import APART_S, Fault
-from minigts.explore.kinds import OF_A_HOST, OF_A_LINK, Process
+from minigts.explore.kinds import OF_A_HOST, OF_A_LINK, ProcessFault
 from minigts.language.figures import digits
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
@@ -160,7 +160,7 @@ faults:
 
 def test_a_fault_of_a_process_says_which_and_how_it_begins_again(plan: Plan) -> None:
     found = drawn(plan, 1, PROCESSES)
-    assert {each.process for each in found} == {Process(program="etcd", signal="TERM", restart="sh start.sh")}
+    assert {each.process for each in found} == {ProcessFault(program="etcd", signal="TERM", restart="sh start.sh")}
     assert found[0].in_words == "TERM for etcd on a"
     assert Fault.model_validate_json(found[0].model_dump_json()) == found[0]
 

@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from minigts.explore.faults import Fault, Faults
-from minigts.explore.kinds import OF_A_HOST, OF_A_LINK, ClockSkew, Flap, KillProcess, Kind, Often, Partition, Process
+from minigts.explore.kinds import (
+    OF_A_HOST,
+    OF_A_LINK,
+    ClockSkew,
+    Flap,
+    KillProcess,
+    Kind,
+    Often,
+    Partition,
+    ProcessFault,
+)
 from minigts.topology.plan.plan import Plan
 
 MOST_FAULTS = 10_000
@@ -95,8 +105,8 @@ def _what(kind: Kind, often: Often, plan: Plan, chance: random.Random) -> tuple[
     return (host,), "", 0.0
 
 
-def _process(often: KillProcess) -> Process:
-    return Process(program=often.program, signal=often.signal, restart=often.restart)
+def _process(often: KillProcess) -> ProcessFault:
+    return ProcessFault(program=often.program, signal=often.signal, restart=often.restart)
 
 
 def _way(often: Partition, chance: random.Random) -> Literal["", "out", "in"]:

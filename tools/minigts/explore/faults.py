@@ -30,7 +30,7 @@ from minigts.explore.kinds import (
     OfAHost,
     Often,
     Partition,
-    Process,
+    ProcessFault,
     Reorder,
     SlowLink,
     Span,
@@ -85,7 +85,7 @@ class Fault(BaseModel):
     """Of a link that goes down, the only end that loses its carrier; empty: both do."""
     way: Annotated[Literal["", "out", "in"], Field(exclude_if=lambda way: not way)] = ""
     """Of a partition the only way that is cut: what its machines send, or what is sent to them; empty: both are."""
-    process: Annotated[Process | None, Field(exclude_if=lambda process: process is None)] = None
+    process: Annotated[ProcessFault | None, Field(exclude_if=lambda process: process is None)] = None
     """Of a fault of processes, which they are and how they begin again."""
 
     @property

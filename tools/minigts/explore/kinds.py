@@ -82,7 +82,7 @@ class OfAHost(Often):
     """A fault of a host that has no amount: kill, pause, disk-full."""
 
 
-class Process(Strict):
+class ProcessFault(Strict):
     """All processes of one program on a host, what they get, and how they begin again."""
 
     program: Annotated[str, StringConstraints(pattern=PROGRAM)]
@@ -93,7 +93,7 @@ class Process(Strict):
     """A line for sh, in the background of the host, that starts it again at the fault's end. Default: nothing does."""
 
 
-class KillProcess(Often, Process):
+class KillProcess(Often, ProcessFault):
     """A program on a host whose processes get a signal, and which may be started again at the end."""
 
 
