@@ -271,6 +271,18 @@ PLANS = {
             "test_etcd_example.py, test_etcd_watch_example.py, test_nats_example.py or test_postgresql_example.py",
         ),
     ),
+    "docs/reports/mptcp-diag-waits-for-one-listener.md": Plan(
+        not_run={"minigts suite run kselftest kselftest_install --only net/mptcp:diag.sh --times 2": NOT_HERE},
+    ),
+    "docs/reports/packetdrill-lines-2-ms-off.md": Plan(
+        not_run={"minigts suite run packetdrill $D --program ./packetdrill --tolerance 1000": NOT_HERE},
+    ),
+    "docs/reports/packetdrill-timer-slack.md": Plan(
+        not_run={
+            "minigts suite run packetdrill $D --program ./packetdrill --only tcp_timestamping_partial "
+            "--tolerance 50 --times 3": NOT_HERE
+        },
+    ),
     "docs/suites.md": Plan(
         not_run=dict.fromkeys(
             (
