@@ -149,7 +149,8 @@ def complaints(lab: Lab) -> tuple[Complaint, ...]:
     ends = {} if joined is None else {name: end for name, end in joined.endpoints().items() if end.prefix}
     found: list[Complaint] = []
     for inside in (False, True) if ends else (False,):
-        found += _judged(lab.plan, _said(lab, ends if inside else {}), inside=inside)
+        serves = inside or not ends  # containers have the service where there are such
+        found += _judged(lab.plan, _said(lab, ends if inside else {}), inside=inside, serves=serves)
     return tuple(found)
 
 
@@ -216,7 +217,7 @@ def _neighbours(plan: Plan, host: str) -> list[str]:
     return list(dict.fromkeys(other.name for _, other, _ in plan.neighbours(plan.host(host))))
 
 
-def _judged(plan: Plan, said: Said, *, inside: bool) -> Iterator[Complaint]:
+def _judged(plan: Plan, said: Said, *, inside: bool, serves: bool) -> Iterator[Complaint]:
     clocks = [number for (what, _, _), text in said.items() if what == "clock" and (number := _number(text))]
     for source in (host.name for host in plan.hosts):
         if not inside:
@@ -225,7 +226,7 @@ def _judged(plan: Plan, said: Said, *, inside: bool) -> Iterator[Complaint]:
             if abs((_number(said.get(("clock", source, source))) or 0.0) - median(clocks or [0.0])) > CLOCK_S:
                 yield Complaint(what="clock", source=source)
         for target in (host.name for host in plan.hosts if host.name != source):
-            yield from _Pair(plan, said, source, target, inside).complaints()
+            yield from _Pair(plan, said, source, target, inside, serves).complaints()
 
 
 @dataclass(frozen=True)
@@ -237,6 +238,7 @@ class _Pair:
     source: str
     target: str
     inside: bool
+    serves: bool
 
     def complain(self, what: What, figure: float | None = None) -> Complaint:
         return Complaint(what=what, source=self.source, target=self.target, figure=figure, inside=self.inside)
@@ -254,9 +256,9 @@ class _Pair:
             yield self.complain("reach")
         else:
             yield from self._of_packets(reached)
-        if self.told("service") == "1":
+        if self.serves and self.told("service") == "1":
             yield from self._of_transfers()
-        elif reached is not None:
+        elif self.serves and reached is not None:
             yield self.complain("service")
         wanted = self.plan.own_address(self.target)
         if not self.inside and self.told("name") != wanted:

@@ -72,7 +72,7 @@ FAMILIES = {
         "OSPF and BGP",
         {
             "row-ospf": (*_OF_BOTH, "wrong-timer", "wrong-area"),
-            "ring-ospf": (*_OF_BOTH, "wrong-timer", "wrong-area", "wrong-cost"),
+            "ring-ospf": (*_OF_BOTH, "wrong-timer", "wrong-area"),
             "ring-bgp": (*_OF_BOTH, "wrong-as", "wrong-cost"),
         },
     ),

@@ -104,14 +104,13 @@ _OF_PROTOCOLS = (
     ),
     Kind(
         "wrong-cost",
-        "a link costs so much by the routing protocol that a longer way is taken",
+        "a link costs so much by BGP that a longer way is taken",
         "interface",
-        f'{_BIRD}old=$(sed -n "s/.*interface \\"$dev\\" {{ type ptp; cost \\([0-9]*\\);.*/\\1/p;'
-        ' /^protocol bgp bgp4_$dev {/,/^}/s/.*bgp_med + \\([0-9]*\\);.*/\\1/p" "$bird/bird.conf")\n[ -n "$old" ]\n'
+        f'{_BIRD}old=$(sed -n "/^protocol bgp bgp4_$dev {{/,/^}}/s/.*bgp_med + \\([0-9]*\\);.*/\\1/p" "$bird/bird.conf"'
+        ')\n[ -n "$old" ]\n'
         + _edited(
-            r"/interface \"$dev\"/s/cost $old;/cost 65123;/;"
-            r" /^protocol bgp bgp4_$dev {/,/^}/s/bgp_med + $old;/bgp_med + 465123;/",
-            r"s/cost 65123;/cost $old;/; s/bgp_med + 465123;/bgp_med + $old;/",
+            r"/^protocol bgp bgp4_$dev {/,/^}/s/bgp_med + $old;/bgp_med + 465123;/",
+            r"s/bgp_med + 465123;/bgp_med + $old;/",
         ),
         '! ip route get "$there" | grep -q " dev $dev "',
     ),
