@@ -198,6 +198,8 @@ PLANS = {
         not_run={
             "./minigts arena run routes mtu --seeds 1-2 --into scores": OTHER_TEST + "tests/live/test_arena.py",
             "./minigts arena report scores": OTHER_TEST + "tests/live/test_arena.py",
+            "./minigts arena run --into scores": "plays 300 incidents",
+            "./minigts arena run --agent nothing --into scores": "plays 300 incidents",
             "./minigts arena start services/3 --agent my-model": OTHER_TEST + "tests/live/test_arena.py",
             "./minigts mcp --role repair": OTHER_TEST + "tests/live/test_arena.py",
             "bench/run arena --into arena-proof.jsonl": "takes hours on a busy machine",

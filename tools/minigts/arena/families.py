@@ -22,7 +22,7 @@ from minigts.lessons.breaks import LessonFault
 from minigts.topology.plan.plan import Plan
 
 PROVEN = 30
-"""How many seeds of each family were proven, one by one (docs/arena.md)."""
+"""How many seeds of each family `bench/run arena` proves, one by one (docs/arena.md)."""
 MOST_SEED = 9999
 _PLAIN = ("row", "star", "ring")
 _OF_BOTH = ("router-dead", "passive", "protocol-filtered", "no-export", "no-table")
@@ -148,7 +148,7 @@ def draw(family: str, seed: int) -> Incident:
 
 
 def names_of(family: str) -> Iterator[str]:
-    """The names of the incidents that were proven."""
+    """The names of the incidents that are to be proven."""
     yield from (f"{family}/{seed}" for seed in range(1, PROVEN + 1))
 
 

@@ -27,8 +27,8 @@ IncidentName = Annotated[
 def arena_list() -> None:
     """List the families of incidents.
 
-    An incident is FAMILY/SEED: the same seed is the same incident everywhere. Seeds 1 to 30 of each family are proven:
-    each has its effect, and is mended by undoing it; the docs' page on the arena says how.
+    An incident is FAMILY/SEED: the same seed is the same incident everywhere. Seeds 1 to 30 of each family are those
+    that a bench proves: each has its effect, and is mended by undoing it.
 
     Example:  minigts arena list
     """
