@@ -9,6 +9,7 @@ from minigts.arena import families
 from minigts.arena.scores import ArenaScore
 from minigts.arena.transcript import Transcript
 from minigts.foreign import printable
+from minigts.language.figures import digits
 
 _SHARES = ("detected", "located", "named", "mended")
 
@@ -38,7 +39,7 @@ def _lines(played: Sequence[Transcript]) -> Iterator[str]:
             _code(each.ticket.agent),
             "yes" if found.solved else "no",
             f"{found.points:.2f}",
-            *(f"{getattr(found, name):.2g}" for name in _SHARES),
+            *(digits(getattr(found, name), 2) for name in _SHARES),
             *(found.left, found.broken, found.calls),
             f"{found.lab_s:.1f}",
         )

@@ -99,7 +99,7 @@ def _read_lines(path: Path) -> Iterator[PlayedTicket | PlayedCall | PlayedEnd]:
 def parse_line(line: str, file: str, number: int) -> PlayedTicket | PlayedCall | PlayedEnd:
     """A line of a transcript. Raises InputError."""
     try:
-        return _LINES.validate_json(documents.bounded_text(line, _OF_A_LINE))
+        return documents.value(line, _LINES, _OF_A_LINE)
     except documents.Unreadable as error:
         raise InputError([Problem(file, number, str(error))]) from None
     except ValidationError as error:

@@ -45,11 +45,20 @@ class Bounds:
 USUAL = Bounds()
 
 
+_T_co = TypeVar("_T_co", covariant=True)
+
+
 class Model(Protocol):
     """A class of pydantic's."""
 
     @classmethod
     def model_validate_json(cls, json_data: str | bytes | bytearray) -> Any: ...
+
+
+class Adapter(Protocol[_T_co]):
+    """A TypeAdapter of pydantic's."""
+
+    def validate_json(self, data: str | bytes | bytearray, /) -> _T_co: ...
 
 
 _M = TypeVar("_M", bound=Model)
@@ -105,6 +114,11 @@ def model(content: Content, kind: type[_M], bounds: Bounds = USUAL) -> _M:
     """The document as that model. Raises Unreadable, and pydantic's ValidationError, which both are ValueErrors."""
     made: _M = kind.model_validate_json(bounded_text(content, bounds))
     return made
+
+
+def value(content: Content, kind: Adapter[_T_co], bounds: Bounds = USUAL) -> _T_co:
+    """As `model`, of a kind that a TypeAdapter reads, as one of several models."""
+    return kind.validate_json(bounded_text(content, bounds))
 
 
 def _finite(text: str) -> float:
