@@ -53,7 +53,9 @@ ODDITIES = (
     _oddity(
         "stopped-program",
         "a program that nobody needs is stopped",
-        "setsid sleep 86399 >/dev/null 2>&1 </dev/null &\npid=$!\nkill -STOP $pid\n"
+        "setsid sleep 86399 >/dev/null 2>&1 </dev/null &\n"
+        'until pgrep -f "^sleep 86399" >/dev/null; do sleep 0.01; done\n'
+        'pkill -STOP -f "^sleep 86399"\n'
         'echo "kill -KILL $(pgrep -f "^sleep 86399")"',
         "pgrep -f '^sleep 86399'",
     ),
