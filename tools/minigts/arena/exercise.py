@@ -18,7 +18,7 @@ from minigts.language.problems import Finding
 from minigts.language.source import read_text
 from minigts.language.tree import read_tree
 from minigts.language.validation import read_model
-from minigts.lessons.folder import ANSWERS, LANGUAGE, PAGE, TOPOLOGY
+from minigts.lessons.folder import ANSWERS, LANGUAGE, PAGE, TOPOLOGY, make
 
 _MOST_FAULTS = 10
 _PAGE = """\
@@ -47,19 +47,12 @@ class _IncidentAnswers(Strict):
 
 def start(incident: Incident, folder: Path) -> tuple[str, ...]:
     """Make a student's folder, which must not exist; the names of its files. Raises InputError."""
-    try:
-        paths.users_folder(folder)
-    except FileExistsError:
-        raise InputError(f"{folder}: exists already, and is left alone; name another folder with --folder") from None
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be made: {error.strerror}") from None
     content = {
         PAGE: _PAGE.format(name=incident.name, about=FAMILIES[incident.family].about),
         TOPOLOGY: boards.topology_of(incident.board, incident.lab),
         ANSWERS: _ASKED,
     }
-    for name, written in content.items():
-        paths.write_for_user(folder / name, written)
+    make(folder, content)
     return tuple(content)
 
 

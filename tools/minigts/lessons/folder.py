@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -64,6 +64,18 @@ class StudentWork:
     """What the student has found of a fault, by WHAT and WHERE."""
 
 
+def make(folder: Path, content: Mapping[str, str]) -> None:
+    """Make a student's folder, which must not exist, with these files by name. Raises InputError."""
+    try:
+        paths.users_folder(folder)
+    except FileExistsError:
+        raise InputError(f"{folder}: exists already, and is left alone; name another folder with --folder") from None
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made: {error.strerror}") from None
+    for name, written in content.items():
+        paths.write_for_user(folder / name, written)
+
+
 def start(numbered: NumberedLesson, folder: Path, seed: str | None) -> tuple[str, ...]:
     """Make the folder of a lesson, which must not exist; return the names of its files. Raises InputError."""
     if seed is not None and (not seed or len(seed) > LONGEST_SEED or not seed.isprintable()):
@@ -80,14 +92,7 @@ def start(numbered: NumberedLesson, folder: Path, seed: str | None) -> tuple[str
         RECORD: record,
         **launcher,
     }
-    try:
-        paths.users_folder(folder)
-    except FileExistsError:
-        raise InputError(f"{folder}: exists already, and is left alone; name another folder with --folder") from None
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be made: {error.strerror}") from None
-    for name, written in content.items():
-        paths.write_for_user(folder / name, written)
+    make(folder, content)
     for name in launcher:
         (folder / name).chmod(0o755 & ~paths.users_umask())
     return tuple(content)
