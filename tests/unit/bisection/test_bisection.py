@@ -374,7 +374,7 @@ def outcome(seed: int, verdict: str, code: int | None = 1, detail: str = "") -> 
         ([outcome(1, "passed", 0), outcome(2, "failed", 1, "3 lost")], "fails", "1 of 2 seeds; seed 2 failed: 3 lost"),
         ([outcome(1, "hung", None, "too long"), outcome(2, "error", None)], "fails", "seed 1 hung: too long"),
         ([outcome(1, "passed", 0), outcome(2, "error", None, "no lab")], "undecided", "seed 2 cannot tell: no lab"),
-        ([outcome(1, "failed", 125, "no such file")], "undecided", "seed 1 cannot tell: no such file"),
+        ([outcome(1, "vacuous", 125, "no such file")], "undecided", "seed 1 cannot tell: no such file"),
     ],
 )
 def test_a_test_holds_if_it_passes_under_every_seed(outcomes: list[Outcome], verdict: str, said: str) -> None:

@@ -210,11 +210,11 @@ def test_how_far_a_campaign_is_goes_by_the_samples_that_workers_tell_of(jobs: Se
     seen: list[RunProgress] = []
     first, second, third = jobs
     standing = dispatch._ProgressCounter(jobs, seen.append, 2)
-    standing.heard({"job": first.number, "done": 1})
-    standing.heard({"job": second.number, "done": 1})
-    standing.heard({"job": second.number, "done": 0})  # another worker begins it anew
+    standing.hear({"job": first.number, "done": 1})
+    standing.hear({"job": second.number, "done": 1})
+    standing.hear({"job": second.number, "done": 0})  # another worker begins it anew
     standing.finished(first, 2)
-    standing.heard({"job": first.number, "done": 0})  # late: it has ended
+    standing.hear({"job": first.number, "done": 0})  # late: it has ended
     standing.finished(second, 1)
     standing.finished(third, 1)
     assert [(at.done, at.total) for at in seen] == [(done, 3) for done in (0, 1, 2, 1, 1, 2, 3)]

@@ -19,7 +19,7 @@ from minigts.explore import program as programs
 from minigts.explore.course import Stop
 from minigts.explore.exploration import ExplorationRequest
 from minigts.explore.outcome import Outcome
-from minigts.explore.work import Exploration, SeedOfWork
+from minigts.explore.work import Exploration, Reduced, SeedOfWork
 from minigts.providers.agent import ended
 from minigts.providers.base import CommandResult
 from minigts.results import gate
@@ -126,7 +126,7 @@ def test_the_end_of_the_test_ends_the_faults(tmp_path: Path) -> None:
 
 def test_with_only_some_faults_the_others_do_not_come(tmp_path: Path) -> None:
     found = explored("sleep 1")
-    taken = course.take(SeedOfWork(number=2, exploration=found, only=(2,)), "ring", lambda _: None)
+    taken = course.take(SeedOfWork(number=2, exploration=found, only=Reduced(faults=(2,))), "ring", lambda _: None)
     assert {entry["number"] for entry in timeline.read(taken.timeline) if "number" in entry} == {2}
 
 

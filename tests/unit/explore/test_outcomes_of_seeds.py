@@ -14,7 +14,7 @@ from minigts.explore import course, folder, outcome, program, replaying, shrinki
 from minigts.explore.outcome import Outcome
 from minigts.explore.program import Program
 from minigts.explore.variables import FAILURES
-from minigts.explore.work import Exploration, SeedOfWork
+from minigts.explore.work import Exploration, Reduced, SeedOfWork
 from minigts.lab import events
 from minigts.results import gate
 from minigts.topology.read.load import parse
@@ -47,6 +47,22 @@ def test_a_pytest_that_fails_is_known_by_its_tests(tmp_path: Path) -> None:
     verdict, why = outcome.judge_test(OF_PYTEST, 1, tmp_path, "")
     assert (verdict, why) == ("failed", "test_x.py::test_a: AssertionError: 2 are lost; t::b: KeyError: 'x'")
     assert outcome.judge_test(OF_PYTEST, 2, tmp_path, "")[0] == "error"  # it could not be read, or was interrupted
+
+
+def test_a_seed_without_what_the_test_needs_is_vacuous(tmp_path: Path) -> None:
+    assert outcome.judge_test(COMMAND, 125, tmp_path, "")[0] == "vacuous"
+    needed = {"test": "t::a", "why": "NothingToJudge: only 2 writes", "vacuous": True}
+    (tmp_path / FAILURES).write_text(json.dumps(needed) + "\n")
+    assert outcome.judge_test(OF_PYTEST, 1, tmp_path, "") == ("vacuous", "t::a: NothingToJudge: only 2 writes")
+    broken = {"test": "t::b", "why": "AssertionError: 1 is lost", "vacuous": False}
+    (tmp_path / FAILURES).write_text(json.dumps(needed) + "\n" + json.dumps(broken) + "\n")
+    assert outcome.judge_test(OF_PYTEST, 1, tmp_path, "") == ("failed", "t::b: AssertionError: 1 is lost")
+
+
+def test_seeds_are_counted_by_verdict() -> None:
+    found = [Outcome(seed=1, verdict="vacuous"), Outcome(seed=2, verdict="failed"), Outcome(seed=3, verdict="failed")]
+    assert outcome.count_verdicts(found) == "3 seeds: 0 passed, 2 failed, 1 vacuous"
+    assert outcome.count_verdicts([Outcome(seed=1, verdict="passed")]) == "1 seed: 1 passed"
 
 
 def test_seeds_are_grouped_by_what_failed() -> None:
@@ -141,10 +157,11 @@ def test_what_a_seed_was_shrunk_to_is_kept(tmp_path: Path, exploration: Explorat
     place = folder.create(tmp_path, exploration, datetime.now(UTC))
     folder.keep(place, Outcome(seed=2, verdict="failed", why="x"), {timeline.FILE: ""})
     assert folder.shrunk(place, 2) is None
-    folder.keep_shrunk(place, 2, {1: 0.5, 4: 2.25})
-    assert folder.shrunk(place, 2) == {1: 0.5, 4: 2.25}
+    left = Reduced(faults=(1, 4), for_s={1: 0.5, 4: 2.25}, without=(2,))
+    folder.keep_shrunk(place, 2, left)
+    assert folder.shrunk(place, 2) == left
     (folder.seed_folder(place, 2) / folder.SHRUNK).write_text('{"faults": [1, 4]}')
-    assert folder.shrunk(place, 2) == {1: None, 4: None}
+    assert folder.shrunk(place, 2) == Reduced(faults=(1, 4))
 
 
 def test_another_folder_is_refused(tmp_path: Path) -> None:
@@ -190,7 +207,8 @@ def test_a_seed_is_taken_with_faults_that_last_as_long_as_it_says(exploration: E
     faults = "faults: {partition: {every: 5s, for: 1s to 3s}, length: 1min}\n"
     exploration = exploration.model_copy(update={"faults": faults})
     first, second, *_ = exploration.draw_faults(7)
-    job = SeedOfWork(number=7, exploration=exploration, only=(second.number,), lasting={second.number: 0.25})
+    only = Reduced(faults=(second.number,), for_s={second.number: 0.25})
+    job = SeedOfWork(number=7, exploration=exploration, only=only)
     assert job.faults == (second.model_copy(update={"for_s": 0.25}),)
     assert SeedOfWork(number=7, exploration=exploration).faults[0] == first
 
@@ -217,5 +235,28 @@ def test_shrinking_a_seed_leaves_faults_out_and_makes_them_shorter(
     said: list[str] = []
     left = replaying.shrink(place, gate.own(exploration), 3, said.append)
     assert left == [f"{second.at_s:.6f} s: {second.in_words}, for 1 s"]
-    assert folder.shrunk(place, 3) == {second.number: 1.0}
+    assert folder.shrunk(place, 3) == Reduced(faults=(second.number,), for_s={second.number: 1.0})
     assert said[-1] == f"try {len(said)}: faults {second.number} for 0.5 s of {len(exploration.draw_faults(3))}: passed"
+
+
+def test_shrinking_a_seed_leaves_out_acts_of_its_test(
+    tmp_path: Path, exploration: Exploration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = Outcome(seed=3, verdict="failed", why="# are lost")
+    tried: list[tuple[int, ...]] = []
+
+    def take(job: SeedOfWork, *_: object) -> course.SeedResult:
+        """Fails as long as the second act is done."""
+        tried.append(job.without)
+        came = failed if 2 not in job.without else failed.model_copy(update={"verdict": "passed"})
+        return course.SeedResult(came, "", {}, course=None)
+
+    monkeypatch.setattr(course, "take", take)
+    place = folder.create(tmp_path, exploration, datetime.now(UTC))
+    acts = [{"at_s": 1.0 * n, "event": timeline.ACT, "number": n, "what": f"kill nats on {n}"} for n in (1, 2, 3)]
+    folder.keep(place, failed, {timeline.FILE: timeline.text_of(acts)})
+    said: list[str] = []
+    assert replaying.shrink(place, gate.own(exploration), 3, said.append) == ["act 2: kill nats on 2"]
+    assert folder.shrunk(place, 3) == Reduced(faults=(), without=(1, 3))
+    assert said[1] == "try 2: faults none of 0, acts 1, 2 of 3: it fails in the same way"
+    assert tried[0] == (1, 2, 3)

@@ -23,7 +23,7 @@ from minigts.errors import InputError, MinigtsError
 from minigts.explore import bundling, folder, permission, timeline
 from minigts.explore.outcome import Outcome
 from minigts.explore.program import Program, ProgramFile
-from minigts.explore.work import Exploration
+from minigts.explore.work import Exploration, Reduced
 from minigts.results import gate
 from minigts.topology.read.load import parse
 
@@ -73,7 +73,7 @@ def place(tmp_path: Path, canary: Path) -> Path:
     folder.keep(made, Outcome(seed=1, verdict="passed"), {})
     line = timeline.text_of([{"at_s": 1.0, "event": "cut", "link": "a-b"}])
     folder.keep(made, Outcome(seed=2, verdict="failed", why="3 are lost"), {timeline.FILE: line, "echoes.txt": "3"})
-    folder.keep_shrunk(made, 2, {1: 0.5})
+    folder.keep_shrunk(made, 2, Reduced(faults=(1,), for_s={1: 0.5}))
     return made
 
 

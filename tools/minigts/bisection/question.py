@@ -33,8 +33,6 @@ from minigts.topology.time import Time
 if TYPE_CHECKING:
     from minigts.cluster.engine import EngineFile
 
-CANNOT_TELL = 125
-"""The exit code by which a test says that it cannot tell, as with `git bisect run`."""
 LONGEST_DETAIL = 400
 Verdict = Literal["holds", "fails", "undecided"]
 
@@ -215,7 +213,7 @@ class SeedQuestion:
 def answer_of(outcomes: Sequence[Outcome]) -> KernelAnswer:
     """The answer of a test's seeds: it fails if one has failed; it holds if all have passed."""
     fingerprints = tuple(each.course for each in outcomes if each.course)
-    untold = [each for each in outcomes if each.verdict == "error" or each.code == CANNOT_TELL]
+    untold = [each for each in outcomes if each.verdict in ("error", "vacuous")]
     bad = [each for each in outcomes if each.is_bad and each not in untold]
     if bad:
         detail = _cut(f"{len(bad)} of {len(outcomes)} seeds; seed {bad[0].seed} {bad[0].verdict}: {bad[0].detail}")

@@ -10,13 +10,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from minigts.cluster import worker
 from minigts.cluster.engine import WAITING_S, OpenEngine
 from minigts.cluster.worker import Answer
 from minigts.errors import EnvironmentLacks, MinigtsError
 from minigts.experiments.run import OnProgress, RunProgress
+from minigts.foreign import Foreign, one_line
 from minigts.language import documents
 from minigts.machine.progress import Progress
 from minigts.providers import registry
@@ -116,7 +117,7 @@ class _ProgressCounter:
         self._turn = threading.Lock()
         self._show("beginning")
 
-    def heard(self, told: Mapping[str, int]) -> None:
+    def hear(self, told: Mapping[str, int]) -> None:
         """Take a worker's report of its progress, in a thread of the client. A repeated job begins at 0 again."""
         with self._turn:
             if (job := self._under_way.get(told["job"])) is not None:
@@ -153,7 +154,7 @@ class _Dispatch(Generic[J]):
         from distributed import as_completed  # noqa: PLC0415
 
         standing = _ProgressCounter(jobs, on_progress, self._worker_count())
-        self._client.subscribe_topic(worker.topic(self._id), lambda event: standing.heard(event[1]))
+        self._client.subscribe_topic(worker.topic(self._id), lambda event: self._hear(event[1], standing))
         coming = as_completed([self._submit(job, 1) for job in jobs], loop=self._client.loop)
         for future in coming:
             given = self._under_way.pop(future)
@@ -166,6 +167,12 @@ class _Dispatch(Generic[J]):
                 continue
             future.release()
             standing.finished(job, self._worker_count())
+
+    def _hear(self, told: Mapping[str, Any], standing: _ProgressCounter) -> None:
+        if "line" in told:
+            self._say(one_line(Foreign(told["line"])))
+        else:
+            standing.hear(told)
 
     def _submit(self, job: J, attempt: int) -> Future:
         workers = self._not_refused() if self.outcome.refused else None

@@ -13,7 +13,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
@@ -153,10 +153,28 @@ def topic(campaign_id: str) -> str:
     return f"minigts-{campaign_id}"
 
 
+def saying(campaign_id: str) -> Progress:
+    """A function that sends a line for whoever watches on the campaign's topic. Any thread may call it."""
+    report = _reporting(campaign_id)
+    return lambda line: report({"line": line})
+
+
+def _reporting(campaign_id: str) -> Callable[[Mapping[str, int | str]], None]:
+    """A function that sends a report on the campaign's topic; outside a Dask worker it does nothing."""
+    try:
+        from distributed import get_worker  # noqa: PLC0415
+
+        worker = get_worker()
+    except ValueError:
+        return lambda _: None
+    return lambda told: worker.log_event(topic(campaign_id), told)
+
+
 def telling(campaign_id: str, number: int) -> run.OnProgress:
     """A function that reports on the campaign's topic how many samples of the job are done, at most once a second.
     Outside a Dask worker it reports nothing."""
     told_s = -math.inf
+    report = _reporting(campaign_id)
 
     def tell(at: run.RunProgress) -> None:
         nonlocal told_s
@@ -164,10 +182,7 @@ def telling(campaign_id: str, number: int) -> run.OnProgress:
         if now_s < told_s + TOLD_EVERY_S:
             return
         told_s = now_s
-        with suppress(ValueError):
-            from distributed import get_worker  # noqa: PLC0415
-
-            get_worker().log_event(topic(campaign_id), {"job": number, "done": at.done})
+        report({"job": number, "done": at.done})
 
     return tell
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from minigts import lab as labs
 from minigts import paths
 from minigts.errors import EnvironmentLacks, MinigtsError
-from minigts.explore import host_files, host_logs, program, timeline
+from minigts.explore import host_files, host_logs, program, stalls, timeline
 from minigts.explore import outcome as outcomes
 from minigts.explore.host_logs import Period
 from minigts.explore.outcome import Outcome
@@ -74,12 +74,12 @@ class SeedResult:
     """The course of its lab up to the test's end; None in real time."""
 
 
-def take(seed: SeedOfWork, name: str, say: Progress) -> SeedResult:
-    """Take a seed in a new lab of that name, which is taken down. Raises what a lab raises; InputError for a test that
-    cannot be started."""
+def take(seed: SeedOfWork, name: str, say: Progress, stalled: Progress | None = None) -> SeedResult:
+    """Take a seed in a new lab of that name, which is taken down; `stalled` (default: `say`) is told where a seed is
+    that hardly gets on. Raises what a lab raises; InputError for a test that cannot be started."""
     begun = time.monotonic()
     with lab_of(seed, name, say) as lab:
-        found = run_seed(lab, seed, say)
+        found = run_seed(lab, seed, say, stalled=stalled)
     real_s = round(time.monotonic() - begun, 3)
     return replace(found, outcome=found.outcome.model_copy(update={"real_s": real_s}))
 
@@ -102,7 +102,12 @@ def lab_of(seed: SeedOfWork, name: str, say: Progress, kept: Callable[[], bool] 
 
 
 def run_seed(
-    lab: Lab, seed: SeedOfWork, say: Progress, stop: Stop | None = None, capture: Path | None = None
+    lab: Lab,
+    seed: SeedOfWork,
+    say: Progress,
+    stop: Stop | None = None,
+    capture: Path | None = None,
+    stalled: Progress | None = None,
 ) -> SeedResult:
     """As `take`, in a lab that is up; with `stop` the test is ended at that moment, and time stands still. With
     `capture` all frames on all links are written to that file. Raises EnvironmentLacks where links cannot be tapped."""
@@ -110,7 +115,7 @@ def run_seed(
         place = Path(directory).resolve()
         seed.exploration.test.lay(place)
         say(f"{seed.name}: {seed.exploration.test.in_words}")
-        with _captured(lab, capture):
+        with _captured(lab, capture), stalls.watch(lab, seed.name, stalled or say):
             ran = _run(lab, seed, place, stop)
         verdict, detail = outcomes.judge_test(seed.exploration.test, ran.code, place, ran.stopped_by)
         if verdict != "passed" and (slow := slowness_reason(lab.rundir, [each.name for each in lab.plan.machines])):
@@ -171,7 +176,7 @@ def _run(lab: Lab, seed: SeedOfWork, place: Path, stop: Stop | None) -> _Ran:
         player.begun.wait()  # a call that has not begun would be called off at the test's end
         try:
             with _turn_lent(lab, place) as lent:
-                variables = {**program.environment(place, lab.name, seed.number), **lent}
+                variables = {**program.environment(place, lab.name, seed.number, seed.without), **lent}
                 code = program.run(asked.test, place, variables, player.stopped)
             end_s, ended = provider.now_s(), datetime.now(UTC)
             lab.note({"event": timeline.ENDED, "code": code})

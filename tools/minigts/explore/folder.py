@@ -11,20 +11,16 @@ A seed's folder is written before its line. So a seed counts as taken only when 
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
-
-from pydantic import BaseModel, ConfigDict, Field
 
 from minigts.errors import InputError, Problem
 from minigts.explore import host_logs, timeline
 from minigts.explore.outcome import Outcome
-from minigts.explore.work import Exploration
+from minigts.explore.work import Exploration, Reduced
 from minigts.language import documents
 from minigts.results import gate, store
 from minigts.results.folder import append, inside, read_bytes, read_json, read_model, read_text, validate_value, write
@@ -134,26 +130,12 @@ def recorded_files(folder: Path, seed: int) -> Mapping[str, str]:
     return {name: read_text(inside(folder, FAILED, place.name, name)) for name in names}
 
 
-class _Shrunk(BaseModel):
-    """shrunk.json."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
-
-    faults: tuple[Annotated[int, Field(ge=0)], ...]
-    for_s: dict[int, Annotated[float, Field(ge=0)]] = {}
+def keep_shrunk(folder: Path, seed: int, left: Reduced) -> None:
+    """Write what of a seed suffices for its failure."""
+    write(inside(folder, FAILED, seed_folder(folder, seed).name, SHRUNK), left.model_dump_json() + "\n")
 
 
-def keep_shrunk(folder: Path, seed: int, lasting: Mapping[int, float]) -> None:
-    """Write which of a seed's faults suffice for its failure, and how long they last in seconds, by their numbers."""
-    text = json.dumps({"faults": [*lasting], "for_s": {str(number): for_s for number, for_s in lasting.items()}})
-    write(inside(folder, FAILED, seed_folder(folder, seed).name, SHRUNK), text + "\n")
-
-
-def shrunk(folder: Path, seed: int) -> dict[int, float | None] | None:
-    """The faults that suffice for a seed's failure, by their numbers, and how long they last in seconds, where that is
-    less than the seed draws; None if it was not shrunk."""
+def shrunk(folder: Path, seed: int) -> Reduced | None:
+    """What of a seed suffices for its failure; None if it was not shrunk."""
     path = inside(folder, FAILED, seed_folder(folder, seed).name, SHRUNK)
-    if not path.exists():
-        return None
-    told = read_model(path, _Shrunk)
-    return {number: told.for_s.get(number) for number in told.faults}
+    return read_model(path, Reduced) if path.exists() else None

@@ -20,7 +20,7 @@ def perform(seed: str, wanted: str, campaign_id: str) -> str:
 
     def do(job: SeedOfWork) -> Mapping[str, str]:
         worker.remove_labs(campaign_id, True)
-        taken = course.take(job, lab_name(campaign_id, job.number), lambda _: None)
+        taken = course.take(job, lab_name(campaign_id, job.number), lambda _: None, worker.saying(campaign_id))
         kept = taken.files if taken.outcome.is_bad else {}
         return {OUTCOME: taken.outcome.model_dump_json(), **kept}
 

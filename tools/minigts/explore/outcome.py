@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
@@ -17,13 +17,15 @@ from minigts.explore.variables import FAILURES
 from minigts.foreign import UNPRINTABLE
 from minigts.language import documents
 
-Verdict = Literal["passed", "failed", "hung", "error"]
+Verdict = Literal["passed", "failed", "vacuous", "hung", "error"]
 LONGEST_WHY, LONGEST_DETAIL = 200, 4000
 MOST_NOTES = 20
 """How many of a test's notes an outcome has, each of at most LONGEST_WHY characters."""
 LARGEST_OUTPUT_BYTES = 1 << 20
 """How much of the end of a test's output is kept."""
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-f]{12,}\b|[0-9]+(?:\.[0-9]+)?")
+CANNOT_TELL = 125
+"""The exit code of a command that cannot tell, as `git bisect run` has it."""
 PYTEST_FAILED = 1
 """pytest's exit code when tests failed; higher ones mean that tests could not be run."""
 
@@ -35,8 +37,8 @@ class Outcome(BaseModel):
 
     seed: int
     verdict: Verdict
-    """`hung`: the test did not end in its time. `error`: the lab or the test could not be run,
-    or this machine was too slow for a host."""
+    """`vacuous`: what the test needs has not come about. `hung`: the test did not end in its time. `error`: the lab or
+    the test could not be run, or this machine was too slow for a host."""
     why: str = ""
     """What failed, without its numbers: seeds with the same are one group. Empty for one that passed."""
     detail: str = ""
@@ -74,20 +76,22 @@ def judge_test(test: Program, code: int | None, place: Path, stopped_by: str) ->
         return "passed", ""
     last = _last_line(place)
     if not test.is_pytest:
-        return "failed", f"ended with code {code}: {last}"
+        return ("vacuous" if code == CANNOT_TELL else "failed"), f"ended with code {code}: {last}"
     if code == PYTEST_FAILED and (failures := list(_failures(place))):
-        return "failed", "; ".join(failures)
+        failed = [why for why, vacuous in failures if not vacuous]
+        return ("failed", "; ".join(failed)) if failed else ("vacuous", "; ".join(why for why, _ in failures))
     return ("failed" if code == PYTEST_FAILED else "error"), f"pytest ended with code {code}: {last}"
 
 
-def _failures(place: Path) -> Iterable[str]:
-    """`test_writes.py::test_nothing_is_lost: AssertionError: 3 of 40 are lost`, for each test that failed."""
+def _failures(place: Path) -> Iterable[tuple[str, bool]]:
+    """`test_writes.py::test_nothing_is_lost: AssertionError: 3 of 40 are lost`, for each test that failed, and whether
+    that was for what it needs."""
     with suppress(OSError):
         text = paths.read_whole(place / FAILURES, LARGEST_OUTPUT_BYTES).decode(errors="replace")
         for line in text.splitlines():
             with suppress(ValueError, TypeError, KeyError):
                 told = documents.document(line)
-                yield f"{told['test']}: {told['why']}"
+                yield f"{told['test']}: {told['why']}", told.get("vacuous") is True
 
 
 def _last_line(place: Path) -> str:
@@ -103,6 +107,14 @@ def output_of(place: Path) -> str:
             return file.read().decode(errors="replace")
     except OSError:
         return ""
+
+
+def count_verdicts(outcomes: Iterable[Outcome]) -> str:
+    """`8 seeds: 2 passed, 5 failed, 1 vacuous`"""
+    found = [each.verdict for each in outcomes]
+    counts = [f"{found.count(verdict)} {verdict}" for verdict in get_args(Verdict)[1:] if verdict in found]
+    passed = f"{found.count('passed')} passed"
+    return f"{len(found)} seed{'' if len(found) == 1 else 's'}: {', '.join([passed, *counts])}"
 
 
 def group_failures(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], list[int]]:

@@ -26,7 +26,7 @@ from minigts import paths
 from minigts.errors import InputError, Problem
 from minigts.explore import forked
 from minigts.explore.forked import Forked
-from minigts.explore.variables import COURSE, FAILURES, LAB, SEED
+from minigts.explore.variables import COURSE, FAILURES, LAB, SEED, WITHOUT
 from minigts.machine import shell
 from minigts.results.folder import LONGEST_NAME, is_name, write_new
 
@@ -166,12 +166,13 @@ def _require_python(path: Path) -> None:
         raise InputError([Problem(str(path), line, f"is no Python: {why}")]) from error
 
 
-def environment(place: Path, lab: str, seed: int) -> Mapping[str, str]:
-    """The variables of a test beside that lab."""
+def environment(place: Path, lab: str, seed: int, without: Sequence[int] = ()) -> Mapping[str, str]:
+    """The variables of a test beside that lab, which leaves some of its own acts out."""
     return {
         COURSE: str(place),
         SEED: str(seed),
         LAB: lab,
+        WITHOUT: ",".join(map(str, without)),
         "PATH": f"{place / BIN}:{_own('PATH')}",
         "PYTHONPATH": ":".join(filter(None, (str(paths.import_root()), _own("PYTHONPATH")))),
         "PYTHONHASHSEED": str(seed % MOST_HASHED),

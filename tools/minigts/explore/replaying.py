@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from minigts.errors import InputError
 from minigts.explore import course, folder, host_logs, on_worker, program, shrinking, timeline
 from minigts.explore.course import SeedResult, Stop
 from minigts.explore.exploration import parts_here
 from minigts.explore.outcome import Outcome
-from minigts.explore.work import Exploration, seed_of_work
+from minigts.explore.work import Exploration, Reduced, seed_of_work
 from minigts.lab import Lab
 from minigts.language import documents
 from minigts.machine.progress import Progress
@@ -23,6 +24,9 @@ from minigts.results.courses import LabCourse
 from minigts.results.folder import OF_A_FILE
 from minigts.results.gate import Trusted
 from minigts.topology.time import Time
+
+_Part: TypeAlias = tuple[Literal["fault", "act"], int]
+"""A fault or an act of a seed, by its number."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +73,12 @@ def replay(
     *,
     stop: Stop | None,
     kept: bool,
-    only: Mapping[int, float | None] | None,
+    only: Reduced | None,
     say: Progress,
     capture: Path | None = None,
 ) -> Replayed:
-    """Take a seed again, with `only` these faults, by their numbers, each as long as it says in seconds, or as it was
-    drawn. With `kept` its lab stays up at the end; with `capture` its frames are written to that
-    file. Raises InputError, and what a lab raises."""
+    """Take a seed again, with `only` a part of it. With `kept` its lab stays up at the end; with `capture` its frames
+    are written to that file. Raises InputError, and what a lab raises."""
     exploration = allowed.content
     outcome, job = find_outcome(place, exploration, seed), seed_of_work(allowed, seed, only)
     name, whole = on_worker.lab_name(secrets.token_hex(3), seed), False
@@ -148,32 +151,52 @@ def _before(text: str, at_s: float) -> str:
 
 
 def shrink(place: Path, allowed: Trusted[Exploration], seed: int, say: Progress) -> Sequence[str]:
-    """Find faults of a failing seed that suffice for its failure, and how short they may be; keep that, and return it
-    in words. Raises InputError for a seed that did not fail."""
+    """Find faults of a failing seed, and acts of its test, that suffice for its failure, and how short the faults may
+    be; keep that, and return it in words. Raises InputError for a seed that did not fail."""
     exploration = allowed.content
     outcome = find_outcome(place, exploration, seed)
     if outcome.verdict not in ("failed", "hung"):
         raise InputError(f"{place}: seed {seed} {outcome.verdict}: only one that failed or hung can be shrunk")
     drawn = exploration.draw_faults(seed)
+    recorded = timeline.read(folder.recorded_files(place, seed).get(timeline.FILE, ""))
+    acts = timeline.acts(recorded)
     campaign_id, tried = secrets.token_hex(3), 0
 
-    def fails(lasting: Mapping[int, float]) -> bool:
+    def fails(only: Reduced) -> bool:
         nonlocal tried
         tried += 1
         again = course.take(
-            seed_of_work(allowed, seed, lasting), on_worker.lab_name(campaign_id, seed), lambda _: None
+            seed_of_work(allowed, seed, only), on_worker.lab_name(campaign_id, seed), lambda _: None, say
         ).outcome
         same = (again.verdict, again.why) == (outcome.verdict, outcome.why)
-        listed = ", ".join(f"{number} for {for_s:g} s" for number, for_s in lasting.items()) or "none"
-        say(f"try {tried}: faults {listed} of {len(drawn)}: {'it fails in the same way' if same else again.verdict}")
+        listed = ", ".join(f"{number} for {only.for_s[number]:g} s" for number in only.faults) or "none"
+        of_test = f", acts {_numbers(acts.keys() - {*only.without})} of {len(acts)}" if acts else ""
+        came = "it fails in the same way" if same else again.verdict
+        say(f"try {tried}: faults {listed} of {len(drawn)}{of_test}: {came}")
         return same
 
     whole_s = {fault.number: fault.for_s for fault in drawn}
-    only = shrinking.shrunk([*whole_s], lambda numbers: fails({number: whole_s[number] for number in numbers}))
-    lasting = shrinking.shorten_faults({number: whole_s[number] for number in only}, fails)
-    folder.keep_shrunk(place, seed, lasting)
+
+    def only(parts: Sequence[_Part], lasting: Mapping[int, float] = whole_s) -> Reduced:
+        faults = tuple(number for word, number in parts if word == "fault")
+        without = tuple(number for number in acts if ("act", number) not in parts)
+        return Reduced(faults=faults, for_s={number: lasting[number] for number in faults}, without=without)
+
+    every: list[_Part] = [("fault", number) for number in whole_s]
+    every += [("act", number) for number in acts]
+    parts = shrinking.shrunk(every, lambda left: fails(only(left)))
+    lasting = {number: whole_s[number] for word, number in parts if word == "fault"}
+    left = only(parts, shrinking.shorten_faults(lasting, lambda shorter: fails(only(parts, shorter))))
+    folder.keep_shrunk(place, seed, left)
     return [
-        f"{fault.at_s:.6f} s: {fault.in_words}, for {lasting[fault.number]:g} s"
-        for fault in drawn
-        if fault.number in lasting
+        *(
+            f"{fault.at_s:.6f} s: {fault.in_words}, for {left.for_s[fault.number]:g} s"
+            for fault in drawn
+            if fault.number in left.faults
+        ),
+        *(f"act {number}: {name}" for number, name in acts.items() if number not in left.without),
     ]
+
+
+def _numbers(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(numbers))) or "none"

@@ -1,28 +1,29 @@
-"""Leaves faults of a failing seed out, as long as it still fails in the same way.
+"""Leaves faults of a failing seed out, and acts of its test, as long as it still fails in the same way.
 
-Each fault is left out in turn, the last one first, until none can be left out any more. What remains suffices for the
-failure, and none of it can be left out alone. Then each is made shorter, by half as long as the seed fails. Faults that
-are left out or shorter change what comes after them, so less may fail that this search does not find.
+Each is left out in turn, the last one first, until none can be left out any more. What remains suffices for the
+failure, and none of it can be left out alone. Then each is made shorter, by half as long as the seed fails. What
+is left out or shorter change what comes after them, so less may fail that this search does not find.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
-Fails = Callable[[tuple[int, ...]], bool]
-"""Whether the seed fails in the same way with only these faults, by their numbers."""
+T = TypeVar("T")
 
 
-def shrunk(numbers: Sequence[int], fails: Fails) -> tuple[int, ...]:
-    """The numbers of the faults that remain. The seed is known to fail with all."""
+def shrunk(parts: Sequence[T], fails: Callable[[tuple[T, ...]], bool]) -> tuple[T, ...]:
+    """The parts, faults or acts, that remain; `fails` says whether the seed fails in the same way with only these. It
+    is known to fail with all."""
     if fails(()):
         return ()
-    left = tuple(numbers)
+    left = tuple(parts)
     again = len(left) > 1
     while again:
         again = False
-        for number in reversed(left):
-            fewer = tuple(each for each in left if each != number)
+        for part in reversed(left):
+            fewer = tuple(each for each in left if each != part)
             if fewer and fails(fewer):
                 left, again = fewer, True
         again &= len(left) > 1

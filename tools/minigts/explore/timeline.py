@@ -21,6 +21,8 @@ Entry: TypeAlias = Mapping[str, object]
 FILE = "timeline.jsonl"
 NOTE = "note"
 """The event of a test's own note, whose `text` it is."""
+ACT, LEFT_OUT = "act", "act left out"
+"""The events of what the test itself does to the lab, or leaves out: `number`, from 1 on, and in words `what`."""
 SAID = "said"
 """The event of a line of a host's log, which host_logs reads: `host`, `log` and `text`."""
 BEGUN, ENDED = "test begun", "test ended"
@@ -51,7 +53,7 @@ def lab_entries(rundir: Path, begin: float | datetime, end: float | datetime) ->
 def _place(entry: Entry) -> tuple[float, int]:
     """Of the same moment, what the lab and the player note keeps its order. What the test notes comes after it, since
     two programs write in no fixed order."""
-    return moment_of(entry), {BEGUN: 0, NOTE: 2, ENDED: 3}.get(str(entry["event"]), 1)
+    return moment_of(entry), {BEGUN: 0, NOTE: 2, ACT: 2, LEFT_OUT: 2, ENDED: 3}.get(str(entry["event"]), 1)
 
 
 def _time_of_day(event: Entry) -> datetime | None:
@@ -74,6 +76,11 @@ def entries_before(entries: Sequence[Entry], moment_s: float) -> list[Entry]:
 def notes(entries: Sequence[Entry]) -> list[str]:
     """The test's own notes."""
     return [str(each.get("text")) for each in entries if each["event"] == NOTE]
+
+
+def acts(entries: Sequence[Entry]) -> dict[int, str]:
+    """The test's own acts, by their numbers."""
+    return {int(str(each.get("number"))): str(each.get("what")) for each in entries if each["event"] == ACT}
 
 
 def moment_of(entry: Entry) -> float:

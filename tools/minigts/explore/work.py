@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -61,6 +60,18 @@ class Exploration(BaseModel):
         return replicate(self.plan, seed)
 
 
+class Reduced(BaseModel):
+    """shrunk.json: what of a seed is played, its faults by their numbers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    faults: tuple[Annotated[int, Field(ge=0)], ...]
+    for_s: dict[int, Annotated[float, Field(ge=0)]] = {}
+    """How long, in seconds, faults last, where that is not as it was drawn."""
+    without: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    """The numbers of the test's own acts that it leaves out."""
+
+
 class SeedOfWork(BaseModel):
     """One seed of an exploration; see `cluster.dispatch.Work`."""
 
@@ -69,10 +80,8 @@ class SeedOfWork(BaseModel):
     number: int
     """The seed."""
     exploration: Exploration
-    only: tuple[int, ...] | None = None
-    """The numbers of the faults that are played; None: all that the seed draws."""
-    lasting: dict[int, float] = {}
-    """How long, in seconds, faults last instead, by their numbers."""
+    only: Reduced | None = None
+    """What is played; None: all that the seed draws."""
     performed_by: ClassVar[str] = "minigts.explore.on_worker:perform"
 
     @property
@@ -82,10 +91,16 @@ class SeedOfWork(BaseModel):
     @property
     def faults(self) -> tuple[Fault, ...]:
         """The faults that are played."""
-        drawn = (
-            each for each in self.exploration.draw_faults(self.number) if self.only is None or each.number in self.only
-        )
-        return tuple(each.model_copy(update={"for_s": self.lasting.get(each.number, each.for_s)}) for each in drawn)
+        drawn, only = self.exploration.draw_faults(self.number), self.only
+        if only is None:
+            return drawn
+        left = (each for each in drawn if each.number in only.faults)
+        return tuple(each.model_copy(update={"for_s": only.for_s.get(each.number, each.for_s)}) for each in left)
+
+    @property
+    def without(self) -> tuple[int, ...]:
+        """The test's own acts that it leaves out."""
+        return () if self.only is None else self.only.without
 
     @property
     def size(self) -> int:
@@ -104,12 +119,6 @@ class SeedOfWork(BaseModel):
         return self.exploration.plan.time
 
 
-def seed_of_work(
-    exploration: Trusted[Exploration], number: int, only: Mapping[int, float | None] | None = None
-) -> SeedOfWork:
-    """A seed to be taken, which runs the exploration's test on a machine; with `only` these faults, by their numbers,
-    each as long as it says in seconds, or as it was drawn."""
-    if only is None:
-        return SeedOfWork(number=number, exploration=exploration.content)
-    lasting = {fault: for_s for fault, for_s in only.items() if for_s is not None}
-    return SeedOfWork(number=number, exploration=exploration.content, only=tuple(only), lasting=lasting)
+def seed_of_work(exploration: Trusted[Exploration], number: int, only: Reduced | None = None) -> SeedOfWork:
+    """A seed to be taken, which runs the exploration's test on a machine."""
+    return SeedOfWork(number=number, exploration=exploration.content, only=only)

@@ -147,6 +147,28 @@ class HearsOfComputing(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class WorkOfHost:
+    """What a host has taken of this machine's processors since it started."""
+
+    seconds: float
+    programs: Mapping[int, float]
+    """Processor seconds of each program that runs, by the id of its process on this machine."""
+
+
+@runtime_checkable
+class SeesWork(Protocol):
+    """A provider that sees from outside which of a host's programs work; nothing runs on the host for this."""
+
+    def work(self) -> Mapping[str, WorkOfHost]:
+        """The work of each host that runs, by host."""
+        ...
+
+    def program(self, process: int) -> Foreign:
+        """The words with which the program of a process was started; empty if they are not to be had."""
+        ...
+
+
 @runtime_checkable
 class HearsOfMemory(Protocol):
     """A provider that learns when a host's kernel kills processes because memory has run out."""

@@ -21,6 +21,10 @@ from minigts.machine.lines import Lines
 FIGURE = "linearizability.html"
 
 
+class NothingToJudge(AssertionError):
+    """What a test needs has not come about in this seed, so it says nothing about what is tested."""
+
+
 class Course:
     """The seed under which a test runs, and what it notes of its course. Without `minigts explore` the seed is 0, and
     the folder is a temporary one."""
@@ -30,6 +34,8 @@ class Course:
         self.seed = int(os.environ.get(variables.SEED) or 0)
         self.folder = Path(os.environ.get(variables.COURSE) or otherwise)
         """The folder for the test's own files, such as a history; they are kept when the test fails."""
+        self._acts = 0
+        self._without = {int(number) for number in os.environ.get(variables.WITHOUT, "").split(",") if number}
         self.random = random.Random(f"test/{self.seed}")
         """Random numbers of the seed, the same each time."""
 
@@ -54,6 +60,20 @@ class Course:
     def note(self, text: str) -> None:
         """Add a line to the course's time line."""
         self._lab.note(text)
+
+    def require(self, condition: object, why: str) -> None:
+        """Give the seed up as `vacuous` unless what the test needs has come about, such as enough writes."""
+        if not condition:
+            raise NothingToJudge(why)
+
+    def act(self, name: str) -> bool:
+        """Note in the time line what the test itself is about to do to the lab, such as `kill nats on b`, so that
+        `replay --shrink` can leave it out, as it does with faults. False means to leave it out."""
+        self._acts += 1
+        done = self._acts not in self._without
+        event = timeline.ACT if done else timeline.LEFT_OUT
+        self._lab._lab.note({"event": event, "number": self._acts, "what": name})
+        return done
 
     def clients(self, commands: Mapping[str, Sequence[str]], *, timeout_s: float) -> list[dict[str, object]]:
         """Run a client on each of these hosts, all from the same moment on until each has ended, and return the history

@@ -279,7 +279,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if target is not None and (report.when == "call" or report.failed):
         item.config.stash[_OUTCOMES][_without(report.nodeid, str(target))][str(target)] = report.outcome
     if report.failed and (place := os.environ.get(variables.COURSE)):
-        _tell_course(Path(place), report)
+        _tell_course(Path(place), report, error)
     if report.failed and isinstance(notes, ItemNotes) and "lab" in values:
         if notes.lines:
             report.sections.append(("minigts: what was measured", "\n".join(notes.lines)))
@@ -287,12 +287,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             report.sections += _consoles(values["lab"], list(notes.hosts)[:MOST_CONSOLES])
 
 
-def _tell_course(place: Path, report: pytest.TestReport) -> None:
+def _tell_course(place: Path, report: pytest.TestReport, error: BaseException | None) -> None:
     """Note for `minigts explore` which test failed, and by which error."""
+    from minigts.testing.course import NothingToJudge  # noqa: PLC0415
+
     crash = getattr(report.longrepr, "reprcrash", None)
     why = str(getattr(crash, "message", None) or report.longrepr).strip().partition("\n")[0]
     with (place / variables.FAILURES).open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"test": report.nodeid, "why": why}) + "\n")
+        file.write(json.dumps({"test": report.nodeid, "why": why, "vacuous": isinstance(error, NothingToJudge)}) + "\n")
 
 
 def _cut_at_our_code(found: pytest.ExceptionInfo[BaseException]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,8 +35,21 @@ def replay(
         Path | None,
         typer.Option("--capture", metavar="FILE", help="Write all frames on all links to this pcapng file."),
     ] = None,
+    lines: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            metavar="TEXT",
+            help="Print only lines of the time line with this text, such as fault, a host's name or a log's; may be "
+            "repeated.",
+        ),
+    ] = None,
     shrink: Annotated[
-        bool, typer.Option("--shrink", help="Find faults of the seed that suffice to fail, and how short they may be.")
+        bool,
+        typer.Option(
+            "--shrink",
+            help="Find faults of the seed, and acts of its test, that suffice to fail, and how short they may be.",
+        ),
     ] = False,
     shrunk: Annotated[bool, typer.Option("--shrunk", help="Play only what --shrink has found.")] = False,
     trust: Annotated[
@@ -91,7 +105,7 @@ def replay(
         typer.echo("\n".join(left) or "no fault is needed: it fails without any")
         typer.echo(f"have only these: minigts replay {results} --seed {seed} --shrunk")
         return
-    raise typer.Exit(_show(again, stop is not None, keep=keep, shrunk=shrunk))
+    raise typer.Exit(_show(again, lines or [""], stop is not None, keep=keep, shrunk=shrunk))
 
 
 def _moment_s(until: str) -> float:
@@ -103,12 +117,13 @@ def _moment_s(until: str) -> float:
         raise InputError(f"--until: {error}") from error
 
 
-def _show(again: Replayed, stopped: bool, *, keep: bool, shrunk: bool) -> int:
-    """Print what came of the seed this time; return the exit code."""
+def _show(again: Replayed, only: Sequence[str], stopped: bool, *, keep: bool, shrunk: bool) -> int:
+    """Print what came of the seed this time, of its time line `only` lines with these texts; return the exit code."""
     from minigts.explore import timeline
 
     for line in timeline.entry_lines(timeline.merge_entries(timeline.read(again.taken.timeline), again.said)):
-        typer.echo(printable(line))
+        if any(text in line for text in only):
+            typer.echo(printable(line))
     if stopped or keep:
         console.note(f"lab {again.lab} is up and stands still; it is taken down by: minigts down {again.lab}")
     if not stopped:

@@ -48,13 +48,12 @@ def seed_line(outcome: Outcome) -> str:
 
 def show_outcomes(place: Path, exploration: Exploration, outcomes: Collection[Outcome]) -> None:
     """Print how many seeds passed, groups of the others, what a seed costs, and how to have one again."""
-    from minigts.explore.outcome import group_failures
+    from minigts.explore.outcome import count_verdicts, group_failures
 
     total = exploration.last - exploration.first + 1
     groups = group_failures(outcomes)
-    bad = sum(map(len, groups.values()))
     left = f", {total - len(outcomes)} not taken yet" if len(outcomes) < total else ""
-    typer.echo(f"{len(outcomes)} seeds: {len(outcomes) - bad} passed, {bad} did not{left}")
+    typer.echo(f"{count_verdicts(outcomes)}{left}")
     for (verdict, why), seeds in groups.items():
         typer.echo(f"  {len(seeds)} × {verdict}: {printable(why)}")
         typer.echo(f"      {_listed(seeds)}")

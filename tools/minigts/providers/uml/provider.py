@@ -18,6 +18,7 @@ from typing import IO, Literal, TypeVar
 from minigts import paths
 from minigts.artifacts import kernels
 from minigts.errors import CommandFailed, EnvironmentLacks, HostFailed, MinigtsError
+from minigts.foreign import Foreign
 from minigts.machine import limits
 from minigts.machine.proc import is_stopped, stat_fields
 from minigts.machine.progress import Progress
@@ -25,7 +26,7 @@ from minigts.providers import gateway, processor_share
 from minigts.providers.agent import ended, lab_processes
 from minigts.providers.agent.patience import Conditions
 from minigts.providers.agent.provider import AgentProvider
-from minigts.providers.base import CARRIERS, Carrier, DoctorFinding, Share, Supports
+from minigts.providers.base import CARRIERS, Carrier, DoctorFinding, Share, Supports, WorkOfHost
 from minigts.providers.uml import conditions, doctor, facts, memory
 from minigts.providers.uml.build import (
     export,
@@ -38,7 +39,7 @@ from minigts.providers.uml.build import (
     user_images,
 )
 from minigts.providers.uml.build.kernel_build import FullKernel
-from minigts.providers.uml.run import booting, command_line, confinement, console, disks, slirp, transfer
+from minigts.providers.uml.run import booting, command_line, confinement, console, disks, slirp, stubs, transfer
 from minigts.providers.uml.run.command_line import ONE_PROCESSOR, GuestKernel, KernelPort
 from minigts.providers.uml.run.console import MOST_BYTES
 from minigts.providers.uml.run.supervisor import Launch
@@ -394,6 +395,12 @@ class UmlProvider(AgentProvider):
     def kernels(self) -> dict[str, int]:
         """The process of each host's kernel; the stub processes of its programs are its children."""
         return command_line.running(self.rundir)
+
+    def work(self) -> dict[str, WorkOfHost]:
+        return stubs.work(self.kernels())
+
+    def program(self, process: int) -> Foreign:
+        return stubs.program_of(process)
 
     def down(self) -> None:
         left = lab_processes.end(self.rundir)
