@@ -32,7 +32,7 @@ def test_acts_are_noted_and_those_that_are_left_out_are_not_done(
     assert noted[1] == {"event": "act left out", "number": 2, "what": "kill nats on b"}
     entries = [{"at_s": 0.0, **event} for event in noted]
     assert timeline.acts(entries) == {1: "kill nats on a", 4: "kill nats on d"}
-    assert [*timeline.entry_lines(entries)][0].strip() == "0.000000 s  act: kill nats on a"
+    assert next(timeline.entry_lines(entries)).strip() == "0.000000 s  act: kill nats on a"
 
 
 def test_without_explore_all_acts_are_done(lab: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
