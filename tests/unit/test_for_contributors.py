@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import json
 import re
 import shlex
 import tomllib
@@ -86,6 +87,23 @@ def test_a_forge_runs_what_continuous_integration_runs(name: str) -> None:
             assert program in ("apt-get", "sysctl", "-u"), each
     for file in re.findall(r"[\w./-]+/system-packages", " ".join(said)):
         assert (PROJECT / file).is_file()
+
+
+def test_the_container_has_every_package_that_building_takes() -> None:
+    container = (PROJECT / "Containerfile").read_text(encoding="utf-8")
+    installed = re.search(
+        r"apt-get install -y --no-install-recommends (.*?)&&", container.replace("\\\n", ""), re.DOTALL
+    )
+    assert installed is not None
+    listed = (PROJECT / "tools/minigts/providers/uml/system-packages").read_text(encoding="utf-8").splitlines()
+    assert {line.split()[1] for line in listed if line and not line.startswith("#")} <= set(installed[1].split())
+    devcontainer = json.loads((PROJECT / ".devcontainer/devcontainer.json").read_text(encoding="utf-8"))
+    assert (PROJECT / ".devcontainer" / devcontainer["build"]["dockerfile"]).resolve() == PROJECT / "Containerfile"
+
+
+def test_the_container_gets_no_file_that_git_ignores_and_may_be_large() -> None:
+    left_out = set((PROJECT / ".containerignore").read_text(encoding="utf-8").split())
+    assert {".git", "results", "site", "provision/*/target"} <= left_out
 
 
 def test_templates_of_both_forges_ask_the_same() -> None:
