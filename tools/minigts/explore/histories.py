@@ -155,6 +155,13 @@ def operations(lines: Iterable[Heard]) -> list[dict[str, object]]:
     return found
 
 
+def moment_ns(operation: Operation, name: str) -> int:
+    """The moment at which an operation was `sent` or `answered`."""
+    moment = operation[name]
+    assert isinstance(moment, int)
+    return moment
+
+
 def product() -> Product:
     """The program that judges registers, as it is built."""
     return Product(

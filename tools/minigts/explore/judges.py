@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from minigts.errors import MinigtsError
-from minigts.explore.histories import Operation
+from minigts.explore.histories import Operation, moment_ns
 
 
 @dataclass(frozen=True)
@@ -134,26 +134,20 @@ def _known_before(
     read: Operation, appends: Mapping[str, Operation], reads: Iterable[tuple[tuple[str, ...], Operation]]
 ) -> set[str]:
     """The values that were in a list for certain when a read was sent."""
-    sent = _ns(read, "sent")
-    known = {value for value, each in appends.items() if each["answer"] == "ok" and _ns(each, "answered") < sent}
-    return known.union(*(values for values, each in reads if _ns(each, "answered") < sent))
+    sent = moment_ns(read, "sent")
+    known = {value for value, each in appends.items() if each["answer"] == "ok" and moment_ns(each, "answered") < sent}
+    return known.union(*(values for values, each in reads if moment_ns(each, "answered") < sent))
 
 
 def _possible(cause: Operation | None, seen: Operation) -> bool:
     """Whether a value can have been there: it was put, was not refused, and was sent before it was seen."""
-    return cause is not None and cause["answer"] != "fail" and _ns(cause, "sent") <= _ns(seen, "answered")
+    return cause is not None and cause["answer"] != "fail" and moment_ns(cause, "sent") <= moment_ns(seen, "answered")
 
 
 def _answered(history: Iterable[Operation], op: str) -> list[Operation]:
     return [each for each in history if each.get("op") == op and each["answer"] == "ok"]
 
 
-def _ns(operation: Operation, name: str) -> int:
-    moment = operation[name]
-    assert isinstance(moment, int)
-    return moment
-
-
 def _at(operation: Operation) -> str:
     """`b, 12.345678 s`"""
-    return f"{operation.get('client')}, {_ns(operation, 'sent') / 1e9:.6f} s"
+    return f"{operation.get('client')}, {moment_ns(operation, 'sent') / 1e9:.6f} s"

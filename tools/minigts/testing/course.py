@@ -10,10 +10,11 @@ from pathlib import Path
 
 from minigts import api
 from minigts.errors import HostFailed
-from minigts.explore import histories, judges, timeline, variables
+from minigts.explore import edn, histories, judges, timeline, transactions, variables
 from minigts.explore.histories import Heard, HostClocks, Operation, RegisterVerdict, SetVerdict
 from minigts.explore.judges import BankVerdict, ListVerdict, QueueVerdict
 from minigts.explore.timeline import Entry
+from minigts.explore.transactions import TransactionVerdict
 from minigts.foreign import user_text
 from minigts.lab import events
 from minigts.machine.lines import Lines
@@ -116,6 +117,17 @@ class Course:
     def check_queue(self, history: Iterable[Operation]) -> QueueVerdict:
         """Which values of a queue (`put`, and `take` until it is empty) are `lost`, taken `twice` or `unexpected`."""
         return judges.judge_queue(history)
+
+    def check_transactions(self, history: Iterable[Operation]) -> TransactionVerdict:
+        """Whether transactions over several lists (`txn`) have one order, each between its sending and its answer:
+        `holds`, and otherwise `anomalies` by their usual names, each in words. `is_serializable` leaves times out."""
+        return transactions.judge_transactions(history)
+
+    def write_edn(self, history: Iterable[Operation], name: str = "history.edn") -> Path:
+        """Write a history as Jepsen's checkers read it, Elle and Knossos, into the course's folder."""
+        path = self.folder / name
+        path.write_text("".join(f"{line}\n" for line in edn.edn_lines(history)), encoding="utf-8")
+        return path
 
     def check_lists(self, history: Iterable[Operation]) -> ListVerdict:
         """Whether lists, to which clients `append` and of which they `read` all `values`, grew at their ends alone."""
