@@ -266,6 +266,7 @@ PLANS = {
                 "minigts explore nats.yaml nats/test_nats.py --faults nats/faults.yaml --seeds 1-8",
                 "minigts explore postgresql.yaml postgresql/test_standby.py::test_an_asynchronous_standby_has_all "
                 "--faults postgresql/faults.yaml --seeds 4",
+                "minigts explore postgresql-transactions.yaml postgresql/test_transactions.py --seeds 3",
                 "minigts bundle results/explore-my-20261127-160112",
                 "minigts replay explore-my-20261127-160112.zip --seed 417 --trust",
             ),

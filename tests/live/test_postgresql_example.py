@@ -1,5 +1,5 @@
-"""The example with a standby of docs/explore.md: PostgreSQL loses acknowledged writes with an asynchronous standby, and
-none with a synchronous one."""
+"""The examples with PostgreSQL of docs/explore.md: it loses acknowledged writes with an asynchronous standby, and none
+with a synchronous one; its serializable transactions have one order, and its repeatable reads have none."""
 
 from __future__ import annotations
 
@@ -29,4 +29,12 @@ def test_what_a_standby_has(program: Program, traces: Traces, tmp_path: Path, te
     found = one_seed(program, tmp_path, EXAMPLES / "postgresql.yaml", words, faults, SEED)
     assert found.verdict == verdict, found.detail
     assert verdict == "passed" or "acknowledged writes are lost" in found.detail
+    assert not traces.left()
+
+
+def test_only_serializable_transactions_have_one_order(program: Program, traces: Traces, tmp_path: Path) -> None:
+    words = str(EXAMPLES / "postgresql" / "test_transactions.py")
+    found = one_seed(program, tmp_path, EXAMPLES / "postgresql-transactions.yaml", words, None, SEED)
+    assert found.verdict == "failed", found.detail
+    assert found.detail.endswith("::test_repeatable_reads_have_an_order: AssertionError: G2-item")
     assert not traces.left()

@@ -43,7 +43,7 @@ def judged(lab, course, *words, synchronous):
     assert bank.holds, [*bank.wrong, *bank.overdrawn]
     found = course.check_set([each for each in history if each["op"] == "add"], ask(standby, "select * from written"))
     course.note(f"{found.acknowledged} writes were acknowledged, {len(found.lost)} of them are lost")
-    assert found.acknowledged > 20
+    course.require(found.acknowledged > 20, f"only {found.acknowledged} writes were acknowledged")
     assert found.holds, f"{len(found.lost)} of {found.acknowledged} acknowledged writes are lost"
 
 
