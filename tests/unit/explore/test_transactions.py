@@ -132,7 +132,7 @@ def test_one_server_in_one_order_always_holds(seed: int) -> None:
 
 
 def has_an_order(history: list[dict[str, Any]], *, in_time: bool) -> bool:
-    """Whether there is an order of all transactions in which each sees what those before it have done: all are tried."""
+    """Whether there is an order of all transactions in which each sees what those before it have done."""
 
     def go(left: frozenset[int], lists: dict[str, tuple[int, ...]]) -> bool:
         if not left:

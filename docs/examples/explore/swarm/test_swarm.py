@@ -59,5 +59,5 @@ def test_no_join_takes_half_a_minute(lab, course):
         f"{sum(crossed(syncs, each) for each in in_vain)} of these crossed one of the other host"
     )
     late = [each for each in joins if each[0] > ALLOWED_S]
-    assert len(joins) > 10
+    course.require(len(joins) > 10, f"only {len(joins)} joins")
     assert not late, f"{len(late)} of {len(joins)} joins took longer than {ALLOWED_S} s"
