@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minigts.arena import families, page, tickets, tournament, transcript
-from minigts.arena.boards import BOARDS, plan_of
+from minigts.arena.boards import BOARDS, plan_of, policy_of
 from minigts.arena.expectations import Complaint, What
 from minigts.arena.families import FAMILIES, PROVEN, draw
 from minigts.arena.kinds import BY_NAME, FURTHER, places_of
 from minigts.arena.oddities import ODDITIES
+from minigts.arena.policy_kinds import ONLY, POLICY_KINDS
 from minigts.arena.scores import ArenaAnswer, NamedFault, score
 from minigts.arena.transcript import PlayedCall, PlayedEnd, PlayedTicket, Transcript
 from minigts.errors import InputError
@@ -25,9 +26,9 @@ from minigts.lessons.break_kinds import KINDS
 SEEDS = range(1, PROVEN + 1)
 
 
-def test_there_are_three_hundred_incidents_in_ten_families() -> None:
-    assert len(FAMILIES) * PROVEN == 300
-    assert len({name for family in FAMILIES for name in families.names_of(family)}) == 300
+def test_there_are_330_incidents_in_eleven_families() -> None:
+    assert len(FAMILIES) * PROVEN == 330
+    assert len({name for family in FAMILIES for name in families.names_of(family)}) == 330
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -62,6 +63,7 @@ FIRST = [
     ("star-dns", "wrong-resolver@bud"),
     ("ring-ospf", "wrong-area@rig"),
     ("three-swarm", "container-mtu@lyo"),
+    ("four-calico", "policy-order@lyo"),
     ("row", "wrong-name@ams", "no-route@bra"),
     ("row", "spare-address@bra", "spare-name@mil"),
 ]
@@ -88,6 +90,27 @@ def test_a_kind_that_breaks_a_whole_host_has_a_place_for_each() -> None:
     plan = plan_of("row", "row")
     assert [place.host for place in places_of(BY_NAME["clock"], plan)] == ["ams", "bra", "lju", "mil"]
     assert len(list(places_of(BY_NAME["mtu"], plan))) == 6
+
+
+def test_a_wrong_next_hop_is_drawn_only_where_it_is_felt() -> None:
+    plan = plan_of("ring", "ring")
+    drawn = {
+        (place.host, place.watcher, place.variables["there"])
+        for place in places_of(BY_NAME["wrong-next-hop"], plan)
+        if place.host == "sto"
+    }
+    own = {host.name: host.address for host in plan.hosts}
+    assert ("sto", "osl", own["tal"]) not in drawn  # either way round takes 36 ms
+    assert ("sto", "hel", own["rig"]) in drawn
+
+
+def test_each_kind_of_a_policy_has_hosts_of_the_boards_that_have_one() -> None:
+    for board in FAMILIES["policies"].kinds:
+        hosts = {host.name for host in plan_of(board, board).hosts}
+        for kind in POLICY_KINDS:
+            assert {place.host for place in places_of(kind, plan_of(board, board))} == {*ONLY.get(kind.name, hosts)}
+        assert policy_of(board) is not None
+    assert policy_of("row") is None
 
 
 @pytest.mark.parametrize(

@@ -215,3 +215,13 @@ def test_a_data_path_that_cannot_be_verified_names_the_policy(lab: Lab) -> None:
 def test_who_may_ping_whom_is_what_the_rules_say(source: str, target: str, rule: str, expected: bool) -> None:
     text = CLOSED.replace("allow: {from: web, to: store, protocol: icmp}", rule)
     assert policy.lets_ping(policy.parse(text, "closed.yaml", HOSTS), source, target, HOSTS) == expected
+
+
+@pytest.mark.parametrize(
+    ("protocol", "port", "expected"),
+    [("tcp", 5201, True), ("tcp", 5202, False), ("tcp", None, False), ("udp", 5201, False), ("icmp", None, False)],
+)
+def test_a_rule_for_ports_is_about_these(protocol: str, port: int | None, expected: bool) -> None:
+    text = CLOSED.replace("protocol: icmp", "protocol: tcp, ports: [5201]")
+    closed = policy.parse(text, "closed.yaml", HOSTS)
+    assert policy.lets(closed, "ams", "bra", HOSTS, protocol, port) == expected

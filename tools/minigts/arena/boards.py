@@ -6,16 +6,20 @@ from dataclasses import dataclass
 from functools import cache
 
 from minigts import overlays
+from minigts.overlays import policy
+from minigts.overlays.policy import Policy
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.load import parse
 
 
 @dataclass(frozen=True)
 class Board:
-    """A topology, without its name, and how many seconds of the lab a change takes until all follow it."""
+    """A topology, without its name; how many seconds of the lab a change takes until all follow it; and a policy."""
 
     topology: str
     settles_s: float = 0.0
+    policy: str = ""
+    """The text of a policy file: what its containers may do."""
 
 
 _ROW = """
@@ -55,6 +59,23 @@ links:
   - {ends: [par, lyo], rtt: 10ms, rate: 10mbit}
   - {ends: [lyo, nic], rtt: 12ms, rate: 10mbit}
 """
+_FOUR_IN_A_ROW = """
+hosts: {par: {memory: 1GB}, lyo: {memory: 1GB}, tou: {memory: 1GB}, nic: {memory: 1GB}}
+links:
+  - {ends: [par, lyo], rtt: 10ms, rate: 10mbit}
+  - {ends: [lyo, tou], rtt: 16ms, rate: 10mbit}
+  - {ends: [tou, nic], rtt: 12ms, rate: 10mbit}
+"""
+_SHOP = """\
+name: shop
+default: deny
+groups: {web: [par, lyo], store: [nic, tou]}
+rules:
+  - deny: {from: store, to: web}
+  - allow: {from: any, to: any, protocol: icmp}
+  - allow: {from: web, to: web}
+  - allow: {from: web, to: store, protocol: tcp, ports: [5201]}
+"""
 BOARDS = {
     "row": Board(_ROW),
     "star": Board(_STAR),
@@ -66,6 +87,8 @@ BOARDS = {
     "ring-bgp": Board(f"routing: bgp\n{_RING}", settles_s=20),
     "four-vxlan": Board(f"overlay: vxlan\n{_FOUR}"),
     "three-swarm": Board(f"overlay: swarm\n{_THREE}"),
+    "four-calico": Board(f"overlay: calico\n{_FOUR}", policy=_SHOP),
+    "row-romana": Board(f"overlay: romana\n{_FOUR_IN_A_ROW}", policy=_SHOP),
 }
 """The boards by name."""
 
@@ -79,3 +102,11 @@ def topology_of(board: str, name: str) -> str:
 def plan_of(board: str, name: str) -> Plan:
     """The plan of a board's lab, which has that name."""
     return parse(topology_of(board, name), f"board {board}", known_overlays=overlays.known_names())
+
+
+@cache
+def policy_of(board: str) -> Policy | None:
+    """What the containers of a board may do; None: everything."""
+    if not (text := BOARDS[board].policy):
+        return None
+    return policy.parse(text, f"policy of board {board}", [host.name for host in plan_of(board, "board").hosts])

@@ -29,9 +29,10 @@ Something may be wrong in the lab of `topology.yaml`: a user will complain. Ther
 1. Bring the lab up: `minigts up topology.yaml`. Have a look at it as it should be.
 2. Hear the complaint: `minigts lesson {name} break`. `minigts arena ticket` tells it again, with the kinds of faults
    that there are.
-3. Find out what it is and on which host, as in `minigts exec HOST -- ip route`, or by calls that are counted:
-   `minigts arena call look host=HOST what=routes`.
-4. Mend it on that host, by hand, and break nothing else.
+3. Find out what it is and on which host: `minigts arena call look host=HOST what=routes`,
+   `minigts arena call ping source=HOST target=HOST`, `minigts arena call run host=HOST command='ip rule'`.
+4. Mend it on that host, by such a call of `run`, and break nothing else. Your transcript has these calls alone; your
+   teacher can play them again, so what you do by `minigts exec` is not seen there.
 5. Write what it was into `answers.yaml`, and see what is right: `minigts lesson {name} check`. Once all is, your
    transcript is in this folder, for your teacher. Then `minigts down`.
 """

@@ -16,13 +16,17 @@ from pydantic import BaseModel, ConfigDict
 from minigts import overlays
 from minigts.foreign import parser_text
 from minigts.lab import Lab
-from minigts.overlays import Endpoint
+from minigts.overlays import Endpoint, policy
+from minigts.overlays.policy import Policy
 from minigts.topology.plan.plan import Plan
 
 Missing: TypeAlias = Literal["reach", "large", "pieces", "service", "transfer", "name", "record", "ports", "link"]
 Poor: TypeAlias = Literal["slow", "fast", "rate", "loss", "twice", "order", "jitter"]
-What: TypeAlias = Missing | Poor | Literal["disk", "clock"]
+What: TypeAlias = Missing | Poor | Literal["open", "disk", "clock"]
 LOOK_S, MOVE_S = 300.0, 60.0
+QUIET_S = 2.0
+"""How long the lab is left alone before anybody looks: a transfer that has just ended, such as the one by which a fault
+of a rate is seen, leaves as many as 1000 packets in a queue, which take 1.2 s at 10 Mbit/s."""
 PINGS, INTERVAL_S = 25, 0.05
 """How many echo requests a neighbour gets, and how far apart. `ping` waits busily for its next one when an answer comes
 less than 10 ms before it, which takes none of the lab's time and much of this machine's."""
@@ -53,15 +57,12 @@ trip() {{
   case $told in *" = "*) told=${{told##* = }} ;; *) told={_NONE} ;; esac
   echo "${{told%%/*}}"
 }}
+reach() {{ echo "reach $1 $(trip -c 2 -i 0.2 "$2")"; }}
 look() {{
-  found=$(trip -c 2 -i 0.2 "$2")
-  echo "reach $1 $found"
-  if [ "$found" != {_NONE} ]; then
-    says large "$1" ping -q -n -c 1 -W 1 {_WHOLE} -s "$3" "$2"
-    echo "pieces $1 $(trip -c 1 -s {PIECES} "$2")"
-  fi
-  says service "$1" nc -z -w 2 "$2" {_SERVICE}
+  says large "$1" ping -q -n -c 1 -W 1 {_WHOLE} -s "$3" "$2"
+  echo "pieces $1 $(trip -c 1 -s {PIECES} "$2")"
 }}
+open() {{ says service "$1" nc -z -w 2 "$2" {_SERVICE}; }}
 near() {{
   ping -n -c {PINGS} -i {INTERVAL_S} -W 1 "$2" 2>/dev/null | awk -v of="$1" '
     /icmp_seq=/ {{
@@ -147,10 +148,12 @@ def complaints(lab: Lab) -> tuple[Complaint, ...]:
     """All that does not hold now. It takes some seconds of the lab's time, and changes nothing that lasts."""
     joined = overlays.joined_overlay(lab)
     ends = {} if joined is None else {name: end for name, end in joined.endpoints().items() if end.prefix}
+    lab.provider.sleep_until(lab.provider.now_s() + QUIET_S)
     found: list[Complaint] = []
     for inside in (False, True) if ends else (False,):
         serves = inside or not ends  # containers have the service where there are such
-        found += _judged(lab.plan, _said(lab, ends if inside else {}), inside=inside, serves=serves)
+        allowed = policy.policy_in_force(lab) if inside else None
+        found += _judged(lab.plan, _said(lab, ends if inside else {}), allowed, inside=inside, serves=serves)
     return tuple(found)
 
 
@@ -159,15 +162,17 @@ Said = Mapping[tuple[str, str, str], str]
 
 
 def _said(lab: Lab, ends: Mapping[str, Endpoint]) -> Said:
-    """Looks from all hosts side by side, then transfers between neighbours one after the other."""
+    """Small packets from all hosts side by side, then whatever would delay them, then transfers between neighbours one
+    after the other."""
     plan = lab.plan
+    names = [host.name for host in plan.hosts]
+    found: dict[tuple[str, str, str], str] = {}
     with lab.provider.together() as pool:
-        looked = pool.all([partial(_look, lab, host.name, ends) for host in plan.hosts])
-        found = {
-            (what, host.name, of): text
-            for host, lines in zip(plan.hosts, looked, strict=True)
-            for what, of, text in lines
-        }
+        for look in (_reach, _look):
+            said = pool.all([partial(look, lab, name, ends, found) for name in names])
+            found |= {
+                (what, name, of): text for name, lines in zip(names, said, strict=True) for what, of, text in lines
+            }
         for source, target in _transfers(plan):
             argv = (*_entry(ends, source), "sh", "-c", _MOVE, target, _address(plan, ends, target))
             for what, of, text in _lines(lab, source, argv, MOVE_S):
@@ -175,11 +180,22 @@ def _said(lab: Lab, ends: Mapping[str, Endpoint]) -> Said:
     return found
 
 
-def _look(lab: Lab, host: str, ends: Mapping[str, Endpoint]) -> Sequence[tuple[str, str, str]]:
+def _reach(lab: Lab, host: str, ends: Mapping[str, Endpoint], _said: Said) -> Sequence[tuple[str, str, str]]:
+    plan = lab.plan
+    calls = [f"reach {each.name} {_address(plan, ends, each.name)}" for each in plan.hosts if each.name != host]
+    return list(_lines(lab, host, (*_entry(ends, host), "sh", "-c", "\n".join([_SHELL, *calls])), LOOK_S))
+
+
+def _look(lab: Lab, host: str, ends: Mapping[str, Endpoint], said: Said) -> Sequence[tuple[str, str, str]]:
     plan = lab.plan
     others = [each.name for each in plan.hosts if each.name != host]
     size = (ends[host].mtu if ends else 1500) - 28
-    calls = [f"look {name} {_address(plan, ends, name)} {size}" for name in others]
+    calls = []
+    for name in others:
+        address = _address(plan, ends, name)
+        if said.get(("reach", host, name), _NONE) != _NONE:
+            calls.append(f"look {name} {address} {size}")
+        calls.append(f"open {name} {address}")
     calls += [f"near {name} {_address(plan, ends, name)}" for name in _neighbours(plan, host)]
     near = " ".join(f"{name} {_address(plan, ends, name)}" for name in _neighbours(plan, host))
     calls.append(f"own {host} {near}")
@@ -217,16 +233,21 @@ def _neighbours(plan: Plan, host: str) -> list[str]:
     return list(dict.fromkeys(other.name for _, other, _ in plan.neighbours(plan.host(host))))
 
 
-def _judged(plan: Plan, said: Said, *, inside: bool, serves: bool) -> Iterator[Complaint]:
+def _judged(plan: Plan, said: Said, allowed: Policy | None, *, inside: bool, serves: bool) -> Iterator[Complaint]:
     clocks = [number for (what, _, _), text in said.items() if what == "clock" and (number := _number(text))]
-    for source in (host.name for host in plan.hosts):
+    names = [host.name for host in plan.hosts]
+    for source in names:
         if not inside:
             if said.get(("disk", source, source)) != "1":
                 yield Complaint(what="disk", source=source)
             if abs((_number(said.get(("clock", source, source))) or 0.0) - median(clocks or [0.0])) > CLOCK_S:
                 yield Complaint(what="clock", source=source)
-        for target in (host.name for host in plan.hosts if host.name != source):
-            yield from _Pair(plan, said, source, target, inside, serves).complaints()
+        for target in (name for name in names if name != source):
+            may = [
+                allowed is None or policy.lets(allowed, source, target, names, protocol, port)
+                for protocol, port in (("icmp", None), ("tcp", _SERVICE))
+            ]
+            yield from _Pair(plan, said, source, target, inside, serves, *may).complaints()
 
 
 @dataclass(frozen=True)
@@ -239,6 +260,9 @@ class _Pair:
     target: str
     inside: bool
     serves: bool
+    may_ping: bool = True
+    may_open: bool = True
+    """What a policy lets through of pings, and of connections to the service."""
 
     def complain(self, what: What, figure: float | None = None) -> Complaint:
         return Complaint(what=what, source=self.source, target=self.target, figure=figure, inside=self.inside)
@@ -251,14 +275,16 @@ class _Pair:
         return self.target in _neighbours(self.plan, self.source)
 
     def complaints(self) -> Iterator[Complaint]:
-        reached = _number(self.told("reach"))
-        if reached is None:
+        reached, served = _number(self.told("reach")), self.told("service") == "1"
+        if (reached is not None and not self.may_ping) or (self.serves and served and not self.may_open):
+            yield self.complain("open")
+        if self.may_ping and reached is None:
             yield self.complain("reach")
-        else:
+        elif self.may_ping and reached is not None:
             yield from self._of_packets(reached)
-        if self.serves and self.told("service") == "1":
+        if self.serves and self.may_open and served:
             yield from self._of_transfers()
-        elif self.serves and reached is not None:
+        elif self.serves and self.may_open and (reached is not None or not self.may_ping):
             yield self.complain("service")
         wanted = self.plan.own_address(self.target)
         if not self.inside and self.told("name") != wanted:

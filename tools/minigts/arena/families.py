@@ -1,4 +1,4 @@
-"""The ten families of incidents, and what a seed draws of them. What is drawn follows from family and seed alone.
+"""The eleven families of incidents, and what a seed draws of them. What is drawn follows from family and seed alone.
 
 A family is a stack of cards: of each kind of fault all places on the family's boards, shuffled once. The first seeds
 take one card of each kind, the next ones the next card of each, so that thirty seeds are thirty different incidents.
@@ -15,6 +15,7 @@ from minigts.arena import boards
 from minigts.arena.chance import Chance
 from minigts.arena.kinds import BY_NAME, places_of
 from minigts.arena.oddities import ODDITIES
+from minigts.arena.policy_kinds import POLICY_KINDS
 from minigts.errors import InputError
 from minigts.language.fields import unknown
 from minigts.lessons.break_kinds import Kind
@@ -85,6 +86,10 @@ FAMILIES = {
             ),
             "three-swarm": _OF_ALL_CONTAINERS,
         },
+    ),
+    "policies": IncidentFamily(
+        "the rules by which hosts enforce a policy between containers",
+        dict.fromkeys(("four-calico", "row-romana"), tuple(kind.name for kind in POLICY_KINDS)),
     ),
     "several": IncidentFamily(
         "two or three faults at once, on different hosts", _plain(*_ADDRESSES, *_ROUTES, *_NAMES)

@@ -1,5 +1,5 @@
-"""The kinds of faults of the arena: those of `break`, and further ones of routing protocols, name servers and
-containers, which `break` does not draw since not every lab has a place for them.
+"""The kinds of faults of the arena: those of `break`, and further ones of routing protocols, name servers, containers
+and policies, which `break` does not draw since not every lab has a place for them.
 
 Beside the variables of `lessons.break_kinds` these have `host`, the broken host's name, and `index`, the watcher's
 number.
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from minigts.arena.expectations import SLOWER, SLOWER_MS
+from minigts.arena.policy_kinds import ONLY, POLICY_KINDS
 from minigts.lessons import breaks
 from minigts.lessons.break_kinds import KINDS, Kind, filter_script
 from minigts.lessons.breaks import FaultPlace
@@ -252,7 +254,7 @@ _OF_CONTAINERS = (
         f"bridge fdb show dev vxlan0 | grep -q 'dst {NOWHERE}'",
     ),
 )
-FURTHER = (*_OF_PROTOCOLS, *_OF_NAMES, *_OF_LARGE_PACKETS, *_OF_CONTAINERS)
+FURTHER = (*_OF_PROTOCOLS, *_OF_NAMES, *_OF_LARGE_PACKETS, *_OF_CONTAINERS, *POLICY_KINDS)
 BY_NAME = {kind.name: kind for kind in (*KINDS, *FURTHER)}
 """All kinds of faults by name."""
 
@@ -261,9 +263,24 @@ def places_of(kind: Kind, plan: Plan) -> Iterator[FaultPlace]:
     """The places that a plan has for a kind, each fault once: a kind that breaks a whole host has one for each host."""
     seen = set[tuple[str, ...]]()
     for place in breaks.places(kind, plan):
+        if not _is_felt(kind, place, plan):
+            continue
         known = {**place.variables, "host": place.host, "index": str(plan.host(place.watcher).index)}
         given = place if kind in KINDS else replace(place, variables=known)
         fault = (place.host, *(f"{name}={text}" for name, text in known.items() if f"${name}" in kind.do))
         if fault not in seen:
             seen.add(fault)
             yield given
+
+
+def _is_felt(kind: Kind, place: FaultPlace, plan: Plan) -> bool:
+    """Whether users feel it: in a ring the way by a wrong next hop may be as short as the right one, and not every rule
+    of a policy is about every host."""
+    if kind.name != "wrong-next-hop":
+        return place.host in ONLY.get(kind.name, (place.host,))
+    there = next(host.name for host in plan.hosts if host.address == place.variables["there"])
+    first, onward = plan.path(place.host, place.watcher), plan.path(place.watcher, there)
+    right_ms = plan.path(place.host, there).rtt_ms
+    detour_ms = (first.rtt_ms + onward.rtt_ms + right_ms) / 2
+    comes_back = not {*first.links}.isdisjoint(onward.links)
+    return comes_back or detour_ms > right_ms * SLOWER + SLOWER_MS

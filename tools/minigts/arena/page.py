@@ -6,12 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
 from minigts.arena import families
-from minigts.arena.scores import ArenaScore
+from minigts.arena.scores import SHARES, ArenaScore
 from minigts.arena.transcript import Transcript
 from minigts.foreign import printable
 from minigts.language.figures import digits
-
-_SHARES = ("detected", "located", "named", "mended")
 
 
 def page(played: Sequence[Transcript]) -> str:
@@ -31,7 +29,7 @@ def _lines(played: Sequence[Transcript]) -> Iterator[str]:
         yield from ("", f"## {_code(agent)}", "")
         yield from table(of_agent)
     yield from ("", "## Each incident", "")
-    yield from heading("incident", "agent", "solved", "points", *_SHARES, "left", "broken", "calls", "lab, s")
+    yield from heading("incident", "agent", "solved", "points", *SHARES, "left", "broken", "calls", "lab, s")
     for each in sorted(played, key=_order):
         found = each.end.score
         yield cells(
@@ -39,7 +37,7 @@ def _lines(played: Sequence[Transcript]) -> Iterator[str]:
             _code(each.ticket.agent),
             "yes" if found.solved else "no",
             f"{found.points:.2f}",
-            *(digits(getattr(found, name), 2) for name in _SHARES),
+            *(digits(getattr(found, name), 2) for name in SHARES),
             *(found.left, found.broken, found.calls),
             f"{found.lab_s:.1f}",
         )
@@ -47,7 +45,7 @@ def _lines(played: Sequence[Transcript]) -> Iterator[str]:
 
 def table(played: Sequence[Transcript]) -> Iterator[str]:
     """A row for each family that was played, and one for all."""
-    yield from heading("family", "incidents", "solved", "points", *_SHARES, "broken", "calls", "lab, s")
+    yield from heading("family", "incidents", "solved", "points", *SHARES, "broken", "calls", "lab, s")
     for family in families.FAMILIES:
         if found := [each.end.score for each in played if each.ticket.incident.startswith(f"{family}/")]:
             yield _row(family, found)
@@ -60,7 +58,7 @@ def _row(name: str, scores: Sequence[ArenaScore]) -> str:
         len(scores),
         sum(each.solved for each in scores),
         f"{_mean(each.points for each in scores):.2f}",
-        *(f"{_mean(getattr(each, share) for each in scores):.2f}" for share in _SHARES),
+        *(f"{_mean(getattr(each, share) for each in scores):.2f}" for share in SHARES),
         sum(each.broken for each in scores),
         f"{median(each.calls for each in scores):g}",
         f"{median(each.lab_s for each in scores):.1f}",

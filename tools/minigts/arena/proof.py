@@ -91,6 +91,7 @@ def prove_on(board: str, incidents: Sequence[Incident], say: Progress) -> Iterat
             try:
                 if lab is None:
                     lab = stack.enter_context(tournament.lab_of(incident, say))
+                    stage.equip(lab, incident)
                     with lab.provider.together():
                         stage.settle(lab, incident)
                         if before := expectations.complaints(lab):

@@ -11,6 +11,8 @@ from minigts.arena.expectations import Complaint
 from minigts.lessons.breaks import LessonFault
 
 DIGITS = 4
+SHARES = ("detected", "located", "named", "mended")
+"""What points are the mean of."""
 
 
 class NamedFault(BaseModel):

@@ -13,6 +13,7 @@ from minigts.lab import Lab
 from minigts.lessons import breaks
 from minigts.lessons.breaks import INCIDENT, LessonFault
 from minigts.machine.progress import Progress
+from minigts.overlays import policy
 
 CALLS = "incident-calls.jsonl"
 """The file of a run directory with the calls so far."""
@@ -49,6 +50,7 @@ def make(lab: Lab, incident: Incident, agent: str, say: Progress) -> IncidentRec
     lab that has an incident already."""
     if (lab.rundir / INCIDENT).exists():
         raise InputError(f"lab {lab.name} has an incident already: minigts arena answer --lab {lab.name}")
+    equip(lab, incident)
     with lab.provider.together():
         undo_oddities = tuple(_put(lab, each) for each in incident.oddities)
         undo_faults = tuple(_put(lab, each) for each in incident.faults)
@@ -67,13 +69,25 @@ def make(lab: Lab, incident: Incident, agent: str, say: Progress) -> IncidentRec
             undo_faults=undo_faults,
             undo_oddities=undo_oddities,
             complaints=found,
-            ticket=ticket(incident.plan, found, incident.name),
+            ticket=ticket(incident.plan, found, incident.name) + _policy_words(incident),
             began_s=lab.provider.now_s(),
         )
     lab.put(INCIDENT, record.model_dump_json(indent=1) + "\n")
     for name in (CALLS, ANSWERED):
         (lab.rundir / name).unlink(missing_ok=True)
     return record
+
+
+def equip(lab: Lab, incident: Incident) -> None:
+    """Put the policy of the incident's board in force, where it has one that is not yet."""
+    wanted = boards.policy_of(incident.board)
+    if wanted is not None and policy.policy_in_force(lab) != wanted:
+        policy.apply(lab, wanted)
+
+
+def _policy_words(incident: Incident) -> str:
+    text = boards.BOARDS[incident.board].policy
+    return f"\n\nThe policy of the containers, of whose rules the first that fits holds:\n\n{text}" if text else ""
 
 
 def _put(lab: Lab, fault: LessonFault) -> str:

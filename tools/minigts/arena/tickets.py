@@ -31,6 +31,10 @@ _WORDS: Mapping[What, tuple[str, ...]] = {
     "record": ("programs on {a} cannot resolve {b}", "on {a} a look-up of {b} fails or is wrong"),
     "ports": ("{a} cannot open a second connection to {b}", "on {a} every second program fails to reach {b}"),
     "link": ("{a} does not reach the near end of {b}, on the link between them", "{a} and {b} part on their own link"),
+    "open": (
+        "{a} gets into {b}, which the policy forbids",
+        "{a} may not speak with {b}, says the policy, and it does",
+    ),
     "disk": ("nobody can save anything on {a}", "{a} says that it has no room"),
     "clock": ("the time on {a} is wrong", "files from {a} have strange dates"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from minigts.arena.families import Incident
 from minigts.arena.play import Play
 from minigts.arena.players import ArenaPlayer
 from minigts.arena.transcript import Transcript
-from minigts.errors import InputError
+from minigts.errors import InputError, MinigtsError
 from minigts.lab import Lab
 from minigts.machine.progress import Progress
 from minigts.results.folder import inside, write
@@ -75,17 +76,46 @@ class ReplayDifference:
     now: str
 
 
-def replay(before: Transcript, say: Progress) -> tuple[Transcript, ReplayDifference | None]:
-    """Play the calls of a transcript in a new lab, and answer as it does. The version of minigts is not compared."""
+def replay(
+    before: Transcript, say: Progress, limit_s: float | None = None
+) -> tuple[Transcript, ReplayDifference | None]:
+    """Play the calls of a transcript in a new lab, and answer as it does. The version of minigts is not compared.
+
+    With `limit_s`, of this machine's time for all calls and the answer, only in the main thread. Raises MinigtsError
+    when they take longer."""
     incident = families.draw(*families.parse(before.ticket.incident))
     with lab_of(incident, say) as lab:
         stage.make(lab, incident, before.ticket.agent, say)
         play = Play(lab)
-        for each in before.calls:
-            say(f"call {each.number} of {len(before.calls)}: {each.tool}")
-            play.call(each.tool, each.arguments)
-        now = play.answer(before.end.answer)
+        with _within(limit_s):
+            for each in before.calls:
+                say(f"call {each.number} of {len(before.calls)}: {each.tool}")
+                play.call(each.tool, each.arguments)
+            now = play.answer(before.end.answer)
     return now, first_difference(before, now)
+
+
+class _TooLong(BaseException):
+    """No MinigtsError, which a call would take for its host's."""
+
+
+@contextmanager
+def _within(limit_s: float | None) -> Iterator[None]:
+    def end(_signal: int, _frame: object) -> None:
+        raise _TooLong
+
+    if limit_s is None:
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    try:
+        yield
+    except _TooLong:
+        raise MinigtsError(f"its calls take more than {limit_s:g} s of this machine's time, and were ended") from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def first_difference(before: Transcript, now: Transcript) -> ReplayDifference | None:

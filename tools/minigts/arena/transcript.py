@@ -81,19 +81,24 @@ def line_of(entry: PlayedTicket | PlayedCall | PlayedEnd) -> str:
 
 def read(path: Path) -> Transcript:
     """The transcript of a file. Raises InputError with the line that is none."""
-    lines = list(_read_lines(path))
+    return parse(read_text(path), str(path))
+
+
+def parse(text: str, file: str) -> Transcript:
+    """As `read`, from text; `file` is its name in messages."""
+    lines = list(_parse_lines(text, file))
     first, *calls, last = lines if len(lines) > 1 else (None, None)
     called = [each for each in calls if isinstance(each, PlayedCall)]
     if not isinstance(first, PlayedTicket) or not isinstance(last, PlayedEnd) or len(called) < len(calls):
-        raise InputError([Problem(str(path), 1, "is no transcript: a ticket, calls, and the end, a line each")])
+        raise InputError([Problem(file, 1, "is no transcript: a ticket, calls, and the end, a line each")])
     return Transcript(first, called, last)
 
 
-def _read_lines(path: Path) -> Iterator[PlayedTicket | PlayedCall | PlayedEnd]:
-    for number, line in enumerate(read_text(path).splitlines(), 1):
+def _parse_lines(text: str, file: str) -> Iterator[PlayedTicket | PlayedCall | PlayedEnd]:
+    for number, line in enumerate(text.splitlines(), 1):
         if number > MOST_CALLS + 2:
-            raise InputError([Problem(str(path), number, f"a transcript has at most {MOST_CALLS} calls")])
-        yield parse_line(line, str(path), number)
+            raise InputError([Problem(file, number, f"a transcript has at most {MOST_CALLS} calls")])
+        yield parse_line(line, file, number)
 
 
 def parse_line(line: str, file: str, number: int) -> PlayedTicket | PlayedCall | PlayedEnd:

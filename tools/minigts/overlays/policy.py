@@ -216,9 +216,17 @@ def document(policy: Policy, hosts: Collection[str]) -> str:
 
 def lets_ping(policy: Policy, source: str, target: str, hosts: Collection[str]) -> bool:
     """Whether the container on `source` may ping the one on `target`, both of the network of `hosts`. Pure."""
+    return lets(policy, source, target, hosts, "icmp")
+
+
+def lets(
+    policy: Policy, source: str, target: str, hosts: Collection[str], protocol: str, port: int | None = None
+) -> bool:
+    """Whether the first container may open a connection of that protocol to the other one, to that port. Pure."""
     for rule in policy.rules:
-        named = source in policy.members(rule.flow.source, hosts) and target in policy.members(rule.flow.target, hosts)
-        if named and rule.flow.protocol in (None, "icmp"):
+        flow = rule.flow
+        named = source in policy.members(flow.source, hosts) and target in policy.members(flow.target, hosts)
+        if named and flow.protocol in (None, protocol) and (not flow.ports or port in flow.ports):
             return rule.action == "allow"
     return policy.default == "allow"
 

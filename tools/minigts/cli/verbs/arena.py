@@ -181,7 +181,7 @@ def arena_transcript(lab: LabName = None) -> None:
 def arena_run(
     chosen: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FAMILY...]", help="Families, or incidents as routes/7. Default: all ten families."),
+        typer.Argument(metavar="[FAMILY...]", help="Families, or incidents as routes/7. Default: all eleven families."),
     ] = None,
     agent: Annotated[
         str, typer.Option("--agent", metavar="NAME", help="`scripted`, a list of decisions, or `nothing`.")

@@ -24,23 +24,27 @@ def grade(
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write all columns as CSV, for a spreadsheet.")
     ] = None,
     seeded: Annotated[
-        bool, typer.Option("--seeded", help="Each student's seed has to be the name of the submission.")
+        bool,
+        typer.Option("--seeded", help="Each student's seed, or who has played, has to be the name of the submission."),
     ] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="Repeat each student's work in a lab, and judge that, too.")
+        bool, typer.Option("--again", help="Repeat each student's work and calls in a lab, and judge that, too.")
     ] = False,
     lessons: options.Lessons = None,
 ) -> None:
-    """Grade what students hand in: folders of lessons, or archives of them (.zip, .tar, .tar.gz).
+    """Grade what students hand in: folders of lessons and transcripts of incidents, or archives of them (.zip, .tar,
+    .tar.gz).
 
     Verdicts follow from the answers and from the measurements of the student's check. A student could invent
-    measurements; --again measures here. Nothing that is handed in runs on this machine outside a lab.
+    measurements, and a transcript; --again measures here, and plays the transcript's calls. Nothing that is handed in
+    runs on this machine outside a lab.
 
     Example:  minigts grade submissions -o grades.csv
     """
     from functools import partial
 
     from minigts import paths
+    from minigts.arena import handed as incidents
     from minigts.lessons import grades, model
     from minigts.lessons import regrade as anew
     from minigts.lessons import submissions as handed_in
@@ -55,6 +59,7 @@ def grade(
             if again:
                 say(f"repeating the work of {handed.student}")
             found += grades.rows(handed, seeded, partial(anew.regrade, say=lambda _: None) if again else None)
+            found += incidents.rows(handed, seeded, incidents.replay if again else None)
     found = grades.name_twins(found)
     if output is not None:
         paths.write_for_user(output, grades.csv_text(found))
@@ -64,6 +69,11 @@ def grade(
     rows = ([grades.cells(row)[place] for place in places] for row in found)
     tables.show_table("grades", [name.replace("_", " ") for name in shown], rows)
     for lesson, names in dict.fromkeys((row.lesson, row.all_of_same) for row in found if row.same_as):
-        console.note(f"lesson {lesson}: {names} have handed in the evidence of one check, to the microsecond")
+        if "/" in lesson:
+            console.note(f"incident {lesson}: {names} have made the same calls in the same order")
+        else:
+            console.note(f"lesson {lesson}: {names} have handed in the evidence of one check, to the microsecond")
+    if not again and any("/" in row.lesson for row in found):
+        console.note("incidents are graded by what their transcripts say; --again plays them, and believes nothing")
     passed = sum(row.passed for row in found)
     console.note(f"{passed} of {len(found)} passed" + ("" if output is None else f"; {output} has all columns"))
