@@ -4,6 +4,7 @@ a lesson. `bench/run arena` proves all 330."""
 from __future__ import annotations
 
 import asyncio
+import csv
 import importlib
 import json
 from collections.abc import Awaitable, Callable
@@ -89,7 +90,8 @@ def test_the_baseline_and_who_does_nothing_are_played_and_replayed(program: Prog
 @pytest.mark.nightly
 @pytest.mark.timeout(600)
 def test_a_student_plays_an_incident_as_a_lesson(program: Program, tmp_path: Path) -> None:
-    folder = tmp_path / "ana"
+    folder = tmp_path / "handed" / "ana"
+    folder.parent.mkdir()
     here = ("--folder", str(folder))
     program.succeeds("lesson", "routes/5", "start", *here)
     program.succeeds("up", str(folder / "topology.yaml"), "--certify", "quick")
@@ -99,9 +101,23 @@ def test_a_student_plays_an_incident_as_a_lesson(program: Program, tmp_path: Pat
     assert "ams" in program.succeeds("lesson", "routes/5", "break", "--seed", "ana", *here)
     first = program.run("lesson", "routes/5", "check", *here)
     assert first.returncode == 1 and "no  mended: 0" in first.stdout
-    program.succeeds("exec", "bra", "--", "sh", "-c", MEND)
+    program.succeeds("arena", "call", "run", "host=bra", f"command={MEND}")
     assert "solved" in program.succeeds("lesson", "routes/5", "check", *here)
-    assert '"agent":"ana"' in (folder / "arena-routes-5.jsonl").read_text()
+    program.succeeds("down", "--all")
+
+    kept = folder / "arena-routes-5.jsonl"
+    assert '"agent":"ana"' in kept.read_text()
+    invented = folder.parent / "bor" / "routes-5.jsonl"
+    invented.parent.mkdir()
+    ticket, _call, end = kept.read_text().splitlines()
+    invented.write_text("\n".join([ticket.replace('"ana"', '"bor"'), end.replace('"calls":1', '"calls":0'), ""]))
+    assert "2 of 2 passed" in program.run("grade", str(folder.parent), "--seeded").stderr
+    table = tmp_path / "grades.csv"
+    assert "1 of 2 passed" in program.run("grade", str(folder.parent), "--again", "-o", str(table)).stderr
+    ana, bor = csv.DictReader(table.read_text().splitlines())
+    assert (ana["verdict"], ana["again"], ana["came_out"][:18]) == ("passed", "passed", "1 points, 1 calls,")
+    assert (bor["verdict"], bor["again"]) == ("passed", "not yet")
+    assert "again: mended: 0 of 1" in bor["wrong"]
 
 
 @pytest.mark.nightly

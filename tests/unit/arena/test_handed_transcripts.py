@@ -109,7 +109,9 @@ def test_a_replay_alone_counts_where_there_is_one(tmp_path: Path) -> None:
     invented = played(result=judged(mended=False))
     (row,) = graded(tmp_path, lambda _: (invented, ReplayDifference(2, "a", "b")))
     assert (row.verdict, row.again, row.passed) == ("passed", "not yet", False)
-    assert row.wrong == "again: mended: 0 of 1; again: line 2 of the transcript comes out otherwise"
+    assert row.wrong == "again: mended: 0 of 1; again: line 2 of the transcript comes out otherwise, as after an " + (
+        "earlier check or an exec"
+    )
     assert row.came_out.startswith("0.75 points")
 
     def fails(_: Transcript) -> tuple[Transcript, None]:

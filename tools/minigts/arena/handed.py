@@ -110,7 +110,9 @@ def _again(whole: Transcript, play: ReplayOf) -> tuple[str, ArenaScore | None, l
     found = now.end.score
     remarks = [] if found.solved else [f"again: {each}" for each in _lacks(found)]
     if difference is not None:
-        remarks.append(f"again: line {difference.line} of the transcript comes out otherwise")
+        remarks.append(
+            f"again: line {difference.line} of the transcript comes out otherwise, as after an earlier check or an exec"
+        )
     return PASSED if found.solved else NOT_YET, found, remarks
 
 
