@@ -111,22 +111,32 @@ class _Map:
     ports: dict[str, dict[str, tuple[str, str]]] = field(default_factory=dict)
     links: dict[str, tuple[str, str, float]] = field(default_factory=dict)
 
-    def next_hops(self, host: str) -> dict[str, str]:
-        """By other host, the address of the neighbour on the shortest way there."""
-        found, waiting = dict[str, str](), [(0.0, host, "")]
-        done = set[str]()
-        while waiting:
-            far, here, by = heappop(waiting)
-            if here in done:
+    def next_hops(self, host: str) -> dict[str, tuple[str, ...]]:
+        """By other host, the addresses of the neighbours on the shortest ways there."""
+        own = self._distances(host)
+        found: dict[str, tuple[str, ...]] = {}
+        for link, ends in self.links.items():
+            if host not in ends[:2]:
                 continue
-            done.add(here)
-            if by:
-                found[here] = by
-            for link, (first, second, delay) in self.links.items():
-                if here in (first, second):
-                    other = second if here == first else first
-                    heappush(waiting, (far + delay, other, by or self.address_on(other, link)))
+            neighbour = ends[1] if ends[0] == host else ends[0]
+            onward, hop = self._distances(neighbour), self.address_on(neighbour, link)
+            for other, far in own.items():
+                if other != host and abs(ends[2] + onward[other] - far) < 1e-6:
+                    found[other] = (*found.get(other, ()), hop)
         return found
+
+    def _distances(self, host: str) -> dict[str, float]:
+        """By other host, the sum of delays there."""
+        done: dict[str, float] = {}
+        waiting = [(0.0, host)]
+        while waiting:
+            far, here = heappop(waiting)
+            if here not in done:
+                done[here] = far
+                for first, second, delay in self.links.values():
+                    if here in (first, second):
+                        heappush(waiting, (far + delay, second if here == first else first))
+        return done
 
     def address_on(self, host: str, link: str) -> str:
         return next((address.partition("/")[0] for address, on in self.ports[host].values() if on == link), "")
@@ -229,23 +239,25 @@ def _of_routes(known: _Map, seen: Mapping[str, Mapping[str, str]], host: str) ->
     if "lookup 20" in "".join(each["more"] for each in seen.values()):
         return
     own = _own_addresses(seen)
-    for other, hop in known.next_hops(host).items():
+    for other, hops in known.next_hops(host).items():
         if (address := own.get(other)) is None:
             continue
-        mend = _route(known, host, address, hop, own.get(host, ""))
+        mend = _route(known, host, address, hops[0], own.get(host, ""))
         found = re.search(rf"^{re.escape(address)} via (\S+)", shown, re.MULTILINE)
         if re.search(rf"^blackhole {re.escape(address)}\b", shown, re.MULTILINE):
             yield _Finding("black-hole-route", host, mend)
         elif found is None:
             yield _Finding("no-route", host, mend)
-        elif found[1] != hop:
+        elif found[1] not in hops:
             yield _Finding("wrong-next-hop", host, mend)
 
 
 def _routes_again(known: _Map, seen: Mapping[str, Mapping[str, str]], host: str) -> str:
     own = _own_addresses(seen)
     ways = known.next_hops(host).items()
-    return "; ".join(_route(known, host, own[other], hop, own.get(host, "")) for other, hop in ways if other in own)
+    return "; ".join(
+        _route(known, host, own[other], hops[0], own.get(host, "")) for other, hops in ways if other in own
+    )
 
 
 def _route(known: _Map, host: str, address: str, hop: str, source: str) -> str:
@@ -301,14 +313,17 @@ def _of_names(seen: Mapping[str, Mapping[str, str]], host: str) -> Iterator[_Fin
             yield _Finding("no-name", host, f"echo '{address} {name}' >>/etc/hosts")
         elif here[name] != address:
             yield _Finding("wrong-name", host, f"sed -i 's/^{here[name]} {name}$/{address} {name}/' /etc/hosts")
-    servers = {each: "dnsmasq" in texts["processes"] for each, texts in seen.items()}
-    if any(servers.values()) and not servers[host]:
-        command = _usual(
-            found[1]
-            for each in seen.values()
-            for found in re.finditer(r"\d (dnsmasq .*)$", each["processes"], re.MULTILINE)
-        )
-        yield _Finding("name-server-dead", host, command)
+    servers = {
+        each: found[1]
+        for each, texts in seen.items()
+        if (found := re.search(r"\d (dnsmasq .*)$", texts["processes"], re.MULTILINE))
+    }
+    usual = _usual(servers.values())
+    if servers and host not in servers:
+        yield _Finding("name-server-dead", host, usual)
+    elif "--no-hosts" in (runs := servers.get(host, "")):
+        again = f"kill $(pidof dnsmasq); while pidof dnsmasq >/dev/null; do sleep 0.1; done; {usual}"
+        yield _Finding("wrong-record" if "--addn-hosts" in runs else "no-records", host, again)
 
 
 def _of_clock(seen: Mapping[str, Mapping[str, str]], host: str) -> Iterator[_Finding]:
