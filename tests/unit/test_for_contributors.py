@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import configparser
 import json
+import os
 import re
 import shlex
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from ruamel.yaml import YAML
 
 import checks
 from minigts import __version__
+from minigts.providers.uml.build import export
 
 PROJECT = Path(__file__).parents[2]
 WORKFLOWS = (".github/workflows/each-change.yml", ".gitlab-ci.yml")
@@ -79,14 +82,51 @@ def test_the_names_of_checks_are_what_they_run() -> None:
 
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_a_forge_runs_what_continuous_integration_runs(name: str) -> None:
-    """As a plain user: of root's, there are only the packages and the setting for namespaces."""
+    """As a plain user: root's are only the packages and the setting for namespaces."""
     said = words(read(name))
     assert any(re.search(r"(^| )\.ci/run$", each) for each in said)
     for each in said:
         for program in re.findall(r"(?m)^\s*sudo (\S+)", each):
-            assert program in ("apt-get", "sysctl", "-u"), each
-    for file in re.findall(r"[\w./-]+/system-packages", " ".join(said)):
+            assert program == "-u", each
+    require_files(said)
+
+
+def require_files(said: list[str]) -> None:
+    found = re.findall(
+        r"(?<![\w.])(\.ci/\w+|[\w./-]*/system-packages)", " ".join(said).replace("$GITHUB_ACTION_PATH/", "")
+    )
+    assert found
+    for file in found:
         assert (PROJECT / file).is_file()
+
+
+def test_the_action_has_what_it_calls_and_a_cache_that_ends_with_the_parts() -> None:
+    action = read("action.yml")
+    assert {"name", "description", "inputs", "outputs", "runs"} == set(action)
+    require_files(words(action))
+    steps = action["runs"]["steps"]
+    cache = next(each for each in steps if "cache" in each.get("uses", ""))
+    before, after = steps[: steps.index(cache)], steps[steps.index(cache) + 1 :]
+    assert any("setup uml --key" in each["run"] for each in before)
+    assert any('setup uml "${from[@]}"' in each["run"] for each in after)
+    assert sorted(Path(line).name for line in cache["with"]["path"].splitlines()) == sorted(export.STORES)
+    assert all(each["shell"] == "bash" for each in steps if "run" in each)
+    used = [each["uses"] for each in read(WORKFLOWS[0])["jobs"]["tests"]["steps"] if "uses" in each]
+    assert "./" in used
+
+
+@pytest.mark.parametrize("lacking", [False, True])
+def test_continuous_integration_installs_only_packages_that_are_not_there(tmp_path: Path, *, lacking: bool) -> None:
+    (tmp_path / "list").write_text("# a comment\ndpkg  dpkg\n" + "nothing  no-such-package\n" * lacking)
+    for name in ("apt-get", "sudo"):
+        (tmp_path / name).write_text(f'#!/bin/sh\necho "{name} $*"\ncase "$*" in *" install "*) exit 1 ;; esac\n')
+        (tmp_path / name).chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    argv = [str(PROJECT / ".ci/packages"), str(tmp_path / "list")]
+    done = subprocess.run(argv, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert ("not in this distribution: no-such-package" in done.stderr) is lacking
+    assert bool(done.stdout) is lacking
 
 
 def test_the_container_has_every_package_that_building_takes() -> None:

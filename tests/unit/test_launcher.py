@@ -157,6 +157,7 @@ ASKING_NOTHING = (
         "report",
         "down",
         "run x.yaml --dry-run",
+        "setup uml --key",
         "image path",
         "image",
         "kernel path",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import shutil
 import subprocess
 import threading
@@ -56,6 +57,31 @@ def test_parts_come_from_a_file(file: Path) -> None:
     assert (done.exit_code, image.present() is not None) == (0, True)
     assert "imported images/" in done.output
     assert "everything in it is here already" in setup("uml", "--from", str(file)).output
+
+
+def test_a_key_of_the_parts_is_printed_whether_they_are_built_or_not(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = setup("uml", "--key")
+    assert (done.exit_code, image.present()) == (0, None)
+    assert re.fullmatch(r"[0-9a-f]{16}(-[0-9a-f]{16}){2}\n", done.output)
+    setup("uml", "--from", str(file))
+    assert setup("uml", "--key").output == done.output
+    monkeypatch.setattr(image, "key", lambda: "another")
+    assert setup("uml", "--key").output.partition("-")[0] == "another"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("uml", "--key", "--shared"), "--key sets nothing up"),
+        (("uml", "--key", "--from", "x"), "--key sets nothing up"),
+        (("vagrant", "--key"), "provider vagrant has no built parts"),
+    ],
+)
+def test_a_key_goes_with_nothing_else(words: tuple[str, ...], said: str) -> None:
+    done = setup(*words)
+    assert (done.exit_code, said in done.output) == (2, True)
 
 
 def test_and_from_an_address_by_their_sum(file: Path, address: str) -> None:

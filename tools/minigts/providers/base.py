@@ -254,6 +254,10 @@ class Exports(Protocol):
         """Whether everything that a lab needs is built."""
         ...
 
+    def parts_key(self) -> str:
+        """A word for what a lab needs, built or not: other recipes have another one."""
+        ...
+
     def pack(self, target: Path, progress: Progress) -> str:
         """Pack everything that is built into the new file `target`; return its SHA-256 sum. Raises EnvironmentLacks."""
         ...

@@ -54,6 +54,13 @@ def setup(
             "them read all that is there. Default of that variable: /var/cache/minigts.",
         ),
     ] = False,
+    key: Annotated[
+        bool,
+        typer.Option(
+            "--key",
+            help="Set nothing up; print a word that is another one once other parts would be built: a cache's key.",
+        ),
+    ] = False,
 ) -> None:
     """Set up a provider: install its system packages, build what its hosts start from, check this machine.
 
@@ -72,11 +79,12 @@ def setup(
     from minigts.providers.base import Exports, Prepares
 
     chosen = registry.make(provider, paths.state_root(), registry.best_time(provider))
-    if built is None and (sha256 is not None or public_key is not None):
-        option = "--public-key" if sha256 is None else "--sha256"
-        raise InputError(f"{option} is about the file that --from names; add --from FILE")
-    if sha256 is not None and public_key is not None:
-        raise InputError("--sha256 and --public-key both say which sum the file must have; leave one out")
+    _require_options_that_fit(built, sha256, public_key, key=key, shared=shared)
+    if key:
+        if not isinstance(chosen, Exports):
+            raise InputError(f"--key: provider {provider} has no built parts; provider {DEFAULT} has")
+        typer.echo(chosen.parts_key())
+        return
     if shared:
         shared_cache.choose()
     if built is not None:
@@ -98,6 +106,18 @@ def setup(
             shared_cache.open_to_all(say)
         console.note(f"all users of this machine can read {paths.cache_root()}")
     console.note(f"provider {provider} can run here")
+
+
+def _require_options_that_fit(
+    built: str | None, sha256: str | None, public_key: str | None, *, key: bool, shared: bool
+) -> None:
+    if built is None and (sha256 is not None or public_key is not None):
+        option = "--public-key" if sha256 is None else "--sha256"
+        raise InputError(f"{option} is about the file that --from names; add --from FILE")
+    if sha256 is not None and public_key is not None:
+        raise InputError("--sha256 and --public-key both say which sum the file must have; leave one out")
+    if key and (built is not None or shared):
+        raise InputError("--key sets nothing up, so --from and --shared do not go with it")
 
 
 def _unpack(chosen: Exports, built: str, sha256: str | None, public_key: str | None) -> None:

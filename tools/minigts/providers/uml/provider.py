@@ -114,6 +114,9 @@ class UmlProvider(AgentProvider):
     def is_built(self) -> bool:
         return image.present() is not None
 
+    def parts_key(self) -> str:
+        return export.parts_key()
+
     def pack(self, target: Path, progress: Progress) -> str:
         return export.export(target, (), progress).sha256
 

@@ -130,6 +130,11 @@ def _expected() -> dict[str, str]:
     return {"images": image.key(), "kernels": kernel_build.product().key, "clocks": clock_build.product().key}
 
 
+def parts_key() -> str:
+    """The keys of all parts by this minigts' recipes, whether they are built or not, in one word."""
+    return "-".join(_expected().values())
+
+
 def _write(made: IO[bytes], index: bytes, wheels: Sequence[Path], parts: Sequence[Part], say: Progress) -> None:
     with (
         gzip.GzipFile(filename="", mode="wb", compresslevel=QUICK, fileobj=made, mtime=0) as packed,
