@@ -77,7 +77,7 @@ _SIGNS = (
     _Sign("queues", r"^qdisc netem \S+ dev (?P<dev>\S+) .*duplicate", "duplicates", _PLAIN_QUEUE),
     _Sign("queues", r"^qdisc netem \S+ dev (?P<dev>\S+) .*reorder", "reordered", _PLAIN_QUEUE),
     _Sign("queues", r"^qdisc netem \S+ dev (?P<dev>\S+) .*delay \d+ms +\d+ms(?!.*reorder)", "jitter", _PLAIN_QUEUE),
-    _Sign("queues", r"^qdisc netem \S+ dev (?P<dev>\S+) .*delay \d+ms *$", "slow", _PLAIN_QUEUE),
+    _Sign("queues", r"^qdisc netem \S+ dev (?P<dev>\S+) .*delay \d+ms(?: seed \d+)? *$", "slow", _PLAIN_QUEUE),
     _Sign("queues", r"^qdisc tbf \S+ dev (?P<dev>eth\d+) ", "rate", _PLAIN_QUEUE),
     _Sign("processes", r"^ *(?P<pid>\d+) +\d+ +T\S* +iperf3 ", "stopped-daemon", "kill -CONT {pid}"),
     _Sign("interfaces", r"^\d+: vxlan0: <(?!(?:[^>]*,)?UP[,>])", "tunnel-off", "ip link set vxlan0 up"),
