@@ -99,6 +99,7 @@ def stand_in(place: Path) -> tuple[str, str]:
     (place / "tcp_clock.pkt").write_text("date +%s%N; sleep 1.5; head -c 8 /dev/urandom | od -An -x; date +%s%N\n")
     (place / "tcp_late.pkt").write_text("echo tcp_late.pkt:3: error: late; exit 1\n")
     (place / "tcp_stuck.pkt").write_text("echo waits; sleep 1000\n")
+    (place / "tcp_warned.pkt").write_text("echo passed; echo '<4>BUG: KASAN: none in tcp_x' >/dev/kmsg\n")
     path = place.parent / "stand-in"
     path.write_text(STAND_IN)
     path.chmod(0o755)
@@ -115,9 +116,16 @@ def test_verdicts_times_and_output_are_those_of_each_case(
     by_name = {each.name: each for each in found}
     assert {name: each.verdict for name, each in by_name.items()} == {
         f"{test} {case}": verdict
-        for test, verdict in (("tcp_clock", "passed"), ("tcp_late", "failed"), ("tcp_stuck", "failed"))
+        for test, verdict in (
+            ("tcp_clock", "passed"),
+            ("tcp_late", "failed"),
+            ("tcp_stuck", "failed"),
+            ("tcp_warned", "failed"),
+        )
         for case in ("ipv4", "ipv6")
     }
+    assert by_name["tcp_warned ipv4"].reason == "the kernel: BUG: KASAN: none in tcp_x"
+    assert "\npassed\n--- what the kernel has said meanwhile:\n[" in folder.output(made, by_name["tcp_warned ipv4"])
     assert by_name["tcp_late ipv4"].reason == "tcp_late.pkt:3: error: late"
     assert by_name["tcp_stuck ipv6"].reason == "did not end in 20 s of the lab's time; it had printed last: waits"
     assert 1.5 <= by_name["tcp_clock ipv4"].lab_s < 1.7
@@ -128,7 +136,7 @@ def test_verdicts_times_and_output_are_those_of_each_case(
     assert "eth" not in output, "a case has a network namespace of its own"
     assert len({each.fingerprint for each in found}) == len(found)
     suite = ElementTree.parse(junit).getroot()[0]
-    assert (suite.get("tests"), suite.get("failures")) == ("6", "4")
+    assert (suite.get("tests"), suite.get("failures")) == ("8", "6")
     assert not traces.left()
 
 
@@ -140,7 +148,7 @@ def test_cases_are_the_same_each_time_beside_any_load(
         program, place, *stand_in, "--only", "tcp_clock ipv4", "--times", "2", "--load", "0,8,32", "--jobs", "2"
     )
     assert code == 0
-    assert [(each.time, each.load) for each in found] == [(1, 0), (2, 0), (3, 8), (4, 8), (5, 32), (6, 32)]
+    assert sorted((each.time, each.load) for each in found) == [(1, 0), (2, 0), (3, 8), (4, 8), (5, 32), (6, 32)]
     for case in summaries(found):
         assert not case.changes_output
         assert not case.changes_course

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,11 @@ from minigts.artifacts.kernels import KernelRequest
 from minigts.cli.app import app
 from minigts.errors import InputError, MinigtsError
 from minigts.experiments import prepare, provenance
+from minigts.machine.contained import Namespaces
 from minigts.providers import registry
 from minigts.providers.uml.build.named import build, patches, source
 from minigts.providers.uml.build.named.patches import Patch
+from minigts.providers.uml.run import bounds
 from minigts.results.schema import TOPOLOGY as TOPOLOGY_FILE
 from minigts.session import plans
 
@@ -57,6 +60,15 @@ def test_a_kernel_is_found_by_its_name(mine: kernels.NamedKernel) -> None:
     assert kernels.words() == ("standard", "mine")
     assert kernels.find("mine") == mine
     assert mine.modules.name == "7.2.13-minigts"
+
+
+def test_a_kernel_with_kasan_may_map_its_records(mine: kernels.NamedKernel, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.write_bytes(b"")
+    options = {**mine.manifest.config, "KASAN": "y"}
+    watched = replace(mine, manifest=mine.manifest.model_copy(update={"config": options}))
+    bound, larger = (bounds.kernel_bounds(64, disk, Namespaces(), each.shadow_mb) for each in (mine, watched))
+    assert (mine.shadow_mb, larger.private_mb - bound.private_mb) == (0, 16 << 20)
 
 
 def test_an_unknown_kernel_names_the_known_ones_and_the_command(mine: kernels.NamedKernel, tmp_path: Path) -> None:

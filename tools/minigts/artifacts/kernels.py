@@ -117,6 +117,11 @@ class NamedKernel:
         return f"{about.name} of Linux {about.version}, {about.hz} ticks a second"
 
     @property
+    def shadow_mb(self) -> int:
+        """The private memory that it maps for KASAN's records of the rest, of which it touches little."""
+        return SHADOW_MB if self.manifest.config.get("KASAN") == "y" else 0
+
+    @property
     def state(self) -> str:
         """`proven`, `unproven: other bytes in linux`, or `stale: minigts kernel build hz1000`."""
         return f"stale: minigts kernel build {self.manifest.name}" if self.manifest.is_stale else str(self.proof)
@@ -129,6 +134,8 @@ class NamedKernel:
         return found
 
 
+SHADOW_MB = 16 << 20
+"""An eighth of a process's 128 TB, KASAN_SHADOW_SIZE in arch/um/include/asm/kasan.h of Linux."""
 PART = "kernel"
 """The word for the standard kernel among a lab's parts."""
 

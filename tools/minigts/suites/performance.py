@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -33,21 +34,32 @@ MOST_OUTPUT_BYTES = 4 << 20
 """How much of the end of a case's output is kept."""
 MOST_CAPTURED_FRAMES, MOST_CAPTURED_BYTES = 100_000, 32 << 20
 OWN_NAMESPACE = ("unshare", "-n")
-PRINTED = "/run/suite-output"
+PRINTED, WARNED = "/run/suite-output", "/run/suite-kernel"
+MOST_WARNINGS = 1000
+KERNEL_SAID = "--- what the kernel has said meanwhile:"
+_FAULT_OF_A_KERNEL = re.compile(
+    r"\] (?:BUG: |WARNING: |UBSAN: |Oops|kmemleak: .*suspected memory leak|INFO: task .* blocked|Kernel panic)"
+)
+"""How Linux begins its reports of faults of its own: KASAN, lockdep, WARN_ON, and what comes before a crash."""
 RUNNER, CAPTURER, CAPTURED = "run-a-case", "capture-a-case", PurePosixPath("/run/suite-capture.pcap")
 RUN_A_CASE = f"""#!/bin/sh
-# Runs a command in a directory; prints its exit code, and the times of day in ns before and after it, in a line, and
-# then what it has printed. New network namespaces have what Linux gives them otherwise: tunnels such as gre0, without
-# which hosts are started (fb_tunnels=initns), and Linux's own settings of interfaces in place of the host's.
+# Runs a command in a directory; prints a line with its exit code, the times of day in ns before and after it, and how
+# many lines the kernel has warned with meanwhile, then these lines, and then what the command has printed. New network
+# namespaces have what Linux gives them otherwise: tunnels such as gre0, without which hosts are started
+# (fb_tunnels=initns), and Linux's own settings of interfaces in place of the host's.
 PATH={PLACE}/bin:$PATH
 echo 0 >/proc/sys/net/core/fb_tunnels_only_for_init_net
 echo 2 >/proc/sys/net/core/devconf_inherit_init_net
 cd "{PLACE}/$1" || exit 1
 shift
+dmesg --clear
 before=$(date +%s%N)
 "$@" >{PRINTED} 2>&1 </dev/null
 code=$?
-echo "$code $before $(date +%s%N)"
+after=$(date +%s%N)
+dmesg --level=emerg,alert,crit,err,warn | tail -n {MOST_WARNINGS} >{WARNED}
+echo "$code $before $after $(wc -l <{WARNED})"
+cat {WARNED}
 tail -c {MOST_OUTPUT_BYTES} {PRINTED}
 """
 CAPTURE_A_CASE = f"""#!/bin/sh
@@ -218,11 +230,15 @@ def _read(work: SuiteJob, said: Foreign, found: CaseOutcome) -> CaseReport:
     """What the runner has said. Raises MinigtsError for what it cannot have said: a test may do anything there."""
     first, _, rest = said.partition("\n")
     try:
-        code, before, after = (whole_number(word) for word in _words(first, 3))
+        code, before, after, warnings = (whole_number(word) for word in _words(first, 4))
     except ValueError as error:
         raise MinigtsError(f"the host's runner was disturbed: {error}") from error
-    output = content(rest)
+    lines = content(rest).splitlines(keepends=True)
+    warned, output = lines[:warnings], "".join(lines[warnings:])
     verdict, reason = registry.find(work.settings.suite).verdict(code, output)
+    if fault := next(filter(_FAULT_OF_A_KERNEL.search, warned), ""):
+        verdict, reason = "failed", f"the kernel: {fault.partition('] ')[2].strip()}{'; ' if reason else ''}{reason}"
+        output += f"{KERNEL_SAID}\n{''.join(warned)}"
     update = {"verdict": verdict, "code": code, "lab_s": (after - before) / NS_PER_S}
     return CaseReport(found.model_copy(update={**update, **_printed(work, output, reason)}), output)
 

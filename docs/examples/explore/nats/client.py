@@ -12,6 +12,7 @@ from history import Refused, ask, values
 from nats import Member
 
 EVERY_S = 0.02
+PATIENCE_S = 60.0
 
 
 def added(member: Member, value: str) -> dict[str, object]:
@@ -31,14 +32,17 @@ def made(members: list[Member]) -> None:
 
 
 def everything(members: list[Member]) -> list[str]:
+    until_s, why = time.monotonic() + PATIENCE_S, "there is no member"
     for member in itertools.cycle(members):
         try:
             first, last = member.state()
             return [base64.b64decode(member.message(number)).decode() for number in range(first, last + 1)]
         except (Refused, OSError) as error:
-            sys.stderr.write(f"{error}\n")
-            time.sleep(0.5)
-    raise SystemExit("there is no member")
+            why = str(error)
+        if time.monotonic() > until_s:
+            break
+        time.sleep(0.5)
+    raise SystemExit(f"no member has told for {PATIENCE_S:g} s what is in the stream: {why}")
 
 
 def main() -> None:

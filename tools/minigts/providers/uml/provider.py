@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Literal, TypeVar
+from typing import IO, Literal, TypedDict, TypeVar
 
 from minigts import paths
 from minigts.artifacts import kernels
@@ -464,8 +464,7 @@ def launch_of(plan: Plan, ready: image.Image, boot: Path, layered: Mapping[str, 
             base=str(layered.get(one.name, _base(plan, one, programs))),
             way_out=program if one in plan.ways_out else "",
             number=number,
-            kernel=_kernel(one),
-            kernel_name=one.kernel,
+            **_kernel(one),
         )
         for number, one in enumerate(plan.machines)
     )
@@ -473,9 +472,18 @@ def launch_of(plan: Plan, ready: image.Image, boot: Path, layered: Mapping[str, 
     return Launch(boot, ready.root, machines, _links(plan), programs=programs, arguments=arguments)
 
 
-def _kernel(one: Machine) -> str:
-    """The directory of a machine's own kernel; empty for the lab's. Raises InputError."""
-    return str(kernels.find(one.kernel).directory) if one.kernel else ""
+class _OwnKernel(TypedDict, total=False):
+    kernel: str
+    kernel_name: str
+    shadow_mb: int
+
+
+def _kernel(one: Machine) -> _OwnKernel:
+    """What GuestKernel has of a machine's own kernel; nothing for the lab's. Raises InputError."""
+    if not one.kernel:
+        return {}
+    found = kernels.find(one.kernel)
+    return {"kernel": str(found.directory), "kernel_name": one.kernel, "shadow_mb": found.shadow_mb}
 
 
 def _base(plan: Plan, one: Machine, programs: str) -> str:
@@ -495,8 +503,7 @@ def altered_launch(launch: Launch, plan: Plan) -> Launch:
             _ports(plan, one),
             base=_base(plan, one, launch.programs),
             number=next(numbers),
-            kernel=_kernel(one),
-            kernel_name=one.kernel,
+            **_kernel(one),
         )
         for one in plan.machines
     )

@@ -36,6 +36,7 @@ class KernelBounds:
     largest_file_bytes: int
     processes: int | None
     """The limit of processes and threads; None if a control group counts them, or nothing."""
+    private_mb: int = PRIVATE_MB
 
     def enter(self) -> None:
         """Limit the calling process and all that it starts."""
@@ -43,7 +44,7 @@ class KernelBounds:
             (resource.RLIMIT_CORE, 0),
             (resource.RLIMIT_FSIZE, self.largest_file_bytes),
             (resource.RLIMIT_NOFILE, OPEN_FILES),
-            (resource.RLIMIT_DATA, PRIVATE_MB << 20),
+            (resource.RLIMIT_DATA, self.private_mb << 20),
             (resource.RLIMIT_STACK, STACK_BYTES),
             (resource.RLIMIT_MSGQUEUE, 0),
             (resource.RLIMIT_SIGPENDING, PENDING_SIGNALS),
@@ -55,11 +56,12 @@ class KernelBounds:
             resource.setrlimit(limit, (bound, bound))
 
 
-def kernel_bounds(memory_mb: int, disk: Path, inside: Namespaces) -> KernelBounds:
+def kernel_bounds(memory_mb: int, disk: Path, inside: Namespaces, shadow_mb: int = 0) -> KernelBounds:
     """The limits of a kernel with that memory, whose disk is the file `disk` or a copy-on-write file over it; its files
-    are not larger than these."""
+    are not larger than these. It may map so much private memory beside what any kernel may."""
     size = max(memory_mb << 20, disk.stat().st_size)
-    return KernelBounds(size + (size >> 8) + ROOM_BYTES, PROCESSES if inside.counts_apart else None)
+    processes = PROCESSES if inside.counts_apart else None
+    return KernelBounds(size + (size >> 8) + ROOM_BYTES, processes, PRIVATE_MB + shadow_mb)
 
 
 class Groups:

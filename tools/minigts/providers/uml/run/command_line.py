@@ -87,6 +87,8 @@ class GuestKernel:
     """The directory of its kernel; empty for the lab's."""
     kernel_name: str = ""
     """The name of that kernel when the host was first started."""
+    shadow_mb: int = 0
+    """The private memory that this kernel maps for its own records, beside what any may have."""
 
     @property
     def console(self) -> str:

@@ -373,7 +373,7 @@ def _start_kernel(
                 inside=held.inside,
                 before_exec=_each(
                     *(partial(cgroups.enter, member) for member in members),
-                    bounds.kernel_bounds(machine.memory_mb, base, held.inside).enter,
+                    bounds.kernel_bounds(machine.memory_mb, base, held.inside, machine.shadow_mb).enter,
                     confinement.prepare(_rules(machine, launch, rundir, opened)),
                 ),
             )
