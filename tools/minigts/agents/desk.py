@@ -53,7 +53,9 @@ _SHOWN: Mapping[str, str] = {
     "sysctls": r"sysctl -a --pattern '^net\.(ipv4\.(ip_|icmp_|tcp_|fib)|ipv[46]\.conf\.(all|default)\.)' 2>/dev/null",
     "resolver": "cat /etc/resolv.conf /etc/hosts",
     "containers": "command -v docker >/dev/null && docker ps -a --no-trunc || echo no containers",
-    "routing": "birdc show protocols all 2>/dev/null || vtysh -c 'show running-config' 2>/dev/null || echo no daemon",
+    "routing": "none=1; for ctl in /run/minigts/underlay/*/bird.ctl /run/bird/bird.ctl; do"
+    ' [ ! -S "$ctl" ] || { none=; birdc -s "$ctl" show protocols all; }; done;'
+    " [ -z \"$none\" ] || vtysh -c 'show running-config' 2>/dev/null || echo no daemon",
 }
 READ = """\
 [ -f "$0" ] || { echo "$0 is no plain file" >&2; exit 1; }

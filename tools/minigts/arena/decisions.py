@@ -174,7 +174,15 @@ def _map_of(said: str) -> _Map:
 
 def _looks(play: Play, host: str) -> Mapping[str, str]:
     seen = {what: play.call("look", {"host": host, "what": what}) for what in _LOOKS}
+    if _runs(seen, "bird"):
+        seen["routing"] = play.call("look", {"host": host, "what": "routing"})
     return {**seen, "more": play.call("run", {"host": host, "command": _MORE})}
+
+
+def _runs(shown: Mapping[str, str], program: str) -> str:
+    """The command by which a host runs a program; empty where it does not."""
+    found = re.search(rf"^ *\d+ +\d+ +\S+ +({program} .*)$", shown["processes"], re.MULTILINE)
+    return found[1] if found else ""
 
 
 def _findings(known: _Map, seen: Mapping[str, Mapping[str, str]], host: str) -> Iterator[_Finding]:
@@ -285,12 +293,10 @@ def _of_service(seen: Mapping[str, Mapping[str, str]], host: str) -> Iterator[_F
     listening = re.findall(r"^tcp +LISTEN +\S+ +\S+ +(\S+):(\d+) .*\"iperf3\"", seen[host]["sockets"], re.MULTILINE)
     if any(port == "5201" and "127.0.0.1" not in address for address, port in listening):
         return
-    commands = [
-        found[1]
-        for each in seen.values()
-        for found in re.finditer(r"\d (iperf3 -s.*)$", each["processes"], re.MULTILINE)
-    ]
-    start = f"pkill iperf3; sleep 0.5; {_usual(commands) or 'iperf3 -s -D'} </dev/null >/dev/null 2>&1"
+    commands = [command for each in seen.values() if (command := _runs(each, "iperf3"))]
+    if not commands:  # the service is in containers
+        return
+    start = f"pkill iperf3; sleep 0.5; {_usual(commands)} </dev/null >/dev/null 2>&1"
     start += "" if " -D" in start else " & true"
     kind = "dead-daemon" if not listening else "local-only" if listening[0][1] == "5201" else "wrong-port"
     yield _Finding(kind, host, start)
@@ -303,7 +309,9 @@ def _of_names(seen: Mapping[str, Mapping[str, str]], host: str) -> Iterator[_Fin
     if usual_server and usual_server not in seen[host]["resolver"]:
         yield _Finding("wrong-resolver", host, f"echo {usual_server} >/etc/resolv.conf")
     order = {
-        each: texts["more"].split("==\n")[4].strip() for each, texts in seen.items() if texts["more"].count("==\n") == 5
+        each: found[0]
+        for each, texts in seen.items()
+        if (found := re.search(r"^hosts:.*$", texts["more"], re.MULTILINE))
     }
     if order.get(host, usual := _usual(order.values())) != usual:
         yield _Finding("no-hosts-file", host, f"sed -i 's/^hosts:.*/{usual}/' /etc/nsswitch.conf")
@@ -313,11 +321,7 @@ def _of_names(seen: Mapping[str, Mapping[str, str]], host: str) -> Iterator[_Fin
             yield _Finding("no-name", host, f"echo '{address} {name}' >>/etc/hosts")
         elif here[name] != address:
             yield _Finding("wrong-name", host, f"sed -i 's/^{here[name]} {name}$/{address} {name}/' /etc/hosts")
-    servers = {
-        each: found[1]
-        for each, texts in seen.items()
-        if (found := re.search(r"\d (dnsmasq .*)$", texts["processes"], re.MULTILINE))
-    }
+    servers = {each: command for each, texts in seen.items() if (command := _runs(texts, "dnsmasq"))}
     usual = _usual(servers.values())
     if servers and host not in servers:
         yield _Finding("name-server-dead", host, usual)
@@ -337,7 +341,7 @@ def _of_clock(seen: Mapping[str, Mapping[str, str]], host: str) -> Iterator[_Fin
 
 def _of_protocols(seen: Mapping[str, Mapping[str, str]], host: str) -> Iterator[_Finding]:
     here = seen[host]
-    running = {each: bool(re.search(r"\d bird -c", texts["processes"])) for each, texts in seen.items()}
+    running = {each: bool(_runs(texts, "bird")) for each, texts in seen.items()}
     if not any(running.values()):
         return
     folder = f"/run/minigts/underlay/{host}"
@@ -349,12 +353,13 @@ def _of_protocols(seen: Mapping[str, Mapping[str, str]], host: str) -> Iterator[
         )
     elif "lookup 20" not in here["more"]:
         yield _Finding("no-table", host, "ip -4 rule add pref 32000 lookup 20")
-    elif not re.search(r"^10\.\S+ via .* table 20 |^10\.\S+ via .*proto bird", here["routes"], re.MULTILINE):
+    elif re.search(r"^kernel4 +Kernel +\S+ +down", here["routing"], re.MULTILINE):
         yield _Finding("no-export", host, f"{ask} enable kernel4")
     for sign, kind, edit in (
         (r"stub yes;|\{ disabled;", "passive", "s/ stub yes;//; s/ { disabled;/ {/"),
         (r"hello [2-9];", "wrong-timer", "s/hello [2-9];/hello 1;/"),
         (r"area [1-9]", "wrong-area", "s/area [1-9]/area 0/"),
+        (r"as 649\d\d;", "wrong-as", "s/as 649/as 645/"),
     ):
         if re.search(sign, here["more"]):
             yield _Finding(kind, host, f"sed -i '{edit}' {folder}/bird.conf; {ask} configure")
