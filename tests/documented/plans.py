@@ -286,6 +286,18 @@ PLANS = {
             "--tolerance 50 --times 3": NOT_HERE
         },
     ),
+    "docs/netlab.md": Plan(
+        not_run=dict.fromkeys(
+            (
+                "minigts netlab up topology.yml",
+                "minigts netlab validate",
+                "minigts netlab connect r1",
+                "minigts netlab down --cleanup",
+                "minigts netlab up -d frr 01-network.yml && minigts netlab validate; minigts netlab down --cleanup",
+            ),
+            NOT_HERE,
+        ),
+    ),
     "docs/suites.md": Plan(
         not_run=dict.fromkeys(
             (

@@ -52,6 +52,7 @@ ABOVE = (
     {"session"},
     {"explore"},
     {"suites"},
+    {"netlab"},
     {"bisection"},
     {"lessons"},
     {"agents"},

@@ -36,6 +36,8 @@ class NetworkMachine:
     """Commands for a shell, which run once the links are there."""
     files: tuple[tuple[str, str], ...] = ()
     """What is copied to the host: a path relative to the file's directory, and one on the host."""
+    packages: tuple[str, ...] = ()
+    """Debian's packages that it has besides."""
 
 
 @dataclass(frozen=True)
@@ -250,6 +252,8 @@ def _machine(machine: NetworkMachine) -> Data:
         settings["environment"] = {name: _shown(value) for name, value in machine.environment}
     if machine.files:
         settings["files"] = [{"source": source, "target": target} for source, target in machine.files]
+    if machine.packages:
+        settings["packages"] = [*machine.packages]
     if machine.run:
         settings["run"] = [_shown(command) for command in machine.run]
     return settings or None

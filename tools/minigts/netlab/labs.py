@@ -1,0 +1,154 @@
+"""What netlab asks of containerlab and Docker, in labs of minigts.
+
+A container's name is `clab-LAB-NODE`. The hosts have none of minigts' addresses and routes: netlab's own scripts give
+them theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from minigts import lab as running
+from minigts.errors import CommandFailed, InputError, Problem
+from minigts.foreign import content
+from minigts.formats import detect, network
+from minigts.formats.network import Names, Network, Notes
+from minigts.lab import Lab
+from minigts.language.source import read_text
+from minigts.machine.progress import Progress
+from minigts.providers import DEFAULT
+from minigts.session import bring_up, plans
+from minigts.topology.time import Time
+
+PREFIX = "clab-"
+NEEDED = {"/etc/frr/daemons": ("frr", "frr-pythontools")}
+"""The packages of a host, by the file that netlab gives it."""
+BARE = """
+for port in /sys/class/net/eth*; do ip address flush dev "${port##*/}"; done
+ip address flush dev lo scope global
+ip route flush table main
+ip -6 route flush table main 2>/dev/null
+sysctl -qw net.ipv4.conf.all.arp_ignore=0 net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.default.rp_filter=0
+if [ -e /etc/frr/daemons ]; then
+  chown -R frr:frr /etc/frr
+  touch /etc/frr/vtysh.conf
+  /usr/lib/frr/frrinit.sh start
+fi
+chmod -R a+rx /etc/config 2>/dev/null
+true
+"""
+"""A script that takes minigts' own addresses and routes away, and starts what netlab's containers start alone."""
+COMMAND_S = 600.0
+BETWEEN_S = 1.0
+"""How much of a lab's own time passes before each command, since netlab waits by this machine's clock."""
+
+
+def deploy(file: Path, time: Time, say: Progress) -> Lab:
+    """Bring up the lab of a file that netlab has written for containerlab. Raises what reading and a lab raise."""
+    read = _with_packages(_read(file))
+    name = lab_name(read.name)
+    _require_plain_names(read, file)
+    plan = plans.planned(network.text(read), time=time)
+    lab = bring_up.bring_up(bring_up.ready(bring_up.Request(plan, DEFAULT, name)), say, certified=False).lab
+    try:
+        for host in plan.hosts:
+            say(f"configuring {host.name}")
+            lab.provider.run(host.name, ["sh", "-c", BARE], timeout_s=COMMAND_S)
+    except BaseException:
+        running.down(lab)
+        raise
+    return lab
+
+
+def destroy(file: Path) -> None:
+    """Take the lab of such a file down. Raises what reading and a lab raise."""
+    running.down(running.open_lab(lab_name(_read(file).name)))
+
+
+def _read(file: Path) -> Network:
+    return detect.read(read_text(file, detect.language_of(file)), str(file), leave_out=True)
+
+
+def _with_packages(read: Network) -> Network:
+    machines = []
+    for each in read.machines:
+        targets = {target for _, target in each.files}
+        found = [package for target, packages in NEEDED.items() if target in targets for package in packages]
+        machines.append(replace(each, packages=tuple(found)))
+    return replace(read, machines=tuple(machines))
+
+
+def _require_plain_names(read: Network, file: Path) -> None:
+    """A host is found again by its node's name alone. Raises InputError where two nodes would have one name."""
+    hosts = {each.name: each for each in read.machines if not each.is_switch}
+    if wrong := [each for name, each in hosts.items() if re.sub(r"-[0-9]+$", "", name) in hosts.keys() - {name}]:
+        raise InputError([Problem(str(file), wrong[0].line, f"the node of {wrong[0].name} needs a plainer name")])
+
+
+def lab_name(title: str) -> str:
+    return f"netlab-{title}"
+
+
+def host_name(node: str) -> str:
+    """The host's name of a node."""
+    return Names(Notes()).unique_name(node)
+
+
+def find(container: str) -> tuple[Lab, str]:
+    """The lab and the host of a container's name. Raises InputError."""
+    for lab in running.all_labs():
+        title = lab.name.removeprefix("netlab-")
+        if title != lab.name and (node := _node(container, title)) in {host.name for host in lab.plan.hosts}:
+            return lab, node
+    raise InputError(f"no container {container[:80]}: netlab's labs are brought up by: minigts netlab up")
+
+
+def _node(container: str, title: str) -> str:
+    """The host of a container's name in the lab of that title; empty if it is none."""
+    words = container.removeprefix(PREFIX).split("-")
+    for length in range(1, len(words)):
+        if network.title("-".join(words[:length]), "") == title:
+            return host_name("-".join(words[length:]))
+    return ""
+
+
+def run(container: str, argv: Sequence[str], stdin: bytes = b"") -> tuple[int, str, str]:
+    """Run a command in a container; its exit code and what it has printed. Raises what a lab raises."""
+    lab, host = find(container)
+    if lab.time == "virtual":
+        lab.provider.run(host, ["sleep", f"{BETWEEN_S:g}"], timeout_s=COMMAND_S)
+    try:
+        done = lab.provider.run(host, list(argv), timeout_s=COMMAND_S, check=False, stdin=stdin)
+    except CommandFailed as error:
+        return 1, "", str(error)
+    return done.code, content(done.stdout), content(done.stderr)
+
+
+def put(container: str, source: Path, target: str) -> None:
+    """Copy a file or folder into a container. Raises what a lab raises."""
+    lab, host = find(container)
+    lab.provider.put(host, source, PurePosixPath(target))
+
+
+def containers() -> Sequence[Mapping[str, str]]:
+    """Each container that is there, as `docker ps --format json` has it."""
+    return [
+        {"Names": f"{PREFIX}{lab.name.removeprefix('netlab-')}-{host.name}", "State": "running", "Status": "Up",
+         "Image": "minigts"}
+        for lab in running.all_labs()
+        if lab.name.startswith("netlab-")
+        for host in lab.plan.hosts
+    ]  # fmt: skip
+
+
+def script_of(argv: Sequence[str]) -> tuple[list[str], bytes]:
+    """A command that netlab runs in a container's network alone, where its script is a file of this machine: the
+    command that reads the script from its input, and the script."""
+    match argv:
+        case ["sh" | "bash" as shell, path, *rest] if Path(path).is_file():
+            return [shell, "-s", "--", *rest], Path(path).read_bytes()
+        case _:
+            return list(argv), b""
