@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 from minigts import lab as running
@@ -16,7 +17,7 @@ from minigts.errors import CommandFailed, InputError, Problem
 from minigts.foreign import content
 from minigts.formats import detect, network
 from minigts.formats.network import Names, Network, Notes
-from minigts.lab import Lab
+from minigts.lab import Lab, events
 from minigts.language.source import read_text
 from minigts.machine.progress import Progress
 from minigts.providers import DEFAULT
@@ -42,8 +43,10 @@ true
 """
 """A script that takes minigts' own addresses and routes away, and starts what netlab's containers start alone."""
 COMMAND_S = 600.0
-BETWEEN_S = 1.0
-"""How much of a lab's own time passes before each command, since netlab waits by this machine's clock."""
+BEGUN = "netlab begins"
+"""The event from which on the lab's time follows this machine's."""
+LONGEST_S = 60.0
+"""How much of a lab's time passes at most before a command."""
 
 
 def deploy(file: Path, time: Time, say: Progress) -> Lab:
@@ -57,6 +60,7 @@ def deploy(file: Path, time: Time, say: Progress) -> Lab:
         for host in plan.hosts:
             say(f"configuring {host.name}")
             lab.provider.run(host.name, ["sh", "-c", BARE], timeout_s=COMMAND_S)
+        lab.note({"event": BEGUN})
     except BaseException:
         running.down(lab)
         raise
@@ -118,13 +122,24 @@ def _node(container: str, title: str) -> str:
 def run(container: str, argv: Sequence[str], stdin: bytes = b"") -> tuple[int, str, str]:
     """Run a command in a container; its exit code and what it has printed. Raises what a lab raises."""
     lab, host = find(container)
-    if lab.time == "virtual":
-        lab.provider.run(host, ["sleep", f"{BETWEEN_S:g}"], timeout_s=COMMAND_S)
+    if (late_s := _late_s(lab)) > 0:
+        lab.provider.run(host, ["sleep", f"{late_s:.3f}"], timeout_s=COMMAND_S)
     try:
         done = lab.provider.run(host, list(argv), timeout_s=COMMAND_S, check=False, stdin=stdin)
     except CommandFailed as error:
         return 1, "", str(error)
     return done.code, content(done.stdout), content(done.stderr)
+
+
+def _late_s(lab: Lab) -> float:
+    """By how much the lab's time lies behind this machine's since netlab began: netlab waits by this machine's."""
+    begun = next((each for each in reversed(events.read(lab.rundir)) if each.get("event") == BEGUN), None)
+    if lab.time != "virtual" or begun is None:
+        return 0.0
+    here_s = (datetime.now(UTC) - datetime.fromisoformat(str(begun["time"]))).total_seconds()
+    lab_s = begun.get("lab_s")
+    passed_s = lab.provider.now_s() - lab_s if isinstance(lab_s, float | int) else here_s
+    return min(LONGEST_S, here_s - passed_s)
 
 
 def put(container: str, source: Path, target: str) -> None:

@@ -25,7 +25,7 @@ def netlab(
     """Run netlab with minigts in place of containerlab: its topologies, modules and validation, without root or Docker.
 
     netlab itself is yours: pip install networklab. Nodes of its devices `frr` and `linux` are hosts here, with Debian's
-    programs. In virtual time, the default, a second of the lab passes before each command.
+    programs. In virtual time, the default, the lab follows this machine's clock from command to command.
 
     Example:  minigts netlab up topology.yml
     """
