@@ -280,6 +280,13 @@ PLANS = {
     "docs/reports/packetdrill-lines-2-ms-off.md": Plan(
         not_run={"minigts suite run packetdrill $D --program ./packetdrill --tolerance 1000": NOT_HERE},
     ),
+    "docs/reports/tests-without-flakes.md": Plan(
+        not_run={
+            "minigts kernel build mine --source .": NOT_HERE,
+            "minigts suite run packetdrill tools/testing/selftests/net/packetdrill --program ./packetdrill "
+            "--kernel mine --load 0,8 --in-a-lab 8": NOT_HERE,
+        },
+    ),
     "docs/reports/packetdrill-timer-slack.md": Plan(
         not_run={
             "minigts suite run packetdrill $D --program ./packetdrill --only tcp_timestamping_partial "
