@@ -211,4 +211,23 @@ def test_room_on_one_disk_is_asked_for_together(tmp_path: Path, monkeypatch: pyt
 def test_user_namespaces_that_are_off_are_said_beforehand(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(namespaces, "blocking_sysctl", lambda: "a.b=1")
-    assert "user namespaces are switched off: sudo sysctl -w a.b=1" in build_all.missing()
+    said = (
+        "user namespaces are switched off: sudo sysctl -w a.b=1; or build nothing here: minigts setup uml --from FILE"
+    )
+    assert said in build_all.missing()
+    monkeypatch.setattr(image, "present", lambda: None)
+    assert said in image.missing()
+    assert said not in build_all.missing()
+
+
+@pytest.mark.parametrize("profile", [False, True])
+def test_apparmor_restricts_labs_also_where_a_build_has_a_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, profile: bool
+) -> None:
+    """Ubuntu 24.04 has a profile for mmdebstrap, and none for this program."""
+    monkeypatch.setattr(namespaces, "_read", lambda path: "1" if path.name.startswith("apparmor_restrict") else "")
+    monkeypatch.setattr(namespaces, "PROFILE", tmp_path / "mmdebstrap")
+    if profile:
+        namespaces.PROFILE.touch()
+    assert namespaces.restricting_sysctl() == namespaces.APPARMOR
+    assert namespaces.blocking_sysctl() == ("" if profile else namespaces.APPARMOR)

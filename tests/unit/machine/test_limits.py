@@ -39,6 +39,19 @@ def test_without_control_groups_what_is_available_counts(tmp_path: Path) -> None
     assert (least(machine(tmp_path)).free_mb, least(tmp_path / "proc").whole_mb) == (4096, 8192)
 
 
+@pytest.mark.parametrize(("mode", "free_mb"), [("0", 4096), ("1", 4096), ("2", 1024), ("x", 4096)])
+def test_what_linux_promises_is_a_limit_where_it_promises_no_more_than_it_has(
+    tmp_path: Path, mode: str, free_mb: int
+) -> None:
+    proc = machine(tmp_path)
+    (proc / "meminfo").write_text(f"{MEMINFO}CommitLimit: 2097152 kB\nCommitted_AS: 1048576 kB\n")
+    (proc / "sys" / "vm").mkdir(parents=True)
+    (proc / "sys" / "vm" / "overcommit_memory").write_text(f"{mode}\n")
+    assert least(proc).free_mb == free_mb
+    (proc / "meminfo").write_text(MEMINFO)
+    assert least(proc).free_mb == 4096
+
+
 def test_shared_memory_is_one_of_the_limits() -> None:
     found = {limit.name: limit for limit in limits.memory_limits()}
     assert found["/dev/shm"].free_mb <= found["/dev/shm"].whole_mb

@@ -15,6 +15,7 @@ from fake_provider import FakeProvider
 from minigts.artifacts.digests import Proof
 from minigts.cli.app import app
 from minigts.machine.contained import NEW_PID, Namespaces
+from minigts.machine.limits import MemoryLimit
 from minigts.providers import DEFAULT, registry, system_packages
 from minigts.providers.base import DoctorFinding
 from minigts.providers.doctor import Diagnosis, default_can_run, examine
@@ -34,7 +35,7 @@ GOOD = MachineFacts(
     root=False,
     user="alice",
     cores=4,
-    memory_free_mb=8000,
+    memory=MemoryLimit("this machine's memory", 8000, 9000, "end other programs"),
     open_files=1024,
     shm_free_mb=8000,
     shm_executable=True,
@@ -50,6 +51,7 @@ GOOD = MachineFacts(
     way_out=DoctorFinding("way out", "ok", "by slirp4netns"),
     socket_buffer_bytes=4 * 2**20,
     namespaces_blocked_by="",
+    namespaces_restricted_by="",
     subordinate_ids=True,
     can_install=False,
     packages=(SystemPackage("mmdebstrap", present=True),),
@@ -101,6 +103,14 @@ def test_a_good_machine_runs_the_default_provider() -> None:
     assert not any(each.remedy for each in found.findings)
 
 
+@pytest.mark.parametrize(("landlock", "verdict"), [(0, "note"), (6, "ok")])
+def test_the_setting_that_would_set_hosts_apart_is_named(landlock: int, verdict: str) -> None:
+    lacks = Namespaces(0, lacks="this machine refuses user namespaces")
+    said = uml(namespaces_restricted_by="a.b=1", apart=lacks, landlock=landlock)
+    found = next(each for each in said.findings if each.name == "pid namespaces")
+    assert (found.state, "sudo sysctl -w a.b=1" in f"{found.meaning} {found.remedy}") == (verdict, True)
+
+
 @pytest.mark.parametrize(
     ("changes", "name", "remedy"),
     [
@@ -110,7 +120,12 @@ def test_a_good_machine_runs_the_default_provider() -> None:
         ({"shm_free_mb": None}, "/dev/shm", "mount"),
         ({"shm_executable": False}, "/dev/shm", "remount,exec"),
         ({"shm_free_mb": 64}, "/dev/shm", "--shm-size"),
-        ({"memory_free_mb": 100}, "memory", "end other programs"),
+        ({"memory": dataclasses.replace(GOOD.memory, free_mb=100)}, "memory", "end other programs"),
+        (
+            {"memory": MemoryLimit("vm.overcommit_memory=2", 100, 900, "sudo sysctl -w vm.overcommit_memory=0")},
+            "memory",
+            "sudo sysctl -w vm.overcommit_memory=0",
+        ),
         ({"disks": FULL}, "disk", "XDG_CACHE_HOME"),
         ({"packages": (SystemPackage("mmdebstrap", present=False),)}, "mmdebstrap", "apt-get install mmdebstrap"),
         ({"namespaces_blocked_by": "a.b=1"}, "user namespaces", "sysctl -w a.b=1"),
@@ -132,7 +147,7 @@ def test_what_stops_uml_has_a_remedy(changes: dict[str, Any], name: str, remedy:
         ({"socket_buffer_bytes": 212_992}, "socket buffers", "0.8 Gbit/s"),
         ({"open_files": 256}, "open files", "256"),
         ({"seccomp": False}, "system calls", "two times slower"),
-        ({"memory_free_mb": 1000}, "memory", "2 GiB"),
+        ({"memory": dataclasses.replace(GOOD.memory, free_mb=1000)}, "memory", "2 GiB"),
         ({"shm_free_mb": 1000}, "/dev/shm", "small labs"),
         ({"packages": (SystemPackage("mmdebstrap", present=False),), "can_install": True}, "mmdebstrap", "first up"),
         (
@@ -272,7 +287,7 @@ def test_kvm_that_is_there_is_not_taken_for_kvm_that_works() -> None:
 def test_this_machine_is_read() -> None:
     facts = uml_facts.gather()
     assert (facts.system, facts.machine) == (platform.system(), platform.machine())
-    assert facts.memory_free_mb > 0
+    assert facts.memory.free_mb > 0
     assert facts.cores > 0
     assert facts.socket_buffer_bytes > 0
     assert {package.name for package in facts.packages} >= {"mmdebstrap", "e2fsprogs"}

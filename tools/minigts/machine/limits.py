@@ -12,6 +12,8 @@ from minigts.machine.proc import PROC, text_of
 
 NO_LIMIT_BYTES = 1 << 60
 """Version 1 of control groups shows a larger number where there is no limit."""
+NO_OVERCOMMIT = "2"
+"""With it Linux promises all processes together no more memory than CommitLimit, used or not (proc(5))."""
 GROUP_FILES = {
     "cgroup2": ("memory.max", "memory.current", "inactive_file"),
     "cgroup": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -43,6 +45,14 @@ def _memory_of_machine(proc: Path) -> Iterator[MemoryLimit]:
     except (KeyError, ValueError, IndexError):
         return
     yield MemoryLimit("this machine's memory", free_mb, whole_mb, "end other programs")
+    if text_of(proc / "sys" / "vm" / "overcommit_memory").strip() != NO_OVERCOMMIT:
+        return
+    try:
+        promised_mb, most_mb = (int(lines[name].split()[0]) >> 10 for name in ("Committed_AS", "CommitLimit"))
+    except (KeyError, ValueError, IndexError):
+        return
+    remedy = "sudo sysctl -w vm.overcommit_memory=0"
+    yield MemoryLimit("vm.overcommit_memory=2", max(0, most_mb - promised_mb), most_mb, remedy)
 
 
 def _shared(shared: Path) -> Iterator[MemoryLimit]:

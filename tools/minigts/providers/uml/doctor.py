@@ -113,6 +113,8 @@ def _confinement(facts: MachineFacts) -> DoctorFinding:
 def _apart(facts: MachineFacts) -> DoctorFinding:
     """Which of this machine's processes a host's kernel can see: see machine/contained.py."""
     name, remedy = "pid namespaces", "in a container: --cap-add SYS_ADMIN; else allow user namespaces, or run as root"
+    if facts.namespaces_restricted_by and not facts.root:
+        remedy = f"sudo sysctl -w {facts.namespaces_restricted_by}"
     if not facts.apart.lacks:
         return DoctorFinding(
             name, "ok", "each host's kernel has its own: it sees nobody else's processes, and all of it ends at once"
@@ -150,12 +152,13 @@ def _shm(facts: MachineFacts) -> DoctorFinding:
 
 
 def _memory(facts: MachineFacts) -> DoctorFinding:
-    have = f"{facts.memory_free_mb} MB free"
-    if facts.memory_free_mb < MEMORY_NEEDED_MB:
-        return DoctorFinding("memory", "missing", f"{have}: too little for one host", "end other programs")
-    if facts.memory_free_mb < MEMORY_WANTED_MB:
+    limit = facts.memory
+    have = f"{limit.free_mb} MB free by {limit.name}"
+    if limit.free_mb < MEMORY_NEEDED_MB:
+        return DoctorFinding("memory", "missing", f"{have}: too little for one host", limit.remedy)
+    if limit.free_mb < MEMORY_WANTED_MB:
         meaning = f"{have}: six hosts with Docker need some 2 GiB"
-        return DoctorFinding("memory", "slow", meaning, "run smaller labs, or end other programs")
+        return DoctorFinding("memory", "slow", meaning, f"run smaller labs, or {limit.remedy}")
     return DoctorFinding("memory", "ok", have)
 
 

@@ -19,6 +19,7 @@ from minigts.artifacts import digests, kernels
 from minigts.artifacts.digests import Proof
 from minigts.machine import cgroups, contained, limits
 from minigts.machine.contained import Namespaces
+from minigts.machine.limits import MemoryLimit
 from minigts.machine.shell import run
 from minigts.providers import gateway, processor_share, system_packages
 from minigts.providers.base import DoctorFinding
@@ -43,6 +44,9 @@ HANDS_ON_FROM = (5, 14)
 SO_SNDBUFFORCE = 32
 """An option of socket(7) that Python does not define. It lets root exceed net.core.wmem_max."""
 
+NO_MEMORY = MemoryLimit("this machine's memory", 0, 0, "end other programs")
+"""Where no limit can be read."""
+
 
 @dataclass(frozen=True)
 class MachineFacts:
@@ -53,7 +57,8 @@ class MachineFacts:
     root: bool
     user: str
     cores: int
-    memory_free_mb: int
+    memory: MemoryLimit
+    """The limit of memory that leaves the least now."""
     open_files: int
     shm_free_mb: int | None
     shm_executable: bool
@@ -79,6 +84,8 @@ class MachineFacts:
     """The buffer that a socket gets when it asks for 4 MiB."""
     namespaces_blocked_by: str
     """The sysctl setting that would allow user namespaces; empty when they are allowed."""
+    namespaces_restricted_by: str
+    """The same for labs, whose programs have no profile of AppArmor."""
     subordinate_ids: bool
     can_install: bool
     """Whether the launcher can install packages: there is apt, and the user is root or has sudo."""
@@ -118,7 +125,7 @@ def gather() -> MachineFacts:
         root=root,
         user=namespaces.user(),
         cores=len(os.sched_getaffinity(0)),
-        memory_free_mb=min((limit.free_mb for limit in limits.memory_limits() if limit.name != str(SHARED)), default=0),
+        memory=next((limit for limit in limits.memory_limits() if limit.name != str(SHARED)), NO_MEMORY),
         open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         shm_free_mb=shutil.disk_usage(SHARED).free >> 20 if os.access(SHARED, os.W_OK) else None,
         shm_executable=memory_directory() is not None,
@@ -135,6 +142,7 @@ def gather() -> MachineFacts:
         way_out=gateway.finding(),
         socket_buffer_bytes=_socket_buffer_bytes(4 * 2**20),
         namespaces_blocked_by=namespaces.blocking_sysctl(),
+        namespaces_restricted_by=namespaces.restricting_sysctl(),
         subordinate_ids=namespaces.has_ids(),
         can_install=shutil.which("apt-get") is not None and (root or shutil.which("sudo") is not None),
         packages=system_packages.listed_packages(Path(__file__).parent, root=root),

@@ -18,7 +18,7 @@ from minigts.artifacts.sources import Wanted
 from minigts.errors import EnvironmentLacks, InputError
 from minigts.machine import times_seen
 from minigts.machine.progress import Progress
-from minigts.providers.uml.build import clock_build, image, kernel_build, namespaces
+from minigts.providers.uml.build import clock_build, image, kernel_build
 from minigts.providers.uml.build.clock_build import ClockBuild
 from minigts.providers.uml.build.image import Image, Room
 from minigts.providers.uml.build.kernel_build import FullKernel
@@ -78,7 +78,7 @@ def missing() -> list[str]:
         if not all(each.enough for each in image.room()):
             return []
         return [str(each) for each in room() if not each.enough]
-    return [*(str(each) for each in room() if not each.enough), *image.missing_to_build(), *namespaces.missing()]
+    return [*(str(each) for each in room() if not each.enough), *image.missing_to_build()]
 
 
 def lack_in_words(lacks: Sequence[str]) -> str:

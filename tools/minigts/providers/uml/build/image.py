@@ -24,6 +24,7 @@ from minigts.providers import system_packages
 from minigts.providers.agent import client, lab_processes
 from minigts.providers.agent.provider import AgentProvider
 from minigts.providers.uml import memory
+from minigts.providers.uml.build import namespaces
 from minigts.providers.uml.build.package_lock import Lock
 from minigts.providers.uml.run import booting, command_line
 from minigts.providers.uml.run.command_line import GuestKernel
@@ -121,7 +122,8 @@ def missing_to_build() -> list[str]:
     if shutil.which("apt-get") is None:
         return ["apt is not installed: building the hosts' image takes a Debian or Ubuntu machine"]
     packages = system_packages.listed_packages(Path(__file__).parents[1], root=os.geteuid() == 0)
-    return [f"{each.program} is not installed: apt-get install {each.name}" for each in packages if not each.present]
+    lacking = [f"{each.program} is not installed: apt-get install {each.name}" for each in packages if not each.present]
+    return [*lacking, *namespaces.missing()]
 
 
 def ensure(progress: Progress, lock: Lock | None = None, settings: Mapping[str, str] | None = None) -> Image:

@@ -10,6 +10,9 @@ SWITCHES = (
     ("user/max_user_namespaces", "0", "user.max_user_namespaces=15000"),
     ("kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
 )
+PROFILE = Path("/etc/apparmor.d/mmdebstrap")
+APPARMOR = "kernel.apparmor_restrict_unprivileged_userns=0"
+FROM_A_FILE = "minigts setup uml --from FILE"
 
 
 def missing() -> list[str]:
@@ -17,7 +20,7 @@ def missing() -> list[str]:
     if os.geteuid() == 0:
         return []
     if setting := blocking_sysctl():
-        return [f"user namespaces are switched off: sudo sysctl -w {setting}"]
+        return [f"user namespaces are switched off: sudo sysctl -w {setting}; or build nothing here: {FROM_A_FILE}"]
     if not has_ids():
         name = user()
         remedy = f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {name}"
@@ -33,15 +36,19 @@ def user() -> str:
 
 
 def blocking_sysctl() -> str:
-    """The sysctl setting that would allow user namespaces; empty when they are allowed."""
+    """The sysctl setting that would allow a build its user namespace; empty when it has one."""
+    setting = restricting_sysctl()
+    # Ubuntu restricts them by AppArmor, but allows them to programs that have their own profile.
+    return "" if setting == APPARMOR and PROFILE.exists() else setting
+
+
+def restricting_sysctl() -> str:
+    """The sysctl setting that would allow every program of this user namespaces; empty when they are allowed."""
     for name, off, remedy in SWITCHES:
         if _read(Path("/proc/sys") / name) == off:
             return remedy
-    # Ubuntu restricts them by AppArmor, but allows them to programs that have their own profile.
     restricted = _read(Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")) == "1"
-    if restricted and not Path("/etc/apparmor.d/mmdebstrap").exists():
-        return "kernel.apparmor_restrict_unprivileged_userns=0"
-    return ""
+    return APPARMOR if restricted else ""
 
 
 def has_ids() -> bool:
