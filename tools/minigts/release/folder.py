@@ -60,7 +60,7 @@ def build(folder: Path, say: Progress, *, uncommitted: bool = False) -> tuple[Pa
     """
     if os.path.lexists(folder):
         raise InputError(f"{folder}: exists already; name a new folder")
-    commit = _commit(uncommitted=uncommitted)
+    commit = clean_commit(uncommitted=uncommitted)
     if not uncommitted:
         check_documentation(commit)
         check_tag(_tags(commit))
@@ -72,7 +72,7 @@ def build(folder: Path, say: Progress, *, uncommitted: bool = False) -> tuple[Pa
     with tempfile.TemporaryDirectory(dir=folder.absolute().parent, prefix=f".{folder.name}.") as temporary:
         made = Path(temporary) / "release"
         made.mkdir()
-        _package(made, say)
+        pack_python(made, say)
         packed = export.export(made / PARTS.replace("*", f"minigts-{minigts.__version__}"), (), say)
         packed.file.chmod(0o644)
         packages = notices.release_packages(built.lock)
@@ -95,13 +95,21 @@ def build(folder: Path, say: Progress, *, uncommitted: bool = False) -> tuple[Pa
     return tuple(sorted(folder.iterdir()))
 
 
-def _commit(*, uncommitted: bool) -> str:
+def clean_commit(*, uncommitted: bool) -> str:
+    """The checkout's commit. Raises InputError where it has changes, unless `uncommitted`; EnvironmentLacks outside a
+    checkout."""
     if paths.is_installed():
         raise EnvironmentLacks("a release is made from a checkout: ./minigts release build DIR")
     commit = run_folders.commit()
     if commit.endswith("-dirty") and not uncommitted:
         raise InputError("the checkout has changes that are in no commit; commit them, or say --uncommitted")
     return commit
+
+
+def commit_time_s() -> int:
+    """When the checkout's commit was made, in seconds since 1970."""
+    argv = ["git", "-C", str(paths.project_root()), "show", "-s", "--format=%ct", "HEAD"]
+    return int(shell.run(argv, timeout_s=run_folders.ASKING_TIMEOUT_S).stdout)
 
 
 def check_tag(tags: Iterable[str]) -> None:
@@ -128,7 +136,7 @@ def check_documentation(commit: str) -> None:
         raise InputError(f"{site}: is not the documentation of this commit; build it by docs/site/build")
 
 
-def _package(into: Path, say: Progress) -> None:
+def pack_python(into: Path, say: Progress) -> None:
     """Wheel and sdist; hatchling writes the same bytes for the same files."""
     if importlib.util.find_spec("hatchling") is None:
         raise EnvironmentLacks("hatchling is not installed here; the launcher installs it: ./minigts release build DIR")

@@ -35,6 +35,29 @@ def release_build(
         typer.echo(f"{path.stat().st_size:>11}  {path}")
 
 
+@verb.command("deb")
+def release_deb(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that is there.", show_default=False)],
+    maintainer: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who hands the package out: 'A Name <a@name.example>'.")
+    ] = None,
+    uncommitted: Annotated[
+        bool, typer.Option("--uncommitted", help="Also from a checkout with changes that are in no commit.")
+    ] = False,
+) -> None:
+    """Write a package for Debian 12 and 13 into a folder, with the Python packages of the lock, without built parts.
+
+    It has man pages where docs/site/build has made them. The same checkout gives the same bytes.
+
+    Example:  minigts release deb .
+    """
+    from minigts.release import debian_package
+
+    with console.progress() as say:
+        made = debian_package.build(folder, say, maintainer or debian_package.MAINTAINER, uncommitted=uncommitted)
+    typer.echo(f"{made.stat().st_size:>11}  {made}")
+
+
 @verb.command("sign")
 def release_sign(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a release.", show_default=False)],
