@@ -60,6 +60,7 @@ PLANS = {
             "./minigts image import classroom.tar.gz --sha256 SUM": f"{OTHER_TEST}tests/live/test_handed_on.py",
             "docs/site/build": "tests/checks.py, with which .ci/run begins, runs it with --check",
             "./minigts release build release": f"{OTHER_TEST}tests/unit/release",
+            "./minigts release deb .": f"{OTHER_TEST}tests/unit/release",
             "minigts setup uml --from minigts-1.0.0-parts-x86_64.tar.gz": f"{OTHER_TEST}tests/unit/release",
             "minigts setup uml --from http://127.0.0.1:8000/minigts-1.0.0-parts-x86_64.tar.gz --sha256 SUM": (
                 f"{OTHER_TEST}tests/unit/release"
