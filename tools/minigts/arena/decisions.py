@@ -290,12 +290,13 @@ def _of_sysctls(known: _Map, seen: Mapping[str, Mapping[str, str]], host: str) -
 
 
 def _of_service(seen: Mapping[str, Mapping[str, str]], host: str) -> Iterator[_Finding]:
-    listening = re.findall(r"^tcp +LISTEN +\S+ +\S+ +(\S+):(\d+) .*\"iperf3\"", seen[host]["sockets"], re.MULTILINE)
+    sockets = re.compile(r"^tcp +LISTEN +\S+ +\S+ +(\S+):(\d+) .*\"iperf3\"", re.MULTILINE)
+    if not any(sockets.search(each["sockets"]) for each in seen.values()):  # the service is in containers
+        return
+    listening = sockets.findall(seen[host]["sockets"])
     if any(port == "5201" and "127.0.0.1" not in address for address, port in listening):
         return
     commands = [command for each in seen.values() if (command := _runs(each, "iperf3"))]
-    if not commands:  # the service is in containers
-        return
     start = f"pkill iperf3; sleep 0.5; {_usual(commands)} </dev/null >/dev/null 2>&1"
     start += "" if " -D" in start else " & true"
     kind = "dead-daemon" if not listening else "local-only" if listening[0][1] == "5201" else "wrong-port"
