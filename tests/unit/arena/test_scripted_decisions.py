@@ -70,10 +70,15 @@ def test_another_order_of_names_than_most_hosts_have_is_found() -> None:
 
 
 def test_signs_of_a_routing_daemon() -> None:
-    bird = look("bird -c x") | {"more": "lookup 20", "routing": "kernel4    Kernel     kernel4    up     00:00:01\n"}
+    bird = look("bird -c /run/minigts/underlay/bra/bird.conf") | {
+        "more": "lookup 20",
+        "routing": "kernel4    Kernel     kernel4    up     00:00:01\n",
+    }
     known = _Map(ports={"ams": {}, "bra": {}})
     seen = {"ams": bird, "bra": bird}
     assert list(_findings(known, seen, "bra")) == []
+    of_overlay = look("bird -c /run/minigts/overlay/bird.conf") | {"routing": ""}
+    assert list(_findings(known, {"ams": of_overlay, "bra": of_overlay}, "bra")) == []
     for change, kind in (
         ({"routing": "kernel4    Kernel     kernel4    down   00:00:01\n"}, "no-export"),
         ({"more": ""}, "no-table"),

@@ -22,6 +22,8 @@ _MORE = (
     " echo ==; date +%s; echo ==; grep ^hosts: /etc/nsswitch.conf; echo ==; cat /run/minigts/underlay/*/bird.conf"
     " 2>/dev/null; ip -4 route show table 20 2>/dev/null | head -n 1; true"
 )
+_BIRD = "bird -c /run/minigts/underlay"
+"""The routing daemon of a host; an overlay may have one of its own."""
 _FAR_S = 300
 """By how much a clock differs from others that is wrong."""
 
@@ -174,14 +176,14 @@ def _map_of(said: str) -> _Map:
 
 def _looks(play: Play, host: str) -> Mapping[str, str]:
     seen = {what: play.call("look", {"host": host, "what": what}) for what in _LOOKS}
-    if _runs(seen, "bird"):
+    if _runs(seen, _BIRD):
         seen["routing"] = play.call("look", {"host": host, "what": "routing"})
     return {**seen, "more": play.call("run", {"host": host, "command": _MORE})}
 
 
 def _runs(shown: Mapping[str, str], program: str) -> str:
-    """The command by which a host runs a program; empty where it does not."""
-    found = re.search(rf"^ *\d+ +\d+ +\S+ +({program} .*)$", shown["processes"], re.MULTILINE)
+    """The command that begins so by which a host runs a program; empty where it runs none."""
+    found = re.search(rf"^ *\d+ +\d+ +\S+ +({program}.*)$", shown["processes"], re.MULTILINE)
     return found[1] if found else ""
 
 
@@ -296,7 +298,7 @@ def _of_service(seen: Mapping[str, Mapping[str, str]], host: str) -> Iterator[_F
     listening = sockets.findall(seen[host]["sockets"])
     if any(port == "5201" and "127.0.0.1" not in address for address, port in listening):
         return
-    commands = [command for each in seen.values() if (command := _runs(each, "iperf3"))]
+    commands = [command for each in seen.values() if (command := _runs(each, "iperf3 "))]
     start = f"pkill iperf3; sleep 0.5; {_usual(commands)} </dev/null >/dev/null 2>&1"
     start += "" if " -D" in start else " & true"
     kind = "dead-daemon" if not listening else "local-only" if listening[0][1] == "5201" else "wrong-port"
@@ -322,7 +324,7 @@ def _of_names(seen: Mapping[str, Mapping[str, str]], host: str) -> Iterator[_Fin
             yield _Finding("no-name", host, f"echo '{address} {name}' >>/etc/hosts")
         elif here[name] != address:
             yield _Finding("wrong-name", host, f"sed -i 's/^{here[name]} {name}$/{address} {name}/' /etc/hosts")
-    servers = {each: command for each, texts in seen.items() if (command := _runs(texts, "dnsmasq"))}
+    servers = {each: command for each, texts in seen.items() if (command := _runs(texts, "dnsmasq "))}
     usual = _usual(servers.values())
     if servers and host not in servers:
         yield _Finding("name-server-dead", host, usual)
@@ -342,7 +344,7 @@ def _of_clock(seen: Mapping[str, Mapping[str, str]], host: str) -> Iterator[_Fin
 
 def _of_protocols(seen: Mapping[str, Mapping[str, str]], host: str) -> Iterator[_Finding]:
     here = seen[host]
-    running = {each: bool(_runs(texts, "bird")) for each, texts in seen.items()}
+    running = {each: bool(_runs(texts, _BIRD)) for each, texts in seen.items()}
     if not any(running.values()):
         return
     folder = f"/run/minigts/underlay/{host}"
