@@ -55,7 +55,7 @@ def test_what_a_seed_has_drawn_stays_so_in_later_versions() -> None:
 
 
 FIRST = [
-    ("row", "duplicate-address@lju"),
+    ("row", "wrong-mask@lju"),
     ("ring", "no-forwarding@sto"),
     ("ring", "full-disk@osl"),
     ("row", "lossy@ams"),
@@ -64,7 +64,7 @@ FIRST = [
     ("ring-ospf", "wrong-area@rig"),
     ("three-swarm", "container-mtu@lyo"),
     ("four-calico", "policy-order@lyo"),
-    ("row", "wrong-name@ams", "no-route@bra"),
+    ("row", "no-name@lju", "no-route@ams"),
     ("row", "spare-address@bra", "spare-name@mil"),
 ]
 

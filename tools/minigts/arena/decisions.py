@@ -18,8 +18,7 @@ from minigts.arena.play import Play
 from minigts.arena.scores import ArenaAnswer, NamedFault
 
 _MORE = (
-    "ip -4 rule show; echo ==; sysctl -a --pattern 'conf.eth.*arp_ignore' 2>/dev/null; echo ==; df -P / | tail -n 1;"
-    " echo ==; date +%s; echo ==; grep ^hosts: /etc/nsswitch.conf; echo ==; cat /run/minigts/underlay/*/bird.conf"
+    "ip -4 rule show; echo ==; df -P / | tail -n 1; echo ==; date +%s; echo ==; grep ^hosts: /etc/nsswitch.conf; echo ==; cat /run/minigts/underlay/*/bird.conf"
     " 2>/dev/null; ip -4 route show table 20 2>/dev/null | head -n 1; true"
 )
 _BIRD = "bird -c /run/minigts/underlay"
@@ -48,12 +47,6 @@ _SIGNS = (
         r"^(?P<near>10\.\S+) dev (?P<dev>eth\d+) .*PERMANENT",
         "wrong-neighbour",
         "ip neigh del {near} dev {dev}",
-    ),
-    _Sign(
-        "more",
-        r"^net\.ipv4\.conf\.(?P<dev>eth\d+)\.arp_ignore = [1-9]",
-        "arp-ignored",
-        "sysctl -w net.ipv4.conf.{dev}.arp_ignore=0",
     ),
     _Sign("more", r"^\d+:\s*from all to (?P<there>\S+) prohibit", "rule", "ip rule del to {there} prohibit"),
     _Sign("more", r"^\S+ +\d+ +\d+ +\d+ +100%", "full-disk", "find / -xdev -type f -size +20M -path '/var/*' -delete"),
