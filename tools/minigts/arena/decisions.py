@@ -19,7 +19,8 @@ from minigts.arena.scores import ArenaAnswer, NamedFault
 
 _MORE = (
     "ip -4 rule show; echo ==; df -P / | tail -n 1; echo ==; date +%s; echo ==; grep ^hosts: /etc/nsswitch.conf;"
-    " echo ==; cat /run/minigts/underlay/*/bird.conf 2>/dev/null; ip -4 route show table 20 2>/dev/null | head -n 1; true"
+    " echo ==; cat /run/minigts/underlay/*/bird.conf 2>/dev/null;"
+    " ip -4 route show table 20 2>/dev/null | head -n 1; true"
 )
 _BIRD = "bird -c /run/minigts/underlay"
 """The routing daemon of a host; an overlay may have one of its own."""

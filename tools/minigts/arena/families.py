@@ -43,8 +43,8 @@ def _plain(*kinds: str) -> Mapping[str, Sequence[str]]:
 
 
 _ADDRESSES = ("link-down", "no-arp", "wrong-neighbour", "duplicate-address", "wrong-mask", "no-address")
-"""Without `arp-ignored`: a host that leaves questions unanswered still asks, and neighbours learn its address from that,
-so whether anybody complains depends on who speaks first."""
+"""Without `arp-ignored`: a host that leaves questions unanswered still asks, and neighbours learn its address from
+that, so whether anybody complains depends on who speaks first."""
 _ROUTES = ("no-route", "wrong-next-hop", "black-hole-route", "rule", "no-forwarding", "ttl")
 _SERVICES = (
     *("port-filtered", "port-refused", "port-redirected", "host-filtered", "no-echo", "dead-daemon"),
