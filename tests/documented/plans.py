@@ -276,6 +276,12 @@ PLANS = {
             "test_etcd_example.py, test_etcd_watch_example.py, test_nats_example.py or test_postgresql_example.py",
         ),
     ),
+    "docs/reports/a-class-that-measures.md": Plan(
+        not_run={
+            "bench/run classroom --users 25 --every 12": "takes a quarter of an hour and more",
+            "bench/run arena --into arena-proof.jsonl": "takes a quarter of an hour and more",
+        },
+    ),
     "docs/reports/mptcp-diag-waits-for-one-listener.md": Plan(
         not_run={"minigts suite run kselftest kselftest_install --only net/mptcp:diag.sh --times 2": NOT_HERE},
     ),

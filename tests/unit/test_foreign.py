@@ -59,6 +59,7 @@ CONTENT = {
     "explore/course.py": "a course's warnings.log",
     "lab/provisioning.py": "run/HOST-N.log",
     "providers/agent/provider.py": "dmesg.log",
+    "netlab/labs.py": "none: what a command of netlab's has printed, which netlab reads",
     "suites/performance.py": "what a case has printed: output/TEST/CASE-N.txt",
     "providers/uml/build/image.py": "failed.log",
     "providers/uml/build/package_images.py": "packages.lock and failed-fetch.log",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from minigts.machine import contained
 from minigts.providers.agent import ended
 from minigts.providers.uml.run.command_line import GuestKernel, have_restarted
 from minigts.providers.uml.run.supervisor import Kernels, Launch
@@ -19,7 +20,9 @@ WATCHED_S = 20.0
 
 @pytest.fixture
 def rundir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """It is the supervisor's working directory."""
+    """It is the supervisor's working directory. A process with the threads of pytest's workers cannot be forked safely,
+    as a supervisor forks itself to try namespaces: it is tried in a process of its own."""
+    monkeypatch.setattr(contained, "namespaces", contained.look)
     (tmp_path / "hosts" / "ams").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -32,8 +32,7 @@ def grade(
     ] = False,
     lessons: options.Lessons = None,
 ) -> None:
-    """Grade what students hand in: folders of lessons and transcripts of incidents, or archives of them (.zip, .tar,
-    .tar.gz).
+    """Grade what students hand in, lessons and transcripts of incidents: folders, or archives (.zip, .tar, .tar.gz).
 
     Verdicts follow from the answers and from the measurements of the student's check. A student could invent
     measurements, and a transcript; --again measures here, and plays the transcript's calls. Nothing that is handed in
