@@ -45,6 +45,7 @@ def test_all_incidents_are_absent_present_and_mended(tmp_path: Path, board: str)
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.alone  # programs that spin, beside other tests and on two processors, keep a lab from starting in its time
 def test_an_incident_is_played_by_hand_and_replayed_under_load(program: Program, tmp_path: Path) -> None:
     file = tmp_path / "routes-5.jsonl"
     told = program.succeeds("arena", "start", "routes/5", "--agent", "ana")
