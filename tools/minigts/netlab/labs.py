@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 from minigts import lab as running
-from minigts.errors import CommandFailed, InputError, Problem
+from minigts.errors import InputError, Problem
 from minigts.foreign import content
 from minigts.formats import detect, network
 from minigts.formats.network import Names, Network, Notes
@@ -124,10 +124,7 @@ def run(container: str, argv: Sequence[str], stdin: bytes = b"") -> tuple[int, s
     lab, host = find(container)
     if (late_s := _late_s(lab)) > 0:
         lab.provider.run(host, ["sleep", f"{late_s:.3f}"], timeout_s=COMMAND_S)
-    try:
-        done = lab.provider.run(host, list(argv), timeout_s=COMMAND_S, check=False, stdin=stdin)
-    except CommandFailed as error:
-        return 1, "", str(error)
+    done = lab.provider.run(host, list(argv), timeout_s=COMMAND_S, check=False, stdin=stdin)
     return done.code, content(done.stdout), content(done.stderr)
 
 
