@@ -42,7 +42,8 @@ def watch(lab: Lab, name: str, say: Progress, every_s: float = EVERY_S) -> Itera
 
 def _look(lab: Lab, hosts: SeesWork, name: str, say: Progress, every_s: float, over: threading.Event) -> None:
     with suppress(MinigtsError):  # a lab that is gone ends the seed, and whoever runs it says so
-        begun_s, before_s, before, looks = lab.provider.now_s(), lab.provider.now_s(), hosts.work(), 0
+        begun_s = before_s = lab.provider.now_s()
+        before, looks = hosts.work(), 0
         while not over.wait(every_s):
             looks += 1
             now_s, now = lab.provider.now_s(), hosts.work()

@@ -24,7 +24,8 @@ from minigts.providers import DEFAULT
 from minigts.session import bring_up, plans
 from minigts.topology.time import Time
 
-PREFIX = "clab-"
+CONTAINER, LAB = "clab-", "netlab-"
+"""How the names of containers and of labs begin."""
 NEEDED = {"/etc/frr/daemons": ("frr", "frr-pythontools")}
 """The packages of a host, by the file that netlab gives it."""
 BARE = """
@@ -93,7 +94,7 @@ def _require_plain_names(read: Network, file: Path) -> None:
 
 
 def lab_name(title: str) -> str:
-    return f"netlab-{title}"
+    return f"{LAB}{title}"
 
 
 def host_name(node: str) -> str:
@@ -104,7 +105,7 @@ def host_name(node: str) -> str:
 def find(container: str) -> tuple[Lab, str]:
     """The lab and the host of a container's name. Raises InputError."""
     for lab in running.all_labs():
-        title = lab.name.removeprefix("netlab-")
+        title = lab.name.removeprefix(LAB)
         if title != lab.name and (node := _node(container, title)) in {host.name for host in lab.plan.hosts}:
             return lab, node
     raise InputError(f"no container {container[:80]}: netlab's labs are brought up by: minigts netlab up")
@@ -112,7 +113,7 @@ def find(container: str) -> tuple[Lab, str]:
 
 def _node(container: str, title: str) -> str:
     """The host of a container's name in the lab of that title; empty if it is none."""
-    words = container.removeprefix(PREFIX).split("-")
+    words = container.removeprefix(CONTAINER).split("-")
     for length in range(1, len(words)):
         if network.title("-".join(words[:length]), "") == title:
             return host_name("-".join(words[length:]))
@@ -148,10 +149,10 @@ def put(container: str, source: Path, target: str) -> None:
 def containers() -> Sequence[Mapping[str, str]]:
     """Each container that is there, as `docker ps --format json` has it."""
     return [
-        {"Names": f"{PREFIX}{lab.name.removeprefix('netlab-')}-{host.name}", "State": "running", "Status": "Up",
+        {"Names": f"{CONTAINER}{lab.name.removeprefix(LAB)}-{host.name}", "State": "running", "Status": "Up",
          "Image": "minigts"}
         for lab in running.all_labs()
-        if lab.name.startswith("netlab-")
+        if lab.name.startswith(LAB)
         for host in lab.plan.hosts
     ]  # fmt: skip
 

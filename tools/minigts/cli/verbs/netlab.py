@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
+from minigts.cli.options import TimeOption
 from minigts.cli.verbs import LABS, Verb
-from minigts.errors import EnvironmentLacks, InputError
+from minigts.errors import EnvironmentLacks
 
 verb = Verb(LABS, 352)
 
@@ -18,9 +19,7 @@ def netlab(
         list[str] | None,
         typer.Argument(metavar="WORD…", help="What netlab is told: up, connect r1, validate, down, …."),
     ] = None,
-    time: Annotated[
-        str, typer.Option("--time", metavar="real|virtual", help="The time of the lab that `up` brings up.")
-    ] = "virtual",
+    time: TimeOption = None,
 ) -> None:
     """Run netlab with minigts in place of containerlab: its topologies, modules and validation, without root or Docker.
 
@@ -34,8 +33,6 @@ def netlab(
     from minigts.machine import shell
     from minigts.netlab import programs
 
-    if time not in ("real", "virtual"):
-        raise InputError(f"--time {time[:40]}: write real or virtual")
     found = shutil.which("netlab")
     if found is None:
         raise EnvironmentLacks("netlab is not on this machine: pip install networklab")
@@ -43,7 +40,7 @@ def netlab(
     if told[0] in ("up", "create") and not {"-p", "--provider"} & {*told}:
         told[1:1] = ["-p", "clab"]
     with programs.stand_ins() as place:
-        variables = programs.environment(place, time)
+        variables = programs.environment(place, time or "virtual")
         process = shell.start([found, *told], output=1, errors=2, stdin=0, env=variables, new_session=False)
         try:
             code = process.wait()

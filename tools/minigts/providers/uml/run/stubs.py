@@ -33,12 +33,12 @@ def work(kernels: Mapping[str, int], proc: Path = PROC) -> dict[str, WorkOfHost]
 
 def program_of(stub: int, proc: Path = PROC) -> Foreign:
     """The words with which a stub's program was started; empty if they are not to be had."""
-    top = b""
-    for line in text_of(proc / str(stub) / "maps").splitlines():
+    for line in reversed(text_of(proc / str(stub) / "maps").splitlines()):
         start, dash, end = line.split()[0].partition("-")
-        if dash and (page := _last_page(proc / str(stub) / "mem", int(start, 16), int(end, 16))).endswith(bytes(8)):
-            top = page if _strings(page) else top
-    return Foreign(" ".join(word.decode(errors="replace") for word in _strings(top)))
+        page = _last_page(proc / str(stub) / "mem", int(start, 16), int(end, 16)) if dash else b""
+        if page.endswith(bytes(8)) and (words := _strings(page)):
+            return Foreign(" ".join(word.decode(errors="replace") for word in words))
+    return Foreign()
 
 
 def _last_page(memory: Path, start: int, end: int) -> bytes:
