@@ -40,11 +40,12 @@ protocol ospf v2 {
 END
 }
 
-# ospf_instance: the least of the network's host numbers; 64 is that of the hosts' own routes.
+# ospf_instance: one more than the least of the network's host numbers; 0 and 64 are those of the hosts' own routes, by FRR
+# and by BIRD.
 ospf_instance() {
   local least
   least=$(printf '%s\n' "$HOST_INDEX" "${PEER_INDEXES[@]}" | sort -n | head -n 1)
-  echo $((least < 64 ? least : least + 1))
+  echo $((least < 63 ? least + 1 : least + 2))
 }
 
 # interfaces_to_several PATTERN: behind a switch there are several neighbours, who elect one to speak for the segment.

@@ -107,6 +107,17 @@ def test_a_segment_whose_far_end_is_cut_off_is_still_reached_by_the_near_one() -
     assert ways == {chain.hosts[1].address: {"eth1"}, chain.links[1].subnet: {"eth1"}}
 
 
+@pytest.mark.parametrize(("routing", "dark", "ports"), [
+    ("ospf", [], {"eth1"}), ("ospf", ["h2"], None), ("ospf", ["h3"], {"eth1"}), ("bgp", ["h2", "h3"], {"eth1"})
+])  # fmt: skip
+def test_an_end_without_a_carrier_announces_no_segment_by_ospf(
+    routing: str, dark: list[str], ports: set[str] | None
+) -> None:
+    chain = parse(f"name: x\nrouting: {routing}\nchain: {{hosts: 4, link: {{rtt: 4ms}}}}\n", "chain.yaml")
+    ways = router.expected_routes(chain, chain.hosts[0], {"h2-h3"}, [("h2-h3", end) for end in dark]).ports
+    assert ways.get(chain.links[1].subnet) == ports
+
+
 def test_ospf_adds_what_a_far_segment_costs_its_router_and_bgp_does_not() -> None:
     links = "{ends: [a, b], cost: 10}, {ends: [a, c], cost: 20}, {ends: [b, c], cost: {to: 30, from: 5}}"
     near = {"ospf": "eth2", "bgp": "eth1"}

@@ -172,10 +172,11 @@ OF_HOSTS = {
 }
 """A value of each key of hosts."""
 NEEDS_FILES = {"files", "compose"}
+NEEDS_A_PROTOCOL = "routing"
 OF_NEW_HOSTS = {"location", "memory", "sysctls", "ecn", "kernel", "environment", "run"}
 
 
-@pytest.mark.parametrize("key", [key for key in HOST_SETTINGS if key not in NEEDS_FILES])
+@pytest.mark.parametrize("key", [key for key in HOST_SETTINGS if key not in {*NEEDS_FILES, NEEDS_A_PROTOCOL}])
 def test_every_key_of_a_host_is_refused_with_its_name_or_only_describes_it(key: str) -> None:
     time = "real" if key == "gateway" else "virtual"
     made = changed(planned(SQUARE, time), SQUARE.replace("lju: ,", f"lju: {{{key}: {OF_HOSTS[key]}}},"))
@@ -187,7 +188,7 @@ def test_every_key_of_a_host_is_refused_with_its_name_or_only_describes_it(key: 
     assert key in said
 
 
-@pytest.mark.parametrize("key", [key for key in HOST_SETTINGS if key not in NEEDS_FILES])
+@pytest.mark.parametrize("key", [key for key in HOST_SETTINGS if key not in {*NEEDS_FILES, NEEDS_A_PROTOCOL}])
 def test_a_new_host_has_the_keys_that_it_can_have_and_others_are_refused(key: str) -> None:
     time = "real" if key == "gateway" else "virtual"
     text = SQUARE.replace("mil: }", f"mil: , par: {{{key}: {OF_HOSTS[key]}}}}}") + "- {ends: [par, bra], rtt: 4ms}\n"
@@ -199,6 +200,14 @@ def test_a_new_host_has_the_keys_that_it_can_have_and_others_are_refused(key: st
     else:
         (said,) = made.refused
         assert said.startswith(f"host par: {key}: ")
+
+
+def test_another_routing_program_is_refused_and_so_is_a_new_host() -> None:
+    text = SQUARE.replace("name: square", "name: square\nrouting: ospf")
+    other = changed(planned(text), text.replace("lju: ,", "lju: {routing: {engine: frr}},"))
+    assert any(each.startswith("host lju: routing: ") for each in other.refused)
+    more = text.replace("mil: }", "mil: , par: {routing: {engine: frr}}}") + "- {ends: [par, bra], rtt: 4ms}\n"
+    assert any("OSPF" in each for each in changed(planned(text), more).refused)
 
 
 OF_FILE = {

@@ -55,7 +55,7 @@ _SHOWN: Mapping[str, str] = {
     "containers": "command -v docker >/dev/null && docker ps -a --no-trunc || echo no containers",
     "routing": "none=1; for ctl in /run/minigts/underlay/*/bird.ctl /run/bird/bird.ctl; do"
     ' [ ! -S "$ctl" ] || { none=; birdc -s "$ctl" show protocols all; }; done;'
-    " [ -z \"$none\" ] || vtysh -c 'show running-config' 2>/dev/null || echo no daemon",
+    " [ -z \"$none\" ] || vtysh -c 'show running-config' -c 'show ip route' 2>/dev/null || echo no daemon",
 }
 READ = """\
 [ -f "$0" ] || { echo "$0 is no plain file" >&2; exit 1; }

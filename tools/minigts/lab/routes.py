@@ -11,6 +11,7 @@ from minigts.lab.record import Record
 from minigts.machine.progress import Progress
 from minigts.topology.plan.elements import Host, Switch
 from minigts.topology.plan.plan import Plan
+from minigts.topology.routing_engines import ENGINES
 
 READ_TIMEOUT_S = 20.0
 
@@ -24,17 +25,17 @@ def wait(lab: Lab, record: Record, progress: Progress) -> None:
     plan = lab.plan
     if not plan.has_routers:
         return
-    progress(f"waiting for the routes by {plan.routing.upper()}")
+    progress(f"waiting for the routes by {plan.protocol_title}")
     dead, limit_s = _without(plan, record), 4 * router.WAIT_S
     hosts = [each for each in lab.machines_on(record) if isinstance(each, Host)]
 
     def wait_on(host: Host) -> None:
-        ways = router.expected_routes(plan, host, dead)
+        ways = router.expected_routes(plan, host, dead, record.without_carrier)
         argv = ["bash", "-c", router.wait(plan, ways)]
         result = lab.provider.run(host.name, argv, timeout_s=limit_s, check=False)
         if result.code:
             different = router.differences(ways, parser_text(result.stdout).splitlines()) or [one_line(result.stderr)]
-            raise HostFailed(f"{host.name}: {plan.routing.upper()} has not converged: {'; '.join(different[:4])}")
+            raise HostFailed(f"{host.name}: {_by(plan, host)} has not converged: {'; '.join(different[:4])}")
 
     started_s = lab.provider.now_s()
     lab.work_on(hosts, wait_on)
@@ -42,7 +43,7 @@ def wait(lab: Lab, record: Record, progress: Progress) -> None:
     while any(lab.work_on(hosts, lambda host: differences(lab, host, record)).values()):
         lab.work_on(hosts, wait_on)
         if lab.provider.now_s() - started_s > limit_s:
-            raise HostFailed(f"the routes by {plan.routing.upper()} come and go: they were not complete in {limit_s} s")
+            raise HostFailed(f"the routes by {plan.protocol_title} come and go: they were not complete in {limit_s} s")
     progress(f"routes are complete after {lab.provider.now_s() - started_s:.1f} s")
 
 
@@ -57,4 +58,10 @@ def differences(lab: Lab, machine: Host | Switch, record: Record) -> list[str]:
         return []
     argv = ["sh", "-c", router.show(lab.plan)]
     shown = parser_text(lab.provider.run(machine.name, argv, timeout_s=READ_TIMEOUT_S).stdout).splitlines()
-    return router.differences(router.expected_routes(lab.plan, machine, _without(lab.plan, record)), shown)
+    ways = router.expected_routes(lab.plan, machine, _without(lab.plan, record), record.without_carrier)
+    return [f"{_by(lab.plan, machine)}: {each}" for each in router.differences(ways, shown)]
+
+
+def _by(plan: Plan, host: Host) -> str:
+    """`OSPF of FRR`."""
+    return f"{plan.protocol_title} of {ENGINES[host.engine].title}"

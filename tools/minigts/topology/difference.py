@@ -244,7 +244,7 @@ def _refused_of_link(was: Link, link: Link, before: Plan) -> Iterator[str]:
         if key in ("subnet", "vlans") and not other_vlans:
             yield f"subnet: {_OF_LINKS['subnet'].stays} ({was.subnet}, not {link.subnet})"
         elif key.startswith("cost") and before.has_routers:
-            yield f"hosts find their routes by {before.routing.upper()}, and the delays say what a link costs there"
+            yield f"hosts find their routes by {before.protocol_title}, and the delays say what a link costs there"
         elif key != "subnet":
             yield f"{fact.key}: {fact.stays}"
 
@@ -264,7 +264,7 @@ def _refused_coming_or_going(made: Difference, stay: set[str]) -> Iterator[str]:
     before, after = made.before, made.after
     what = ", ".join((*made.added, *made.removed, *made.added_links, *made.removed_links))
     if before.has_routers:
-        yield f"{what}: hosts find their routes by {before.routing.upper()}, whose costs depend on all links together"
+        yield f"{what}: hosts find their routes by {before.protocol_title}, whose costs depend on all links together"
     for plan in (before, after):
         for switch in plan.switches:
             moved = [port.link for port in switch.ports if port.link not in stay]

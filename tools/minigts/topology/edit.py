@@ -137,7 +137,7 @@ def _as_in_a_file(plan: Plan) -> Draft:
 def _require_as_a_file(plan: Plan, drafted: Draft, written: Mapping[str, Data]) -> None:
     """Raise InputError for the first thing that is wrong in a file of the lab with what is new in `drafted`."""
     document: dict[str, Data] = {
-        "routing": plan.routing,
+        "routing": {"protocol": plan.routing, "engine": next(iter(plan.engines))} if plan.has_routers else plan.routing,
         "subnets": plan.subnets,
         "overlay": plan.overlay,
         "groups": {each.name: [*each.hosts] for each in plan.groups} or None,

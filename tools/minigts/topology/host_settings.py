@@ -18,6 +18,7 @@ from minigts.topology.facts.hosts.location import Location
 from minigts.topology.facts.hosts.memory import Memory
 from minigts.topology.facts.hosts.processor import Processor
 from minigts.topology.facts.hosts.routes import Routes
+from minigts.topology.facts.hosts.routing import Routing
 from minigts.topology.facts.hosts.software import EnvironmentKey, FilesKey, Image, PackagesKey, Run
 from minigts.topology.facts.hosts.sysctls import Sysctls
 from minigts.topology.host_setting import HostSetting, PlannedNetwork
@@ -37,6 +38,7 @@ class HostSpec(Spec):
     processor: Processor = None
     gateway: Gateway = None
     routes: Routes = None
+    routing: Routing = None
     sysctls: Sysctls = None
     ecn: Ecn = None
     image: Image = None

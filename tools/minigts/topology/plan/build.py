@@ -35,6 +35,7 @@ from minigts.topology.routes.addresses import BUILTIN_ADDRESS, assign, free_addr
 from minigts.topology.routes.paths import add_costs
 from minigts.topology.routes.segments import Segment, Vlans
 from minigts.topology.routes.spanning_tree import path_cost
+from minigts.topology.routing_engines import DEFAULT_ENGINE, PROTOCOLS, EngineName
 from minigts.topology.time import Time
 
 Ends: TypeAlias = "dict[str, list[tuple[Link, Port]]]"
@@ -58,11 +59,11 @@ def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Pla
         for index in range(len(drafted.switches))
     )
     hosts = tuple(
-        host_of(host, index, _ports(host.name, ends, given), directory, of_lab)
+        host_of(host, index, _ports(host.name, ends, given), directory, of_lab, topology.routing.engine)
         for index, host in enumerate(drafted.hosts)
     )
     declared = _with_tree_costs(declared, drafted)
-    by_protocol = topology.routing in ("ospf", "bgp")
+    by_protocol = topology.routing.protocol in PROTOCOLS
     links = add_costs(hosts, switches, declared, ecmp=bool(topology.ecmp)) if by_protocol else declared
     return Plan(
         time=time,
@@ -75,15 +76,21 @@ def build(topology: Topology, drafted: Draft, time: Time, directory: str) -> Pla
 
 
 def host_of(
-    host: DraftHost, index: int, ports: tuple[HostPort, ...], directory: str, kernel: str | None = None
+    host: DraftHost,
+    index: int,
+    ports: tuple[HostPort, ...],
+    directory: str,
+    kernel: str | None = None,
+    engine: EngineName = DEFAULT_ENGINE,
 ) -> Host:
-    """A host of a plan, in a lab of that `kernel`."""
+    """A host of a plan, in a lab of that `kernel` and that routing program."""
     return Host(
         name=host.name,
         index=index,
         address=host_address(index),
         ports=ports,
         containers=containers.plan_containers(host.containers, directory),
+        engine=engine if host.spec.routing is None else host.spec.routing.engine,
         **_kernel(host.spec.kernel, kernel),
         **host_settings.planned_fields(host.spec),
     )

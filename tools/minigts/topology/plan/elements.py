@@ -49,6 +49,7 @@ from minigts.topology.routes.spanning_tree import (
     PRIORITY_STEP,
     Protocol,
 )
+from minigts.topology.routing_engines import DEFAULT_ENGINE, EngineName
 from minigts.topology.software import Software
 from minigts.topology.sysctls import MOST_SETTINGS, Sysctl
 
@@ -235,6 +236,12 @@ class Host(Machine):
         Fact(stays="hosts get their routes as they boot"),
     ] = ()
     """Routes that its file gives it. An empty list is not stored."""
+    engine: Annotated[
+        EngineName,
+        Field(exclude_if=lambda engine: engine == DEFAULT_ENGINE),
+        Fact(key="routing", stays="a host starts its routing program as it boots"),
+    ] = DEFAULT_ENGINE
+    """The program that speaks the lab's routing protocol, if it has one. The default is not stored."""
     gateway: Annotated[
         bool, Field(exclude_if=lambda gateway: not gateway), Fact(stays="a host gets its way out as it boots")
     ] = False

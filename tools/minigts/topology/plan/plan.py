@@ -25,6 +25,7 @@ from minigts.topology.routes import switched, underlay
 from minigts.topology.routes.paths import Underlay
 from minigts.topology.routes.several import SeveralWays
 from minigts.topology.routes.spanning_tree import BridgeTree
+from minigts.topology.routing_engines import ENGINES, PROTOCOLS
 from minigts.topology.sysctls import tuning_lines
 
 
@@ -140,7 +141,18 @@ class Plan(Stored):
     @property
     def has_routers(self) -> bool:
         """Whether the hosts find the plan's routes themselves, by a routing protocol."""
-        return self.routing in ("ospf", "bgp")
+        return self.routing in PROTOCOLS
+
+    @property
+    def protocol_title(self) -> str:
+        """The name of its hosts' routing protocol in sentences: OSPF, IS-IS. Only in a lab that has one."""
+        return PROTOCOLS[self.routing]
+
+    @property
+    def engines(self) -> Mapping[str, tuple[str, ...]]:
+        """The hosts by the program that speaks their routing protocol, in the order of `ENGINES`."""
+        found = {name: tuple(host.name for host in self.hosts if host.engine == name) for name in ENGINES}
+        return {name: hosts for name, hosts in found.items() if hosts}
 
     @property
     def has_several_ways(self) -> bool:

@@ -62,7 +62,7 @@ class Stored(Frozen):
     name: Annotated[Name, Fact(stays="the name of a topology is that of its labs")]
     description: Annotated[Description, DESCRIBED]
     routing: Annotated[
-        Literal["routed", "neighbours", "ospf", "bgp"],
+        Literal["routed", "neighbours", "ospf", "bgp", "isis"],
         Fact(stays="hosts find their routes otherwise from their start on", network=True),
     ]
     ecmp: Annotated[

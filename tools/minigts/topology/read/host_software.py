@@ -20,6 +20,7 @@ from minigts.topology.containers import ContainerSpec, is_file, is_path
 from minigts.topology.host_settings import HostSpec
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.declared import Draft, DraftHost
+from minigts.topology.routing_engines import DEFAULT_ENGINE, ENGINES, PROTOCOLS, written_engine, written_protocol
 from minigts.topology.software import (
     LONGEST_FILE_NAME,
     Command,
@@ -112,6 +113,7 @@ class _Layers:
         own = host.where if host.where[0] == "hosts" else (host.where[0], "host")
         given = [(where, spec) for where in (own, ("defaults", "host")) if (spec := self._spec(where)) is not None]
         packages = next(((at, spec.packages) for at, spec in given if spec.packages is not None), ((), ()))
+        of_engine = self._package_of_engine(host, given, packages[1])
         files = next((at for at, spec in given if spec.files is not None), None)
         environment = next((spec.environment for _, spec in given if spec.environment is not None), {})
         run = next(((at, spec.run) for at, spec in given if spec.run is not None), ((), ()))
@@ -119,11 +121,17 @@ class _Layers:
         if image is not None and packages[1]:
             where = (*packages[0], "packages")
             self.findings.append((where, "are Debian's, and this host has its own image: install them in that image"))
+        elif image is not None and of_engine:
+            why = f"this host has its own image, which takes no Debian package, as {of_engine[0].name} is: write"
+            self.findings.append(((*image[0], "image"), f"{why} `routing: {{engine: {DEFAULT_ENGINE}}}` for it"))
         return Software(
             root=None if image is None else self._root(*image),
-            packages=tuple(
-                Package(name=name, place=self._place((*packages[0], "packages", index)))
-                for index, name in enumerate(packages[1])
+            packages=(
+                *(
+                    Package(name=name, place=self._place((*packages[0], "packages", index)))
+                    for index, name in enumerate(packages[1])
+                ),
+                *of_engine,
             ),
             files=() if files is None else self._files_at(files),
             environment=tuple(Variable(name=name, value=value) for name, value in environment.items()),
@@ -131,6 +139,22 @@ class _Layers:
                 Command(text=text, place=self._place((*run[0], "run", index))) for index, text in enumerate(run[1])
             ),
         )
+
+    def _package_of_engine(
+        self, host: DraftHost, given: Sequence[tuple[Location, HostSpec]], written: Sequence[str]
+    ) -> tuple[Package, ...]:
+        """The package of the host's routing program, where the lab has a protocol and the file does not name the
+        package itself."""
+        document = self._tree.data
+        assert isinstance(document, dict), "a document with hosts is a mapping"
+        engine = written_engine(document) or DEFAULT_ENGINE if host.spec.routing is None else host.spec.routing.engine
+        package = ENGINES[engine].package
+        if written_protocol(document) not in PROTOCOLS or not package:
+            return ()
+        if package in {name.partition("=")[0] for name in written}:
+            return ()
+        own = next((at for at, spec in given if spec.routing is not None), ())
+        return (Package(name=package, place=self._place((*own, "routing"))),)
 
     def _root(self, where: Location, image: str) -> Root:
         if is_file(image):

@@ -30,7 +30,7 @@ from minigts.topology.facts.lab.kernel import Kernel
 from minigts.topology.facts.lab.kubernetes import Kubernetes
 from minigts.topology.facts.lab.name import LabName
 from minigts.topology.facts.lab.overlay import Overlay
-from minigts.topology.facts.lab.routing import Routing
+from minigts.topology.facts.lab.routing import Routing, RoutingChoice
 from minigts.topology.facts.lab.schedule import Schedule
 from minigts.topology.facts.lab.seed import Seed
 from minigts.topology.facts.lab.subnets import Subnets
@@ -107,7 +107,7 @@ class Topology(Spec):
 
     name: LabName
     description: Description = None
-    routing: Routing = "routed"
+    routing: Routing = RoutingChoice(protocol="routed")
     ecmp: Ecmp = None
     bfd: Bfd = None
     time: Time = None

@@ -23,6 +23,7 @@ from minigts.topology.routes import segments
 from minigts.topology.routes.addresses import DEFAULT_SUBNETS, assign, capacity, overlaps
 from minigts.topology.routes.graph import connected_components
 from minigts.topology.routes.segments import NO_VLAN, Segment
+from minigts.topology.routing_engines import PROTOCOLS, written_protocol
 from minigts.topology.time import Time
 
 _LISTED = 12
@@ -59,7 +60,7 @@ def check(
     groups = written_groups(document)
     yield from _by_routes(document, drafted)
     yield from _hosts(document, drafted)
-    yield from _connected(drafted, document.get("routing"), hosts, groups)
+    yield from _connected(drafted, written_protocol(document), hosts, groups)
     yield from _overlay(document.get("overlay"), known_overlays)
     yield from _kernels(document, wrong_kernel)
     yield from _untimely(document, time)
@@ -212,7 +213,7 @@ def _connected(
         among = [[name for name in members if name in part] for part in parts]
         if len(own := [part for part in among if part]) > 1:
             yield ("groups", group), f"no link joins {_in_words(own)}; the hosts of a group reach each other over links"
-    if routing not in (None, "routed", "ospf", "bgp"):
+    if routing not in (None, "routed", *PROTOCOLS):
         return
     remedy = "join them with links, or write `routing: neighbours`"
     if not groups and len(parts) > 1:
@@ -225,7 +226,7 @@ def _connected(
 def _by_routes(document: Mapping[str, Data], drafted: Draft) -> Iterator[Finding]:
     """Costs of links, in a lab that has no routes."""
     costly = next((link for link in drafted.links if link.costs is not None), None)
-    if document.get("routing") == "neighbours" and costly is not None:
+    if written_protocol(document) == "neighbours" and costly is not None:
         yield costly.where, "`routing: neighbours` leaves hosts without routes, so a cost has no effect; take it out"
 
 

@@ -14,6 +14,7 @@ from minigts.topology.fields import HOST_NAME
 from minigts.topology.host_setting import Elsewhere, HostSetting, Misfit, PlannedNetwork
 from minigts.topology.plan.elements import MOST_ROUTES, Host, OwnRoute
 from minigts.topology.routes import own_routes
+from minigts.topology.routing_engines import PROTOCOLS, written_protocol
 
 
 def _routes(value: object) -> dict[str, str]:
@@ -39,8 +40,8 @@ def _is(kind: Callable[[str], object], text: str) -> bool:
 
 
 def _problems(value: Mapping[str, str], document: Mapping[str, Data]) -> Iterator[Finding]:
-    protocol = document.get("routing")
-    if protocol in ("ospf", "bgp"):
+    protocol = written_protocol(document)
+    if protocol in PROTOCOLS:
         yield (), f"the hosts find their routes by {protocol}: write `routing: routed`, or take the routes out"
     if protocol == "neighbours":
         why = "`routing: neighbours` leaves hosts without routes"

@@ -9,6 +9,8 @@ from pydantic import Field
 
 from minigts.topology.containers import IMAGE
 from minigts.topology.host_setting import Elsewhere, Feature, HostSetting
+from minigts.topology.plan.elements import Host
+from minigts.topology.routing_engines import ENGINES
 from minigts.topology.software import (
     ENVIRONMENT,
     FILES,
@@ -20,6 +22,14 @@ from minigts.topology.software import (
     Files,
     Packages,
 )
+
+
+def _asks_for_packages(host: Host) -> str:
+    if host.software is None or not host.software.packages:
+        return ""
+    of_engine = ENGINES[host.engine].package
+    return "packages:" if {each.name for each in host.software.packages} != {of_engine} else f"engine: {host.engine}"
+
 
 SOFTWARE = HostSetting(
     page="",
@@ -74,7 +84,7 @@ PackagesKey: TypeAlias = Annotated[
         features=(
             Feature(
                 name="packages",
-                asks=lambda host: "packages:" if host.software is not None and host.software.packages else "",
+                asks=_asks_for_packages,
                 place=lambda host: host.software and host.software.packages[0].place,
             ),
         ),

@@ -14,6 +14,7 @@ from minigts.topology.host_setting import Elsewhere
 from minigts.topology.lab_setting import NOWHERE, LabSetting
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.declared import Draft
+from minigts.topology.routing_engines import PROTOCOLS, written_protocol
 
 MULTIPLIER = 3
 """After how many intervals without a packet a neighbour is gone; FRR's and Cisco's default, BIRD's is 5."""
@@ -26,7 +27,7 @@ def _interval_ms(value: object) -> int | None:
 
 
 def _problems(document: Mapping[str, Data], _: Draft) -> Iterator[Finding]:
-    if document["bfd"] != "false" and document.get("routing") not in ("ospf", "bgp"):
+    if document["bfd"] != "false" and written_protocol(document) not in PROTOCOLS:
         yield ("bfd",), "only a routing protocol asks for BFD: write `routing: ospf` or `bgp`, or take it out"
 
 
@@ -45,7 +46,7 @@ Bfd: TypeAlias = Annotated[
         problems=_problems,
         sentence=_sentence,
         page="""\
-optional, with `routing: ospf` or `bgp` · time from 10 ms to 10 s, or `false` · default: `false` · `bfd: 100ms`
+optional, with `routing: ospf`, `bgp` or `isis` · time from 10 ms to 10 s, or `false` · default: `false` · `bfd: 100ms`
 
 How often the two ends of each link tell each other by Bidirectional Forwarding Detection (RFC 5880) that they are
 there. Three such times after its last packet a neighbour counts as gone, and the routing protocol is told; without BFD

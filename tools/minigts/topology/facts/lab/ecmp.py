@@ -14,6 +14,7 @@ from minigts.topology.host_setting import Elsewhere
 from minigts.topology.lab_setting import NOWHERE, LabSetting
 from minigts.topology.plan.plan import Plan
 from minigts.topology.read.declared import Draft
+from minigts.topology.routing_engines import written_protocol
 
 _HASHES = get_args(Hashed)
 
@@ -26,7 +27,7 @@ def _hashed(value: object) -> str | None:
 
 
 def _problems(document: Mapping[str, Data], _: Draft) -> Iterator[Finding]:
-    if document["ecmp"] != "false" and document.get("routing") == "neighbours":
+    if document["ecmp"] != "false" and written_protocol(document) == "neighbours":
         why = "`routing: neighbours` leaves hosts without routes"
         yield ("ecmp",), f"{why}, so there is nothing to spread; take one of the two out"
 
