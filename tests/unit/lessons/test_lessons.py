@@ -10,6 +10,7 @@ from typing import cast
 
 import pytest
 import tc_hosts
+from pydantic import ValidationError
 
 import minigts
 from minigts import lab as labs
@@ -19,7 +20,7 @@ from minigts.lab import Change, Lab
 from minigts.lessons import breaks, folder, regrade
 from minigts.lessons.evidence_file import EvidenceFile
 from minigts.lessons.hidden_figures import why_fault_hidden, why_hidden
-from minigts.lessons.model import FIGURES, FOLDER, Again, all_lessons, lesson, numbers
+from minigts.lessons.model import FIGURES, FOLDER, Again, Lesson, all_lessons, lesson, numbers
 from minigts.lessons.verdicts import Evidence, have_passed, judge
 from minigts.serve import lessons as served
 from minigts.topology.read.load import parse
@@ -31,6 +32,31 @@ def work(place: Path, answers: str) -> folder.StudentWork:
     folder.predict(lesson(1), place / "one", "32.5ms")
     (place / "one" / folder.ANSWERS).write_text(f"answers: {{{answers}}}\n")
     return folder.read(place / "one")
+
+
+def test_a_wrong_figure_is_explained_with_the_figures_of_the_student_s_seed(tmp_path: Path) -> None:
+    numbered = lesson(1)
+    folder.start(numbered, tmp_path / "one", "ana")
+    first, second, third = (numbered.draw_values("ana")[name] for name in ("first", "second", "third"))
+    one_way_ms = sum(numbered.figures("ana").values())
+    folder.predict(numbered, tmp_path / "one", f"{one_way_ms}ms")
+    (prediction, *_) = judge(folder.read(tmp_path / "one"), Evidence({}))
+    assert f"that is one way, {first} + {second} + {third}; a round trip goes both ways" in prediction.says
+    assert (first, second, third) != tuple(numbered.draw_values(None).values()), "or the test shows nothing"
+
+
+@pytest.mark.parametrize(
+    ("says", "why"),
+    [
+        ("that is $fourth", "the text .that is $fourth. has $fourth, and nothing is drawn as that"),
+        ("that costs 5 $", "the text .that costs 5 $. has a $ without a name behind it"),
+    ],
+)
+def test_a_hint_names_only_what_is_drawn(says: str, why: str) -> None:
+    known = lesson(1).lesson.model_dump(by_alias=True)
+    known["predict"]["hints"][0]["says"] = says
+    with pytest.raises(ValidationError, match=re.escape(why).replace(r"\.", ".")):
+        Lesson.model_validate(known)
 
 
 def test_a_right_solution_passes_though_its_prediction_was_wrong(tmp_path: Path) -> None:

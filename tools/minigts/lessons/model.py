@@ -74,6 +74,7 @@ class Hint(Strict):
 
     near: Expression
     says: str
+    """The text, with `$name` for a drawn value as the student's topology has it."""
 
 
 class RightValues(Strict):
@@ -86,7 +87,7 @@ class RightValues(Strict):
     most: Expression | None = None
     hints: tuple[Hint, ...] = ()
     otherwise: str
-    """The text for a wrong figure that fits no hint."""
+    """The text for a wrong figure that fits no hint, with `$name` as in a hint."""
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -163,21 +164,26 @@ class Lesson(Strict):
         if bool(self.find) == (self.predict is not None) or (self.find and (self.answers or self.measure)):
             raise ValueError("write either `predict:` and `answers:`, or `find:`")
         breaks.find_kinds(self.find)
-        if not (template := Template(self.topology)).is_valid():
-            raise ValueError("its topology has a $ without a name behind it; write $$ for the sign itself")
-        if strange := sorted(set(template.get_identifiers()) - set(self.draw)):
-            raise ValueError(
-                f"its topology has {', '.join(f'${name}' for name in strange)}, and nothing is drawn as that"
-            )
+        self._require_drawn("its topology", self.topology)
         measured = {name for each in self.measure for name in each.gives}
         known = {*(name for name, each in self.draw.items() if each.kind != "word"), *self.answers, *measured}
         wanted = (*([self.predict] if self.predict else []), *self.answers.values(), *self.checks.values())
+        for each in wanted:
+            for text in (each.otherwise, *(hint.says for hint in each.hints)):
+                self._require_drawn(f"the text {quote(text)}", text)
         used = {name for each in wanted for text in _expressions(each) for name in formula(text).names}
         if unknown := sorted({*used, *self.checks} - known):
             raise ValueError(f"nothing is drawn, asked or measured as {', '.join(unknown)}")
         if lost := sorted({each.file for each in self.again if each.file is not None} - set(self.files)):
             raise ValueError(f"nothing is handed out as {', '.join(lost)}")
         return self
+
+    def _require_drawn(self, what: str, text: str) -> None:
+        """Raises ValueError where a text has a `$name` of which nothing is drawn."""
+        if not (template := Template(text)).is_valid():
+            raise ValueError(f"{what} has a $ without a name behind it; write $$ for the sign itself")
+        if strange := sorted(set(template.get_identifiers()) - set(self.draw)):
+            raise ValueError(f"{what} has {', '.join(f'${name}' for name in strange)}, and nothing is drawn as that")
 
 
 def _expressions(wanted: RightValues) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from string import Template
 
 from minigts.language.formula import formula
 from minigts.lessons.folder import WHAT, WHERE, StudentWork
@@ -52,17 +53,20 @@ def judge(work: StudentWork, evidence: Evidence) -> tuple[LessonVerdict, ...]:
     if lesson.find:
         return (*_of_fault(work, evidence), *(LessonVerdict("lab", False, why) for why in evidence.lacking))
     known = _known(work, evidence)
-    found = [] if lesson.predict is None else [_of_prediction(work, lesson.predict, known)]
+    drawn = work.numbered.draw_values(work.seed)
+    found = [] if lesson.predict is None else [_of_prediction(work, lesson.predict, known, drawn)]
     for name, asked in lesson.answers.items():
         given = work.answers.get(name)
         found.append(
             LessonVerdict(name, False, "no answer in answers.yaml yet")
             if given is None
-            else _of(name, asked, given, known)
+            else _of(name, asked, given, known, drawn)
         )
     for name, wanted in lesson.checks.items():
         shown = evidence.figures.get(name)
-        found.append(LessonVerdict(name, False, "not measured") if shown is None else _of(name, wanted, shown, known))
+        found.append(
+            LessonVerdict(name, False, "not measured") if shown is None else _of(name, wanted, shown, known, drawn)
+        )
     return (*found, *(LessonVerdict("lab", False, why) for why in evidence.lacking))
 
 
@@ -88,11 +92,13 @@ def _of_fault(work: StudentWork, evidence: Evidence) -> Iterator[LessonVerdict]:
         yield LessonVerdict(MENDED, False, "not measured")
 
 
-def _of_prediction(work: StudentWork, asked: Asked, known: Mapping[str, float]) -> LessonVerdict:
+def _of_prediction(
+    work: StudentWork, asked: Asked, known: Mapping[str, float], drawn: Mapping[str, str]
+) -> LessonVerdict:
     if work.prediction is None:
         command = f"minigts lesson {work.numbered.number} predict FIGURE"
         return LessonVerdict("prediction", False, f"predict first: {command}")
-    judged = _of("prediction", asked, work.prediction, known)
+    judged = _of("prediction", asked, work.prediction, known, drawn)
     if judged.ok is None:
         return judged
     if judged.ok:
@@ -100,7 +106,10 @@ def _of_prediction(work: StudentWork, asked: Asked, known: Mapping[str, float]) 
     return LessonVerdict("prediction", None, judged.says)
 
 
-def _of(name: str, wanted: RightValues, given: float, known: Mapping[str, float]) -> LessonVerdict:
+def _of(
+    name: str, wanted: RightValues, given: float, known: Mapping[str, float], drawn: Mapping[str, str]
+) -> LessonVerdict:
+    """The verdict on one figure. The texts of a lesson have the values that were drawn for this student."""
     told = value_text(wanted.kind, given)
     try:
         within = formula(wanted.within).value(known)
@@ -109,12 +118,12 @@ def _of(name: str, wanted: RightValues, given: float, known: Mapping[str, float]
         for hint in wanted.hints:
             near = formula(hint.near).value(known)
             if abs(given - near) <= max(within, HINT_SHARE * abs(near)):
-                return LessonVerdict(name, False, f"{told}: {hint.says}")
+                return LessonVerdict(name, False, f"{told}: {Template(hint.says).substitute(drawn)}")
     except KeyError as missing:
         return LessonVerdict(name, None, f"{told}: not judged, since {missing.args[0]} is not known")
     except ValueError as error:
         return LessonVerdict(name, False, f"{told}: cannot be judged: {error}")
-    return LessonVerdict(name, False, f"{told}: {wanted.otherwise}")
+    return LessonVerdict(name, False, f"{told}: {Template(wanted.otherwise).substitute(drawn)}")
 
 
 def _fits(wanted: RightValues, given: float, within: float, known: Mapping[str, float]) -> bool:
