@@ -18,10 +18,10 @@
 #   MINIGTS_ARCHIVE_DAY    the day whose snapshot has them, if it is not the one in ../debian.sh
 #   and those of ../debian.sh and ../fetch.sh. ./sources lists the User-Mode Linux kernels that were proven
 #
-# Needs some 700 MB, for root in OUTPUT, for others in /var/tmp, where the agent is compiled before (../agent). Leaves in
-# OUTPUT: root.ext4, boot/ (the User-Mode Linux kernel with its libraries), packages.lock, and, if the kernel was not
-# proven, a file `unproven` with its version, and, if the packages of a lock were not to be had, `unlocked` with the reason;
-# until --pack also the unpacked root.
+# Needs some 700 MB, for root in OUTPUT, for others in /var/tmp, and 1.2 GB in /var/tmp, where the agent is compiled
+# meanwhile (../agent). Leaves in OUTPUT: root.ext4, boot/ (the User-Mode Linux kernel with its libraries),
+# packages.lock, and, if the kernel was not proven, a file `unproven` with its version, and, if the packages of a lock
+# were not to be had, `unlocked` with the reason; until --pack also the unpacked root.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -93,8 +93,25 @@ also() {
   echo "--customize-hook=chroot \"\$1\" /tmp/${MINIGTS_ALSO##*/}/customize.sh"
 }
 
-# The build of the agent is in this script's process group, and ends with it.
-compile_agent() { env -u MINIGTS_LIFELINE "$here/../agent/build.sh" "$output"; }
+# Compiles the agent while the root is made. It is in this script's process group, and ends with it. Its messages are kept
+# apart until it has ended.
+begin_agent() {
+  mkdir "$output/agent"
+  env -u MINIGTS_LIFELINE "$here/../agent/build.sh" "$output/agent" &>"$output/agent/log" &
+  agent=$!
+}
+
+# Puts the agent into the root. Root of a user namespace may not enter OUTPUT, so it is given a descriptor.
+install_agent() {
+  local status=0
+  wait "$agent" || status=$?
+  cat "$output/agent/log" >&2
+  ((status == 0)) || fatal "the hosts' agent could not be compiled"
+  [[ ! -e $output/agent/unlocked ]] || cat "$output/agent/unlocked" >>"$output/unlocked"
+  # shellcheck disable=SC2016
+  as_root sh -c 'cat >"$1" && chmod 755 "$1"' sh "$work/usr/lib/minigts/agent" <"$output/agent/agent"
+  rm -r -- "$output/agent"
+}
 
 # Prints the options by which the root gets its packages, one a line.
 options_of_packages() {
@@ -137,7 +154,7 @@ bootstrap() {
     --customize-hook="$(add_suite "$kernel_suite")" \
     --customize-hook='rm -f "$1"/etc/ssh/ssh_host_*' \
     "${hooks[@]}" \
-    --customize-hook="copy-in ${here@Q} ${output@Q}/agent /tmp" \
+    --customize-hook="copy-in ${here@Q} /tmp" \
     --customize-hook='chroot "$1" /tmp/image/customize.sh' \
     --customize-hook="$(name_debian)"
 }
@@ -195,12 +212,13 @@ undo() {
 
 build() {
   end_with_caller
+  begin_agent
   fetch_kernel
-  compile_agent
   make_work_directory
   bootstrap
+  install_agent
   remove_fetched
-  rm -f -- "$output/lock-preferences" "$output/agent"
+  rm -f -- "$output/lock-preferences"
   take_out_kernel
   take_out_leavings
   make_file_system

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs inside a fresh Debian root as build.sh's customize hook, and turns it into a host's. In /tmp are image/ (this
-# directory) and agent, which build.sh has copied there; other files in /tmp are mmdebstrap's.
+# Runs inside a fresh Debian root as build.sh's customize hook, and turns it into a host's. In /tmp is image/ (this
+# directory), which build.sh has copied there; other files in /tmp are mmdebstrap's. The agent comes afterwards.
 set -euo pipefail
 
 readonly own=/usr/lib/minigts
@@ -10,7 +10,7 @@ readonly kept_modules='net drivers/net fs/overlayfs fs/fuse lib crypto arch'
 
 install_own_programs() {
   install -d "$own"
-  install -m 755 /tmp/agent /tmp/image/finish "$own/"
+  install -m 755 /tmp/image/finish "$own/"
   ln -s agent "$own/probe"
 }
 
@@ -87,7 +87,7 @@ write_package_lock() {
 }
 
 remove_what_nobody_reads() {
-  rm -rf /tmp/image /tmp/agent /tmp/measure /tmp/archive /var/cache/apt/* /var/cache/debconf/* /var/log/* \
+  rm -rf /tmp/image /tmp/measure /tmp/archive /var/cache/apt/* /var/cache/debconf/* /var/log/* \
     /usr/share/{doc,man,info,locale,lintian,bug} /usr/lib/python3*/test /usr/share/python3/debpython/__pycache__
 }
 

@@ -77,7 +77,7 @@ def test_room_is_asked_for_where_the_cache_will_be(tmp_path: Path, monkeypatch: 
     rooms = image.room()
     assert rooms[0].directory == tmp_path / "not" / "there" / "images"
     assert all(each.free_mb > 0 for each in rooms)
-    assert sum(each.needed_mb for each in rooms) == image.UNPACKED_MB + image.PACKED_MB
+    assert sum(each.needed_mb for each in rooms) == image.UNPACKED_MB + image.AGENT_MB + image.PACKED_MB
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -36,8 +36,9 @@ UNDO_TIMEOUT_S = 120.0
 FINISH_TIMEOUT_S = 180.0
 FINISH_MB = 512
 """Memory of the host with Docker that finishes the image."""
-UNPACKED_MB, PACKED_MB = 1200, 800
-"""MB that a build needs for the unpacked root, and that the image then needs, with a reserve."""
+UNPACKED_MB, AGENT_MB, PACKED_MB = 1200, 1200, 800
+"""MB that a build needs for the unpacked root and, meanwhile, for compiling the agent; and that the image then needs,
+with a reserve."""
 WORK_DIRECTORY = Path("/var/tmp")
 """The directory in which build.sh compiles the agent and, for users other than root, unpacks."""
 IMAGE_MB = 2500
@@ -204,9 +205,10 @@ def remove() -> None:
 def room() -> tuple[Room, ...]:
     """The room that a build needs and that is free, one entry for each file system."""
     images = paths.cache_root() / "images"
-    needed_mb = {images: UNPACKED_MB + PACKED_MB}
+    needed_mb = {images: UNPACKED_MB + AGENT_MB + PACKED_MB}
     if existing(images).stat().st_dev != WORK_DIRECTORY.stat().st_dev:
-        needed_mb = {images: PACKED_MB + (UNPACKED_MB if os.geteuid() == 0 else 0), WORK_DIRECTORY: UNPACKED_MB}
+        here, there = (UNPACKED_MB, 0) if os.geteuid() == 0 else (0, UNPACKED_MB)
+        needed_mb = {images: PACKED_MB + here, WORK_DIRECTORY: AGENT_MB + there}
     return tuple(
         Room(place, needed, shutil.disk_usage(existing(place)).free >> 20) for place, needed in needed_mb.items()
     )
