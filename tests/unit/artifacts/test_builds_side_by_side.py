@@ -51,12 +51,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str
     monkeypatch.setattr(image, "present", lambda: None)
     monkeypatch.setattr(image, "ensure", lambda say: image.Image(tmp_path / "image"))
 
-    def ensure(kernel: str, lab_clock: str) -> list[str]:
+    def ensure(kernel: str, lab_clock: str, meanwhile: Callable[[], object] | None = None) -> list[str]:
         made = [product(tmp_path, "kernel", kernel), product(tmp_path, "clock", lab_clock)]
         monkeypatch.setattr(kernel_build, "product", lambda: made[0])
         monkeypatch.setattr(clock_build, "product", lambda: made[1])
         said: list[str] = []
-        build_all.ensure(said.append)
+        build_all.ensure(said.append, meanwhile)
         return said
 
     return ensure
@@ -78,6 +78,31 @@ def test_they_are_built_side_by_side_and_it_is_said_what_could_be_done_meanwhile
     assert kernel_build.present() is not None
     assert clock_build.present() is not None
     assert build_all.uncompiled_products() == ()
+
+
+def test_what_is_done_meanwhile_has_the_image_and_not_the_kernel(
+    place: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    kernels = []
+
+    def meanwhile() -> None:
+        kernels.append(kernel_build.present())
+        (tmp_path / "seen").touch()
+
+    place(f"while [[ ! -e {tmp_path}/seen ]]; do sleep 0.01; done", HERE, meanwhile)
+    assert kernels == [None]
+    assert kernel_build.present() is not None
+    build_all.ensure(lambda _: None, meanwhile)
+    assert kernels == [None], "there is nothing to wait for"
+
+
+def test_what_fails_meanwhile_breaks_the_builds_off(place: Callable[..., list[str]], tmp_path: Path) -> None:
+    def meanwhile() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        place(f"{HERE}; sleep 60", f"{HERE}; sleep 60", meanwhile)
+    assert not list((tmp_path / "cache").rglob("building-*"))
 
 
 @pytest.mark.parametrize(
@@ -201,8 +226,8 @@ def test_real_time_lacks_nothing_there(small: Path) -> None:
 
 def test_room_on_one_disk_is_asked_for_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINIGTS_CACHE", str(tmp_path / "cache"))
-    # The kernel's sources and objects, the clock's, the image unpacked and packed.
-    assert sum(each.needed_mb for each in build_all.room()) == 3500 + 1500 + 1200 + 800
+    # The kernel's sources and objects, the clock's, the image unpacked, its agent, the image packed.
+    assert sum(each.needed_mb for each in build_all.room()) == 3500 + 1500 + 1200 + 1200 + 800
     same = Path("/var/tmp").stat().st_dev == tmp_path.stat().st_dev
     assert len(build_all.room()) == (1 if same else 2)
     assert build_all.room()[0].what == "the full kernel, the clock of virtual time and the hosts' image"

@@ -316,7 +316,7 @@ class Another(FakeProvider):
 
 
 class Prepared(Another):
-    def prepare(self, progress: Any) -> None:
+    def prepare(self, progress: Any, meanwhile: Any = None) -> None:
         progress("the moon rises")
 
 

@@ -67,8 +67,13 @@ class Product:
         ready = paths.cache_entry(self._ready())
         return ready if ready.is_dir() else None
 
-    def ensure(self, progress: Progress, broken_off: threading.Event | None = None) -> Path:
-        """The product's directory, built now if necessary.
+    def ensure(
+        self,
+        progress: Progress,
+        broken_off: threading.Event | None = None,
+        behind: threading.Event | None = None,
+    ) -> Path:
+        """The product's directory, built now if necessary; while `behind` is set, other programs go first.
 
         Raises EnvironmentLacks when it cannot be built, and BrokenOff once another thread has set `broken_off`; then
         nothing is left of the build.
@@ -79,7 +84,7 @@ class Product:
         self.store.mkdir(parents=True, exist_ok=True)
         lock = builders.lock_of(self._ready()) if self.shares_store else self.store / "lock"
         with builders.only_builder(lock, self.name, progress, broken_off):
-            return self.present() or self._build(progress, broken_off)
+            return self.present() or self._build(progress, broken_off, behind)
 
     def remove(self) -> None:
         """Remove the product of this recipe from the user's own cache, if it is built there."""
@@ -95,7 +100,7 @@ class Product:
     def _ready(self) -> Path:
         return self.store / self.key
 
-    def _build(self, progress: Progress, broken_off: threading.Event | None) -> Path:
+    def _build(self, progress: Progress, broken_off: threading.Event | None, behind: threading.Event | None) -> Path:
         for left in builders.abandoned_directories(self._ready()):
             shutil.rmtree(left)
         lacking = self.lack_of_room()
@@ -114,6 +119,7 @@ class Product:
                     env=self.settings,
                     umask=shell.FOR_OTHERS,
                     broken_off=broken_off,
+                    behind=behind,
                 )
             place.rename(ready)
             times_seen.add(builders.BUILDING, self.name, time.monotonic() - began)
@@ -173,15 +179,17 @@ def time_left(elapsed_s: float, steps: int, of: int) -> str:
 @contextmanager
 def compiling(products: Sequence[Product], progress: Progress) -> Iterator[list[Exception]]:
     """A context that compiles each product in a thread, and waits for all at its end. It yields the list of failures,
-    which is complete after the end. All products are needed, so the first failure breaks the other builds off.
+    which is complete after the end. All products are needed, so the first failure breaks the other builds off. What is
+    done in the context goes before the compilers, as somebody waits for it.
 
     If the block fails or is interrupted, the builds are broken off, too; nothing is left of a build that is broken off.
     """
-    broken_off, failures = threading.Event(), list[Exception]()
+    broken_off, behind, failures = threading.Event(), threading.Event(), list[Exception]()
+    behind.set()
 
     def compile_one(product: Product) -> None:
         try:
-            product.ensure(progress, broken_off)
+            product.ensure(progress, broken_off, behind)
             progress(f"the {product.name} is built")
         except BrokenOff:
             pass
@@ -195,6 +203,7 @@ def compiling(products: Sequence[Product], progress: Progress) -> Iterator[list[
         try:
             builds = [pool.submit(compile_one, product) for product in products]
             yield failures
+            behind.clear()
             wait(builds)
         finally:
             broken_off.set()

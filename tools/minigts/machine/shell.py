@@ -19,6 +19,8 @@ from minigts.errors import BrokenOff, CommandFailed, CommandTimeout, Environment
 from minigts.machine import proc
 
 _PR_SET_PDEATHSIG = 1
+BEHIND = 10
+"""The nice value of a session that gives way, sched(7): a tenth of the processors beside one other session."""
 LOOK_EVERY_S = 0.2
 """The interval between looks at whether a run was broken off by another thread."""
 INTERRUPTED_S = 10.0
@@ -129,21 +131,23 @@ def run_group(
     patience_s: float = 30.0,
     umask: int = -1,
     broken_off: threading.Event | None = None,
+    behind: threading.Event | None = None,
 ) -> Completed:
     """Run a command that starts many others, in a new process group; its errors join its output.
 
     It starts in the root directory: what it starts as root of a user namespace may not be able to enter this one.
     MINIGTS_LIFELINE names a descriptor of the command to which nothing is ever written. It closes when the time is up,
     when this process is interrupted or ends, or when another thread sets `broken_off`; the command must then end its
-    group. Processes that still run after `patience_s` are killed. Raises `CommandFailed` for a code other than 0,
-    `CommandTimeout` when the time is up, and `BrokenOff`.
+    group. While `behind` is set, it gets little of the processors where other programs want them, if this machine's
+    kernel shares them out by sessions. Processes that still run after `patience_s` are killed. Raises `CommandFailed`
+    for a code other than 0, `CommandTimeout` when the time is up, and `BrokenOff`.
     """
     started = time.monotonic()
     lifeline = {"MINIGTS_LIFELINE": "0", **(env or {})}
     with tempfile.TemporaryFile() as output:
         process = start(argv, output=output, stdin=subprocess.PIPE, env=lifeline, umask=umask, cwd=ANYWHERE)
         try:
-            code = _code(process, timeout_s, broken_off)
+            code = _code(process, timeout_s, broken_off, behind)
         finally:
             _end_group(process, patience_s)
         output.seek(0)
@@ -155,14 +159,23 @@ def run_group(
     return Completed(tuple(argv), code, answer, "", time.monotonic() - started)
 
 
-def _code(process: subprocess.Popen[bytes], timeout_s: float, broken_off: threading.Event | None) -> int | None:
+def _code(
+    process: subprocess.Popen[bytes],
+    timeout_s: float,
+    broken_off: threading.Event | None,
+    behind: threading.Event | None = None,
+) -> int | None:
     """The process's exit code; None when its time is up. Raises BrokenOff."""
-    deadline = time.monotonic() + timeout_s
+    deadline, is_behind = time.monotonic() + timeout_s, False
     while (left_s := deadline - time.monotonic()) > 0:
         if broken_off is not None and broken_off.is_set():
             raise BrokenOff("broken off")
+        if behind is not None and behind.is_set() != is_behind:
+            is_behind = not is_behind
+            with contextlib.suppress(OSError):  # no such file where the kernel shares out by programs alone
+                Path(f"/proc/{process.pid}/autogroup").write_text(str(BEHIND if is_behind else 0))
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return process.wait(left_s if broken_off is None else min(left_s, LOOK_EVERY_S))
+            return process.wait(left_s if broken_off is None and behind is None else min(left_s, LOOK_EVERY_S))
     return None
 
 

@@ -241,8 +241,12 @@ class KeepsDisks(Protocol):
 class Prepares(Protocol):
     """A provider that builds or tests something before its first lab; `up` does this unless it has been done."""
 
-    def prepare(self, progress: Progress) -> None:
-        """Build and test what a lab needs, unless this has been done. Raises EnvironmentLacks and HostFailed."""
+    def prepare(self, progress: Progress, meanwhile: Callable[[], object] | None = None) -> None:
+        """Build and test what a lab needs, unless this has been done. Raises EnvironmentLacks and HostFailed.
+
+        `meanwhile` is called where the build still takes minutes and labs in real time can be brought up already; what
+        it raises ends the build.
+        """
         ...
 
 

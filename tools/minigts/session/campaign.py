@@ -37,7 +37,8 @@ from minigts.results import gate, sweeps
 from minigts.results import manifest as manifests
 from minigts.results.gate import Trusted
 from minigts.results.schema import SAMPLES
-from minigts.session import bring_up
+from minigts.session import bring_up, first_figure
+from minigts.session.first_figure import Piece
 from minigts.topology.plan.plan import Plan
 from minigts.topology.time import Time
 
@@ -105,6 +106,8 @@ class CheckedCampaign:
     """The results folders of a resumed campaign; a new one gets its folders when it begins."""
     allowed: Trusted[tuple[Prepared, ...]] | None
     """What may be measured; None for a `dry` run, which measures nothing."""
+    piece: Piece | None = None
+    """What is measured in real time while the parts of labs are built; None: nothing."""
 
     def measure(self, results: Path, watcher: CampaignWatcher) -> CampaignResult:
         """Run the campaign, in new folders below `results` unless it is resumed; see `measure`. Raises EnvironmentLacks
@@ -116,8 +119,9 @@ class CheckedCampaign:
             raise InputError("run: a dry run measures nothing")
         if self.directories:
             return measure(self.directories, self.allowed, self.means, watcher, self.engine)
+        first = None if self.piece is None else _first_figure(self.piece, results, watcher)
         with begin_folders(results, self.allowed, self.means.provider) as directories:
-            return measure(directories, self.allowed, self.means, watcher, self.engine)
+            return replace(measure(directories, self.allowed, self.means, watcher, self.engine), first=first)
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,8 @@ class CampaignResult:
     """The folder of a single run, the sweep, or the campaign."""
     complete: bool
     """Whether every sample has a result."""
+    first: Path | None = None
+    """The folder of the first figure, in real time; None where nothing had to be built."""
 
 
 @contextmanager
@@ -179,7 +185,36 @@ def open_campaign(asked: CampaignRequest, note: Progress, *, dry: bool = False) 
         _require_possible(prepared, means)
         for line in dict.fromkeys(line for each in prepared for line in kernels.remarks(each.plan)):
             note(line)
-        yield CheckedCampaign(prepared, means, engine, directories, allowed)
+        files = prepare.files(asked.files) if asked.kernel is None and means.lab is None and means.on is None else ()
+        piece = first_figure.piece(files, prepared, means.provider, asked.only)
+        yield CheckedCampaign(prepared, means, engine, directories, allowed, piece)
+
+
+def _first_figure(piece: Piece, results: Path, watcher: CampaignWatcher) -> Path | None:
+    """Build the parts of labs, and measure the piece meanwhile; return its folder, None where it has failed."""
+    provider = registry.make(piece.provider, Path(), "virtual")
+    assert isinstance(provider, Prepares), "first_figure.piece has looked"
+    measured: list[Path | None] = []
+
+    def meanwhile(say: Progress) -> None:
+        folder = first_figure.measure(piece, results, say)
+        measured.append(folder)
+        if folder is not None:
+            report = folder / "report.html"
+            watcher.note(f"the first figure, in real time on Debian's kernel: {report if report.exists() else folder}")
+            say("the exact one comes once the rest is built")
+
+    try:
+        with watcher.preparing() as say:
+            provider.prepare(say, partial(meanwhile, say))
+    except KeyboardInterrupt as interrupted:
+        if measured:
+            interrupted.add_note(
+                f"labs in real time can be brought up: minigts up TOPOLOGY --time real; minigts setup {piece.provider} "
+                "builds what virtual time needs, from its beginning"
+            )
+        raise
+    return measured[0] if measured else None
 
 
 def missing_builds(prepared: Sequence[Prepared], means: Means) -> tuple[str, ...]:

@@ -105,6 +105,8 @@ def run(
             return
         measured = opened.measure(results, OnScreen())
         show_report(measured.folder)
+        if measured.first is not None:
+            show_beside(measured.first, measured.folder)
     raise typer.Exit(0 if measured.complete else 1)
 
 
@@ -122,6 +124,16 @@ class OnScreen:
 
     def measuring(self) -> AbstractContextManager[tuple[console.Say, OnProgress]]:
         return console.measuring()
+
+
+def show_beside(first: Path, folder: Path) -> None:
+    """Draw the first figure beside the exact one, and print the page's path."""
+    from minigts.report import compare, comparison_page, missing
+
+    if not missing():
+        page = comparison_page.page(compare.compare(first, folder), folder / f"compared-with-{first.name}.html")
+        console.note("the first figure, in real time, beside the exact one:")
+        typer.echo(page)
 
 
 def show_report(folder: Path) -> None:

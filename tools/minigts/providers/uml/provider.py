@@ -99,7 +99,7 @@ class UmlProvider(AgentProvider):
     def findings(self) -> Iterable[DoctorFinding]:
         return doctor.findings(facts.gather())
 
-    def prepare(self, progress: Progress) -> None:
+    def prepare(self, progress: Progress, meanwhile: Callable[[], object] | None = None) -> None:
         image.ensure(progress)
 
     def part_directories(self) -> Mapping[str, Path]:

@@ -56,8 +56,8 @@ class VirtualUmlProvider(UmlProvider):
         lacks = build_all.missing()
         return super().missing() or ([build_all.lack_in_words(lacks)] if lacks else [])
 
-    def prepare(self, progress: Progress) -> None:
-        build_all.ensure(progress)
+    def prepare(self, progress: Progress, meanwhile: Callable[[], object] | None = None) -> None:
+        build_all.ensure(progress, meanwhile)
 
     def is_built(self) -> bool:
         return super().is_built() and not build_all.uncompiled_products()

@@ -72,7 +72,7 @@ class VagrantProvider(AgentProvider):
     def findings(self) -> Iterable[DoctorFinding]:
         return doctor.findings(prerequisites.gather())
 
-    def prepare(self, progress: Progress) -> None:
+    def prepare(self, progress: Progress, meanwhile: Callable[[], object] | None = None) -> None:
         prerequisites.prepare(progress)
 
     def up(self, plan: Plan, progress: Progress) -> None:

@@ -92,10 +92,12 @@ def product_names(names: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def ensure(progress: Progress) -> Parts:
+def ensure(progress: Progress, meanwhile: Callable[[], object] | None = None) -> Parts:
     """All parts; missing ones are built now, in parallel. Raises EnvironmentLacks and HostFailed.
 
-    If only the image can be built, the error points to real time.
+    Where the kernel is among them, `meanwhile` is called in this thread once the image is there: labs in real time can
+    be brought up then, and the kernel takes minutes more. If only the image can be built, the error points to real
+    time.
     """
     say, products = one_at_a_time(progress), uncompiled_products()
     whole, began = len(products) == ALL and image.present() is None, time.monotonic()
@@ -104,7 +106,14 @@ def ensure(progress: Progress) -> Parts:
             f"building {product_names([*(each.name for each in products), image.NAME])}, once, side by side: {DURATION}"
         )
         say("labs in real time need only the image: minigts up TOPOLOGY --time real, in a minute or two")
-    ready = _compile(products, say, lambda: image.ensure(say))
+
+    def image_first() -> Image:
+        made = image.ensure(say)
+        if meanwhile is not None and kernel_build.present() is None:
+            meanwhile()
+        return made
+
+    ready = _compile(products, say, image_first)
     if whole:
         times_seen.add(builders.BUILDING, builders.PARTS, time.monotonic() - began)
     return Parts(ready, kernel_build.ensure(say), clock_build.ensure(say))
