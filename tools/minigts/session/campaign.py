@@ -36,7 +36,7 @@ from minigts.report.read import is_sweep, labs_of
 from minigts.results import gate, sweeps
 from minigts.results import manifest as manifests
 from minigts.results.gate import Trusted
-from minigts.results.schema import SAMPLES
+from minigts.results.schema import REPORT, SAMPLES
 from minigts.session import bring_up, first_figure
 from minigts.session.first_figure import Piece
 from minigts.topology.plan.plan import Plan
@@ -200,7 +200,7 @@ def _first_figure(piece: Piece, results: Path, watcher: CampaignWatcher) -> Path
         folder = first_figure.measure(piece, results, say)
         measured.append(folder)
         if folder is not None:
-            report = folder / "report.html"
+            report = folder / REPORT
             watcher.note(f"the first figure, in real time on Debian's kernel: {report if report.exists() else folder}")
             say("the exact one comes once the rest is built")
 
