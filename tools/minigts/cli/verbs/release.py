@@ -47,7 +47,8 @@ def release_deb(
 ) -> None:
     """Write a package for Debian 12 and 13 into a folder, with the Python packages of the lock, without built parts.
 
-    It has man pages where docs/site/build has made them. The same checkout gives the same bytes.
+    It has the documentation, and man pages, which docs/site/build makes of the same commit. The same checkout gives the
+    same bytes.
 
     Example:  minigts release deb .
     """
