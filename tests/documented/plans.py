@@ -249,6 +249,13 @@ PLANS = {
             "minigts run experiments/ --time virtual --on local": "takes hours",
             "minigts run experiments/distance.yaml --on tcp://192.0.2.1:8786": NOT_HERE,
             "minigts run experiments/distance.yaml --on engine.yaml": NOT_HERE,
+            **dict.fromkeys(
+                (
+                    *(f"minigts run experiments/distance.yaml --share {n}/3 --results share-{n}" for n in (1, 2, 3)),
+                    "minigts merge share-1/* share-2/* share-3/*",
+                ),
+                f"{OTHER_TEST}tests/live/test_shares.py, with a shorter experiment",
+            ),
         },
     ),
     "docs/explore.md": Plan(

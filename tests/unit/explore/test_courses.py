@@ -13,6 +13,7 @@ import tc_hosts
 
 from minigts import lab as labs
 from minigts import overlays
+from minigts.cluster.shares import JobShare
 from minigts.errors import EnvironmentLacks, HostFailed, InputError
 from minigts.explore import course, exploration, folder, replaying, timeline
 from minigts.explore import program as programs
@@ -86,6 +87,30 @@ def test_seeds_are_taken_kept_and_grouped(tmp_path: Path) -> None:
     assert {number for number, at_s in began_s.items() if at_s < drawn_s[number] - 0.01} == set()
     exploration.run(place, gate.own(found), None, watcher)
     assert len(watcher.seen) == 3, "all seeds were there"
+
+
+def test_shares_of_seeds_put_together_are_all_seeds(tmp_path: Path) -> None:
+    found = explored('[ "$MINIGTS_SEED" != 2 ] || { echo "lost 4 writes"; exit 1; }', "")
+    places = []
+    for number in (1, 2):
+        places.append(folder.create(tmp_path / f"share-{number}", found, datetime.now(UTC)))
+        exploration.run(places[-1], gate.own(found), None, Watcher(), JobShare(number, 2))
+    assert [sorted(folder.outcomes(each)) for each in places] == [[1, 3], [2]]
+    merged = folder.merge(places, tmp_path / "all", datetime.now(UTC))
+    assert {seed: each.verdict for seed, each in folder.outcomes(merged).items()} == {
+        1: "passed",
+        2: "failed",
+        3: "passed",
+    }
+    assert folder.missing(merged, found) == []
+    assert folder.recorded_files(merged, 2) == folder.recorded_files(places[1], 2)
+    assert folder.examine(merged).is_own
+    (places[1] / "signature").unlink()
+    assert not folder.examine(folder.merge(places, tmp_path / "strange", datetime.now(UTC))).is_own
+    other = folder.create(tmp_path / "other", explored("true", ""), datetime.now(UTC))
+    with pytest.raises(InputError, match=r"differs from .* in test; a share is of the same files and seeds"):
+        folder.merge([places[0], other], tmp_path / "none", datetime.now(UTC))
+    assert not (tmp_path / "none").exists()
 
 
 def test_at_the_end_every_link_is_as_declared(tmp_path: Path) -> None:

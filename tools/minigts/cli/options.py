@@ -16,6 +16,7 @@ from minigts.topology import overlay_names
 from minigts.topology.time import Time
 
 if TYPE_CHECKING:
+    from minigts.cluster.shares import JobShare
     from minigts.lab import Lab
     from minigts.topology.plan.plan import Plan
     from minigts.topology.read.load import Loaded
@@ -42,6 +43,14 @@ KernelOption = Annotated[
         metavar="NAME",
         help="The hosts' kernel, in place of the topology's `kernel`; `minigts kernel list` lists them.",
         autocompletion=completion.kernels,
+    ),
+]
+ShareOption = Annotated[
+    str | None,
+    typer.Option(
+        "--share",
+        metavar="I/N",
+        help="Do only the I-th of N parts, as 2/16; `minigts merge` puts the parts together.",
     ),
 ]
 Lessons = Annotated[
@@ -140,6 +149,13 @@ def read_topology(
     for note in read.plan.notes:
         console.note(f"{found}: {note}")
     return read
+
+
+def read_share(written: str | None) -> JobShare | None:
+    """What `--share` says. Raises InputError."""
+    from minigts.cluster.shares import JobShare
+
+    return None if written is None else JobShare.parse(written)
 
 
 def lab_with(host: str, lab: str | None, *, also_off: bool = False) -> Lab:

@@ -1,4 +1,4 @@
-"""Does jobs one after the other in this process: a run of replicates without an engine."""
+"""Does jobs one after the other in this process: a run of replicates without an engine, or a share of a campaign."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from minigts.cluster import merge_results, worker
-from minigts.cluster.jobs import Job, split
+from minigts.cluster.jobs import Job
 from minigts.experiments import real_seconds, time_limits
 from minigts.experiments.run import OnProgress, RunProgress
 from minigts.machine.progress import Progress
 
 
-def run_in_turn(top: Path, directories: Sequence[Path], say: Progress, on_progress: OnProgress) -> None:
-    """Do the jobs of which samples are missing in the directories below `top`. However it ends, the results of
-    completed jobs are kept. Raises what a lab raises, and MinigtsError."""
+def run_in_turn(top: Path, jobs: Sequence[Job], say: Progress, on_progress: OnProgress) -> None:
+    """Do these jobs of the runs below `top`. However it ends, the results of completed jobs are kept. Raises what a lab
+    raises, and MinigtsError."""
     campaign_id = secrets.token_hex(4)
-    jobs = tuple(split(top, directories))
     seconds = {job.number: _real_s(job) for job in jobs}
     total, left_s, done = sum(len(job.samples) for job in jobs), sum(seconds.values()), 0
 

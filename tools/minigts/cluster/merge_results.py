@@ -24,9 +24,7 @@ def keep(top: Path, job: Job, files: Mapping[str, str]) -> None:
     """
     directory = inside(top, *Path(job.run).parts)
     raw = {name.removeprefix(f"{RAW}/"): text for name, text in files.items() if name.startswith(f"{RAW}/")}
-    strange = [
-        name for name in raw if name.split(".failed-")[0].split(".tainted-")[0].removesuffix(".json") not in job.samples
-    ]
+    strange = [name for name in raw if sample_of(name) not in job.samples]
     if strange:
         raise MinigtsError(f"{job.name}: {strange[0][:200]!r} belongs to no sample of this job")
     theirs = documents.model(files[manifests.FILE], Manifest, OF_A_FILE)
@@ -57,3 +55,8 @@ def keep(top: Path, job: Job, files: Mapping[str, str]) -> None:
             log.write(files[LOG])
     except OSError as error:
         raise disk_error(directory / LOG, error) from error
+
+
+def sample_of(name: str) -> str:
+    """The sample of which a raw file is, by the file's name: `a.r1.json`, `a.r1.failed-2.json` → `a.r1`."""
+    return name.removesuffix(".json").split(".failed-")[0].split(".tainted-")[0]

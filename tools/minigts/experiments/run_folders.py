@@ -170,6 +170,16 @@ def describe_lab(directories: Sequence[Path], lab: Lab, say: Progress, *, fresh:
         certificate.write(inside(directory, CERTIFICATE))
 
 
+def note_parts(directories: Sequence[Path], say: Progress) -> None:
+    """Write into manifests that lack them the parts of which labs are made here, before any lab is."""
+    for directory in directories:
+        known = manifests.read(directory)
+        if not known.parts:
+            provider = registry.make(known.provider, Path("/nonexistent"), known.plan.time)
+            parts = provenance.parts(provider, say, known.plan)
+            manifests.write(directory, known.model_copy(update={"parts": parts}))
+
+
 def _taken_off(certificate: Certificate) -> dict[str, str]:
     return {"its own latency, taken off each delay": f"{certificate.emulator_overhead_ms:g} ms a link and way"}
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import minigts
 from minigts.cluster import dispatch
 from minigts.cluster import engine as engines
+from minigts.cluster.shares import JobShare
 from minigts.errors import EnvironmentLacks, MinigtsError
 from minigts.experiments import provenance, run_folders
 from minigts.experiments.run import RunProgress
@@ -114,17 +115,25 @@ def _require_possible(faults: plans.Faults, provider: Provider) -> None:
         raise EnvironmentLacks(f"provider {provider.name} cannot kill or pause one host: leave these faults out")
 
 
-def run(place: Path, allowed: Trusted[Exploration], engine: str | EngineFile | None, watcher: Watcher) -> None:
-    """Take every seed that the folder lacks. However it ends, the seeds that have ended are kept. Raises MinigtsError
-    when an engine is lost, and InputError when the test cannot be started."""
+def run(
+    place: Path,
+    allowed: Trusted[Exploration],
+    engine: str | EngineFile | None,
+    watcher: Watcher,
+    share: JobShare | None = None,
+) -> None:
+    """Take every seed that the folder lacks, or those of a share of all. However it ends, the seeds that have ended are
+    kept. Raises MinigtsError when an engine is lost, and InputError when the test cannot be started."""
     exploration = allowed.content
-    left = folder.missing(place, exploration)
+    numbered = {seed: number for number, seed in enumerate(range(exploration.first, exploration.last + 1), 1)}
+    own = {seed for seed, number in numbered.items() if share is None or share.has(number)}
+    left = [seed for seed in folder.missing(place, exploration) if seed in own]
     if exploration.plan.time == "real":
         watcher.note(NOT_AGAIN)
     jobs = [seed_of_work(allowed, seed) for seed in left]
     if not jobs:
         return
-    done = exploration.last - exploration.first + 1 - len(left)
+    done = len(own) - len(left)
     kept = _Kept(place, done, done + len(left), watcher)
     if engine is None:
         _in_turn(jobs, kept, watcher)

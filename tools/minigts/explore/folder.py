@@ -12,7 +12,7 @@ A seed's folder is written before its line. So a seed counts as taken only when 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -37,17 +37,52 @@ EXPLORATION, SEEDS, FAILED, FAULTS, TEST, SHRUNK = (
 TIMELINE_TEXT = "timeline.txt"
 
 
-def create(results: Path, exploration: Exploration, now: datetime) -> Path:
-    """A new folder below `results`. Raises MinigtsError when it cannot be written."""
+def create(results: Path, exploration: Exploration, now: datetime, *, is_own: bool = True) -> Path:
+    """A new folder below `results`, signed as this user's unless somebody else has made what is in it. Raises
+    MinigtsError when it cannot be written."""
     folder = store.create(results, f"explore-{exploration.topology}", now)
     for name, file in exploration.test.files.items():
         write(inside(folder, TEST, name), file.data)
     if exploration.faults:
         write(inside(folder, FAULTS), exploration.faults)
     text = exploration.model_dump_json(indent=1) + "\n"
-    gate.sign(folder, signed_content(text))
+    if is_own:
+        gate.sign(folder, signed_content(text))
     write(inside(folder, EXPLORATION), text)
     return folder
+
+
+def merge(shares: Sequence[Path], results: Path, now: datetime) -> Path:
+    """A new folder below `results` with the seeds of all these. It is this user's own if all of them are. Raises
+    InputError, with nothing written, for folders of different explorations."""
+    found = [examine(each) for each in shares]
+    first = found[0].content
+    for each in found[1:]:
+        differs = [
+            name for name in Exploration.model_fields if name != "started" and _differ(name, first, each.content)
+        ]
+        if differs:
+            path = str(each.place / EXPLORATION)
+            message = f"differs from {found[0].place} in {', '.join(differs)}; a share is of the same files and seeds"
+            raise InputError([Problem(path, 0, message)])
+    made = create(results, first, now, is_own=all(each.is_own for each in found))
+    for share in shares:
+        for seed, outcome in outcomes(share).items():
+            keep(made, outcome, _all_files(share, seed))
+    return made
+
+
+def _differ(name: str, one: Exploration, other: Exploration) -> bool:
+    return bool(getattr(one, name) != getattr(other, name))
+
+
+def _all_files(folder: Path, seed: int) -> Mapping[str, str]:
+    """The files of a seed that did not pass, with logs; empty for one that passed."""
+    place = seed_folder(folder, seed)
+    names = sorted(path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file())
+    return {
+        name: read_text(inside(folder, FAILED, place.name, *name.split("/"))) for name in names if name != TIMELINE_TEXT
+    }
 
 
 def signed_content(text: str) -> bytes:

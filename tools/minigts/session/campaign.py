@@ -18,9 +18,11 @@ from minigts import lab as labs
 from minigts import overlays
 from minigts.artifacts import kernels
 from minigts.artifacts.builders import BUILDING, PARTS
-from minigts.cluster import dispatch, in_turn, merge_results
+from minigts.cluster import dispatch, in_turn, merge_results, merge_shares
 from minigts.cluster import engine as engines
-from minigts.cluster.jobs import record_jobs, split
+from minigts.cluster.jobs import Job, record_jobs, split
+from minigts.cluster.merge_shares import MergedRuns
+from minigts.cluster.shares import JobShare
 from minigts.errors import CommandFailed, HostFailed, InputError
 from minigts.experiments import decidable, prepare, run, run_folders, trust
 from minigts.experiments.prepare import Prepared
@@ -44,6 +46,9 @@ from minigts.topology.time import Time
 
 if TYPE_CHECKING:
     from minigts.cluster.engine import EngineFile
+
+
+KEPT_OF_JOBS = "what jobs have brought is kept"
 
 
 class CampaignWatcher(Protocol):
@@ -75,6 +80,8 @@ class Means:
     """Whether new labs stay up at the end."""
     on: str | None = None
     """The engine whose workers take the samples; None: this process takes them."""
+    share: JobShare | None = None
+    """The share of the jobs that is to be done; None: all."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +192,8 @@ def open_campaign(asked: CampaignRequest, note: Progress, *, dry: bool = False) 
         _require_possible(prepared, means)
         for line in dict.fromkeys(line for each in prepared for line in kernels.remarks(each.plan)):
             note(line)
-        files = prepare.files(asked.files) if asked.kernel is None and means.lab is None and means.on is None else ()
+        by_itself = all(each is None for each in (asked.kernel, means.lab, means.on, means.share))
+        files = prepare.files(asked.files) if by_itself else ()
         piece = first_figure.piece(files, prepared, means.provider, asked.only)
         yield CheckedCampaign(prepared, means, engine, directories, allowed, piece)
 
@@ -274,14 +282,27 @@ def measure(
     """
     folder, prepared = folder_of(directories), allowed.content
     watcher.note(_how_much(prepared))
+    if means.share is not None:
+        return CampaignResult(folder, _share(folder, directories, means, watcher, engine))
     if engine is None:
         complete = _by_labs(folder, directories, prepared, means, watcher)
     else:
         complete = _by_workers(folder, directories, engine, watcher)
+    _write_sweeps(folder)
+    return CampaignResult(folder, complete)
+
+
+def merge(shares: Sequence[Path], results: Path) -> MergedRuns:
+    """Put the shares of a campaign together, in a new folder below `results`; see `merge_shares.merge_runs`."""
+    merged = merge_shares.merge_runs(shares, results)
+    _write_sweeps(merged.folder)
+    return merged
+
+
+def _write_sweeps(folder: Path) -> None:
     for each in dict.fromkeys((folder, *folder.iterdir())):
         if is_sweep(each):
             sweeps.write_together(each, labs_of(each))
-    return CampaignResult(folder, complete)
 
 
 @contextmanager
@@ -331,6 +352,8 @@ def _require_sense(asked: CampaignRequest) -> None:
     _refuse_together(("--kernel", asked.kernel), ("--resume", asked.resume))
     _refuse_together(("--on", asked.means.on), ("--lab", asked.means.lab))
     _refuse_together(("--on", asked.means.on), ("--keep", asked.means.keep))
+    _refuse_together(("--share", asked.means.share), ("--lab", asked.means.lab))
+    _refuse_together(("--share", asked.means.share), ("--keep", asked.means.keep))
 
 
 def _refuse_together(*options: tuple[str, object]) -> None:
@@ -349,6 +372,11 @@ def _require_possible(prepared: Sequence[Prepared], means: Means) -> None:
         raise InputError(
             f"run: --on: {', '.join(real)} would run in real time, in which labs on one machine disturb each other: "
             "add --time virtual, or leave out --on"
+        )
+    if means.share is not None and real:
+        raise InputError(
+            f"run: --share: {', '.join(real)} would run in real time, in which each machine has figures of its own: "
+            "add --time virtual, or leave out --share"
         )
     several = dict.fromkeys(
         each.experiment.name for each in prepared if each.samples and each.experiment.replicates > 1
@@ -432,27 +460,61 @@ def _in_one_lab(
 def _replicates(folder: Path, directories: Sequence[Path], watcher: CampaignWatcher) -> bool:
     """Measure replicates one after the other, each in its own lab; return whether every sample has a result."""
     with watcher.measuring() as (step, on_progress):
-        in_turn.run_in_turn(folder, directories, step, on_progress)
+        in_turn.run_in_turn(folder, tuple(split(folder, directories)), step, on_progress)
     return _told(watcher, directories, map(run.finish, directories))
 
 
 def _by_workers(folder: Path, directories: Sequence[Path], engine: str | EngineFile, watcher: CampaignWatcher) -> bool:
     """Let an engine's workers measure all runs; return whether every sample has a result."""
+    _build_parts(directories, watcher)
+    jobs = tuple(split(folder, directories))
+    record_jobs(folder, directories, jobs)
+    with _telling_how_to_resume(folder, KEPT_OF_JOBS, watcher):
+        _let_workers_do(folder, jobs, engine, watcher)
+    return _told(watcher, directories, map(run.finish, directories))
+
+
+def _build_parts(directories: Sequence[Path], watcher: CampaignWatcher) -> None:
     with watcher.preparing() as say:
         for provider in dict.fromkeys(manifests.read(each).provider for each in directories):
             made = registry.make(provider, Path(), "virtual")
             if isinstance(made, Prepares):
                 made.prepare(say)
-    jobs = tuple(split(folder, directories))
-    record_jobs(folder, directories, jobs)
-    with _telling_how_to_resume(folder, "what jobs have brought is kept", watcher), ExitStack() as stack:
+
+
+def _let_workers_do(folder: Path, jobs: Sequence[Job], engine: str | EngineFile, watcher: CampaignWatcher) -> None:
+    with ExitStack() as stack:
         with watcher.preparing() as say:
             begun_engine = stack.enter_context(engines.open_engine(engine, say))
         say, on_progress = stack.enter_context(watcher.measuring())
         outcome = dispatch.run_jobs(begun_engine, jobs, partial(merge_results.keep, folder), say, on_progress)
     for job, why in outcome.failed.items():
         watcher.note(f"minigts: {job}: {why}")
-    return _told(watcher, directories, map(run.finish, directories))
+
+
+def _share(
+    folder: Path,
+    directories: Sequence[Path],
+    means: Means,
+    watcher: CampaignWatcher,
+    engine: str | EngineFile | None,
+) -> bool:
+    """Do one share of the jobs; return whether every sample of it has a result. Tables are derived when the shares are
+    merged."""
+    share = means.share
+    assert share is not None, "the caller has looked"
+    _build_parts(directories, watcher)
+    with watcher.preparing() as say:
+        run_folders.note_parts(directories, say)
+    jobs = tuple(job for job in split(folder, directories) if share.has(job.number))
+    watcher.note(f"share {share}: {len(jobs)} jobs with {sum(job.size for job in jobs)} samples")
+    with _telling_how_to_resume(folder, KEPT_OF_JOBS, watcher, f" --share {share}"):
+        if engine is not None:
+            _let_workers_do(folder, jobs, engine, watcher)
+        else:
+            with watcher.measuring() as (step, on_progress):
+                in_turn.run_in_turn(folder, jobs, step, on_progress)
+    return not any(share.has(job.number) for job in split(folder, directories))
 
 
 def _told(watcher: CampaignWatcher, directories: Sequence[Path], outcomes: Iterable[RunOutcome]) -> bool:
@@ -465,9 +527,9 @@ def _told(watcher: CampaignWatcher, directories: Sequence[Path], outcomes: Itera
 
 
 @contextmanager
-def _telling_how_to_resume(folder: Path, kept: str, watcher: CampaignWatcher) -> Iterator[None]:
+def _telling_how_to_resume(folder: Path, kept: str, watcher: CampaignWatcher, options: str = "") -> Iterator[None]:
     try:
         yield
     except BaseException:
-        watcher.note(f"minigts: {kept}; go on with: minigts run --resume {folder}")
+        watcher.note(f"minigts: {kept}; go on with: minigts run --resume {folder}{options}")
         raise

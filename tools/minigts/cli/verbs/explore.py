@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from minigts.cli import completion, console, files
-from minigts.cli.options import KernelOption, Provider, TimeOption, read_plan
+from minigts.cli.options import KernelOption, Provider, ShareOption, TimeOption, read_plan, read_share
 from minigts.cli.verbs import EXPERIMENTS, Verb
 from minigts.cli.views import seeds as shown
 from minigts.errors import InputError
@@ -63,6 +63,7 @@ def explore(
             "after the other. Default: as many side by side as there are processors.",
         ),
     ] = None,
+    share: ShareOption = None,
     resume: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Take the seeds that a results folder lacks.")
     ] = None,
@@ -82,7 +83,8 @@ def explore(
     paused, slow and lossy links, clocks that are off, full disks. In virtual time the same seed gives the same events
     on any machine, and `minigts replay` has them again.
 
-    Each seed is kept as it ends, so nothing is lost when the program is ended. Exit 1 if a seed did not pass.
+    Each seed is kept as it ends, so nothing is lost when the program is ended. With --share a process takes a part of
+    the seeds, and `minigts merge` puts the parts together. Exit 1 if a seed did not pass.
 
     Example:  minigts explore topologies/ring.yaml test_writes.py --faults faults.yaml --seeds 1000
 
@@ -100,6 +102,7 @@ def explore(
             )
         place, allowed = resume, permission.open_exploration(resume, trusted=trust)
     else:
+        read_share(share)  # what is wrong with it is said before anything is built
         asked = request_of(topology, test, seeds, faults, beside, longest, overlay, provider, time, kernel)
         if dry_run:
             shown.show_faults(asked)
@@ -113,9 +116,10 @@ def explore(
     engine = engine_for(on, found.plan.time)
     with exclusive(place), console.progress() as say:
         try:
-            exploration.run(place, allowed, engine, _OnScreen(say))
+            exploration.run(place, allowed, engine, _OnScreen(say), read_share(share))
         except BaseException:
-            console.note(f"minigts: the seeds that have ended are kept; go on with: minigts explore --resume {place}")
+            again = f"{place}{f' --share {share}' if share is not None else ''}"
+            console.note(f"minigts: the seeds that have ended are kept; go on with: minigts explore --resume {again}")
             raise
     ended = folder.outcomes(place)
     shown.show_outcomes(place, found, ended.values())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from minigts.cli import completion, console, files
-from minigts.cli.options import KernelOption, Provider, TimeOption
+from minigts.cli.options import KernelOption, Provider, ShareOption, TimeOption, read_share
 from minigts.cli.verbs import EXPERIMENTS, Verb
 from minigts.cli.views import findings as shown_findings
 from minigts.providers import DEFAULT
@@ -60,6 +60,7 @@ def run(
             "--on", metavar="ENGINE", help="Labs in parallel: local, local:N, a Dask scheduler's address, or a file."
         ),
     ] = None,
+    share: ShareOption = None,
     results: Annotated[Path, typer.Option(metavar="DIR", help="The directory for results folders.")] = Path("results"),
     trust: Annotated[
         bool,
@@ -75,7 +76,8 @@ def run(
 
     With --on, in virtual time, the campaign is split into jobs with a lab each. Dask's workers do the jobs: on this
     machine (local), of a scheduler that runs, or of a cluster that a file describes. Whichever does the jobs, one
-    worker or many, the results have the same bytes.
+    worker or many, the results have the same bytes. With --share a process does a part of the jobs and knows of no
+    other: so a campaign runs in the jobs of a batch system or of a CI, and `minigts merge` puts them together.
 
     Exit 1 if a sample has no result. A claim that does not hold is a finding, not a failure.
 
@@ -95,7 +97,7 @@ def run(
         replicates=replicates,
         trusted=trust,
         kernel=kernel,
-        means=campaign.Means(provider, lab, keep, on),
+        means=campaign.Means(provider, lab, keep, on, read_share(share)),
     )
     with campaign.open_campaign(asked, console.note, dry=dry_run) as opened:
         if dry_run:
@@ -104,7 +106,11 @@ def run(
                 console.note(line)
             return
         measured = opened.measure(results, OnScreen())
-        show_report(measured.folder)
+        if share is not None:
+            console.note("the tables come with: minigts merge FOLDER…, the folders of all shares")
+            typer.echo(measured.folder)
+        else:
+            show_report(measured.folder)
         if measured.first is not None:
             show_beside(measured.first, measured.folder)
     raise typer.Exit(0 if measured.complete else 1)
