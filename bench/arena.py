@@ -1,4 +1,4 @@
-"""Proves the arena's incidents, by default all 330 (tools/minigts/arena/proof.py). What is written is a line of JSON
+"""Proves the arena's incidents, by default all 360 (tools/minigts/arena/proof.py). What is written is a line of JSON
 for each, and a table at the end. A line that is there already is not done again.
 """
 
@@ -24,7 +24,7 @@ def main(
     into: Annotated[Path, typer.Option(metavar="FILE", help="The lines of JSON.")] = Path("arena-proof.jsonl"),
     seeds: Annotated[int, typer.Option(help="So many seeds of each family, from 1 on.")] = families.PROVEN,
 ) -> None:
-    """Prove incidents, by default all of the eleven families."""
+    """Prove incidents, by default all of the twelve families."""
     lines = into.read_text(encoding="utf-8").splitlines() if into.exists() else []
     proofs = [documents.model(line, IncidentProof) for line in lines]
     done = {each.incident for each in proofs if not each.problem}

@@ -200,9 +200,11 @@ PLANS = {
         not_run={
             "./minigts arena run routes mtu --seeds 1-2 --into scores": OTHER_TEST + "tests/live/test_arena.py",
             "./minigts arena report scores": OTHER_TEST + "tests/live/test_arena.py",
-            "./minigts arena run --into scores": "plays 330 incidents",
-            "./minigts arena run --agent nothing --into scores": "plays 330 incidents",
+            "./minigts arena run --into scores": "plays 360 incidents",
+            "./minigts arena run --agent nothing --into scores": "plays 360 incidents",
             "./minigts arena start services/3 --agent my-model": OTHER_TEST + "tests/live/test_arena.py",
+            "./minigts arena call run host=gva command='kubectl get pods,services -A -o wide'": OTHER_TEST
+            + "tests/live/test_arena_cluster.py",
             "./minigts mcp --role repair": OTHER_TEST + "tests/live/test_arena.py",
             "bench/run arena --into arena-proof.jsonl": "takes hours on a busy machine",
         },

@@ -1,5 +1,5 @@
 """Incidents in labs: a sample is absent, present and mended; one is played by hand, replayed to the same bytes, and is
-a lesson. `bench/run arena` proves all 330."""
+a lesson. `bench/run arena` proves all 360."""
 
 from __future__ import annotations
 

@@ -20,6 +20,10 @@ class Board:
     settles_s: float = 0.0
     policy: str = ""
     """The text of a policy file: what its containers may do."""
+    manifest: str = ""
+    """What its cluster of Kubernetes carries, as YAML."""
+    heals_s: float = 0.0
+    """How many seconds of the lab, at most, a cluster is given until all is again as it was."""
 
 
 _ROW = """
@@ -76,6 +80,62 @@ rules:
   - allow: {from: web, to: web}
   - allow: {from: web, to: store, protocol: tcp, ports: [5201]}
 """
+_CLUSTER = """
+overlay: kubernetes-flannel
+kubernetes: {dns: true, policies: true}
+hosts: {gva: {memory: 1500MB}, brn: {memory: 700MB}, zrh: {memory: 700MB}}
+links:
+  - {ends: [gva, brn], rtt: 4ms, rate: 50mbit}
+  - {ends: [gva, zrh], rtt: 6ms, rate: 50mbit}
+"""
+_APP = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {name}}}
+spec:
+  replicas: 3
+  strategy: {{type: Recreate}}
+  selector: {{matchLabels: {{app: {name}}}}}
+  template:
+    metadata: {{labels: {{app: {name}}}}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      topologySpreadConstraints:
+        - maxSkew: 1
+          topologyKey: kubernetes.io/hostname
+          whenUnsatisfiable: DoNotSchedule
+          labelSelector: {{matchLabels: {{app: {name}}}}}
+      containers:
+        - name: {name}
+          image: minigts/measure
+          imagePullPolicy: IfNotPresent
+          readinessProbe: {{tcpSocket: {{port: {port}}}, periodSeconds: 2}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: {name}}}
+spec:
+  selector: {{app: {name}}}
+  clusterIP: {address}
+  ports: [{{port: {service_port}, targetPort: {port}}}]
+"""
+
+
+@dataclass(frozen=True)
+class ClusterApp:
+    """An application of a board's cluster: a Deployment with a server on each node, and a Service of the same name."""
+
+    name: str
+    port: int
+    """On which a server listens."""
+    address: str
+    """The Service's."""
+    service_port: int = 80
+    """The Service's port."""
+
+
+APPS = (ClusterApp("web", 5201, "172.30.10.1"), ClusterApp("store", 12865, "172.30.10.2"))
+"""What each cluster carries. The servers are iperf3's and netperf's, which the image has."""
 BOARDS = {
     "row": Board(_ROW),
     "star": Board(_STAR),
@@ -89,6 +149,9 @@ BOARDS = {
     "three-swarm": Board(f"overlay: swarm\n{_THREE}"),
     "four-calico": Board(f"overlay: calico\n{_FOUR}", policy=_SHOP),
     "row-romana": Board(f"overlay: romana\n{_FOUR_IN_A_ROW}", policy=_SHOP),
+    "star-kubernetes": Board(
+        _CLUSTER, settles_s=12, manifest="---\n".join(_APP.format(**vars(app)) for app in APPS), heals_s=90
+    ),
 }
 """The boards by name."""
 

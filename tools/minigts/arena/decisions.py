@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
+from minigts.arena.cluster_decisions import SIGN, decide_cluster
 from minigts.arena.play import Play
 from minigts.arena.scores import ArenaAnswer, NamedFault
 
@@ -148,6 +149,8 @@ class _Map:
 def decide(play: Play) -> ArenaAnswer:
     """Play an incident."""
     known = _map_of(play.call("topology", {}))
+    if SIGN in play.record.ticket:
+        return decide_cluster(play, known.ports)
     named = sorted(known.ports, key=lambda host: (not re.search(rf"\b{host}\b", play.record.ticket), host))
     seen = {host: _looks(play, host) for host in named}
     findings = [each for host in named for each in _findings(known, seen, host)]

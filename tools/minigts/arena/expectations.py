@@ -22,7 +22,8 @@ from minigts.topology.plan.plan import Plan
 
 Missing: TypeAlias = Literal["reach", "large", "pieces", "service", "transfer", "name", "record", "ports", "link"]
 Poor: TypeAlias = Literal["slow", "fast", "rate", "loss", "twice", "order", "jitter"]
-What: TypeAlias = Missing | Poor | Literal["open", "disk", "clock"]
+OfCluster: TypeAlias = Literal["site", "server", "servers", "lookup", "node", "enter"]
+What: TypeAlias = Missing | Poor | Literal["open", "disk", "clock"] | OfCluster
 LOOK_S, MOVE_S = 300.0, 60.0
 QUIET_S = 2.0
 """How long the lab is left alone before anybody looks: a transfer that has just ended, such as the one by which a fault

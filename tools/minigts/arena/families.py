@@ -1,4 +1,4 @@
-"""The eleven families of incidents, and what a seed draws of them. What is drawn follows from family and seed alone.
+"""The twelve families of incidents, and what a seed draws of them. What is drawn follows from family and seed alone.
 
 A family is a stack of cards: of each kind of fault all places on the family's boards, shuffled once. The first seeds
 take one card of each kind, the next ones the next card of each, so that thirty seeds are thirty different incidents.
@@ -13,6 +13,7 @@ from itertools import islice
 
 from minigts.arena import boards
 from minigts.arena.chance import Chance
+from minigts.arena.cluster_kinds import CLUSTER_KINDS
 from minigts.arena.kinds import BY_NAME, places_of
 from minigts.arena.oddities import ODDITIES
 from minigts.arena.policy_kinds import POLICY_KINDS
@@ -89,6 +90,10 @@ FAMILIES = {
     "policies": IncidentFamily(
         "the rules by which hosts enforce a policy between containers",
         dict.fromkeys(("four-calico", "row-romana"), tuple(kind.name for kind in POLICY_KINDS)),
+    ),
+    "kubernetes": IncidentFamily(
+        "a cluster of Kubernetes: its objects, its programs, and the network between pods",
+        {"star-kubernetes": tuple(kind.name for kind in CLUSTER_KINDS)},
     ),
     "several": IncidentFamily(
         "two or three faults at once, on different hosts", _plain(*_ADDRESSES, *_ROUTES, *_NAMES)

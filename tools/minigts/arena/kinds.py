@@ -1,5 +1,5 @@
-"""The kinds of faults of the arena: those of `break`, and further ones of routing protocols, name servers, containers
-and policies, which `break` does not draw since not every lab has a place for them.
+"""The kinds of faults of the arena: those of `break`, and further ones of routing protocols, name servers, containers,
+policies and clusters, which `break` does not draw since not every lab has a place for them.
 
 Beside the variables of `lessons.break_kinds` these have `host`, the broken host's name, and `index`, the watcher's
 number.
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from minigts.arena.cluster_kinds import CLUSTER_KINDS, cluster_places
 from minigts.arena.expectations import SLOWER, SLOWER_MS
 from minigts.arena.policy_kinds import ONLY, POLICY_KINDS
 from minigts.lessons import breaks
@@ -254,13 +255,16 @@ _OF_CONTAINERS = (
         f"bridge fdb show dev vxlan0 | grep -q 'dst {NOWHERE}'",
     ),
 )
-FURTHER = (*_OF_PROTOCOLS, *_OF_NAMES, *_OF_LARGE_PACKETS, *_OF_CONTAINERS, *POLICY_KINDS)
+FURTHER = (*_OF_PROTOCOLS, *_OF_NAMES, *_OF_LARGE_PACKETS, *_OF_CONTAINERS, *POLICY_KINDS, *CLUSTER_KINDS)
 BY_NAME = {kind.name: kind for kind in (*KINDS, *FURTHER)}
 """All kinds of faults by name."""
 
 
 def places_of(kind: Kind, plan: Plan) -> Iterator[FaultPlace]:
     """The places that a plan has for a kind, each fault once: a kind that breaks a whole host has one for each host."""
+    if kind in CLUSTER_KINDS:
+        yield from cluster_places(kind, plan)
+        return
     seen = set[tuple[str, ...]]()
     for place in breaks.places(kind, plan):
         if not _is_felt(kind, place, plan):

@@ -19,7 +19,8 @@ import minigts
 from minigts import paths
 from minigts.agents.desk import Desk, answer_text
 from minigts.agents.roles import TOOLS as OF_ROLES
-from minigts.arena import expectations, scores, stage
+from minigts.arena import boards, scores, stage
+from minigts.arena.cluster_kinds import OBJECTS
 from minigts.arena.kinds import BY_NAME
 from minigts.arena.scores import ArenaAnswer
 from minigts.arena.transcript import (
@@ -79,6 +80,11 @@ class Play:
     @property
     def hosts(self) -> tuple[str, ...]:
         return tuple(host.name for host in self._lab.plan.hosts)
+
+    @property
+    def objects(self) -> tuple[str, ...]:
+        """The objects of a cluster that a fault may be at."""
+        return OBJECTS if boards.BOARDS[self.record.incident.board].manifest else ()
 
     @property
     def kinds(self) -> Mapping[str, str]:
@@ -144,13 +150,13 @@ class Play:
         for each in answer.faults:
             if each.what not in self.kinds:
                 raise InputError(unknown("kind of fault", "kinds", each.what, list(self.kinds)))
-            if each.where not in self.hosts:
-                raise InputError(unknown("host", "hosts", each.where, self.hosts))
+            if each.where not in self.hosts and each.where not in self.objects:
+                raise InputError(unknown("host", "hosts", each.where, (*self.hosts, *self.objects)))
         incident, calls, lab_s = self.record.incident, self.calls, self.lab_s
         with self._lab.provider.together():
-            stage.settle(self._lab, incident)
+            stage.settle(self._lab, incident, mended=True)
             lasting = [each for each in incident.faults if breaks.shows(self._lab, each)]
-            now = expectations.complaints(self._lab)
+            now = stage.complaints(self._lab, incident)
         found = scores.score(
             incident.faults,
             answer,

@@ -14,7 +14,7 @@ from functools import partial
 
 from pydantic import BaseModel
 
-from minigts.arena import expectations, scores, stage, tournament
+from minigts.arena import scores, stage, tournament
 from minigts.arena.families import FAMILIES, Incident
 from minigts.arena.page import cells, heading
 from minigts.arena.scores import ArenaAnswer, NamedFault
@@ -52,8 +52,8 @@ def prove(lab: Lab, incident: Incident, say: Progress) -> IncidentProof:
     stage.mend(lab, record)
     with lab.provider.together():
         lasting = [each for each in incident.faults if breaks.shows(lab, each)]
-        now = expectations.complaints(lab)
-    named = tuple(NamedFault(what=each.kind.name, where=each.place.host) for each in incident.faults)
+        now = stage.complaints(lab, incident)
+    named = tuple(NamedFault(what=each.kind.name, where=each.hosts[0]) for each in incident.faults)
     reference = judge(ArenaAnswer(faults=named), lasting=lasting, now=now)
     stage.clear(lab, record)
     problems = [
@@ -93,8 +93,8 @@ def prove_on(board: str, incidents: Sequence[Incident], say: Progress) -> Iterat
                     lab = stack.enter_context(tournament.lab_of(incident, say))
                     stage.equip(lab, incident)
                     with lab.provider.together():
-                        stage.settle(lab, incident)
-                        if before := expectations.complaints(lab):
+                        stage.settle(lab, incident, mended=True)
+                        if before := stage.complaints(lab, incident):
                             raise MinigtsError(f"a new lab of board {board} has complaints: {before[0]}")
                 proof = prove(lab, incident, say)
             except (MinigtsError, ExceptionGroup) as error:

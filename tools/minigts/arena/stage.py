@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from minigts.arena import boards, expectations, families
+from minigts.arena import boards, expectations, families, workloads
 from minigts.arena.expectations import Complaint
 from minigts.arena.families import Incident
 from minigts.arena.tickets import ticket
@@ -21,6 +21,8 @@ LOCK = "incident-calls.lock"
 """Held during a call: one follows the other."""
 ANSWERED = "incident-answered.json"
 """Where the record of an incident is once it has its answer."""
+CARRIED = "incident-manifest.yaml"
+"""What the lab's cluster was given to carry."""
 TRANSCRIPT = "incident-transcript.jsonl"
 """The whole transcript of the last incident that was answered."""
 
@@ -59,7 +61,7 @@ def make(lab: Lab, incident: Incident, agent: str, say: Progress) -> IncidentRec
             if not breaks.shows(lab, each):
                 raise MinigtsError(f"{incident.name}: {each.kind.name} on {each.place.host} has no effect")
         say("asking what users would complain of")
-        found = expectations.complaints(lab)
+        found = complaints(lab, incident)
         if bool(found) != bool(incident.faults):
             raise MinigtsError(f"{incident.name}: there are {len(found)} complaints, and {len(incident.faults)} faults")
         record = IncidentRecord(
@@ -69,7 +71,7 @@ def make(lab: Lab, incident: Incident, agent: str, say: Progress) -> IncidentRec
             undo_faults=undo_faults,
             undo_oddities=undo_oddities,
             complaints=found,
-            ticket=ticket(incident.plan, found, incident.name) + _policy_words(incident),
+            ticket=ticket(incident.plan, found, incident.name) + _board_words(incident),
             began_s=lab.provider.now_s(),
         )
     lab.put(INCIDENT, record.model_dump_json(indent=1) + "\n")
@@ -79,15 +81,33 @@ def make(lab: Lab, incident: Incident, agent: str, say: Progress) -> IncidentRec
 
 
 def equip(lab: Lab, incident: Incident) -> None:
-    """Put the policy of the incident's board in force, where it has one that is not yet."""
+    """Put the policy of the incident's board in force, where it has one that is not yet; let its cluster carry what it
+    should."""
     wanted = boards.policy_of(incident.board)
     if wanted is not None and policy.policy_in_force(lab) != wanted:
         policy.apply(lab, wanted)
+    manifest, kept = boards.BOARDS[incident.board].manifest, lab.rundir / CARRIED
+    if manifest and not kept.exists():
+        workloads.equip(lab, manifest)
+        settle(lab, incident, mended=True)
+        lab.put(CARRIED, manifest)
 
 
-def _policy_words(incident: Incident) -> str:
-    text = boards.BOARDS[incident.board].policy
-    return f"\n\nThe policy of the containers, of whose rules the first that fits holds:\n\n{text}" if text else ""
+def complaints(lab: Lab, incident: Incident) -> tuple[Complaint, ...]:
+    """All that does not hold now for the users of the incident's board."""
+    of_cluster = workloads.cluster_complaints(lab) if boards.BOARDS[incident.board].manifest else ()
+    return (*expectations.complaints(lab), *of_cluster)
+
+
+def _board_words(incident: Incident) -> str:
+    board = boards.BOARDS[incident.board]
+    if board.manifest:
+        about = f"kubectl works on {incident.plan.hosts[0].name}, and users are in the pods of namespace minigts"
+        named = "An answer names an object in place of a host where that is what is wrong: service/NAME."
+        return f"\n\n{named} The cluster should carry this ({about}):\n\n{board.manifest}"
+    if not board.policy:
+        return ""
+    return f"\n\nThe policy of the containers, of whose rules the first that fits holds:\n\n{board.policy}"
 
 
 def _put(lab: Lab, fault: LessonFault) -> str:
@@ -96,10 +116,14 @@ def _put(lab: Lab, fault: LessonFault) -> str:
     return breaks.inflict(lab, fault)
 
 
-def settle(lab: Lab, incident: Incident) -> None:
-    """Let so much of the lab's time pass that a change is followed everywhere."""
-    if wait_s := boards.BOARDS[incident.board].settles_s:
+def settle(lab: Lab, incident: Incident, *, mended: bool = False) -> None:
+    """Let so much of the lab's time pass that a change is followed everywhere; a cluster in which all should be as it
+    was gets the time that this takes."""
+    board = boards.BOARDS[incident.board]
+    if wait_s := board.settles_s:
         lab.provider.sleep_until(lab.provider.now_s() + wait_s)
+    if mended and board.heals_s:
+        workloads.heal(lab, board.heals_s)
 
 
 def mend(lab: Lab, record: IncidentRecord) -> None:
@@ -108,7 +132,7 @@ def mend(lab: Lab, record: IncidentRecord) -> None:
     with lab.provider.together():
         for fault, undo in reversed(list(zip(incident.faults, record.undo_faults, strict=True))):
             breaks.repair(lab, fault.place, undo)
-        settle(lab, incident)
+        settle(lab, incident, mended=True)
 
 
 def clear(lab: Lab, record: IncidentRecord) -> None:

@@ -37,7 +37,18 @@ _WORDS: Mapping[What, tuple[str, ...]] = {
     ),
     "disk": ("nobody can save anything on {a}", "{a} says that it has no room"),
     "clock": ("the time on {a} is wrong", "files from {a} have strange dates"),
+    "site": ("the Service {b} lets nobody in who comes from {a}", "from {a} the Service {b} is not reached"),
+    "server": ("{a} gets no answer from the server {b}", "of what {a} asks, all that {b} should answer is lost"),
+    "servers": (
+        "kubectl on {a} shows {figure:.0f} servers of {b} that are ready",
+        "{a} says that servers of {b} are missing",
+    ),
+    "lookup": ("{a} does not find {b} by its name", "on {a} a look-up of {b} fails or is wrong"),
+    "node": ("kubectl on {a} says that {b} is not ready", "{a} does not count {b} among the nodes that are ready"),
+    "enter": ("kubectl on {a} gets into no pod on {b}", "logs of pods on {b} cannot be read from {a}"),
 }
+_OF_CLUSTER = ("site", "server", "servers", "lookup", "node", "enter")
+"""Complaints of a cluster's users: what is inside of a host is a pod, and the other end has a name of its own."""
 _WORRIES = (
     "{a} felt slow to me when I spoke with {b}. It may be only me. Is anything wrong?",
     "Somebody says that {b} was not there for {a} yesterday. Please have a look.",
@@ -61,5 +72,8 @@ def ticket(plan: Plan, found: Sequence[Complaint], name: str) -> str:
 def _told(chance: Chance, alike: Sequence[Complaint]) -> str:
     one = chance.pick(alike)
     inside = "the container on " if one.inside else ""
+    if one.what in _OF_CLUSTER:
+        inside = "a pod on " if one.inside else ""
     words = chance.pick([each for each in _WORDS[one.what] if one.figure is not None or "figure" not in each])
-    return words.format(a=f"{inside}{one.source}", b=f"{inside}{one.target}", figure=one.figure or 0.0)
+    there = one.target if one.what in _OF_CLUSTER else f"{inside}{one.target}"
+    return words.format(a=f"{inside}{one.source}", b=there, figure=one.figure or 0.0)

@@ -43,6 +43,8 @@ class FaultPlace:
     """The link of its interface."""
     far_end: str = ""
     """The machine at the link's other end: the watcher, or a switch."""
+    of_cluster: str = ""
+    """What of a cluster of Kubernetes is broken from that host: an object, as service/web, or a node."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,10 @@ class LessonFault:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts that are a right answer: the one that is broken, and of a cable the other end, too."""
+        """The hosts that are a right answer: the one that is broken, and of a cable the other end, too; of a cluster
+        its object."""
+        if self.place.of_cluster:
+            return (self.place.of_cluster,)
         far = (self.place.far_end,) if self.kind.unplugs == "both ends" else ()
         return (self.place.host, *far)
 

@@ -154,7 +154,7 @@ def arena_answer(
         paths.write_for_user(output, whole.text)
     for line in exercise.verdict_lines(whole.end.score):
         typer.echo(line)
-    it_was = ", ".join(f"{each.kind.name} on {each.place.host}" for each in play.record.incident.faults)
+    it_was = ", ".join(f"{each.kind.name} on {each.hosts[0]}" for each in play.record.incident.faults)
     odd = ", ".join(f"{each.kind.name} on {each.place.host}" for each in play.record.incident.oddities)
     console.note(f"it was: {it_was or 'nothing'}" + (f"; odd and harmless: {odd}" if odd else ""))
     raise typer.Exit(0 if whole.end.score.solved else 1)
@@ -181,7 +181,7 @@ def arena_transcript(lab: LabName = None) -> None:
 def arena_run(
     chosen: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FAMILY...]", help="Families, or incidents as routes/7. Default: all eleven families."),
+        typer.Argument(metavar="[FAMILY...]", help="Families, or incidents as routes/7. Default: all twelve families."),
     ] = None,
     agent: Annotated[
         str, typer.Option("--agent", metavar="NAME", help="`scripted`, a list of decisions, or `nothing`.")
