@@ -205,7 +205,12 @@ def compiling(products: Sequence[Product], progress: Progress) -> Iterator[list[
             yield failures
             behind.clear()
             wait(builds)
+        except BaseException:
+            if not all(build.done() for build in builds):
+                progress("ending the builds, and removing what they have unpacked, which may take a minute")
+            raise
         finally:
+            behind.clear()  # what is removed now is waited for
             broken_off.set()
 
 

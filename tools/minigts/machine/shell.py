@@ -168,12 +168,12 @@ def _code(
     """The process's exit code; None when its time is up. Raises BrokenOff."""
     deadline, is_behind = time.monotonic() + timeout_s, False
     while (left_s := deadline - time.monotonic()) > 0:
-        if broken_off is not None and broken_off.is_set():
-            raise BrokenOff("broken off")
         if behind is not None and behind.is_set() != is_behind:
             is_behind = not is_behind
             with contextlib.suppress(OSError):  # no such file where the kernel shares out by programs alone
                 Path(f"/proc/{process.pid}/autogroup").write_text(str(BEHIND if is_behind else 0))
+        if broken_off is not None and broken_off.is_set():
+            raise BrokenOff("broken off")
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.wait(left_s if broken_off is None and behind is None else min(left_s, LOOK_EVERY_S))
     return None
