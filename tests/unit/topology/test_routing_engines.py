@@ -56,7 +56,7 @@ def test_a_version_of_the_package_that_the_file_names_is_kept() -> None:
 @pytest.mark.parametrize("file", [path.stem for path in sorted(TOPOLOGIES.glob("*.yaml")) if load(path).has_routers])
 def test_every_shipped_topology_with_a_protocol_has_the_same_routes_by_frr(file: str) -> None:
     path = TOPOLOGIES / f"{file}.yaml"
-    by_frr = load(path, values={"routing": "ospf", "defaults.host.routing.engine": "frr"})
+    by_frr = load(path, values={"routing": "ospf", "routing.engine": "frr"})
     assert by_frr.engines == {"frr": tuple(host.name for host in by_frr.hosts)}
     plain = load(path, values={"routing": "ospf"})
     assert [by_frr.routes_of(each.name) for each in plain.hosts] == [plain.routes_of(each.name) for each in plain.hosts]
@@ -99,6 +99,14 @@ def test_a_provider_without_packages_says_who_asks() -> None:
         EnvironmentLacks, match=r"x\.yaml:2: routing: a, b with `engine: frr`: provider mininet does not"
     ):
         supported.require(plan, mininet.name, mininet.supports)
+
+
+def test_a_sweep_may_vary_the_program_of_a_file_that_says_the_protocol_alone() -> None:
+    path = TOPOLOGIES / "ring6-bgp.yaml"
+    assert [*load(path, values={"routing.engine": "frr"}).engines] == ["frr"]
+    assert load(path, values={"routing.engine": "frr"}).routing == "bgp"
+    with pytest.raises(InputError, match=r"ring6-bgp\.yaml:6: routing\.engine: 'ospfd' is not a routing program"):
+        load(path, values={"routing.engine": "ospfd"})
 
 
 def test_other_formats_say_what_is_left_out() -> None:

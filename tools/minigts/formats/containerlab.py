@@ -20,7 +20,7 @@ from dataclasses import replace
 from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path, PurePosixPath
 
-from minigts.formats import containerlab_commands
+from minigts.formats import containerlab_commands, containerlab_frr
 from minigts.formats.attached import Attached, Fitted, WantedLink, fit_links
 from minigts.formats.beside import FileDirectory
 from minigts.formats.containerlab_commands import FILLED_IN, lack_of_value
@@ -35,7 +35,7 @@ from minigts.language.problems import Location, quote, require_none
 from minigts.language.quantities import MEMORY_MB
 from minigts.language.tree import Data, Tree
 
-_HOSTS, _SWITCHES = ("linux",), ("bridge", "ovs-bridge")
+_HOSTS, _SWITCHES = ("linux", *containerlab_frr.KINDS), ("bridge", "ovs-bridge")
 _MEMORY = re.compile(r"([0-9]+)\s*(?:([kmg])i?b?)", re.IGNORECASE | re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
 _OWN_MTU, _OUR_MTU = 9500, 1500
@@ -79,21 +79,24 @@ def read(tree: Tree, file: str, *, leave_out: bool = False, filled: Filled | Non
     links = (link if link.mtu != _OUR_MTU else replace(link, mtu=None) for link in found.links)
     require_none(document.problems, file)
     name = title(str(top.get("name") or ""), "containerlab")
-    return document.network(name, (*machines.values(), *reading.switches), tuple(links))
+    made = document.network(name, (*machines.values(), *reading.switches), tuple(links))
+    return replace(made, routing="neighbours") if any(map(containerlab_frr.is_there, settings.values())) else made
 
 
 def _unmoved(
     document: Document, settings: Layers, machine: NetworkMachine, beside: FileDirectory, found: Fitted
 ) -> tuple[tuple[str, str], ...]:
     """The files that are copied to a machine; those that name an interface which is another one here are lost."""
-    renamed = found.renamed.get(machine.name, {})
+    renamed, (kind, _) = found.renamed.get(machine.name, {}), settings.get("kind")
     kept = []
     for source, target in machine.files:
         if (named := beside.naming(source, renamed)) is None:
             kept.append((source, target))
         else:
             why = f"it names {named}, which is {renamed[named]} here: change it, and copy it by `files:`"
-            document.lose(settings.get("binds")[1], f"bind {source[:40]}", machine.name, why)
+            of_frr = (target, kind in containerlab_frr.KINDS) == (containerlab_frr.CONFIGURATION, True)
+            key, what = ("startup-config", "startup-config") if of_frr else ("binds", "bind")
+            document.lose(settings.get(key)[1], f"{what} {source[:40]}", machine.name, why)
     return tuple(kept)
 
 
@@ -117,7 +120,9 @@ def _with_commands(
         if end == machine.name
     ]
     renamed = found.renamed.get(machine.name, {})
-    return replace(machine, run=containerlab_commands.run(document, settings, name, lab, renamed, own, here))
+    runs_frr = containerlab_frr.is_there(settings)
+    starts = (containerlab_frr.start(document, settings, name, machine.files),) if runs_frr else ()
+    return replace(machine, run=containerlab_commands.run(document, settings, name, lab, renamed, own, here, starts))
 
 
 def _machines(
@@ -131,11 +136,13 @@ def _machines(
         kind, _ = settings.get("kind")
         if kind not in (*_HOSTS, *_SWITCHES):
             what = "no kind" if kind is None else f"kind {quote(kind)}"
-            document.wrong(where, f"{what}: only Linux nodes and bridges can be imported (linux, bridge, ovs-bridge)")
-        for layer, place in settings.layers:
-            document.judge(
-                {key: each for key, each in layer.items() if _is_said(key, each)}, place, _NODE, str(place[-1])
+            document.wrong(
+                where, f"{what}: only Linux nodes, FRR and bridges can be imported (linux, frr, bridge, ovs-bridge)"
             )
+        honoured = containerlab_frr.KEYS if kind in containerlab_frr.KINDS else ()
+        for layer, place in settings.layers:
+            said = {key: each for key, each in layer.items() if _is_said(key, each) and key not in honoured}
+            document.judge(said, place, _NODE, str(place[-1]))
         found[name] = NetworkMachine(
             names.unique_name(name),
             document.line(where),
@@ -146,6 +153,11 @@ def _machines(
             environment=_environment(document, settings, name),
             files=_files(document, settings, name),
         )
+        if containerlab_frr.is_there(settings):
+            document.notes.add("FRR", name, containerlab_frr.NO_ROUTES)
+            own = containerlab_frr.configuration(document, settings, name)
+            files = (*found[name].files, *own)
+            found[name] = replace(found[name], packages=(containerlab_frr.PACKAGE,), files=files)
         if kind in _SWITCHES:
             found[name] = _switch(document, settings, name, found[name])
     return found, layered

@@ -40,10 +40,11 @@ def run(
     renamed: Mapping[str, str],
     own: Sequence[str | None],
     here: Sequence[str],
+    first: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """The commands for node `name` of the lab. `renamed` has its renamed interfaces, `own` all of them by their names
-    in the file, and `here` by those in the lab."""
-    found = dict.fromkeys((IPV6_ON, *_sysctls(document, settings, here)))
+    in the file, and `here` by those in the lab. `first` run before those of the file."""
+    found = dict.fromkeys((IPV6_ON, *_sysctls(document, settings, here), *first))
     for what, command, where in _commands(document, settings, name, lab):
         if (why := _why_not(command, renamed, own)) is not None:
             document.lose(where, what, name, why)

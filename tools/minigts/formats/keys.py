@@ -71,7 +71,8 @@ CONTAINERLAB: Mapping[str, Place] = {
     ),
     "node": {
         **_honoured(
-            kind="`linux` is a host, with IPv6 on by `run:`, `bridge` and `ovs-bridge` a switch; all others are errors",
+            kind="`linux` is a host, with IPv6 on by `run:`, `frr` one with Debian's FRR, `bridge` and `ovs-bridge` a "
+            "switch; all others are errors",
             group="the group whose settings it has",
             cpu="`cpus:`: whole processors, or a share of one",
             memory="`memory:`; less than 128 MB is 128 MB, which is a note",
@@ -94,6 +95,10 @@ CONTAINERLAB: Mapping[str, Place] = {
         **_all("note", _NO_MANAGEMENT, "mgmt-ipv4 mgmt-ipv6"),
         **_all("error", "a host has a network of its own; `none` is the same here", "network-mode"),
     },
+    "node of kind `frr`": {
+        **_honoured(extras="`run:`, by which FRR starts: of `frr.daemons`; without it all that Debian's package has"),
+        "startup-config": Key("honoured", "`files:`, to `/etc/frr/frr.conf`, of a path beside the file"),
+    },
     "link": _CLAB_LINK,
     "endpoint": {
         **_honoured(
@@ -108,12 +113,12 @@ CONTAINERLAB: Mapping[str, Place] = {
 }
 
 _MODULES = "bgp ospf isis eigrp ripv2 routing srv6 sr mpls evpn vxlan bfd dhcp lag stp gateway vrf vlan vrfs vlans ra"
-_MODULE = "netlab's configuration modules are not here; `routing: ospf` and `vlan:` of minigts may replace it"
+_MODULE = "only netlab itself has its configuration modules: `minigts netlab up` brings the file up with them"
 _PLUGIN = "a plugin may change everything"
 _OWN_ADDRESSES = "addresses follow from the links' order, or from a link's `prefix`"
 _NETLAB_NODE = {
     **_honoured(
-        device="`linux`; all others are errors",
+        device="`linux`, and `frr`, a host on which Debian's FRR runs; all others are errors",
         cpu="`cpus:`",
         memory="`memory:`, of MB",
         role="`bridge` is a switch; `host` and `router` are hosts, which all forward",
@@ -170,7 +175,7 @@ NETLAB: Mapping[str, Place] = {
         **_honoured(
             device="that of nodes without one",
             interfaces="`mtu` of links and nodes that say none",
-            devices="`linux` alone: its `mtu`, `memory` and `cpu`",
+            devices="of `linux` and `frr`: their `mtu`, `memory` and `cpu`",
         ),
         **_all("note", _ENGINE, "provider providers version tools outputs const netlab multilab warnings paths"),
         **_all("note", "only netlab reads it", "attributes graph"),

@@ -14,11 +14,13 @@ from minigts.language.problems import Location, quote
 from minigts.language.quantities import MEMORY_MB
 from minigts.language.tree import Data
 
-DEVICE = "linux"
+FRR = "frr"
+DEVICES = ("linux", FRR)
 LONGEST_NAME = 64
 """The longest name of a node that a pattern can match."""
-_OF_ALL = ("all", DEVICE)
-"""Groups whose members are all nodes; the second is the group of their device."""
+_OF_ALL = "all"
+"""The group of all nodes; a device has one of its name, too."""
+_START = "chown -R frr:frr /etc/frr; /usr/lib/frr/frrinit.sh start"
 _MOST_ID = 150
 """The highest id of a node in netlab (`defaults.const.MAX_NODE_ID`)."""
 _ROLES = ("host", "router", "bridge")
@@ -44,14 +46,17 @@ class _Group:
 
 def read(document: Document, top: Mapping[str, Data]) -> Nodes:
     """Read the nodes: a list of names or of mappings, or a mapping; a group may create further members."""
-    defaults = _defaults(document, top)
+    by_device = {device: _defaults(document, top, device) for device in DEVICES}
     given = _given(document, top.get("nodes"))
     groups = _groups(document, top.get("groups"), given)
     names, machines, mtus = Names(document.notes), dict[str, NetworkMachine](), dict[str, tuple[int, Location]]()
     members, numbers = dict[str, SegmentMember](), _numbers(document, given)
     for name, (node, where) in given.items():
-        said = ((node, where), *_of_groups(document, groups, name, node, where))
-        own = Layers((*said, *defaults))
+        of_all = by_device[DEVICES[0]][-1]
+        usual = Layers(((node, where), of_all)).get("device")[0]
+        said = ((node, where), *_of_groups(document, groups, name, node, where, str(usual)))
+        device = Layers((*said, of_all)).get("device")[0]
+        own = Layers((*said, *by_device.get(str(device), by_device[DEVICES[0]])))
         _judge(document, node, where, NETLAB["node"], name)
         for clab, place in Layers(said).every("clab"):
             document.judge(document.mapping(clab, place), place, NETLAB["clab"], name)
@@ -87,8 +92,9 @@ def _machine(document: Document, name: str, own: Layers, where: Location, owner:
     if device is None:
         wanted = "netlab has it from its command line or the user's defaults. Write `defaults.device: linux`"
         document.wrong(where, f"no device is named: {wanted}")
-    elif device != DEVICE:
-        document.wrong(where, f"device {quote(device)}: only Linux nodes can be imported (device: linux)")
+    elif device not in DEVICES:
+        known = "only nodes of Linux and FRR can be imported (device: linux, device: frr)"
+        document.wrong(where, f"device {quote(device)}: {known}")
     role, place = own.get("role")
     if role not in (None, *_ROLES):
         document.lose(place, f"role {quote(role)}", owner, f"roles are {', '.join(_ROLES)}")
@@ -105,18 +111,21 @@ def _machine(document: Document, name: str, own: Layers, where: Location, owner:
         is_switch=role == "bridge",
         cpus=None if cpus is None else int(str(cpus)),
         memory_mb=None if memory_mb is None else round(memory_mb),
+        packages=(FRR,) if device == FRR and role != "bridge" else (),
+        run=(_START,) if device == FRR and role != "bridge" else (),
     )
 
 
-def _defaults(document: Document, top: Mapping[str, Data]) -> tuple[tuple[Mapping[str, Data], Location], ...]:
-    """The default settings of all nodes: those of their device, and of all interfaces."""
+def _defaults(document: Document, top: Mapping[str, Data], of: str) -> tuple[tuple[Mapping[str, Data], Location], ...]:
+    """The default settings of all nodes of a device: those of the device, of all interfaces, and the device of nodes
+    that name none."""
     where: Location = ("defaults",)
     defaults = document.mapping(top.get("defaults"), where)
     document.judge(defaults, where, NETLAB["defaults"], "defaults")
     devices = document.mapping(defaults.get("devices"), (*where, "devices"))
-    own: Location = (*where, "devices", DEVICE)
-    of_device = document.mapping(devices.get(DEVICE), own)
-    document.judge(of_device, own, NETLAB["device"], DEVICE)
+    own: Location = (*where, "devices", of)
+    of_device = document.mapping(devices.get(of), own)
+    document.judge(of_device, own, NETLAB["device"], of)
     interfaces: Location = (*where, "interfaces")
     of_interfaces = document.mapping(defaults.get("interfaces"), interfaces)
     document.judge(of_interfaces, interfaces, NETLAB["interfaces"], "interfaces")
@@ -193,11 +202,11 @@ def _members(document: Document, group: _Group, groups: Sequence[str], nodes: Se
 
 
 def _of_groups(
-    document: Document, groups: Mapping[str, _Group], name: str, node: Mapping[str, Data], where: Location
+    document: Document, groups: Mapping[str, _Group], name: str, node: Mapping[str, Data], where: Location, device: str
 ) -> list[tuple[Mapping[str, Data], Location]]:
     """Settings of the groups that a node is in, directly or by another group: the innermost first (`groups` has them in
     that order)."""
-    there = {*document.texts(node.get("group"), (*where, "group")), *_OF_ALL}
+    there = {*document.texts(node.get("group"), (*where, "group")), _OF_ALL, device}
     waiting = [*there, *(each.name for each in groups.values() if name in each.members)]
     there.update(waiting)
     while waiting:

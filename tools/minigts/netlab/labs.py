@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from minigts import lab as running
 from minigts.errors import InputError, Problem
 from minigts.foreign import content
-from minigts.formats import detect, network
+from minigts.formats import containerlab_frr, detect, network
 from minigts.formats.network import Names, Network, Notes
 from minigts.lab import Lab, events
 from minigts.language.source import read_text
@@ -78,11 +78,13 @@ def _read(file: Path) -> Network:
 
 
 def _with_packages(read: Network) -> Network:
+    """The network with the packages that its files ask for; FRR starts later, once netlab's addresses are all."""
     machines = []
     for each in read.machines:
         targets = {target for _, target in each.files}
         found = [package for target, packages in NEEDED.items() if target in targets for package in packages]
-        machines.append(replace(each, packages=tuple(found)))
+        run = tuple(command for command in each.run if not command.endswith(containerlab_frr.START))
+        machines.append(replace(each, packages=tuple(found), run=run))
     return replace(read, machines=tuple(machines))
 
 

@@ -2,6 +2,7 @@
 
 A place is the path to a value: `chain.hosts`, `defaults.link.rtt`, `links.ams-bra.rate`. It consists of keys; in a list
 an entry has its number from 0, and a link its name or ends. A list without an entry means all of them: `links.rtt`.
+A word that stands for a mapping, as `routing: ospf` does, is one where a place leads into it: `routing.engine`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from minigts.errors import InputError
 from minigts.language.problems import did_you_mean, list_names, quote
 from minigts.language.tree import Data, Tree
+
+_ALONE: Mapping[str, str] = {"routing": "protocol"}
+"""Keys of the file that may have a word alone, each with the key of the mapping for which the word stands."""
 
 
 def put_values(tree: Tree, values: Mapping[str, str]) -> Tree:
@@ -37,6 +41,8 @@ def _put(data: Data, place: str, words: Sequence[str], value: str) -> None:
         return
     if data.get(first) is None:
         data[first] = {}
+    elif isinstance(data[first], str) and first in _ALONE:
+        data[first] = {_ALONE[first]: data[first]}
     _put(data[first], place, rest, value)
 
 
