@@ -1,7 +1,7 @@
 //! How a kernel and the clock speak of time: by messages, and by a page of memory that they share (page.rs).
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use crate::page::{Note, Page, ID, NOTES};
 use crate::socket::{self, Received};
@@ -9,7 +9,8 @@ use crate::socket::{self, Received};
 /// The length of a message, in bytes.
 pub const SIZE: usize = 16;
 
-/// A message's kind: `enum um_timetravel_ops` of linux/um_timetravel.h.
+/// A message's kind: `enum um_timetravel_ops` of linux/um_timetravel.h, the last one by
+/// provision/kernel/patches/0028-a-kernel-becomes-two.patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     Ack,
@@ -22,9 +23,10 @@ pub enum Op {
     FreeUntil,
     GetTimeOfDay,
     Broadcast,
+    Fork,
 }
 
-const OPS: [Op; 10] = [
+const OPS: [Op; 11] = [
     Op::Ack,
     Op::Start,
     Op::Request,
@@ -35,6 +37,7 @@ const OPS: [Op; 10] = [
     Op::FreeUntil,
     Op::GetTimeOfDay,
     Op::Broadcast,
+    Op::Fork,
 ];
 
 /// A message: `struct um_timetravel_msg` of linux/um_timetravel.h. `time` is in nanoseconds since the kernel's own start.
@@ -89,6 +92,31 @@ impl Calendar {
 
     pub fn fd(&self) -> &OwnedFd {
         &self.socket
+    }
+
+    /// The calendar of another kernel, which has been this one until now.
+    pub fn twin(&self, socket: OwnedFd) -> io::Result<Calendar> {
+        Ok(Calendar {
+            socket,
+            page: self.page.copy()?,
+            behind: self.behind,
+        })
+    }
+
+    /// The file of the page, for the kernel to map.
+    pub fn page_fd(&self) -> RawFd {
+        self.page.file().as_raw_fd()
+    }
+
+    /// Have the kernel, which waits for its turn, become two. What the other one is to have goes with the message. With a seed
+    /// other than 0 the other one draws other random numbers.
+    pub fn order_fork(&self, seed: u64, files: &[RawFd]) -> io::Result<()> {
+        let message = Message {
+            op: Op::Fork,
+            seq: 0,
+            time: seed,
+        };
+        socket::write_with_descriptors(self.socket.as_raw_fd(), &message.encode(), files)
     }
 
     /// Read the kernel's next message, if there is one.
@@ -247,7 +275,7 @@ mod tests {
             time: 0,
         }
         .encode();
-        bytes[0] = 10;
+        bytes[0] = 11;
         assert_eq!(Message::decode(&bytes), None);
     }
 }

@@ -48,6 +48,8 @@ struct Client {
     turn: Option<u64>,
     /// Whether it is told of each frame.
     captures: bool,
+    /// What has come with its last request that had one: a socket of a lab that begins.
+    given: Option<OwnedFd>,
     /// The beginning of a request, whose end has not come yet.
     unfinished: Vec<u8>,
     unread: Outbox,
@@ -99,6 +101,7 @@ impl Server {
             socket,
             turn: None,
             captures: false,
+            given: None,
             unfinished: Vec::new(),
             unread: Outbox::default(),
         };
@@ -144,13 +147,18 @@ impl Server {
             return Ok(());
         };
         let mut bytes = [0; PIECE];
-        match socket::read_some(fd, &mut bytes) {
+        match socket::read_with_descriptors(fd, &mut bytes, 1) {
             Ok(Received::Nothing) => return Ok(()),
             Ok(Received::Closed) | Err(_) => {
                 self.disconnect(fd);
                 return Ok(());
             }
-            Ok(Received::Some(count)) => client.unfinished.extend_from_slice(&bytes[..count]),
+            Ok(Received::Some(came)) => {
+                client.unfinished.extend_from_slice(&bytes[..came.bytes]);
+                if let Some(given) = came.descriptors.ok().and_then(|mut given| given.pop()) {
+                    client.given = Some(given);
+                }
+            }
         }
         while let Some(client) = self.clients.connections.get_mut(&fd) {
             let Some(end) = client.unfinished.iter().position(|byte| *byte == b'\n') else {
@@ -185,6 +193,11 @@ impl Server {
                     });
                     continue;
                 }
+                Ok(Request::Fork { seed }) => match self.fork(fd, seed) {
+                    Some(answer) => answer,
+                    // In the other lab, which has no clients yet: the requests that are left are not its own.
+                    None => return Ok(()),
+                },
                 Ok(request) => self.answer(fd, request),
                 Err(error) => Answer::Refused { error },
             };
@@ -302,12 +315,20 @@ impl Server {
             },
             Request::PauseHost { host } => self.pause(host, true),
             Request::ResumeHost { host } => self.pause(host, false),
+            Request::Fork { .. } => Answer::Refused {
+                error: "a lab forks between two windows".into(),
+            },
             Request::Set { wires } => match self.scheduler.set_wires(wires) {
                 Ok(()) => Answer::Done {},
                 Err(error) => Answer::Refused { error },
             },
             Request::SetTopology(topology) => self.set_topology(topology),
         }
+    }
+
+    /// Take the socket that came with a request of this client's.
+    pub fn take_given(&mut self, fd: RawFd) -> Option<OwnedFd> {
+        self.clients.connections.get_mut(&fd)?.given.take()
     }
 
     fn begin_turn(&mut self, fd: RawFd) -> Answer {

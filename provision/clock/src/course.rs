@@ -383,6 +383,21 @@ impl Course {
         }
     }
 
+    /// Write out what is recorded so far, so that nothing of it is left in this process's memory.
+    pub fn write_out(&self) {
+        if let Some(recorder) = &self.recorder {
+            recorder.borrow_mut().finish();
+        }
+    }
+
+    /// From now on nothing is recorded.
+    pub fn end_recording(&mut self) {
+        self.recorder = None;
+        for host in &self.hosts {
+            host.borrow_mut().recorder = None;
+        }
+    }
+
     /// A window begins: nothing is entered any more for what was before it.
     pub fn window_begins(&self, start: u64) {
         if let Some(recorder) = &self.recorder {

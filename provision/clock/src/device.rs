@@ -106,6 +106,12 @@ impl Device {
         &self.socket
     }
 
+    /// Another kernel, which has been this one until now, has this device, over that socket and with its memory in that file.
+    pub fn serve_another(&mut self, socket: OwnedFd, memory: &OwnedFd) -> io::Result<()> {
+        self.socket = socket;
+        self.rings.move_to(memory)
+    }
+
     /// Give the card a carrier, or take it away. True if that is another state than before; the kernel has to be told then.
     pub fn set_carrier(&mut self, has_carrier: bool) -> bool {
         std::mem::replace(&mut self.has_carrier, has_carrier) != has_carrier

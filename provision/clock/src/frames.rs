@@ -31,6 +31,11 @@ pub struct Head {
 }
 
 impl Head {
+    fn encode(&self) -> Vec<u8> {
+        let length = (self.length as u32).to_be_bytes();
+        [&self.channel.to_be_bytes()[..], &[self.kind], &length].concat()
+    }
+
     fn decode(bytes: &[u8]) -> Head {
         Head {
             channel: u32::from_be_bytes(bytes[0..4].try_into().unwrap()),
@@ -55,6 +60,22 @@ impl FromAgent {
     /// Whether the agent has greeted.
     pub fn greeted(&self) -> bool {
         self.greeted
+    }
+
+    /// What a reader has to have read who hears the next bytes only: the beginning of a head, or the head of a frame for
+    /// nobody that ends where the frame does that has begun.
+    pub fn begun(&self) -> Vec<u8> {
+        match &self.within {
+            None => self.seen.clone(),
+            Some((_, left)) => {
+                let head = Head {
+                    channel: u32::MAX,
+                    kind: STDOUT,
+                    length: *left,
+                };
+                head.encode()
+            }
+        }
     }
 
     /// Take in the next bytes of the output. Returns the heads of the frames that end in them; an error for a frame that no
@@ -223,6 +244,22 @@ mod tests {
                 heads.iter().map(|head| head.kind).collect::<Vec<_>>(),
                 [STDOUT, EXIT]
             );
+        }
+    }
+
+    #[test]
+    fn who_hears_the_rest_alone_finds_the_frames_that_follow() {
+        let spoken = [frame(1, STDOUT, b"hello"), frame(2, EXIT, b"{}")].concat();
+        for heard in 1..spoken.len() {
+            let mut host = FromAgent::default();
+            host.feed(HELLO).unwrap();
+            host.feed(&spoken[..heard]).unwrap();
+            let mut later = ToAgent::default();
+            let rest = [&host.begun()[..], &spoken[heard..]].concat();
+            let frames = later.feed(&rest);
+            let (head, _) = frames.last().unwrap();
+            assert!(head.kind == EXIT || head.channel == u32::MAX);
+            assert!(later.seen.is_empty());
         }
     }
 

@@ -99,6 +99,13 @@ impl Gate {
         self.channels.retain(|key| key.0 != host);
     }
 
+    /// All clients have gone; what they have begun goes on.
+    pub fn forget_clients(&mut self) {
+        self.waits.clear();
+        self.turns.clear();
+        self.paced.clear();
+    }
+
     pub fn begin_turn(&mut self, turn: u64) {
         self.turns.insert(turn, true);
     }
@@ -186,6 +193,17 @@ mod tests {
         gate.pace(0, 2);
         gate.forget_host(0);
         assert!(!gate.is_open());
+    }
+
+    #[test]
+    fn without_clients_nobody_waits_and_commands_go_on() {
+        let mut gate = gate_with(&[(0, 1)]);
+        gate.begin_turn(7);
+        gate.wait(0, 1, 7, true);
+        gate.forget_clients();
+        assert!(!gate.is_open() && !gate.somebody_is_busy());
+        gate.wait(0, 1, 0, true);
+        assert!(gate.is_open());
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Instant;
 
 use crate::calendar::{lie, Calendar, Message, Op};
@@ -112,6 +112,8 @@ pub struct Host {
     turn: (u64, u64),
     /// The end of the window that `turns_left` belongs to.
     window: u64,
+    /// The greatest number of a channel that a client has begun a command on.
+    pub last_channel: u32,
     /// How many messages the kernel has sent since it last had a turn.
     unasked: u64,
     /// When the host was paused; None: it is not.
@@ -158,9 +160,31 @@ impl Host {
             ticks: 0,
             turn: (now, now),
             window: 0,
+            last_channel: 0,
             unasked: 0,
             paused_at: None,
         })
+    }
+
+    /// Another kernel, which has been this one until now, is this host's from now on.
+    pub fn serve_another(
+        &mut self,
+        line: OwnedFd,
+        calendar: Calendar,
+        sockets: Vec<OwnedFd>,
+        memory: &OwnedFd,
+    ) -> io::Result<()> {
+        for (device, socket) in self.devices.iter_mut().zip(sockets) {
+            device.serve_another(socket, memory)?;
+        }
+        self.calendar = calendar;
+        self.line = line;
+        // Its reader hears what comes from now on, and whoever wrote half a frame to the old one does not write here.
+        self.unread = Outbox::default();
+        self.unread
+            .send(self.line.as_raw_fd(), &self.from_agent.begun())?;
+        self.to_agent = ToAgent::default();
+        Ok(())
     }
 
     pub fn calendar_fd(&self) -> &OwnedFd {
@@ -321,7 +345,7 @@ impl Host {
                 self.calendar
                     .ack(&message, epoch_ns.saturating_add(self.calendar.own_time()))?;
             }
-            Op::Run | Op::FreeUntil | Op::Broadcast => {
+            Op::Run | Op::FreeUntil | Op::Broadcast | Op::Fork => {
                 self.count_message()?;
                 self.calendar.ack(&message, 0)?;
             }

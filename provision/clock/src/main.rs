@@ -14,6 +14,7 @@ mod clients;
 mod course;
 mod delivery;
 mod device;
+mod fork;
 mod frames;
 mod gate;
 mod host;

@@ -76,6 +76,20 @@ pub struct Start {
     pub start: u64,
 }
 
+/// From the supervisor of a lab that begins as another one's fork, over the socket that comes with `Fork`. First the number of
+/// the messages that follow, with the descriptors of the listening socket for clients and of the log; then one for each host,
+/// with those of its control line, its console, its disk, and of the directory that its guest may mount, the first one's and its
+/// own.
+#[derive(Deserialize)]
+pub struct Fork {
+    pub hosts: usize,
+}
+
+#[derive(Deserialize)]
+pub struct ForkedHost {
+    pub host: usize,
+}
+
 /// To the supervisor: a host is no longer on the clock, since its kernel broke the protocol. The supervisor is to end that
 /// kernel.
 #[derive(Serialize)]
@@ -116,6 +130,9 @@ pub enum Request {
     Storms,
     /// From now on this client gets a line for each frame that a port sends, in front of what it is answered.
     Capture,
+    /// The lab becomes two at this moment: all kernels and the clock. A socket comes with the request, whose other end is the
+    /// other lab's supervisor. With a seed other than 0 the other lab's kernels draw other random numbers.
+    Fork { seed: u64 },
     /// Replace the settings of these wires.
     Set { wires: Vec<PortSettings> },
 }
@@ -130,7 +147,25 @@ pub enum Answer {
     Wires { wires: Vec<WireState> },
     Course { course: course::CourseState },
     Storms { storms: Vec<storm::StruckPort> },
+    Forked(Forked),
     Refused { error: String },
+}
+
+/// The lab that a `Fork` has made, and the process of its clock.
+#[derive(Serialize)]
+pub struct Forked {
+    pub now_ns: u64,
+    pub clock: i32,
+    pub hosts: Vec<ForkedKernel>,
+}
+
+/// A kernel of it: its process, the supervisor's number of its start, and the greatest channel that a command has had there.
+#[derive(Serialize)]
+pub struct ForkedKernel {
+    pub host: usize,
+    pub process: i32,
+    pub start: u64,
+    pub last_channel: u32,
 }
 
 #[derive(Serialize)]

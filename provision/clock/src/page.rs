@@ -79,6 +79,15 @@ impl Page {
         Ok(page)
     }
 
+    /// Another page with the same words, for another kernel.
+    pub fn copy(&self) -> io::Result<Page> {
+        let other = Page::new()?;
+        for at in (0..LENGTH).step_by(8) {
+            other.set(at, self.get::<u64>(at));
+        }
+        Ok(other)
+    }
+
     /// The file that the kernel maps.
     pub fn file(&self) -> &File {
         &self.file
@@ -223,6 +232,17 @@ mod tests {
             (u64::MAX - 255, 3, u16::MAX)
         );
         assert_eq!(page.note(DUE_AT, 0).time, u64::MAX);
+    }
+
+    #[test]
+    fn a_copy_has_the_same_words_and_goes_its_own_way() {
+        let page = Page::new().unwrap();
+        page.set_time(7);
+        page.set_changed(1 << 63);
+        let other = page.copy().unwrap();
+        page.set_time(8);
+        assert_eq!((other.time(), page.time()), (7, 8));
+        assert_eq!(other.get::<u64>(CHANGED_AT), 1 << 63);
     }
 
     #[test]

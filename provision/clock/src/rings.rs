@@ -8,7 +8,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 use virtio_queue::{Queue, QueueT};
-use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemory, GuestMemoryMmap, MmapRegion};
+use vm_memory::{
+    Bytes, FileOffset, GuestAddress, GuestMemory, GuestMemoryMmap, GuestMemoryRegion, MmapRegion,
+};
 
 use crate::calendar::lie;
 use crate::device::Kind;
@@ -93,6 +95,21 @@ impl Memory {
     }
 }
 
+impl Memory {
+    /// The same regions in another file of the same kind.
+    fn in_another(&self, file: &OwnedFd) -> io::Result<Memory> {
+        let regions = self.mapped.iter().map(|region| {
+            Ok(Region {
+                address: region.start_addr().0,
+                size: region.len(),
+                offset: region.file_offset().map_or(0, |offset| offset.start()),
+                file: file.try_clone()?,
+            })
+        });
+        Memory::map(regions.collect::<io::Result<Vec<_>>>()?)
+    }
+}
+
 impl Drop for Memory {
     fn drop(&mut self) {
         taken_away::forget();
@@ -115,6 +132,14 @@ impl Rings {
             memory: None,
             queues: [queue(), queue()],
         }
+    }
+
+    /// The queues are in another file from now on: the memory of a kernel that has been this one until now.
+    pub fn move_to(&mut self, file: &OwnedFd) -> io::Result<()> {
+        if let Some(memory) = &self.memory {
+            self.memory = Some(memory.in_another(file)?);
+        }
+        Ok(())
     }
 
     /// Take what is in the output queue: up to and without the entry `available`, if that is given, and no more pieces than the

@@ -46,8 +46,8 @@ pub struct Server {
     /// Each host's last start.
     pub starts: Vec<Start>,
     pub listener: OwnedFd,
-    control: OwnedFd,
-    watchdog: Watchdog,
+    pub control: OwnedFd,
+    pub watchdog: Watchdog,
     longest_turn_s: u64,
 }
 
@@ -215,7 +215,7 @@ impl Server {
         Ok(host)
     }
 
-    fn watch(&mut self, index: usize, host: &Host) -> io::Result<()> {
+    pub fn watch(&mut self, index: usize, host: &Host) -> io::Result<()> {
         self.sources
             .add(host.calendar_fd(), Source::Calendar(index))?;
         self.sources.add(&host.line, Source::Line(index))?;
@@ -367,7 +367,10 @@ impl Server {
                     continue;
                 }
                 frames::KILL => gate.forget(index, head.channel),
-                frames::RUN => gate.begin(index, head.channel),
+                frames::RUN => {
+                    host.last_channel = host.last_channel.max(head.channel);
+                    gate.begin(index, head.channel);
+                }
                 _ => {}
             }
             host.input.hold(head.channel, frame);

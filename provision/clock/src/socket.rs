@@ -102,6 +102,70 @@ pub fn read_with_descriptors(
     }))
 }
 
+/// Have each message that is read by `read_with_sender` say who has sent it.
+pub fn ask_for_senders(fd: RawFd) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: an int, whose size is told.
+    let failed = unsafe {
+        libc::setsockopt(
+            fd,
+            libc::SOL_SOCKET,
+            libc::SO_PASSCRED,
+            (&raw const on).cast(),
+            size_of_val(&on) as u32,
+        )
+    };
+    Errno::result(failed).map(drop).map_err(io::Error::from)
+}
+
+/// Wait for at most so many milliseconds for a message of exactly as many bytes as fit. Returns the process that has sent it, as
+/// this machine knows it; None where that was not asked for.
+pub fn read_with_sender(
+    fd: RawFd,
+    bytes: &mut [u8],
+    most_ms: i32,
+) -> io::Result<Option<libc::pid_t>> {
+    let mut waits = libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one entry.
+    if Errno::result(unsafe { libc::poll(&mut waits, 1, most_ms) })? == 0 {
+        return Err(io::Error::other("it does not answer"));
+    }
+    // Of u64, so that it is aligned for a head.
+    let mut control = [0u64; 8];
+    let mut part = libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
+    };
+    // SAFETY: a head without an address, whose pointers lead to what lives longer than it.
+    let mut head: libc::msghdr = unsafe { std::mem::zeroed() };
+    head.msg_iov = &mut part;
+    head.msg_iovlen = 1;
+    head.msg_control = control.as_mut_ptr().cast();
+    head.msg_controllen = size_of_val(&control) as _;
+    let flags = libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT;
+    // SAFETY: the head leads to as many bytes as it says, and recvmsg has filled what is read of it.
+    unsafe {
+        if Errno::result(libc::recvmsg(fd, &mut head, flags))? as usize != bytes.len() {
+            return Err(part_of_a_message());
+        }
+        drop(owned(&head));
+        let first = libc::CMSG_FIRSTHDR(&head);
+        match first.as_ref() {
+            Some(own)
+                if (own.cmsg_level, own.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) =>
+            {
+                let sender: *const libc::ucred = libc::CMSG_DATA(first).cast();
+                Ok(Some(sender.read_unaligned().pid))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
 /// All descriptors that have been opened here for a message, also for one of whose descriptors some are missing.
 ///
 /// # Safety

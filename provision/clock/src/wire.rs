@@ -570,6 +570,13 @@ fn is_tagged(frame: &[u8]) -> bool {
     frame.get(12..14) == Some(&[0x81, 0x00])
 }
 
+/// A number that follows from two others, and is never 0.
+pub fn number_of(seed: u64, number: u64) -> u64 {
+    Chance(seed ^ number.wrapping_mul(0xd134_2543_de82_ef95))
+        .next()
+        .max(1)
+}
+
 /// Random numbers by SplitMix64 (Steele, Lea and Flood 2014): small, and the same on every machine.
 pub(crate) struct Chance(pub(crate) u64);
 
@@ -1002,5 +1009,14 @@ mod tests {
             wire.carry(1_000_000, arp.to_vec()),
             [Some((6_000_000, arp.to_vec())), None]
         );
+    }
+
+    #[test]
+    fn numbers_that_follow_from_others_differ_and_are_never_0() {
+        let drawn: std::collections::HashSet<u64> =
+            (0..1000).map(|host| number_of(7, host)).collect();
+        assert_eq!(drawn.len(), 1000);
+        assert!(!drawn.contains(&0));
+        assert_ne!(number_of(7, 0), number_of(8, 0));
     }
 }
