@@ -38,8 +38,9 @@ LAB, PLAN, CERTIFICATE = "lab.json", "plan.json", "certificate.json"
 CONTROL_SOCKET, CONSOLE_LOG = "control.sock", "console.log"
 """Files of each host in it: the socket of the host's control line, and its console's output."""
 LAUNCH, SUPERVISOR, CLOCK, RECORDING = "launch.json", "supervisor.json", "clock.json", "course.recording"
+KERNELS = "kernels.json"
 """Files of the run directory that a provider uses: what was to be started, the process that started it, the clock's
-state, and every event that passed the clock, where these are recorded."""
+state, every event that passed the clock, where these are recorded, and the processes of the hosts' kernels."""
 
 
 def cache_root() -> Path:

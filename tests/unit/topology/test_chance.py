@@ -171,6 +171,14 @@ def test_no_two_kernels_have_the_same_seed(one: tuple[int, int, int], other: tup
     assert first < 2**64
 
 
+def test_hosts_that_are_started_again_in_forks_draw_by_the_forks_seed() -> None:
+    own = chance.kernel_seed(plan_of(7))
+    assert chance.forked_seed(own, 0) == own
+    found = {chance.forked_seed(number, seed) for number in (own, own + 1) for seed in range(50)}
+    assert len(found) == 100
+    assert all(number > 10**6 for number in found)
+
+
 def test_a_setting_that_changes_nothing_has_no_number() -> None:
     plan, record = plan_of(), set_often(plan_of(), 1)
     same = Moment(at_s=0.0, link="ams-bra", update={"loss_percent": 30.0})

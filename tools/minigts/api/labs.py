@@ -271,6 +271,18 @@ class Lab:
             elif policy is None and policies.policy_in_force(lab) is not None:
                 policies.remove(lab)
 
+    def fork(self, name: str | None = None, *, seed: int = 0) -> Lab:
+        """A second lab, which this one becomes at this moment, with all that its hosts have in memory and on disk. Both
+        go on from here, each by itself; a `with` block takes the second one down at its end, and it ends with this one
+        at the latest.
+
+        With a seed of 0 the two have one course as long as the same is done to them. With another one the second lab
+        draws other random numbers from now on. `name` None: this lab's, with a number. Raises InputError,
+        EnvironmentLacks, HostFailed.
+        """
+        other = recorded.fork(self._lab, recorded.next_fork(self.name) if name is None else name, seed)
+        return Lab(other, ours=True, _say=self._say)
+
     def down(self) -> None:
         """Take the lab down: no process, socket or file of it is left."""
         recorded.down(self._lab)

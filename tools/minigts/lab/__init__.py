@@ -2,8 +2,9 @@
 
 `rundir`: names, run directories, a lab's lock. `record`: what is recorded of a lab; `lab`: what is known by that.
 `events`: the log of a lab's changes. `lifecycle`: up, down, kill, restart. `edit`: adding and removing hosts and links.
-`keep` and `snapshots`: disks that outlive a lab. `current`: how every port should be set now. `changes`: what users,
-schedules and experiments ask for. `links`: how it is set, all shaping. `shown_links`: how it is read back.
+`keep` and `snapshots`: disks that outlive a lab. `forks`: labs that become two. `current`: how every port should be set
+now. `changes`: what users, schedules and experiments ask for. `links`: how it is set, all shaping. `shown_links`: how
+it is read back.
 `link_states`: which links carry frames, and which are cut or changed.
 `schedule_player`: links that change by a schedule. `routes`: the routes that a routing protocol has found. `trees`: the
 spanning trees of switches.
@@ -23,6 +24,7 @@ from minigts.lab.changes import (
     update_settings,
 )
 from minigts.lab.current import link_carrier, plan_now
+from minigts.lab.forks import fork, next_fork
 from minigts.lab.keep import disk_bytes, keep, running
 from minigts.lab.lab import Lab
 from minigts.lab.lifecycle import bring_up, down, future_lab, kill, pause, require_parts, restart, resume, up
@@ -64,12 +66,14 @@ __all__ = [
     "down",
     "draw_next",
     "exclusive",
+    "fork",
     "future_lab",
     "heal",
     "keep",
     "kill",
     "link_carrier",
     "losing_all",
+    "next_fork",
     "open_lab",
     "other_ways",
     "outages_in_words",

@@ -89,14 +89,14 @@ def bring_up(lab: Lab, progress: Progress, share: Share | None = None) -> Lab:
                 with noting_failures(error):
                     _keep_consoles(lab)
             with noting_failures(error):
-                _remove(lab)
+                end_and_remove(lab)
             raise
     return lab
 
 
 def begin_anew(lab: Lab) -> None:
     """Make an empty run directory in place of the one that was there; the caller holds the lab's lock."""
-    _remove(lab)
+    end_and_remove(lab)
     lab.rundir.mkdir(mode=0o700)
     (lab.rundir / MARKER).touch(mode=0o600)
 
@@ -107,7 +107,7 @@ def down(lab: Lab) -> None:
     """
     require_own(lab.rundir)
     with exclusive(lab.rundir):
-        _remove(lab)
+        end_and_remove(lab)
 
 
 def restart(lab: Lab, name: str) -> None:
@@ -349,7 +349,7 @@ def _remedy(there: Lab) -> str:
     return f"minigts down {there.name}, or choose another name with --lab NAME"
 
 
-def _remove(lab: Lab) -> None:
+def end_and_remove(lab: Lab) -> None:
     """End the lab's processes, then remove its run directory; the caller holds the lab's lock."""
     require_own(lab.rundir)
     if not lab.rundir.exists():

@@ -150,11 +150,11 @@ class Record(BaseModel):
         """The number of the setting that the direction in which `sender` sends over a link has now."""
         return self.times_set.get(link, {}).get(sender, 0)
 
-    def counting(self, ways: Iterable[tuple[str, str]]) -> Record:
-        """This record after another setting of each of these directions, which are links and ends that send."""
+    def counting(self, ways: Iterable[tuple[str, str]], times: int = 1) -> Record:
+        """This record after so many other settings of each of these directions, which are links and ends that send."""
         counts = {link: dict(each) for link, each in self.times_set.items()}
         for link, sender in ways:
-            counts.setdefault(link, {})[sender] = 1 + self.number_of(link, sender)
+            counts.setdefault(link, {})[sender] = times + self.number_of(link, sender)
         return self.model_copy(update={"times_set": counts})
 
     def dark_ends(self, name: str) -> list[str] | None:

@@ -238,6 +238,17 @@ class KeepsDisks(Protocol):
 
 
 @runtime_checkable
+class Forks(Protocol):
+    """A provider whose labs can become two."""
+
+    def fork(self, plan: Plan, into: Path, seed: int) -> None:
+        """Have the lab become two at this moment: the other one is in the new run directory `into`, and goes on as this
+        one does. With a seed other than 0 it draws other random numbers from now on. It ends with this one at the
+        latest. Raises HostFailed and EnvironmentLacks."""
+        ...
+
+
+@runtime_checkable
 class Prepares(Protocol):
     """A provider that builds or tests something before its first lab; `up` does this unless it has been done."""
 

@@ -99,6 +99,9 @@ class AgentHost:
 
     Frames from the host are checked here for all clients: if one is malformed, the line is closed and `on_fault` is
     called with the reason. `before_end` is called when the line has ended, before any client learns of it.
+
+    `last_channel` is the last channel that the agent has had on an earlier line; it does not greet again. None: the
+    agent has still to greet.
     """
 
     def __init__(
@@ -108,6 +111,8 @@ class AgentHost:
         line: socket.socket,
         window: int = protocol.WINDOW,
         before_end: Callable[[], None] = lambda: None,
+        *,
+        last_channel: int | None = None,
     ) -> None:
         self.on_fault: Callable[[str], None] = lambda why: None
         self.name, self.process, self._socket, self._window = name, process, line, window
@@ -115,7 +120,7 @@ class AgentHost:
         self._untaken: deque[tuple[int, Client, int]] = deque()
         self._owners: dict[int, tuple[Client, int]] = {}
         self._clients: set[Client] = set()
-        self._last_channel = 0
+        self._has_greeted, self._last_channel = last_channel is not None, last_channel or 0
         self._answers = asyncio.Event()
         self._has_ended = False
 
@@ -126,7 +131,7 @@ class AgentHost:
         server = await _serve_at(path, self._client_connects)
         decoder = protocol.Decoder(protocol.LONGEST_ANSWER)
         try:
-            data = await _skip_to_hello(reader)
+            data = b"" if self._has_greeted else await _skip_to_hello(reader)
             self._answers.set()
             while True:
                 for frame in decoder.feed(data):

@@ -39,7 +39,7 @@ from minigts.providers.uml.build import (
     user_images,
 )
 from minigts.providers.uml.build.kernel_build import FullKernel
-from minigts.providers.uml.run import booting, command_line, confinement, console, disks, slirp, stubs, transfer
+from minigts.providers.uml.run import booting, command_line, confinement, console, disks, forked, slirp, stubs, transfer
 from minigts.providers.uml.run.command_line import ONE_PROCESSOR, GuestKernel, KernelPort
 from minigts.providers.uml.run.console import MOST_BYTES
 from minigts.providers.uml.run.supervisor import Launch
@@ -406,6 +406,7 @@ class UmlProvider(AgentProvider):
         return stubs.program_of(process)
 
     def down(self) -> None:
+        forked.forget_shared(self.rundir)
         left = lab_processes.end(self.rundir)
         problems: list[Exception] = [MinigtsError(text) for text in [*left, *processor_share.remove(self.rundir)]]
         if problems:

@@ -14,7 +14,7 @@ from typing import Any
 from minigts import paths
 from minigts.dataplane import wire
 from minigts.dataplane.wire import Wire, WireState
-from minigts.errors import HostFailed
+from minigts.errors import EnvironmentLacks, HostFailed
 from minigts.language.interface_names import port_name
 from minigts.machine.parallel import NoTurn, Together, Turn, together
 from minigts.machine.progress import Progress
@@ -22,12 +22,13 @@ from minigts.providers.agent import client, lab_processes, lent_turn
 from minigts.providers.agent.patience import Conditions
 from minigts.providers.base import CommandResult, SentFrame, Supports, Tap
 from minigts.providers.course import RecordedCourse, course_request
+from minigts.providers.uml import memory
 from minigts.providers.uml.build import build_all, provenance
 from minigts.providers.uml.clock import client as clock_client
 from minigts.providers.uml.clock import tap as clock_tap
 from minigts.providers.uml.clock.process import LONGEST_TURN_ALONE_S, LONGEST_TURN_S, ClockOrder, layout
 from minigts.providers.uml.provider import UmlProvider
-from minigts.providers.uml.run import booting
+from minigts.providers.uml.run import booting, command_line
 from minigts.providers.uml.run.command_line import GuestKernel
 from minigts.providers.uml.run.supervisor import Launch
 from minigts.topology.plan import chance, reseed
@@ -131,6 +132,20 @@ class VirtualUmlProvider(UmlProvider):
                 turn=turn,
             )
             return replace(result, seconds=clock.now_s() - started_s)
+
+    def fork(self, plan: Plan, into: Path, seed: int) -> None:
+        launch = Launch.read(self.rundir / paths.LAUNCH)
+        if launch.clock is None or any(each.group for each in launch.machines):
+            raise EnvironmentLacks("a lab whose hosts have a share of a processor each does not fork")
+        memory.require_memory(memory.kernels_of(plan), [memory.BARE])
+        clock = replace(launch.clock, recorded_ns=None, seed=chance.forked_seed(launch.clock.seed, seed))
+        other = type(self)(into)
+        booting.start(into, replace(launch, clock=clock, origin=str(self.rundir), seed=seed))
+        running = self.kernels()
+        for name in sorted(running):
+            if command_line.pause_file(self.rundir, name).exists():
+                command_line.mark(command_line.pause_file(into, name))
+        booting.wait_for_fork(other, sorted(running))
 
     def _turn(self) -> int | None:
         return lent_turn.number()

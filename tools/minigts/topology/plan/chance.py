@@ -46,6 +46,11 @@ def kernel_seed(plan: Plan) -> int:
     return _BEYOND_REPLICATES + zlib.crc32(f"{course(plan)}/kernels".encode())
 
 
+def forked_seed(kernels: int, seed: int) -> int:
+    """The number that takes the place of `kernel_seed` in a fork with that seed, for hosts that are started again."""
+    return _BEYOND_REPLICATES + zlib.crc32(f"{kernels}/fork {seed}".encode()) if seed else kernels
+
+
 def hash_seed(plan: Plan, host: str) -> int:
     """The seed of the hash by which a host chooses among equal ways; never 0, which is none."""
     return zlib.crc32(f"{links_draw(plan)}/ways/{host}".encode()) or 1

@@ -20,6 +20,7 @@ from minigts import paths
 from minigts.language import documents
 from minigts.machine import shell
 from minigts.providers.agent import lab_processes, sockets
+from minigts.providers.agent.agent_line import SupervisedProcess
 from minigts.providers.uml.run import confinement, system_calls
 from minigts.providers.uml.run.command_line import Connection, GuestKernel
 
@@ -100,6 +101,7 @@ class ClockProcess:
             **layout(order, machines, links),
         }
         (rundir / LAB).write_text(json.dumps(lab))
+        self.process: SupervisedProcess
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ExitStack() as stack, (rundir / "clock.log").open("ab") as log:
             stack.callback(theirs.close)
@@ -142,12 +144,12 @@ class ClockProcess:
                 for end in pair:
                     end.close()
 
-    def listen(self, lost: Callable[[int, str], None]) -> None:
+    def listen(self, lost: Callable[[int, str], None], ended: Callable[[], None] = lambda: None) -> None:
         """Have `lost` called with the number of each host that the clock drops, and the reason; its kernel must be
-        ended."""
-        asyncio.get_running_loop().add_reader(self._control, self._hear, lost)
+        ended. `ended` is called when the clock has ended by itself."""
+        asyncio.get_running_loop().add_reader(self._control, self._hear, lost, ended)
 
-    def _hear(self, lost: Callable[[int, str], None]) -> None:
+    def _hear(self, lost: Callable[[int, str], None], ended: Callable[[], None]) -> None:
         try:
             said = self._control.recv(1 << 16, socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -156,6 +158,7 @@ class ClockProcess:
             said = b""
         if not said:  # the clock has ended
             asyncio.get_running_loop().remove_reader(self._control)
+            ended()
             return
         told = documents.document(said)
         if self._starts.get(told["host"]) == told["start"]:

@@ -21,6 +21,7 @@ from minigts.providers.uml.run import command_line, console
 from minigts.providers.uml.run.supervisor import Launch
 
 BOOT_DEADLINE_S = 60.0
+FORK_DEADLINE_S = 120.0
 CONSOLE_LINES = 12
 
 
@@ -81,6 +82,18 @@ def wait(provider: AgentProvider, names: Sequence[str], progress: Progress) -> N
         with resting():  # booting takes the lab's time, and an answer makes this thread busy again
             _wait_for(provider, name, deadline)
         progress(f"{count} of {len(names)} hosts answer")
+
+
+def wait_for_fork(provider: AgentProvider, names: Sequence[str]) -> None:
+    """Return when a fork's supervisor holds the lines to these hosts; nothing happens on the hosts. Raises
+    HostFailed."""
+    deadline = time.monotonic() + FORK_DEADLINE_S
+    for name in names:
+        try:
+            _wait_for_socket(provider.rundir, name, deadline)
+        except HostFailed as error:
+            said = (provider.rundir / "supervisor.log").read_text(errors="replace").strip()
+            raise HostFailed(said[-2000:] or str(error)) from error
 
 
 def wait_with_a_turn(provider: AgentProvider, name: str, until_up: Callable[[], None]) -> None:

@@ -33,9 +33,11 @@ WITHOUT_SENT_INTERRUPTS = ("virtio_net.napi_tx=0",)
 """Switches off the interrupt after a frame was sent, since the clock takes a frame at the moment it is sent."""
 ONE_PROCESSOR = "a uml kernel has one processor"
 RETURNED = "returned"
+LENT_MODULES = "modules"
+"""The directory with modprobe's files, in the kernel's directory and in the one that a guest may mount."""
 DISK = "disk/disk.cow"
 """A host's disk, relative to its directory; only the directory of the disk is open to its kernel."""
-RECORD, RECORD_LIMIT_BYTES = "kernels.json", 1 << 20
+RECORD, RECORD_LIMIT_BYTES = paths.KERNELS, 1 << 20
 SHARED = Path("/dev/shm")
 """The directory in which a kernel's memory lies."""
 HOSTFS = "init_hostfs"
@@ -246,24 +248,27 @@ def end(rundir: Path, host: str) -> None:
 
 def record(rundir: Path, kernels: Mapping[str, int]) -> None:
     """Record the supervisor's processes that are running kernels, since what kernels say about themselves cannot be
-    trusted.
+    trusted. A kernel that another lab's has forked is that one's child, and not the supervisor's.
     """
-    ticks = {name: lab_processes.started_ticks(pid) for name, pid in kernels.items()}
-    started = {name: [kernels[name], since] for name, since in ticks.items() if since is not None}
+    found = {name: (pid, lab_processes.started_ticks(pid), parent(pid)) for name, pid in kernels.items()}
+    started = {name: each for name, each in found.items() if None not in each}
     paths.write_whole(rundir / RECORD, json.dumps(started))
 
 
 def running(rundir: Path) -> dict[str, int]:
-    """The process id of each host's kernel that is recorded and is a running child of the supervisor."""
+    """The process id of each host's kernel that is recorded and is a running child of whoever started it."""
     supervisor = lab_processes.supervisor(rundir)
     if supervisor is None:
         return {}
     try:
         recorded = documents.document(paths.read_whole(rundir / RECORD, RECORD_LIMIT_BYTES))
-        kernels = {str(name): Process(int(pid), int(started)) for name, (pid, started) in recorded.items()}
+        kernels = {
+            str(name): (Process(int(pid), int(started)), int(above[0]) if above else supervisor)
+            for name, (pid, started, *above) in recorded.items()
+        }
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return {}
-    return {name: each.pid for name, each in kernels.items() if each.runs and parent(each.pid) == supervisor}
+    return {name: each.pid for name, (each, above) in kernels.items() if each.runs and parent(each.pid) == above}
 
 
 def missing() -> list[str]:

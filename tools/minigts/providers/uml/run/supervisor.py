@@ -33,9 +33,10 @@ from minigts.providers.agent import ended, lab_processes, protocol
 from minigts.providers.agent.agent_line import AgentHost, SupervisedProcess
 from minigts.providers.agent.own_directory import OwnDirectory
 from minigts.providers.uml.clock.process import ClockOrder, ClockProcess
-from minigts.providers.uml.run import bounds, confinement
+from minigts.providers.uml.run import bounds, confinement, forked
 from minigts.providers.uml.run import console as consoles
 from minigts.providers.uml.run.command_line import (
+    LENT_MODULES,
     Directories,
     GuestKernel,
     KernelPort,
@@ -56,8 +57,6 @@ from minigts.providers.uml.run.slirp import WayOut
 UNLIMITED_WINDOW = 1 << 40
 """The window of a line through the clock. The clock buffers what the host has no room for, and cannot report what it
 has read, since a frame of its own could land within one of the host's."""
-LENT_MODULES = "modules"
-"""The directory with modprobe's files, in the kernel's directory and in the one that a guest may mount."""
 GROUPS_S = 5.0
 """How long control groups are waited for that are still busy with a process which has ended."""
 SOCKET_BUFFER_BYTES = 4 << 20
@@ -87,6 +86,10 @@ class Launch:
     """The key of the layer with an overlay's programs, from which hosts start that have no layer of their own."""
     arguments: tuple[str, ...] = ()
     """Further arguments of each kernel."""
+    origin: str = ""
+    """The run directory of the lab of which this one is a fork; empty for a lab whose kernels are started."""
+    seed: int = 0
+    """What the fork's random numbers depend on; 0: they are those that the origin's will be."""
 
     def base_of(self, machine: GuestKernel) -> Path:
         """The file system that a machine starts from."""
@@ -117,6 +120,8 @@ class Launch:
             tuple(raw["instead"]),
             raw.get("programs", ""),
             tuple(raw.get("arguments", ())),
+            raw.get("origin", ""),
+            raw.get("seed", 0),
         )
 
     def write(self, path: Path) -> None:
@@ -129,6 +134,7 @@ class Launch:
             "instead": self.instead,
             "programs": self.programs,
             "arguments": self.arguments,
+            **({"origin": self.origin, "seed": self.seed} if self.origin else {}),
         }
         paths.write_whole(path, json.dumps(content))
 
@@ -144,9 +150,14 @@ class Kernels:
         self._launch, self._rundir = launch, rundir
         self._machines = {machine.name: machine for machine in launch.machines}
         self._ends: dict[End, socket.socket] = {}
-        self._clock = (
-            None if launch.clock is None else ClockProcess(launch.clock, launch.machines, launch.links, rundir)
-        )
+        self._forked: forked.ForkedClock | None = None
+        self._clock: ClockProcess | None = None
+        if launch.clock is not None and launch.origin:
+            self._clock = self._forked = forked.ForkedClock(
+                launch.clock, launch.machines, rundir, Path(launch.origin), launch.seed
+            )
+        elif launch.clock is not None:
+            self._clock = ClockProcess(launch.clock, launch.machines, launch.links, rundir)
         self._make_ends()
         self._inside, self._groups = contained.namespaces(), bounds.Groups(rundir)
         self._ways_out: list[SupervisedProcess] = []
@@ -178,11 +189,31 @@ class Kernels:
             asyncio.get_running_loop().remove_reader(self._ends[end])
             self._ends.pop(end).close()
 
-    def start_all(self) -> None:
+    def start_all(self, clock_ended: Callable[[], None] = lambda: None) -> None:
+        """Start all kernels, or have those of a fork. `clock_ended` is called when the clock has ended by itself."""
         if self._clock is not None:
-            self._clock.listen(self._lost)
+            self._clock.listen(self._lost, clock_ended)
         for name in self._machines:
-            self._start(name)
+            if self._forked is None:
+                self._start(name)
+            elif (kernel := self._forked.kernels.get(name)) is not None:
+                self._take_over(name, kernel)
+
+    def _take_over(self, name: str, kernel: forked.ForkedKernel) -> None:
+        """Have a kernel that the origin's has forked."""
+        self._consoles[name] = kernel.console
+        machine = self._machines[name]
+        self._attend_to(
+            machine,
+            AgentHost(
+                name,
+                kernel.process,
+                kernel.line,
+                UNLIMITED_WINDOW,
+                kernel.console.take,
+                last_channel=kernel.last_channel,
+            ),
+        )
 
     async def attend(self) -> None:
         """Every 0.2 s: collect ended kernels, restart those that are to run again, and stop or continue all kernels as
@@ -263,11 +294,14 @@ class Kernels:
         ended.forget(self._rundir, name)
         self._mourned.discard(name)
         held = Held(self._inside, self._groups.make(name, machine.group), console)
-        self._running[name] = host = _start_kernel(machine, self._launch, self._rundir, own, self._clock, held)
+        self._attend_to(machine, _start_kernel(machine, self._launch, self._rundir, own, self._clock, held))
+
+    def _attend_to(self, machine: GuestKernel, host: AgentHost) -> None:
+        self._running[machine.name] = host
         host.on_fault = partial(self._end_for, host, "by its supervisor")
         kernels = {each: host.process.pid for each, host in self._running.items() if not self._launch.instead}
         record(self._rundir, kernels)
-        self._serving.append(asyncio.create_task(self._running[name].serve(machine.control)))
+        self._serving.append(asyncio.create_task(host.serve(machine.control)))
 
     def _lost(self, number: int, why: str) -> None:
         """End the kernel of a host that the clock has dropped because it broke the clock's protocol."""
@@ -464,7 +498,8 @@ async def supervise(rundir: Path) -> None:
         loop.add_signal_handler(number, stop.set)
     own = OwnDirectory(rundir)
     kernels = Kernels(launch, rundir)
-    kernels.start_all()
+    # Nobody can start a fork's clock again, and its kernels end with the origin's, as the clock does.
+    kernels.start_all(stop.set if launch.origin else lambda: None)
     attending, watching = asyncio.create_task(kernels.attend()), asyncio.create_task(own.wait_until_gone())
     watching.add_done_callback(lambda _: stop.set())
     await stop.wait()

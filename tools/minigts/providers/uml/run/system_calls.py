@@ -97,12 +97,14 @@ OF_A_CLONE = (
 )
 """CLONE_… of clone(2) and the signal at the end: VM, FS, FILES, SIGHAND, VFORK, THREAD, SYSVSEM, SETTLS, PARENT_SETTID,
 CHILD_CLEARTID, CHILD_SETTID. This excludes new namespaces, siblings, tracers and pidfds."""
+OF_A_FORK = 0x200000 | 0x1000000 | signal.SIGCHLD
+"""What the C library's fork(3) asks clone(2) for: CHILD_CLEARTID, CHILD_SETTID and the signal at the end."""
 SET_ID_BITS = 0o6000
 NEGATIVE = 1 << 31
 """The sign bit: a process id below 0 means a group, or every process (kill(2))."""
 CANCEL = 32
 """The signal by which the C library ends a thread (pthread_cancel(3))."""
-GET, PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_NO_NEW_PRIVS = 0x3001, 1, 15, 38
+GET, PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 0x3001, 1, 15, 36, 38
 F_GET_AND_SET = (1, 2, 3, 4, 5, 6)
 """F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK and F_SETLK of fcntl(2)."""
 F_SETOWN, F_SETSIG, F_DUPFD, F_DUPFD_CLOEXEC, F_ADD_SEALS, F_GET_SEALS = 8, 10, 0, 1030, 1033, 1034
@@ -157,7 +159,7 @@ KERNEL: Calls = {
         *when(is_one_of(1, F_SETSIG), is_one_of(2, 0, signal.SIGIO)),
     ),
     "prctl": (
-        *when(is_one_of(0, PR_SET_NAME, PR_SET_NO_NEW_PRIVS)),
+        *when(is_one_of(0, PR_SET_NAME, PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER)),
         *when(is_one_of(0, PR_SET_PDEATHSIG), is_one_of(1, signal.SIGKILL)),
     ),
     "ptrace": when(is_one_of(0, *OF_A_TRACER)),
@@ -176,10 +178,21 @@ here, since it would never reach the first process of a pid namespace.
 CLOCK: Calls = {
     **OF_ANY_PROGRAM,
     **plain("accept4 ftruncate memfd_create timerfd_create timerfd_settime getsockopt setsockopt"),
-    "clone": when(has_all_of(0, CLONE_VM | CLONE_THREAD), has_none_of(0, ALL ^ OF_A_CLONE)),
+    "clone": (
+        *when(has_all_of(0, CLONE_VM | CLONE_THREAD), has_none_of(0, ALL ^ OF_A_CLONE)),
+        *when(is_one_of(0, OF_A_FORK)),
+    ),
+    "prctl": (
+        *when(is_one_of(0, PR_SET_NAME, PR_SET_NO_NEW_PRIVS)),
+        *when(is_one_of(0, PR_SET_PDEATHSIG), is_one_of(1, signal.SIGKILL)),
+    ),
 }
-"""The clock of virtual time, which starts threads, but no processes."""
-FILTER: Calls = {name: arguments for name, arguments in CLOCK.items() if name not in ("execve", "openat", "socketpair")}
+"""The clock of virtual time, which starts threads, and no processes but the clock of a lab that is forked."""
+FILTER: Calls = {
+    **{name: arguments for name, arguments in CLOCK.items() if name not in ("execve", "openat", "socketpair")},
+    "clone": when(has_all_of(0, CLONE_VM | CLONE_THREAD), has_none_of(0, ALL ^ OF_A_CLONE)),
+    "prctl": OF_ANY_PROGRAM["prctl"],
+}
 """The filter of frames before a way out, which runs already and opens no further files."""
 STACK: Calls = {
     **OF_ANY_PROGRAM,
