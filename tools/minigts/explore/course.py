@@ -24,7 +24,7 @@ from minigts.explore import outcome as outcomes
 from minigts.explore.host_logs import Period
 from minigts.explore.outcome import Outcome
 from minigts.explore.player import Player
-from minigts.explore.work import SeedOfWork
+from minigts.explore.work import Exploration, SeedOfWork
 from minigts.foreign import content
 from minigts.lab import Lab, events, pcapng
 from minigts.lab.pcapng import CapturedFrame
@@ -88,17 +88,52 @@ def take(seed: SeedOfWork, name: str, say: Progress, stalled: Progress | None = 
 def lab_of(seed: SeedOfWork, name: str, say: Progress, kept: Callable[[], bool] = lambda: False) -> Iterator[Lab]:
     """A seed's lab, with its overlay and without a certificate; at the end it is taken down, unless `kept` says so."""
     asked = seed.exploration
+    if asked.forks:
+        origin = _origin_of(asked, origin_name(name), say)
+        lab = labs.fork(origin, name, seed.number)
+    else:
+        lab = _new_lab(asked, asked.plan_of(seed.number), name, say)
+    try:
+        yield lab
+    finally:
+        if not kept():
+            labs.down(lab)
+
+
+def _new_lab(asked: Exploration, plan: Plan, name: str, say: Progress) -> Lab:
     with tempfile.TemporaryDirectory(prefix="minigts-files-") as directory:
-        plan = host_files.plan_with_files(
-            asked.plan_of(seed.number), asked.host_files, Path(directory).resolve() / "files"
-        )
-        request = bring_up.Request(plan, asked.provider, name, asked.overlay)
-        lab = bring_up.bring_up(bring_up.ready(request), say, certified=False).lab
-        try:
-            yield lab
-        finally:
-            if not kept():
-                labs.down(lab)
+        whole = host_files.plan_with_files(plan, asked.host_files, Path(directory).resolve() / "files")
+        request = bring_up.Request(whole, asked.provider, name, asked.overlay)
+        return bring_up.bring_up(bring_up.ready(request), say, certified=False).lab
+
+
+_origins: dict[str, tuple[Exploration, Lab]] = {}
+"""The labs that seeds of this process fork, by their names."""
+
+
+def _origin_of(asked: Exploration, name: str, say: Progress) -> Lab:
+    """The lab that seeds fork, which is brought up for the first of them."""
+    if name in _origins:
+        before, lab = _origins[name]
+        if before == asked and lab.read_state() == "up":
+            return lab
+        labs.down(_origins.pop(name)[1])
+    lab = _new_lab(asked, asked.plan_of_origin, name, say)
+    _origins[name] = (asked, lab)
+    return lab
+
+
+def origin_name(name: str) -> str:
+    """The name of the lab that the seed's lab of that name is a fork of: `job-6f02ab-000417-…`, with no seed's number.
+    A worker's labs are taken down with it by their names."""
+    prefix, campaign, _, *where = name.split("-")
+    return "-".join([prefix, campaign, "origin", *where])
+
+
+def end_origins() -> None:
+    """Take down the labs that seeds of this process fork."""
+    while _origins:
+        labs.down(_origins.popitem()[1][1])
 
 
 def run_seed(
@@ -175,7 +210,7 @@ def _run(lab: Lab, seed: SeedOfWork, place: Path, stop: Stop | None) -> _Ran:
         pool.start(player.play)
         player.begun.wait()  # a call that has not begun would be called off at the test's end
         try:
-            with _turn_lent(lab, place) as lent:
+            with _turn_lent(lab, asked.plan_of(seed.number), place) as lent:
                 variables = {**program.environment(place, lab.name, seed.number, seed.without), **lent}
                 code = program.run(asked.test, place, variables, player.stopped)
             end_s, ended = provider.now_s(), datetime.now(UTC)
@@ -213,13 +248,14 @@ def _in_ms(moment: datetime) -> datetime:
 
 
 @contextmanager
-def _turn_lent(lab: Lab, place: Path) -> Iterator[Mapping[str, str]]:
-    """Lend this thread's turn to the test. Each of its acts is some milliseconds late, as the seed draws it."""
+def _turn_lent(lab: Lab, plan: Plan, place: Path) -> Iterator[Mapping[str, str]]:
+    """Lend this thread's turn to the test. Each of its acts is some milliseconds late, as the seed draws it: `plan` is
+    that of the seed."""
     turn = turn_of_this_thread()
     if lab.time != "virtual" or turn is None:
         yield {}
         return
-    with lending.lend(turn, place, partial(_late_us, lab.plan)) as lent:
+    with lending.lend(turn, place, partial(_late_us, plan)) as lent:
         yield lent
 
 

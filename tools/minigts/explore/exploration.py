@@ -26,7 +26,7 @@ from minigts.explore.work import Exploration, SeedOfWork, seed_of_work
 from minigts.language import documents
 from minigts.machine.progress import Progress
 from minigts.providers import registry, supported
-from minigts.providers.base import Power, Prepares, Provider, Restarts
+from minigts.providers.base import Forks, Power, Prepares, Provider, Restarts
 from minigts.results import gate
 from minigts.results.gate import Trusted
 from minigts.session import bring_up
@@ -67,6 +67,8 @@ class ExplorationRequest:
     faults_file: str = "faults.yaml"
     """Its name in messages."""
     overlay: str | None = None
+    forks: bool = False
+    """Whether one lab is brought up, and each seed is a fork of it."""
 
 
 def check_exploration(asked: ExplorationRequest, say: Progress) -> Trusted[Exploration]:
@@ -74,6 +76,8 @@ def check_exploration(asked: ExplorationRequest, say: Progress) -> Trusted[Explo
     InputError, EnvironmentLacks."""
     provider = registry.make(asked.provider, Path(), asked.plan.time)
     supported.require(asked.plan, provider.name, provider.supports)
+    if asked.forks and not isinstance(provider, Forks):
+        raise EnvironmentLacks("--forks: labs of uml in virtual time fork, and no others")
     if asked.faults:
         _require_possible(plans.parse(asked.faults, asked.faults_file, asked.plan), provider)
     bring_up.ready(bring_up.Request(asked.plan, asked.provider, _a_name(), asked.overlay))
@@ -94,6 +98,7 @@ def check_exploration(asked: ExplorationRequest, say: Progress) -> Trusted[Explo
         parts=parts_here(provider, asked.plan, say),
         started=datetime.now(UTC).isoformat("T", "seconds"),
         host_files=host_files.kept_files(asked.plan),
+        forks=asked.forks,
     )
     return gate.own(made)
 
@@ -136,7 +141,10 @@ def run(
     done = len(own) - len(left)
     kept = _Kept(place, done, done + len(left), watcher)
     if engine is None:
-        _in_turn(jobs, kept, watcher)
+        try:
+            _in_turn(jobs, kept, watcher)
+        finally:
+            course.end_origins()
     else:
         _by_workers(jobs, kept, engine, watcher)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -82,7 +83,7 @@ def replay(
     exploration = allowed.content
     outcome, job = find_outcome(place, exploration, seed), seed_of_work(allowed, seed, only)
     name, whole = on_worker.lab_name(secrets.token_hex(3), seed), False
-    with course.lab_of(job, name, say, kept=lambda: kept and whole) as lab:
+    with _origins_ended(kept), course.lab_of(job, name, say, kept=lambda: kept and whole) as lab:
         taken = course.run_seed(lab, job, say, stop, capture)
         told = _course(place, outcome, taken, lab) if only is None and stop is None else ()
         whole = True
@@ -99,6 +100,19 @@ def replay(
     else:
         said = timeline.entries_before(timeline.read(before.get(host_logs.FILE, "")), stop.at_s)
     return Replayed(taken, name, exploration.plan.time, difference, other, told, said)
+
+
+@contextmanager
+def _origins_ended(kept: bool) -> Iterator[None]:
+    """At the end of the context labs are taken down that seeds have forked; with `kept` not where it ends well, since
+    forks end with them."""
+    try:
+        yield
+    except BaseException:
+        course.end_origins()
+        raise
+    if not kept:
+        course.end_origins()
 
 
 _OF_THE_MACHINE = {program.OUTPUT, timeline.FILE, host_logs.FILE, course.COURSE}
@@ -184,9 +198,10 @@ def shrink(place: Path, allowed: Trusted[Exploration], seed: int, say: Progress)
 
     every: list[_Part] = [("fault", number) for number in whole_s]
     every += [("act", number) for number in acts]
-    parts = shrinking.shrunk(every, lambda left: fails(only(left)))
-    lasting = {number: whole_s[number] for word, number in parts if word == "fault"}
-    left = only(parts, shrinking.shorten_faults(lasting, lambda shorter: fails(only(parts, shorter))))
+    with _origins_ended(kept=False):
+        parts = shrinking.shrunk(every, lambda left: fails(only(left)))
+        lasting = {number: whole_s[number] for word, number in parts if word == "fault"}
+        left = only(parts, shrinking.shorten_faults(lasting, lambda shorter: fails(only(parts, shorter))))
     folder.keep_shrunk(place, seed, left)
     return [
         *(

@@ -17,6 +17,8 @@ from minigts.topology.plan.reseed import replicate
 from minigts.topology.plan.stored import HIGHEST_SEED
 from minigts.topology.time import Time
 
+ORIGIN = 1
+"""The seed of the lab that seeds fork."""
 BEGINNING_S = 10.0
 """What a lab's start is taken to cost, for the estimate of the time that is left."""
 
@@ -48,6 +50,8 @@ class Exploration(BaseModel):
     started: str
     host_files: dict[str, HostFile] = {}
     """The files of hosts that are kept, by their digests."""
+    forks: Annotated[bool, Field(exclude_if=lambda forks: not forks)] = False
+    """Whether seeds are forks of one lab, which is brought up as that of seed ORIGIN."""
 
     def draw_faults(self, seed: int) -> tuple[Fault, ...]:
         """The faults of a seed."""
@@ -58,6 +62,11 @@ class Exploration(BaseModel):
     def plan_of(self, seed: int) -> Plan:
         """The plan of a seed's lab."""
         return replicate(self.plan, seed)
+
+    @property
+    def plan_of_origin(self) -> Plan:
+        """The plan of the lab that seeds fork."""
+        return self.plan_of(ORIGIN)
 
 
 class Reduced(BaseModel):

@@ -72,6 +72,12 @@ def explore(
         bool, typer.Option("--dry-run", help="Print the faults of the first seeds; start nothing.")
     ] = False,
     kernel: KernelOption = None,
+    forks: Annotated[
+        bool,
+        typer.Option(
+            "--forks", help="Bring one lab up, and take each seed in a fork of it, from the end of its start on."
+        ),
+    ] = False,
     trust: Annotated[
         bool, typer.Option("--trust", help="--resume: allow the test of a folder that you have not made here to run.")
     ] = False,
@@ -103,7 +109,7 @@ def explore(
         place, allowed = resume, permission.open_exploration(resume, trusted=trust)
     else:
         read_share(share)  # what is wrong with it is said before anything is built
-        asked = request_of(topology, test, seeds, faults, beside, longest, overlay, provider, time, kernel)
+        asked = request_of(topology, test, seeds, faults, beside, longest, overlay, provider, time, kernel, forks)
         if dry_run:
             shown.show_faults(asked)
             return
@@ -138,6 +144,7 @@ def request_of(
     provider: str,
     time: Time | None,
     kernel: str | None = None,
+    forks: bool = False,
 ) -> ExplorationRequest:
     """What the options ask for. Raises InputError."""
     from minigts.explore import faults as plans
@@ -160,9 +167,8 @@ def request_of(
         plans.parse(text, str(faults), plan)
     read = program.read(test, beside or [])
     name = files.find_file(topology, files.TOPOLOGIES).stem
-    return ExplorationRequest(
-        name, plan, provider, read, first, last, longest_s, text, str(faults) if faults is not None else "", overlay
-    )
+    where = str(faults) if faults is not None else ""
+    return ExplorationRequest(name, plan, provider, read, first, last, longest_s, text, where, overlay, forks=forks)
 
 
 def _range(seeds: str) -> tuple[int, int]:
