@@ -37,12 +37,13 @@ OPEN = (
     "ipv6",
     "jitter-hops",
     "link-down",
+    "link-down-clos",
     "page-load",
     "twenty-hops",
 )
 """Their questions are those that the documents left open: nothing has been published."""
-CAMPAIGN_S = 46 * 60
-"""Of measuring in real time; joining overlays comes to it. It was 45 minutes before `link-down`."""
+CAMPAIGN_S = 47 * 60
+"""Of measuring in real time; joining overlays comes to it. It was 45 minutes before `link-down`, and 46 with it."""
 
 
 def prepared(*names: str, **how: bool) -> tuple[prepare.Prepared, ...]:

@@ -49,6 +49,7 @@ SAYS_NOTHING = {
     "ipv6": [],
     "jitter-hops": [],
     "link-down": [],
+    "link-down-clos": [],
     "distance": [],
     "kubernetes": ["tcp", "udp"],
     "multihop": [],
