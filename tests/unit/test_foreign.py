@@ -25,6 +25,7 @@ PACKAGE = Path(__file__).parents[2] / "tools" / "minigts"
 PROJECT = PACKAGE.parents[1]
 
 TO_PARSE = {
+    "arena/workloads.py": "lines of a few strict forms, whose words are compared with the board's",
     "arena/expectations.py": "complaints: lines of one form, whose words are compared with the plan's, and numbers",
     "api/measured.py": "iperf3's parser: numbers",
     "artifacts/build_errors.py": "a build's log: known lines and the last ones, printable",

@@ -126,10 +126,8 @@ optional · `routed`, `neighbours`, `ospf`, `bgp` or `isis`, or a mapping of `pr
   ([routing protocols](routing-protocols.md)). All links are between two hosts; a file with switches is refused.
 - `isis`: the same by IS-IS, of FRR alone: `routing: {protocol: isis, engine: frr}`.
 
-### `routing.engine`
-optional, with `ospf`, `bgp` or `isis` · `bird` or `frr` · default: `bird` · `routing: {protocol: ospf, engine: frr}`
-
-The program that speaks the protocol on each host, unless [the host](#hostsrouting) has another one. BIRD 2 is in the
+`engine`, with `ospf`, `bgp` or `isis`, is `bird` (the default) or `frr`: the program that speaks the protocol on each
+host, unless [the host](#hostsrouting) has another one, as in `routing: {protocol: ospf, engine: frr}`. BIRD 2 is in the
 image. FRR is Debian's package `frr`, which its hosts get as by [`packages`](#hostspackages): the first `up` fetches it.
 Both set the same costs, timers, BFD and ECMP ([the differences](routing-protocols.md#bird-and-frr)).
 """,
