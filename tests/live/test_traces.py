@@ -124,8 +124,8 @@ def test_a_trace_delivers_byte_for_byte_what_its_opportunities_allow(lab: Lab) -
     arrived = [at - DELAY_MS * NS_A_MS for _, at in came]
     # The trace begins up to a second before the first datagram; there is one moment of which all arrivals follow.
     firsts = range(arrived[0] - 3000 * NS_A_MS, arrived[0], NS_A_MS)
-    # Datagrams are sent at whole milliseconds of the sender's. Opportunities may come just then, and among the datagrams
-    # of one millisecond: then it matters how long after its reading of the clock each was sent.
+    # Datagrams are sent at whole milliseconds of the sender's. Opportunities may come just then, and among the
+    # datagrams of one millisecond: then it matters how long after its reading of the clock each was sent.
     several = [
         [(at + error_ns, length + HEADERS + 4) for at, (_, length) in zip(sent, datagrams, strict=True)]
         for error_ns in range(-READINGS_NS, 2 * READINGS_NS, 250)
