@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from minigts.cluster import merge_results
 from minigts.cluster.jobs import Job, record_jobs, split
 from minigts.cluster.merge_results import sample_of
 from minigts.errors import InputError, Problem
-from minigts.experiments import run
+from minigts.experiments import run, run_folders
 from minigts.experiments.run import RunOutcome
 from minigts.results import courses, store
 from minigts.results import manifest as manifests
@@ -55,8 +54,7 @@ def merge_runs(shares: Sequence[Path], results: Path) -> MergedRuns:
     for share in shares[1:]:
         _require_same(first, share, found, names)
     known = [manifests.read(each) for each in found[first]]
-    stem = first.name if len(known) > 1 and len({each.experiment.name for each in known}) > 1 else ""
-    folder = store.create(results, "campaign" if stem else known[0].experiment.name, datetime.now(UTC))
+    folder = run_folders.create_folder(results, [each.experiment.name for each in known])
     directories = [folder if name == "." else inside(folder, *name.split("/")) for name in names]
     for directory, source, manifest in zip(directories, found[first], known, strict=True):
         _begin(directory, source, manifest)

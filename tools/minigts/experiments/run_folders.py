@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,16 +41,21 @@ def begin(results: Path, prepared: Sequence[Prepared], provider: str) -> tuple[P
     All that will be measured is written before anything is started, so that the run can be resumed. The folders are
     signed as the user's own; the manifest, which makes a folder a run's, is written last.
     """
-    now = datetime.now(UTC)
     names = {each.experiment.name for each in prepared}
-    folder = store.create(results, names.pop() if len(names) == 1 else "campaign", now)
-    directories = [_directory(folder, each, alone=not names) for each in prepared]
+    folder = create_folder(results, names)
+    directories = [_directory(folder, each, alone=len(names) == 1) for each in prepared]
     for directory, each in zip(directories, prepared, strict=True):
         gate.sign(directory, trust.signed_content(each, provider))
         for name, content in each.sources.items():
             write(inside(directory, *name.split("/")), content)
         manifests.write(directory, manifest_of(each, provider))
     return tuple(directories)
+
+
+def create_folder(results: Path, names: Collection[str]) -> Path:
+    """A new folder below `results` for runs of these experiments: of the one, or of a campaign."""
+    one, *others = dict.fromkeys(names)
+    return store.create(results, "campaign" if others else one, datetime.now(UTC))
 
 
 def _directory(folder: Path, prepared: Prepared, *, alone: bool) -> Path:

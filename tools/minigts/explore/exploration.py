@@ -130,8 +130,8 @@ def run(
     """Take every seed that the folder lacks, or those of a share of all. However it ends, the seeds that have ended are
     kept. Raises MinigtsError when an engine is lost, and InputError when the test cannot be started."""
     exploration = allowed.content
-    numbered = {seed: number for number, seed in enumerate(range(exploration.first, exploration.last + 1), 1)}
-    own = {seed for seed, number in numbered.items() if share is None or share.has(number)}
+    first, last = exploration.first, exploration.last
+    own = {seed for seed in range(first, last + 1) if share is None or share.has(seed - first + 1)}
     left = [seed for seed in folder.missing(place, exploration) if seed in own]
     if exploration.plan.time == "real":
         watcher.note(NOT_AGAIN)

@@ -58,9 +58,8 @@ def merge(shares: Sequence[Path], results: Path, now: datetime) -> Path:
     found = [examine(each) for each in shares]
     first = found[0].content
     for each in found[1:]:
-        differs = [
-            name for name in Exploration.model_fields if name != "started" and _differ(name, first, each.content)
-        ]
+        compared = [name for name in Exploration.model_fields if name != "started"]
+        differs = [name for name in compared if getattr(first, name) != getattr(each.content, name)]
         if differs:
             path = str(each.place / EXPLORATION)
             message = f"differs from {found[0].place} in {', '.join(differs)}; a share is of the same files and seeds"
@@ -70,10 +69,6 @@ def merge(shares: Sequence[Path], results: Path, now: datetime) -> Path:
         for seed, outcome in outcomes(share).items():
             keep(made, outcome, _all_files(share, seed))
     return made
-
-
-def _differ(name: str, one: Exploration, other: Exploration) -> bool:
-    return bool(getattr(one, name) != getattr(other, name))
 
 
 def _all_files(folder: Path, seed: int) -> Mapping[str, str]:

@@ -101,6 +101,7 @@ def explore(
     from minigts.explore import exploration, folder, permission
     from minigts.results.folder import exclusive, make
 
+    part = read_share(share)
     if resume is not None:
         if topology is not None or test or faults is not None:
             raise InputError(
@@ -108,7 +109,6 @@ def explore(
             )
         place, allowed = resume, permission.open_exploration(resume, trusted=trust)
     else:
-        read_share(share)  # what is wrong with it is said before anything is built
         asked = request_of(topology, test, seeds, faults, beside, longest, overlay, provider, time, kernel, forks)
         if dry_run:
             shown.show_faults(asked)
@@ -122,7 +122,7 @@ def explore(
     engine = engine_for(on, found.plan.time)
     with exclusive(place), console.progress() as say:
         try:
-            exploration.run(place, allowed, engine, _OnScreen(say), read_share(share))
+            exploration.run(place, allowed, engine, _OnScreen(say), part)
         except BaseException:
             again = f"{place}{f' --share {share}' if share is not None else ''}"
             console.note(f"minigts: the seeds that have ended are kept; go on with: minigts explore --resume {again}")
