@@ -18,6 +18,24 @@ start_network() {
   flannel*) start_flanneld ;;
   calico) start_calico ;;
   esac
+  masquerade_pods
+}
+
+# What a pod sends to a host is not encapsulated, but the answer to it would be. A node between the two would see one direction
+# alone, and kube-proxy's rules drop what follows there (`--ctstate INVALID`). So the host sees the pod's node, as it does with
+# flannel's own manifest (`--ip-masq`) and Calico's (`natOutgoing`). Plain routes are the same there and back.
+masquerade_pods() {
+  [[ $VARIANT != routes ]] || return 0
+  nft -f - <<END
+table ip minigts_pods
+delete table ip minigts_pods
+table ip minigts_pods {
+  chain leaving {
+    type nat hook postrouting priority srcnat + 10
+    ip saddr $(host_block) ip daddr != { $pods, 224.0.0.0/4 } counter snat to $HOST_ADDRESS
+  }
+}
+END
 }
 
 # By the plugins `bridge` and `host-local`: each pod has a veth in a bridge, and the next free address of this host's block.
