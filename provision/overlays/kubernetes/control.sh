@@ -2,12 +2,12 @@
 # Sourced by overlay.sh: the control plane, on the leader. Certificates, credentials and the rights of joining nodes are
 # kubeadm's own; its programs are daemons of the host, with the options that kubeadm gives them.
 
-# shellcheck source=provision/overlays/kubernetes/node.sh
-source "$OVERLAYS/kubernetes/node.sh"
+# shellcheck source=provision/overlays/kubernetes/controller.sh
+source "$OVERLAYS/kubernetes/controller.sh"
 
 readonly pki=$cluster/pki
 readonly ready_s=$((150 * times))
-readonly manifests=/srv/kubernetes/manifests # the user's, by `files:` of a topology
+manifests=/srv/kubernetes/manifests # the user's, by `files:` of a topology
 
 start_control_plane() {
   local known=no
@@ -193,6 +193,7 @@ spec:
       terminationGracePeriodSeconds: 0
       tolerations: [{operator: Exists}]
 END
+  controller_objects
 }
 
 # Of hosts that the lab no longer has.
@@ -247,12 +248,27 @@ left_s() { echo $((SECONDS < ready_s ? ready_s - SECONDS : 1)); }
 
 # What the user's own files ask for is there before `up` returns.
 apply_manifests() {
-  local namespace workload
+  local namespace what
   compgen -G "$manifests/*" >/dev/null || return 0
   kubectl apply --recursive --filename "$manifests" >/dev/null || fatal "the API server does not take $manifests"
-  kubectl get --recursive --filename "$manifests" --output json | jq -r '(.items // [.])[] |
-    select(.kind | IN("Deployment", "DaemonSet", "StatefulSet")) | "\(.metadata.namespace) \(.kind)/\(.metadata.name)"' |
-    while read -r namespace workload; do wait_for_workload "$namespace" "$workload"; done
+  kubectl get --recursive --filename "$manifests" --output json | jq -r '(.items // [.])[] | select(
+      (.kind | IN("Deployment", "DaemonSet", "StatefulSet")) or
+      (.kind == "Service" and .spec.type == "LoadBalancer" and .spec.loadBalancerClass == null)
+    ) | "\(.metadata.namespace) \(.kind)/\(.metadata.name)"' |
+    while read -r namespace what; do
+      case $what in
+      Service/*) wait_for_address "$namespace" "$what" ;;
+      *) wait_for_workload "$namespace" "$what" ;;
+      esac
+    done
+}
+
+# wait_for_address NAMESPACE Service/NAME
+wait_for_address() {
+  local found='{.status.loadBalancer.ingress[0].ip}' limit_s=$((20 * times))
+  kubectl --namespace "$1" wait --for "jsonpath=$found" "$2" --timeout "${limit_s}s" &>/dev/null || fatal "$2 has no address:
+$(kubectl --namespace "$1" get events --field-selector "type=Warning,involvedObject.name=${2#*/}" --output json |
+    jq -r '.items[] | .message')"
 }
 
 # wait_for_workload NAMESPACE KIND/NAME. That pods have no name server is said of every pod and holds none up.
@@ -266,5 +282,6 @@ $(kubectl --namespace "$1" get events --field-selector type!=Normal,reason!=Miss
 
 stop_control_plane() {
   local name
+  stop_controller
   for name in kube-scheduler kube-controller-manager kube-apiserver etcd; do stop_daemon "$name"; done
 }

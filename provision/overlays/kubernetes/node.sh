@@ -8,6 +8,7 @@ source "$OVERLAYS/kubernetes/network.sh"
 readonly authority=$cluster/pki/ca.crt
 readonly kubelet_root=/var/lib/kubelet
 readonly etcd_root=/var/lib/minigts/etcd
+readonly volumes=/var/lib/minigts/volumes # as controller.py has it
 readonly kubelet_credentials=$cluster/kubelet.conf
 readonly server=https://$LEADER_ADDRESS:6443
 readonly services=172.30.0.0/16
@@ -168,4 +169,4 @@ remove_traces() {
 }
 
 # forget_cluster: a host's part of it, on its disk.
-forget_cluster() { rm -rf "$kubelet_root" "$cluster" "$etcd_root"; }
+forget_cluster() { rm -rf "$kubelet_root" "$cluster" "$etcd_root" "$volumes"; }

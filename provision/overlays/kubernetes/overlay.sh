@@ -35,7 +35,10 @@ join() {
 start() {
   network_ready
   ! joined_before || wait_for_what_is_said_of_pods
-  if is_leader; then wait_for_cluster; fi
+  if is_leader; then
+    start_controller
+    wait_for_cluster
+  fi
   describe_measuring_pod
   start_policies
 }

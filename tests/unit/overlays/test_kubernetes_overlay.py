@@ -327,6 +327,73 @@ def test_a_node_that_joins_again_waits_until_its_pods_are_not_said_to_run_as_bef
     assert said_by(cluster, "worker1", SAID.format(tasks=tasks), tmp_path) == f"{expected}\n"
 
 
+def test_a_claim_that_names_no_class_has_the_one_of_nodes_disks(cluster: Plan, tmp_path: Path) -> None:
+    (kind,) = [each for each in objects(cluster, "plane", "objects", tmp_path) if each["kind"] == "StorageClass"]
+    assert kind["metadata"]["annotations"] == {"storageclass.kubernetes.io/is-default-class": "true"}
+    assert kind["volumeBindingMode"] == "WaitForFirstConsumer"
+
+
+def test_the_controller_may_make_pods_in_the_namespace_of_minigts_alone(cluster: Plan, tmp_path: Path) -> None:
+    made = objects(cluster, "plane", "controller_objects", tmp_path)
+    roles = {each["kind"]: each["rules"] for each in made if each["kind"] in {"Role", "ClusterRole"}}
+    assert [rule["resources"] for rule in roles["Role"]] == [["pods"]]
+    assert "pods" not in [each for rule in roles["ClusterRole"] for each in rule["resources"]]
+
+
+CONTROLLER = """\
+kubectl() { :; }
+start_daemon() { echo "started $*"; }
+daemon_runs() { return 1; }
+controller_token=/dev/null
+start_controller
+"""
+
+
+def test_the_controller_has_the_addresses_that_are_free_on_the_control_planes_segment(
+    cluster: Plan, tmp_path: Path
+) -> None:
+    started = said_by(cluster, "plane", CONTROLLER, tmp_path).split()
+    assert started[1:3] == ["cluster-controller", "python3"]
+    assert started[started.index("/dev/null") + 1 :][:2] == ["eth1", "10.20.0.239"]
+    narrow = parse("name: x\nhosts: {a: , b: }\nlinks: [{ends: [a, b], subnet: 10.1.1.0/30}]\n", "x")
+    assert said_by(narrow, "a", CONTROLLER, tmp_path).split()[-1] == "/dev/null"
+
+
+MANIFESTS = """\
+manifests={place}
+kubectl() {{ [[ $1 != get ]] || cat {place}/said.json; }}
+wait_for_workload() {{ echo "workload $*"; }}
+wait_for_address() {{ echo "address $*"; }}
+apply_manifests
+"""
+
+
+def test_up_waits_for_workloads_and_for_addresses_of_the_users_manifests(cluster: Plan, tmp_path: Path) -> None:
+    def item(kind: str, name: str, **spec: str) -> dict[str, Any]:
+        return {"kind": kind, "metadata": {"namespace": "shop", "name": name}, "spec": spec}
+
+    items = [
+        item("Deployment", "web"),
+        item("Service", "inside", type="ClusterIP"),
+        item("Service", "outside", type="LoadBalancer"),
+        item("Service", "theirs", type="LoadBalancer", loadBalancerClass="another/one"),
+        item("PersistentVolumeClaim", "data"),
+    ]
+    (tmp_path / "said.json").write_text(json.dumps({"items": items}))
+    said = said_by(cluster, "plane", MANIFESTS.format(place=tmp_path), tmp_path)
+    assert said.splitlines() == ["workload shop Deployment/web", "address shop Service/outside"]
+
+
+@pytest.mark.parametrize("overlay", ["kubernetes-flannel", "kubernetes-flannel-wireguard", "kubernetes-calico"])
+def test_a_host_sees_the_node_of_a_pod_where_its_answers_would_be_encapsulated(
+    cluster: Plan, tmp_path: Path, overlay: str
+) -> None:
+    rules = said_by(cluster, "worker2", "nft() { cat; }; masquerade_pods", tmp_path, overlay)
+    own = cluster.host("worker2").address
+    assert f"ip saddr 172.31.2.0/24 ip daddr != {{ 172.31.0.0/16, 224.0.0.0/4 }} counter snat to {own}" in rules
+    assert said_by(cluster, "worker2", "nft() { cat; }; masquerade_pods", tmp_path) == ""
+
+
 WAYS = "ways() { echo 172.31.2.0/24; }; ABSENT='%s'; if every_block_has_a_way; then echo all; else echo lacking; fi"
 NODES = "kubectl() { echo $* >&2; }; apply_manifests() { :; }; ABSENT='%s'; wait_for_cluster 2>&1"
 

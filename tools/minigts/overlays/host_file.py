@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from minigts.overlays.balancer import Balancer, balancer_on
 from minigts.overlays.catalogue import Engine, Overlay
 from minigts.overlays.teams import UNDERLAY, team_of
 from minigts.topology.plan.elements import Host, Kubernetes
@@ -77,6 +78,8 @@ class HostFacts(_Part):
     """How long a phase waits for an answer to an echo request."""
     kubernetes: Annotated[Kubernetes | None, Field(exclude_if=lambda each: each is None)] = None
     """Only for an overlay whose containers are pods."""
+    balancer: Annotated[Balancer | None, Field(exclude_if=lambda each: each is None)] = None
+    """The addresses of Services of type LoadBalancer, on a cluster's first host."""
 
 
 QUICK_MS = 900.0
@@ -95,6 +98,7 @@ def facts_for(
 ) -> HostFacts:
     """The content of host.json on `host` for `overlay`; `programs` is the directory with the overlay's own programs."""
     team = team_of(plan, overlay.name, host.name)
+    leads = overlay.declaration.pods and host == team.leader
     link_mtu = min((port.mtu for other in plan.hosts for port in other.ports), default=ETHERNET_MTU)
     return HostFacts(
         name=host.name,
@@ -136,6 +140,7 @@ def facts_for(
         policy=overlay.declaration.policy or "",
         patience_s=patience_s,
         kubernetes=plan.kubernetes if overlay.declaration.pods else None,
+        balancer=balancer_on(plan, overlay.name, host) if leads else None,
     )
 
 
