@@ -9,6 +9,10 @@ ANEW = f"minigts down --all && {CHAIN}"
 RUN = "./minigts run experiments/multihop.yaml"
 """Ends with 1: two claims of its documents do not hold in virtual time."""
 THIS_MACHINE = "changes this machine"
+KMEMLEAK = (
+    "minigts exec a -- mount -t debugfs none /sys/kernel/debug",
+    "minigts exec a -- sh -c 'cd /sys/kernel/debug; echo scan >kmemleak; sleep 6; echo scan >kmemleak; cat kmemleak'",
+)
 NOT_HERE = "needs what this machine need not have"
 OTHER_TEST = "is run by "
 
@@ -310,6 +314,16 @@ PLANS = {
             "--tolerance 50 --times 3": NOT_HERE
         },
     ),
+    "docs/reports/hostfs-leaves-its-path.md": Plan(
+        not_run=dict.fromkeys(
+            (
+                "minigts kernel build checked --debug kmemleak",
+                "minigts up topologies/pair.yaml --kernel checked",
+                *KMEMLEAK,
+            ),
+            f"compiles a kernel, or needs one: {OTHER_TEST}tests/live/test_kernels.py",
+        )
+    ),
     "docs/netlab.md": Plan(
         not_run=dict.fromkeys(
             (
@@ -389,6 +403,8 @@ PLANS = {
                 "minigts kernel build stable --source "
                 "https://git.kernel.org/pub/scm/linux/kernel/git/stable/linux.git --commit v7.2.13",
                 "minigts kernel build checked --debug lockdep,kmemleak",
+                "minigts kernel build checked --debug kmemleak",
+                *KMEMLEAK,
                 "minigts kernel list",
                 "minigts kernel remove mine",
                 "minigts bisect ~/linux --good v7.2 --bad main --experiment tcp-timers --claim "

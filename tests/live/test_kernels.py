@@ -20,6 +20,8 @@ from minigts.cli.views import labs as shown_labs
 from minigts.errors import BrokenOff, InputError
 from minigts.experiments import provenance
 from minigts.fidelity import measure
+from minigts.lab import files
+from minigts.lab.files import There
 from minigts.providers.uml.build import kernel_build
 from minigts.providers.uml.build.named import build, confined, patches, source
 from minigts.providers.uml.build.named.patches import Patch
@@ -220,3 +222,18 @@ def test_a_build_that_is_broken_off_has_no_name() -> None:
     assert name not in kernels.names()
     assert not list(kernels.store().glob("building-*"))
     build.remove(name)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(2 * BUILD_S)
+def test_a_kernel_with_kmemleak_scans_its_memory(make_lab: MakeLab, tmp_path: Path) -> None:
+    """The scan ends, and files that are copied into a host leave nothing behind."""
+    build.build(NIGHTLY, KernelRequest(config=build.options([], None, ["kmemleak"])), quiet)
+    lab = make_lab(FILE.format(NIGHTLY))
+    (tmp_path / "file").write_text("some\n")
+    for number in range(3):
+        files.put(lab, tmp_path / "file", There.of("b", f"/var/tmp/{number}"), recursive=False)
+    mount = "mount -t debugfs none /sys/kernel/debug; cd /sys/kernel/debug"
+    lab.provider.run("b", ["sh", "-ec", f"{mount}; echo scan >kmemleak; sleep 6; echo scan >kmemleak"], timeout_s=300)
+    found = lab.provider.run("b", ["cat", "/sys/kernel/debug/kmemleak"], timeout_s=30).stdout
+    assert "/proc/self/fd" not in found
