@@ -174,11 +174,74 @@ faults:
   length: 22s
 """
 
+LENDER = """#!/usr/bin/python3
+import socket, time
+until = 0
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
+    line.bind(("", 7003))
+    while True:
+        _, who = line.recvfrom(10)
+        free = time.monotonic() >= until
+        if free:
+            until = time.monotonic() + 3
+        line.sendto(b"yes" if free else b"no", who)
+"""
+"""Lends one thing for three seconds at a time."""
+BORROWER = """#!/usr/bin/python3
+import json, socket, sys, time
+for_s = 3 if sys.argv[1] == "exact" else 2.8
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
+    line.settimeout(1)
+    end = time.monotonic() + 30
+    while (asked := time.monotonic()) < end:
+        line.sendto(b"?", ("a", 7003))
+        if line.recv(10) == b"yes":
+            print(json.dumps({"at": time.monotonic_ns(), "op": "hold"}))
+            time.sleep(asked + for_s - time.monotonic())
+            print(json.dumps({"at": time.monotonic_ns(), "answer": "ok"}))
+        time.sleep(0.05)
+"""
+"""Has what it has borrowed until three seconds after it asked, or, with `careful`, a little less long."""
+LENT = """
+name: lent
+hosts:
+  a:
+    files: [{source: lender, target: /usr/local/bin/lender, mode: 755}]
+    run: [setsid lender >/var/log/lender.log 2>&1 </dev/null &]
+  b: {files: [{source: borrower, target: /usr/local/bin/borrower, mode: 755}]}
+  c: {files: [{source: borrower, target: /usr/local/bin/borrower, mode: 755}]}
+links: [{ends: [a, b], rtt: 2ms, rate: 10mbit}, {ends: [a, c], rtt: 2ms, rate: 10mbit}]
+"""
+HOLDERS = """
+def test_one_has_it(lab, course):
+    history = course.clients({host: ["borrower", "WORD"] for host in "bc"}, timeout_s=60)
+    held = sorted((each["sent"], each["answered"]) for each in history if each["answer"] == "ok")
+    assert len(held) > 5
+    both = [(end - begin) / 1e6 for (_, end), (begin, _) in zip(held, held[1:]) if begin < end]
+    assert not both, f"both had it for {both} ms"
+"""
+RATES = """
+faults:
+  clock-rate: {every: 4s, for: 5s to 15s, of: [b, c], by: 1% to 5%}
+  length: 30s
+  at_most: 2
+  apart: 100ms
+"""
+PROGRAMS = {
+    "store": STORE,
+    "ask": ASK,
+    "flood": FLOOD,
+    "hear": HEAR,
+    "beats": BEATS,
+    "lender": LENDER,
+    "borrower": BORROWER,
+}
+
 
 def verdicts(program: Program, place: Path, topology: str, test: str, faults: str, seeds: int) -> list[str]:
     """What comes of the first seeds. What the hosts have lies beside the topology."""
     place.mkdir()
-    for name, text in {"store": STORE, "ask": ASK, "flood": FLOOD, "hear": HEAR, "beats": BEATS}.items():
+    for name, text in PROGRAMS.items():
         (place / name).write_text(text)
     for name, text in {"lab.yaml": topology, "test_it.py": test, "faults.yaml": faults}.items():
         (place / name).write_text(text)
@@ -220,3 +283,12 @@ def test_one_way_alone_shows_who_is_active_unheard(program: Program, tmp_path: P
     assert "failed" in found("hasty", "one")
     assert found("careful", "one") == ["passed", "passed"]
     assert found("hasty", "both") == ["passed", "passed"]
+
+
+def test_a_lease_outlives_its_lender_by_a_slow_clock(program: Program, tmp_path: Path) -> None:
+    def found(word: str, faults: str) -> list[str]:
+        return verdicts(program, tmp_path / f"{word}-{len(faults)}", LENT, HOLDERS.replace("WORD", word), faults, 2)
+
+    assert "failed" in found("exact", RATES)
+    assert found("careful", RATES) == ["passed", "passed"]
+    assert found("exact", RATES.replace("1% to 5%", "0.001%")) == ["passed", "passed"]

@@ -12,7 +12,7 @@ import pytest
 import tc_hosts
 
 from minigts import lab as labs
-from minigts import overlays
+from minigts import overlays, paths
 from minigts.cluster.shares import JobShare
 from minigts.errors import EnvironmentLacks, HostFailed, InputError
 from minigts.explore import course, exploration, folder, replaying, timeline
@@ -21,6 +21,7 @@ from minigts.explore.course import Stop
 from minigts.explore.exploration import ExplorationRequest
 from minigts.explore.outcome import Outcome
 from minigts.explore.work import Exploration, Reduced, SeedOfWork
+from minigts.lab import events
 from minigts.providers.agent import ended
 from minigts.providers.base import CommandResult
 from minigts.results import gate
@@ -114,11 +115,13 @@ def test_shares_of_seeds_put_together_are_all_seeds(tmp_path: Path) -> None:
 
 
 def test_at_the_end_every_link_is_as_declared(tmp_path: Path) -> None:
-    found = explored("sleep 2.5")
+    drawn = len(explored("true").draw_faults(5))
+    said = paths.labs_root() / "ring" / events.FILE
+    found = explored(f'until [ "$(grep -c "fault over" {said})" = {drawn} ]; do sleep 0.1; done')
     seed = SeedOfWork(number=5, exploration=found)
     with course.lab_of(seed, "ring", lambda _: None) as lab:
         taken = course.run_seed(lab, seed, lambda _: None)
-        assert taken.outcome.faults > 3
+        assert taken.outcome.faults == drawn > 3
         record = lab.read_record()
         assert (record.cut, record.changed) == (frozenset(), {})
     assert taken.outcome.verdict == "passed"

@@ -150,6 +150,23 @@ def test_a_hosts_clock_is_behind_the_labs_by_its_phase_and_its_pauses() -> None:
     assert clocks.lab_ns("a", 5 * 10**9) == 7 * 10**9 + phase_ns["a"]
 
 
+def test_a_hosts_clock_may_run_fast_or_slow_for_a_while_and_its_kernels_log_does_not() -> None:
+    happened: list[Event] = [
+        {"event": histories.RATE, "host": "b", "percent": 10.0, "lab_s": 5.0},
+        {"event": "paused", "host": "b", "lab_s": 10.0},
+        {"event": "resumed", "host": "b", "lab_s": 11.0},
+        {"event": histories.RATE, "host": "b", "percent": 0.0, "lab_s": 16.0},
+        {"event": histories.RATE, "host": "b", "percent": -5.0, "lab_s": 20.0},
+        {"event": "started", "host": "b", "lab_s": 30.0},
+    ]
+    clocks = HostClocks(parse("name: two\npair: {hosts: [a, b], link: {}}\n", "t.yaml", time="virtual"), happened)
+    own_s = {4.0: 4.0, 6.1: 6.0, 10.5: 11.0, 11.6: 12.0, 16.0: 16.0, 20.0: 20.0, 20.95: 21.0}
+    assert {own: clocks.lab_ns("b", round(own * 1e9)) / 1e9 for own in own_s} == pytest.approx(own_s)
+    assert clocks.lab_ns("b", 9 * 10**9, of_log=True) == 9 * 10**9
+    assert clocks.lab_ns("b", 10 * 10**9, of_log=True) == 11 * 10**9
+    assert clocks.lab_ns("b", 10**9, 1) == 31 * 10**9
+
+
 def test_a_hosts_clock_begins_anew_with_its_kernel() -> None:
     plan = reseed.replicate(parse("name: pair\npair: {hosts: [a, b], link: {rtt: 2ms}}\n", "p.yaml", time="virtual"), 3)
     phase_ns = round(reseed.phases_s(plan)["a"] * 1e9)

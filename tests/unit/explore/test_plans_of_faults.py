@@ -24,6 +24,8 @@ faults:
   loss: {every: 15s, for: 5s, loss: 10% to 30%}
   clock-skew: {every: 40s, for: 5s, by: 100ms to 3s}
   disk-full: {every: 40s, for: 5s}
+  clock-rate: {every: 40s, for: 5s, by: 0.1% to 2%}
+  preempt: {every: 15s, for: 5s, of: [a], calls: 1% to 3%, wait: 2ms}
   length: 10min
   begin: 10s
   at_most: 2
@@ -56,6 +58,12 @@ def test_what_a_seed_draws_keeps_to_the_plan(plan: Plan, seed: int) -> None:
             assert 10 <= fault.amount <= 30
         if fault.kind == "clock-skew":
             assert 0.1 <= abs(fault.amount) <= 3
+        if fault.kind == "clock-rate":
+            assert 0.1 <= abs(fault.amount) <= 2
+        if fault.kind == "preempt":
+            assert 1 <= fault.amount <= 3
+            assert fault.longest_ms == 2
+            assert fault.seed
         if fault.kind == "partition":
             assert len(fault.machines) == 1  # at most half of three
     of_hosts = [fault for fault in found if fault.kind in OF_A_HOST]
@@ -67,7 +75,7 @@ def test_seeds_differ_and_have_every_kind(plan: Plan) -> None:
     found = [drawn(plan, seed) for seed in range(1, 30)]
     assert len(set(found)) == len(found)
     kinds = {fault.kind for each in found for fault in each}
-    assert kinds == {"partition", "kill", "pause", "slow-link", "loss", "clock-skew", "disk-full"}
+    assert kinds == {*faults.parse(ALL, "faults.yaml", plan).kinds}
     assert {fault.amount > 0 for each in found for fault in each if fault.kind == "clock-skew"} == {True, False}
 
 
@@ -92,6 +100,15 @@ def test_the_first_seeds_are_what_they_were(plan: Plan) -> None:
 FIRST_OF_SEED_1 = [(2.030742, 4.06003, ("b",)), (15.186154, 5.157856, ("a",)), (40.404693, 11.560347, ("a",))]
 
 
+def test_a_host_whose_programs_wait_may_have_another_fault(plan: Plan) -> None:
+    text = (
+        "faults:\n  preempt: {every: 1ms, for: 1min, of: [a]}\n  kill: {every: 3s, for: 1s, of: [a]}\n  length: 1min\n"
+    )
+    found = drawn(plan, 1, text.replace("length", "at_most: 2\n  apart: 0s\n  length"))
+    assert [fault.kind for fault in found].count("preempt") == 1
+    assert len(found) > 3
+
+
 def test_of_six_hosts_up_to_three_are_cut_off() -> None:
     six = parse("name: six\nring: {hosts: 6, link: {rtt: 2ms}}\n", "six.yaml", time="virtual")
     text = "faults: {partition: {every: 1s, for: 1s}, length: 10min}"
@@ -110,6 +127,8 @@ def test_of_six_hosts_up_to_three_are_cut_off() -> None:
         ("faults:\n  kill: {every: 20s, for: 5s}\n  length: 1min\n  heal: 60s before the end", 3, "no time is left"),
         ("faults:\n  partitions: {every: 20s, for: 5s}\n  length: 1min", 2, "did you mean 'partition'"),
         ("faults:\n  slow-link: {every: 2s, for: 5s, delay: 10s}\n  length: 1min", 2, "more than 10s"),
+        ("faults:\n  clock-rate: {every: 2s, for: 1s, by: 11%}\n  length: 1min", 2, "10%"),
+        ("faults:\n  preempt: {every: 2s, for: 1s, wait: 2s}\n  length: 1min", 2, "1s"),
         ("faults:\n  kill: {every: 20s, for: 5s}", 1, "'length' is missing"),
         ("faults:\n  kill-process: {every: 20s, for: 5s}\n  length: 1min", 2, "'program' is missing"),
         ("faults:\n  kill-process: {every: 2s, for: 1s, program: a b}\n  length: 1min", 2, "program"),
@@ -218,5 +237,9 @@ def test_a_fault_is_told_in_words() -> None:
     skew = Fault(number=2, kind="clock-skew", at_s=1, for_s=2, machines=("a",), amount=-1.5)
     assert slow.in_words == "250 ms more each way on a-b"
     assert skew.in_words == "clock of a stepped by -1.500000 s"
+    rate = Fault(number=3, kind="clock-rate", at_s=1, for_s=2, machines=("a",), amount=-0.5)
+    assert rate.in_words == "clocks of a 0.5 % slow"
+    preempted = Fault(number=3, kind="preempt", at_s=1, for_s=2, machines=("a",), amount=2.5, longest_ms=1)
+    assert preempted.in_words == "programs of a wait at 2.5 % of their calls"
     assert faults.faults_line([slow, skew]) == "2 faults: slow-link, clock-skew"
     assert faults.faults_line([]) == "no faults"

@@ -14,17 +14,22 @@ from minigts.explore.faults import Fault, Faults
 from minigts.explore.kinds import (
     OF_A_HOST,
     OF_A_LINK,
+    ClockRate,
     ClockSkew,
     Flap,
     KillProcess,
     Kind,
     Often,
     Partition,
+    Preempt,
     ProcessFault,
 )
 from minigts.topology.plan.plan import Plan
+from minigts.topology.plan.stored import HIGHEST_SEED
 
 MOST_FAULTS = 10_000
+SEEDED: tuple[Kind, ...] = ("preempt",)
+"""Faults that draw something themselves."""
 _T = TypeVar("_T")
 
 
@@ -63,7 +68,10 @@ def _same(earlier: _Wanted, fault: Fault) -> bool:
         return False
     of_links = before.kind in OF_A_LINK and fault.kind in OF_A_LINK and before.link == fault.link
     one_way = bool(before.way or fault.way) and {before.kind, fault.kind} == {"partition", "loss"}  # by a loss of all
-    return of_links or one_way or before.kind == fault.kind == "partition"
+    one_kind = before.kind == fault.kind and (
+        fault.kind == "partition" or (fault.kind == "preempt" and before.machines == fault.machines)
+    )
+    return of_links or one_way or one_kind
 
 
 def _of_kind(kind: Kind, often: Often, faults: Faults, plan: Plan, seed: int) -> Iterator[_Wanted]:
@@ -84,6 +92,8 @@ def _of_kind(kind: Kind, often: Often, faults: Faults, plan: Plan, seed: int) ->
             end=_end(often, plan, link, chance) if isinstance(often, Flap) else "",
             way=_way(often, chance) if isinstance(often, Partition) else "",
             process=_process(often) if isinstance(often, KillProcess) else None,
+            seed=int(chance.random() * (HIGHEST_SEED + 1)) if kind in SEEDED else 0,
+            longest_ms=often.wait if isinstance(often, Preempt) else 0.0,
         )
         if at_s >= faults.over_s:
             return
@@ -100,8 +110,10 @@ def _what(kind: Kind, often: Often, plan: Plan, chance: random.Random) -> tuple[
     if kind == "partition":
         return _group(hosts, len(plan.machines), chance), "", 0.0
     host = _one(hosts, chance)
-    if isinstance(often, ClockSkew):
+    if isinstance(often, ClockSkew | ClockRate):
         return (host,), "", round(chance.uniform(*often.amount) * _one((1, -1), chance), 6)
+    if isinstance(often, Preempt):
+        return (host,), "", round(chance.uniform(*often.amount), 4)
     return (host,), "", 0.0
 
 

@@ -20,6 +20,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from minigts.explore.kinds import (
     OF_A_LINK,
     OF_FRAMES,
+    ClockRate,
     ClockSkew,
     Corrupt,
     Duplicate,
@@ -30,6 +31,7 @@ from minigts.explore.kinds import (
     OfAHost,
     Often,
     Partition,
+    Preempt,
     ProcessFault,
     Reorder,
     SlowLink,
@@ -46,6 +48,7 @@ from minigts.language.tree import read_tree
 from minigts.topology import link_rules
 from minigts.topology.outage import Outage
 from minigts.topology.plan.plan import Plan
+from minigts.topology.plan.stored import HIGHEST_SEED
 
 LANGUAGE = Language(
     name="plan of faults",
@@ -80,13 +83,17 @@ class Fault(BaseModel):
     """The host, or the machines that a partition cuts off from all others."""
     link: str = ""
     amount: float = 0.0
-    """More delay each way in ms, loss in percent, or the clock's step in seconds."""
+    """More delay each way in ms, a share in percent, the clock's step in seconds or its gain in percent."""
     end: Annotated[str, Field(exclude_if=lambda end: not end)] = ""
     """Of a link that goes down, the only end that loses its carrier; empty: both do."""
     way: Annotated[Literal["", "out", "in"], Field(exclude_if=lambda way: not way)] = ""
     """Of a partition the only way that is cut: what its machines send, or what is sent to them; empty: both are."""
     process: Annotated[ProcessFault | None, Field(exclude_if=lambda process: process is None)] = None
     """Of a fault of processes, which they are and how they begin again."""
+    seed: Annotated[int, Field(ge=0, le=HIGHEST_SEED, exclude_if=lambda seed: not seed)] = 0
+    """Where programs of a host wait, and how long, is drawn by it."""
+    longest_ms: Annotated[float, Field(exclude_if=lambda longest: not longest)] = 0.0
+    """How long they wait at most."""
 
     @property
     def outage(self) -> Outage:
@@ -104,9 +111,17 @@ class Fault(BaseModel):
             return self._of_a_link
         if self.kind == "partition":
             return f"partition of {', '.join(self.machines)}{_WAYS[self.way]}"
+        return self._of_a_host
+
+    @property
+    def _of_a_host(self) -> str:
         (host,) = self.machines
         if self.kind == "clock-skew":
             return f"clock of {host} stepped by {self.amount:+.6f} s"
+        if self.kind == "clock-rate":
+            return f"clocks of {host} {digits(abs(self.amount))} % {'fast' if self.amount > 0 else 'slow'}"
+        if self.kind == "preempt":
+            return f"programs of {host} wait at {digits(self.amount)} % of their calls"
         if self.process is not None:
             return f"{self.process.signal} for {self.process.program} on {host}"
         return f"{self.kind} of {host}"
@@ -135,6 +150,8 @@ class Faults(Strict):
     flap: Flap | None = None
     clock_skew: ClockSkew | None = Field(default=None, alias="clock-skew")
     disk_full: OfAHost | None = Field(default=None, alias="disk-full")
+    clock_rate: ClockRate | None = Field(default=None, alias="clock-rate")
+    preempt: Preempt | None = None
     length: Annotated[float, *quantity(DURATION_S)]
     """The time, from the test's begin, in which faults may be. The test may end earlier or later."""
     begin: Annotated[float, *quantity(MOMENT_S)] = 0.0
@@ -162,6 +179,8 @@ class Faults(Strict):
             "flap": self.flap,
             "clock-skew": self.clock_skew,
             "disk-full": self.disk_full,
+            "clock-rate": self.clock_rate,
+            "preempt": self.preempt,
         }
         return {kind: each for kind, each in named.items() if each is not None}
 

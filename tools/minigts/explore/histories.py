@@ -31,6 +31,8 @@ LIMIT_S = 60.0
 SPARE_S = 30.0
 PROGRAM = "checker"
 NS_PER_S = 1e9
+RATE = "clock rate"
+"""The event that a host's clocks have another rate from then on: `percent` faster than the lab's."""
 
 
 @dataclass(frozen=True)
@@ -74,37 +76,41 @@ class Heard:
     told: Mapping[str, object]
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Start:
-    """A start of a host's kernel: when it was, and the pauses since then that are over, as when they began and how long
-    they lasted; all in nanoseconds of the lab's clock."""
+    """A start of a host's kernel: when it was, and the rates of its clocks since then, each from a moment on. It is 0
+    while the host is paused. Moments are nanoseconds of the lab's clock."""
 
     at_ns: int
-    pauses: list[tuple[int, int]] = field(default_factory=list)
+    rate: float = 1.0
+    """What it is when the host is not paused."""
+    rates: list[tuple[int, float]] = field(default_factory=list)
+
+    def turn(self, at_ns: int, *, paused: bool) -> None:
+        self.rates.append((at_ns, 0.0 if paused else self.rate))
 
 
 class HostClocks:
     """Turns times of hosts' clocks (CLOCK_MONOTONIC) into the lab's, in virtual time. A host's clock begins with its
-    kernel, at first with the lab's and the phase that its replicate has drawn, and falls behind by each pause.
-    `happened` are the lab's events. In real time a host's clock is taken as it is."""
+    kernel, at first with the lab's and the phase that its replicate has drawn, falls behind by each pause, and may run
+    fast or slow for a while. `happened` are the lab's events. In real time a host's clock is taken as it is."""
 
     def __init__(self, plan: Plan, happened: Iterable[Event]) -> None:
         phases_s = reseed.phases_s(plan) if plan.time == "virtual" else {}
         self._starts = {each.name: [_Start(round(phases_s.get(each.name, 0.0) * NS_PER_S))] for each in plan.machines}
-        begun: dict[str, int] = {}
         for event in happened:
             host, lab_s = str(event.get("host")), event.get("lab_s")
             if not isinstance(lab_s, float | int) or host not in self._starts:
                 continue
             at_ns = round(lab_s * NS_PER_S)
+            last, percent = self._starts[host][-1], event.get("percent")
             if event["event"] in ("started", "restarted"):
                 self._starts[host].append(_Start(at_ns))
-                begun.pop(host, None)
-            elif event["event"] == "paused":
-                begun[host] = at_ns
-            elif event["event"] == "resumed" and host in begun:
-                since_ns = begun.pop(host)
-                self._starts[host][-1].pauses.append((since_ns, at_ns - since_ns))
+            elif event["event"] in ("paused", "resumed"):
+                last.turn(at_ns, paused=event["event"] == "paused")
+            elif event["event"] == RATE and isinstance(percent, float | int):
+                last.rate = 1 + percent / 100
+                last.turn(at_ns, paused=False)
 
     def starts_ns(self, host: str) -> list[int]:
         """When the host's kernels were started, the first one first."""
@@ -114,14 +120,18 @@ class HostClocks:
         """The number of the start, from 0, of the kernel that ran, or runs last, at that time of the lab's clock."""
         return max(0, sum(start.at_ns <= at_ns for start in self._starts[host]) - 1)
 
-    def lab_ns(self, host: str, own_ns: int, start: int = 0) -> int:
-        """The lab's time at which the clock of that start of the host showed `own_ns`."""
+    def lab_ns(self, host: str, own_ns: int, start: int = 0, *, of_log: bool = False) -> int:
+        """The lab's time at which the clock of that start of the host showed `own_ns`; `of_log`: the clock of its
+        kernel's log, which keeps its own rate."""
         one = self._starts[host][start]
-        at_ns = own_ns + one.at_ns
-        for since_ns, lasted_ns in one.pauses:
-            if at_ns >= since_ns:
-                at_ns += lasted_ns
-        return at_ns
+        since_ns, rate = one.at_ns, 1.0
+        for next_ns, next_rate in one.rates:
+            passed_ns = round(rate * (next_ns - since_ns))
+            if own_ns < passed_ns:
+                break
+            own_ns -= passed_ns
+            since_ns, rate = next_ns, bool(next_rate) if of_log else next_rate
+        return since_ns + round(own_ns / (rate or 1.0))
 
 
 def line_of(client: str, line: bytes) -> tuple[int, dict[str, object]]:

@@ -66,7 +66,7 @@ class Clocks:
         return later[0] if later else possible[-1] if possible else None
 
     def convert_kernel_ns(self, host: str, own_ns: int, start: int) -> int:
-        return self._of_hosts.lab_ns(host, own_ns, start)
+        return self._of_hosts.lab_ns(host, own_ns, start, of_log=True)
 
     def starts(self, host: str) -> int:
         return len(self._of_hosts.starts_ns(host))

@@ -7,7 +7,15 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from minigts.language.fields import Strict, quantity
-from minigts.language.quantities import DURATION_S, LOSS_PERCENT, SHARE_PERCENT, TIME_MS, Quantity
+from minigts.language.quantities import (
+    CLOCK_PERCENT,
+    DURATION_S,
+    LOSS_PERCENT,
+    SHARE_PERCENT,
+    TIME_MS,
+    WAIT_MS,
+    Quantity,
+)
 
 Kind = Literal[
     "partition",
@@ -22,8 +30,11 @@ Kind = Literal[
     "flap",
     "clock-skew",
     "disk-full",
+    "clock-rate",
+    "preempt",
 ]
-OF_A_HOST: tuple[Kind, ...] = ("kill", "kill-process", "pause", "clock-skew", "disk-full")
+OF_A_HOST: tuple[Kind, ...] = ("kill", "kill-process", "pause", "clock-skew", "disk-full", "clock-rate")
+"""Of which a host has one at a time."""
 OF_FRAMES: dict[Kind, str] = {
     "loss": "loss_percent",
     "duplicate": "duplicate_percent",
@@ -168,3 +179,27 @@ class ClockSkew(Often):
     @property
     def amount(self) -> Span:
         return self.by
+
+
+class ClockRate(Often):
+    """A host whose clocks, but for its kernel's log, run fast or slow, and at their own rate again at the end."""
+
+    by: Annotated[Span, *span(CLOCK_PERCENT)] = (0.01, 5.0)
+    """By which part they are faster or slower."""
+
+    @property
+    def amount(self) -> Span:
+        return self.by
+
+
+class Preempt(Often):
+    """A host whose programs lose the processor at moments that the seed draws. It may have another fault meanwhile."""
+
+    calls: Annotated[Span, *span(SHARE_PERCENT)] = (0.1, 5.0)
+    """The share of system calls' beginnings and ends at which the calling thread waits."""
+    wait: Annotated[float, *quantity(WAIT_MS)] = 10.0
+    """The longest wait, in ms; each doubling up to it is as likely."""
+
+    @property
+    def amount(self) -> Span:
+        return self.calls

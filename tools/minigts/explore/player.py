@@ -13,6 +13,7 @@ from threading import Event
 from minigts import lab as labs
 from minigts import overlays
 from minigts.errors import BrokenOff, MinigtsError
+from minigts.explore import histories
 from minigts.explore.faults import ALL_PERCENT, Fault
 from minigts.explore.kinds import OF_FRAMES, Kind
 from minigts.lab import Lab, changes
@@ -52,6 +53,19 @@ pkill "-$2" -x "$1" || { echo "no process is called $1" >&2; exit 1; }
 CONTINUE = 'pkill -CONT -x "$1" || true'
 START = 'setsid sh -c "$1" </dev/null >>/var/log/started-again.log 2>&1 &'
 """A script that starts a line for sh in the background."""
+RATE = """
+perl -e 'my $how = "\\0" x 208;
+    substr($how, 0, 4) = pack("L", 0x4002);       # ADJ_TICK, ADJ_FREQUENCY
+    substr($how, 16, 8) = pack("q", $ARGV[1]);
+    substr($how, 88, 8) = pack("q", $ARGV[0]);
+    exit(syscall(159, $how) < 0)' "$1" "$2"
+"""
+"""A script that gives a host's clocks a rate: $1 microseconds a tick of 10 ms, and $2 parts of 2^-16 of a millionth."""
+TICK_US, PPM_A_TICK, FREQUENCY_A_PPM = 10_000, 100, 1 << 16
+PREEMPT = 'echo "$1" >/sys/module/minigts/parameters/preempt'
+"""A script that has a host's kernel draw where programs wait: a seed, a share in millionths, the longest wait in ns."""
+SHARES_A_PERCENT = 10_000
+NS_PER_MS = 1e6
 NS_PER_S = 1e9
 
 
@@ -148,6 +162,8 @@ class Player:
             "flap": (lambda: self._flap(fault), lambda: self._join(fault)),
             "clock-skew": (lambda: self._step(host, fault.amount), lambda: self._step(host, -fault.amount)),
             "disk-full": (lambda: self._run(host, FILL, FULL), lambda: self._run(host, EMPTY, FULL)),
+            "clock-rate": (lambda: self._rate(host, fault.amount), lambda: self._rate(host, 0.0)),
+            "preempt": (lambda: self._preempt(host, fault), lambda: self._run(host, PREEMPT, "0 0 1")),
         }
         if (field := OF_FRAMES.get(fault.kind)) is not None:
             return lambda: self._set(fault, field, fault.amount), lambda: self._set(fault, field, None)
@@ -207,6 +223,17 @@ class Player:
 
     def _step(self, host: str, by_s: float) -> None:
         self._run(host, STEP, str(round(by_s * NS_PER_S)))
+
+    def _rate(self, host: str, percent: float) -> None:
+        """Have the host's clocks run so much faster than the lab's."""
+        ppm = percent * 10_000
+        ticks = round(ppm / PPM_A_TICK)
+        self._run(host, RATE, str(TICK_US + ticks), str(round((ppm - ticks * PPM_A_TICK) * FREQUENCY_A_PPM)))
+        self._lab.note({"event": histories.RATE, "host": host, "percent": percent})
+
+    def _preempt(self, host: str, fault: Fault) -> None:
+        share, longest_ns = round(fault.amount * SHARES_A_PERCENT), round(fault.longest_ms * NS_PER_MS)
+        self._run(host, PREEMPT, f"{fault.seed} {share} {longest_ns}")
 
     def _run(self, host: str, script: str, *words: str) -> None:
         self._lab.provider.run(host, ["sh", "-euc", script, "sh", *words], timeout_s=COMMAND_S)

@@ -47,7 +47,13 @@ def lab_entries(rundir: Path, begin: float | datetime, end: float | datetime) ->
         if -1e-6 <= at_s <= last_s + 1e-6:
             rest = {name: value for name, value in event.items() if name not in OF_THE_MACHINE}
             found.append({"at_s": max(0.0, round(at_s, 6)), **rest})
-    return sorted(found, key=_place)
+    return _until_the_end(sorted(found, key=_place))
+
+
+def _until_the_end(entries: list[Entry]) -> list[Entry]:
+    """Without what the player does after the test's end, which it hears of a little later in real time."""
+    ends = [number for number, entry in enumerate(entries, 1) if entry["event"] == ENDED]
+    return entries[: ends[0]] if ends else entries
 
 
 def _place(entry: Entry) -> tuple[float, int]:

@@ -166,6 +166,12 @@ LOSS_PERCENT = Quantity("a loss", "0.1%", {"%": Decimal(1)}, "0%", "100%")
 
 SHARE_PERCENT = Quantity("a share", "2%", {"%": Decimal(1)}, "0%", "100%")
 
+CLOCK_PERCENT = Quantity("a part of a clock's rate", "1%", {"%": Decimal(1)}, "0.001%", "10%")
+"""Linux changes a clock's rate by a tenth at most (`adjtimex`)."""
+
+WAIT_MS = Quantity("a time", "10ms", TIME_MS.factors, "1us", "1s")
+"""How long a program has to wait for the processor, parsed to milliseconds."""
+
 # Only this spelling: `kb` could be kilobits, and tc reads `kbps` as kilobytes.
 SIZE_BYTES = Quantity(
     "a size",
