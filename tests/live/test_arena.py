@@ -77,8 +77,8 @@ def test_an_incident_is_played_by_hand_and_replayed_under_load(program: Program,
 @pytest.mark.nightly
 def test_the_baseline_and_who_does_nothing_are_played_and_replayed(program: Program, tmp_path: Path) -> None:
     into = tmp_path / "scores"
-    said = program.succeeds("arena", "run", "routes/5", "--into", str(into))
-    assert "| routes | 1 | 1 | 1.00 |" in said
+    said = program.succeeds("arena", "run", "routes/3", "routes/5", "--into", str(into))  # forks of one lab
+    assert "| routes | 2 | 2 | 1.00 |" in said
     assert "| routes | 1 | 0 | 0.00 |" in program.succeeds(
         "arena", "run", "routes/5", "--agent", "nothing", "--into", str(into)
     )

@@ -1,11 +1,12 @@
-"""Plays incidents, each in a new lab of its own, and replays a transcript: the same calls in another new lab."""
+"""Plays incidents, each in a new lab of its own or in a fork of one, which is the same, and replays a transcript: the
+same calls in another new lab."""
 
 from __future__ import annotations
 
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,25 +42,42 @@ def new_lab(incident: Incident, name: str, say: Progress) -> Lab:
     return bring_up.bring_up(ready, say, certified=False).lab
 
 
-def play_incident(incident: Incident, agent: str, player: ArenaPlayer, say: Progress) -> Transcript:
-    """Play an incident in a new lab."""
-    with lab_of(incident, say) as lab:
-        stage.make(lab, incident, agent, say)
-        play = Play(lab)
-        say(f"{incident.name}: {agent} plays")
-        return play.answer(player(play))
+def play_incident(lab: Lab, incident: Incident, agent: str, player: ArenaPlayer, say: Progress) -> Transcript:
+    """Play an incident in a lab of its board."""
+    stage.make(lab, incident, agent, say)
+    play = Play(lab)
+    say(f"{incident.name}: {agent} plays")
+    return play.answer(player(play))
 
 
 def play_all(
     names: Sequence[str], agent: str, player: ArenaPlayer, into: Path, say: Progress, take: Callable[[Transcript], None]
 ) -> None:
-    """Play incidents one after the other; each transcript is a file of the folder `into`, and one that is there is not
-    played again. `take` gets each transcript."""
-    for name in names:
-        file = inside(into, file_name(name, agent))
-        if not file.exists():
-            write(file, play_incident(families.draw(*families.parse(name)), agent, player, say).text)
-        take(transcript.read(file))
+    """Play incidents, those of a board one after the other, in forks of one lab. Each transcript is a file of the folder
+    `into`, and one that is there is not played again; `take` gets each."""
+    incidents = [families.draw(*families.parse(name)) for name in names]
+    for board in dict.fromkeys(each.board for each in incidents):
+        with ExitStack() as stack:
+            origin: Lab | None = None
+            for incident in incidents:
+                file = inside(into, file_name(incident.name, agent))
+                if incident.board != board:
+                    continue
+                if not file.exists():
+                    origin = origin or stack.enter_context(lab_of(incident, say))
+                    with fork_of(origin) as lab:
+                        write(file, play_incident(lab, incident, agent, player, say).text)
+                take(transcript.read(file))
+
+
+@contextmanager
+def fork_of(origin: Lab) -> Iterator[Lab]:
+    """A lab that goes on as that one does; at the end it is taken down."""
+    lab = labs.fork(origin, labs.next_fork(origin.name))
+    try:
+        yield lab
+    finally:
+        labs.down(lab)
 
 
 def file_name(name: str, agent: str) -> str:
