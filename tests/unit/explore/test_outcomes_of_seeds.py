@@ -72,7 +72,7 @@ def test_seeds_are_grouped_by_what_failed() -> None:
         Outcome(seed=2, verdict="passed"),
         Outcome(seed=3, verdict="hung", why="did not end"),
     ]
-    assert outcome.group_failures(found) == {("failed", "# are lost"): [1, 4], ("hung", "did not end"): [3]}
+    assert outcome.group_failures(found) == {("failed", "# are lost"): ["1", "4"], ("hung", "did not end"): ["3"]}
 
 
 def test_numbers_do_not_part_what_is_alike() -> None:

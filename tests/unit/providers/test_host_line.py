@@ -151,3 +151,70 @@ def test_a_client_hears_why_its_host_was_ended(tmp_path: Path) -> None:
 def test_an_agents_own_ends_are_well_formed() -> None:
     for code in (0, 127, 137, 255):
         protocol.require_answer(protocol.Frame(1, protocol.EXIT, json.dumps({"code": code, "timeout": False}).encode()))
+
+
+def test_a_client_of_a_fork_takes_over_a_command_and_hears_all_that_came_before(tmp_path: Path) -> None:
+    """Another client does not get the command of one that is there."""
+    told: list[protocol.Frame] = []
+
+    async def heard(reader: asyncio.StreamReader, decoder: protocol.Decoder, kind: int) -> protocol.Frame:
+        while True:
+            for each in decoder.feed(await reader.read(1 << 16)):
+                told.append(each)
+                if each.kind == kind:
+                    return each
+
+    async def take_over(host: AgentHost, writer: asyncio.StreamWriter) -> None:
+        writer.write(protocol.HELLO)
+        path = str(tmp_path / "control.sock")
+        while not Path(path).exists():
+            await asyncio.sleep(0.01)
+        reader, first = await asyncio.open_unix_connection(path)
+        decoder = protocol.Decoder()
+        first.write(protocol.Frame(7, protocol.RUN, b"{}").encode())
+        await heard(reader, decoder, protocol.HOST)
+        writer.write(frame(protocol.STDOUT, b"x" * 20_000) * 3)
+        first.write(protocol.Frame(7, protocol.HEARD, b"").encode())
+        answer = await heard(reader, decoder, protocol.HEARD)
+        assert answer == protocol.Frame(7, protocol.HEARD, protocol.COUNT.pack(1))
+        assert sum(each.kind == protocol.STDOUT for each in told) == 3
+        other_reader, other = await asyncio.open_unix_connection(path)
+        other.write(protocol.Frame(3, protocol.TAKE_OVER, protocol.COUNT.pack(1)).encode())
+        other.write(protocol.Frame(3, protocol.HEARD, b"").encode())
+        assert await heard(other_reader, protocol.Decoder(), protocol.HEARD) == protocol.Frame(
+            3, protocol.HEARD, protocol.COUNT.pack(0)
+        )
+        first.close()
+        other.close()
+
+    assert asyncio.run(_served(tmp_path, take_over)) == []
+
+
+def test_a_command_that_went_on_through_a_fork_has_a_client_again(tmp_path: Path) -> None:
+    async def act() -> protocol.Frame:
+        ours, theirs = socket.socketpair()
+        process = subprocess.Popen(["sleep", "100"])
+        host = AgentHost("ams", process, ours, last_channel=4)
+        path = str(tmp_path / "control.sock")
+        serving = asyncio.create_task(host.serve(path))
+        _, writer = await asyncio.open_connection(sock=theirs)
+        while not Path(path).exists():
+            await asyncio.sleep(0.01)
+        reader, client_writer = await asyncio.open_unix_connection(path)
+        for payload in (protocol.COUNT.pack(9), protocol.COUNT.pack(3)):  # the first is none of this agent's
+            client_writer.write(protocol.Frame(1, protocol.TAKE_OVER, payload).encode())
+        client_writer.write(protocol.Frame(1, protocol.HEARD, b"").encode())
+        decoder, found = protocol.Decoder(), list[protocol.Frame]()
+        while not any(each.kind == protocol.HEARD for each in found):
+            found += decoder.feed(await reader.read(1 << 16))
+        writer.write(protocol.Frame(3, protocol.STDOUT, b"on").encode())
+        while not any(each.kind == protocol.STDOUT for each in found):
+            found += decoder.feed(await reader.read(1 << 16))
+        client_writer.close()
+        writer.close()
+        await asyncio.wait_for(serving, PATIENCE_S)
+        process.kill()
+        process.wait()
+        return found[-1]
+
+    assert asyncio.run(act()) == protocol.Frame(1, protocol.STDOUT, b"on")

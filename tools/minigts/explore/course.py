@@ -7,10 +7,12 @@ machine, or the test, thinks.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
+from contextvars import Context
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -19,11 +21,14 @@ from pathlib import Path
 from minigts import lab as labs
 from minigts import paths
 from minigts.errors import EnvironmentLacks, MinigtsError
-from minigts.explore import host_files, host_logs, program, stalls, timeline
+from minigts.explore import holding, host_files, host_logs, program, stalls, timeline
 from minigts.explore import outcome as outcomes
+from minigts.explore.faults import Fault
+from minigts.explore.holding import Holder
 from minigts.explore.host_logs import Period
 from minigts.explore.outcome import Outcome
-from minigts.explore.player import Player
+from minigts.explore.player import Halt, Player
+from minigts.explore.variables import TAIL
 from minigts.explore.work import Exploration, SeedOfWork
 from minigts.foreign import content
 from minigts.lab import Lab, events, pcapng
@@ -51,6 +56,8 @@ BY_SLOWNESS = ("it has not ended its turn for", "nobody has read its control lin
 BREAK_S, MOST_BREAKS = 0.1, 3000
 """How often, in seconds, and how many times at most the player's wait is ended until it knows that the test has ended.
 """
+SETTINGS_APART = 1_000_000
+"""How far the seeds of tails' labs are apart. A link that has been set so often draws other random numbers."""
 MOST_LOG_CHARACTERS = 256 << 10
 """How much of the end of each of a host's logs is kept."""
 
@@ -72,6 +79,8 @@ class SeedResult:
     files: Mapping[str, str]
     course: LabCourse | None
     """The course of its lab up to the test's end; None in real time."""
+    tails: tuple[SeedResult, ...] = ()
+    """What came of the seed's tails that were wanted."""
 
 
 def take(seed: SeedOfWork, name: str, say: Progress, stalled: Progress | None = None) -> SeedResult:
@@ -143,41 +152,61 @@ def run_seed(
     stop: Stop | None = None,
     capture: Path | None = None,
     stalled: Progress | None = None,
+    kept: bool = False,
+    halt: Halt | None = None,
 ) -> SeedResult:
     """As `take`, in a lab that is up; with `stop` the test is ended at that moment, and time stands still. With
-    `capture` all frames on all links are written to that file. Raises EnvironmentLacks where links cannot be tapped."""
-    with tempfile.TemporaryDirectory(prefix="minigts-seed-") as directory:
+    `capture` all frames on all links are written to that file. With `kept` labs of tails stay up; `halt` is for a seed
+    without tails. Raises EnvironmentLacks where links cannot be tapped."""
+    with tempfile.TemporaryDirectory(prefix="minigts-seed-") as directory, ExitStack() as stack:
         place = Path(directory).resolve()
         seed.exploration.test.lay(place)
         say(f"{seed.name}: {seed.exploration.test.in_words}")
-        with _captured(lab, capture), stalls.watch(lab, seed.name, stalled or say):
-            ran = _run(lab, seed, place, stop)
-        verdict, detail = outcomes.judge_test(seed.exploration.test, ran.code, place, ran.stopped_by)
-        if verdict != "passed" and (slow := slowness_reason(lab.rundir, [each.name for each in lab.plan.machines])):
-            verdict, detail = "error", slow
-        text = timeline.text_of(ran.entries)
-        files = {
-            timeline.FILE: text,
-            program.OUTPUT: outcomes.output_of(place),
-            **{name: data.decode(errors="replace") for name, data in program.kept_files(place)},
+        tails = None
+        if seed.tails and (branch_s := seed.exploration.draw_branch_s(seed.number)) is not None:
+            tails = _Tails(lab, seed, place, branch_s, Holder(place, stack), stop, say, kept)
+
+        def tell(line: str) -> None:
+            if tails is None or not tails.begun:
+                (stalled or say)(line)
+
+        with _captured(lab, capture), stalls.watch(lab, seed.name, tell):
+            ran = _run(lab, seed, place, None if tails is not None else stop, tails, halt)
+        if tails is not None and seed.ends_with_tails:
+            stop = Stop(tails.branch_s)
+        result = _result(lab, seed, ran, place, stop)
+    return result if tails is None else replace(result, tails=tuple(tails.results))
+
+
+def _result(lab: Lab, seed: SeedOfWork, ran: _Ran, place: Path, stop: Stop | None, tail: int = 0) -> SeedResult:
+    """What came of a seed, or a tail, whose files lie below `place`."""
+    verdict, detail = outcomes.judge_test(seed.exploration.test, ran.code, place, ran.stopped_by)
+    if verdict != "passed" and (slow := slowness_reason(lab.rundir, [each.name for each in lab.plan.machines])):
+        verdict, detail = "error", slow
+    text = timeline.text_of(ran.entries)
+    files = {
+        timeline.FILE: text,
+        program.OUTPUT: outcomes.output_of(place),
+        **{name: data.decode(errors="replace") for name, data in program.kept_files(place)},
+    }
+    if ran.course is not None:
+        files[COURSE] = courses.text_of(ran.course)
+    if verdict != "passed" and stop is None:
+        logs = _logs(lab, place)
+        files[host_logs.FILE] = _said(lab, ran, logs)
+        files |= {
+            f"{LOGS}/{host}/{name}": text[-MOST_LOG_CHARACTERS:]
+            for host, found in logs.items()
+            for name, text in found.items()
         }
-        if ran.course is not None:
-            files[COURSE] = courses.text_of(ran.course)
-        if verdict != "passed" and stop is None:
-            logs = _logs(lab, place)
-            files[host_logs.FILE] = _said(lab, seed, ran, logs)
-            files |= {
-                f"{LOGS}/{host}/{name}": text[-MOST_LOG_CHARACTERS:]
-                for host, found in logs.items()
-                for name, text in found.items()
-            }
     found = Outcome(
         seed=seed.number,
+        tail=tail,
         verdict=verdict,
         why=outcomes.alike(detail),
         detail=detail[: outcomes.LONGEST_DETAIL],
         code=ran.code,
-        faults=len(seed.faults),
+        faults=len(ran.faults),
         lab_s=round(ran.period.seconds, 6),
         timeline_sha256=timeline.digest(text),
         course="" if ran.course is None else ran.course.course.fingerprint,
@@ -195,24 +224,148 @@ class _Ran:
     period: Period
     entries: list[timeline.Entry]
     course: LabCourse | None
+    faults: Sequence[Fault]
 
 
-def _run(lab: Lab, seed: SeedOfWork, place: Path, stop: Stop | None) -> _Ran:
-    """Run the test and play the faults; return when the test has ended. The lab's time then stands still."""
+class _Tails:
+    """Takes the tails of a seed, one after the other, while the seed waits at the moment at which they begin."""
+
+    def __init__(
+        self,
+        lab: Lab,
+        seed: SeedOfWork,
+        place: Path,
+        branch_s: float,
+        holder: Holder,
+        stop: Stop | None,
+        say: Progress,
+        kept: bool,
+    ) -> None:
+        self._lab, self._seed, self._place, self._stop = lab, seed, place, stop
+        self.branch_s, self._say, self._kept = branch_s, say, kept
+        self.holder = holder
+        self.results: list[SeedResult] = []
+        self.begun = False
+        self._begin_s = 0.0
+        self._player: Player | None = None
+
+    def player(self, begin_s: float, limit: tuple[float, str]) -> Player:
+        """The player of the seed's faults."""
+        halt = Halt(self.branch_s, self._take_all)
+        self._begin_s = begin_s
+        self._player = Player(self._lab, self._seed.faults, begin_s, limit, halt=halt)
+        return self._player
+
+    def _take_all(self) -> bool:
+        """Take them; whether the seed is to go on."""
+        assert self._player is not None
+        over, wanted = self._player.is_over, self._seed.tails
+        self.begun = True
+        try:
+            with self.holder.hold(over.is_set):
+                for tail in wanted:
+                    # In a context of its own, since this thread has a turn on the seed's clock.
+                    self.results.append(Context().run(self._take, tail))
+        except (MinigtsError, OSError) as error:
+            if over.is_set():
+                raise
+            self.results += [self._not_taken(tail, str(error)) for tail in wanted[len(self.results) :]]
+        self.begun = False
+        return not self._seed.ends_with_tails
+
+    def _not_taken(self, tail: int, why: str) -> SeedResult:
+        found = Outcome(seed=self._seed.number, tail=tail, verdict="error", why=outcomes.alike(why), detail=why)
+        return SeedResult(found, "", {}, None)
+
+    def _take(self, tail: int) -> SeedResult:
+        assert self._player is not None
+        begun, name = time.monotonic(), tail_name(self._lab.name, tail)
+        before = _looks(self._place)
+        lab = labs.fork(self._lab, name, tail * SETTINGS_APART)
+        try:
+            with tempfile.TemporaryDirectory(prefix="minigts-tail-") as directory:
+                place = Path(directory).resolve() / "tail"
+                shutil.copytree(self._place, place, ignore=_sockets, symlinks=True)
+                self._say(f"seed {self._seed.number}/{tail}: from {self.branch_s:.6f} s on")
+                lab.note({"event": timeline.BRANCH, "tail": tail})
+                with stalls.watch(lab, f"seed {self._seed.number}/{tail}", self._say):
+                    ran = _run(lab, self._seed, place, self._stop, _Tail(self, tail))
+                result = _result(lab, self._seed, ran, place, self._stop, tail)
+        except BaseException:
+            labs.down(lab)
+            raise
+        if not self._kept:
+            labs.down(lab)
+        if _looks(self._place) != before:
+            return self._not_taken(tail, "it has written to its seed's files: ask for course.folder each time")
+        real_s = round(time.monotonic() - begun, 3)
+        return replace(result, outcome=result.outcome.model_copy(update={"real_s": real_s}))
+
+    def player_of(self, lab: Lab, tail: int, limit: tuple[float, str]) -> tuple[Player, float]:
+        """The player of a tail, and the moment of the lab's time at which its test began."""
+        assert self._player is not None
+        faults = self._seed.exploration.draw_tail(self._seed.number, tail)
+        return Player(lab, faults, self._begin_s, limit, after=self._player), self._begin_s
+
+    @property
+    def is_over(self) -> bool:
+        assert self._player is not None
+        return self._player.is_over.is_set()
+
+
+@dataclass(frozen=True)
+class _Tail:
+    """One tail of a seed."""
+
+    tails: _Tails
+    number: int
+
+
+def tail_name(seed_lab: str, tail: int | str) -> str:
+    """The name of the lab of a tail of a seed: `job-6f02ab-000417.2-…`."""
+    prefix, campaign, seed, *where = seed_lab.split("-")
+    return "-".join([prefix, campaign, f"{seed}.{tail}", *where])
+
+
+def _sockets(_directory: str, names: list[str]) -> list[str]:
+    return [name for name in names if name in (lending.NAME, holding.NAME)]
+
+
+def _looks(place: Path) -> list[tuple[str, int, int]]:
+    """The files of a test, with their sizes and times."""
+    found = ((path, path.lstat()) for path in sorted(place.rglob("*")))
+    return [(str(path), state.st_size, state.st_mtime_ns) for path, state in found if not path.is_dir()]
+
+
+def _run(
+    lab: Lab,
+    seed: SeedOfWork,
+    place: Path,
+    stop: Stop | None,
+    tails: _Tails | _Tail | None = None,
+    halt: Halt | None = None,
+) -> _Ran:
+    """Run the test and play the faults; return when the test has ended. The lab's time then stands still. Of a tail,
+    the test goes on."""
     provider, asked = lab.provider, seed.exploration
+    tail = tails.number if isinstance(tails, _Tail) else 0
+    faults = asked.draw_tail(seed.number, tail) if tail else seed.faults
     limit = (asked.longest_s, f"did not end in {asked.longest_s:g} s of the lab's time")
     if stop is not None and stop.at_s < asked.longest_s:
         limit = (stop.at_s, "it was stopped there")
     with provider.together() as pool:
         begin_s, began = provider.now_s(), _in_ms(datetime.now(UTC))
-        lab.note({"event": timeline.BEGUN})
-        player = Player(lab, seed.faults, begin_s, limit)
+        if isinstance(tails, _Tail):
+            player, begin_s = tails.tails.player_of(lab, tail, limit)
+        else:
+            lab.note({"event": timeline.BEGUN})
+            player = Player(lab, faults, begin_s, limit, halt=halt) if tails is None else tails.player(begin_s, limit)
         pool.start(player.play)
         player.begun.wait()  # a call that has not begun would be called off at the test's end
         try:
-            with _turn_lent(lab, asked.plan_of(seed.number), place) as lent:
+            with _turn_lent(lab, asked.plan_of(seed.number), place, *([tail] if tail else [])) as lent:
                 variables = {**program.environment(place, lab.name, seed.number, seed.without), **lent}
-                code = program.run(asked.test, place, variables, player.stopped)
+                code = _code(lab, asked, place, variables, player, tails)
             end_s, ended = provider.now_s(), datetime.now(UTC)
             lab.note({"event": timeline.ENDED, "code": code})
             moments = (begin_s, end_s) if lab.time == "virtual" else (began, datetime.now(UTC))
@@ -228,7 +381,25 @@ def _run(lab: Lab, seed: SeedOfWork, place: Path, stop: Stop | None) -> _Ran:
         period = Period(round(begin_s * NS_PER_S), round(end_s * NS_PER_S), EPOCH_NS)
     else:
         period = Period(round(began.timestamp() * NS_PER_S), round(ended.timestamp() * NS_PER_S), 0)
-    return _Ran(code, player.why if code is None else "", period, entries, course)
+    return _Ran(code, player.why if code is None else "", period, entries, course, faults)
+
+
+def _code(
+    lab: Lab,
+    asked: Exploration,
+    place: Path,
+    variables: Mapping[str, str],
+    player: Player,
+    tails: _Tails | _Tail | None,
+) -> int | None:
+    """Run the test, or have it go on as a tail; its exit code, or None if it was stopped."""
+    if isinstance(tails, _Tail):
+        own, whole = {**variables, TAIL: str(tails.number)}, tails.tails
+        return whole.holder.run(lab.rundir, place, own, lambda: player.stopped.is_set() or whole.is_over)
+    if tails is None:
+        return program.run(asked.test, place, variables, player.stopped)
+    own = {**variables, **tails.holder.variables}
+    return program.run(asked.test, place, own, player.stopped, lambda: tails.holder.held_s)
 
 
 def _course(lab: Lab, begin_s: float, entries: Sequence[timeline.Entry]) -> LabCourse | None:
@@ -248,14 +419,14 @@ def _in_ms(moment: datetime) -> datetime:
 
 
 @contextmanager
-def _turn_lent(lab: Lab, plan: Plan, place: Path) -> Iterator[Mapping[str, str]]:
-    """Lend this thread's turn to the test. Each of its acts is some milliseconds late, as the seed draws it: `plan` is
-    that of the seed."""
+def _turn_lent(lab: Lab, plan: Plan, place: Path, *tail: int) -> Iterator[Mapping[str, str]]:
+    """Lend this thread's turn to the test. Each of its acts is some milliseconds late, as the seed, or the tail, draws
+    it: `plan` is that of the seed."""
     turn = turn_of_this_thread()
     if lab.time != "virtual" or turn is None:
         yield {}
         return
-    with lending.lend(turn, place, partial(_late_us, plan)) as lent:
+    with lending.lend(turn, place, partial(_late_us, plan, *tail)) as lent:
         yield lent
 
 
@@ -278,8 +449,8 @@ def _captured(lab: Lab, file: Path | None) -> Iterator[None]:
         write(file, pcapng.whole([" ".join(name) for name in names], frames))
 
 
-def _late_us(plan: Plan, act: int) -> int:
-    return round(reseed.late_s(plan, "explore", act) * US_PER_S)
+def _late_us(plan: Plan, *act: int) -> int:
+    return round(reseed.late_s(plan, "explore", *act) * US_PER_S)
 
 
 def slowness_reason(rundir: Path, machines: Sequence[str]) -> str:
@@ -306,8 +477,7 @@ def _logs(lab: Lab, place: Path) -> dict[str, dict[str, str]]:
     return found
 
 
-def _said(lab: Lab, seed: SeedOfWork, ran: _Ran, logs: Mapping[str, Mapping[str, str]]) -> str:
+def _said(lab: Lab, ran: _Ran, logs: Mapping[str, Mapping[str, str]]) -> str:
     """What the hosts said in the course, a line of JSON for each of their lines."""
-    drawn = seed.faults
-    clocks = host_logs.clocks(lab.plan, events.read(lab.rundir), drawn, ran.entries, ran.period)
+    clocks = host_logs.clocks(lab.plan, events.read(lab.rundir), ran.faults, ran.entries, ran.period)
     return timeline.text_of(host_logs.entries(logs, clocks, ran.period))

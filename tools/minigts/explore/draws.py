@@ -43,14 +43,34 @@ class _Wanted:
 
 def draw(faults: Faults, plan: Plan, seed: int) -> tuple[Fault, ...]:
     """The faults of a seed, in the order of time. The same plan and seed give the same on every machine."""
-    wanted = sorted(
-        (each for kind, often in faults.kinds.items() for each in _of_kind(kind, often, faults, plan, seed)),
+    return _chosen(_wanted(faults, plan, str(seed), faults.begin), faults, ())
+
+
+def draw_branch_s(drawn: Sequence[Fault], seed: int) -> float | None:
+    """The moment at which tails of a seed begin: right before one of its faults. None: it has no fault."""
+    return _one(drawn, random.Random(f"explore/{seed}/branch")).at_s if drawn else None
+
+
+def draw_tail(faults: Faults, plan: Plan, seed: int, tail: int, branch_s: float) -> tuple[Fault, ...]:
+    """The faults of a tail: those of its seed that have begun before that moment, and others from then on."""
+    before = tuple(fault for fault in draw(faults, plan, seed) if fault.at_s < branch_s)
+    return _chosen(_wanted(faults, plan, f"{seed}/{tail}", branch_s), faults, before)
+
+
+def _wanted(faults: Faults, plan: Plan, seed: str, begin_s: float) -> list[_Wanted]:
+    """The faults that are drawn from that moment on, in the order of time."""
+    return sorted(
+        (each for kind, often in faults.kinds.items() for each in _of_kind(kind, often, faults, plan, seed, begin_s)),
         key=lambda each: (each.fault.at_s, each.fault.kind, each.fault.machines, each.fault.link),
-    )
-    chosen: list[Fault] = []
-    late: list[_Wanted] = []
+    )[:MOST_FAULTS]
+
+
+def _chosen(wanted: Sequence[_Wanted], faults: Faults, before: Sequence[Fault]) -> tuple[Fault, ...]:
+    """Those that have room, behind those `before`."""
+    chosen = list(before)
+    late = [_Wanted(fault, fault.end_s + faults.apart[0]) for fault in before]
     """Those that are not over for long."""
-    for each in wanted[:MOST_FAULTS]:
+    for each in wanted:
         late = [other for other in late if other.free_s > each.fault.at_s]
         now = [other for other in late if other.fault.end_s > each.fault.at_s]
         if len(now) < faults.at_most and not any(_same(other, each.fault) for other in late):
@@ -74,9 +94,9 @@ def _same(earlier: _Wanted, fault: Fault) -> bool:
     return of_links or one_way or one_kind
 
 
-def _of_kind(kind: Kind, often: Often, faults: Faults, plan: Plan, seed: int) -> Iterator[_Wanted]:
+def _of_kind(kind: Kind, often: Often, faults: Faults, plan: Plan, seed: str, begin_s: float) -> Iterator[_Wanted]:
     chance, apart = random.Random(f"explore/{seed}/{kind}"), random.Random(f"explore/{seed}/{kind}/apart")
-    at_s = faults.begin
+    at_s = begin_s
     for _ in range(MOST_FAULTS):
         at_s = round(at_s + chance.uniform(0, 2 * often.every), 6)
         for_s = round(chance.uniform(*often.lasts), 6)

@@ -14,7 +14,7 @@ import minigts
 from minigts.cluster import dispatch
 from minigts.cluster import engine as engines
 from minigts.cluster.shares import JobShare
-from minigts.errors import EnvironmentLacks, MinigtsError
+from minigts.errors import EnvironmentLacks, InputError, MinigtsError
 from minigts.experiments import provenance, run_folders
 from minigts.experiments.run import RunProgress
 from minigts.explore import course, folder, host_files, on_worker
@@ -22,7 +22,7 @@ from minigts.explore import faults as plans
 from minigts.explore import outcome as outcomes
 from minigts.explore.outcome import Outcome
 from minigts.explore.program import Program
-from minigts.explore.work import Exploration, SeedOfWork, seed_of_work
+from minigts.explore.work import Exploration, SeedOfWork, whole_seed_of_work
 from minigts.language import documents
 from minigts.machine.progress import Progress
 from minigts.providers import registry, supported
@@ -69,6 +69,8 @@ class ExplorationRequest:
     overlay: str | None = None
     forks: bool = False
     """Whether one lab is brought up, and each seed is a fork of it."""
+    tails: int = 0
+    """How many tails each seed has."""
 
 
 def check_exploration(asked: ExplorationRequest, say: Progress) -> Trusted[Exploration]:
@@ -76,8 +78,11 @@ def check_exploration(asked: ExplorationRequest, say: Progress) -> Trusted[Explo
     InputError, EnvironmentLacks."""
     provider = registry.make(asked.provider, Path(), asked.plan.time)
     supported.require(asked.plan, provider.name, provider.supports)
-    if asked.forks and not isinstance(provider, Forks):
-        raise EnvironmentLacks("--forks: labs of uml in virtual time fork, and no others")
+    for option, wanted in (("--forks", asked.forks), ("--tails", asked.tails)):
+        if wanted and not isinstance(provider, Forks):
+            raise EnvironmentLacks(f"{option}: labs of uml in virtual time fork, and no others")
+    if asked.tails and not (asked.faults and asked.test.is_pytest):
+        raise InputError("--tails: tails begin at a fault of a seed, and go on with a test of pytest's: name --faults")
     if asked.faults:
         _require_possible(plans.parse(asked.faults, asked.faults_file, asked.plan), provider)
     bring_up.ready(bring_up.Request(asked.plan, asked.provider, _a_name(), asked.overlay))
@@ -99,6 +104,7 @@ def check_exploration(asked: ExplorationRequest, say: Progress) -> Trusted[Explo
         started=datetime.now(UTC).isoformat("T", "seconds"),
         host_files=host_files.kept_files(asked.plan),
         forks=asked.forks,
+        tails=asked.tails,
     )
     return gate.own(made)
 
@@ -135,7 +141,7 @@ def run(
     left = [seed for seed in folder.missing(place, exploration) if seed in own]
     if exploration.plan.time == "real":
         watcher.note(NOT_AGAIN)
-    jobs = [seed_of_work(allowed, seed) for seed in left]
+    jobs = [whole_seed_of_work(allowed, seed) for seed in left]
     if not jobs:
         return
     done = len(own) - len(left)
@@ -156,12 +162,13 @@ class _Kept:
         self._place, self._done, self._total, self._watcher = place, done, total, watcher
 
     def __call__(self, job: SeedOfWork, files: Mapping[str, str]) -> None:
-        outcome = documents.model(files[on_worker.OUTCOME], Outcome)
-        self.take(outcome, {name: text for name, text in files.items() if name != on_worker.OUTCOME})
+        for each in on_worker.split_answer(files):
+            outcome = documents.model(each[on_worker.OUTCOME], Outcome)
+            self.take(outcome, {name: text for name, text in each.items() if name != on_worker.OUTCOME})
 
     def take(self, outcome: Outcome, files: Mapping[str, str]) -> None:
         folder.keep(self._place, outcome, files)
-        self._done += 1
+        self._done += not outcome.tail
         self._watcher.take_outcome(outcome, self._done, self._total)
 
 
@@ -181,7 +188,8 @@ def _in_turn(jobs: Sequence[SeedOfWork], kept: _Kept, watcher: Watcher) -> None:
         except (MinigtsError, ExceptionGroup) as error:
             kept.take(not_run(job.number, str(error), round(time.monotonic() - begun, 3)), {})
         else:
-            kept.take(taken.outcome, taken.files)
+            for each in (*taken.tails, taken):
+                kept.take(each.outcome, each.files)
 
 
 def _by_workers(jobs: Sequence[SeedOfWork], kept: _Kept, engine: str | EngineFile, watcher: Watcher) -> None:

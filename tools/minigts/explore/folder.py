@@ -4,6 +4,7 @@
     signature             that this user has made it on this machine (results/gate.py)
     faults.yaml, test/    the same for people
     seeds.jsonl           a line for each seed that has ended; a line that a crash has cut short is ignored
+    failed/000417-02/     the same of a tail of a seed
     failed/000417/        of a seed that did not pass: time line, output, files of the test, the hosts' logs
 
 A seed's folder is written before its line. So a seed counts as taken only when all of it is here.
@@ -66,14 +67,14 @@ def merge(shares: Sequence[Path], results: Path, now: datetime) -> Path:
             raise InputError([Problem(path, 0, message)])
     made = create(results, first, now, is_own=all(each.is_own for each in found))
     for share in shares:
-        for seed, outcome in outcomes(share).items():
-            keep(made, outcome, _all_files(share, seed))
+        for outcome in [*tail_outcomes(share).values(), *outcomes(share).values()]:
+            keep(made, outcome, _all_files(share, outcome))
     return made
 
 
-def _all_files(folder: Path, seed: int) -> Mapping[str, str]:
-    """The files of a seed that did not pass, with logs; empty for one that passed."""
-    place = seed_folder(folder, seed)
+def _all_files(folder: Path, outcome: Outcome) -> Mapping[str, str]:
+    """The files of a seed or tail that did not pass, with logs; empty for one that passed."""
+    place = seed_folder(folder, outcome.seed, outcome.tail)
     names = sorted(path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file())
     return {
         name: read_text(inside(folder, FAILED, place.name, *name.split("/"))) for name in names if name != TIMELINE_TEXT
@@ -114,7 +115,7 @@ def _read(folder: Path) -> tuple[Exploration, str]:
 def keep(folder: Path, outcome: Outcome, files: Mapping[str, str]) -> None:
     """Write what came of a seed. Raises MinigtsError when the disk is full or refuses."""
     if outcome.is_bad:
-        place = seed_folder(folder, outcome.seed)
+        place = seed_folder(folder, outcome.seed, outcome.tail)
         with suppress(FileNotFoundError):
             shutil.rmtree(place)
         for name, text in files.items():
@@ -127,13 +128,22 @@ def keep(folder: Path, outcome: Outcome, files: Mapping[str, str]) -> None:
     append(inside(folder, SEEDS), outcome.model_dump_json() + "\n")
 
 
-def seed_folder(folder: Path, seed: int) -> Path:
-    """The folder of a seed that did not pass."""
-    return inside(folder, FAILED, f"{seed:06d}")
+def seed_folder(folder: Path, seed: int, tail: int = 0) -> Path:
+    """The folder of a seed that did not pass, or of such a tail of it."""
+    return inside(folder, FAILED, f"{seed:06d}-{tail:02d}" if tail else f"{seed:06d}")
 
 
 def outcomes(folder: Path) -> dict[int, Outcome]:
     """The outcome of each seed that has ended; the last one of a seed that was taken again."""
+    return {seed: each for (seed, tail), each in _all_outcomes(folder).items() if not tail}
+
+
+def tail_outcomes(folder: Path) -> dict[tuple[int, int], Outcome]:
+    """The outcome of each tail, by its seed and its number."""
+    return {(seed, tail): each for (seed, tail), each in _all_outcomes(folder).items() if tail}
+
+
+def _all_outcomes(folder: Path) -> dict[tuple[int, int], Outcome]:
     path = inside(folder, SEEDS)
     if not path.exists():
         return {}
@@ -141,7 +151,7 @@ def outcomes(folder: Path) -> dict[int, Outcome]:
     for line in read_bytes(path).splitlines():
         with suppress(ValueError):
             outcome = documents.model(line, Outcome)
-            found[outcome.seed] = outcome
+            found[outcome.seed, outcome.tail] = outcome
     return dict(sorted(found.items()))
 
 
@@ -151,9 +161,9 @@ def missing(folder: Path, exploration: Exploration) -> list[int]:
     return [seed for seed in range(exploration.first, exploration.last + 1) if seed not in done]
 
 
-def recorded_files(folder: Path, seed: int) -> Mapping[str, str]:
-    """The files of a seed that did not pass, without logs; empty for one that passed."""
-    place = seed_folder(folder, seed)
+def recorded_files(folder: Path, seed: int, tail: int = 0) -> Mapping[str, str]:
+    """The files of a seed that did not pass, or of such a tail, without logs; empty for one that passed."""
+    place = seed_folder(folder, seed, tail)
     if not place.is_dir():
         return {}
     names = sorted(path.name for path in place.iterdir() if path.is_file() and path.name not in (TIMELINE_TEXT, SHRUNK))

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from minigts import paths
 from minigts.explore import program
@@ -36,6 +36,8 @@ class Outcome(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     seed: int
+    tail: Annotated[int, Field(ge=0, exclude_if=lambda tail: not tail)] = 0
+    """The number of the tail of the seed; 0: it is the seed itself."""
     verdict: Verdict
     """`vacuous`: what the test needs has not come about. `hung`: the test did not end in its time. `error`: the lab or
     the test could not be run, or this machine was too slow for a host."""
@@ -57,6 +59,11 @@ class Outcome(BaseModel):
     """In virtual time the fingerprint of its lab's course up to the test's end."""
     notes: tuple[str, ...] = ()
     """The test's own notes; of one that passed nothing else is kept."""
+
+    @property
+    def name(self) -> str:
+        """`5`, or of a tail `5/2`."""
+        return f"{self.seed}/{self.tail}" if self.tail else str(self.seed)
 
     @property
     def is_bad(self) -> bool:
@@ -109,18 +116,18 @@ def output_of(place: Path) -> str:
         return ""
 
 
-def count_verdicts(outcomes: Iterable[Outcome]) -> str:
+def count_verdicts(outcomes: Iterable[Outcome], what: str = "seed") -> str:
     """`8 seeds: 2 passed, 5 failed, 1 vacuous`"""
     found = [each.verdict for each in outcomes]
     counts = [f"{found.count(verdict)} {verdict}" for verdict in get_args(Verdict)[1:] if verdict in found]
     passed = f"{found.count('passed')} passed"
-    return f"{len(found)} seed{'' if len(found) == 1 else 's'}: {', '.join([passed, *counts])}"
+    return f"{len(found)} {what}{'' if len(found) == 1 else 's'}: {', '.join([passed, *counts])}"
 
 
-def group_failures(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], list[int]]:
-    """The seeds that did not pass, by verdict and what failed; the largest group first."""
-    groups: dict[tuple[str, str], list[int]] = {}
-    for each in sorted(outcomes, key=lambda outcome: outcome.seed):
+def group_failures(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], list[str]]:
+    """The names of the seeds and tails that did not pass, by verdict and what failed; the largest group first."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for each in sorted(outcomes, key=lambda outcome: (outcome.seed, outcome.tail)):
         if each.is_bad:
-            groups.setdefault((each.verdict, each.why), []).append(each.seed)
+            groups.setdefault((each.verdict, each.why), []).append(each.name)
     return dict(sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])))

@@ -69,9 +69,22 @@ NS_PER_MS = 1e6
 NS_PER_S = 1e9
 
 
+_ENDS, _HALTS, _BEGINS = range(3)
+"""The orders of acts of one moment."""
+
+
+@dataclass(frozen=True)
+class Halt:
+    """A moment, in seconds after the test's begin, at which `act` is called while time stands still. The test ends
+    there unless that returns True."""
+
+    at_s: float
+    act: Callable[[], bool]
+
+
 @dataclass(order=True)
 class _Act:
-    """Something that is done `at_s` after the test's begin. Of the same moment, ends come first."""
+    """Something that is done `at_s` after the test's begin. Of the same moment, ends come first, then a halt."""
 
     at_s: float
     order: int
@@ -81,14 +94,32 @@ class _Act:
 
 class Player:
     """Plays the faults of a seed from `begin_s` on, by the lab's clock. `until_s` after that it stops: time stands
-    still, `stopped` is set and `why` says which limit it was; None: it never does.
+    still, `stopped` is set and `why` says which limit it was; None: it never does. With `after` it goes on where that
+    player was when it halted.
     """
 
-    def __init__(self, lab: Lab, faults: Sequence[Fault], begin_s: float, until: tuple[float, str] | None) -> None:
+    def __init__(
+        self,
+        lab: Lab,
+        faults: Sequence[Fault],
+        begin_s: float,
+        until: tuple[float, str] | None,
+        *,
+        halt: Halt | None = None,
+        after: Player | None = None,
+    ) -> None:
         self._lab, self._begin_s = lab, begin_s
+        self.halted_s = 0.0
+        """When it halted, in seconds after the test's begin."""
         self._cut: dict[int, frozenset[str]] = {}
         """The links that each partition or flap has taken down, by the fault's number."""
-        self._acts = sorted(act for fault in faults for act in self._of(fault))
+        acts = [act for fault in faults for act in self._of(fault)]
+        if after is not None:
+            acts = [act for act in acts if (act.at_s, act.order) > (after.halted_s, _HALTS)]
+            self._cut = dict(after._cut)
+        if halt is not None:
+            acts.append(_Act(halt.at_s, _HALTS, 0, lambda: self._halt(halt)))
+        self._acts = sorted(acts)
         self._until = until
         self.stopped = Event()
         self.is_over = Event()
@@ -114,9 +145,7 @@ class Player:
             act.do()
         if self._until is not None:
             self._sleep_until(self._until[0])
-            self.why = self._until[1]
-            self.stopped.set()
-            self.is_over.wait()  # until then this thread's turn keeps the lab's time where it is
+            self._stop(self._until[1])
 
     def _sleep_until(self, at_s: float) -> None:
         if self.is_over.is_set():
@@ -131,15 +160,30 @@ class Player:
     def _of(self, fault: Fault) -> list[_Act]:
         begin, end = self._both(fault)
         return [
-            _Act(fault.at_s, 1, fault.number, lambda: self._do(fault, "fault", begin, at_s=fault.at_s)),
-            _Act(fault.end_s, 0, fault.number, lambda: self._do(fault, "fault over", end, at_s=fault.end_s)),
+            _Act(fault.at_s, _BEGINS, fault.number, lambda: self._do(fault, "fault", begin, at_s=fault.at_s)),
+            _Act(fault.end_s, _ENDS, fault.number, lambda: self._do(fault, "fault over", end, at_s=fault.end_s)),
         ]
+
+    def _wait_for_lock(self) -> None:
+        """Wait until no other command changes the lab."""
+        while is_locked(self._lab.rundir):
+            self._lab.provider.sleep_until(self._lab.provider.now_s() + LOCKED_S)
+
+    def _halt(self, halt: Halt) -> None:
+        self._wait_for_lock()
+        self.halted_s = halt.at_s
+        if not halt.act():
+            self._stop("it was to end there")
+
+    def _stop(self, why: str) -> None:
+        self.why = why
+        self.stopped.set()
+        self.is_over.wait()  # until then this thread's turn keeps the lab's time where it is
 
     def _do(self, fault: Fault, event: str, act: Callable[[], None], *, at_s: float) -> None:
         """Act, once no other command changes the lab. A fault that is impossible now, as to kill a host that the test
         has killed, is noted and left out."""
-        while is_locked(self._lab.rundir):
-            self._lab.provider.sleep_until(self._lab.provider.now_s() + LOCKED_S)
+        self._wait_for_lock()
         about = {"number": fault.number, "what": fault.in_words}
         late_s = round(self._lab.provider.now_s() - self._begin_s - at_s, 6)
         self._lab.note({"event": event, **about, **({"late_s": late_s} if late_s > 0 else {})})

@@ -14,7 +14,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Event
@@ -28,6 +28,7 @@ from minigts.explore import forked
 from minigts.explore.forked import Forked
 from minigts.explore.variables import COURSE, FAILURES, LAB, SEED, WITHOUT
 from minigts.machine import shell
+from minigts.providers.agent import halting
 from minigts.results.folder import LONGEST_NAME, is_name, write_new
 
 WORK, OUTPUT, BIN = "work", "output.txt", "bin"
@@ -184,17 +185,24 @@ def _own(name: str) -> str:
     return os.environ.get(name, "")
 
 
-def run(test: Program, place: Path, variables: Mapping[str, str], stopped: Event) -> int | None:
-    """Run the test, whose files lie below `place`, and return its exit code; None if it was `stopped`, or given up.
-    Nothing of its process group is left. Raises InputError when it cannot be started."""
-    deadline = time.monotonic() + GIVEN_UP_S
+def run(
+    test: Program,
+    place: Path,
+    variables: Mapping[str, str],
+    stopped: Event,
+    held_s: Callable[[], float] = lambda: 0.0,
+) -> int | None:
+    """Run the test, whose files lie below `place`, and return its exit code; None if it was `stopped`, or given up: the
+    seconds in which it was held do not count. Nothing of its process group is left. Raises InputError when it cannot be
+    started."""
+    begun = time.monotonic()
     with (place / OUTPUT).open("wb") as output:
         try:
             process = _started(test, place, variables, output)
         except OSError as error:
             raise InputError(f"{test.words[0]}: cannot be started: {error.strerror or error}") from error
         try:
-            while not stopped.is_set() and time.monotonic() < deadline:
+            while not stopped.is_set() and time.monotonic() - begun - held_s() < GIVEN_UP_S:
                 with suppress(subprocess.TimeoutExpired, TimeoutError):
                     return process.wait(LOOK_S)
             return None
@@ -206,7 +214,10 @@ def _started(
     test: Program, place: Path, variables: Mapping[str, str], output: IO[bytes]
 ) -> Forked | subprocess.Popen[bytes]:
     if test.is_pytest:
-        return forked.start(test.pytest_words(), output=place / OUTPUT, env=variables, cwd=place / WORK)
+        words = test.pytest_words()
+        if halting.VARIABLE in variables:
+            words = ["--capture=sys", *words]  # else what is printed goes to one file of all that the test becomes
+        return forked.start(words, output=place / OUTPUT, env=variables, cwd=place / WORK)
     return shell.start(test.argv(), output=output, env=variables, cwd=place / WORK)
 
 

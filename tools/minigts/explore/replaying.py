@@ -6,15 +6,18 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from minigts.errors import InputError
+from minigts import lab as labs
+from minigts.errors import InputError, MinigtsError
 from minigts.explore import course, folder, host_logs, on_worker, program, shrinking, timeline
 from minigts.explore.course import SeedResult, Stop
 from minigts.explore.exploration import parts_here
 from minigts.explore.outcome import Outcome
-from minigts.explore.work import Exploration, Reduced, seed_of_work
+from minigts.explore.player import Halt
+from minigts.explore.work import Exploration, Reduced, seed_of_work, tail_of_work
 from minigts.lab import Lab
 from minigts.language import documents
 from minigts.machine.progress import Progress
@@ -26,6 +29,8 @@ from minigts.results.folder import OF_A_FILE
 from minigts.results.gate import Trusted
 from minigts.topology.time import Time
 
+BACK = "back"
+"""What stands in the name of a fork that is as a seed's lab was before its end."""
 _Part: TypeAlias = tuple[Literal["fault", "act"], int]
 """A fault or an act of a seed, by its number."""
 
@@ -48,11 +53,21 @@ class Replayed:
     said: Sequence[timeline.Entry]
     """What the hosts said, of which there is nothing for a seed that passes. When the replay is stopped, the hosts are
     not asked, and it is what was recorded."""
+    earlier: str = ""
+    """The name of the fork of its lab that is as it was before the end, if that was asked for."""
+    origin: str = ""
+    """Of a tail, the name of the lab of its seed, with which its own ends."""
 
 
-def find_outcome(place: Path, exploration: Exploration, seed: int) -> Outcome:
-    """What came of a seed of the exploration in a folder. Raises InputError for a seed that has not been taken."""
+def find_outcome(place: Path, exploration: Exploration, seed: int, tail: int = 0) -> Outcome:
+    """What came of a seed of the exploration in a folder, or of a tail of it. Raises InputError for one that has not
+    been taken."""
+    if tail and (found := folder.tail_outcomes(place).get((seed, tail))) is not None:
+        return found
     outcome = folder.outcomes(place).get(seed)
+    if tail and outcome is not None:
+        had = f"it has the tails 1 to {exploration.tails}" if exploration.tails else "explore had no --tails"
+        raise InputError(f"{place}: seed {seed} has no tail {tail} that was taken: {had}")
     if outcome is None:
         first, last = exploration.first, exploration.last
         what = "has not been taken yet" if first <= seed <= last else f"is none of its seeds, {first} to {last}"
@@ -77,17 +92,31 @@ def replay(
     only: Reduced | None,
     say: Progress,
     capture: Path | None = None,
+    tail: int = 0,
+    back_s: float | None = None,
 ) -> Replayed:
-    """Take a seed again, with `only` a part of it. With `kept` its lab stays up at the end; with `capture` its frames
-    are written to that file. Raises InputError, and what a lab raises."""
+    """Take a seed, or a tail of it, again, with `only` a part of it. With `kept` its lab stays up at the end; with
+    `capture` its frames are written to that file. With `back_s` a fork of its lab stays up, which is as it was so long
+    before the test's end. Raises InputError, and what a lab raises."""
     exploration = allowed.content
-    outcome, job = find_outcome(place, exploration, seed), seed_of_work(allowed, seed, only)
-    name, whole = on_worker.lab_name(secrets.token_hex(3), seed), False
+    outcome = find_outcome(place, exploration, seed, tail)
+    job = tail_of_work(allowed, seed, tail) if tail else seed_of_work(allowed, seed, only)
+    if tail and stop is not None and stop.at_s <= (branch_s := exploration.draw_branch_s(seed) or 0.0):
+        raise InputError(f"tail {outcome.name} begins at {branch_s:.6f} s: name a later moment, or replay seed {seed}")
+    name, whole, earlier = on_worker.lab_name(secrets.token_hex(3), seed), False, ""
     with _origins_ended(kept), course.lab_of(job, name, say, kept=lambda: kept and whole) as lab:
-        taken = course.run_seed(lab, job, say, stop, capture)
+        halt = None
+        if back_s is not None:
+            earlier = course.tail_name(name, BACK)
+            halt = Halt(max(outcome.lab_s - back_s, 0.0), partial(_fork_kept, lab, earlier))
+        taken = course.run_seed(lab, job, say, stop, capture, kept=kept, halt=halt)
+        if tail:
+            if not taken.tails or taken.tails[0].outcome.verdict == "error":
+                raise MinigtsError(f"tail {outcome.name} could not be taken: {taken.tails[0].outcome.detail}")
+            (taken,) = taken.tails
         told = _course(place, outcome, taken, lab) if only is None and stop is None else ()
         whole = True
-    before = folder.recorded_files(place, seed)
+    before = folder.recorded_files(place, seed, tail)
     difference = ""
     other: tuple[str, ...] = ()
     if only is None:
@@ -99,7 +128,13 @@ def replay(
         said = timeline.read(taken.files.get(host_logs.FILE, ""))
     else:
         said = timeline.entries_before(timeline.read(before.get(host_logs.FILE, "")), stop.at_s)
-    return Replayed(taken, name, exploration.plan.time, difference, other, told, said)
+    shown = course.tail_name(name, tail) if tail else name
+    return Replayed(taken, shown, exploration.plan.time, difference, other, told, said, earlier, name if tail else "")
+
+
+def _fork_kept(lab: Lab, name: str) -> bool:
+    labs.fork(lab, name)
+    return True
 
 
 @contextmanager
@@ -129,7 +164,7 @@ def _course(place: Path, outcome: Outcome, taken: SeedResult, lab: Lab) -> Seque
     if outcome.course == taken.course.course.fingerprint:
         lines.append(f"the recorded course: {taken.course.course.events} events, {outcome.course}")
     elif outcome.course:
-        text = folder.recorded_files(place, outcome.seed).get(course.COURSE)
+        text = folder.recorded_files(place, outcome.seed, outcome.tail).get(course.COURSE)
         if text is None:
             lines.append("another one than was recorded; of a seed that passed it is not known where they part")
         else:

@@ -23,6 +23,8 @@ NOTE = "note"
 """The event of a test's own note, whose `text` it is."""
 ACT, LEFT_OUT = "act", "act left out"
 """The events of what the test itself does to the lab, or leaves out: `number`, from 1 on, and in words `what`."""
+FORK, BRANCH = "fork", "branch"
+"""The events of a lab that is another one's fork, and of one whose seed has gone on so far, as `tail`."""
 SAID = "said"
 """The event of a line of a host's log, which host_logs reads: `host`, `log` and `text`."""
 BEGUN, ENDED = "test begun", "test ended"
@@ -34,6 +36,8 @@ def lab_entries(rundir: Path, begin: float | datetime, end: float | datetime) ->
     """The entries of a lab's events from `begin` to `end`: moments of its clock, or in real time of this machine's."""
     found: list[Entry] = []
     for event in events.read(rundir):
+        if event.get("event") == FORK:
+            continue  # it has the name of a lab
         if event.get("event") == BEGUN:
             found = []  # what came before at the same moment is the lab's own
         moment = event.get("lab_s") if isinstance(begin, float) else _time_of_day(event)

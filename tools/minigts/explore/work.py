@@ -19,6 +19,7 @@ from minigts.topology.time import Time
 
 ORIGIN = 1
 """The seed of the lab that seeds fork."""
+MOST_TAILS = 1000
 BEGINNING_S = 10.0
 """What a lab's start is taken to cost, for the estimate of the time that is left."""
 
@@ -53,11 +54,25 @@ class Exploration(BaseModel):
     forks: Annotated[bool, Field(exclude_if=lambda forks: not forks)] = False
     """Whether seeds are forks of one lab, which is brought up as that of seed ORIGIN."""
 
+    tails: Annotated[int, Field(ge=0, le=MOST_TAILS, exclude_if=lambda tails: not tails)] = 0
+    """How many tails each seed has, which go on in forks of its lab from a moment on."""
+
     def draw_faults(self, seed: int) -> tuple[Fault, ...]:
         """The faults of a seed."""
         if not self.faults:
             return ()
         return draws.draw(plans.parse(self.faults, "faults.yaml", self.plan), self.plan, seed)
+
+    def draw_branch_s(self, seed: int) -> float | None:
+        """When tails of a seed begin, in seconds after the test's begin; None: it has no fault, and no tails."""
+        return draws.draw_branch_s(self.draw_faults(seed), seed)
+
+    def draw_tail(self, seed: int, tail: int) -> tuple[Fault, ...]:
+        """The faults of a tail of a seed, with those that it shares with it."""
+        branch_s = self.draw_branch_s(seed)
+        if branch_s is None:
+            return ()
+        return draws.draw_tail(plans.parse(self.faults, "faults.yaml", self.plan), self.plan, seed, tail, branch_s)
 
     def plan_of(self, seed: int) -> Plan:
         """The plan of a seed's lab."""
@@ -91,6 +106,10 @@ class SeedOfWork(BaseModel):
     exploration: Exploration
     only: Reduced | None = None
     """What is played; None: all that the seed draws."""
+    tails: tuple[int, ...] = ()
+    """The numbers of the tails that are taken with it."""
+    ends_with_tails: bool = False
+    """Whether the seed itself ends where they begin."""
     performed_by: ClassVar[str] = "minigts.explore.on_worker:perform"
 
     @property
@@ -129,5 +148,16 @@ class SeedOfWork(BaseModel):
 
 
 def seed_of_work(exploration: Trusted[Exploration], number: int, only: Reduced | None = None) -> SeedOfWork:
-    """A seed to be taken, which runs the exploration's test on a machine."""
+    """A seed to be taken without tails, which runs the exploration's test on a machine."""
     return SeedOfWork(number=number, exploration=exploration.content, only=only)
+
+
+def whole_seed_of_work(exploration: Trusted[Exploration], number: int) -> SeedOfWork:
+    """A seed to be taken with all of its tails."""
+    tails = tuple(range(1, exploration.content.tails + 1))
+    return SeedOfWork(number=number, exploration=exploration.content, tails=tails)
+
+
+def tail_of_work(exploration: Trusted[Exploration], number: int, tail: int) -> SeedOfWork:
+    """The beginning of a seed, and one tail of it."""
+    return SeedOfWork(number=number, exploration=exploration.content, tails=(tail,), ends_with_tails=True)

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Literal, Protocol, TypeVar, run
 from pydantic import BaseModel, ConfigDict, Field
 
 from minigts.dataplane.wire import Wire, WireState
+from minigts.errors import HostFailed
 from minigts.foreign import Foreign
 from minigts.machine.parallel import Together
 from minigts.machine.progress import Progress
@@ -234,6 +235,18 @@ class KeepsDisks(Protocol):
         """A context in which no host runs and the disks of the hosts that answer are written out, so that the disk
         files can be copied as of one moment. Hosts run on afterwards, unless they have been taken down.
         """
+        ...
+
+
+@runtime_checkable
+class RunsSideBySide(Protocol):
+    """A provider of labs in virtual time whose clients need no threads."""
+
+    def run_side_by_side(
+        self, commands: Mapping[str, Sequence[str]], *, timeout_s: float
+    ) -> Mapping[str, CommandResult | HostFailed]:
+        """Run a command on each of these hosts, from one moment on until each has ended; return what came of each, of
+        any exit code. The caller can be halted meanwhile (agent/halting.py). Raises CommandTimeout."""
         ...
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from minigts import api
+from minigts.api.labs import words_of
 from minigts.errors import HostFailed
 from minigts.explore import edn, histories, judges, timeline, transactions, variables
 from minigts.explore.histories import Heard, HostClocks, Operation, RegisterVerdict, SetVerdict
@@ -16,10 +17,17 @@ from minigts.explore.judges import BankVerdict, ListVerdict, QueueVerdict
 from minigts.explore.timeline import Entry
 from minigts.explore.transactions import TransactionVerdict
 from minigts.foreign import user_text
-from minigts.lab import events
+from minigts.lab import events, provisioning
 from minigts.machine.lines import Lines
+from minigts.providers.agent import halting
+from minigts.providers.base import RunsSideBySide
 
 FIGURE = "linearizability.html"
+
+
+def _heard_lines(host: str, said: str) -> list[tuple[int, dict[str, object]]]:
+    """The lines of a client, each with its host's time."""
+    return [histories.line_of(host, line) for line in Lines().feed(said.encode())]
 
 
 class NothingToJudge(AssertionError):
@@ -35,10 +43,17 @@ class Course:
         self.seed = int(os.environ.get(variables.SEED) or 0)
         self.folder = Path(os.environ.get(variables.COURSE) or otherwise)
         """The folder for the test's own files, such as a history; they are kept when the test fails."""
+        self.tail = 0
+        """Which tail of the seed this is; 0: none, or its beginning."""
+        halting.add_move(self._go_on_as_tail)
         self._acts = 0
         self._without = {int(number) for number in os.environ.get(variables.WITHOUT, "").split(",") if number}
         self.random = random.Random(f"test/{self.seed}")
         """Random numbers of the seed, the same each time."""
+
+    def _go_on_as_tail(self, _rundir: Path) -> None:
+        self.tail, self.folder = int(os.environ[variables.TAIL]), Path(os.environ[variables.COURSE])
+        self.random.seed(f"test/{self.seed}/{self.tail}")
 
     @property
     def now_s(self) -> float:
@@ -82,9 +97,7 @@ class Course:
         are the lab's, whatever the phases of the hosts' clocks are, and whatever was paused. A client whose host fails
         has no further operations."""
         began_ns = round(self._lab.now_s * histories.NS_PER_S)
-        with self._lab.together() as pool:
-            tasks = {host: pool.start(partial(self._heard, host, argv, timeout_s)) for host, argv in commands.items()}
-            said = {host: task.result() for host, task in tasks.items()}
+        said = {host: _heard_lines(host, text) for host, text in self._outputs(commands, timeout_s).items()}
         clocks = HostClocks(self._lab.plan, events.read(self._lab._lab.rundir))
         started = {host: clocks.start_at(host, began_ns) for host in commands}
         return histories.operations(
@@ -93,13 +106,27 @@ class Course:
             for at_ns, told in lines
         )
 
-    def _heard(self, host: str, argv: Sequence[str], timeout_s: float) -> list[tuple[int, dict[str, object]]]:
-        """The lines of a client, each with its host's time."""
+    def _outputs(self, commands: Mapping[str, Sequence[str]], timeout_s: float) -> Mapping[str, str]:
+        """What the clients have printed, by host."""
+        provider = self._lab._lab.provider
+        if isinstance(provider, RunsSideBySide):
+            known = self._lab._lab
+            words = {
+                host: provisioning.environment_command(known, host, words_of((argv,)))
+                for host, argv in commands.items()
+            }
+            ended = provider.run_side_by_side(words, timeout_s=timeout_s)
+            said = {host: each.out if isinstance(each, HostFailed) else each.stdout for host, each in ended.items()}
+            return {host: user_text(said[host]) for host in commands}
+        with self._lab.together() as pool:
+            tasks = {host: pool.start(partial(self._output, host, argv, timeout_s)) for host, argv in commands.items()}
+            return {host: task.result() for host, task in tasks.items()}
+
+    def _output(self, host: str, argv: Sequence[str], timeout_s: float) -> str:
         try:
-            said = self._lab.host(host).run(argv, timeout_s=timeout_s, check=False).stdout
+            return self._lab.host(host).run(argv, timeout_s=timeout_s, check=False).stdout
         except HostFailed as error:
-            said = user_text(error.out)
-        return [histories.line_of(host, line) for line in Lines().feed(said.encode())]
+            return user_text(error.out)
 
     def check_registers(self, history: Iterable[Operation]) -> RegisterVerdict:
         """Whether a history of reads, writes and compare-and-sets is linearizable: `holds`, `verdict`, `keys`. If it is

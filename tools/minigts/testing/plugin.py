@@ -78,6 +78,10 @@ def pytest_configure(config: pytest.Config) -> None:
     outcomes: Outcomes = defaultdict(dict)
     config.stash[_OUTCOMES] = outcomes
     config.stash[_USED] = []
+    if os.environ.get(variables.COURSE):
+        from minigts.providers.agent import halting  # noqa: PLC0415
+
+        halting.begin()
 
 
 def targets(config: pytest.Config) -> tuple[Target, ...]:

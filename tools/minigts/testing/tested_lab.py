@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from minigts import api
@@ -14,6 +15,7 @@ from minigts.explore import variables
 from minigts.language.problems import did_you_mean, list_names
 from minigts.machine import beneath
 from minigts.providers import DEFAULT, registry
+from minigts.providers.agent import halting
 from minigts.topology.plan.plan import Plan
 from minigts.topology.time import Time
 
@@ -109,6 +111,7 @@ def lab_of(target: Target) -> Iterator[api.Lab]:
     """The target's lab: one that is up is restored at the end; a new one is brought up, and taken down at the end. A
     lab that is explored is left as it is, since others change it, too."""
     if target.lab is not None and is_explored():
+        halting.add_move(partial(_move, target.lab))
         yield target.lab
         return
     if target.lab is not None:
@@ -118,6 +121,13 @@ def lab_of(target: Target) -> Iterator[api.Lab]:
     name = f"{target.plan.name}-tests-{os.getpid()}"  # an experiment that a test runs has a lab of this process, too
     with api.up(target.plan, provider=target.provider, name=name) as made:
         yield made
+
+
+def _move(lab: api.Lab, rundir: Path) -> None:
+    """Have a lab be the fork in that run directory, whose plan and provider are the same."""
+    known = lab._lab
+    vars(known)["rundir"] = rundir
+    vars(known.provider)["rundir"] = rundir
 
 
 def is_explored() -> bool:

@@ -78,6 +78,17 @@ def explore(
             "--forks", help="Bring one lab up, and take each seed in a fork of it, from the end of its start on."
         ),
     ] = False,
+    tails: Annotated[
+        int,
+        typer.Option(
+            "--tails",
+            metavar="N",
+            min=0,
+            max=1000,
+            help="Take N tails of each seed, too: right before one of its faults its lab forks, and the test goes on "
+            "in each fork under other draws. Default: none.",
+        ),
+    ] = 0,
     trust: Annotated[
         bool, typer.Option("--trust", help="--resume: allow the test of a folder that you have not made here to run.")
     ] = False,
@@ -96,6 +107,7 @@ def explore(
 
     Example:  minigts explore topologies/ring.yaml --seeds 20 -- ./check.sh --fast
     """
+    from dataclasses import replace
     from datetime import UTC, datetime
 
     from minigts.explore import exploration, folder, permission
@@ -110,6 +122,7 @@ def explore(
         place, allowed = resume, permission.open_exploration(resume, trusted=trust)
     else:
         asked = request_of(topology, test, seeds, faults, beside, longest, overlay, provider, time, kernel, forks)
+        asked = replace(asked, tails=tails)
         if dry_run:
             shown.show_faults(asked)
             return
@@ -127,10 +140,10 @@ def explore(
             again = f"{place}{f' --share {share}' if share is not None else ''}"
             console.note(f"minigts: the seeds that have ended are kept; go on with: minigts explore --resume {again}")
             raise
-    ended = folder.outcomes(place)
-    shown.show_outcomes(place, found, ended.values())
+    ended, of_tails = folder.outcomes(place).values(), folder.tail_outcomes(place).values()
+    shown.show_outcomes(place, found, ended, of_tails)
     typer.echo(place)
-    raise typer.Exit(1 if any(each.is_bad for each in ended.values()) else 0)
+    raise typer.Exit(1 if any(each.is_bad for each in (*ended, *of_tails)) else 0)
 
 
 def request_of(

@@ -72,7 +72,7 @@ def _seeds(shares: Sequence[Path], results: Path) -> bool:
     make(results)
     place = folder.merge(shares, results, datetime.now(UTC))
     found, ended = folder.read(place), folder.outcomes(place)
-    shown_seeds.show_outcomes(place, found, ended.values())
+    shown_seeds.show_outcomes(place, found, ended.values(), folder.tail_outcomes(place).values())
     left = folder.missing(place, found)
     if left:
         console.note(f"minigts: {len(left)} seeds have no result in any of these folders, the first is {left[0]}")

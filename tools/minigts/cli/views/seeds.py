@@ -43,17 +43,21 @@ def show_faults(asked: ExplorationRequest) -> None:
 def seed_line(outcome: Outcome) -> str:
     """`seed 17 failed in 42 s of the lab's time: test_x: 3 of 40 are lost`"""
     why = f": {printable(outcome.detail.splitlines()[0])[:160]}" if outcome.detail else ""
-    return f"seed {outcome.seed} {outcome.verdict} after {digits(outcome.lab_s)} s of the lab's time{why}"
+    return f"seed {outcome.name} {outcome.verdict} after {digits(outcome.lab_s)} s of the lab's time{why}"
 
 
-def show_outcomes(place: Path, exploration: Exploration, outcomes: Collection[Outcome]) -> None:
-    """Print how many seeds passed, groups of the others, what a seed costs, and how to have one again."""
+def show_outcomes(
+    place: Path, exploration: Exploration, outcomes: Collection[Outcome], of_tails: Collection[Outcome] = ()
+) -> None:
+    """Print how many seeds and tails passed, groups of the others, what each costs, and how to have one again."""
     from minigts.explore.outcome import count_verdicts, group_failures
 
     total = exploration.last - exploration.first + 1
-    groups = group_failures(outcomes)
+    groups = group_failures([*outcomes, *of_tails])
     left = f", {total - len(outcomes)} not taken yet" if len(outcomes) < total else ""
     typer.echo(f"{count_verdicts(outcomes)}{left}")
+    if of_tails:
+        typer.echo(count_verdicts(of_tails, "tail"))
     for (verdict, why), seeds in groups.items():
         typer.echo(f"  {len(seeds)} × {verdict}: {printable(why)}")
         typer.echo(f"      {_listed(seeds)}")
@@ -63,12 +67,14 @@ def show_outcomes(place: Path, exploration: Exploration, outcomes: Collection[Ou
             f"a seed took {digits(real_s)} s of this machine's time, of which the lab's own were "
             f"{duration(median(each.lab_s for each in outcomes))} (medians)"
         )
+    if of_tails:
+        typer.echo(f"a tail took {digits(median(each.real_s for each in of_tails))} s (median)")
     if groups:
         first = next(iter(groups.values()))[0]
         typer.echo(f"have one again: minigts replay {place} --seed {first}")
 
 
-def _listed(seeds: Sequence[int]) -> str:
-    """`seeds 3, 17, 41`"""
+def _listed(seeds: Sequence[str]) -> str:
+    """`seeds 3, 17, 41/2`"""
     more = f", and {len(seeds) - MOST_LISTED} more" if len(seeds) > MOST_LISTED else ""
-    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds[:MOST_LISTED]))}{more}"
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds[:MOST_LISTED])}{more}"

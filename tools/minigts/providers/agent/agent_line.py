@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import socket
+import struct
+import termios
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -16,6 +19,9 @@ UNREAD_LIMIT_BYTES = 64 << 20
 """A client that leaves this much of its commands' output unread is disconnected after a CUT frame."""
 NOT_FOR_THE_AGENT = (protocol.WAIT, protocol.PACE)
 """Frames for the lab's clock, which does not pass them on to the agent."""
+
+HEARD_TURNS = 3
+"""How many turns of the loop pass until what has been read off a line is with the clients."""
 
 Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -195,7 +201,10 @@ class AgentHost:
             client.send(protocol.Frame(0, protocol.HOST, protocol.GREETED))
             while data := await reader.read(1 << 16):
                 for frame in decoder.feed(data):
-                    self._to_agent(client, frame)
+                    if frame.kind == protocol.HEARD:
+                        await self._tell_what_is_heard(client, frame.channel)
+                    else:
+                        self._to_agent(client, frame)
                 await self._line.room()
         except (ConnectionError, protocol.Malformed):
             pass
@@ -209,11 +218,38 @@ class AgentHost:
             self._last_channel += 1
             client.channels[frame.channel] = self._last_channel
             self._owners[self._last_channel] = (client, frame.channel)
+        elif frame.kind == protocol.TAKE_OVER:
+            self._take_over(client, frame)
+            return
         channel = client.channels.get(frame.channel)
         if channel is not None:
             end = self._line.send(protocol.Frame(channel, frame.kind, frame.payload))
             if frame.kind in (protocol.RUN, protocol.ASK):
                 self._untaken.append((end, client, frame.channel))
+
+    def _take_over(self, client: Client, frame: protocol.Frame) -> None:
+        """Raises Malformed."""
+        if len(frame.payload) != protocol.COUNT.size:
+            raise protocol.Malformed("it named no channel")
+        (channel,) = protocol.COUNT.unpack(frame.payload)
+        if 0 < channel <= self._last_channel and channel not in self._owners:
+            client.channels[frame.channel] = channel
+            self._owners[channel] = (client, frame.channel)
+
+    async def _tell_what_is_heard(self, client: Client, channel: int) -> None:
+        """Answer once all that has come on the line is on its way to the clients."""
+        while not self._has_ended and _unread(self._socket):
+            await asyncio.sleep(0)
+        for _ in range(HEARD_TURNS):
+            await asyncio.sleep(0)
+        number = client.channels.get(channel, 0)
+        client.send(protocol.Frame(channel, protocol.HEARD, protocol.COUNT.pack(number)))
+
+
+def _unread(line: socket.socket) -> int:
+    """How many bytes of a socket nobody has read (unix(7), SIOCINQ)."""
+    (count,) = struct.unpack("i", fcntl.ioctl(line, termios.FIONREAD, bytes(4)))
+    return int(count)
 
 
 async def _serve_at(path: str, connected: Connected) -> asyncio.Server:

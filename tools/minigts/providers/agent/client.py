@@ -13,7 +13,9 @@ import sys
 import termios
 import time
 import tty
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,9 +23,9 @@ from typing import Any
 from minigts import paths
 from minigts.errors import CommandFailed, CommandTimeout, HostFailed
 from minigts.foreign import Foreign
-from minigts.machine.parallel import breakable
+from minigts.machine.parallel import Turn, breakable
 from minigts.providers.agent import ended as endings
-from minigts.providers.agent import protocol, sockets
+from minigts.providers.agent import halting, protocol, sockets
 from minigts.providers.agent.patience import LOOK_S, Conditions, Patience
 from minigts.providers.base import CommandResult
 
@@ -86,10 +88,12 @@ def run(
     kept = _Kept(host, argv, is_streamed=on_output is not None)
     ended: protocol.Ended | None = None
     patience = Patience(host, argv[0], conditions or Conditions(), limit_s=timeout_s + GRACE_S)
-    with contextlib.closing(_Line(_connect(rundir, host, conditions), patience, on_look)) as line, kept.on_failure():
+    wait = None if turn is None else _Wait(host, turn, for_end=on_output is None)
+    connection = _connect(rundir, host, conditions)
+    with contextlib.closing(_Line(connection, patience, on_look, wait)) as line, kept.on_failure():
         line.send(*_request(argv, timeout_s, None), *_inputs(stdin))
-        if turn is not None:
-            line.send(_wait(turn, for_end=on_output is None))
+        if wait is not None:
+            line.send(wait.frame)
         for frame in line.frames():
             if frame.kind == protocol.EXIT:
                 ended = _ended(host, frame)
@@ -101,13 +105,114 @@ def run(
             if on_output is not None:
                 with line.resting():
                     on_output(frame.payload)
-                if turn is not None:
-                    line.send(_wait(turn, for_end=False))
+                if wait is not None:
+                    line.send(wait.frame)
         if ended is None:
             raise _gone(rundir, host, argv, conditions)
     if (lack := kept.lack(ended)) is not None:
         raise HostFailed(f"host {host} cannot start `{argv[0]}`: {lack}{_why(rundir, host, conditions)}")
     return kept.result(ended, timeout_s, time.monotonic() - started, check=check)
+
+
+@dataclass(frozen=True)
+class SideCommand:
+    """One of several commands that run side by side, each with a turn of its own."""
+
+    host: str
+    argv: Sequence[str]
+    turn: Turn
+    conditions: Conditions
+
+
+def run_side_by_side(
+    rundir: Path, sides: Sequence[SideCommand], *, timeout_s: float, caller: Turn
+) -> list[CommandResult | HostFailed]:
+    """Run commands from one moment on, as as many threads with `run`, of which none stops the other ones' time; return
+    what came of each. This thread waits for all of them, so it can be halted meanwhile. Their turns end."""
+    commands = [_Command(rundir, side, timeout_s) for side in sides]
+    for command in commands:
+        command.begin_wait()
+    left = [command for command in commands if not command.is_over()]
+    if left:
+        caller.rest()
+    while left:
+        _wait_for_any(left)
+        for command in [each for each in left if each.is_over()]:
+            left.remove(command)
+            if not left:
+                caller.resume()  # before its turn ends, so that time does not pass in between
+            command.side.turn.end()
+    return [command.outcome for command in commands]
+
+
+class _Command:
+    """A command that runs beside others."""
+
+    def __init__(self, rundir: Path, side: SideCommand, timeout_s: float) -> None:
+        self.side, self._rundir, self._timeout_s = side, rundir, timeout_s
+        self._started = time.monotonic()
+        self._kept = _Kept(side.host, side.argv, is_streamed=False)
+        patience = Patience(side.host, side.argv[0], side.conditions, limit_s=timeout_s + GRACE_S)
+        self._wait = _Wait(side.host, side.turn.number, for_end=True)
+        self.line: _Line | None = None
+        self.outcome: CommandResult | HostFailed = HostFailed("it has not ended")
+        try:
+            self.line = _Line(_connect(rundir, side.host, side.conditions), patience, wait=self._wait)
+            self.line.send(*_request(side.argv, timeout_s, None), *_inputs(b""))
+        except HostFailed as error:
+            self._end(error)
+
+    def begin_wait(self) -> None:
+        if self.line is not None:
+            self.line.send(self._wait.frame)
+
+    def is_over(self) -> bool:
+        """Take what has come."""
+        try:
+            while self.line is not None and (frame := self.line.frame_if_any()) is not None:
+                if frame.kind == protocol.EXIT:
+                    self._end(self._result(_ended(self.side.host, frame)))
+                else:
+                    self._kept.take(frame)
+            if self.line is not None and self.line.is_gone:
+                self._end(_gone(self._rundir, self.side.host, self.side.argv, self.side.conditions))
+        except HostFailed as error:
+            self._end(error)
+        return self.line is None
+
+    def _result(self, ended: protocol.Ended) -> CommandResult:
+        if (lack := self._kept.lack(ended)) is not None:
+            raise HostFailed(f"host {self.side.host} cannot start `{self.side.argv[0]}`: {lack}")
+        return self._kept.result(ended, self._timeout_s, time.monotonic() - self._started, check=False)
+
+    def _end(self, outcome: CommandResult | HostFailed) -> None:
+        if isinstance(outcome, HostFailed):
+            with contextlib.suppress(HostFailed), self._kept.on_failure():
+                raise outcome
+        self.outcome = outcome
+        if self.line is not None:
+            self.line.close()
+            self.line = None
+
+
+def _wait_for_any(commands: Sequence[_Command]) -> None:
+    """Wait until a command's host has said something, or it is time to look at the hosts. Raises HostFailed."""
+    lines = [command.line for command in commands if command.line is not None]
+    if halting.is_asked():
+        halting.halt()
+        if any(line.has_news for line in lines):
+            return
+    watched = select.poll()
+    for line in lines:
+        watched.register(line.descriptor, line.events)
+    if (own := halting.descriptor()) is not None:
+        watched.register(own, select.POLLIN)
+    ready = dict(watched.poll(LOOK_S * 1000))
+    if own in ready:
+        halting.halt()
+        return
+    for line in lines:
+        line.take_ready(ready.get(line.descriptor, 0))
 
 
 def attach(
@@ -160,21 +265,88 @@ def converse(
     return connection
 
 
+class _Wait:
+    """What the lab's clock is told of who waits for a command."""
+
+    def __init__(self, host: str, turn: int, *, for_end: bool) -> None:
+        self.host, self._turn, self._for_end = host, turn, for_end
+
+    def move(self) -> None:
+        """The turn has moved, as the whole process has."""
+        self._turn = halting.turn_number(self._turn)
+
+    @property
+    def frame(self) -> protocol.Frame:
+        return protocol.Frame(1, protocol.WAIT, protocol.WAITING.pack(self._turn, self._for_end))
+
+
 class _Line:
-    """A connection that sends to a host and receives from it at once, for as long as its `Patience` lasts."""
+    """A connection that sends to a host and receives from it at once, for as long as its `Patience` lasts. One with a
+    `wait` can be moved to a fork of the lab (halting.py)."""
 
     def __init__(
-        self, connection: socket.socket, patience: Patience, on_look: Callable[[], object] | None = None
+        self,
+        connection: socket.socket,
+        patience: Patience,
+        on_look: Callable[[], object] | None = None,
+        wait: _Wait | None = None,
     ) -> None:
-        self._connection, self._patience, self._on_look = connection, patience, on_look
+        self._connection, self._patience, self._on_look, self._waits = connection, patience, on_look, wait
         connection.setblocking(False)
+        self._decoder = protocol.Decoder()
+        self._heard: deque[protocol.Frame] = deque()
+        self.is_gone = False
+        """Whether the host has gone away."""
+        self._channel = 0
+        """The agent's number of the command's channel, once it was asked for."""
+        halting.enter(self)
         self._frames: list[Iterator[protocol.Frame]] = []
         self._outgoing = memoryview(b"")
         self._is_blocked = False
         self._further: tuple[int, Callable[[bytes], None]] | None = None
 
     def close(self) -> None:
+        halting.leave(self)
         self._connection.close()
+
+    def settle(self) -> bool:
+        """See `halting.Opened`."""
+        if self._waits is None or self._has_more() or self._heard or self.is_gone:
+            return False
+        self.send(protocol.Frame(1, protocol.HEARD, b""))
+        self._connection.settimeout(CONNECT_S)
+        try:
+            self._channel = 0
+            while not self._channel and not self.is_gone:
+                self._take(self._connection.recv(1 << 16))
+        except OSError:
+            self.is_gone = True
+        self._connection.setblocking(False)
+        return not self.is_gone and all(frame.kind != protocol.EXIT for frame in self._heard)
+
+    def move(self, rundir: Path) -> None:
+        """See `halting.Opened`."""
+        assert self._waits is not None
+        self._patience.begin_anew()
+        connection = sockets.open_connection(rundir / "hosts" / self._waits.host, paths.CONTROL_SOCKET, CONNECT_S)
+        connection.setblocking(False)
+        halting.exchange(self._connection, connection)
+        self._decoder = protocol.Decoder()
+        self._waits.move()
+        self.send(protocol.Frame(1, protocol.TAKE_OVER, protocol.COUNT.pack(self._channel)), self._waits.frame)
+
+    @property
+    def descriptor(self) -> int:
+        return self._connection.fileno()
+
+    @property
+    def has_news(self) -> bool:
+        """Whether something has come that nobody has taken."""
+        return bool(self._heard) or self.is_gone
+
+    @property
+    def events(self) -> int:
+        return select.POLLIN | (select.POLLOUT if self._has_more() else 0)
 
     def send(self, *frames: protocol.Frame | Iterator[protocol.Frame]) -> None:
         """Send frames as soon as the socket has room; reading notices a host that goes away."""
@@ -198,24 +370,46 @@ class _Line:
 
     def frames(self) -> Iterator[protocol.Frame]:
         """The frames that the host sends, until it goes away, without those of the supervisor. Raises HostFailed."""
-        decoder = protocol.Decoder()
         with breakable(partial(self._connection.shutdown, socket.SHUT_RDWR)):
             while True:
-                data = self._wait()
-                if data == b"":
+                while (frame := self.frame_if_any()) is not None:
+                    yield frame
+                if self.is_gone:
                     return
-                for frame in decoder.feed(data or b""):
-                    self._patience.note_words()
-                    if frame.kind == protocol.HOST:
-                        self._patience.note_greeting(frame.payload == protocol.GREETED)
-                    elif frame.kind == protocol.CUT:
-                        raise HostFailed(
-                            "too much of its output was left unread: read it faster, or write it to a file"
-                        )
-                    elif frame.kind != protocol.TAKEN:
-                        yield frame
                 if self._patience.is_due():
                     self._look()
+                self._wait()
+
+    def frame_if_any(self) -> protocol.Frame | None:
+        """The next frame that has come, if there is one. Raises HostFailed."""
+        while self._heard:
+            frame = self._heard.popleft()
+            if frame.kind == protocol.HOST:
+                self._patience.note_greeting(frame.payload == protocol.GREETED)
+            elif frame.kind == protocol.CUT:
+                raise HostFailed("too much of its output was left unread: read it faster, or write it to a file")
+            elif frame.kind != protocol.TAKEN:
+                return frame
+        return None
+
+    def _take(self, data: bytes) -> None:
+        """Take what the host has sent; nothing means that it has gone."""
+        self.is_gone = self.is_gone or not data
+        for frame in self._decoder.feed(data):
+            self._patience.note_words()
+            if frame.kind == protocol.HEARD:
+                (self._channel,) = protocol.COUNT.unpack(frame.payload)
+            else:
+                self._heard.append(frame)
+
+    def take_ready(self, found: int) -> None:
+        """Take what a poll has `found` ready. Raises HostFailed for a host that does not answer."""
+        if found & select.POLLOUT:
+            self._write()
+        if found & ~select.POLLOUT and (data := self._read()) is not None:
+            self._take(data)
+        if self._patience.is_due():
+            self._look()
 
     def _look(self) -> None:
         if self._patience.look():
@@ -223,19 +417,30 @@ class _Line:
         if self._on_look is not None:
             self._on_look()
 
-    def _wait(self) -> bytes | None:
-        """Data from the host: empty when the host has gone, None when none has arrived."""
+    def _wait(self) -> None:
+        """Wait until the host has sent something, at most until it is time to look. This process may be halted."""
+        if halting.is_asked():
+            halting.halt()
+            if self.has_news:
+                return
         watched = select.poll()
-        watched.register(self._connection, select.POLLIN | (select.POLLOUT if self._has_more() else 0))
+        watched.register(self._connection, self.events)
         if self._further is not None:
             watched.register(self._further[0], select.POLLIN)
+        if (own := halting.descriptor()) is not None:
+            watched.register(own, select.POLLIN)
         ready = dict(watched.poll(LOOK_S * 1000))
+        if own in ready:
+            halting.halt()
+            return
+        halting.refuse_in_thread()
         if self._further is not None and ready.get(self._further[0]):
             self._take_further()
         found = ready.get(self._connection.fileno(), 0)
         if found & select.POLLOUT:
             self._write()
-        return self._read() if found & ~select.POLLOUT else None
+        if found & ~select.POLLOUT and (data := self._read()) is not None:
+            self._take(data)
 
     def _read(self) -> bytes | None:
         try:
@@ -395,10 +600,6 @@ def _inputs(data: bytes) -> tuple[Iterator[protocol.Frame], protocol.Frame]:
     offsets = range(0, len(data), protocol.CHUNK)
     pieces = (protocol.Frame(1, protocol.INPUT, data[offset : offset + protocol.CHUNK]) for offset in offsets)
     return pieces, protocol.Frame(1, protocol.INPUT, b"")
-
-
-def _wait(turn: int, *, for_end: bool) -> protocol.Frame:
-    return protocol.Frame(1, protocol.WAIT, protocol.WAITING.pack(turn, for_end))
 
 
 def _frame(kind: int, content: object) -> protocol.Frame:

@@ -87,6 +87,9 @@ class _Lender:
                 self._waiting += 1
                 borrower.waiting += 1
                 return self._late_us(self._acts - 1)
+            case lent_turn.WAITS:
+                self._waiting += 1
+                borrower.waiting += 1
             case lent_turn.ENDS:
                 borrower.waiting -= 1
                 self._ended()

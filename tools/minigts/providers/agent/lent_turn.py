@@ -11,6 +11,7 @@ A request is one of the words below on a line, and its answer a whole number on 
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -19,13 +20,13 @@ from threading import Lock
 
 from minigts.errors import HostFailed
 from minigts.machine.parallel import current_turn
-from minigts.providers.agent import sockets
+from minigts.providers.agent import halting, sockets
 
 VARIABLE = "MINIGTS_TURN"
 """The environment variable with the path of the socket."""
-NUMBER, BEGINS, ENDS, REST, RESUME = "number", "begins", "ends", "rest", "resume"
+NUMBER, BEGINS, ENDS, REST, RESUME, WAITS = "number", "begins", "ends", "rest", "resume", "waits"
 """The requests. BEGINS is answered by how many microseconds late the program should act, NUMBER by the turn's number,
-the others by 0."""
+the others by 0. WAITS is of one who waits since before it could say so."""
 LONGEST_LINE = 64
 US_PER_S = 1e6
 
@@ -34,27 +35,46 @@ class LentTurn:
     """See `machine.parallel.Turn`. Threads of this process share one connection."""
 
     def __init__(self, address: Path) -> None:
-        try:
-            self._socket = sockets.open_connection(address.parent, address.name, None)
-        except OSError as error:
-            why = error.strerror or error
-            raise HostFailed(f"{VARIABLE}={address}: nobody lends a turn there any more ({why})") from error
+        self._socket = _connected(address)
         self._answers = self._socket.makefile("rb")
         self._asking = Lock()
+        self._waiting = 0
+        self._rests = False
         self.number = self._ask(NUMBER)
+        halting.enter_turn(self)
+
+    def settle(self) -> bool:
+        return True
+
+    def move(self, rundir: Path) -> None:
+        """Borrow the turn of whoever lends one to this process now."""
+        halting.exchange(self._socket, _connected(Path(os.environ[VARIABLE])))
+        before, self.number = self.number, self._ask(NUMBER)
+        halting.renumber(before, self.number)
+        for _ in range(self._waiting):
+            self._ask(WAITS)
+
+    def rest_again(self) -> None:
+        if self._rests:
+            self._ask(REST)
 
     def begins(self) -> float:
         """Say that this thread waits for a host from now on; return how many seconds late it is to act."""
-        return self._ask(BEGINS) / US_PER_S
+        late_us = self._ask(BEGINS)
+        self._waiting += 1
+        return late_us / US_PER_S
 
     def ends(self) -> None:
         """Say that the wait is over. The turn is busy already."""
+        self._waiting -= 1
         self._ask(ENDS)
 
     def rest(self) -> None:
         self._ask(REST)
+        self._rests = True
 
     def resume(self) -> None:
+        self._rests = False
         self._ask(RESUME)
 
     def end(self) -> None:
@@ -70,6 +90,14 @@ class LentTurn:
         if not answer.strip().isdigit():
             raise HostFailed("the program that lends this one its turn on the lab's clock has ended")
         return int(answer)
+
+
+def _connected(address: Path) -> socket.socket:
+    try:
+        return sockets.open_connection(address.parent, address.name, None)
+    except OSError as error:
+        why = error.strerror or error
+        raise HostFailed(f"{VARIABLE}={address}: nobody lends a turn there any more ({why})") from error
 
 
 def borrow() -> LentTurn | None:

@@ -143,6 +143,12 @@ class Patience:
             return False
         return self._look_at_machine(now)
 
+    def begin_anew(self) -> None:
+        """Judge the wait as one that begins now, by the clock that the host has now."""
+        self._clock = None
+        self._lab_seen, self._overdue = None, False
+        self._begin_again(time.monotonic())
+
     def _begin_again(self, now: float) -> None:
         self._since = self._heard = self._moved = self._passed = now
         self._owed = None if self._owed is None else now

@@ -45,6 +45,12 @@ ASK = 12
 """To the agent, which reads and drops it: its TAKEN frame shows that it runs, and the supervisor passes that on."""
 CUT = 13
 """From the supervisor, last on channel 0: this client has left too much unread, and gets no more."""
+HEARD = 14
+"""From a client, on the channel of a command: tell me all that has come up to now. The supervisor's answer, behind
+that, is the same frame with the agent's number of the channel, four bytes."""
+TAKE_OVER = 15
+"""To the supervisor of a fork, four bytes: this channel is from now on the agent's of that number, which a command of
+the first lab's client has had."""
 
 WINDOW = 3072
 """How many bytes may be on the line that the agent has not read yet. The guest's line discipline holds 4096; UML's

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 from pathlib import Path
 
@@ -30,6 +31,13 @@ def open_connection(directory: Path, name: str, timeout_s: float | None) -> sock
         connection.close()
         raise
     return connection
+
+
+def is_readable(connection: socket.socket) -> bool:
+    """Whether there is something to read, or its end."""
+    watched = select.poll()
+    watched.register(connection, select.POLLIN)
+    return bool(watched.poll(0))
 
 
 def connect(connection: socket.socket, directory: Path, name: str) -> None:

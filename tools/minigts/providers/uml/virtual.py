@@ -16,7 +16,7 @@ from minigts.dataplane import wire
 from minigts.dataplane.wire import Wire, WireState
 from minigts.errors import EnvironmentLacks, HostFailed
 from minigts.language.interface_names import port_name
-from minigts.machine.parallel import NoTurn, Together, Turn, together
+from minigts.machine.parallel import NoTurn, Together, Turn, together, turn_of_this_thread
 from minigts.machine.progress import Progress
 from minigts.providers.agent import client, lab_processes, lent_turn
 from minigts.providers.agent.patience import Conditions
@@ -133,6 +133,24 @@ class VirtualUmlProvider(UmlProvider):
             )
             return replace(result, seconds=clock.now_s() - started_s)
 
+    def run_side_by_side(
+        self, commands: Mapping[str, Sequence[str]], *, timeout_s: float
+    ) -> Mapping[str, CommandResult | HostFailed]:
+        found: dict[str, CommandResult | HostFailed] = {}
+        sides: list[client.SideCommand] = []
+        for host, argv in commands.items():
+            try:
+                sides.append(client.SideCommand(host, argv, self._new_turn(), self._conditions(host)))
+            except HostFailed as error:
+                found[host] = error
+        try:
+            caller = turn_of_this_thread() or lent_turn.borrow() or NoTurn()
+            ended = client.run_side_by_side(self.rundir, sides, timeout_s=timeout_s, caller=caller)
+        finally:
+            for side in sides:
+                side.turn.end()
+        return found | dict(zip((side.host for side in sides), ended, strict=True))
+
     def fork(self, plan: Plan, into: Path, seed: int) -> None:
         launch = Launch.read(self.rundir / paths.LAUNCH)
         if launch.clock is None or any(each.group for each in launch.machines):
@@ -151,7 +169,10 @@ class VirtualUmlProvider(UmlProvider):
         return lent_turn.number()
 
     def _conditions(self, host: str) -> Conditions:
-        return replace(super()._conditions(host), clock=partial(clock_client.ClockWatch, self.rundir))
+        return replace(super()._conditions(host), clock=self._watch)
+
+    def _watch(self) -> clock_client.ClockWatch:
+        return clock_client.ClockWatch(self.rundir)
 
     def attach(self, host: str, argv: Sequence[str]) -> int:
         return client.attach(self.rundir, host, argv, paced=True, conditions=self._conditions(host))

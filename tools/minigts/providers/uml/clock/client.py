@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from minigts.errors import HostFailed
 from minigts.language import documents
 from minigts.machine.parallel import breakable
-from minigts.providers.agent import sockets
+from minigts.providers.agent import halting, sockets
 from minigts.providers.agent.patience import CLOCK_S, LabTime
 from minigts.providers.course import RecordedCourse
 from minigts.providers.uml.clock.process import SOCKET
@@ -34,17 +34,37 @@ class ClockClient:
     """A connection to a lab's clock. Raises HostFailed when there is none, or it does not answer."""
 
     def __init__(self, rundir: Path, answer_s: float | None = ANSWER_S) -> None:
-        try:
-            self._socket = sockets.open_connection(rundir, SOCKET, answer_s)
-        except OSError as error:
-            raise HostFailed("the lab's clock does not run") from error
+        self._answer_s = answer_s
+        self._socket = _connected(rundir, answer_s)
         self._answers = self._socket.makefile("rb")
+        self._sleeps: dict[str, Any] | None = None
+        """The request for whose answer the lab's time has to pass."""
+        halting.enter(self)
+
+    def settle(self) -> bool:
+        return self._sleeps is None or not sockets.is_readable(self._socket)
+
+    def move(self, rundir: Path) -> None:
+        halting.exchange(self._socket, _connected(rundir, self._answer_s))
+        if self._sleeps is not None:
+            self._send({**self._sleeps, "turn": halting.turn_number(self._sleeps["turn"])})
+
+    def sleep(self, until_ns: int, turn: int) -> None:
+        """Let the lab's time pass; this process may be halted meanwhile."""
+        self._sleeps = {"op": "sleep", "until_ns": until_ns, "turn": turn}
+        self.ask(**self._sleeps)
+        self._sleeps = None
+
+    def _send(self, request: Mapping[str, object]) -> None:
+        self._socket.sendall(json.dumps(request).encode() + b"\n")
 
     def ask(self, op: str, **what: object) -> dict[str, Any]:
         """Send a request and return its answer; provision/clock/src/orders.rs defines both."""
         try:
             with breakable(partial(self._socket.shutdown, socket.SHUT_RDWR)):
-                self._socket.sendall(json.dumps({"op": op, **what}).encode() + b"\n")
+                self._send({"op": op, **what})
+                if self._sleeps is not None:
+                    halting.wait_for(self._socket)
                 line = self._answers.readline(_OF_AN_ANSWER.bytes)
         except OSError as error:
             raise HostFailed(f"the lab's clock does not answer ({error.strerror or error})") from error
@@ -69,6 +89,7 @@ class ClockClient:
         return int(self.ask("now")["now_ns"])
 
     def close(self) -> None:
+        halting.leave(self)
         self._answers.close()
         self._socket.close()
 
@@ -77,6 +98,13 @@ class ClockClient:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _connected(rundir: Path, answer_s: float | None) -> socket.socket:
+    try:
+        return sockets.open_connection(rundir, SOCKET, answer_s)
+    except OSError as error:
+        raise HostFailed("the lab's clock does not run") from error
 
 
 class ClockWatch:
@@ -121,15 +149,33 @@ class ClockTurn:
 
     def __init__(self, rundir: Path) -> None:
         self._client = ClockClient(rundir)
+        halting.leave(self._client)  # it moves with this
         self.number: int = self._client.ask("turn")["turn"]
+        self._rests = False
+        halting.enter_turn(self)
+
+    def settle(self) -> bool:
+        return True
+
+    def move(self, rundir: Path) -> None:
+        self._client.move(rundir)
+        before, self.number = self.number, int(self._client.ask("turn")["turn"])
+        halting.renumber(before, self.number)
+
+    def rest_again(self) -> None:
+        if self._rests:
+            self.rest()
 
     def rest(self) -> None:
         self._client.ask("rest")
+        self._rests = True
 
     def resume(self) -> None:
+        self._rests = False
         self._client.ask("resume")
 
     def end(self) -> None:
+        halting.leave(self)
         self._client.close()
 
 
@@ -142,7 +188,7 @@ def now_s(rundir: Path) -> float:
 def sleep_until(rundir: Path, moment_s: float, turn: int) -> None:
     """Let the lab's time pass until `moment_s`, at which the clock stands still for the thread with that turn."""
     with ClockClient(rundir, None) as client:  # without a limit: an hour of the lab's time may take any time
-        client.ask("sleep", until_ns=round(moment_s * NS_PER_S), turn=turn)
+        client.sleep(round(moment_s * NS_PER_S), turn)
 
 
 def pause(rundir: Path, host: int, *, pauses: bool) -> None:
